@@ -1,0 +1,12 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    include: ['**/*.test.ts'],
+    exclude: ['node_modules/**'],
+    testTimeout: 20_000,
+    hookTimeout: 60_000,
+    // A test that needs a second try to pass hides a bug.
+    retry: 0,
+  },
+});
