@@ -1,0 +1,92 @@
+import { z } from 'zod';
+
+/** systemd unit name with its suffix; template instances (`x@y.service`) are taken too, which MCO refuses. */
+export const ServiceName = z
+  .string()
+  .max(255)
+  .regex(
+    /^[a-zA-Z0-9:._\\@-]+\.(service|socket|device|mount|automount|swap|target|path|timer|snapshot|slice|scope)$/,
+  )
+  .describe('A systemd unit by its full name, such as chronyd.service.');
+
+const service = z.object({ serviceName: ServiceName });
+
+const serviceRules = [
+  {
+    rule: "has(self.type) && self.type == 'Reload' ? has(self.reload) : !has(self.reload)",
+    message: 'reload is required when type is Reload, and forbidden otherwise',
+  },
+  {
+    rule: "has(self.type) && self.type == 'Restart' ? has(self.restart) : !has(self.restart)",
+    message: 'restart is required when type is Restart, and forbidden otherwise',
+  },
+];
+
+/** An action as an admin writes it in spec.nodeDisruptionPolicy. */
+export const PolicyAction = z
+  .object({
+    type: z.enum(['Reboot', 'Drain', 'Reload', 'Restart', 'DaemonReload', 'None']),
+    reload: service.exactOptional(),
+    restart: service.exactOptional(),
+  })
+  .meta({ 'x-kubernetes-validations': serviceRules });
+export type PolicyAction = z.infer<typeof PolicyAction>;
+
+/** An action as the operator writes it in status: Special is MCO's own rule for registries.conf. */
+export const EffectiveAction = z
+  .object({
+    type: z.enum(['Reboot', 'Drain', 'Reload', 'Restart', 'DaemonReload', 'None', 'Special']),
+    reload: service.exactOptional(),
+    restart: service.exactOptional(),
+  })
+  .meta({ 'x-kubernetes-validations': serviceRules });
+export type EffectiveAction = z.infer<typeof EffectiveAction>;
+
+/**
+ * What a node does to take a change, as Shale's own code speaks of it: the service stands in the action, so an action
+ * without the service it needs can't be made. Special never gets this far: it has been decided by then.
+ */
+export const DisruptionAction = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('Drain') }),
+  z.object({ type: z.literal('DaemonReload') }),
+  z.object({ type: z.literal('Reload'), service: ServiceName }),
+  z.object({ type: z.literal('Restart'), service: ServiceName }),
+  z.object({ type: z.literal('Reboot') }),
+]);
+export type DisruptionAction = z.infer<typeof DisruptionAction>;
+
+/**
+ * What one changed thing asks for and which rule said so.
+ * `subject` is a path, a unit name, or a field such as kernelArguments.
+ */
+export const DisruptionCause = z.object({
+  subject: z.string().max(4096),
+  kind: z.enum(['file', 'unit', 'sshKey', 'field']),
+  change: z.enum(['added', 'changed', 'removed']),
+  rule: z
+    .string()
+    .max(4096)
+    .describe('Which policy decided, for example "policy file /etc/chrony.conf" or "no policy: Reboot".'),
+  actions: z.array(DisruptionAction).max(20),
+});
+export type DisruptionCause = z.infer<typeof DisruptionCause>;
+
+/**
+ * @returns an action in words, as tables, events and logs show it: `Restart(chronyd.service)`.
+ */
+export function formatAction(action: DisruptionAction): string {
+  switch (action.type) {
+    case 'Reload':
+    case 'Restart':
+      return `${action.type}(${action.service})`;
+    case 'Drain':
+    case 'DaemonReload':
+    case 'Reboot':
+      return action.type;
+  }
+}
+
+/** @returns a list of actions in words; `None` for an empty one. */
+export function formatActions(actions: readonly DisruptionAction[]): string {
+  return actions.length === 0 ? 'None' : actions.map(formatAction).join(', ');
+}

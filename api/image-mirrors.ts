@@ -1,0 +1,56 @@
+import { z } from 'zod';
+import type { Kind, KubernetesObject } from './object.ts';
+
+/** A registry, repository or namespace as registries.conf's prefix takes it; `*.` stands for any subdomain. */
+const source = z
+  .string()
+  .min(1)
+  .max(512)
+  .describe('The registry or repository that is mirrored, or *.domain.');
+const mirrors = z
+  .array(z.string().min(1).max(512))
+  .exactOptional()
+  .describe('Tried in this order, then the source itself.');
+const mirrorSourcePolicy = z
+  .enum(['NeverContactSource', 'AllowContactingSource'])
+  .exactOptional()
+  .describe('Whether the source is tried when no mirror has the image. Default AllowContactingSource.');
+const mirrorRule = z.object({ source, mirrors, mirrorSourcePolicy });
+
+export const ImageDigestMirrorSetSpec = z.object({ imageDigestMirrors: z.array(mirrorRule).exactOptional() });
+export const ImageTagMirrorSetSpec = z.object({ imageTagMirrors: z.array(mirrorRule).exactOptional() });
+export const ImageContentSourcePolicySpec = z.object({
+  repositoryDigestMirrors: z.array(z.object({ source, mirrors })).exactOptional(),
+});
+
+export interface ImageDigestMirrorSet extends KubernetesObject {
+  readonly spec: z.infer<typeof ImageDigestMirrorSetSpec>;
+}
+export interface ImageTagMirrorSet extends KubernetesObject {
+  readonly spec: z.infer<typeof ImageTagMirrorSetSpec>;
+}
+export interface ImageContentSourcePolicy extends KubernetesObject {
+  readonly spec: z.infer<typeof ImageContentSourcePolicySpec>;
+}
+
+export const ImageDigestMirrorSets: Kind<ImageDigestMirrorSet> = {
+  group: 'config.openshift.io',
+  version: 'v1',
+  kind: 'ImageDigestMirrorSet',
+  plural: 'imagedigestmirrorsets',
+  namespaced: false,
+};
+export const ImageTagMirrorSets: Kind<ImageTagMirrorSet> = {
+  group: 'config.openshift.io',
+  version: 'v1',
+  kind: 'ImageTagMirrorSet',
+  plural: 'imagetagmirrorsets',
+  namespaced: false,
+};
+export const ImageContentSourcePolicies: Kind<ImageContentSourcePolicy> = {
+  group: 'operator.openshift.io',
+  version: 'v1alpha1',
+  kind: 'ImageContentSourcePolicy',
+  plural: 'imagecontentsourcepolicies',
+  namespaced: false,
+};

@@ -1,0 +1,195 @@
+import type { Condition, Kind, KubernetesObject, LabelSelector } from './object.ts';
+
+/** The built-in kinds that Shale reads or writes, with the fields it uses. The API server knows the rest. */
+
+export interface ConfigMap extends KubernetesObject {
+  readonly data?: Readonly<Record<string, string>>;
+  readonly binaryData?: Readonly<Record<string, string>>;
+  readonly immutable?: boolean;
+}
+export interface Secret extends KubernetesObject {
+  readonly type?: string;
+  /** base64 */
+  readonly data?: Readonly<Record<string, string>>;
+}
+export type Namespace = KubernetesObject;
+export type ServiceAccount = KubernetesObject;
+
+export interface Taint {
+  readonly key: string;
+  readonly value?: string;
+  readonly effect: string;
+}
+export interface Node extends KubernetesObject {
+  readonly spec?: {
+    readonly unschedulable?: boolean;
+    readonly taints?: readonly Taint[];
+    readonly providerID?: string;
+  };
+  readonly status?: {
+    readonly conditions?: readonly (Omit<Condition, 'observedGeneration'> & {
+      readonly lastHeartbeatTime?: string;
+    })[];
+    readonly nodeInfo?: Readonly<Record<string, unknown>> & {
+      readonly bootID?: string;
+      readonly architecture?: string;
+    };
+    readonly addresses?: readonly { readonly type: string; readonly address: string }[];
+  };
+}
+
+export interface Container {
+  readonly name: string;
+  readonly image?: string;
+  readonly command?: readonly string[];
+  readonly args?: readonly string[];
+  readonly env?: readonly { readonly name: string; readonly value?: string; readonly valueFrom?: unknown }[];
+  readonly volumeMounts?: readonly unknown[];
+  readonly securityContext?: unknown;
+  readonly resources?: unknown;
+}
+export interface PodSpec {
+  readonly nodeName?: string;
+  readonly serviceAccountName?: string;
+  readonly containers: readonly Container[];
+  readonly volumes?: readonly ({ readonly name: string; readonly emptyDir?: unknown } & Readonly<
+    Record<string, unknown>
+  >)[];
+  readonly tolerations?: readonly unknown[];
+  readonly nodeSelector?: Readonly<Record<string, string>>;
+  readonly terminationGracePeriodSeconds?: number;
+  readonly hostPID?: boolean;
+  readonly priorityClassName?: string;
+}
+export interface Pod extends KubernetesObject {
+  readonly spec: PodSpec;
+  readonly status?: {
+    readonly phase?: string;
+    readonly reason?: string;
+    readonly message?: string;
+    readonly conditions?: readonly Pick<Condition, 'type' | 'status'>[];
+  };
+}
+export interface PodTemplate {
+  readonly metadata?: {
+    readonly labels?: Readonly<Record<string, string>>;
+    readonly annotations?: Readonly<Record<string, string>>;
+  };
+  readonly spec: PodSpec;
+}
+export interface Deployment extends KubernetesObject {
+  readonly spec: {
+    readonly replicas?: number;
+    readonly selector: LabelSelector;
+    readonly template: PodTemplate;
+    readonly strategy?: { readonly type: 'Recreate' | 'RollingUpdate' };
+  };
+  readonly status?: {
+    readonly observedGeneration?: number;
+    readonly replicas?: number;
+    readonly readyReplicas?: number;
+    readonly availableReplicas?: number;
+    readonly updatedReplicas?: number;
+    readonly conditions?: readonly Condition[];
+  };
+}
+export interface DaemonSet extends KubernetesObject {
+  readonly spec: { readonly selector: LabelSelector; readonly template: PodTemplate };
+  readonly status?: {
+    readonly observedGeneration?: number;
+    readonly desiredNumberScheduled?: number;
+    readonly currentNumberScheduled?: number;
+    readonly numberReady?: number;
+    readonly numberMisscheduled?: number;
+  };
+}
+export interface PodDisruptionBudget extends KubernetesObject {
+  readonly spec: {
+    readonly minAvailable?: number | string;
+    readonly maxUnavailable?: number | string;
+    readonly selector?: LabelSelector;
+  };
+  readonly status?: { readonly disruptionsAllowed?: number; readonly currentHealthy?: number };
+}
+export interface Lease extends KubernetesObject {
+  readonly spec?: {
+    readonly holderIdentity?: string;
+    readonly leaseDurationSeconds?: number;
+    /** RFC 3339 with microseconds (MicroTime). */
+    readonly acquireTime?: string;
+    readonly renewTime?: string;
+    readonly leaseTransitions?: number;
+  };
+}
+export interface KubernetesEvent extends KubernetesObject {
+  readonly involvedObject: {
+    readonly apiVersion: string;
+    readonly kind: string;
+    readonly name: string;
+    readonly namespace?: string;
+    readonly uid?: string;
+  };
+  readonly reason: string;
+  readonly message: string;
+  readonly type: 'Normal' | 'Warning';
+  readonly source?: { readonly component?: string; readonly host?: string };
+  readonly reportingComponent?: string;
+  readonly reportingInstance?: string;
+  readonly firstTimestamp?: string;
+  readonly lastTimestamp?: string;
+  readonly count?: number;
+}
+/** Any custom resource definition; only its presence matters to Shale's processes. */
+export interface CustomResourceDefinition extends KubernetesObject {
+  readonly spec: {
+    readonly group: string;
+    readonly names: { readonly kind: string; readonly plural: string };
+  };
+  readonly status?: { readonly conditions?: readonly Condition[] };
+}
+
+const core = (kind: string, plural: string, namespaced = true) => ({
+  group: '',
+  version: 'v1',
+  kind,
+  plural,
+  namespaced,
+});
+const apps = (kind: string, plural: string) => ({
+  group: 'apps',
+  version: 'v1',
+  kind,
+  plural,
+  namespaced: true,
+});
+
+export const ConfigMaps: Kind<ConfigMap> = core('ConfigMap', 'configmaps');
+export const Secrets: Kind<Secret> = core('Secret', 'secrets');
+export const Namespaces: Kind<Namespace> = core('Namespace', 'namespaces', false);
+export const ServiceAccounts: Kind<ServiceAccount> = core('ServiceAccount', 'serviceaccounts');
+export const Nodes: Kind<Node> = core('Node', 'nodes', false);
+export const Pods: Kind<Pod> = core('Pod', 'pods');
+export const Events: Kind<KubernetesEvent> = core('Event', 'events');
+export const Deployments: Kind<Deployment> = apps('Deployment', 'deployments');
+export const DaemonSets: Kind<DaemonSet> = apps('DaemonSet', 'daemonsets');
+export const PodDisruptionBudgets: Kind<PodDisruptionBudget> = {
+  group: 'policy',
+  version: 'v1',
+  kind: 'PodDisruptionBudget',
+  plural: 'poddisruptionbudgets',
+  namespaced: true,
+};
+export const Leases: Kind<Lease> = {
+  group: 'coordination.k8s.io',
+  version: 'v1',
+  kind: 'Lease',
+  plural: 'leases',
+  namespaced: true,
+};
+export const CustomResourceDefinitions: Kind<CustomResourceDefinition> = {
+  group: 'apiextensions.k8s.io',
+  version: 'v1',
+  kind: 'CustomResourceDefinition',
+  plural: 'customresourcedefinitions',
+  namespaced: false,
+};

@@ -1,0 +1,166 @@
+import { z } from 'zod';
+import { DisruptionAction, DisruptionCause } from './disruption-action.ts';
+import { Conditions, type Kind, type KubernetesObject, NameReference } from './object.ts';
+import { DigestedPullspecSchema } from './references.ts';
+
+/**
+ * The channel between operator and daemon: the operator writes what the node should be (spec), the daemon what it is
+ * (status). Fields beyond MCO's are marked "Shale's own".
+ */
+
+const RenderedConfigName = z.string().min(1).max(253);
+
+/**
+ * The operator's leave to go on with one target. Staging needs none. It names the target it is for, so leave that was
+ * given for one target is void as soon as another one is desired.
+ */
+export const Grant = z.object({
+  level: z
+    .enum(['Live', 'Disrupt'])
+    .describe('Live: service reloads and restarts may be done. Disrupt: the node is drained and may reboot.'),
+  config: RenderedConfigName.describe('The rendered config that the leave is for.'),
+  image: DigestedPullspecSchema.exactOptional().describe(
+    'The image that the leave is for; absent in standard mode.',
+  ),
+  leaseHolder: z.string().describe('Holder of the node lease under which the leave is given.'),
+});
+export type Grant = z.infer<typeof Grant>;
+
+export const MachineConfigNodeSpec = z.object({
+  node: NameReference,
+  pool: NameReference,
+  configVersion: z.object({
+    desired: RenderedConfigName.describe('The rendered MachineConfig the node should have.'),
+  }),
+  configImage: z
+    .object({ desiredImage: DigestedPullspecSchema })
+    .exactOptional()
+    .describe('The layered image the node should run. Absent: standard mode.'),
+  osImage: z
+    .string()
+    .max(447)
+    .exactOptional()
+    .describe("Shale's own: the stock image, by digest, that the node should run in standard mode."),
+  policyDigest: z
+    .string()
+    .exactOptional()
+    .describe("Shale's own: digest of the disruption policies in force."),
+  grant: Grant.exactOptional().describe("Shale's own: leave to act, for the desired target only."),
+  certificates: z
+    .object({ registryCAs: z.string().exactOptional() })
+    .exactOptional()
+    .describe("Shale's own: digests of the certificates that the node should have."),
+});
+export type MachineConfigNodeSpec = z.infer<typeof MachineConfigNodeSpec>;
+
+/** What the node will have to do to take its target: known, and shown, before it does any of it. */
+export const UpdatePlan = z.object({
+  config: RenderedConfigName,
+  image: DigestedPullspecSchema.exactOptional(),
+  staged: z.boolean().describe('The target is on the disk, as the next boot where it is an image.'),
+  actions: z
+    .array(DisruptionAction)
+    .max(50)
+    .describe('What the node will do, in order. Empty: nothing but the change itself.'),
+  causes: z.array(DisruptionCause).max(50).describe('Why, by path, unit or field.'),
+  source: z
+    .string()
+    .describe('Where the actions come from: the image label, the diff of configs, or why Reboot was chosen.'),
+});
+export type UpdatePlan = z.infer<typeof UpdatePlan>;
+
+/** What the node did to take its last target. */
+export const UpdateRecord = z.object({
+  config: RenderedConfigName,
+  image: DigestedPullspecSchema.exactOptional(),
+  actions: z.array(DisruptionAction).max(50),
+  causes: z.array(DisruptionCause).max(50),
+  source: z.string(),
+  startedAt: z.string().meta({ format: 'date-time' }),
+  finishedAt: z.string().meta({ format: 'date-time' }),
+  bootIDBefore: z.string(),
+  bootIDAfter: z.string(),
+  result: z.enum(['Succeeded', 'RolledBack', 'Failed']),
+  message: z.string().max(32768).exactOptional(),
+});
+export type UpdateRecord = z.infer<typeof UpdateRecord>;
+
+export const MachineConfigNodeStatus = z.object({
+  observedGeneration: z.int().min(0).exactOptional(),
+  conditions: Conditions.exactOptional(),
+  configVersion: z
+    .object({
+      current: z
+        .string()
+        .max(253)
+        .describe('The rendered MachineConfig that the node runs; empty before the first.'),
+      desired: z.string().max(253),
+    })
+    .exactOptional(),
+  configImage: z
+    .object({
+      currentImage: DigestedPullspecSchema.exactOptional(),
+      desiredImage: DigestedPullspecSchema.exactOptional(),
+    })
+    .exactOptional(),
+  mode: z
+    .enum(['Standard', 'Layered'])
+    .exactOptional()
+    .describe("Shale's own: how the node is configured now."),
+  baseImage: z
+    .string()
+    .max(447)
+    .exactOptional()
+    .describe(
+      "Shale's own: the stock image, by digest, that the node runs or that its layered image is built on.",
+    ),
+  bootID: z.string().exactOptional().describe("Shale's own: changes with each boot."),
+  plan: UpdatePlan.exactOptional().describe(
+    "Shale's own: what the desired target will ask of the node. Absent when updated.",
+  ),
+  lastUpdate: UpdateRecord.exactOptional().describe("Shale's own: what the last update asked of the node."),
+  staging: z
+    .object({ bytesDone: z.int().min(0), bytesTotal: z.int().min(0) })
+    .exactOptional()
+    .describe("Shale's own: progress of the pull."),
+  certificates: z
+    .object({ registryCAs: z.string().exactOptional() })
+    .exactOptional()
+    .describe("Shale's own: digests of the certificates that the node has."),
+});
+export type MachineConfigNodeStatus = z.infer<typeof MachineConfigNodeStatus>;
+
+export interface MachineConfigNode extends KubernetesObject {
+  readonly spec: MachineConfigNodeSpec;
+  readonly status?: MachineConfigNodeStatus;
+}
+
+export const MachineConfigNodes: Kind<MachineConfigNode> = {
+  group: 'machineconfiguration.openshift.io',
+  version: 'v1',
+  kind: 'MachineConfigNode',
+  plural: 'machineconfignodes',
+  namespaced: false,
+};
+
+/** MCO's rule. */
+export const machineConfigNodeRules = [
+  { rule: 'self.metadata.name == self.spec.node.name', message: 'spec.node.name should match metadata.name' },
+];
+
+/** MCO's v1 conditions of a MachineConfigNode that Shale writes. */
+export type NodeConditionType =
+  | 'Updated'
+  | 'UpdatePrepared'
+  | 'UpdateExecuted'
+  | 'UpdatePostActionComplete'
+  | 'UpdateComplete'
+  | 'Resumed'
+  | 'Drained'
+  | 'AppliedFiles'
+  | 'AppliedOSImage'
+  | 'ImagePulledFromRegistry'
+  | 'Cordoned'
+  | 'Uncordoned'
+  | 'RebootedNode'
+  | 'NodeDegraded';

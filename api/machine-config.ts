@@ -1,0 +1,69 @@
+import { z } from 'zod';
+import type { Kind, KubernetesObject, ObjectMeta } from './object.ts';
+
+/**
+ * `spec.config` is an Ignition config and reaches the renderer as it was written; the schema refuses at admission only
+ * what it can be sure of: a version Shale does not know, and paths that are relative or climb.
+ */
+const RawIgnitionConfig = z
+  .looseObject({
+    ignition: z
+      .looseObject({
+        version: z
+          .string()
+          .regex(/^(2\.[0-2]\.0|3\.[0-5]\.0)$/)
+          .describe('Ignition spec version: 2.0.0 to 2.2.0 or 3.0.0 to 3.5.0.'),
+      })
+      .exactOptional(),
+    storage: z
+      .looseObject({
+        files: z
+          .array(
+            z.looseObject({
+              path: z
+                .string()
+                .max(4096)
+                .regex(/^\/([^/.][^/]*|\.[^/.][^/]*|\.\.[^/]+)(\/([^/.][^/]*|\.[^/.][^/]*|\.\.[^/]+))*$/)
+                .describe('Absolute, without empty, "." or ".." elements.'),
+            }),
+          )
+          .exactOptional(),
+      })
+      .exactOptional(),
+  })
+  .describe('An Ignition config (https://coreos.github.io/ignition/specs/): files, systemd units, SSH keys.');
+
+export const MachineConfigSpec = z.object({
+  osImageURL: z
+    .string()
+    .exactOptional()
+    .describe('The OS image of the node, by digest. The last MachineConfig of a pool that sets it wins.'),
+  baseOSExtensionsContainerImage: z
+    .string()
+    .exactOptional()
+    .describe('The image that extensions are taken from.'),
+  config: RawIgnitionConfig.exactOptional(),
+  kernelArguments: z
+    .array(z.string())
+    .nullable()
+    .exactOptional()
+    .describe('Kernel arguments to add. A change needs a reboot.'),
+  extensions: z.array(z.string()).nullable().exactOptional().describe('OS extensions to install.'),
+  fips: z.boolean().exactOptional().describe('FIPS mode. It can not be changed on a running node.'),
+  kernelType: z.string().exactOptional().describe('default, realtime or 64k-pages.'),
+});
+export type MachineConfigSpec = z.infer<typeof MachineConfigSpec>;
+
+/** A piece of node configuration, an admin's or, with a generated-by annotation, a controller's. */
+export interface MachineConfig extends KubernetesObject {
+  readonly metadata: ObjectMeta;
+  readonly spec: MachineConfigSpec;
+}
+
+export const MachineConfigs: Kind<MachineConfig> = {
+  group: 'machineconfiguration.openshift.io',
+  version: 'v1',
+  kind: 'MachineConfig',
+  plural: 'machineconfigs',
+  namespaced: false,
+};

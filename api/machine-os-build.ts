@@ -1,0 +1,82 @@
+import { z } from 'zod';
+import { Conditions, type Kind, type KubernetesObject, NameReference } from './object.ts';
+import { DigestedPullspecSchema, TaggedPullspecSchema } from './references.ts';
+
+const finalOnce = (type: string) => ({
+  rule: `oldSelf.exists(x, x.type=='${type}' && x.status=='True') ? self==oldSelf : true`,
+  message: `once the condition ${type} is True, conditions are immutable`,
+});
+
+export const MachineOSBuildSpec = z.object({
+  machineConfig: NameReference.describe('The rendered MachineConfig that the image carries.'),
+  machineOSConfig: NameReference.describe('The MachineOSConfig that asked for the image.'),
+  renderedImagePushSpec: TaggedPullspecSchema.describe('Where the image is pushed.'),
+  policyDigest: z
+    .string()
+    .exactOptional()
+    .describe("Shale's own: digest of the disruption policies whose transitions the image's label states."),
+  baseImage: z
+    .string()
+    .max(447)
+    .exactOptional()
+    .describe("Shale's own: the base image the build was asked for."),
+});
+
+export const MachineOSBuildStatus = z
+  .object({
+    conditions: Conditions.max(8)
+      .meta({ 'x-kubernetes-validations': ['Failed', 'Interrupted', 'Succeeded'].map(finalOnce) })
+      .exactOptional()
+      .describe('Prepared, Building, Succeeded, Failed, Interrupted.'),
+    builder: z
+      .object({ imageBuilderType: z.string() })
+      .exactOptional()
+      .describe('How the image was made: Append, Relabel or Engine.'),
+    relatedObjects: z
+      .array(
+        z.object({
+          group: z.string(),
+          resource: z.string(),
+          namespace: z.string().exactOptional(),
+          name: z.string(),
+        }),
+      )
+      .max(10)
+      .exactOptional(),
+    buildStart: z.string().meta({ format: 'date-time' }).exactOptional(),
+    buildEnd: z.string().meta({ format: 'date-time' }).exactOptional(),
+    digestedImagePushSpec: DigestedPullspecSchema.exactOptional().describe('The image, by digest.'),
+    baseImage: z.string().max(447).exactOptional().describe("Shale's own: the base image by digest."),
+    attempts: z.int().min(0).exactOptional().describe("Shale's own: how often the build was tried."),
+    transitions: z
+      .array(z.object({ from: z.string(), actions: z.string() }))
+      .max(50)
+      .exactOptional()
+      .describe("Shale's own: what the image's label asks of nodes, in words, by what they run now."),
+  })
+  .meta({
+    'x-kubernetes-validations': [
+      {
+        rule: 'has(self.buildEnd) ? has(self.buildStart) && timestamp(self.buildStart) <= timestamp(self.buildEnd) : true',
+        message: 'buildEnd must not be before buildStart',
+      },
+    ],
+  });
+export type MachineOSBuildStatus = z.infer<typeof MachineOSBuildStatus>;
+
+/** One build of one image. */
+export interface MachineOSBuild extends KubernetesObject {
+  readonly spec: z.infer<typeof MachineOSBuildSpec>;
+  readonly status?: MachineOSBuildStatus;
+}
+
+export const MachineOSBuilds: Kind<MachineOSBuild> = {
+  group: 'machineconfiguration.openshift.io',
+  version: 'v1',
+  kind: 'MachineOSBuild',
+  plural: 'machineosbuilds',
+  namespaced: false,
+};
+
+/** MCO's conditions of a build; a build with one of the last three True is over. */
+export type BuildConditionType = 'Prepared' | 'Building' | 'Succeeded' | 'Failed' | 'Interrupted';

@@ -1,0 +1,73 @@
+import { z } from 'zod';
+import { Conditions, type Kind, type KubernetesObject, NameReference } from './object.ts';
+import { DigestedPullspecSchema, TaggedPullspecSchema } from './references.ts';
+
+export const MachineOSConfigSpec = z.object({
+  machineConfigPool: NameReference.describe('The pool that the image is for; the object has its name.'),
+  imageBuilder: z
+    .object({ imageBuilderType: z.enum(['Job']) })
+    .exactOptional()
+    .describe("MCO's field; taken and not needed: Shale appends a layer where no command has to run."),
+  baseImagePullSecret: NameReference.exactOptional().describe("Secret with the base image's credentials."),
+  renderedImagePushSecret: NameReference.exactOptional().describe(
+    'Secret with the credentials to push the image.',
+  ),
+  renderedImagePushSpec: TaggedPullspecSchema.describe(
+    'Where the image is pushed: host[:port]/repository:tag.',
+  ),
+  baseImage: z
+    .string()
+    .max(447)
+    .exactOptional()
+    .describe("Shale's own: the base image, when no MachineConfig of the pool sets osImageURL."),
+  containerFile: z
+    .array(
+      z.object({
+        containerfileArch: z.enum(['ARM64', 'AMD64', 'PPC64LE', 'S390X', 'NoArch']).default('NoArch'),
+        content: z.string().max(4096),
+      }),
+    )
+    .max(4)
+    .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['containerfileArch'] })
+    .exactOptional()
+    .describe('Commands to run in the image, per architecture. Needs a container engine.'),
+});
+export type MachineOSConfigSpec = z.infer<typeof MachineOSConfigSpec>;
+
+export const MachineOSConfigStatus = z.object({
+  conditions: Conditions.exactOptional(),
+  observedGeneration: z.int().min(0).exactOptional(),
+  currentImagePullSpec: DigestedPullspecSchema.exactOptional().describe('The last image built, by digest.'),
+  machineOSBuild: z
+    .object({
+      group: z.string(),
+      resource: z.string(),
+      namespace: z.string().exactOptional(),
+      name: z.string(),
+    })
+    .exactOptional()
+    .describe('The MachineOSBuild of the image that is built or was built last.'),
+});
+
+/** A pool's wish for a layered image. */
+export interface MachineOSConfig extends KubernetesObject {
+  readonly spec: MachineOSConfigSpec;
+  readonly status?: z.infer<typeof MachineOSConfigStatus>;
+}
+
+export const MachineOSConfigs: Kind<MachineOSConfig> = {
+  group: 'machineconfiguration.openshift.io',
+  version: 'v1',
+  kind: 'MachineOSConfig',
+  plural: 'machineosconfigs',
+  namespaced: false,
+};
+
+/** Same rule as MCO's: one MachineOSConfig per pool, under the pool's name. */
+export const machineOSConfigRules = [
+  {
+    rule: 'self.metadata.name == self.spec.machineConfigPool.name',
+    message:
+      'MachineOSConfig name must match the referenced MachineConfigPool name; can only have one MachineOSConfig per MachineConfigPool',
+  },
+];

@@ -1,0 +1,75 @@
+/**
+ * Labels, annotations, object names and namespaces that more than one room speaks of. Those under
+ * machineconfiguration.openshift.io are MCO's and mean here what they mean there.
+ */
+
+export const MCO_GROUP = 'machineconfiguration.openshift.io';
+
+/** Where Shale's own objects live unless a flag names another namespace. */
+export const DEFAULT_NAMESPACE = 'shale-system';
+/** Where node leases live: the namespace that the medik8s operators use, so that they and Shale exclude each other. */
+export const DEFAULT_LEASE_NAMESPACE = 'medik8s-leases';
+
+/** The opt-in switch. */
+export const SWITCH_CONFIG_MAP = 'on-cluster-layering';
+/** Registry CAs for every node: a key per registry host (`host..port` for a port, as in OpenShift), its value a PEM bundle. */
+export const REGISTRY_CAS_CONFIG_MAP = 'registry-cas';
+/** The one MachineConfiguration object. */
+export const MACHINE_CONFIGURATION = 'cluster';
+export const BUILDER_DEPLOYMENT = 'machine-os-builder';
+export const DAEMON_SET = 'shale-daemon';
+export const OPERATOR_DEPLOYMENT = 'shale-operator';
+
+export const labels = {
+  /** On a MachineConfig: the pool it is for. */
+  role: `${MCO_GROUP}/role`,
+  /** On what the opt-in switch made, with the value `true`: only such objects are deleted on opt-out. */
+  madeBySwitch: 'shale.dev/made-by-switch',
+  /** On a MachineOSBuild: its pool, its MachineOSConfig and its rendered config, as MCO labels them. */
+  targetPool: `${MCO_GROUP}/target-machine-config-pool`,
+  machineOSConfig: `${MCO_GROUP}/machine-os-config`,
+  renderedConfig: `${MCO_GROUP}/rendered-machine-config`,
+  nodeRolePrefix: 'node-role.kubernetes.io/',
+} as const;
+
+export const annotations = {
+  /** On MachineConfigs that a controller made. */
+  generatedByController: `${MCO_GROUP}/generated-by-controller-version`,
+  /** On a Node: MCO's well-known mirror of what the MachineConfigNode says, for tools that read it there. */
+  currentConfig: `${MCO_GROUP}/currentConfig`,
+  desiredConfig: `${MCO_GROUP}/desiredConfig`,
+  currentImage: `${MCO_GROUP}/currentImage`,
+  desiredImage: `${MCO_GROUP}/desiredImage`,
+  state: `${MCO_GROUP}/state`,
+  reason: `${MCO_GROUP}/reason`,
+  /** On a Node that Shale cordoned: 'true' when it was schedulable before, so that only our own cordon is lifted. */
+  cordonedByShale: 'shale.dev/cordoned',
+  /** On a Node flagged for maintenance: JSON {reason, by, until}. */
+  plannedMaintenance: 'shale.dev/planned-maintenance',
+  /** On a rendered MachineConfig: the transitions from what the pool's nodes run now, computed ahead. */
+  transitions: 'shale.dev/transitions',
+  /** On a MachineOSConfig or MachineOSBuild: ask for a new build of the same inputs. */
+  rebuild: `${MCO_GROUP}/rebuild`,
+} as const;
+
+/** Labels of an image that Shale built (OCI image-spec, annotations.md, names our own reverse domain). */
+export const imageLabels = {
+  pool: 'dev.shale.pool',
+  renderedConfig: 'dev.shale.rendered-config',
+  baseImage: 'dev.shale.base-image',
+  policyDigest: 'dev.shale.policy-digest',
+  disruption: 'dev.shale.disruption',
+} as const;
+
+/** Paths on a node, all relative to the host's root. */
+export const nodePaths = {
+  /** The rendered config that an image carries. */
+  imageConfig: '/usr/share/shale/machine-config.json',
+  /** The daemon's journal and records. */
+  state: '/var/lib/shale',
+  /** The tmpfiles.d fragment by which an image delivers state paths. */
+  tmpfiles: '/usr/lib/tmpfiles.d/shale.conf',
+  kernelArguments: '/usr/lib/bootc/kargs.d/50-shale.toml',
+  authorizedKeysDirectory: '/etc/ssh/authorized_keys.d',
+  sshdConfig: '/etc/ssh/sshd_config.d/40-shale-authorized-keys.conf',
+} as const;

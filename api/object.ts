@@ -1,0 +1,125 @@
+import { z } from 'zod';
+
+/**
+ * The parts every Kubernetes object has (API conventions, "Objects" and "Metadata"), as types and as schemas.
+ * The kinds of this folder are made of them.
+ */
+
+export const OwnerReference = z.object({
+  apiVersion: z.string(),
+  kind: z.string(),
+  name: z.string(),
+  uid: z.string(),
+  controller: z.boolean().exactOptional(),
+  blockOwnerDeletion: z.boolean().exactOptional(),
+});
+export type OwnerReference = z.infer<typeof OwnerReference>;
+
+export interface ObjectMeta {
+  readonly name: string;
+  readonly generateName?: string;
+  readonly namespace?: string;
+  readonly uid?: string;
+  readonly resourceVersion?: string;
+  readonly generation?: number;
+  /** RFC 3339, as the API server wrote it. */
+  readonly creationTimestamp?: string;
+  readonly deletionTimestamp?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly finalizers?: readonly string[];
+  readonly ownerReferences?: readonly OwnerReference[];
+}
+
+export interface KubernetesObject {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: ObjectMeta;
+}
+
+/** An object as its creator writes it: the server still has to give it a uid, a resourceVersion and perhaps a name. */
+export type NewObject<T extends KubernetesObject> = Omit<T, 'metadata' | 'status'> & {
+  readonly metadata: Partial<ObjectMeta>;
+};
+
+/**
+ * How the API server knows a kind: where it is served and what an object of it is in TypeScript. `T` has no value at
+ * run time; it lets a client return the right type for the kind it is asked for.
+ */
+export interface Kind<T extends KubernetesObject> {
+  /** '' for the core group. */
+  readonly group: string;
+  readonly version: string;
+  readonly kind: string;
+  readonly plural: string;
+  readonly namespaced: boolean;
+  readonly _object?: T;
+}
+
+/**
+ * The apiVersion of a kind's objects.
+ *
+ * @returns `v1` for the core group, else `group/version`.
+ */
+export function apiVersionOf(kind: Kind<never> | Kind<KubernetesObject>): string {
+  return kind.group === '' ? kind.version : `${kind.group}/${kind.version}`;
+}
+
+/** metav1.Condition with the limits that the API machinery sets. */
+export const Condition = z
+  .object({
+    type: z
+      .string()
+      .max(316)
+      .regex(
+        /^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$/,
+      )
+      .describe('What the condition is about, in CamelCase.'),
+    status: z.enum(['True', 'False', 'Unknown']),
+    observedGeneration: z.int().min(0).exactOptional(),
+    lastTransitionTime: z
+      .string()
+      .meta({ format: 'date-time' })
+      .describe('When the status last changed from one value to another.'),
+    reason: z
+      .string()
+      .max(1024)
+      .regex(/^([A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?)?$/)
+      .describe('Why, as one CamelCase word that programs can compare.'),
+    message: z.string().max(32768).describe('Why, in words.'),
+  })
+  .describe('One observation of the state of the object.');
+export type Condition = z.infer<typeof Condition>;
+
+/** A list of conditions, one per type. */
+export const Conditions = z
+  .array(Condition)
+  .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['type'] });
+
+export const LabelSelector = z
+  .object({
+    matchLabels: z.record(z.string(), z.string()).exactOptional(),
+    matchExpressions: z
+      .array(
+        z.object({
+          key: z.string(),
+          operator: z.enum(['In', 'NotIn', 'Exists', 'DoesNotExist']),
+          values: z.array(z.string()).exactOptional(),
+        }),
+      )
+      .exactOptional(),
+  })
+  .describe(
+    'Chooses objects by their labels; all of its terms must hold. An empty one chooses every object.',
+  );
+export type LabelSelector = z.infer<typeof LabelSelector>;
+
+/** An object's name: a lowercase RFC 1123 subdomain. */
+export const ObjectName = z
+  .string()
+  .min(1)
+  .max(253)
+  .regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/);
+
+/** A reference to an object of a known kind by its name. */
+export const NameReference = z.object({ name: ObjectName });

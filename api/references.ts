@@ -1,0 +1,62 @@
+import { z } from 'zod';
+
+/**
+ * Strings with a meaning of their own. A branded string comes out of its parse function only, so a function that takes
+ * one need not check it again.
+ */
+
+/** `sha256:` and 64 hexadecimal digits (OCI image-spec, descriptor.md "Digests"). */
+export type Digest = string & { readonly __brand: 'Digest' };
+/** An image by digest: `host[:port]/repository@sha256:…`; the only form a node ever applies. */
+export type DigestedPullspec = string & { readonly __brand: 'DigestedPullspec' };
+/** The name of a rendered MachineConfig: `rendered-<pool>-<hash>`. */
+export type RenderedName = string & { readonly __brand: 'RenderedName' };
+
+const DIGEST = /^sha256:[a-f0-9]{64}$/;
+
+/** Same form as MCO's ImageDigestFormat: at most 447 characters, a digest at the end. */
+export const DigestedPullspecSchema = z
+  .string()
+  .min(1)
+  .max(447)
+  .regex(/^[A-Za-z0-9.:[\]-]+(\/[a-z0-9._-]+)+@sha256:[a-f0-9]{64}$/)
+  .describe('An image by digest: host[:port]/repository@sha256:<64 hexadecimal digits>.');
+
+/** Same form as MCO's ImageTagFormat. */
+export const TaggedPullspecSchema = z
+  .string()
+  .min(1)
+  .max(447)
+  .regex(/^[A-Za-z0-9.:[\]-]+(\/[a-z0-9._-]+)+:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/)
+  .describe('An image by tag: host[:port]/repository:tag.');
+
+/** @returns the text as a digest. @throws TypeError when it is not `sha256:` and 64 lowercase hexadecimal digits. */
+export function parseDigest(text: string): Digest {
+  if (!DIGEST.test(text)) {
+    throw new TypeError(
+      `not a digest: ${JSON.stringify(text)}; expected sha256: and 64 lowercase hexadecimal digits`,
+    );
+  }
+  return text as Digest;
+}
+
+/** @returns the text as a pullspec by digest. @throws TypeError when it has no digest or no host and repository. */
+export function parseDigestedPullspec(text: string): DigestedPullspec {
+  const parsed = DigestedPullspecSchema.safeParse(text);
+  if (!parsed.success) {
+    throw new TypeError(
+      `not an image by digest: ${JSON.stringify(text)}; expected host[:port]/repository@sha256:<64 hexadecimal digits>`,
+    );
+  }
+  return text as DigestedPullspec;
+}
+
+/** @returns the digest of an image by digest. */
+export function digestOf(pullspec: DigestedPullspec): Digest {
+  return pullspec.slice(pullspec.indexOf('@') + 1) as Digest;
+}
+
+/** @returns the host and repository of an image by digest, without the digest. */
+export function repositoryOf(pullspec: DigestedPullspec): string {
+  return pullspec.slice(0, pullspec.indexOf('@'));
+}
