@@ -1,0 +1,79 @@
+/**
+ * What a rendered MachineConfig means on a node's disk: contents decoded, defaults filled in, lists turned into maps by
+ * what identifies an entry. Every decision after rendering (diff, actions, image layer, the daemon's writing) is made on
+ * this value, so that a re-encoded data URL is no change.
+ */
+export interface NodeConfig {
+  /** Name of the rendered MachineConfig. */
+  readonly name: string;
+  /** By absolute path. */
+  readonly files: ReadonlyMap<string, NodeFile>;
+  readonly directories: ReadonlyMap<string, NodeDirectory>;
+  readonly links: ReadonlyMap<string, NodeLink>;
+  /** By unit name, with suffix. */
+  readonly units: ReadonlyMap<string, NodeUnit>;
+  /** Authorized keys by user, in first-seen order; a user without keys is not listed. */
+  readonly sshKeys: ReadonlyMap<string, readonly string[]>;
+  /** Password hashes by user. A secret: never logged, never in a layer's label or an event. */
+  readonly passwordHashes: ReadonlyMap<string, string>;
+  readonly kernelArguments: readonly string[];
+  readonly kernelType: KernelType;
+  readonly extensions: readonly string[];
+  readonly fips: boolean;
+  /** Empty when no MachineConfig sets it. */
+  readonly osImageURL: string;
+}
+
+export type KernelType = 'default' | 'realtime' | '64k-pages';
+
+/** A user or group: by number, or by name to be looked up on the node. */
+export type Owner = { readonly id: number } | { readonly name: string };
+
+export interface NodeFile {
+  readonly path: string;
+  readonly contents: Uint8Array;
+  /** Permission bits with setuid, setgid and sticky; Ignition's default is 0644. */
+  readonly mode: number;
+  readonly user: Owner;
+  readonly group: Owner;
+}
+
+export interface NodeDirectory {
+  readonly path: string;
+  readonly mode: number;
+  readonly user: Owner;
+  readonly group: Owner;
+}
+
+export interface NodeLink {
+  readonly path: string;
+  readonly target: string;
+  readonly hard: boolean;
+  readonly user: Owner;
+  readonly group: Owner;
+}
+
+export interface NodeUnit {
+  readonly name: string;
+  /** Absent: the unit comes from the OS and only its state or drop-ins are configured. */
+  readonly contents?: string;
+  /** Absent: left as it is (or as presets say). */
+  readonly enabled?: boolean;
+  readonly masked: boolean;
+  /** Drop-ins by file name (`10-x.conf`). */
+  readonly dropins: ReadonlyMap<string, string>;
+}
+
+/** One difference between two NodeConfigs. */
+export type ConfigChange =
+  | { readonly kind: 'file'; readonly path: string; readonly change: ChangeType; readonly what: readonly FileAspect[] }
+  | { readonly kind: 'directory' | 'link'; readonly path: string; readonly change: ChangeType }
+  | { readonly kind: 'unit'; readonly name: string; readonly change: ChangeType }
+  | { readonly kind: 'sshKey'; readonly user: string; readonly change: ChangeType }
+  | { readonly kind: 'passwordHash'; readonly user: string; readonly change: ChangeType }
+  | { readonly kind: 'field'; readonly field: ConfigField; readonly change: ChangeType };
+
+export type ChangeType = 'added' | 'changed' | 'removed';
+export type FileAspect = 'contents' | 'mode' | 'owner';
+/** Fields that only a reboot can change. */
+export type ConfigField = 'kernelArguments' | 'kernelType' | 'extensions' | 'fips' | 'osImageURL';
