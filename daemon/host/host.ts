@@ -1,0 +1,28 @@
+/** The machine the daemon runs on, as far as the daemon has to know it. */
+export interface Host {
+  /** The running root as the daemon sees it: `/` on a host, the DaemonSet's mount of it in a pod, a directory in the sandbox. */
+  readonly root: string;
+  /** @returns an id that changes with each boot. */
+  bootID(): Promise<string>;
+  /**
+   * Asks for a reboot into what the bootloader has first and returns once the request is made; the process ends by the
+   * reboot's SIGTERM soon after. @throws when the request is refused.
+   */
+  reboot(reason: string, signal: AbortSignal): Promise<void>;
+}
+
+export type ServiceState = 'active' | 'inactive' | 'failed' | 'activating' | 'deactivating' | 'reloading' | 'unknown';
+
+/** systemd, behind what the daemon asks of it. */
+export interface ServiceManager {
+  daemonReload(signal: AbortSignal): Promise<void>;
+  /** Resolves when the unit is active again, not when systemctl has returned. @throws ServiceError on failure or deadline. */
+  reload(unit: string, signal: AbortSignal): Promise<void>;
+  restart(unit: string, signal: AbortSignal): Promise<void>;
+  /** Starts a unit that a change brought. */
+  start(unit: string, signal: AbortSignal): Promise<void>;
+  stop(unit: string, signal: AbortSignal): Promise<void>;
+  state(unit: string, signal: AbortSignal): Promise<ServiceState>;
+  /** Creates what a tmpfiles.d fragment of the running root says, and removes nothing. */
+  applyTmpfiles(fragment: string, signal: AbortSignal): Promise<void>;
+}

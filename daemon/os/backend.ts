@@ -1,0 +1,62 @@
+import type { DigestedPullspec } from '../../api/references.ts';
+
+/** One bootable version of the host's operating system. */
+export interface Deployment {
+  /** What the OS tool calls it, for messages and for comparing two of them. */
+  readonly id: string;
+  /** The image it was made from; absent for one that no image made. */
+  readonly image?: DigestedPullspec;
+  /** Labels of that image's config. */
+  readonly labels: Readonly<Record<string, string>>;
+  /** The directory, as the daemon sees it, in which its /usr and /etc lie. */
+  readonly root: string;
+  readonly kernelArguments: readonly string[];
+}
+
+export interface OsStatus {
+  readonly booted: Deployment;
+  /** What the next boot takes, when that is not the booted one. */
+  readonly staged?: Deployment;
+  /** What a rollback would take. */
+  readonly rollback?: Deployment;
+}
+
+export interface StageOptions {
+  /** Arguments that Shale added beyond the images' own (standard mode): the ones to take away and the ones to have. */
+  readonly extraKernelArguments: { readonly remove: readonly string[]; readonly add: readonly string[] };
+  /** Bytes fetched so far and in all. */
+  readonly onProgress?: (bytesDone: number, bytesTotal: number) => void;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * The host's image tool. One implementation each for ostree, rpm-ostree and bootc; everything above speaks of
+ * deployments and never of a tool.
+ */
+export interface OsBackend {
+  readonly name: 'ostree' | 'rpm-ostree' | 'bootc';
+  /** @returns the deployments there are now. @throws OsCommandError */
+  status(signal: AbortSignal): Promise<OsStatus>;
+  /**
+   * Makes the image the next boot: pulled by digest, kernel arguments of its kargs.d and the extra ones set. Not
+   * disruptive, idempotent, and whole or not at all when interrupted.
+   *
+   * @throws OsCommandError, or image/'s RegistryError when the pull fails.
+   */
+  stage(image: DigestedPullspec, options: StageOptions): Promise<Deployment>;
+  /** Takes back a staged deployment, so that the next boot is the booted one. Nothing staged: nothing done. */
+  unstage(signal: AbortSignal): Promise<void>;
+  /**
+   * The last step before a reboot: the staged deployment's /etc is merged anew from the running one (as ostree's
+   * staged deployments are at shutdown), except that `managed` paths whose running content still is what Shale put
+   * there are no local edits: they become what the staged image has. Without this a file that Shale wrote or applied
+   * live would count as the admin's edit and shadow every later image.
+   *
+   * @param managed absolute paths to the digest that `contentDigest` of daemon/records gives for what Shale put there; `absent` for a path that Shale removed.
+   */
+  finalizeStaged(managed: ReadonlyMap<string, string>, signal: AbortSignal): Promise<Deployment>;
+  /** Makes the previous deployment the next boot. @throws OsCommandError when there is none. */
+  rollback(signal: AbortSignal): Promise<void>;
+  /** Deletes deployments and layers that neither run, nor are staged, nor are the rollback. */
+  cleanup(signal: AbortSignal): Promise<void>;
+}
