@@ -1,0 +1,221 @@
+import type { z } from 'zod';
+import {
+  ImageContentSourcePolicies,
+  ImageContentSourcePolicySpec,
+  ImageDigestMirrorSetSpec,
+  ImageDigestMirrorSets,
+  ImageTagMirrorSetSpec,
+  ImageTagMirrorSets,
+} from './image-mirrors.ts';
+import { MachineConfigSpec, MachineConfigs } from './machine-config.ts';
+import {
+  MachineConfigNodeSpec,
+  MachineConfigNodeStatus,
+  MachineConfigNodes,
+  machineConfigNodeRules,
+} from './machine-config-node.ts';
+import { MachineConfigPoolSpec, MachineConfigPoolStatus, MachineConfigPools } from './machine-config-pool.ts';
+import {
+  MachineConfigurationSpec,
+  MachineConfigurationStatus,
+  MachineConfigurations,
+} from './machine-configuration.ts';
+import { MachineOSBuildSpec, MachineOSBuildStatus, MachineOSBuilds } from './machine-os-build.ts';
+import {
+  MachineOSConfigSpec,
+  MachineOSConfigStatus,
+  MachineOSConfigs,
+  machineOSConfigRules,
+} from './machine-os-config.ts';
+import { MACHINE_CONFIGURATION } from './names.ts';
+import type { Kind, KubernetesObject } from './object.ts';
+
+export interface PrinterColumn {
+  readonly name: string;
+  readonly type: 'string' | 'integer' | 'date' | 'boolean';
+  readonly path: string;
+  readonly description?: string;
+  /** Shown by `-o wide` only. */
+  readonly wide?: boolean;
+}
+
+/** What a CustomResourceDefinition says beyond its schema. */
+export interface CrdDefinition {
+  readonly kind: Kind<KubernetesObject>;
+  readonly names: { readonly short: readonly string[] };
+  readonly description: string;
+  readonly spec: z.ZodType;
+  readonly specRequired: boolean;
+  readonly status?: z.ZodType;
+  /** CEL rules on the whole object. */
+  readonly rules: readonly { readonly rule: string; readonly message: string }[];
+  /** The only name an object of this kind may have. */
+  readonly fixedName?: string;
+  readonly columns: readonly PrinterColumn[];
+}
+
+const age: PrinterColumn = { name: 'Age', type: 'date', path: '.metadata.creationTimestamp' };
+const condition = (type: string, more: Partial<PrinterColumn> = {}): PrinterColumn => ({
+  name: type,
+  type: 'string',
+  path: `.status.conditions[?(@.type=="${type}")].status`,
+  ...more,
+});
+
+/** Every kind that Shale brings a CustomResourceDefinition for, in the order they are written to manifests/crds. */
+export const crdDefinitions: readonly CrdDefinition[] = [
+  {
+    kind: MachineConfigs,
+    names: { short: ['mc'] },
+    description: 'A piece of node configuration: files, systemd units, SSH keys, kernel arguments, OS image.',
+    spec: MachineConfigSpec,
+    specRequired: true,
+    rules: [],
+    columns: [
+      {
+        name: 'GeneratedByController',
+        type: 'string',
+        path: '.metadata.annotations.machineconfiguration\\.openshift\\.io/generated-by-controller-version',
+        description: 'Version of the controller that made it; empty for an admin’s own.',
+      },
+      { name: 'IgnitionVersion', type: 'string', path: '.spec.config.ignition.version' },
+      age,
+    ],
+  },
+  {
+    kind: MachineConfigPools,
+    names: { short: ['mcp'] },
+    description: 'The nodes that share one configuration.',
+    spec: MachineConfigPoolSpec,
+    specRequired: true,
+    status: MachineConfigPoolStatus,
+    rules: [],
+    columns: [
+      { name: 'Config', type: 'string', path: '.status.configuration.name' },
+      condition('Updated', { description: 'Whether every node of the pool runs the desired configuration.' }),
+      condition('Updating'),
+      condition('Degraded', {
+        description: 'Whether progress is blocked on a node or on the configuration itself.',
+      }),
+      { name: 'MachineCount', type: 'integer', path: '.status.machineCount' },
+      { name: 'ReadyMachineCount', type: 'integer', path: '.status.readyMachineCount' },
+      { name: 'UpdatedMachineCount', type: 'integer', path: '.status.updatedMachineCount' },
+      { name: 'DegradedMachineCount', type: 'integer', path: '.status.degradedMachineCount' },
+      age,
+    ],
+  },
+  {
+    kind: MachineOSConfigs,
+    names: { short: ['mosc'] },
+    description:
+      "A pool's wish for a layered image: where it is pushed and what goes into it beyond the MachineConfigs.",
+    spec: MachineOSConfigSpec,
+    specRequired: true,
+    status: MachineOSConfigStatus,
+    rules: machineOSConfigRules,
+    columns: [
+      { name: 'Pool', type: 'string', path: '.spec.machineConfigPool.name' },
+      { name: 'Build', type: 'string', path: '.status.machineOSBuild.name' },
+      { name: 'Image', type: 'string', path: '.status.currentImagePullSpec', wide: true },
+      age,
+    ],
+  },
+  {
+    kind: MachineOSBuilds,
+    names: { short: ['mosb'] },
+    description: 'One build of one image: its progress, and its result by digest.',
+    spec: MachineOSBuildSpec,
+    specRequired: true,
+    status: MachineOSBuildStatus,
+    rules: [
+      {
+        rule: 'self.spec == oldSelf.spec',
+        message: 'spec is immutable: another input is another MachineOSBuild',
+      },
+    ],
+    columns: [
+      { name: 'Config', type: 'string', path: '.spec.machineConfig.name' },
+      ...['Prepared', 'Building', 'Succeeded', 'Interrupted', 'Failed'].map((type) => condition(type)),
+      { name: 'Way', type: 'string', path: '.status.builder.imageBuilderType' },
+      { name: 'Image', type: 'string', path: '.status.digestedImagePushSpec', wide: true },
+      { name: 'Transitions', type: 'string', path: '.status.transitions[*].actions', wide: true },
+      age,
+    ],
+  },
+  {
+    kind: MachineConfigNodes,
+    names: { short: ['mcn'] },
+    description: 'One node: the operator writes what it should be (spec), the daemon what it is (status).',
+    spec: MachineConfigNodeSpec,
+    specRequired: true,
+    status: MachineConfigNodeStatus,
+    rules: machineConfigNodeRules,
+    columns: [
+      { name: 'PoolName', type: 'string', path: '.spec.pool.name' },
+      { name: 'DesiredConfig', type: 'string', path: '.spec.configVersion.desired' },
+      { name: 'CurrentConfig', type: 'string', path: '.status.configVersion.current' },
+      condition('Updated'),
+      { name: 'Mode', type: 'string', path: '.status.mode' },
+      age,
+      condition('NodeDegraded', { wide: true }),
+      condition('UpdatePrepared', { wide: true }),
+      condition('UpdateExecuted', { wide: true }),
+      condition('Cordoned', { wide: true, name: 'CordonedNode' }),
+      condition('Drained', { wide: true, name: 'DrainedNode' }),
+      condition('RebootedNode', { wide: true }),
+      { name: 'Image', type: 'string', path: '.status.configImage.currentImage', wide: true },
+    ],
+  },
+  {
+    kind: MachineConfigurations,
+    names: { short: ['ndp', 'rebootpolicies'] },
+    description: 'The node disruption policy: what a change to a file, a unit or an SSH key asks of a node.',
+    spec: MachineConfigurationSpec,
+    specRequired: false,
+    status: MachineConfigurationStatus,
+    rules: [],
+    fixedName: MACHINE_CONFIGURATION,
+    columns: [
+      {
+        name: 'Files',
+        type: 'string',
+        path: '.status.nodeDisruptionPolicyStatus.clusterPolicies.files[*].path',
+        description: 'Paths that a policy in force names.',
+      },
+      {
+        name: 'Units',
+        type: 'string',
+        path: '.status.nodeDisruptionPolicyStatus.clusterPolicies.units[*].name',
+      },
+      { name: 'Policy', type: 'string', path: '.status.policyDigest', wide: true },
+      age,
+    ],
+  },
+  {
+    kind: ImageDigestMirrorSets,
+    names: { short: ['idms'] },
+    description: 'Mirrors for images that are pulled by digest.',
+    spec: ImageDigestMirrorSetSpec,
+    specRequired: true,
+    rules: [],
+    columns: [{ name: 'Sources', type: 'string', path: '.spec.imageDigestMirrors[*].source' }, age],
+  },
+  {
+    kind: ImageTagMirrorSets,
+    names: { short: ['itms'] },
+    description: 'Mirrors for images that are pulled by tag.',
+    spec: ImageTagMirrorSetSpec,
+    specRequired: true,
+    rules: [],
+    columns: [{ name: 'Sources', type: 'string', path: '.spec.imageTagMirrors[*].source' }, age],
+  },
+  {
+    kind: ImageContentSourcePolicies,
+    names: { short: ['icsp'] },
+    description: 'Mirrors for images that are pulled by digest; the older form of ImageDigestMirrorSet.',
+    spec: ImageContentSourcePolicySpec,
+    specRequired: true,
+    rules: [],
+    columns: [{ name: 'Sources', type: 'string', path: '.spec.repositoryDigestMirrors[*].source' }, age],
+  },
+];

@@ -1,0 +1,10 @@
+import { expect, test } from 'vitest';
+import { crdFiles, staleFiles } from './generate.ts';
+
+test('manifests/crds is what api/ says', async () => {
+  expect(await staleFiles()).toEqual([]);
+});
+
+test('generation is deterministic', () => {
+  expect([...crdFiles()]).toEqual([...crdFiles()]);
+});

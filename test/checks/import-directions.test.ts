@@ -1,0 +1,25 @@
+import { describe, expect, test } from 'vitest';
+import { violations } from './import-directions.ts';
+
+describe('import directions', () => {
+  test.each([
+    ['machineconfig/render.ts', "import { x } from '../api/object.ts';"],
+    ['rollout/pools/a.ts', "import type { x } from '../../disruption/actions.ts';"],
+    ['daemon/run.ts', "import { readFile } from 'node:fs/promises';"],
+    ['test/e2e/tour.ts', "import { x } from '../../cli/main.ts';"],
+    ['machineconfig/a/b.ts', "import { x } from '../c.ts';"],
+  ])('%s may say %s', (file, source) => {
+    expect(violations(file, source)).toEqual([]);
+  });
+
+  test.each([
+    ['api/object.ts', "import { x } from '../cluster/client.ts';"],
+    ['image/layer.ts', "import type { x } from '../api/object.ts';"],
+    ['opt-in/switch.ts', "import { x } from '../image/reference.ts';"],
+    ['rollout/a.ts', "const x = await import('../builder/main.ts');"],
+    ['disruption/a.ts', "import { readFileSync } from 'node:fs';"],
+    ['cluster/a.ts', "import '../rollout/pools.ts';"],
+  ])('%s may not say %s', (file, source) => {
+    expect(violations(file, source)).toHaveLength(1);
+  });
+});
