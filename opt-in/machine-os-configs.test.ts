@@ -1,0 +1,77 @@
+import { expect, test } from 'vitest';
+import type { MachineOSConfig } from '../api/machine-os-config.ts';
+import { decideMachineOSConfigs } from './machine-os-configs.ts';
+import type { SwitchState } from './switch.ts';
+
+const pool = (name: string) => ({
+  apiVersion: 'machineconfiguration.openshift.io/v1',
+  kind: 'MachineConfigPool',
+  metadata: { name },
+  spec: {},
+});
+const pools = [pool('worker'), pool('infra')];
+const on: SwitchState = { kind: 'on', settings: { imageRepository: 'r.io/os/{pool}' } };
+const created = (state: SwitchState): MachineOSConfig[] =>
+  decideMachineOSConfigs(state, pools, []).create.map((config) => ({
+    ...config,
+    metadata: { ...config.metadata, name: config.metadata.name ?? '' },
+  }));
+const adminsOwn: MachineOSConfig = {
+  apiVersion: 'machineconfiguration.openshift.io/v1',
+  kind: 'MachineOSConfig',
+  metadata: { name: 'worker' },
+  spec: { machineConfigPool: { name: 'worker' }, renderedImagePushSpec: 'r.io/mine:1' },
+};
+
+test('on makes one for every pool, with the pool in its repository', () => {
+  expect(created(on).map((config) => [config.metadata.name, config.spec.renderedImagePushSpec])).toEqual([
+    ['infra', 'r.io/os/infra:latest'],
+    ['worker', 'r.io/os/worker:latest'],
+  ]);
+});
+
+test('what is as it should be is left alone', () => {
+  expect(decideMachineOSConfigs(on, pools, created(on))).toEqual({ create: [], replace: [], delete: [] });
+});
+
+test("an admin's own is never touched, on or off", () => {
+  expect(decideMachineOSConfigs(on, [pool('worker')], [adminsOwn])).toEqual({
+    create: [],
+    replace: [],
+    delete: [],
+  });
+  expect(decideMachineOSConfigs({ kind: 'off' }, pools, [adminsOwn]).delete).toEqual([]);
+});
+
+test('off deletes what the switch made', () => {
+  const { delete: deleted } = decideMachineOSConfigs({ kind: 'off' }, pools, created(on));
+  expect(deleted.map((config) => config.metadata.name)).toEqual(['infra', 'worker']);
+});
+
+test('a pool taken off the list loses its own', () => {
+  const only: SwitchState = {
+    kind: 'on',
+    settings: { imageRepository: 'r.io/os/{pool}', pools: ['worker'] },
+  };
+  expect(
+    decideMachineOSConfigs(only, pools, created(on)).delete.map((config) => config.metadata.name),
+  ).toEqual(['infra']);
+});
+
+test('a changed setting changes the spec', () => {
+  const moved: SwitchState = { kind: 'on', settings: { imageRepository: 'other.io/{pool}' } };
+  const { replace } = decideMachineOSConfigs(moved, pools, created(on));
+  expect(replace.map((config) => config.spec.renderedImagePushSpec)).toEqual([
+    'other.io/infra:latest',
+    'other.io/worker:latest',
+  ]);
+});
+
+test('an invalid switch changes nothing', () => {
+  const invalid: SwitchState = { kind: 'invalid', problems: [{ key: 'enabled', problem: 'x' }] };
+  expect(decideMachineOSConfigs(invalid, pools, created(on))).toEqual({
+    create: [],
+    replace: [],
+    delete: [],
+  });
+});

@@ -1,0 +1,84 @@
+import type { MachineConfigPool } from '../api/machine-config-pool.ts';
+import type { MachineOSConfig } from '../api/machine-os-config.ts';
+import { labels } from '../api/names.ts';
+import type { NewObject } from '../api/object.ts';
+import type { SwitchSettings, SwitchState } from './switch.ts';
+
+/** What has to happen to the MachineOSConfigs for the switch to be true. */
+export interface MachineOSConfigChanges {
+  readonly create: readonly NewObject<MachineOSConfig>[];
+  /** Ours, with a spec that the switch no longer asks for. */
+  readonly replace: readonly MachineOSConfig[];
+  readonly delete: readonly MachineOSConfig[];
+}
+
+/**
+ * Decides which MachineOSConfigs the switch makes, changes and deletes. An admin's own (without the label) is never
+ * touched, and its pool gets none from the switch.
+ *
+ * @param state what the switch asks for; `invalid` changes nothing: the last good state is kept.
+ */
+export function decideMachineOSConfigs(
+  state: SwitchState,
+  pools: readonly MachineConfigPool[],
+  present: readonly MachineOSConfig[],
+): MachineOSConfigChanges {
+  if (state.kind === 'invalid') return { create: [], replace: [], delete: [] };
+  const wanted = state.kind === 'on' ? wantedPools(state.settings, pools) : [];
+  const byPool = new Map(present.map((config) => [config.spec.machineConfigPool.name, config]));
+  const create: NewObject<MachineOSConfig>[] = [];
+  const replace: MachineOSConfig[] = [];
+  for (const pool of wanted) {
+    if (state.kind !== 'on') break;
+    const spec = specFor(pool, state.settings);
+    const existing = byPool.get(pool);
+    if (existing === undefined) create.push(newMachineOSConfig(pool, spec));
+    else if (madeBySwitch(existing) && !sameSpec(existing.spec, spec)) replace.push({ ...existing, spec });
+  }
+  return {
+    create,
+    replace,
+    delete: present.filter(
+      (config) => madeBySwitch(config) && !wanted.includes(config.spec.machineConfigPool.name),
+    ),
+  };
+}
+
+/** @returns whether the switch made this object, so that it may change and delete it. */
+export function madeBySwitch(object: {
+  readonly metadata: { readonly labels?: Readonly<Record<string, string>> };
+}): boolean {
+  return object.metadata.labels?.[labels.madeBySwitch] === 'true';
+}
+
+function wantedPools(settings: SwitchSettings, pools: readonly MachineConfigPool[]): string[] {
+  const names = pools.map((pool) => pool.metadata.name);
+  return names.filter((name) => settings.pools === undefined || settings.pools.includes(name)).sort();
+}
+
+function specFor(pool: string, settings: SwitchSettings): MachineOSConfig['spec'] {
+  return {
+    machineConfigPool: { name: pool },
+    imageBuilder: { imageBuilderType: 'Job' },
+    ...(settings.pullSecret === undefined ? {} : { baseImagePullSecret: { name: settings.pullSecret } }),
+    ...(settings.pushSecret === undefined ? {} : { renderedImagePushSecret: { name: settings.pushSecret } }),
+    renderedImagePushSpec: `${settings.imageRepository.replaceAll('{pool}', pool)}:latest`,
+    ...(settings.baseImage === undefined ? {} : { baseImage: settings.baseImage }),
+  };
+}
+
+function newMachineOSConfig(pool: string, spec: MachineOSConfig['spec']): NewObject<MachineOSConfig> {
+  return {
+    apiVersion: 'machineconfiguration.openshift.io/v1',
+    kind: 'MachineOSConfig',
+    metadata: { name: pool, labels: { [labels.madeBySwitch]: 'true' } },
+    spec,
+  };
+}
+
+/** Both are of the few fields above, so their canonical text tells. */
+function sameSpec(a: MachineOSConfig['spec'], b: MachineOSConfig['spec']): boolean {
+  const canonical = (spec: MachineOSConfig['spec']) =>
+    JSON.stringify(Object.entries(spec).sort(([x], [y]) => (x < y ? -1 : x > y ? 1 : 0)));
+  return canonical(a) === canonical(b);
+}

@@ -1,0 +1,63 @@
+import { describe, expect, test } from 'vitest';
+import { formatProblems, readSwitch } from './switch.ts';
+
+const configMap = (data: Record<string, string>) => ({
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: { name: 'on-cluster-layering', namespace: 'shale-system' },
+  data,
+});
+
+describe('the switch', () => {
+  test.each([
+    ['no ConfigMap', undefined],
+    ['no enabled key', configMap({})],
+    ['enabled: "false"', configMap({ enabled: 'false' })],
+    ['off with settings that are wrong', configMap({ enabled: 'false', imageRepository: '::' })],
+  ])('%s is off', (_name, given) => {
+    expect(readSwitch(given)).toEqual({ kind: 'off' });
+  });
+
+  test('on, with every setting', () => {
+    const state = readSwitch(
+      configMap({
+        enabled: 'true',
+        imageRepository: 'registry.example.com:5000/os/{pool}',
+        pushSecret: 'push',
+        pullSecret: 'pull',
+        baseImage: 'registry.example.com/os/stock:1',
+        pools: 'worker, infra',
+      }),
+    );
+    expect(state).toEqual({
+      kind: 'on',
+      settings: {
+        imageRepository: 'registry.example.com:5000/os/{pool}',
+        pushSecret: 'push',
+        pullSecret: 'pull',
+        baseImage: 'registry.example.com/os/stock:1',
+        pools: ['worker', 'infra'],
+      },
+    });
+  });
+
+  test.each([
+    [{ enabled: 'yes', imageRepository: 'r.io/a' }, 'enabled'],
+    [{ enabled: 'true' }, 'imageRepository'],
+    [{ enabled: 'true', imageRepository: 'no-repository' }, 'imageRepository'],
+    [{ enabled: 'true', imageRepository: 'r.io/a', pushSecret: 'Not A Name' }, 'pushSecret'],
+    [{ enabled: 'true', imageRepository: 'r.io/a', pools: 'worker;infra' }, 'pools'],
+    [{ enabled: 'true', imageRepository: 'r.io/a', imageRepo: 'r.io/b' }, 'imageRepo'],
+  ])('%j is invalid because of %s', (data, key) => {
+    const state = readSwitch(configMap(data));
+    expect(state.kind).toBe('invalid');
+    expect(state.kind === 'invalid' && state.problems.map((problem) => problem.key)).toEqual([key]);
+  });
+
+  test('every problem is told at once, by its key', () => {
+    const state = readSwitch(configMap({ enabled: 'true', imageRepository: '', pushSecret: '-' }));
+    expect(state.kind === 'invalid' && formatProblems(state.problems)).toMatch(
+      /data\.imageRepository.*data\.pushSecret/,
+    );
+  });
+});

@@ -1,0 +1,104 @@
+import type { ConfigMap } from '../api/kubernetes.ts';
+import { SWITCH_CONFIG_MAP } from '../api/names.ts';
+import { ObjectName } from '../api/object.ts';
+import { TaggedPullspecSchema } from '../api/references.ts';
+
+/** What the ConfigMap `on-cluster-layering` asks for. */
+export type SwitchState =
+  | { readonly kind: 'off' }
+  | { readonly kind: 'on'; readonly settings: SwitchSettings }
+  /** Not understood: what was in force stays in force. */
+  | { readonly kind: 'invalid'; readonly problems: readonly SwitchProblem[] };
+
+export interface SwitchSettings {
+  /** Where a pool's images go, with `{pool}` for the pool's name: `host[:port]/repository`. */
+  readonly imageRepository: string;
+  readonly pushSecret?: string;
+  readonly pullSecret?: string;
+  /** The base image for pools whose MachineConfigs set no osImageURL. */
+  readonly baseImage?: string;
+  /** The pools to take along; absent: all. */
+  readonly pools?: readonly string[];
+}
+
+export interface SwitchProblem {
+  /** Key of the ConfigMap's data. */
+  readonly key: string;
+  readonly problem: string;
+}
+
+const KEYS = ['enabled', 'imageRepository', 'pushSecret', 'pullSecret', 'baseImage', 'pools'] as const;
+type Key = (typeof KEYS)[number];
+
+/**
+ * Reads the switch.
+ *
+ * @param configMap the ConfigMap, or undefined when there is none, which means off.
+ * @returns off for `enabled` absent or "false"; on with its settings; or every problem at once. An unknown key is a
+ *   problem, because a misspelt one would otherwise be ignored without a word.
+ */
+export function readSwitch(configMap: ConfigMap | undefined): SwitchState {
+  const data = configMap?.data ?? {};
+  const problems: SwitchProblem[] = [];
+  for (const key of Object.keys(data).sort()) {
+    if (!KEYS.includes(key as Key))
+      problems.push({ key, problem: `unknown key; known are ${KEYS.join(', ')}` });
+  }
+  const enabled = data['enabled'] ?? 'false';
+  if (enabled !== 'true' && enabled !== 'false') {
+    problems.push({ key: 'enabled', problem: `is ${JSON.stringify(enabled)}; expected "true" or "false"` });
+  }
+  // Off needs no settings: an admin must be able to switch off whatever else the ConfigMap says.
+  if (enabled === 'false') return { kind: 'off' };
+  const settings = readSettings(data, problems);
+  return problems.length > 0 ? { kind: 'invalid', problems } : { kind: 'on', settings };
+}
+
+function readSettings(data: Readonly<Record<string, string>>, problems: SwitchProblem[]): SwitchSettings {
+  const text = (key: Key): string | undefined => {
+    const value = data[key]?.trim();
+    return value === '' ? undefined : value;
+  };
+  const name = (key: Key): string | undefined => {
+    const value = text(key);
+    if (value !== undefined && !ObjectName.safeParse(value).success) {
+      problems.push({ key, problem: `is ${JSON.stringify(value)}; expected the name of a Secret` });
+    }
+    return value;
+  };
+  const imageRepository = text('imageRepository') ?? '';
+  // The pool's name stands for itself when the whole is checked.
+  if (!TaggedPullspecSchema.safeParse(`${imageRepository.replaceAll('{pool}', 'pool')}:latest`).success) {
+    problems.push({
+      key: 'imageRepository',
+      problem: `is ${JSON.stringify(imageRepository)}; expected host[:port]/repository, where {pool} stands for the pool's name`,
+    });
+  }
+  const pools = text('pools')
+    ?.split(/[\s,]+/)
+    .filter((pool) => pool !== '');
+  for (const pool of pools ?? []) {
+    if (!ObjectName.safeParse(pool).success) {
+      problems.push({
+        key: 'pools',
+        problem: `${JSON.stringify(pool)} is not the name of a MachineConfigPool`,
+      });
+    }
+  }
+  const optional = <K extends string, V>(key: K, value: V | undefined) =>
+    value === undefined ? {} : { [key]: value };
+  return {
+    imageRepository,
+    ...optional('pushSecret', name('pushSecret')),
+    ...optional('pullSecret', name('pullSecret')),
+    ...optional('baseImage', text('baseImage')),
+    ...optional('pools', pools),
+  };
+}
+
+/** @returns the problems in one line for an event or a condition. */
+export function formatProblems(problems: readonly SwitchProblem[]): string {
+  return problems
+    .map(({ key, problem }) => `ConfigMap ${SWITCH_CONFIG_MAP}, data.${key}: ${problem}`)
+    .join('; ');
+}
