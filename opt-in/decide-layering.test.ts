@@ -1,0 +1,113 @@
+import { describe, expect, test } from 'vitest';
+import type { MachineConfigNode } from '../api/machine-config-node.ts';
+import type { MachineOSBuild } from '../api/machine-os-build.ts';
+import type { MachineOSConfig } from '../api/machine-os-config.ts';
+import { labels } from '../api/names.ts';
+import { builderDeployment } from './builder-deployment.ts';
+import { decideLayering, type LayeringObservation } from './decide-layering.ts';
+
+const group = 'machineconfiguration.openshift.io/v1';
+const image = `r.io/os/worker@sha256:${'a'.repeat(64)}`;
+const pool = { apiVersion: group, kind: 'MachineConfigPool', metadata: { name: 'worker' }, spec: {} };
+const wish = (own: boolean): MachineOSConfig => ({
+  apiVersion: group,
+  kind: 'MachineOSConfig',
+  metadata: { name: 'worker', ...(own ? { labels: { [labels.madeBySwitch]: 'true' } } : {}) },
+  spec: {
+    machineConfigPool: { name: 'worker' },
+    imageBuilder: { imageBuilderType: 'Job' },
+    renderedImagePushSpec: 'r.io/os/worker:latest',
+  },
+});
+const build: MachineOSBuild = {
+  apiVersion: group,
+  kind: 'MachineOSBuild',
+  metadata: { name: 'worker-1' },
+  spec: {
+    machineConfig: { name: 'rendered-worker-1' },
+    machineOSConfig: { name: 'worker' },
+    renderedImagePushSpec: 'r.io/os/worker:worker-1',
+  },
+  status: { digestedImagePushSpec: image },
+};
+const node = (current?: string, desired?: string): MachineConfigNode => ({
+  apiVersion: group,
+  kind: 'MachineConfigNode',
+  metadata: { name: 'n' },
+  spec: {
+    node: { name: 'n' },
+    pool: { name: 'worker' },
+    configVersion: { desired: 'rendered-worker-1' },
+    ...(desired === undefined ? {} : { configImage: { desiredImage: desired } }),
+  },
+  status: current === undefined ? {} : { configImage: { currentImage: current } },
+});
+const made = builderDeployment('shale-system', 'shale', []);
+const deployment = { ...made, metadata: { ...made.metadata, name: 'machine-os-builder' } };
+const off: LayeringObservation = {
+  state: { kind: 'off' },
+  pools: [pool],
+  machineOSConfigs: [],
+  builds: [],
+  nodes: [node()],
+  builder: undefined,
+  builderPods: 0,
+};
+const on: LayeringObservation = {
+  ...off,
+  state: { kind: 'on', settings: { imageRepository: 'r.io/os/{pool}' } },
+};
+
+describe('switching on', () => {
+  test('MachineOSConfigs, then the builder, then nothing more', () => {
+    expect(decideLayering(on).kind).toBe('changeMachineOSConfigs');
+    expect(decideLayering({ ...on, machineOSConfigs: [wish(true)] }).kind).toBe('startBuilder');
+    expect(decideLayering({ ...on, machineOSConfigs: [wish(true)], builder: deployment }).kind).toBe(
+      'settled',
+    );
+  });
+});
+
+describe('switching off', () => {
+  const running = { ...off, machineOSConfigs: [wish(true)], builds: [build], nodes: [node(image, image)] };
+
+  test('the builder goes first and is waited for', () => {
+    expect(decideLayering({ ...running, builder: deployment, builderPods: 1 }).kind).toBe('stopBuilder');
+    expect(decideLayering({ ...running, builderPods: 1 }).kind).toBe('wait');
+  });
+
+  test('then the MachineOSConfigs', () => {
+    const step = decideLayering(running);
+    expect(step.kind === 'changeMachineOSConfigs' && step.changes.delete).toHaveLength(1);
+  });
+
+  test.each([
+    ['runs it', node(image)],
+    ['is meant to run it', node(undefined, image)],
+  ])('no image is deleted while a node %s', (_name, user) => {
+    expect(decideLayering({ ...off, builds: [build], nodes: [user] }).kind).toBe('wait');
+  });
+
+  test('then what layering made is pruned, and that is all', () => {
+    expect(decideLayering({ ...off, builds: [build] })).toEqual({ kind: 'prune', builds: [build] });
+    expect(decideLayering(off).kind).toBe('settled');
+  });
+
+  test("an admin's own MachineOSConfig keeps the builder", () => {
+    expect(decideLayering({ ...off, machineOSConfigs: [wish(false)] }).kind).toBe('startBuilder');
+  });
+});
+
+test('an invalid switch keeps the last good state', () => {
+  const invalid = { kind: 'invalid', problems: [] } as const;
+  expect(decideLayering({ ...off, state: invalid }).kind).toBe('settled');
+  expect(
+    decideLayering({
+      ...off,
+      state: invalid,
+      machineOSConfigs: [wish(true)],
+      builder: deployment,
+      builds: [build],
+    }).kind,
+  ).toBe('settled');
+});

@@ -1,0 +1,83 @@
+import type { Deployment } from '../api/kubernetes.ts';
+import type { MachineConfigNode } from '../api/machine-config-node.ts';
+import type { MachineConfigPool } from '../api/machine-config-pool.ts';
+import type { MachineOSBuild } from '../api/machine-os-build.ts';
+import type { MachineOSConfig } from '../api/machine-os-config.ts';
+import { decideMachineOSConfigs, type MachineOSConfigChanges, madeBySwitch } from './machine-os-configs.ts';
+import type { SwitchState } from './switch.ts';
+
+/** Everything that the state of layering on a cluster consists of. */
+export interface LayeringObservation {
+  readonly state: SwitchState;
+  readonly pools: readonly MachineConfigPool[];
+  readonly machineOSConfigs: readonly MachineOSConfig[];
+  readonly builds: readonly MachineOSBuild[];
+  readonly nodes: readonly MachineConfigNode[];
+  readonly builder: Deployment | undefined;
+  /** How many pods of the builder there are, those on their way out included. */
+  readonly builderPods: number;
+}
+
+/** The next thing to do; after it the cluster is observed again. */
+export type LayeringStep =
+  | { readonly kind: 'startBuilder' }
+  | { readonly kind: 'stopBuilder' }
+  | { readonly kind: 'changeMachineOSConfigs'; readonly changes: MachineOSConfigChanges }
+  | { readonly kind: 'prune'; readonly builds: readonly MachineOSBuild[] }
+  | { readonly kind: 'wait'; readonly why: string }
+  | { readonly kind: 'settled' };
+
+/**
+ * Decides the next step towards what the switch says.
+ *
+ * On: MachineOSConfigs, then the builder. Off: the builder first, so that no image is born while nodes leave; then the
+ * switch's MachineOSConfigs, which sends nodes back to the stock image; and only when no node runs or is meant to run an
+ * image is that image deleted. The order holds from any state in between, so that a switch flipped half way, or an
+ * operator killed half way, ends where the last setting says.
+ */
+export function decideLayering(seen: LayeringObservation): LayeringStep {
+  const changes = decideMachineOSConfigs(seen.state, seen.pools, seen.machineOSConfigs);
+  const builderWanted = isBuilderWanted(seen);
+  if (!builderWanted && seen.builder !== undefined) return { kind: 'stopBuilder' };
+  if (!builderWanted && seen.builderPods > 0)
+    return { kind: 'wait', why: 'the Machine OS Builder is stopping' };
+  if (changes.create.length + changes.replace.length + changes.delete.length > 0) {
+    return { kind: 'changeMachineOSConfigs', changes };
+  }
+  if (builderWanted && seen.builder === undefined) return { kind: 'startBuilder' };
+  const orphans = orphanedBuilds(seen);
+  if (orphans.length === 0) return { kind: 'settled' };
+  const unused = orphans.filter((build) => !inUse(build, seen.nodes));
+  if (unused.length > 0) return { kind: 'prune', builds: unused };
+  return {
+    kind: 'wait',
+    why: `${orphans.length} images are still run by nodes on their way back to the stock image`,
+  };
+}
+
+/** The builder serves the switch and every MachineOSConfig that an admin made by hand. */
+function isBuilderWanted({ state, machineOSConfigs }: LayeringObservation): boolean {
+  switch (state.kind) {
+    case 'on':
+      return true;
+    case 'off':
+      return machineOSConfigs.some((config) => !madeBySwitch(config));
+    case 'invalid':
+      return machineOSConfigs.length > 0;
+  }
+}
+
+function orphanedBuilds({ builds, machineOSConfigs }: LayeringObservation): MachineOSBuild[] {
+  const wished = new Set(machineOSConfigs.map((config) => config.metadata.name));
+  return builds.filter((build) => !wished.has(build.spec.machineOSConfig.name));
+}
+
+/** A node that reported nothing yet may run anything: its desired image counts as well as its current one. */
+function inUse(build: MachineOSBuild, nodes: readonly MachineConfigNode[]): boolean {
+  const image = build.status?.digestedImagePushSpec;
+  if (image === undefined) return false;
+  return nodes.some(
+    ({ spec, status }) =>
+      spec.configImage?.desiredImage === image || status?.configImage?.currentImage === image,
+  );
+}

@@ -1,0 +1,32 @@
+import path from 'node:path';
+
+/** Where a sandbox keeps its things. */
+export interface SandboxLayout {
+  readonly dir: string;
+  readonly kubeconfig: string;
+  /** What `up` and `down` know of a sandbox that is running: JSON, see SandboxRecord. */
+  readonly record: string;
+  readonly registry: string;
+  readonly logs: string;
+  readonly nodes: string;
+  readonly pods: string;
+  node(name: string): string;
+  log(name: string): string;
+}
+
+/** @returns the paths of a sandbox in this directory. */
+export function sandboxLayout(dir: string): SandboxLayout {
+  const nodes = path.join(dir, 'nodes');
+  const logs = path.join(dir, 'logs');
+  return {
+    dir,
+    kubeconfig: path.join(dir, 'kubeconfig'),
+    record: path.join(dir, 'sandbox.json'),
+    registry: path.join(dir, 'registry'),
+    logs,
+    nodes,
+    pods: path.join(dir, 'pods'),
+    node: (name) => path.join(nodes, name),
+    log: (name) => path.join(logs, `${name}.log`),
+  };
+}

@@ -1,0 +1,94 @@
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import type { Container, Pod } from '../../api/kubernetes.ts';
+
+/** How the sandbox's processes reach the API server, and where they and their nodes are. */
+export interface PodEnvironment {
+  readonly apiServer: { readonly host: string; readonly port: number; readonly caPem: string };
+  /** A token of the pod's service account, bound to its node. */
+  createToken(account: { readonly namespace: string; readonly name: string; readonly node: string }): string;
+  /** Directory of a node. */
+  nodeDirectory(node: string): string;
+  /** Where a pod's service-account files go. */
+  readonly podsDirectory: string;
+}
+
+export interface PodCommand {
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** Where the DaemonSet mounts the host; in the sandbox the host is a directory. */
+const HOST_MOUNT = '/host';
+
+/** @returns whether a pod's container is one of Shale's own processes; any other is only pretended to run. */
+export function isShaleImage(image: string | undefined): boolean {
+  return image !== undefined && /(^|\/)shale(:[^/]*)?(@.*)?$/.test(image);
+}
+
+/**
+ * Writes the service-account files that a kubelet would mount and works out the command of a pod's first container.
+ *
+ * @returns arguments of `shale` and the environment, as the pod's spec has them; the mounted host is the node's
+ *   directory.
+ * @throws Error when the pod has no container or no node.
+ */
+export async function preparePod(pod: Pod, environment: PodEnvironment): Promise<PodCommand> {
+  const [container] = pod.spec.containers;
+  const node = pod.spec.nodeName;
+  const namespace = pod.metadata.namespace ?? 'default';
+  if (container === undefined || node === undefined) {
+    throw new Error(`pod ${namespace}/${pod.metadata.name} has no container or no node`);
+  }
+  const directory = podDirectory(pod, environment);
+  const token = environment.createToken({ namespace, name: pod.spec.serviceAccountName ?? 'default', node });
+  await mkdir(directory, { recursive: true });
+  await writeFile(path.join(directory, 'token'), token, { mode: 0o600 });
+  await writeFile(path.join(directory, 'ca.crt'), environment.apiServer.caPem);
+  await writeFile(path.join(directory, 'namespace'), namespace);
+  return {
+    args: hostArguments(container.args ?? [], environment.nodeDirectory(node)),
+    env: {
+      PATH: process.env['PATH'] ?? '/usr/sbin:/usr/bin:/sbin:/bin',
+      KUBERNETES_SERVICE_HOST: environment.apiServer.host,
+      KUBERNETES_SERVICE_PORT: String(environment.apiServer.port),
+      SHALE_SERVICE_ACCOUNT_DIR: directory,
+      ...resolveEnv(container, pod),
+    },
+  };
+}
+
+/** Takes away what preparePod wrote. */
+export async function forgetPod(pod: Pod, environment: PodEnvironment): Promise<void> {
+  await rm(podDirectory(pod, environment), { recursive: true, force: true });
+}
+
+function podDirectory(pod: Pod, environment: PodEnvironment): string {
+  return path.join(environment.podsDirectory, pod.metadata.uid ?? pod.metadata.name);
+}
+
+function hostArguments(args: readonly string[], nodeDirectory: string): string[] {
+  const at = args.indexOf('--host-root');
+  if (at === -1 || args[at + 1] !== HOST_MOUNT) return [...args];
+  return args.toSpliced(at, 2, '--directory-node', nodeDirectory);
+}
+
+/** The downward API's fields that Shale's manifests use (Kubernetes "Downward API"). */
+function resolveEnv(container: Container, pod: Pod): Record<string, string> {
+  const fields: Readonly<Record<string, string | undefined>> = {
+    'metadata.name': pod.metadata.name,
+    'metadata.namespace': pod.metadata.namespace,
+    'metadata.uid': pod.metadata.uid,
+    'spec.nodeName': pod.spec.nodeName,
+    'spec.serviceAccountName': pod.spec.serviceAccountName,
+  };
+  const env: Record<string, string> = {};
+  for (const { name, value, valueFrom } of container.env ?? []) {
+    const path = (valueFrom as { fieldRef?: { fieldPath?: string } } | undefined)?.fieldRef?.fieldPath;
+    const resolved = value ?? (path === undefined ? undefined : fields[path]);
+    if (resolved === undefined)
+      throw new Error(`pod ${pod.metadata.name}: can't resolve environment variable ${name}`);
+    env[name] = resolved;
+  }
+  return env;
+}
