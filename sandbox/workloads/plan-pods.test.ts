@@ -81,6 +81,12 @@ describe('planPods', () => {
     expect(plan.delete).toEqual([]);
   });
 
+  test('a new pod takes no name that is in use', () => {
+    const pods = [pod('web-0', 'u1', 'a', true), pod('web-1', 'u1', 'a')];
+    const { create } = planPods({ ...nothing, deployments: [web(3)], pods, nodes: [node('a')] });
+    expect(create.map((made) => made.metadata.name)).toEqual(['web-2', 'web-3']);
+  });
+
   test('scaling down deletes', () => {
     const pods = [pod('web-1', 'u1', 'a'), pod('web-2', 'u1', 'a')];
     const plan = planPods({ ...nothing, deployments: [web(1)], pods, nodes: [node('a')] });

@@ -1,5 +1,5 @@
 import type { DaemonSet, Deployment, Node, Pod, PodTemplate } from '../../api/kubernetes.ts';
-import { apiVersionOf, type Kind, type KubernetesObject, type NewObject } from '../../api/object.ts';
+import type { KubernetesObject, NewObject } from '../../api/object.ts';
 
 /**
  * What the kube-controller-manager and the scheduler would do with Deployments and DaemonSets, as far as a sandbox needs
@@ -24,35 +24,50 @@ type Owner = Deployment | DaemonSet;
  *   not created: it comes when there is one.
  */
 export function planPods(seen: WorkloadObservation): PodPlan {
-  const create: NewObject<Pod>[] = [];
-  const surplus: Pod[] = [];
   const load = new Map<string, number>();
-  for (const pod of seen.pods) {
-    const node = pod.spec.nodeName;
-    if (node !== undefined) load.set(node, (load.get(node) ?? 0) + 1);
+  for (const { spec } of seen.pods) {
+    if (spec.nodeName !== undefined) load.set(spec.nodeName, (load.get(spec.nodeName) ?? 0) + 1);
   }
-  for (const deployment of seen.deployments) {
-    const mine = podsOf(deployment, seen.pods);
-    const wanted = deployment.spec.replicas ?? 1;
-    surplus.push(...mine.slice(wanted));
-    for (let index = mine.length; index < wanted; index += 1) {
-      const node = leastLoaded(schedulable(seen.nodes, deployment.spec.template), load);
-      if (node === undefined) break;
-      load.set(node, (load.get(node) ?? 0) + 1);
-      create.push(podFrom(deployment, 'Deployment', deployment.spec.template, node));
-    }
+  const plans = [
+    ...seen.deployments.map((deployment) => planDeployment(deployment, seen, load)),
+    ...seen.daemonSets.map((daemonSet) => planDaemonSet(daemonSet, seen)),
+  ];
+  return { create: plans.flatMap((plan) => plan.create), delete: plans.flatMap((plan) => plan.delete) };
+}
+
+/** @param load pods by node; the planned ones are added, so that they spread. */
+function planDeployment(
+  deployment: Deployment,
+  seen: WorkloadObservation,
+  load: Map<string, number>,
+): PodPlan {
+  const mine = podsOf(deployment, seen.pods);
+  const wanted = deployment.spec.replicas ?? 1;
+  const create: NewObject<Pod>[] = [];
+  for (const name of freeNames(deployment, seen.pods).slice(0, Math.max(0, wanted - mine.length))) {
+    const node = leastLoaded(schedulable(seen.nodes, deployment.spec.template), load);
+    if (node === undefined) break;
+    load.set(node, (load.get(node) ?? 0) + 1);
+    create.push(podFrom(deployment, 'Deployment', name, node));
   }
-  for (const daemonSet of seen.daemonSets) {
-    const mine = podsOf(daemonSet, seen.pods);
-    const nodes = seen.nodes.filter((node) => matchesNodeSelector(node, daemonSet.spec.template));
-    const names = new Set(nodes.map((node) => node.metadata.name));
-    surplus.push(...mine.filter((pod) => !names.has(pod.spec.nodeName ?? '')));
-    for (const name of names) {
-      if (mine.some((pod) => pod.spec.nodeName === name)) continue;
-      create.push(podFrom(daemonSet, 'DaemonSet', daemonSet.spec.template, name));
-    }
-  }
-  return { create, delete: surplus };
+  return { create, delete: mine.slice(wanted) };
+}
+
+function planDaemonSet(daemonSet: DaemonSet, seen: WorkloadObservation): PodPlan {
+  const mine = podsOf(daemonSet, seen.pods);
+  const nodes = seen.nodes
+    .filter((node) => matchesNodeSelector(node, daemonSet.spec.template))
+    .map((node) => node.metadata.name);
+  const taken = new Set(
+    seen.pods.filter((pod) => sameNamespace(pod, daemonSet)).map((pod) => pod.metadata.name),
+  );
+  return {
+    create: nodes
+      .filter((node) => !mine.some((pod) => pod.spec.nodeName === node))
+      .map((node) => podFrom(daemonSet, 'DaemonSet', `${daemonSet.metadata.name}-${node}`, node))
+      .filter((pod) => !taken.has(pod.metadata.name ?? '')),
+    delete: mine.filter((pod) => !nodes.includes(pod.spec.nodeName ?? '')),
+  };
 }
 
 /** @returns the pods that an owner made and that are not on their way out. */
@@ -87,24 +102,36 @@ function leastLoaded(nodes: readonly Node[], load: ReadonlyMap<string, number>):
   );
 }
 
-function podFrom(
-  owner: Owner,
-  kind: 'Deployment' | 'DaemonSet',
-  template: PodTemplate,
-  node: string,
-): NewObject<Pod> {
-  const apps: Kind<KubernetesObject> = { group: 'apps', version: 'v1', kind, plural: '', namespaced: true };
+/**
+ * Names for new pods of a Deployment: counted, and free of those that are there or on their way out. A name that is
+ * worked out, not drawn, makes a pod created a moment ago, and not seen yet, impossible to create twice.
+ */
+function freeNames(deployment: Deployment, pods: readonly Pod[]): string[] {
+  const taken = new Set(pods.filter((pod) => sameNamespace(pod, deployment)).map((pod) => pod.metadata.name));
+  const candidates = Array.from(
+    { length: taken.size + (deployment.spec.replicas ?? 1) },
+    (_, index) => `${deployment.metadata.name}-${index}`,
+  );
+  return candidates.filter((name) => !taken.has(name));
+}
+
+function sameNamespace(a: KubernetesObject, b: KubernetesObject): boolean {
+  return a.metadata.namespace === b.metadata.namespace;
+}
+
+function podFrom(owner: Owner, kind: 'Deployment' | 'DaemonSet', name: string, node: string): NewObject<Pod> {
+  const { template } = owner.spec;
   return {
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: {
-      generateName: `${owner.metadata.name}-`,
+      name,
       ...(owner.metadata.namespace === undefined ? {} : { namespace: owner.metadata.namespace }),
       labels: { ...template.metadata?.labels },
       ...(template.metadata?.annotations === undefined ? {} : { annotations: template.metadata.annotations }),
       ownerReferences: [
         {
-          apiVersion: apiVersionOf(apps),
+          apiVersion: 'apps/v1',
           kind,
           name: owner.metadata.name,
           uid: owner.metadata.uid ?? '',

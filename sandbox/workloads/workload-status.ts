@@ -1,0 +1,50 @@
+import type { DaemonSet, Deployment, Pod } from '../../api/kubernetes.ts';
+import { podsOf } from './plan-pods.ts';
+
+/** @returns the status that the deployment controller would write, given which pods run. */
+export function deploymentStatus(
+  deployment: Deployment,
+  pods: readonly Pod[],
+  isRunning: (pod: Pod) => boolean,
+): NonNullable<Deployment['status']> {
+  const mine = podsOf(deployment, pods);
+  const ready = mine.filter(isRunning).length;
+  return {
+    ...generation(deployment),
+    replicas: mine.length,
+    updatedReplicas: mine.length,
+    readyReplicas: ready,
+    availableReplicas: ready,
+  };
+}
+
+/** @returns the status that the DaemonSet controller would write, given which pods run. */
+export function daemonSetStatus(
+  daemonSet: DaemonSet,
+  pods: readonly Pod[],
+  isRunning: (pod: Pod) => boolean,
+): NonNullable<DaemonSet['status']> {
+  const mine = podsOf(daemonSet, pods);
+  return {
+    ...generation(daemonSet),
+    desiredNumberScheduled: mine.length,
+    currentNumberScheduled: mine.length,
+    numberReady: mine.filter(isRunning).length,
+    numberMisscheduled: 0,
+  };
+}
+
+/** @returns the status that a kubelet would write of a pod. */
+export function podStatus(running: boolean): NonNullable<Pod['status']> {
+  return {
+    phase: running ? 'Running' : 'Pending',
+    conditions: [
+      { type: 'PodScheduled', status: 'True' },
+      { type: 'Ready', status: running ? 'True' : 'False' },
+    ],
+  };
+}
+
+function generation({ metadata }: Deployment | DaemonSet): { readonly observedGeneration?: number } {
+  return metadata.generation === undefined ? {} : { observedGeneration: metadata.generation };
+}
