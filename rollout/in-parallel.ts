@@ -1,0 +1,30 @@
+/**
+ * Does the same for every item, at most `limit` at a time. One item's failure doesn't keep the others from their turn.
+ *
+ * @throws the error, or an AggregateError of all of them, after the last item is done with.
+ */
+export async function inParallel<T>(
+  items: Iterable<T>,
+  limit: number,
+  work: (item: T) => Promise<void>,
+): Promise<void> {
+  const queue = [...items];
+  const failures: unknown[] = [];
+  const lane = async () => {
+    for (let item = queue.shift(); item !== undefined; item = queue.shift()) {
+      try {
+        await work(item);
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(limit, queue.length) }, lane));
+  if (failures.length === 1) throw failures[0];
+  if (failures.length > 1) {
+    const messages = failures.map((failure) =>
+      failure instanceof Error ? failure.message : String(failure),
+    );
+    throw new AggregateError(failures, [...new Set(messages)].slice(0, 3).join('; '));
+  }
+}

@@ -1,0 +1,57 @@
+import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../api/names.ts';
+
+/** What an admin may set about rollouts. Every field has a default in {@link defaultRolloutOptions}. */
+export interface RolloutOptions {
+  /** Where the operator's own ConfigMaps live. */
+  readonly namespace: string;
+  readonly leaseNamespace: string;
+  /** Holder of the node leases: the same for every replica, so that a new leader goes on where the old one stopped. */
+  readonly leaseHolder: string;
+  readonly leaseSeconds: number;
+  /** Written to rendered configs, as MCO's controllers do. */
+  readonly controllerVersion: string;
+  /** The unit that "the container runtime" of MCO's default policies means on these hosts. */
+  readonly containerRuntimeUnit: string;
+  /** The host this process runs on; its control-plane node is updated last. */
+  readonly operatorNode?: string;
+  /** How many nodes of a pool may pull an image at once. */
+  readonly stagingLimit: number;
+  /** For how long a live update must have held before it counts as proof for further nodes. */
+  readonly soakSeconds: number;
+  /** How many failed nodes stop a rollout: before any node has taken the target, and after. */
+  readonly failureThreshold: { readonly unproven: number; readonly proven: number };
+  /** For how long a failed node keeps its grant and lease, so that the daemon can try again by itself. */
+  readonly degradedPatienceSeconds: number;
+  readonly drain: DrainOptions;
+}
+
+export interface DrainOptions {
+  /** After this long a drain that is not through is reported with what blocks it; it goes on all the same. */
+  readonly reportAfterSeconds: number;
+  /** Shortest and longest time between two looks at a node that is being drained. */
+  readonly retrySeconds: { readonly min: number; readonly max: number };
+  /** Overrides the pods' own grace period. Absent: the pods' own. */
+  readonly gracePeriodSeconds?: number;
+  /** Pods without a controller are evicted too, and are gone for good afterwards; MCO does so (drain helper, Force). */
+  readonly evictUnmanagedPods: boolean;
+}
+
+export const defaultRolloutOptions: RolloutOptions = {
+  namespace: DEFAULT_NAMESPACE,
+  leaseNamespace: DEFAULT_LEASE_NAMESPACE,
+  leaseHolder: 'shale-operator',
+  // Longer than a fail-over of the operator takes, short enough that a dead operator doesn't lock nodes for long.
+  leaseSeconds: 300,
+  controllerVersion: '0.1.0',
+  containerRuntimeUnit: 'crio.service',
+  stagingLimit: 100,
+  soakSeconds: 0,
+  failureThreshold: { unproven: 1, proven: 2 },
+  degradedPatienceSeconds: 900,
+  drain: {
+    // MCO's DrainTimeoutDuration is an hour; people want to know of a wrong PodDisruptionBudget sooner.
+    reportAfterSeconds: 600,
+    retrySeconds: { min: 1, max: 60 },
+    evictUnmanagedPods: true,
+  },
+};

@@ -1,0 +1,206 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { aState, REBOOT, RESTART } from '../testing/objects.ts';
+import {
+  type ChoiceLimits,
+  chooseNodes,
+  isBeingDisrupted,
+  isUnavailable,
+  provenNodes,
+} from './choose-nodes.ts';
+import type { NodeState } from './node-state.ts';
+
+const limits: ChoiceLimits = { maxUnavailable: 1, soak: 0, now: 1_000_000 };
+const staged = (name: string, actions = REBOOT, more: Partial<NodeState> = {}) =>
+  aState(name, { progress: { kind: 'staged', actions }, ...more });
+const begun = (nodes: readonly NodeState[], more: Partial<ChoiceLimits> = {}) =>
+  chooseNodes(nodes, { ...limits, ...more }).begin.map(({ name }) => name);
+
+describe('nodes with a disruptive plan', () => {
+  it('go by zone, then by age, then by name', () => {
+    const nodes = [
+      staged('d', REBOOT, { zone: 'b' }),
+      staged('c', REBOOT, { zone: 'a', createdAt: '2026-02-01T00:00:00Z' }),
+      staged('b', REBOOT, { zone: 'a' }),
+      staged('a', REBOOT, { zone: 'a' }),
+    ];
+    expect(begun(nodes, { maxUnavailable: 4 })).toEqual(['a', 'b', 'c', 'd']);
+  });
+
+  it('share maxUnavailable with nodes that are down for other reasons', () => {
+    const nodes = [
+      staged('a'),
+      staged('b'),
+      aState('down', { ready: false }),
+      aState('cordoned', { schedulable: false }),
+    ];
+    expect(begun(nodes, { maxUnavailable: 2 })).toEqual([]);
+    expect(begun(nodes, { maxUnavailable: 3 })).toEqual(['a']);
+  });
+
+  it('may go on where they are unavailable already, for that takes no further node away', () => {
+    expect(begun([staged('a'), staged('b', REBOOT, { schedulable: false })])).toEqual(['b']);
+  });
+
+  it('wait while another is cordoned by us, granted or failed', () => {
+    const failed = aState('x', { progress: { kind: 'degraded', why: 'no', since: 0 } });
+    const cordoned = staged('x', REBOOT, {
+      schedulable: false,
+      lease: { by: 'us' },
+      work: { cordon: { uncordon: true }, grant: undefined },
+    });
+    const granted = staged('x', REBOOT, {
+      lease: { by: 'us' },
+      work: { cordon: undefined, grant: 'Disrupt' },
+    });
+    for (const busy of [failed, cordoned, granted]) expect(begun([staged('a'), busy])).toEqual([]);
+  });
+
+  it('go one at a time on the control plane, the leader’s host last', () => {
+    const nodes = ['a', 'b', 'c'].map((name) => staged(name, REBOOT, { controlPlane: true }));
+    expect(begun(nodes, { maxUnavailable: 3, operatorNode: 'a' })).toEqual(['b']);
+  });
+
+  it('are taken again first thing when the lease ran out on a node that we cordoned', () => {
+    const cordoned = staged('x', REBOOT, {
+      schedulable: false,
+      work: { cordon: { uncordon: true }, grant: undefined },
+    });
+    expect(begun([staged('a'), cordoned])).toEqual(['x']);
+  });
+
+  it('take the way of a disrupted node when a live update has failed', () => {
+    const escalated = staged('x', REBOOT, {
+      lease: { by: 'us' },
+      work: { cordon: undefined, grant: 'Live' },
+    });
+    expect(chooseNodes([escalated], limits).begin).toEqual([{ name: 'x', level: 'Disrupt' }]);
+  });
+});
+
+describe('nodes with a live plan', () => {
+  const fleet = Array.from({ length: 10 }, (_, index) => staged(`n${index}`, RESTART));
+  const withUpdated = (count: number) => [
+    ...Array.from({ length: count }, (_, index) =>
+      aState(`u${index}`, { progress: { kind: 'updated', since: 0 } }),
+    ),
+    ...fleet,
+  ];
+
+  it('begin with one canary and then as many more as have proven it', () => {
+    expect(begun(withUpdated(0))).toHaveLength(1);
+    expect(begun(withUpdated(1))).toHaveLength(2);
+    expect(begun(withUpdated(3))).toHaveLength(4);
+  });
+
+  it('wait until the canary has held for the set time', () => {
+    const [canary, ...rest] = fleet;
+    const proving = [aState('u', { progress: { kind: 'updated', since: 0 } }), ...rest];
+    expect(canary).toBeDefined();
+    expect(begun(proving, { soak: 60_000, now: 59_999 })).toHaveLength(1);
+    expect(begun(proving, { soak: 60_000, now: 60_000 })).toHaveLength(2);
+  });
+
+  it('take a canary that is Ready', () => {
+    expect(begun([staged('a', RESTART, { ready: false }), staged('b', RESTART)])).toEqual(['b']);
+  });
+
+  it('use no slot of maxUnavailable', () => {
+    expect(begun([staged('a', RESTART), aState('down', { ready: false })])).toEqual(['a']);
+  });
+});
+
+describe('nodes that are passed by', () => {
+  it.each([
+    [{ lease: { by: 'other', holder: 'node-maintenance' } }, 'its lease is held by node-maintenance'],
+    [{ obstacle: 'the node is being deleted' }, 'the node is being deleted'],
+  ] as const)('%j', (more, why) => {
+    const choice = chooseNodes([staged('a', REBOOT, more), staged('b')], limits);
+    expect(choice).toEqual({ begin: [{ name: 'b', level: 'Disrupt' }], passedBy: [{ name: 'a', why }] });
+  });
+});
+
+const anyState: fc.Arbitrary<NodeState> = fc.record({
+  name: fc.uuid(),
+  zone: fc.constantFrom('', 'a', 'b'),
+  createdAt: fc.constantFrom('2026-01-01T00:00:00Z', '2026-02-01T00:00:00Z'),
+  controlPlane: fc.boolean(),
+  ready: fc.boolean(),
+  schedulable: fc.boolean(),
+  bootAgrees: fc.boolean(),
+  obstacle: fc.constantFrom(undefined, undefined, 'in the way'),
+  lease: fc.constantFrom<NodeState['lease'][]>({ by: 'nobody' }, { by: 'us' }, { by: 'other', holder: 'x' }),
+  work: fc.record({
+    cordon: fc.constantFrom(undefined, undefined, { uncordon: true }),
+    grant: fc.constantFrom<NodeState['work']['grant'][]>(undefined, undefined, 'Live', 'Disrupt'),
+  }),
+  assigned: fc.boolean(),
+  progress: fc.constantFrom<NodeState['progress'][]>(
+    { kind: 'staged', actions: REBOOT },
+    { kind: 'staged', actions: RESTART },
+    { kind: 'updated', since: 0 },
+    { kind: 'preparing' },
+    { kind: 'degraded', why: 'no', since: 0 },
+  ),
+});
+const anyPool = fc.uniqueArray(anyState, { selector: ({ name }) => name, maxLength: 30 });
+const anyLimits = fc.record({
+  maxUnavailable: fc.integer({ min: 1, max: 5 }),
+  soak: fc.constant(0),
+  now: fc.constant(1),
+});
+
+describe('whatever a pool looks like', () => {
+  const after = (
+    nodes: readonly NodeState[],
+    chosen: ReadonlySet<string>,
+    counts: (node: NodeState) => boolean,
+  ) => nodes.filter((node) => counts(node) || chosen.has(node.name)).length;
+
+  it('no more nodes are unavailable than allowed, or than were already', () => {
+    fc.assert(
+      fc.property(anyPool, anyLimits, (nodes, at) => {
+        const { begin } = chooseNodes(nodes, at);
+        const disrupted = new Set(begin.filter(({ level }) => level === 'Disrupt').map(({ name }) => name));
+        for (const counts of [isUnavailable, isBeingDisrupted]) {
+          expect(after(nodes, disrupted, counts)).toBeLessThanOrEqual(
+            Math.max(at.maxUnavailable, nodes.filter(counts).length),
+          );
+        }
+      }),
+    );
+  });
+
+  it('only nodes begin that nothing speaks against', () => {
+    fc.assert(
+      fc.property(anyPool, anyLimits, (nodes, at) => {
+        const byName = new Map(nodes.map((node) => [node.name, node]));
+        for (const { name } of chooseNodes(nodes, at).begin) {
+          expect(byName.get(name)).toMatchObject({
+            assigned: true,
+            obstacle: undefined,
+            progress: { kind: 'staged' },
+          });
+          expect(byName.get(name)?.lease.by).not.toBe('other');
+        }
+      }),
+    );
+  });
+
+  it('live updates in flight never outnumber those proven by more than one', () => {
+    fc.assert(
+      fc.property(anyPool, anyLimits, (nodes, at) => {
+        const live = chooseNodes(nodes, at).begin.filter(({ level }) => level === 'Live').length;
+        expect(live).toBeLessThanOrEqual(provenNodes(nodes, at) + 1);
+      }),
+    );
+  });
+
+  it('the order of the list makes no difference', () => {
+    fc.assert(
+      fc.property(anyPool, anyLimits, (nodes, at) => {
+        expect(chooseNodes(nodes.toReversed(), at)).toEqual(chooseNodes(nodes, at));
+      }),
+    );
+  });
+});

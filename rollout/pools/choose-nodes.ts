@@ -1,0 +1,133 @@
+import type { Grant } from '../../api/machine-config-node.ts';
+import { isDisruptive, type NodeState } from './node-state.ts';
+import { byCodeUnit } from './order.ts';
+
+export interface ChoiceLimits {
+  readonly maxUnavailable: number;
+  /** The host this process runs on: it comes last, so that a rollout changes its leader at most once. */
+  readonly operatorNode?: string;
+  /** ms for which a live update must have held before it counts as proof. */
+  readonly soak: number;
+  /** ms since the epoch. */
+  readonly now: number;
+}
+
+export interface Choice {
+  /** Nodes to begin with now, in this order. */
+  readonly begin: readonly { readonly name: string; readonly level: Grant['level'] }[];
+  /** Nodes that could go on but for a reason of their own. */
+  readonly passedBy: readonly { readonly name: string; readonly why: string }[];
+}
+
+/**
+ * Decides which nodes begin with their staged target now.
+ *
+ * Disruptive plans (Drain or Reboot) share maxUnavailable with every node that is unavailable for whatever reason; a
+ * node that is unavailable already may go on, for that makes no further node unavailable. Control-plane nodes go one at
+ * a time. Plans without disruption take no such slot: first one canary, then twice as many as have proven it.
+ * Order as MCO's: by zone, then by age.
+ */
+export function chooseNodes(nodes: readonly NodeState[], limits: ChoiceLimits): Choice {
+  const waiting = nodes.filter(awaitsBeginning).toSorted(inOrder(limits.operatorNode));
+  const passedBy = waiting.flatMap((node) => {
+    const why = reasonToPassBy(node);
+    return why === undefined ? [] : [{ name: node.name, why }];
+  });
+  const candidates = waiting.filter((node) => reasonToPassBy(node) === undefined);
+  const begin = [
+    ...chooseDisruptive(nodes, candidates.filter(plansDisruption), limits.maxUnavailable),
+    ...chooseLive(
+      nodes,
+      candidates.filter((node) => !plansDisruption(node)),
+      limits,
+    ),
+  ];
+  return { begin, passedBy };
+}
+
+/** @returns whether the node counts against maxUnavailable: not Ready, cordoned by whomever, failed, or at work. */
+export function isUnavailable(node: NodeState): boolean {
+  return !node.ready || !node.schedulable || node.progress.kind === 'degraded' || isBeingDisrupted(node);
+}
+
+/** @returns whether the rollout has taken the node out of service, or may do so at any time. */
+export function isBeingDisrupted(node: NodeState): boolean {
+  return node.work.cordon !== undefined || node.work.grant === 'Disrupt';
+}
+
+/** @returns how many nodes have taken the target and kept it for the time that counts as proof. */
+export function provenNodes(nodes: readonly NodeState[], { soak, now }: ChoiceLimits): number {
+  return nodes.filter(
+    ({ assigned, progress, ready }) =>
+      assigned &&
+      ready &&
+      progress.kind === 'updated' &&
+      (progress.since === undefined || progress.since + soak <= now),
+  ).length;
+}
+
+/** @returns the reason to leave this node alone for now, in words; undefined when there is none. */
+export function reasonToPassBy(node: NodeState): string | undefined {
+  if (node.lease.by === 'other') return `its lease is held by ${node.lease.holder}`;
+  return node.obstacle;
+}
+
+function awaitsBeginning(node: NodeState): boolean {
+  if (!node.assigned || node.progress.kind !== 'staged') return false;
+  // Cordoned and still under our lease: it has begun.
+  if (node.work.cordon !== undefined && node.lease.by === 'us') return false;
+  return node.work.grant === undefined || (node.work.grant === 'Live' && plansDisruption(node));
+}
+
+function plansDisruption(node: NodeState): boolean {
+  return node.progress.kind === 'staged' && isDisruptive(node.progress.actions);
+}
+
+function chooseDisruptive(
+  nodes: readonly NodeState[],
+  candidates: readonly NodeState[],
+  maxUnavailable: number,
+): Choice['begin'] {
+  const unavailable = new Set(nodes.filter(isUnavailable).map(({ name }) => name));
+  const disrupted = new Set(nodes.filter(isBeingDisrupted).map(({ name }) => name));
+  let controlPlaneBusy = nodes.some((node) => node.controlPlane && isBeingDisrupted(node));
+  const begin: { name: string; level: 'Disrupt' }[] = [];
+  for (const node of candidates) {
+    if (!disrupted.has(node.name)) {
+      if (disrupted.size >= maxUnavailable) continue;
+      if (!unavailable.has(node.name) && unavailable.size >= maxUnavailable) continue;
+      if (node.controlPlane && controlPlaneBusy) continue;
+    }
+    disrupted.add(node.name);
+    unavailable.add(node.name);
+    controlPlaneBusy ||= node.controlPlane;
+    begin.push({ name: node.name, level: 'Disrupt' });
+  }
+  return begin;
+}
+
+function chooseLive(
+  nodes: readonly NodeState[],
+  candidates: readonly NodeState[],
+  limits: ChoiceLimits,
+): Choice['begin'] {
+  const inFlight = nodes.filter(
+    ({ work, progress }) => work.grant === 'Live' && progress.kind !== 'updated',
+  ).length;
+  const room = Math.max(0, provenNodes(nodes, limits) + 1 - inFlight);
+  // A canary that is not Ready would prove nothing.
+  const readyFirst = [
+    ...candidates.filter(({ ready }) => ready),
+    ...candidates.filter(({ ready }) => !ready),
+  ];
+  return readyFirst.slice(0, room).map(({ name }) => ({ name, level: 'Live' }));
+}
+
+function inOrder(operatorNode: string | undefined): (a: NodeState, b: NodeState) => number {
+  const last = (node: NodeState) => (node.name === operatorNode ? 1 : 0);
+  return (a, b) =>
+    last(a) - last(b) ||
+    byCodeUnit(a.zone, b.zone) ||
+    byCodeUnit(a.createdAt, b.createdAt) ||
+    byCodeUnit(a.name, b.name);
+}

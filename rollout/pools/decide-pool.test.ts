@@ -1,0 +1,145 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import { defaultRolloutOptions, type RolloutOptions } from '../options.ts';
+import { aMachineConfigNode, aNode, aPool, condition } from '../testing/objects.ts';
+import { simulate, type Weather } from '../testing/simulation.ts';
+import { decidePool, lookAgainAfter, type ObservedNode } from './decide-pool.ts';
+import type { PoolTarget } from './pool-target.ts';
+
+const NEXT: PoolTarget = { kind: 'standard', target: { config: 'rendered-worker-2' } };
+const observed = (name: string, more: Partial<ObservedNode> = {}): ObservedNode => ({
+  node: aNode(name),
+  machineConfigNode: running(name, 'rendered-worker-1'),
+  lease: { by: 'nobody' },
+  inMaintenance: false,
+  ...more,
+});
+const running = (name: string, config: string, status: MachineConfigNode['status'] = {}) =>
+  aMachineConfigNode(
+    name,
+    {},
+    {
+      configVersion: { current: config, desired: config },
+      mode: 'Standard',
+      conditions: [condition('Updated')],
+      ...status,
+    },
+  );
+const decide = (nodes: readonly ObservedNode[], spec = {}, options: Partial<RolloutOptions> = {}) =>
+  decidePool(
+    { pool: aPool('worker', spec), target: NEXT, policyDigest: 'sha256:p', nodes },
+    { ...defaultRolloutOptions, ...options },
+    0,
+  );
+
+describe('targets', () => {
+  it('are given to all nodes at once, for staging disrupts nothing', () => {
+    const { assign, steps } = decide([observed('a'), observed('b'), observed('c')]);
+    expect([...assign.values()].map(({ target }) => target.config)).toEqual(
+      Array(3).fill('rendered-worker-2'),
+    );
+    expect(steps.size).toBe(0);
+  });
+
+  it('are given to no more nodes than may stage at once', () => {
+    const { assign } = decide([observed('a'), observed('b'), observed('c')], {}, { stagingLimit: 2 });
+    expect([...assign.values()].map(({ target }) => target.config)).toEqual([
+      'rendered-worker-2',
+      'rendered-worker-2',
+      'rendered-worker-1',
+    ]);
+  });
+
+  it('are not given in a paused pool', () => {
+    const { assign, states } = decide([observed('a')], { paused: true });
+    expect(assign.get('a')?.target.config).toBe('rendered-worker-1');
+    expect(states[0]).toMatchObject({ assigned: false, progress: { kind: 'updated' } });
+  });
+
+  it('come with a MachineConfigNode where there is none', () => {
+    const { create } = decide([observed('new', { machineConfigNode: undefined })]);
+    expect(create.map(({ spec }) => spec)).toEqual([
+      {
+        node: { name: 'new' },
+        pool: { name: 'worker' },
+        configVersion: { desired: 'rendered-worker-2' },
+        policyDigest: 'sha256:p',
+      },
+    ]);
+  });
+});
+
+describe('a failed node', () => {
+  const failed = (name: string) =>
+    observed(name, {
+      machineConfigNode: aMachineConfigNode(
+        name,
+        { configVersion: { desired: 'rendered-worker-2' } },
+        { conditions: [condition('NodeDegraded', 'True', 'no space left')] },
+      ),
+    });
+  const updated = (name: string) =>
+    observed(name, {
+      machineConfigNode: {
+        ...running(name, 'rendered-worker-2'),
+        spec: { ...running(name, '').spec, configVersion: { desired: 'rendered-worker-2' } },
+      },
+    });
+
+  it('stops the rollout when it is the first to try', () => {
+    expect(decide([failed('a'), observed('b')]).halted).toMatch(/1 node\(s\) failed, the threshold is 1: a/);
+  });
+
+  it('alone does not when others have taken the target', () => {
+    expect(decide([failed('a'), updated('b')]).halted).toBeUndefined();
+    expect(decide([failed('a'), failed('c'), updated('b')]).halted).toMatch(/a, c/);
+  });
+});
+
+it('looks again in time to renew its leases, and not at all when nothing is under way', () => {
+  const options = { ...defaultRolloutOptions, leaseSeconds: 300 };
+  expect(lookAgainAfter(decide([observed('a')]), options, 0)).toBeUndefined();
+  expect(lookAgainAfter(decide([observed('a', { lease: { by: 'us' } })]), options, 0)).toBe(100_000);
+});
+
+describe('a whole rollout, whatever happens on the way', () => {
+  const anyWeather: fc.Arbitrary<Weather> = fc.record({
+    nodes: fc.integer({ min: 1, max: 8 }),
+    maxUnavailable: fc.integer({ min: 1, max: 3 }),
+    plans: fc.array(fc.constantFrom('Reboot', 'Drain', 'Live'), { minLength: 8, maxLength: 8 }),
+    /** What befalls the cluster between two looks; the simulation goes on calmly when they are used up. */
+    happenings: fc.array(
+      fc.record({
+        node: fc.nat(7),
+        what: fc.constantFrom(
+          'nothing',
+          'daemon',
+          'daemon',
+          'daemon',
+          'steal-lease',
+          'return-lease',
+          'expire-lease',
+          'not-ready',
+          'ready',
+          'pause',
+          'unpause',
+          'kill-operator',
+          'new-target',
+        ),
+      }),
+      { maxLength: 60 },
+    ),
+  });
+
+  it('ends with every node updated, uncordoned and free, and never disrupts more than it may', () => {
+    fc.assert(
+      fc.property(anyWeather, (weather) => {
+        const end = simulate(weather);
+        expect(end.violations).toEqual([]);
+        expect(end.unfinished).toEqual([]);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});

@@ -1,0 +1,172 @@
+import type { Node } from '../../api/kubernetes.ts';
+import type { MachineConfigNode, MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import type { RolloutOptions } from '../options.ts';
+import { chooseNodes, provenNodes } from './choose-nodes.ts';
+import { maxUnavailable } from './max-unavailable.ts';
+import { type LeaseHolding, type NodeState, readNode } from './node-state.ts';
+import { isAtWork, type NodeStep, nodeStep } from './node-step.ts';
+import { type Assignment, assignedSpec, nodeTarget, sameTarget, targetOf } from './node-target.ts';
+import type { PoolTarget } from './pool-target.ts';
+
+export interface ObservedNode {
+  readonly node: Node;
+  readonly machineConfigNode: MachineConfigNode | undefined;
+  readonly lease: LeaseHolding;
+  readonly inMaintenance: boolean;
+}
+
+export interface PoolObservation {
+  readonly pool: MachineConfigPool;
+  readonly target: PoolTarget;
+  readonly policyDigest: string | undefined;
+  readonly nodes: readonly ObservedNode[];
+}
+
+export interface PoolDecision {
+  /** MachineConfigNodes to make for nodes that have none. */
+  readonly create: readonly { readonly node: Node; readonly spec: MachineConfigNodeSpec }[];
+  /** Targets to give, by node. */
+  readonly assign: ReadonlyMap<string, Assignment>;
+  /** Steps to take, by node; nodes without one are left alone. */
+  readonly steps: ReadonlyMap<string, NodeStep>;
+  /** Every node that has a MachineConfigNode, with the targets above already given. */
+  readonly states: readonly NodeState[];
+  readonly passedBy: readonly { readonly name: string; readonly why: string }[];
+  /** Why the rollout has stopped, where failed nodes stopped it. */
+  readonly halted: string | undefined;
+}
+
+/**
+ * Decides everything about one pool at one moment.
+ *
+ * @param now ms since the epoch.
+ */
+export function decidePool(seen: PoolObservation, options: RolloutOptions, now: number): PoolDecision {
+  const assign = chooseAssignments(seen, options.stagingLimit);
+  const states = seen.nodes.flatMap((observed) => readWithAssignment(seen, observed, assign, now));
+  const halted = haltedBy(states, options, now);
+  const closed = closedBecause(seen, halted);
+  const context = { closed, patience: options.degradedPatienceSeconds * 1000, now };
+  const steps = new Map<string, NodeStep>();
+  for (const state of states) {
+    const step = nodeStep(state, context);
+    if (step.kind !== 'none') steps.set(state.name, step);
+  }
+  const choice =
+    closed === undefined && seen.target.kind !== 'awaiting-image'
+      ? chooseNodes(states, choiceLimits(seen, options, now))
+      : { begin: [], passedBy: [] };
+  for (const { name, level } of choice.begin) steps.set(name, { kind: 'take', level });
+  return { create: newcomers(seen), assign, steps, states, passedBy: choice.passedBy, halted };
+}
+
+/**
+ * When to look at the pool again though nothing has changed by then.
+ *
+ * @returns ms, or undefined when only a change can make a difference.
+ */
+export function lookAgainAfter(
+  decision: PoolDecision,
+  options: RolloutOptions,
+  now: number,
+): number | undefined {
+  const waits: number[] = [];
+  // A third of the lease's duration: two renewals may fail before it expires.
+  if (decision.states.some(isAtWork)) waits.push((options.leaseSeconds * 1000) / 3);
+  if (decision.passedBy.length > 0) waits.push(PASSED_BY_RETRY);
+  for (const { progress } of decision.states) {
+    if (progress.kind === 'updated' && progress.since !== undefined) {
+      const soaks = progress.since + options.soakSeconds * 1000 - now;
+      if (soaks > 0) waits.push(soaks);
+    }
+  }
+  return waits.length === 0 ? undefined : Math.min(...waits);
+}
+
+/** ms; a maintenance that ends or a foreign lease that expires makes no event that the operator watches for. */
+const PASSED_BY_RETRY = 30_000;
+
+function choiceLimits({ pool, nodes }: PoolObservation, options: RolloutOptions, now: number) {
+  return {
+    maxUnavailable: maxUnavailable(pool.spec.maxUnavailable, nodes.length),
+    soak: options.soakSeconds * 1000,
+    now,
+    ...(options.operatorNode === undefined ? {} : { operatorNode: options.operatorNode }),
+  };
+}
+
+/** Nodes already staging count against the limit; a paused pool gives no target at all. */
+function chooseAssignments(seen: PoolObservation, stagingLimit: number): ReadonlyMap<string, Assignment> {
+  const assign = new Map<string, Assignment>();
+  let staging = seen.nodes.filter(({ machineConfigNode }) => isStaging(seen, machineConfigNode)).length;
+  for (const { node, machineConfigNode } of seen.nodes) {
+    if (machineConfigNode === undefined) continue;
+    const keeps = targetOf(machineConfigNode.spec);
+    const wanted = nodeTarget(seen.target, machineConfigNode) ?? keeps;
+    const moves = !sameTarget(keeps, wanted);
+    const mayMove = moves && seen.pool.spec.paused !== true && staging < stagingLimit;
+    if (mayMove) staging += 1;
+    assign.set(node.metadata.name, {
+      pool: seen.pool.metadata.name,
+      target: mayMove ? wanted : keeps,
+      policyDigest: seen.policyDigest,
+    });
+  }
+  return assign;
+}
+
+function isStaging({ target }: PoolObservation, node: MachineConfigNode | undefined): boolean {
+  if (node === undefined) return false;
+  const wanted = nodeTarget(target, node);
+  if (wanted === undefined || !sameTarget(wanted, targetOf(node.spec))) return false;
+  const { plan, configVersion, configImage } = node.status ?? {};
+  const hasIt = configVersion?.current === wanted.config && configImage?.currentImage === wanted.image;
+  return !hasIt && !(plan?.staged === true && plan.config === wanted.config && plan.image === wanted.image);
+}
+
+function readWithAssignment(
+  seen: PoolObservation,
+  { node, machineConfigNode, lease, inMaintenance }: ObservedNode,
+  assign: ReadonlyMap<string, Assignment>,
+  now: number,
+): NodeState[] {
+  const assignment = assign.get(node.metadata.name);
+  if (machineConfigNode === undefined || assignment === undefined) return [];
+  const spec = assignedSpec(machineConfigNode.spec, assignment);
+  const wanted = nodeTarget(seen.target, machineConfigNode);
+  const assigned = wanted !== undefined && sameTarget(wanted, targetOf(spec));
+  return [readNode({ node, spec, status: machineConfigNode.status, assigned, lease, inMaintenance }, now)];
+}
+
+function newcomers({ pool, target, policyDigest, nodes }: PoolObservation): PoolDecision['create'] {
+  const given = nodeTarget(target, undefined);
+  if (given === undefined) return [];
+  return nodes
+    .filter(({ machineConfigNode }) => machineConfigNode === undefined)
+    .map(({ node }) => ({
+      node,
+      spec: {
+        node: { name: node.metadata.name },
+        pool: { name: pool.metadata.name },
+        configVersion: { desired: given.config },
+        ...(given.image === undefined ? {} : { configImage: { desiredImage: given.image } }),
+        ...(given.osImage === undefined ? {} : { osImage: given.osImage }),
+        ...(policyDigest === undefined ? {} : { policyDigest }),
+      },
+    }));
+}
+
+function haltedBy(states: readonly NodeState[], options: RolloutOptions, now: number): string | undefined {
+  const failed = states.filter(({ assigned, progress }) => assigned && progress.kind === 'degraded');
+  if (failed.length === 0) return undefined;
+  const proven = provenNodes(states, { maxUnavailable: 0, soak: options.soakSeconds * 1000, now }) > 0;
+  const threshold = options.failureThreshold[proven ? 'proven' : 'unproven'];
+  if (failed.length < threshold) return undefined;
+  const names = failed.map(({ name }) => name).toSorted();
+  return `the rollout is stopped: ${names.length} node(s) failed, the threshold is ${threshold}: ${names.join(', ')}`;
+}
+
+function closedBecause({ pool }: PoolObservation, halted: string | undefined): string | undefined {
+  return pool.spec.paused === true ? 'the pool is paused' : halted;
+}

@@ -1,0 +1,63 @@
+import { describe, expect, it } from 'vitest';
+import { aState, REBOOT, RESTART } from '../testing/objects.ts';
+import type { NodeState } from './node-state.ts';
+import { nodeStep } from './node-step.ts';
+
+const context = { closed: undefined, patience: 1000, now: 10_000 };
+const ours = { by: 'us' } as const;
+const cordoned: NodeState['work'] = { cordon: { uncordon: true }, grant: undefined };
+const granted: NodeState['work'] = { cordon: { uncordon: true }, grant: 'Disrupt' };
+const live: NodeState['work'] = { cordon: undefined, grant: 'Live' };
+const reboot: NodeState['progress'] = { kind: 'staged', actions: REBOOT };
+const restart: NodeState['progress'] = { kind: 'staged', actions: RESTART };
+const preparing: NodeState['progress'] = { kind: 'preparing' };
+const failedAt = (since: number): NodeState['progress'] => ({ kind: 'degraded', why: 'no space', since });
+
+describe('the next step for a node', () => {
+  it.each<[string, Partial<NodeState>, string]>([
+    ['nothing of ours on it', { progress: reboot }, 'none'],
+    ['cordoned, reboot staged', { lease: ours, work: cordoned, progress: reboot }, 'drain'],
+    ['granted, reboot staged', { lease: ours, work: granted, progress: reboot }, 'hold'],
+    ['granted, lease expired', { work: granted, progress: reboot }, 'hold'],
+    ['in the middle of the reboot', { lease: ours, work: granted, progress: preparing }, 'hold'],
+    ['rebooted and Ready', { lease: ours, work: granted }, 'finish'],
+    ['rebooted, not Ready', { lease: ours, work: granted, ready: false }, 'hold'],
+    ['rebooted, Ready is the old boot’s', { lease: ours, work: granted, bootAgrees: false }, 'hold'],
+    ['granted live', { lease: ours, work: live, progress: restart }, 'hold'],
+    ['updated live', { lease: ours, work: live }, 'finish'],
+    ['a live update failed and a reboot is asked for', { lease: ours, work: live, progress: reboot }, 'none'],
+    ['only the lease is left', { lease: ours }, 'finish'],
+    ['the lease is ours and nothing is staged', { lease: ours, progress: preparing }, 'back-out'],
+    ['cordoned and a new target came', { lease: ours, work: cordoned, progress: preparing }, 'hold'],
+    ['failed a moment ago', { lease: ours, work: granted, progress: failedAt(9_500) }, 'hold'],
+    ['failed for long', { lease: ours, work: granted, progress: failedAt(9_000) }, 'let-go'],
+    ['failed for long and let go', { work: cordoned, progress: failedAt(9_000) }, 'none'],
+    [
+      'the lease went to another',
+      { lease: { by: 'other', holder: 'x' }, work: granted, progress: reboot },
+      'suspend',
+    ],
+    [
+      'cordoned, the lease went to another',
+      { lease: { by: 'other', holder: 'x' }, work: cordoned, progress: reboot },
+      'none',
+    ],
+    [
+      'about to be drained, then flagged',
+      { lease: ours, work: cordoned, progress: reboot, obstacle: 'flagged' },
+      'back-out',
+    ],
+  ])('%s', (_what, more, step) => {
+    expect(nodeStep(aState('n', more), context).kind).toBe(step);
+  });
+
+  it('in a closed pool finishes what was granted and backs out of the rest', () => {
+    const closed = { ...context, closed: 'the pool is paused' };
+    expect(nodeStep(aState('n', { lease: ours, work: granted, progress: reboot }), closed).kind).toBe('hold');
+    expect(nodeStep(aState('n', { lease: ours, work: granted }), closed).kind).toBe('finish');
+    expect(nodeStep(aState('n', { lease: ours, work: cordoned, progress: reboot }), closed)).toEqual({
+      kind: 'back-out',
+      why: 'the pool is paused',
+    });
+  });
+});

@@ -1,0 +1,84 @@
+import type { Grant } from '../../api/machine-config-node.ts';
+import { isDisruptive, type NodeState } from './node-state.ts';
+
+/** What the operator does for one node next. */
+export type NodeStep =
+  | { readonly kind: 'none' }
+  /** Take the lease; then cordon (Disrupt), or give the grant (Live). */
+  | { readonly kind: 'take'; readonly level: Grant['level'] }
+  /** Empty the cordoned node as far as its plan asks for it, then give the grant. */
+  | { readonly kind: 'drain' }
+  /** Keep the lease while the daemon works. */
+  | { readonly kind: 'hold'; readonly why: string }
+  /** The node runs its target and serves: lift our cordon, give the lease back, take the grant away. */
+  | { readonly kind: 'finish' }
+  /** Undo what was begun and not granted yet. */
+  | { readonly kind: 'back-out'; readonly why: string }
+  /** The node failed for good: grant and lease go, the cordon stays, so that no work lands on a node in doubt. */
+  | { readonly kind: 'let-go'; readonly why: string }
+  /** Somebody else holds the lease: take the grant away and touch nothing more. */
+  | { readonly kind: 'suspend'; readonly why: string };
+
+export interface StepContext {
+  /** Why nothing disruptive may begin in this pool; undefined when it may. */
+  readonly closed: string | undefined;
+  /** ms that a failed node keeps its grant and lease. */
+  readonly patience: number;
+  /** ms since the epoch. */
+  readonly now: number;
+}
+
+/**
+ * The next step for a node that the rollout has under way. Nodes to begin with are chosen elsewhere (choose-nodes.ts).
+ */
+export function nodeStep(node: NodeState, context: StepContext): NodeStep {
+  if (!isAtWork(node)) return { kind: 'none' };
+  if (node.lease.by === 'other') {
+    const why = `lost its lease to ${node.lease.holder}`;
+    return node.work.grant === undefined ? { kind: 'none' } : { kind: 'suspend', why };
+  }
+  switch (node.progress.kind) {
+    case 'updated':
+      return stepWhenUpdated(node);
+    case 'degraded':
+      return stepWhenDegraded(node, node.progress.since, context);
+    case 'staged':
+      return stepWhenStaged(node, isDisruptive(node.progress.actions), context);
+    case 'preparing':
+      return stepWhenPreparing(node, node.progress.why);
+  }
+}
+
+/** @returns whether anything of ours is on the node: the lease, a cordon, a grant. */
+export function isAtWork({ lease, work }: NodeState): boolean {
+  return lease.by === 'us' || work.cordon !== undefined || work.grant !== undefined;
+}
+
+function stepWhenUpdated(node: NodeState): NodeStep {
+  if (!node.ready) return { kind: 'hold', why: 'waits for the node to be Ready' };
+  // The Ready condition outlives a reboot by the node monitor's grace period; the boot id does not.
+  if (!node.bootAgrees) return { kind: 'hold', why: 'waits for the kubelet of the new boot' };
+  return { kind: 'finish' };
+}
+
+function stepWhenDegraded(node: NodeState, since: number, { patience, now }: StepContext): NodeStep {
+  if (since + patience > now) return { kind: 'hold', why: 'failed; the daemon tries again' };
+  const holdsAnything = node.lease.by === 'us' || node.work.grant !== undefined;
+  return holdsAnything ? { kind: 'let-go', why: 'failed for too long' } : { kind: 'none' };
+}
+
+function stepWhenStaged(node: NodeState, disruptive: boolean, { closed }: StepContext): NodeStep {
+  const { grant, cordon } = node.work;
+  if (grant === 'Disrupt' || (grant === 'Live' && !disruptive)) {
+    return { kind: 'hold', why: 'the daemon applies the update' };
+  }
+  const against = closed ?? node.obstacle;
+  if (against !== undefined) return { kind: 'back-out', why: against };
+  return cordon !== undefined && node.lease.by === 'us' ? { kind: 'drain' } : { kind: 'none' };
+}
+
+function stepWhenPreparing({ work }: NodeState, why = 'the daemon prepares the update'): NodeStep {
+  // Cordoned and perhaps in the middle of a reboot for an earlier target: out of service until the daemon speaks.
+  if (work.grant !== undefined || work.cordon !== undefined) return { kind: 'hold', why };
+  return { kind: 'back-out', why: 'nothing is staged that the lease would be needed for' };
+}

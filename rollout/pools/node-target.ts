@@ -1,0 +1,98 @@
+import type { MachineConfigNode, MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
+import type { NodeTarget, PoolTarget } from './pool-target.ts';
+
+/**
+ * What one node of a pool should run.
+ *
+ * @param node undefined for a node that has no MachineConfigNode yet.
+ * @returns undefined when the node keeps what it has.
+ */
+export function nodeTarget(pool: PoolTarget, node: MachineConfigNode | undefined): NodeTarget | undefined {
+  switch (pool.kind) {
+    case 'none':
+      return undefined;
+    case 'standard':
+      return pool.target;
+    case 'awaiting-image':
+      return node === undefined ? pool.newcomer : undefined;
+    case 'layered': {
+      const current = node?.status?.configImage?.currentImage;
+      const runsIt =
+        node?.status?.mode === 'Layered' &&
+        node.status.configVersion?.current === pool.target.config &&
+        current !== undefined &&
+        pool.sameContent.has(current);
+      // A relabelled image is the same system under another name: nothing is won by moving a node to it.
+      return runsIt ? { config: pool.target.config, image: current } : pool.target;
+    }
+  }
+}
+
+/** @returns the target that a MachineConfigNode's spec states. */
+export function targetOf(spec: MachineConfigNodeSpec): NodeTarget {
+  return {
+    config: spec.configVersion.desired,
+    ...(spec.configImage === undefined ? {} : { image: spec.configImage.desiredImage }),
+    ...(spec.osImage === undefined ? {} : { osImage: spec.osImage }),
+  };
+}
+
+/** @returns whether both ask the same of a node. */
+export function sameTarget(a: NodeTarget, b: NodeTarget): boolean {
+  return a.config === b.config && a.image === b.image && a.osImage === b.osImage;
+}
+
+/** The parts of a MachineConfigNode's spec that the rollout sets along with the target. */
+export interface Assignment {
+  readonly pool: string;
+  readonly target: NodeTarget;
+  readonly policyDigest: string | undefined;
+}
+
+/**
+ * The merge patch (RFC 7386) that gives a node its target.
+ *
+ * @param current the spec as it is.
+ * @returns undefined when nothing would change. A changed target takes an earlier grant away, which named the old one.
+ */
+export function assignmentPatch(
+  current: MachineConfigNodeSpec,
+  { pool, target, policyDigest }: Assignment,
+): Readonly<Record<string, unknown>> | undefined {
+  const moved = !sameTarget(targetOf(current), target);
+  const changed =
+    moved ||
+    current.pool.name !== pool ||
+    (policyDigest !== undefined && current.policyDigest !== policyDigest);
+  if (!changed) return undefined;
+  return {
+    pool: { name: pool },
+    ...(policyDigest === undefined ? {} : { policyDigest }),
+    ...(moved
+      ? {
+          configVersion: { desired: target.config },
+          configImage: target.image === undefined ? null : { desiredImage: target.image },
+          osImage: target.osImage ?? null,
+          grant: null,
+        }
+      : {}),
+  };
+}
+
+/** @returns the spec as it is after {@link assignmentPatch}. */
+export function assignedSpec(
+  current: MachineConfigNodeSpec,
+  { pool, target, policyDigest }: Assignment,
+): MachineConfigNodeSpec {
+  const { configImage: _image, osImage: _os, grant, ...kept } = current;
+  const moved = !sameTarget(targetOf(current), target);
+  return {
+    ...kept,
+    pool: { name: pool },
+    configVersion: { desired: target.config },
+    ...(target.image === undefined ? {} : { configImage: { desiredImage: target.image } }),
+    ...(target.osImage === undefined ? {} : { osImage: target.osImage }),
+    ...(policyDigest === undefined ? {} : { policyDigest }),
+    ...(grant === undefined || moved ? {} : { grant }),
+  };
+}

@@ -1,0 +1,171 @@
+import { describe, expect, it } from 'vitest';
+import {
+  aBuild,
+  aMachineConfigNode,
+  aMachineOSConfig,
+  aPool,
+  aRenderedConfig,
+  aSuccess,
+  condition,
+  image,
+} from '../testing/objects.ts';
+import { nodeTarget } from './node-target.ts';
+import { type PoolTargetInputs, poolTarget } from './pool-target.ts';
+
+const CONFIG = 'rendered-worker-1';
+const target = (more: Partial<PoolTargetInputs> = {}) =>
+  poolTarget({
+    pool: aPool('worker', { configuration: { name: CONFIG } }),
+    rendered: aRenderedConfig(CONFIG, 'stock@sha256:0'),
+    machineOSConfig: undefined,
+    builds: [],
+    policyDigest: 'sha256:p',
+    ...more,
+  });
+const layered = (builds: PoolTargetInputs['builds'], named?: string) =>
+  target({ machineOSConfig: aMachineOSConfig('worker', named), builds });
+
+describe('a pool without a MachineOSConfig', () => {
+  it('goes to its rendered config in standard mode, on the stock image it names', () => {
+    expect(target()).toEqual({ kind: 'standard', target: { config: CONFIG, osImage: 'stock@sha256:0' } });
+    expect(target({ rendered: aRenderedConfig(CONFIG) })).toEqual({
+      kind: 'standard',
+      target: { config: CONFIG },
+    });
+  });
+
+  it('goes nowhere while nothing is rendered', () => {
+    expect(target({ pool: aPool('worker') }).kind).toBe('none');
+    expect(target({ rendered: undefined })).toEqual({
+      kind: 'none',
+      why: `MachineConfig ${CONFIG} does not exist`,
+    });
+  });
+});
+
+describe('a pool with a MachineOSConfig', () => {
+  it('goes to the image of the build of its rendered config', () => {
+    expect(layered([aBuild('b1', CONFIG, { status: aSuccess('1') })])).toMatchObject({
+      kind: 'layered',
+      target: { config: CONFIG, image: image('1') },
+    });
+  });
+
+  it.each([
+    ['no build', [], 'BuildPending'],
+    [
+      'a build of another config',
+      [aBuild('b', 'rendered-worker-0', { status: aSuccess('1') })],
+      'BuildPending',
+    ],
+    ['a build that has not begun', [aBuild('b', CONFIG)], 'BuildPending'],
+    [
+      'a build at work',
+      [aBuild('b', CONFIG, { status: { conditions: [condition('Building')] } })],
+      'Building',
+    ],
+    [
+      'a failed build',
+      [aBuild('b', CONFIG, { status: { conditions: [condition('Failed')] } })],
+      'BuildFailed',
+    ],
+    [
+      'an interrupted build',
+      [aBuild('b', CONFIG, { status: { conditions: [condition('Interrupted')] } })],
+      'BuildPending',
+    ],
+    [
+      'an image under other policies',
+      [aBuild('b', CONFIG, { status: aSuccess('1'), policyDigest: 'sha256:old' })],
+      'BuildPending',
+    ],
+  ])('waits with %s', (_what, builds, state) => {
+    expect(layered(builds)).toMatchObject({
+      kind: 'awaiting-image',
+      state,
+      newcomer: { config: expect.any(String) },
+    });
+  });
+
+  it('says why the build failed', () => {
+    const failed = aBuild('b', CONFIG, {
+      status: { conditions: [condition('Failed', 'True', 'registry is down')] },
+    });
+    expect(layered([failed])).toMatchObject({ why: 'MachineOSBuild b failed: registry is down' });
+  });
+
+  it('does not go back to an older image while a newer one is built', () => {
+    const builds = [
+      aBuild('old', CONFIG, { at: '2026-01-01T00:00:00Z', status: aSuccess('1') }),
+      aBuild('new', CONFIG, { at: '2026-01-02T00:00:00Z' }),
+    ];
+    expect(layered(builds)).toMatchObject({ kind: 'awaiting-image', state: 'BuildPending' });
+    expect(layered(builds.toReversed())).toEqual(layered(builds));
+  });
+
+  it('takes the build that the builder names, when it fits', () => {
+    const builds = [
+      aBuild('a', CONFIG, { at: '2026-01-01T00:00:00Z', status: aSuccess('1') }),
+      aBuild('b', CONFIG, { at: '2026-01-02T00:00:00Z', status: aSuccess('2') }),
+    ];
+    expect(layered(builds, 'a')).toMatchObject({ target: { image: image('1') } });
+    expect(layered(builds, 'gone')).toMatchObject({ target: { image: image('2') } });
+  });
+
+  it('gives a newcomer the last image while the next one is built', () => {
+    const builds = [aBuild('old', 'rendered-worker-0', { status: aSuccess('1') })];
+    expect(nodeTarget(layered(builds), undefined)).toEqual({
+      config: 'rendered-worker-0',
+      image: image('1'),
+    });
+    expect(nodeTarget(layered([]), undefined)).toEqual({ config: CONFIG, osImage: 'stock@sha256:0' });
+  });
+});
+
+describe('a relabelled image', () => {
+  const runs = (digit: string, config = CONFIG) =>
+    aMachineConfigNode(
+      'n',
+      {},
+      {
+        mode: 'Layered',
+        configVersion: { current: config, desired: config },
+        configImage: { currentImage: image(digit) },
+      },
+    );
+  const first = aBuild('b1', CONFIG, { at: '2026-01-01T00:00:00Z', status: aSuccess('1') });
+  const relabelled = aBuild('b2', CONFIG, { at: '2026-01-02T00:00:00Z', status: aSuccess('2', 'Relabel') });
+  const engine = aBuild('b3', CONFIG, { at: '2026-01-03T00:00:00Z', status: aSuccess('3', 'Engine') });
+
+  it('moves no node that runs the same content', () => {
+    expect(nodeTarget(layered([first, relabelled]), runs('1'))).toEqual({
+      config: CONFIG,
+      image: image('1'),
+    });
+  });
+
+  it('moves a node of another config, another base or without an image', () => {
+    const otherBase = aBuild('b1', CONFIG, {
+      at: '2026-01-01T00:00:00Z',
+      status: aSuccess('1', 'Append', 'other'),
+    });
+    expect(nodeTarget(layered([first, relabelled]), runs('1', 'rendered-worker-0'))).toMatchObject({
+      image: image('2'),
+    });
+    expect(nodeTarget(layered([otherBase, relabelled]), runs('1'))).toMatchObject({ image: image('2') });
+    expect(nodeTarget(layered([first, relabelled]), aMachineConfigNode('n'))).toMatchObject({
+      image: image('2'),
+    });
+  });
+
+  it('is told from an image that an engine built anew', () => {
+    const again = aBuild('b4', CONFIG, { at: '2026-01-04T00:00:00Z', status: aSuccess('4', 'Relabel') });
+    expect(nodeTarget(layered([first, relabelled, engine]), runs('1'))).toMatchObject({ image: image('3') });
+    expect(nodeTarget(layered([first, engine, again]), runs('1'))).toMatchObject({ image: image('4') });
+    expect(nodeTarget(layered([first, engine, again]), runs('3'))).toMatchObject({ image: image('3') });
+  });
+
+  it('also when policies go back to what they were', () => {
+    expect(nodeTarget(layered([first, relabelled], 'b1'), runs('2'))).toMatchObject({ image: image('2') });
+  });
+});

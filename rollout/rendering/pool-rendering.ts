@@ -1,0 +1,56 @@
+import type { MachineConfig } from '../../api/machine-config.ts';
+import type { MachineConfigPool, PoolConfiguration } from '../../api/machine-config-pool.ts';
+import { byCodeUnit } from '../pools/order.ts';
+
+/**
+ * What `pool.spec.configuration` says of a rendering, in MCO's form.
+ *
+ * @param sources names of the merged MachineConfigs, in merge order.
+ */
+export function poolConfiguration(rendered: string, sources: readonly string[]): PoolConfiguration {
+  return {
+    name: rendered,
+    source: sources.map((name) => ({
+      apiVersion: 'machineconfiguration.openshift.io/v1',
+      kind: 'MachineConfig',
+      name,
+    })),
+  };
+}
+
+/** @returns whether both name the same rendering of the same MachineConfigs. */
+export function sameConfiguration(a: PoolConfiguration | undefined, b: PoolConfiguration): boolean {
+  const text = (configuration: PoolConfiguration | undefined) =>
+    JSON.stringify([configuration?.name, ...(configuration?.source ?? []).map(({ name }) => name)]);
+  return text(a) === text(b);
+}
+
+/** @returns whether a MachineConfig was rendered for this pool: the pool is its controller. */
+export function isRenderedFor(pool: MachineConfigPool, { metadata }: MachineConfig): boolean {
+  return (metadata.ownerReferences ?? []).some(
+    ({ kind, name, uid, controller }) =>
+      controller === true &&
+      kind === 'MachineConfigPool' &&
+      name === pool.metadata.name &&
+      (pool.metadata.uid === undefined || uid === pool.metadata.uid),
+  );
+}
+
+/**
+ * Rendered configs of a pool that nobody needs any more.
+ *
+ * @param rendered the pool's rendered configs.
+ * @param inUse names that a pool, a node or a build refers to: they stay whatever their age.
+ * @param keep how many of the others stay, the newest, to go back to.
+ */
+export function expiredRenderings(
+  rendered: readonly MachineConfig[],
+  inUse: ReadonlySet<string>,
+  keep: number,
+): readonly MachineConfig[] {
+  const age = ({ metadata }: MachineConfig) => `${metadata.creationTimestamp ?? ''} ${metadata.name}`;
+  const idle = rendered
+    .filter(({ metadata }) => !inUse.has(metadata.name) && metadata.deletionTimestamp === undefined)
+    .toSorted((a, b) => byCodeUnit(age(b), age(a)));
+  return idle.slice(keep);
+}
