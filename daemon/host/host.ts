@@ -11,7 +11,14 @@ export interface Host {
   reboot(reason: string, signal: AbortSignal): Promise<void>;
 }
 
-export type ServiceState = 'active' | 'inactive' | 'failed' | 'activating' | 'deactivating' | 'reloading' | 'unknown';
+export type ServiceState =
+  | 'active'
+  | 'inactive'
+  | 'failed'
+  | 'activating'
+  | 'deactivating'
+  | 'reloading'
+  | 'unknown';
 
 /** systemd, behind what the daemon asks of it. */
 export interface ServiceManager {

@@ -1,0 +1,66 @@
+import { randomUUID } from 'node:crypto';
+import { readFile, rename, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { z } from 'zod';
+import type { Host } from './host.ts';
+
+/** Where a directory node keeps its things: a machine that is a directory, for the sandbox and for tests. */
+export interface DirectoryNodeLayout {
+  readonly dir: string;
+  /**
+   * The running root as processes of the node see it. /usr is the booted image's, made anew at each boot from hard links
+   * (as a transient overlay is: writes to it don't outlive the boot and never reach the deployment); /etc is a link to
+   * the booted deployment's, /var to the one that all deployments share. No mounts, so nothing to clean up, and all
+   * links are relative and stay inside, as `systemd-tmpfiles --root` demands.
+   */
+  readonly root: string;
+  /** The physical root with ostree's repository, deployments and bootloader entries; `/sysroot` to the node. */
+  readonly sysroot: string;
+  readonly machine: string;
+  readonly services: string;
+  readonly serviceFaults: string;
+  readonly rebootRequest: string;
+}
+
+/** @returns the paths of a directory node. */
+export function directoryNodeLayout(dir: string): DirectoryNodeLayout {
+  const root = path.join(dir, 'root');
+  return {
+    dir,
+    root,
+    sysroot: path.join(root, 'sysroot'),
+    machine: path.join(dir, 'machine.json'),
+    services: path.join(dir, 'services.jsonl'),
+    serviceFaults: path.join(dir, 'service-faults.json'),
+    rebootRequest: path.join(dir, 'reboot-requested'),
+  };
+}
+
+const MachineSchema = z.object({
+  bootID: z.string().min(1),
+  /** The booted deployment's directory, relative to the sysroot. */
+  deployment: z.string().min(1),
+  bootCount: z.number().int().positive(),
+});
+
+/** What the firmware and the kernel of a directory node know of its present boot. */
+export type DirectoryMachine = z.infer<typeof MachineSchema>;
+
+/** @returns the present boot of a directory node. @throws when it was never booted, naming the file. */
+export async function readDirectoryMachine({ machine }: DirectoryNodeLayout): Promise<DirectoryMachine> {
+  return MachineSchema.parse(JSON.parse(await readFile(machine, 'utf8')));
+}
+
+/** A directory node, as its daemon sees it. Who boots and reboots it watches for `rebootRequest`. */
+export function directoryHost(layout: DirectoryNodeLayout): Host {
+  return {
+    root: layout.root,
+    bootID: async () => (await readDirectoryMachine(layout)).bootID,
+    reboot: async (reason, signal) => {
+      signal.throwIfAborted();
+      const temporary = `${layout.rebootRequest}.${randomUUID()}`;
+      await writeFile(temporary, `${JSON.stringify({ reason })}\n`);
+      await rename(temporary, layout.rebootRequest);
+    },
+  };
+}

@@ -1,0 +1,33 @@
+import path from 'node:path';
+import type { OsBackend } from '../os/backend.ts';
+import type { ImageSource } from '../os/ostree/image-source.ts';
+import { OstreeBackend } from '../os/ostree/ostree-backend.ts';
+import { directoryHost, directoryNodeLayout, readDirectoryMachine } from './directory-host.ts';
+import type { Host, ServiceManager } from './host.ts';
+import { serviceRecorder } from './service-recorder.ts';
+
+/** Everything by which a daemon acts on its node. */
+export interface NodePorts {
+  readonly host: Host;
+  readonly services: ServiceManager;
+  readonly backend: OsBackend;
+}
+
+/**
+ * @param dir a directory node that was created and booted (sandbox/node).
+ * @param source where its images come from.
+ */
+export function directoryNode(dir: string, source: ImageSource): NodePorts {
+  const layout = directoryNodeLayout(dir);
+  const { root, sysroot } = layout;
+  return {
+    host: directoryHost(layout),
+    services: serviceRecorder(layout),
+    backend: new OstreeBackend({
+      root,
+      sysroot,
+      source,
+      bootedDirectory: async () => path.join(sysroot, (await readDirectoryMachine(layout)).deployment),
+    }),
+  };
+}

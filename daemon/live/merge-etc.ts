@@ -1,0 +1,106 @@
+import { posix } from 'node:path';
+import type { Tree } from './read-tree.ts';
+import { byCodeUnit, LiveApplyRefused } from './tree-change.ts';
+import { type ContentDigest, contentDigest, sameContent, sameEntry, type TreeEntry } from './tree-entry.ts';
+
+export interface EtcTrees {
+  /** /usr/etc of the booted deployment: what /etc was before anyone edited it. */
+  readonly base: Tree;
+  /** /etc as it is. */
+  readonly running: Tree;
+  /** /usr/etc of the staged deployment. */
+  readonly staged: Tree;
+}
+
+export interface EtcOwnership {
+  /** Whether this content is what Shale put at this path, and so no local edit. */
+  readonly isManaged: (path: string, digest: ContentDigest) => boolean;
+  /** Paths whose owner and mode the booted image's tmpfiles fragment sets: another owner there is no local edit. */
+  readonly ownerSetAtBoot: ReadonlySet<string>;
+}
+
+/**
+ * What /etc has to be under the staged image: ostree's three-way merge (ostree "Deployments", "Staged deployments and
+ * /etc"; libostree merge_configuration_from), except that what Shale wrote is no local edit.
+ *
+ * As ostree does: a path that differs from the base is the admin's and stays, whatever the staged image has; everything
+ * else is as the staged image has it. A directory removed locally stays away with all that the image has in it; one
+ * whose mode changed keeps the mode, and survives with its content if the image drops it.
+ *
+ * @returns the whole tree to have. @throws LiveApplyRefused when the admin keeps something below a path that the image
+ *   makes a file; ostree can't merge that either.
+ */
+export function mergeEtc({ base, running, staged }: EtcTrees, ownership: EtcOwnership): Tree {
+  const target = new Map<string, TreeEntry>();
+  const keptWhole = new Set<string>();
+  const kept: string[] = [];
+  const paths = [...new Set([...running.keys(), ...staged.keys()])].sort(byCodeUnit);
+  for (const path of paths) {
+    const parent = posix.dirname(path);
+    const entry = {
+      path,
+      base: base.get(path),
+      running: running.get(path),
+      staged: staged.get(path),
+      insideKept: keptWhole.has(parent),
+    };
+    const choice = choose(entry, ownership);
+    if (choice === 'staged') {
+      const parentIsThere = parent === '/etc' || target.get(parent)?.kind === 'directory';
+      if (entry.staged !== undefined && parentIsThere) target.set(path, entry.staged);
+    } else if (entry.running !== undefined) {
+      target.set(path, entry.running);
+      kept.push(path);
+      if (entry.running.kind === 'directory' && entry.staged === undefined) keptWhole.add(path);
+    }
+  }
+  for (const path of kept) keepParents(path, running, target);
+  return target;
+}
+
+interface EtcEntry {
+  readonly path: string;
+  readonly base: TreeEntry | undefined;
+  readonly running: TreeEntry | undefined;
+  readonly staged: TreeEntry | undefined;
+  /** Within a directory that stays as the admin has it. */
+  readonly insideKept: boolean;
+}
+
+function choose(entry: EtcEntry, { isManaged, ownerSetAtBoot }: EtcOwnership): 'staged' | 'running' {
+  const { path, base, running, staged } = entry;
+  if (isTemporaryName(posix.basename(path)) || isManaged(path, contentDigest(running))) return 'staged';
+  if (entry.insideKept) return 'running';
+  const unedited = ownerSetAtBoot.has(path) ? sameContent(base, running) : sameEntry(base, running);
+  if (unedited) return 'staged';
+  // A directory that both the admin and the image brought is the image's; only its content is merged.
+  if (base === undefined && running?.kind === 'directory' && staged?.kind === 'directory') return 'staged';
+  return 'running';
+}
+
+function keepParents(path: string, running: Tree, target: Map<string, TreeEntry>): void {
+  for (let above = posix.dirname(path); above !== '/etc'; above = posix.dirname(above)) {
+    const there = target.get(above);
+    if (there?.kind === 'directory') continue;
+    if (there !== undefined) {
+      throw new LiveApplyRefused(
+        `${path} was edited on this node, but the image makes ${above} a ${there.kind}; remove one of them`,
+      );
+    }
+    const directory = running.get(above);
+    if (directory !== undefined) target.set(above, directory);
+  }
+}
+
+const TEMPORARY_PREFIX = '.shale-new.';
+
+/** @returns the name under which a file is written before it takes its place, in the same directory. */
+export function temporaryName(name: string): string {
+  // A name may have 255 bytes (NAME_MAX); the rest is told apart well enough by its end.
+  return `${TEMPORARY_PREFIX}${name.slice(-60)}`;
+}
+
+/** @returns whether a name is one that a killed write left behind. */
+export function isTemporaryName(name: string): boolean {
+  return name.startsWith(TEMPORARY_PREFIX);
+}

@@ -1,0 +1,96 @@
+import type { BigIntStats, Dirent } from 'node:fs';
+import { lstat, readdir } from 'node:fs/promises';
+import path from 'node:path';
+import { ignoreMissing, readTreeEntry, sameEntry, type TreeEntry } from './tree-entry.ts';
+
+/** A directory tree without its root: entries by absolute path as the host knows it (`/etc/chrony.conf`). */
+export type Tree = ReadonlyMap<string, TreeEntry>;
+
+/**
+ * Lists a whole tree, contents digested. Meant for /etc: everything is read.
+ *
+ * @param directory where it lies. @param name what the host calls it (`/etc`).
+ * @returns its entries, empty when there is no such directory. @throws the signal's reason when aborted.
+ */
+export async function readTree(directory: string, name: string, signal: AbortSignal): Promise<Tree> {
+  const tree = new Map<string, TreeEntry>();
+  const pending: { readonly place: string; readonly name: string }[] = [{ place: directory, name }];
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    for (const child of await namesIn(next.place)) {
+      signal.throwIfAborted();
+      const place = path.join(next.place, child);
+      const entry = await readTreeEntry(place);
+      if (entry === undefined) continue;
+      const childName = path.posix.join(next.name, child);
+      tree.set(childName, entry);
+      if (entry.kind === 'directory') pending.push({ place, name: childName });
+    }
+  }
+  return tree;
+}
+
+export interface TreeDifference {
+  /** What the first tree has at the paths where they differ. */
+  readonly current: Tree;
+  /** What the second has there. */
+  readonly target: Tree;
+}
+
+/**
+ * Lists where two trees differ. Meant for /usr: deployments of one ostree repository share the inodes of equal files, so
+ * all but a few are told equal by inode number, without reading them.
+ *
+ * @param current where the first lies. @param target where the second lies. @param name what the host calls it (`/usr`).
+ * @param skip paths to leave out with everything below them.
+ * @throws the signal's reason when aborted.
+ */
+export async function compareTrees(
+  current: string,
+  target: string,
+  name: string,
+  skip: ReadonlySet<string>,
+  signal: AbortSignal,
+): Promise<TreeDifference> {
+  const difference = { current: new Map<string, TreeEntry>(), target: new Map<string, TreeEntry>() };
+  const pending = [''];
+  for (let relative = pending.pop(); relative !== undefined; relative = pending.pop()) {
+    const names = new Set([
+      ...(await namesIn(path.join(current, relative))),
+      ...(await namesIn(path.join(target, relative))),
+    ]);
+    for (const child of names) {
+      signal.throwIfAborted();
+      const below = path.posix.join(relative, child);
+      const childName = path.posix.join(name, below);
+      if (skip.has(childName)) continue;
+      const kinds = await compareEntries(path.join(current, below), path.join(target, below));
+      if (kinds === 'same') continue;
+      if (kinds.current !== undefined) difference.current.set(childName, kinds.current);
+      if (kinds.target !== undefined) difference.target.set(childName, kinds.target);
+      if (kinds.current?.kind === 'directory' || kinds.target?.kind === 'directory') pending.push(below);
+    }
+  }
+  return difference;
+}
+
+/** Two directories are never the same here: what is in them still has to be compared. */
+async function compareEntries(
+  current: string,
+  target: string,
+): Promise<'same' | { readonly current: TreeEntry | undefined; readonly target: TreeEntry | undefined }> {
+  const [a, b] = await Promise.all([statOf(current), statOf(target)]);
+  if (a !== undefined && b !== undefined && a.dev === b.dev && a.ino === b.ino) return 'same';
+  const entries = { current: await readTreeEntry(current), target: await readTreeEntry(target) };
+  if (entries.current?.kind === 'directory') return entries;
+  return sameEntry(entries.current, entries.target) ? 'same' : entries;
+}
+
+async function statOf(place: string): Promise<BigIntStats | undefined> {
+  // Inode numbers of XFS don't fit into a double.
+  return lstat(place, { bigint: true }).catch(ignoreMissing);
+}
+
+async function namesIn(directory: string): Promise<string[]> {
+  const entries: Dirent[] = (await readdir(directory, { withFileTypes: true }).catch(ignoreMissing)) ?? [];
+  return entries.map(({ name }) => name);
+}

@@ -1,0 +1,75 @@
+import { ExecaError, execa } from 'execa';
+
+/** A command of the host's image tool failed, was killed or took too long. Its output is in the message. */
+export class OsCommandError extends Error {
+  override readonly name = 'OsCommandError';
+  readonly command: readonly string[];
+  readonly exitCode: number | undefined;
+  readonly stderr: string;
+
+  constructor(command: readonly string[], reason: string, details: OsCommandFailure, options?: ErrorOptions) {
+    super(
+      [`${command.join(' ')}: ${reason}`, details.stderr.trim()].filter((line) => line !== '').join('\n'),
+      options,
+    );
+    this.command = command;
+    this.exitCode = details.exitCode;
+    this.stderr = details.stderr;
+  }
+}
+
+export interface OsCommandFailure {
+  readonly exitCode?: number | undefined;
+  readonly stderr: string;
+}
+
+export interface OsCommandOptions {
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** Runs one command of the host and returns its standard output. @throws OsCommandError, or the signal's reason. */
+export type RunOsCommand = (
+  command: readonly [string, ...string[]],
+  options: OsCommandOptions,
+) => Promise<string>;
+
+/** Time between SIGTERM and SIGKILL for a command that was cancelled: enough to end a transaction of ostree. */
+const KILL_AFTER_MS = 10_000;
+
+/**
+ * @param prefix put before each command, to enter the host's namespaces from a pod (`nsenter -t 1 -m --`).
+ * @returns a runner of commands with the C locale, without standard input.
+ */
+export function osCommandRunner(prefix: readonly string[] = []): RunOsCommand {
+  return async (command, { timeoutMs, signal }) => {
+    signal.throwIfAborted();
+    const [program = command[0], ...rest] = [...prefix, ...command];
+    try {
+      const { stdout } = await execa(program, rest, {
+        env: { LC_ALL: 'C' },
+        stdin: 'ignore',
+        timeout: timeoutMs,
+        cancelSignal: signal,
+        forceKillAfterDelay: KILL_AFTER_MS,
+      });
+      return stdout;
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof ExecaError)) throw error;
+      const reason = error.timedOut ? `took longer than ${timeoutMs / 1000} s` : endOf(error);
+      throw new OsCommandError(
+        command,
+        reason,
+        { exitCode: error.exitCode, stderr: String(error.stderr ?? '') },
+        { cause: error },
+      );
+    }
+  };
+}
+
+function endOf({ exitCode, signal, code }: ExecaError): string {
+  if (exitCode !== undefined) return `exit code ${exitCode}`;
+  if (signal !== undefined) return `ended by ${signal}`;
+  return code === 'ENOENT' ? 'not installed' : `could not be run (${code ?? 'unknown reason'})`;
+}

@@ -1,0 +1,126 @@
+import { chmod, chown, lchown, link, lstat, mkdir, open, symlink } from 'node:fs/promises';
+import path from 'node:path';
+import { z } from 'zod';
+import { ignoreMissing } from '../../live/tree-entry.ts';
+import type { LayerItem } from './image-source.ts';
+
+/** What a directory can't tell of a layer; kept beside its content. Paths are relative to the tree. */
+export const LayerNotesSchema = z.object({
+  whiteouts: z.array(z.string()),
+  opaque: z.array(z.string()),
+  /** Directories that the layer doesn't name itself: those of a lower layer keep their mode and owner. */
+  implied: z.array(z.string()),
+  /** Hard links to files of lower layers. */
+  links: z.array(z.object({ path: z.string(), target: z.string() })),
+});
+
+export type LayerNotes = z.infer<typeof LayerNotesSchema>;
+
+/** A layer names a path that it must not, or twice. */
+export class LayerRefused extends Error {
+  override readonly name = 'LayerRefused';
+}
+
+/** Only mount points on a running host; containers leave files there that ostree can't or should not carry. */
+const MOUNT_POINTS: ReadonlySet<string> = new Set(['dev', 'proc', 'sys', 'run', 'tmp']);
+
+/**
+ * Writes a layer's own entries into an empty directory, as a deployment will have them: /etc becomes /usr/etc (ostree
+ * "Adapting existing systems"). No path leads through a link, so none leads out of the directory.
+ *
+ * @returns what else the layer says. @throws LayerRefused, or what reading the layer throws.
+ */
+export async function extractLayer(
+  items: AsyncIterable<LayerItem>,
+  directory: string,
+  signal: AbortSignal,
+): Promise<LayerNotes> {
+  const notes: LayerNotes = { whiteouts: [], opaque: [], implied: [], links: [] };
+  const implied = new Set<string>();
+  for await (const item of items) {
+    signal.throwIfAborted();
+    const name = treePath(item.path);
+    if (name === '') {
+      if (item.type === 'directory' || item.type === 'opaque') continue;
+      throw new LayerRefused(`a layer's root can't be a ${item.type}`);
+    }
+    const [top = '', ...below] = name.split('/');
+    if (MOUNT_POINTS.has(top) && below.length > 0) continue;
+    if (item.type === 'whiteout') notes.whiteouts.push(name);
+    else if (item.type === 'opaque') notes.opaque.push(name);
+    else {
+      await makeParents(directory, name, implied);
+      await extractEntry(item, name, directory, { implied, notes });
+    }
+  }
+  notes.implied.push(...[...implied].sort());
+  return notes;
+}
+
+async function extractEntry(
+  item: Exclude<LayerItem, { type: 'whiteout' | 'opaque' }>,
+  name: string,
+  directory: string,
+  { implied, notes }: { readonly implied: Set<string>; readonly notes: LayerNotes },
+): Promise<void> {
+  const place = path.join(directory, name);
+  const stats = await lstat(place).catch(ignoreMissing);
+  if (stats !== undefined && !(item.type === 'directory' && stats.isDirectory())) {
+    throw new LayerRefused(`${item.path}: named twice in one layer`);
+  }
+  switch (item.type) {
+    case 'directory':
+      if (stats === undefined) await mkdir(place);
+      implied.delete(name);
+      await chown(place, item.uid, item.gid);
+      await chmod(place, item.mode);
+      return;
+    case 'file':
+      return writeFile(place, item);
+    case 'symlink':
+      await symlink(item.target, place);
+      return lchown(place, item.uid, item.gid);
+    case 'hardlink': {
+      const target = treePath(item.target);
+      const source = await lstat(path.join(directory, target)).catch(ignoreMissing);
+      if (source === undefined) notes.links.push({ path: name, target });
+      else if (source.isFile()) await link(path.join(directory, target), place);
+      else throw new LayerRefused(`${item.path}: hard link to ${item.target}, which is no file`);
+    }
+  }
+}
+
+async function writeFile(place: string, item: Extract<LayerItem, { type: 'file' }>): Promise<void> {
+  const handle = await open(place, 'wx', 0o600);
+  try {
+    if (item.content instanceof Uint8Array) await handle.writeFile(item.content);
+    else for await (const chunk of item.content) await handle.writeFile(chunk);
+    await handle.chown(item.uid, item.gid);
+    await handle.chmod(item.mode);
+  } finally {
+    await handle.close();
+  }
+}
+
+async function makeParents(directory: string, name: string, implied: Set<string>): Promise<void> {
+  const parts = name.split('/').slice(0, -1);
+  for (const [index] of parts.entries()) {
+    const parent = parts.slice(0, index + 1).join('/');
+    const place = path.join(directory, parent);
+    const stats = await lstat(place).catch(ignoreMissing);
+    if (stats?.isDirectory() === true) continue;
+    if (stats !== undefined)
+      throw new LayerRefused(`/${name}: leads through /${parent}, which is no directory`);
+    await mkdir(place, { mode: 0o755 });
+    implied.add(parent);
+  }
+}
+
+/** @returns the path relative to the tree, /etc as /usr/etc. @throws LayerRefused when it isn't plain. */
+function treePath(name: string): string {
+  const parts = name.split('/').filter((part) => part !== '' && part !== '.');
+  if (parts.includes('..') || name.includes('\0')) {
+    throw new LayerRefused(`${JSON.stringify(name)}: a layer's path has no ".." and no NUL`);
+  }
+  return (parts[0] === 'etc' ? ['usr', ...parts] : parts).join('/');
+}

@@ -1,0 +1,79 @@
+import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { z } from 'zod';
+import { type DigestedPullspec, digestOf } from '../../../api/references.ts';
+import { ignoreMissing } from '../../live/tree-entry.ts';
+
+const ImageRecordSchema = z.object({
+  version: z.literal(1),
+  labels: z.record(z.string(), z.string()),
+  /** DiffIDs, lowest first. */
+  layers: z.array(z.string()),
+  kernelArguments: z.array(z.string()),
+});
+
+/**
+ * What the backend has to know of an imported image without asking the registry again. A file and not commit metadata:
+ * labels may be larger than a command's argument can be.
+ */
+export type ImageRecord = Omit<z.infer<typeof ImageRecordSchema>, 'version'>;
+
+/** Where the backend keeps things of its own, on the repository's file system. */
+export function stateDirectory(sysroot: string): string {
+  return path.join(sysroot, 'ostree/shale');
+}
+
+/** @returns the ref of an image's commit. */
+export function imageRef(image: DigestedPullspec): string {
+  return `shale/image/${hexOf(digestOf(image))}`;
+}
+
+/** @returns the ref of a layer's commit. */
+export function layerRef(diffId: string): string {
+  return `shale/layer/${hexOf(diffId)}`;
+}
+
+/** @returns the record, or nothing when the image was never imported. @throws when the file is damaged. */
+export async function readImageRecord(
+  sysroot: string,
+  image: DigestedPullspec,
+): Promise<ImageRecord | undefined> {
+  const text = await readFile(recordFile(sysroot, image), 'utf8').catch(ignoreMissing);
+  return text === undefined ? undefined : ImageRecordSchema.parse(JSON.parse(text));
+}
+
+/** Writes the record, whole or not at all. */
+export async function writeImageRecord(
+  sysroot: string,
+  image: DigestedPullspec,
+  record: ImageRecord,
+): Promise<void> {
+  const file = recordFile(sysroot, image);
+  await mkdir(path.dirname(file), { recursive: true });
+  const temporary = `${file}.new`;
+  const handle = await open(temporary, 'w', 0o600);
+  try {
+    await handle.writeFile(`${JSON.stringify({ version: 1, ...record })}\n`);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await rename(temporary, file);
+}
+
+/** Deletes the records of all images but these. */
+export async function keepImageRecords(sysroot: string, images: readonly DigestedPullspec[]): Promise<void> {
+  const directory = path.join(stateDirectory(sysroot), 'images');
+  const keep = new Set(images.map((image) => path.basename(recordFile(sysroot, image))));
+  for (const name of (await readdir(directory).catch(ignoreMissing)) ?? []) {
+    if (!keep.has(name)) await rm(path.join(directory, name), { force: true });
+  }
+}
+
+function recordFile(sysroot: string, image: DigestedPullspec): string {
+  return path.join(stateDirectory(sysroot), 'images', `${hexOf(digestOf(image))}.json`);
+}
+
+function hexOf(digest: string): string {
+  return digest.slice(digest.indexOf(':') + 1);
+}

@@ -1,0 +1,57 @@
+import type { DigestedPullspec } from '../../../api/references.ts';
+
+/** Where images come from: a registry, or memory in tests and in the sandbox's first boot. */
+export interface ImageSource {
+  /** Reads what describes an image; no layer yet. @throws RegistryError of image/, or what the source throws. */
+  open(image: DigestedPullspec, signal: AbortSignal): Promise<SourceImage>;
+}
+
+export interface SourceImage {
+  /** Labels of the image's config. */
+  readonly labels: Readonly<Record<string, string>>;
+  /** Lowest first. */
+  readonly layers: readonly SourceLayer[];
+}
+
+export interface SourceLayer {
+  /** Digest of the uncompressed layer (OCI image-spec, config.md "Layer DiffID"): the same however it is compressed. */
+  readonly diffId: string;
+  /** Bytes to be fetched. */
+  readonly size: number;
+  /**
+   * Reads the layer once. The last item has been given only when the layer's digests were verified.
+   *
+   * @param onBytes told how many more bytes were fetched.
+   */
+  read(onBytes: (bytes: number) => void, signal: AbortSignal): AsyncIterable<LayerItem>;
+}
+
+/** An entry of a layer (OCI image-spec, layer.md). Paths may begin with a slash or not. */
+export type LayerItem =
+  | {
+      readonly type: 'file';
+      readonly path: string;
+      readonly mode: number;
+      readonly uid: number;
+      readonly gid: number;
+      readonly content: Uint8Array | AsyncIterable<Uint8Array>;
+    }
+  | {
+      readonly type: 'directory';
+      readonly path: string;
+      readonly mode: number;
+      readonly uid: number;
+      readonly gid: number;
+    }
+  | {
+      readonly type: 'symlink';
+      readonly path: string;
+      readonly target: string;
+      readonly uid: number;
+      readonly gid: number;
+    }
+  | { readonly type: 'hardlink'; readonly path: string; readonly target: string }
+  /** The path of a lower layer is not there. */
+  | { readonly type: 'whiteout'; readonly path: string }
+  /** What lower layers have below the path is not there. */
+  | { readonly type: 'opaque'; readonly path: string };

@@ -1,0 +1,55 @@
+import { createHash } from 'node:crypto';
+import type { DigestedPullspec } from '../../../api/references.ts';
+import type { ImageSource, LayerItem } from './image-source.ts';
+
+export interface MemoryImage {
+  readonly labels: Readonly<Record<string, string>>;
+  /** Entries with their content in memory, lowest layer first. */
+  readonly layers: readonly (readonly LayerItem[])[];
+}
+
+/** No registry has the image. */
+export class UnknownImageError extends Error {
+  override readonly name = 'UnknownImageError';
+}
+
+/**
+ * Images held in memory: a directory node's first image, and those of tests. A layer's diffID is computed from its
+ * entries, so that equal layers are one, as in a registry.
+ */
+export function memorySource(images: ReadonlyMap<DigestedPullspec, MemoryImage>): ImageSource {
+  return {
+    open: async (name, signal) => {
+      signal.throwIfAborted();
+      const image = images.get(name);
+      if (image === undefined) throw new UnknownImageError(`${name}: not found`);
+      return {
+        labels: image.labels,
+        layers: image.layers.map((items) => ({
+          diffId: digestOfItems(items),
+          size: items.reduce((sum, item) => sum + sizeOf(item), 0),
+          async *read(onBytes) {
+            for (const item of items) {
+              yield item;
+              onBytes(sizeOf(item));
+            }
+          },
+        })),
+      };
+    },
+  };
+}
+
+function sizeOf(item: LayerItem): number {
+  return item.type === 'file' && item.content instanceof Uint8Array ? item.content.byteLength : 0;
+}
+
+function digestOfItems(items: readonly LayerItem[]): string {
+  const hash = createHash('sha256');
+  for (const item of items) {
+    const content =
+      item.type === 'file' && item.content instanceof Uint8Array ? item.content : new Uint8Array();
+    hash.update(JSON.stringify({ ...item, content: createHash('sha256').update(content).digest('hex') }));
+  }
+  return `sha256:${hash.digest('hex')}`;
+}

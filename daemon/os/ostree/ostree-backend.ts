@@ -1,0 +1,251 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import type { DigestedPullspec } from '../../../api/references.ts';
+import { applyTreeChanges } from '../../live/apply-tree-changes.ts';
+import { readEtcTrees, readFragment } from '../../live/live-plan.ts';
+import { isTemporaryName, mergeEtc } from '../../live/merge-etc.ts';
+import { readTree } from '../../live/read-tree.ts';
+import { statePaths } from '../../live/tmpfiles-fragment.ts';
+import { planTreeChanges } from '../../live/tree-change.ts';
+import type { Deployment, OsBackend, OsStatus, StageOptions } from '../backend.ts';
+import { osCommandRunner, type RunOsCommand } from '../os-command.ts';
+import { listDeployments, type OstreeDeployment, SysrootError } from './deployments.ts';
+import { imageRef, keepImageRecords, layerRef, readImageRecord, stateDirectory } from './image-record.ts';
+import type { ImageSource } from './image-source.ts';
+import { importImage } from './import-image.ts';
+import { imageKernelArguments, kargsArchitecture, nextKernelArguments } from './kernel-arguments.ts';
+import { formatOrigin } from './origin.ts';
+import { type Ostree, ostree } from './ostree.ts';
+
+export interface OstreeBackendOptions {
+  /** The physical root, as the daemon sees it. */
+  readonly sysroot: string;
+  /** The running root, as the daemon sees it. */
+  readonly root: string;
+  /** @returns the booted deployment's directory, as the daemon sees it. */
+  readonly bootedDirectory: () => Promise<string>;
+  readonly source: ImageSource;
+  readonly run?: RunOsCommand;
+  /** Where the commands see what the daemon sees there; the same unless they run in the host's namespaces. */
+  readonly commandPath?: (place: string) => string;
+  /** As kargs.d names it (`x86_64`); this process's unless given. */
+  readonly architecture?: string;
+}
+
+/** There is nothing to finalize or to go back to. */
+export class NoDeploymentError extends Error {
+  override readonly name = 'NoDeploymentError';
+}
+
+/** A sysroot's deployments, told apart by their part in booting. */
+interface Deployments {
+  readonly all: readonly OstreeDeployment[];
+  readonly bootedIndex: number;
+  readonly booted: OstreeDeployment;
+  readonly staged: OstreeDeployment | undefined;
+  readonly rollback: OstreeDeployment | undefined;
+}
+
+/** Hosts that have only `ostree`: Shale pulls the image itself, ostree keeps and boots it. */
+export class OstreeBackend implements OsBackend {
+  readonly name = 'ostree';
+  readonly #options: OstreeBackendOptions;
+  readonly #ostree: Ostree;
+  readonly #commandPath: (place: string) => string;
+  readonly #architecture: string;
+
+  constructor(options: OstreeBackendOptions) {
+    this.#options = options;
+    this.#commandPath = options.commandPath ?? ((place) => place);
+    this.#ostree = ostree(options.run ?? osCommandRunner(), this.#commandPath(options.sysroot));
+    this.#architecture = options.architecture ?? kargsArchitecture(process.arch);
+  }
+
+  async status(signal: AbortSignal): Promise<OsStatus> {
+    signal.throwIfAborted();
+    const { booted, staged, rollback } = await this.#deployments();
+    return {
+      booted: await this.#describe(booted),
+      ...(staged === undefined ? {} : { staged: await this.#describe(staged) }),
+      ...(rollback === undefined ? {} : { rollback: await this.#describe(rollback) }),
+    };
+  }
+
+  async stage(image: DigestedPullspec, options: StageOptions): Promise<Deployment> {
+    const { signal, onProgress } = options;
+    const context = {
+      ostree: this.#ostree,
+      sysroot: this.#options.sysroot,
+      commandPath: this.#commandPath,
+      source: this.#options.source,
+      architecture: this.#architecture,
+    };
+    const record = await importImage(context, image, {
+      signal,
+      ...(onProgress === undefined ? {} : { onProgress }),
+    });
+    const { booted, staged } = await this.#deployments();
+    const kernelArguments = nextKernelArguments({
+      booted: booted.kernelArguments,
+      bootedImage: await imageKernelArguments(booted.directory, this.#architecture),
+      stagedImage: record.kernelArguments,
+      extra: options.extraKernelArguments,
+    });
+    const isWanted = (deployment: OstreeDeployment) =>
+      deployment.image === image && sameList(deployment.kernelArguments, kernelArguments);
+    if (staged !== undefined && isWanted(staged)) return this.#describe(staged);
+    if (isWanted(booted)) {
+      await this.unstage(signal);
+      return this.#describe(booted);
+    }
+    return this.#describe(
+      await this.#deploy({ osName: booted.osName, ref: imageRef(image), image, kernelArguments }, signal),
+    );
+  }
+
+  async unstage(signal: AbortSignal): Promise<void> {
+    for (let { bootedIndex } = await this.#deployments(); bootedIndex > 0; bootedIndex -= 1) {
+      await this.#ostree.undeploy(0, signal);
+    }
+  }
+
+  async finalizeStaged(managed: ReadonlyMap<string, string>, signal: AbortSignal): Promise<Deployment> {
+    const { booted, staged } = await this.#deployments();
+    if (staged === undefined) {
+      throw new NoDeploymentError(`${this.#options.sysroot}: nothing is staged; stage the image again`);
+    }
+    // Deployed anew: ostree merges /etc at this moment only, and edits made since staging count.
+    const { osName, image, kernelArguments } = staged;
+    const ref = image === undefined ? staged.commit : imageRef(image);
+    const fresh = await this.#deploy({ osName, ref, image, kernelArguments }, signal);
+    await this.#resetManaged(booted, fresh, managed, signal);
+    return this.#describe(fresh);
+  }
+
+  async rollback(signal: AbortSignal): Promise<void> {
+    const { rollback } = await this.#deployments();
+    if (rollback === undefined) {
+      throw new NoDeploymentError(`${this.#options.sysroot}: there is no previous deployment to go back to`);
+    }
+    const { osName, commit, image, kernelArguments } = rollback;
+    await this.#deploy({ osName, ref: commit, image, kernelArguments }, signal);
+  }
+
+  async cleanup(signal: AbortSignal): Promise<void> {
+    const { all, bootedIndex, staged } = await this.#deployments();
+    const first = staged === undefined ? bootedIndex : 0;
+    for (let index = all.length - 1; index > bootedIndex + 1; index -= 1)
+      await this.#ostree.undeploy(index, signal);
+    for (let index = bootedIndex - 1; index > first; index -= 1) await this.#ostree.undeploy(index, signal);
+    await this.#keepRefsOf(await this.#deployments(), signal);
+    await this.#ostree.cleanup(signal);
+    await this.#ostree.prune(signal);
+  }
+
+  async #keepRefsOf({ all }: Deployments, signal: AbortSignal): Promise<void> {
+    const images = all.flatMap(({ image }) => (image === undefined ? [] : [image]));
+    const keep = new Set(images.map(imageRef));
+    for (const image of images) {
+      const record = await readImageRecord(this.#options.sysroot, image);
+      for (const diffId of record?.layers ?? []) keep.add(layerRef(diffId));
+    }
+    for (const ref of await this.#ostree.refs('shale', signal)) {
+      if (!keep.has(ref)) await this.#ostree.deleteRef(ref, signal);
+    }
+    await keepImageRecords(this.#options.sysroot, images);
+  }
+
+  /**
+   * Makes a commit the next boot, with /etc merged from the booted deployment. What was staged before goes first: in a
+   * sysroot that isn't this process's own root, ostree takes the first deployment for the one to merge from.
+   */
+  async #deploy(
+    deploy: {
+      readonly osName: string;
+      readonly ref: string;
+      readonly image: DigestedPullspec | undefined;
+      readonly kernelArguments: readonly string[];
+    },
+    signal: AbortSignal,
+  ): Promise<OstreeDeployment> {
+    await this.unstage(signal);
+    const { osName, ref, image, kernelArguments } = deploy;
+    const directory = stateDirectory(this.#options.sysroot);
+    const originFile = path.join(directory, 'origin');
+    await mkdir(directory, { recursive: true });
+    await writeFile(originFile, formatOrigin(ref, image));
+    await this.#ostree.deploy(
+      { osName, ref, originFile: this.#commandPath(originFile), kernelArguments },
+      signal,
+    );
+    const { all } = await this.#deployments();
+    const [first] = all;
+    if (first === undefined)
+      throw new SysrootError(`${this.#options.sysroot}: no deployment after ostree admin deploy`);
+    return first;
+  }
+
+  /** Gives the staged deployment's /etc the image's own version of what Shale wrote into the running one. */
+  async #resetManaged(
+    booted: OstreeDeployment,
+    staged: OstreeDeployment,
+    managed: ReadonlyMap<string, string>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const [from, to] = [await this.#describe(booted), await this.#describe(staged)];
+    const trees = await readEtcTrees({ root: this.#options.root, booted: from, staged: to }, signal);
+    const ownerSetAtBoot = statePaths(await readFragment(this.#options.root)).owners;
+    const target = mergeEtc(trees, {
+      isManaged: (name, digest) => managed.get(name) === digest,
+      ownerSetAtBoot,
+    });
+    const directory = path.join(staged.directory, 'etc');
+    const changes = planTreeChanges({
+      current: await readTree(directory, '/etc', signal),
+      target,
+      source: (name) => path.join(staged.directory, 'usr', name),
+    });
+    // ostree's merge stands for everything that has nothing to do with Shale.
+    const own = changes.filter(
+      ({ path: name }) =>
+        managed.has(name) || ownerSetAtBoot.has(name) || isTemporaryName(path.posix.basename(name)),
+    );
+    await applyTreeChanges({ name: '/etc', directory }, own, { signal });
+  }
+
+  async #deployments(): Promise<Deployments> {
+    const all = await listDeployments(this.#options.sysroot);
+    const directory = await this.#options.bootedDirectory();
+    const bootedIndex = all.findIndex((deployment) => deployment.directory === directory);
+    const booted = all[bootedIndex];
+    if (booted === undefined) {
+      const known = all.map(({ id }) => id).join(', ');
+      throw new SysrootError(
+        `${directory} is booted but not among the deployments of ${this.#options.sysroot}: ${known}`,
+      );
+    }
+    return {
+      all,
+      bootedIndex,
+      booted,
+      staged: bootedIndex > 0 ? all[0] : undefined,
+      rollback: all[bootedIndex + 1],
+    };
+  }
+
+  async #describe(deployment: OstreeDeployment): Promise<Deployment> {
+    const { id, image, directory, kernelArguments } = deployment;
+    const record = image === undefined ? undefined : await readImageRecord(this.#options.sysroot, image);
+    return {
+      id,
+      labels: record?.labels ?? {},
+      root: directory,
+      kernelArguments,
+      ...(image === undefined ? {} : { image }),
+    };
+  }
+}
+
+function sameList(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((value, index) => value === b[index]);
+}

@@ -1,0 +1,135 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { z } from 'zod';
+import { nodePaths } from '../../api/names.ts';
+import { resolveInRoot } from '../live/resolve-in-root.ts';
+import {
+  ABSENT,
+  type ContentDigest,
+  contentDigest,
+  ignoreMissing,
+  readTreeEntry,
+} from '../live/tree-entry.ts';
+
+export { ABSENT, type ContentDigest, contentDigest };
+
+/**
+ * The paths under /etc that Shale itself wrote on the running host, in standard mode or by a live apply, each with the
+ * digests of what it may have put there, newest first. ostree can't tell such a file from an admin's edit; by this record
+ * Shale can, so that a later image isn't shadowed.
+ *
+ * A path has two digests only while a write is under way: what was there, and what will be. Whichever the disk has after
+ * a crash, it is Shale's.
+ */
+export type ManagedPaths = ReadonlyMap<string, readonly ContentDigest[]>;
+
+const FILE = `${nodePaths.state}/managed-paths.json`;
+
+const RecordSchema = z.object({
+  version: z.literal(1),
+  paths: z.record(z.string().startsWith('/'), z.array(z.string()).min(1)),
+});
+
+/** The record exists but can't be read: what Shale wrote can't be told from an admin's edits. */
+export class ManagedPathsError extends Error {
+  override readonly name = 'ManagedPathsError';
+}
+
+/**
+ * @param root the running root.
+ * @returns the record; empty when nothing was written yet.
+ * @throws ManagedPathsError when the file isn't a record.
+ */
+export async function readManagedPaths(root: string): Promise<ManagedPaths> {
+  const file = path.join(root, FILE);
+  const text = await readFile(file, 'utf8').catch(ignoreMissing);
+  if (text === undefined) return new Map();
+  try {
+    return new Map(Object.entries(RecordSchema.parse(JSON.parse(text)).paths));
+  } catch (cause) {
+    throw new ManagedPathsError(`${file}: not a record of managed paths`, { cause });
+  }
+}
+
+/** Writes the record, whole or not at all, and durably. @param root the running root. */
+export async function writeManagedPaths(root: string, managed: ManagedPaths): Promise<void> {
+  const file = path.join(root, FILE);
+  const sorted = [...managed].sort(([a], [b]) => (a < b ? -1 : 1));
+  await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
+  const temporary = `${file}.${randomUUID()}`;
+  try {
+    const handle = await open(temporary, 'wx', 0o600);
+    try {
+      await handle.writeFile(
+        `${JSON.stringify({ version: 1, paths: Object.fromEntries(sorted) }, undefined, 2)}\n`,
+      );
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(temporary, file);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+  const directory = await open(path.dirname(file));
+  try {
+    await directory.sync();
+  } finally {
+    await directory.close();
+  }
+}
+
+/**
+ * The record to write before paths are changed.
+ *
+ * @param changes what each path is about to hold (`ABSENT`: to be removed).
+ * @returns the record in which both the present and the coming content count as Shale's.
+ */
+export function intendManagedPaths(
+  managed: ManagedPaths,
+  changes: ReadonlyMap<string, ContentDigest>,
+): ManagedPaths {
+  const intended = new Map(managed);
+  for (const [path, digest] of changes) {
+    intended.set(path, [...new Set([digest, ...(managed.get(path) ?? [])])]);
+  }
+  return intended;
+}
+
+/** @returns the record after all intended changes were made: only the newest digest of each path. */
+export function settleManagedPaths(managed: ManagedPaths): ManagedPaths {
+  return new Map([...managed].map(([path, digests]) => [path, digests.slice(0, 1)]));
+}
+
+/** @returns whether this content is what Shale put there. */
+export function isManaged(managed: ManagedPaths, path: string, digest: ContentDigest): boolean {
+  return managed.get(path)?.includes(digest) ?? false;
+}
+
+/**
+ * The managed paths that nobody touched since, in the form that OsBackend.finalizeStaged takes.
+ *
+ * @param root the running root.
+ */
+export async function untouchedManagedPaths(
+  root: string,
+  managed: ManagedPaths,
+): Promise<ReadonlyMap<string, ContentDigest>> {
+  const untouched = new Map<string, ContentDigest>();
+  for (const path of managed.keys()) {
+    const digest = await contentDigestAt(root, path);
+    if (isManaged(managed, path, digest)) untouched.set(path, digest);
+  }
+  return untouched;
+}
+
+/**
+ * @param root the running root. @param path absolute, within the root.
+ * @returns the content digest of what is there now.
+ */
+export async function contentDigestAt(root: string, path: string): Promise<ContentDigest> {
+  const place = await resolveInRoot(root, path);
+  return contentDigest(place === undefined ? undefined : await readTreeEntry(place));
+}
