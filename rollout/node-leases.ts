@@ -1,13 +1,103 @@
+import type { Lease } from '../api/kubernetes.ts';
+import type { ApiClient } from '../cluster/api-client.ts';
+import { acquireLease, releaseLease } from '../cluster/lease.ts';
+import type { FreshCache } from './fresh-cache.ts';
+import type { RolloutOptions } from './options.ts';
 import type { LeaseHolding } from './pools/node-state.ts';
 
-/** Exclusive right to disrupt nodes, a Lease per node. */
-export interface NodeLeases {
-  /** Who holds a node's lease as far as the cache knows. */
-  holding(node: string): LeaseHolding;
-  /** Takes the lease, or renews it where it is ours and a third of its time is over. @throws ApiError */
-  hold(node: string, signal: AbortSignal): Promise<LeaseHolding>;
-  /** Gives the lease back where it is ours. @throws ApiError */
-  release(node: string, signal: AbortSignal): Promise<void>;
-  /** Since when the lease is ours, in ms since the epoch; now, where that is not known. */
-  takenAt(node: string): number;
+export interface NodeLeaseParts {
+  readonly client: ApiClient;
+  readonly cache: Pick<FreshCache<Lease>, 'get'>;
+  readonly options: Pick<RolloutOptions, 'leaseNamespace' | 'leaseHolder' | 'leaseSeconds'>;
+  /** ms since the epoch. */
+  readonly now: () => number;
+}
+
+/** medik8s' common lease names a node's lease so (medik8s/common, pkg/lease). */
+const PREFIX = 'node-';
+
+/** @returns the name of a node's lease. */
+export function leaseNameOf(node: string): string {
+  return `${PREFIX}${node}`;
+}
+
+/** @returns the node that a lease of this name is for; undefined for another kind of lease. */
+export function nodeOfLease(lease: string): string | undefined {
+  return lease.startsWith(PREFIX) ? lease.slice(PREFIX.length) : undefined;
+}
+
+/**
+ * Who holds a lease at a moment. An expired lease is nobody's, and so is one that says nothing of its end.
+ *
+ * @param now ms since the epoch.
+ */
+export function holdingOf(lease: Lease | undefined, holder: string, now: number): LeaseHolding {
+  const { holderIdentity = '', renewTime, leaseDurationSeconds } = lease?.spec ?? {};
+  if (holderIdentity === '' || renewTime === undefined || leaseDurationSeconds === undefined)
+    return { by: 'nobody' };
+  if (Date.parse(renewTime) + leaseDurationSeconds * 1000 <= now) return { by: 'nobody' };
+  return holderIdentity === holder ? { by: 'us' } : { by: 'other', holder: holderIdentity };
+}
+
+/** Exclusive right to disrupt nodes: one Lease per node, shared with the medik8s operators. */
+export class NodeLeases {
+  readonly #parts: NodeLeaseParts;
+
+  constructor(parts: NodeLeaseParts) {
+    this.#parts = parts;
+  }
+
+  /** @returns who holds a node's lease as far as the cache knows. */
+  holding(node: string): LeaseHolding {
+    return holdingOf(this.#cached(node), this.#parts.options.leaseHolder, this.#parts.now());
+  }
+
+  /** @returns since when the lease is ours, in ms since the epoch; now, where the cache does not know. */
+  takenAt(node: string): number {
+    const since = Date.parse(this.#cached(node)?.spec?.acquireTime ?? '');
+    return this.holding(node).by === 'us' && !Number.isNaN(since) ? since : this.#parts.now();
+  }
+
+  /**
+   * Takes a node's lease, or renews it once a third of its time is over.
+   *
+   * @returns whose it is then: ours, or another's who was first.
+   * @throws ApiError
+   */
+  async hold(node: string, signal: AbortSignal): Promise<LeaseHolding> {
+    const { client, options } = this.#parts;
+    if (this.#isFresh(node)) return { by: 'us' };
+    const outcome = await acquireLease(
+      client,
+      {
+        namespace: options.leaseNamespace,
+        name: leaseNameOf(node),
+        holder: options.leaseHolder,
+        durationSeconds: options.leaseSeconds,
+      },
+      signal,
+    );
+    return outcome.held ? { by: 'us' } : { by: 'other', holder: outcome.holder };
+  }
+
+  /** Gives a node's lease back where it is ours. @throws ApiError */
+  async release(node: string, signal: AbortSignal): Promise<void> {
+    const { client, options } = this.#parts;
+    await releaseLease(
+      client,
+      { namespace: options.leaseNamespace, name: leaseNameOf(node), holder: options.leaseHolder },
+      signal,
+    );
+  }
+
+  #isFresh(node: string): boolean {
+    const renewed = Date.parse(this.#cached(node)?.spec?.renewTime ?? '');
+    const { leaseSeconds } = this.#parts.options;
+    return this.holding(node).by === 'us' && renewed + (leaseSeconds * 1000) / 3 > this.#parts.now();
+  }
+
+  #cached(node: string): Lease | undefined {
+    const { cache, options } = this.#parts;
+    return cache.get(leaseNameOf(node), options.leaseNamespace);
+  }
 }

@@ -47,6 +47,16 @@ describe('the next step for a node', () => {
       { lease: ours, work: cordoned, progress: reboot, obstacle: 'flagged' },
       'back-out',
     ],
+    [
+      'about to be drained, then another target came',
+      { lease: ours, work: cordoned, progress: reboot, assigned: false },
+      'back-out',
+    ],
+    [
+      'granted, then another target came',
+      { lease: ours, work: granted, progress: reboot, assigned: false },
+      'hold',
+    ],
   ])('%s', (_what, more, step) => {
     expect(nodeStep(aState('n', more), context).kind).toBe(step);
   });

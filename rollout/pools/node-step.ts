@@ -72,7 +72,9 @@ function stepWhenStaged(node: NodeState, disruptive: boolean, { closed }: StepCo
   if (grant === 'Disrupt' || (grant === 'Live' && !disruptive)) {
     return { kind: 'hold', why: 'the daemon applies the update' };
   }
-  const against = closed ?? node.obstacle;
+  // What is staged is out of date: going on would disrupt the node twice.
+  const outdated = node.assigned ? undefined : 'another target is on its way';
+  const against = closed ?? node.obstacle ?? outdated;
   if (against !== undefined) return { kind: 'back-out', why: against };
   return cordon !== undefined && node.lease.by === 'us' ? { kind: 'drain' } : { kind: 'none' };
 }

@@ -1,0 +1,68 @@
+import {
+  ImageContentSourcePolicies,
+  type ImageContentSourcePolicy,
+  type ImageDigestMirrorSet,
+  ImageDigestMirrorSets,
+  type ImageTagMirrorSet,
+  ImageTagMirrorSets,
+} from '../api/image-mirrors.ts';
+import { type ConfigMap, ConfigMaps, type Lease, Leases, type Node, Nodes } from '../api/kubernetes.ts';
+import { type MachineConfig, MachineConfigs } from '../api/machine-config.ts';
+import { type MachineConfigNode, MachineConfigNodes } from '../api/machine-config-node.ts';
+import { type MachineConfigPool, MachineConfigPools } from '../api/machine-config-pool.ts';
+import { type MachineConfiguration, MachineConfigurations } from '../api/machine-configuration.ts';
+import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts';
+import { type MachineOSConfig, MachineOSConfigs } from '../api/machine-os-config.ts';
+import { REGISTRY_CAS_CONFIG_MAP } from '../api/names.ts';
+import type { Kind, KubernetesObject } from '../api/object.ts';
+import type { ApiClient } from '../cluster/api-client.ts';
+import { createInformer } from '../cluster/informer.ts';
+import type { Logger } from '../cluster/log.ts';
+import { FreshCache } from './fresh-cache.ts';
+import type { RolloutOptions } from './options.ts';
+
+/** What the controllers of this room read: one watch per kind, shared by all of them. */
+export interface Caches {
+  readonly nodes: FreshCache<Node>;
+  readonly leases: FreshCache<Lease>;
+  readonly registryCAs: FreshCache<ConfigMap>;
+  readonly pools: FreshCache<MachineConfigPool>;
+  readonly machineConfigs: FreshCache<MachineConfig>;
+  readonly machineConfigNodes: FreshCache<MachineConfigNode>;
+  readonly machineConfigurations: FreshCache<MachineConfiguration>;
+  readonly machineOSConfigs: FreshCache<MachineOSConfig>;
+  readonly machineOSBuilds: FreshCache<MachineOSBuild>;
+  readonly digestMirrors: FreshCache<ImageDigestMirrorSet>;
+  readonly tagMirrors: FreshCache<ImageTagMirrorSet>;
+  readonly contentSources: FreshCache<ImageContentSourcePolicy>;
+}
+
+/** Makes the caches; nothing is read before they are started. */
+export function createCaches(client: ApiClient, options: RolloutOptions, log: Logger): Caches {
+  const cache = <T extends KubernetesObject>(
+    kind: Kind<T>,
+    where: { readonly namespace?: string; readonly fieldSelector?: string } = {},
+  ) => new FreshCache(createInformer(client, kind, { ...where, log }));
+  return {
+    nodes: cache(Nodes),
+    leases: cache(Leases, { namespace: options.leaseNamespace }),
+    registryCAs: cache(ConfigMaps, {
+      namespace: options.namespace,
+      fieldSelector: `metadata.name=${REGISTRY_CAS_CONFIG_MAP}`,
+    }),
+    pools: cache(MachineConfigPools),
+    machineConfigs: cache(MachineConfigs),
+    machineConfigNodes: cache(MachineConfigNodes),
+    machineConfigurations: cache(MachineConfigurations),
+    machineOSConfigs: cache(MachineOSConfigs),
+    machineOSBuilds: cache(MachineOSBuilds),
+    digestMirrors: cache(ImageDigestMirrorSets),
+    tagMirrors: cache(ImageTagMirrorSets),
+    contentSources: cache(ImageContentSourcePolicies),
+  };
+}
+
+/** @returns every cache, to start them and to wait for them together. */
+export function allCaches(caches: Caches): readonly Pick<FreshCache<KubernetesObject>, 'start' | 'synced'>[] {
+  return Object.values(caches);
+}

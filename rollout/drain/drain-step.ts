@@ -1,0 +1,116 @@
+import { type Pod, type PodDisruptionBudget, PodDisruptionBudgets, Pods } from '../../api/kubernetes.ts';
+import { type ApiClient, isNotFound, isTooManyRequests } from '../../cluster/api-client.ts';
+import { matchesSelector } from '../../machineconfig/pools.ts';
+import type { DrainOptions } from '../options.ts';
+import { podVerdict } from './pods-to-evict.ts';
+
+/** How far a node's drain has come. */
+export type DrainProgress =
+  | { readonly kind: 'drained' }
+  | {
+      readonly kind: 'draining';
+      /** Pods that were told to go and have not gone yet. */
+      readonly terminating: readonly string[];
+      /** Pods that may not be evicted yet, and why. */
+      readonly blocked: readonly { readonly pod: string; readonly why: string }[];
+    };
+
+/** Evictions asked for at the same time; the API server's priority levels are shared with everybody else. */
+const PARALLEL_EVICTIONS = 10;
+
+/**
+ * Takes one step of a drain: asks for the eviction of every pod that is to go and waits for none of them. Call it again
+ * until the node is drained; it remembers nothing, so it may be called by whoever is the operator then.
+ *
+ * @throws ApiError when the pods can't be listed or an eviction fails for another reason than a disruption budget.
+ */
+export async function drainStep(
+  client: ApiClient,
+  node: string,
+  options: DrainOptions,
+  signal: AbortSignal,
+): Promise<DrainProgress> {
+  const { items } = await client.list(Pods, { fieldSelector: `spec.nodeName=${node}`, signal });
+  const verdicts = items.map((pod) => ({ pod, verdict: podVerdict(pod, options.evictUnmanagedPods) }));
+  const terminating = verdicts
+    .filter(({ verdict }) => verdict.kind === 'terminating')
+    .map(({ pod }) => nameOf(pod));
+  const toEvict = verdicts.filter(({ verdict }) => verdict.kind === 'evict').map(({ pod }) => pod);
+  const blocked: { pod: string; why: string }[] = [];
+  for (let at = 0; at < toEvict.length; at += PARALLEL_EVICTIONS) {
+    const batch = toEvict.slice(at, at + PARALLEL_EVICTIONS);
+    const refused = await Promise.all(batch.map((pod) => evict(client, pod, options, signal)));
+    batch.forEach((pod, index) => {
+      const why = refused[index];
+      if (why === undefined) terminating.push(nameOf(pod));
+      else blocked.push({ pod: nameOf(pod), why });
+    });
+  }
+  return terminating.length + blocked.length === 0
+    ? { kind: 'drained' }
+    : { kind: 'draining', terminating: terminating.toSorted(), blocked };
+}
+
+/**
+ * When to look again at a node that is being drained: soon at first, more and more seldom the longer it takes.
+ *
+ * @param elapsed ms since the node was taken.
+ * @returns ms
+ */
+export function drainRetryAfter(elapsed: number, { retrySeconds }: DrainOptions): number {
+  const { min, max } = retrySeconds;
+  return Math.min(Math.max(elapsed / 10, min * 1000), max * 1000);
+}
+
+/** @returns what a drain waits for, in words, bounded in length. */
+export function describeDrain({ terminating, blocked }: DrainProgress & { kind: 'draining' }): string {
+  const parts = [
+    ...blocked.slice(0, 3).map(({ pod, why }) => `pod ${pod} can't be evicted: ${why}`),
+    ...(blocked.length > 3 ? [`and ${blocked.length - 3} more pods can't`] : []),
+    ...(terminating.length > 0
+      ? [`${terminating.length} pod(s) still end: ${terminating.slice(0, 3).join(', ')}`]
+      : []),
+  ];
+  return `is being drained; ${parts.join('; ')}`;
+}
+
+/** @returns undefined when the pod goes; else why it may not yet. */
+async function evict(
+  client: ApiClient,
+  pod: Pod,
+  { gracePeriodSeconds }: DrainOptions,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const { name, namespace = 'default' } = pod.metadata;
+  try {
+    await client.evict(
+      { namespace, name },
+      { ...(gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds }), signal },
+    );
+    return undefined;
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    if (isTooManyRequests(error)) return describeBudgets(await budgetsOf(client, pod, signal));
+    throw error;
+  }
+}
+
+/** The answer to a refused eviction names the budget in prose only; which ones cover the pod is plain from the objects. */
+async function budgetsOf(client: ApiClient, pod: Pod, signal: AbortSignal): Promise<PodDisruptionBudget[]> {
+  const { namespace = 'default', labels = {} } = pod.metadata;
+  const { items } = await client.list(PodDisruptionBudgets, { namespace, signal });
+  // policy/v1: an empty selector matches every pod of the namespace, an absent one none.
+  return items.filter(({ spec }) => spec.selector !== undefined && matchesSelector(spec.selector, labels));
+}
+
+function describeBudgets(budgets: readonly PodDisruptionBudget[]): string {
+  if (budgets.length === 0) return 'the API server asks to try again later';
+  const each = budgets.map(
+    ({ metadata, status }) => `${metadata.name} (allows ${status?.disruptionsAllowed ?? 0} disruptions)`,
+  );
+  return `PodDisruptionBudget ${each.toSorted().join(', ')}`;
+}
+
+function nameOf({ metadata }: Pod): string {
+  return `${metadata.namespace ?? 'default'}/${metadata.name}`;
+}

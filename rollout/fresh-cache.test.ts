@@ -1,0 +1,59 @@
+import { expect, it } from 'vitest';
+import type { Node } from '../api/kubernetes.ts';
+import { FreshCache } from './fresh-cache.ts';
+import { aNode } from './testing/objects.ts';
+
+/** A watch that shows what a test says, when it says so. */
+function aWatch() {
+  const shown = new Map<string, Node>();
+  const handlers: ((change: { type: 'DELETED'; object: Node }) => void)[] = [];
+  const cache = new FreshCache<Node>({
+    start: async () => {},
+    synced: async () => {},
+    get: (name) => shown.get(name),
+    list: () => [...shown.values()],
+    onChange: (handler) => void handlers.push(handler),
+  });
+  return {
+    cache,
+    show: (node: Node) => shown.set(node.metadata.name, node),
+    remove: (node: Node) => {
+      shown.delete(node.metadata.name);
+      for (const handler of handlers) handler({ type: 'DELETED', object: node });
+    },
+  };
+}
+const node = (resourceVersion: string, uid = 'u') =>
+  aNode('n', { metadata: { name: 'n', uid, resourceVersion } });
+
+it('shows an own write until the watch has caught up', () => {
+  const { cache, show } = aWatch();
+  show(node('9'));
+  cache.remember(node('10'));
+  expect(cache.get('n')?.metadata.resourceVersion).toBe('10');
+  expect(cache.list().map(({ metadata }) => metadata.resourceVersion)).toEqual(['10']);
+  show(node('11'));
+  expect(cache.get('n')?.metadata.resourceVersion).toBe('11');
+});
+
+it('shows what was made before the watch has it, and nothing that is gone', () => {
+  const { cache, remove } = aWatch();
+  cache.remember(node('5'));
+  expect(cache.get('n')).toBeDefined();
+  remove(node('6'));
+  expect(cache.get('n')).toBeUndefined();
+});
+
+it('an older answer does not hide a newer one', () => {
+  const { cache } = aWatch();
+  cache.remember(node('10'));
+  cache.remember(node('9'));
+  expect(cache.get('n')?.metadata.resourceVersion).toBe('10');
+});
+
+it('a namesake made anew is another object', () => {
+  const { cache, show } = aWatch();
+  cache.remember(node('10', 'first'));
+  show(node('7', 'second'));
+  expect(cache.get('n')?.metadata.uid).toBe('second');
+});

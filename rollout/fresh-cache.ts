@@ -1,0 +1,78 @@
+import type { KubernetesObject } from '../api/object.ts';
+import type { Informer } from '../cluster/informer.ts';
+
+/**
+ * A cache that knows what this process wrote before the watch shows it. A decision made on the watch alone would forget
+ * the node that was taken a moment ago and take another one, beyond maxUnavailable.
+ */
+export class FreshCache<T extends KubernetesObject> {
+  readonly #informer: Informer<T>;
+  readonly #written = new Map<string, T>();
+
+  constructor(informer: Informer<T>) {
+    this.#informer = informer;
+    informer.onChange(({ type, object }) => {
+      if (type === 'DELETED') this.#written.delete(keyOf(object.metadata));
+    });
+  }
+
+  /** Keeps what the API server answered to a write. */
+  remember(object: T): void {
+    const key = keyOf(object.metadata);
+    const known = this.#written.get(key);
+    if (known === undefined || isNewer(object, known)) this.#written.set(key, object);
+  }
+
+  /** @returns the newer of what the watch has shown and what was written last. */
+  get(name: string, namespace?: string): T | undefined {
+    return this.#latest(keyOf({ name, namespace }), this.#informer.get(name, namespace));
+  }
+
+  /** @returns every object the watch has shown, each as {@link get} would return it. */
+  list(): readonly T[] {
+    return this.#informer.list().map((object) => this.#latest(keyOf(object.metadata), object) ?? object);
+  }
+
+  onChange(handler: Parameters<Informer<T>['onChange']>[0]): void {
+    this.#informer.onChange(handler);
+  }
+
+  start(signal: AbortSignal): Promise<void> {
+    return this.#informer.start(signal);
+  }
+
+  synced(): Promise<void> {
+    return this.#informer.synced();
+  }
+
+  #latest(key: string, seen: T | undefined): T | undefined {
+    const written = this.#written.get(key);
+    if (written === undefined) return seen;
+    const replaced = seen !== undefined && seen.metadata.uid !== written.metadata.uid;
+    if (seen !== undefined && (replaced || !isNewer(written, seen))) {
+      this.#written.delete(key);
+      return seen;
+    }
+    return written;
+  }
+}
+
+function keyOf({
+  name,
+  namespace = '',
+}: {
+  readonly name: string;
+  readonly namespace?: string | undefined;
+}): string {
+  return `${namespace}/${name}`;
+}
+
+/** Resource versions of one kind compare as integers (KEP-5504); one that does not is never newer. */
+function isNewer(a: KubernetesObject, b: KubernetesObject): boolean {
+  return versionOf(a) > versionOf(b);
+}
+
+function versionOf({ metadata }: KubernetesObject): bigint {
+  const text = metadata.resourceVersion ?? '';
+  return /^\d+$/.test(text) ? BigInt(text) : 0n;
+}

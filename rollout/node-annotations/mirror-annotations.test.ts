@@ -1,0 +1,55 @@
+import { expect, it } from 'vitest';
+import { annotations } from '../../api/names.ts';
+import { aMachineConfigNode, aNode, condition, image } from '../testing/objects.ts';
+import { annotationChanges } from './mirror-annotations.ts';
+
+const CONFIG = 'rendered-worker-1';
+const done = aMachineConfigNode(
+  'n',
+  { configImage: { desiredImage: image('1') } },
+  {
+    configVersion: { current: CONFIG, desired: CONFIG },
+    configImage: { currentImage: image('1') },
+    mode: 'Layered',
+    conditions: [condition('Updated')],
+  },
+);
+const annotated = (more: Readonly<Record<string, string>>) =>
+  aNode('n', { metadata: { name: 'n', annotations: more } });
+
+it('tells what the node runs and should run', () => {
+  expect(annotationChanges(aNode('n'), done)).toEqual({
+    [annotations.currentConfig]: CONFIG,
+    [annotations.desiredConfig]: CONFIG,
+    [annotations.currentImage]: image('1'),
+    [annotations.desiredImage]: image('1'),
+    [annotations.state]: 'Done',
+  });
+});
+
+it('takes away what is so no more, and leaves the annotations of others alone', () => {
+  const standard = aMachineConfigNode(
+    'n',
+    {},
+    { conditions: [condition('NodeDegraded', 'True', 'no space')] },
+  );
+  const node = annotated({
+    [annotations.desiredConfig]: CONFIG,
+    [annotations.currentImage]: image('1'),
+    [annotations.state]: 'Done',
+    'example.com/own': 'x',
+  });
+  expect(annotationChanges(node, standard)).toEqual({
+    [annotations.currentImage]: null,
+    [annotations.state]: 'Degraded',
+    [annotations.reason]: 'no space',
+  });
+});
+
+it('says nothing when the Node has them right', () => {
+  const changes = annotationChanges(aNode('n'), done) ?? {};
+  const right = Object.fromEntries(
+    Object.entries(changes).filter((entry): entry is [string, string] => entry[1] !== null),
+  );
+  expect(annotationChanges(annotated(right), done)).toBeUndefined();
+});

@@ -1,0 +1,71 @@
+import { MACHINE_CONFIGURATION } from '../api/names.ts';
+import type { ApiClient } from '../cluster/api-client.ts';
+import { runController } from '../cluster/controller.ts';
+import type { EventRecorder } from '../cluster/events.ts';
+import type { Logger } from '../cluster/log.ts';
+import { createWorkQueue } from '../cluster/work-queue.ts';
+import { allCaches, type Caches } from './caches.ts';
+import { reconcileCertificates } from './certificates/certificates-controller.ts';
+import { reconcileAnnotations } from './node-annotations/annotations-controller.ts';
+import { NodeLeases } from './node-leases.ts';
+import type { RolloutOptions } from './options.ts';
+import { reconcilePolicy } from './policy/policy-controller.ts';
+import { Membership } from './pools/membership.ts';
+import { PoolController } from './pools/pool-controller.ts';
+import { RenderingController } from './rendering/rendering-controller.ts';
+import { routeEvents } from './route-events.ts';
+
+export interface RolloutParts {
+  readonly client: ApiClient;
+  /** Made by createCaches, not started yet; whoever else needs one of them adds handlers before this call. */
+  readonly caches: Caches;
+  readonly events: EventRecorder;
+  readonly log: Logger;
+  readonly options: RolloutOptions;
+  readonly signal: AbortSignal;
+  /** ms since the epoch; the clock, unless a test brings its own. */
+  readonly now?: () => number;
+}
+
+/** Keys that a controller works on at the same time; one key is never worked on twice at once. */
+const WORKERS = { pools: 8, rendering: 2, policy: 1, certificates: 4, annotations: 4 } as const;
+
+/**
+ * Runs the controllers of this room until the signal: rendering, disruption policy, pools and their nodes,
+ * certificates, annotations. Call it while leading only.
+ *
+ * @returns once every controller and every watch has ended.
+ */
+export async function startRolloutControllers(parts: RolloutParts): Promise<void> {
+  const { client, caches, events, log, options, signal } = parts;
+  const now = parts.now ?? Date.now;
+  const membership = new Membership();
+  const leases = new NodeLeases({ client, cache: caches.leases, options, now });
+  const shared = { client, caches, events, log, options, now };
+  const pools = new PoolController({ ...shared, membership, leases });
+  const rendering = new RenderingController(shared);
+  const queues = {
+    pools: createWorkQueue(),
+    rendering: createWorkQueue(),
+    policy: createWorkQueue(),
+    certificates: createWorkQueue(),
+    annotations: createWorkQueue(),
+  };
+  routeEvents({ caches, membership, queues, events });
+  queues.policy.add(MACHINE_CONFIGURATION);
+
+  const watching = allCaches(caches).map((cache) => cache.start(signal));
+  await Promise.all(allCaches(caches).map((cache) => cache.synced()));
+  const run = (name: keyof typeof queues, reconcile: Parameters<typeof runController>[0]['reconcile']) =>
+    runController({ name, queue: queues[name], workers: WORKERS[name], reconcile, log, signal });
+  await Promise.all([
+    ...watching,
+    run('policy', (key, stop) => reconcilePolicy(shared, key, stop)),
+    run('rendering', (key, stop) => rendering.reconcile(key, stop)),
+    run('pools', (key, stop) => pools.reconcile(key, stop)),
+    run('certificates', (key, stop) =>
+      reconcileCertificates({ ...shared, namespace: options.namespace }, key, stop),
+    ),
+    run('annotations', (key, stop) => reconcileAnnotations(shared, key, stop)),
+  ]);
+}

@@ -1,0 +1,35 @@
+import { Deployments } from '../api/kubernetes.ts';
+import type { Kind, KubernetesObject } from '../api/object.ts';
+import type { ApiClient } from '../cluster/api-client.ts';
+
+/** OpenShift's own registry of its operators; only this one object of it matters here. */
+const ClusterOperators: Kind<KubernetesObject> = {
+  group: 'config.openshift.io',
+  version: 'v1',
+  kind: 'ClusterOperator',
+  plural: 'clusteroperators',
+  namespaced: false,
+};
+
+/**
+ * Looks for OpenShift's own Machine Config Operator. Two operators on the same kinds would undo each other's work on
+ * every node, so Shale does not start beside it.
+ *
+ * @returns what was found, in words; undefined when nothing stands in the way.
+ * @throws ApiError when the API server can't be asked: not knowing is no leave to start.
+ */
+export async function detectOtherOperator(
+  client: ApiClient,
+  signal?: AbortSignal,
+): Promise<string | undefined> {
+  const where = signal === undefined ? {} : { signal };
+  const namespace = 'openshift-machine-config-operator';
+  const deployment = await client.find(Deployments, 'machine-config-operator', { ...where, namespace });
+  if (deployment !== undefined)
+    return `OpenShift's Machine Config Operator runs in this cluster (Deployment ${namespace}/machine-config-operator)`;
+  // A cluster without the kind answers 404 like one without the object.
+  const operator = await client.find(ClusterOperators, 'machine-config', where);
+  return operator !== undefined
+    ? "OpenShift's Machine Config Operator is installed in this cluster (ClusterOperator machine-config)"
+    : undefined;
+}

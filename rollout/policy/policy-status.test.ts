@@ -1,0 +1,54 @@
+import { expect, it } from 'vitest';
+import type { MachineConfiguration } from '../../api/machine-configuration.ts';
+import { policyStatus } from './policy-status.ts';
+
+const settings = { containerRuntimeUnit: 'crio.service' };
+const NOW = Date.parse('2026-06-01T00:00:00Z');
+const chrony = {
+  files: [
+    {
+      path: '/etc/chrony.conf',
+      actions: [{ type: 'Restart' as const, restart: { serviceName: 'chronyd.service' } }],
+    },
+  ],
+};
+/** Reboot stands alone by MCO's rule. */
+const invalid = {
+  files: [{ path: '/etc/x', actions: [{ type: 'Reboot' as const }, { type: 'Drain' as const }] }],
+};
+const configuration = (more: Pick<MachineConfiguration, 'spec' | 'status'> = {}): MachineConfiguration => ({
+  apiVersion: 'operator.openshift.io/v1',
+  kind: 'MachineConfiguration',
+  metadata: { name: 'cluster', generation: 3 },
+  ...more,
+});
+const inForce = (status: MachineConfiguration['status']) =>
+  status?.nodeDisruptionPolicyStatus?.clusterPolicies?.files?.map(({ path }) => path);
+
+it('the admin’s policies are in force beside the defaults', () => {
+  const status = policyStatus(configuration({ spec: { nodeDisruptionPolicy: chrony } }), settings, NOW);
+  expect(inForce(status)).toContain('/etc/chrony.conf');
+  expect(inForce(status)).toContain('/etc/containers/registries.conf');
+  expect(status).toMatchObject({ observedGeneration: 3, policyDigest: expect.stringMatching(/^sha256:/) });
+  expect(status.conditions).toMatchObject([{ type: 'NodeDisruptionPolicyApplied', status: 'True' }]);
+});
+
+it('an invalid spec leaves the last good policies in force and says what is wrong', () => {
+  const good = policyStatus(configuration({ spec: { nodeDisruptionPolicy: chrony } }), settings, NOW);
+  const broken = configuration({ spec: { nodeDisruptionPolicy: invalid }, status: good });
+  const status = policyStatus(broken, settings, NOW);
+  expect(inForce(status)).toEqual(inForce(good));
+  expect(status.policyDigest).toBe(good.policyDigest);
+  expect(status.conditions).toMatchObject([{ status: 'False', reason: 'InvalidPolicy' }]);
+});
+
+it('an invalid spec on its first day leaves the defaults in force', () => {
+  const status = policyStatus(configuration({ spec: { nodeDisruptionPolicy: invalid } }), settings, NOW);
+  expect(status.policyDigest).toBe(policyStatus(configuration(), settings, NOW).policyDigest);
+});
+
+it('is the same when nothing has changed', () => {
+  const first = policyStatus(configuration({ spec: { nodeDisruptionPolicy: chrony } }), settings, NOW);
+  const again = configuration({ spec: { nodeDisruptionPolicy: chrony }, status: first });
+  expect(policyStatus(again, settings, NOW + 60_000)).toEqual(first);
+});

@@ -1,0 +1,95 @@
+import type { Node } from '../../api/kubernetes.ts';
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import { poolOfNode } from '../../machineconfig/pools.ts';
+
+/** A node that no pool can have: the reason names the pools that all claim it. */
+export interface Dispute {
+  readonly node: string;
+  readonly problem: string;
+}
+
+/**
+ * Which node is in which pool, kept up to date by events: one node's event costs the same in a cluster of ten nodes and
+ * of thousands. Only a changed pool makes it look at every node.
+ */
+export class Membership {
+  #pools = new Map<string, MachineConfigPool>();
+  readonly #nodes = new Map<string, Node>();
+  readonly #poolOf = new Map<string, string>();
+  readonly #members = new Map<string, Set<string>>();
+  readonly #disputes = new Map<string, Dispute>();
+
+  /** @returns the pools whose members changed: of one node at most the one it left and the one it came to. */
+  setNode(node: Node): readonly string[] {
+    const known = this.#nodes.get(node.metadata.name);
+    this.#nodes.set(node.metadata.name, node);
+    return known !== undefined && sameLabels(known, node) ? [] : this.#place(node);
+  }
+
+  /** @returns the pool it was in. */
+  removeNode(name: string): readonly string[] {
+    this.#nodes.delete(name);
+    this.#disputes.delete(name);
+    return this.#move(name, undefined);
+  }
+
+  /** @returns the pools whose members changed. */
+  setPool(pool: MachineConfigPool): readonly string[] {
+    const known = this.#pools.get(pool.metadata.name);
+    this.#pools.set(pool.metadata.name, pool);
+    const unchanged =
+      known !== undefined &&
+      JSON.stringify(known.spec.nodeSelector) === JSON.stringify(pool.spec.nodeSelector);
+    return unchanged ? [] : this.#placeAll();
+  }
+
+  /** @returns the pools whose members changed. */
+  removePool(name: string): readonly string[] {
+    this.#pools.delete(name);
+    return this.#placeAll();
+  }
+
+  /** @returns the names of a pool's nodes. */
+  nodesOf(pool: string): readonly string[] {
+    return [...(this.#members.get(pool) ?? [])].toSorted();
+  }
+
+  /** @returns the pool that a node is in, if any. */
+  poolOf(node: string): string | undefined {
+    return this.#poolOf.get(node);
+  }
+
+  /** @returns what keeps a node out of every pool, where more than one claims it. */
+  disputeOf(node: string): Dispute | undefined {
+    return this.#disputes.get(node);
+  }
+
+  #placeAll(): readonly string[] {
+    return [...new Set([...this.#nodes.values()].flatMap((node) => this.#place(node)))];
+  }
+
+  #place(node: Node): readonly string[] {
+    const { name } = node.metadata;
+    const found = poolOfNode(node, [...this.#pools.values()]);
+    if (found.ok) this.#disputes.delete(name);
+    else this.#disputes.set(name, { node: name, problem: found.problem });
+    return this.#move(name, found.ok ? found.pool?.metadata.name : undefined);
+  }
+
+  #move(node: string, to: string | undefined): readonly string[] {
+    const from = this.#poolOf.get(node);
+    if (from === to) return [];
+    if (from !== undefined) this.#members.get(from)?.delete(node);
+    if (to === undefined) this.#poolOf.delete(node);
+    else {
+      this.#poolOf.set(node, to);
+      const members = this.#members.get(to) ?? new Set();
+      this.#members.set(to, members.add(node));
+    }
+    return [from, to].filter((pool) => pool !== undefined);
+  }
+}
+
+function sameLabels(a: Node, b: Node): boolean {
+  return JSON.stringify(a.metadata.labels ?? {}) === JSON.stringify(b.metadata.labels ?? {});
+}

@@ -1,0 +1,217 @@
+import { type Node, Nodes } from '../../api/kubernetes.ts';
+import type { Grant, MachineConfigNode } from '../../api/machine-config-node.ts';
+import { MachineConfigNodes } from '../../api/machine-config-node.ts';
+import { annotations } from '../../api/names.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import type { EventRecorder } from '../../cluster/events.ts';
+import type { Logger } from '../../cluster/log.ts';
+import type { Caches } from '../caches.ts';
+import { describeDrain, drainRetryAfter, drainStep } from '../drain/drain-step.ts';
+import type { NodeLeases } from '../node-leases.ts';
+import type { RolloutOptions } from '../options.ts';
+import { isDisruptive } from './node-state.ts';
+import type { NodeStep } from './node-step.ts';
+
+/** What carrying out a step brought to light. */
+export interface StepReport {
+  /** What the node waits for, in words, where that is worth telling. */
+  readonly note?: string;
+  /** ms after which to look at the node again. */
+  readonly lookAgainAfter?: number;
+}
+
+export interface NodeWorkParts {
+  readonly client: ApiClient;
+  readonly leases: NodeLeases;
+  readonly events: EventRecorder;
+  readonly log: Logger;
+  readonly options: RolloutOptions;
+  readonly caches: Pick<Caches, 'nodes' | 'machineConfigNodes'>;
+  /** ms since the epoch. */
+  readonly now: () => number;
+}
+
+/** A node as it is being worked on: both objects, as fresh as this process knows them. */
+export interface WorkPiece {
+  readonly node: Node;
+  readonly machineConfigNode: MachineConfigNode;
+  /** No other node could take what a drain of this one evicts. */
+  readonly onlyNode: boolean;
+}
+
+/**
+ * Carries out steps on nodes. Order within a step is what makes a kill at any point harmless: the lease comes before
+ * the cordon, the cordon before the drain, the drain before the grant; on the way out the grant goes first, the cordon
+ * is lifted under the lease, and the lease goes last. Each of the three alone still says that the node is at work.
+ */
+export class NodeWork {
+  readonly #parts: NodeWorkParts;
+  /** What was last told about a node in an event, so that a drain that hangs is told once and not with every look. */
+  readonly #told = new Map<string, string>();
+
+  constructor(parts: NodeWorkParts) {
+    this.#parts = parts;
+  }
+
+  /** @throws ApiError on a conflict or when the API server can't be reached: the caller looks again and decides anew. */
+  async carryOut(step: NodeStep, piece: WorkPiece, signal: AbortSignal): Promise<StepReport> {
+    const { name } = piece.node.metadata;
+    switch (step.kind) {
+      case 'none':
+        return {};
+      case 'take':
+        return this.#take(piece, step.level, signal);
+      case 'drain':
+        return this.#drain(piece, signal);
+      case 'hold':
+        return this.#keepLease(name, signal);
+      case 'finish':
+        await this.#putBack(piece, `it runs ${configOf(piece)}`, signal);
+        this.#parts.log.info({ node: name, config: configOf(piece) }, 'node is updated');
+        return {};
+      case 'back-out':
+        this.#parts.log.info({ node: name, why: step.why }, 'backing out of a node');
+        await this.#putBack(piece, step.why, signal);
+        return {};
+      case 'let-go':
+        this.#parts.log.warn({ node: name, why: step.why }, 'letting go of a failed node');
+        await this.#withdraw(piece, signal);
+        await this.#parts.leases.release(name, signal);
+        return {};
+      case 'suspend':
+        this.#parts.log.warn({ node: name, why: step.why }, 'stopping work on a node');
+        await this.#withdraw(piece, signal);
+        return { note: step.why };
+    }
+  }
+
+  async #take(piece: WorkPiece, level: Grant['level'], signal: AbortSignal): Promise<StepReport> {
+    const { name } = piece.node.metadata;
+    const refused = await this.#keepLease(name, signal);
+    if (refused.note !== undefined) return refused;
+    switch (level) {
+      case 'Live':
+        await this.#grant(piece, 'Live', signal);
+        return {};
+      case 'Disrupt':
+        return this.#drain({ ...piece, node: await this.#cordon(piece.node, signal) }, signal);
+    }
+  }
+
+  async #drain(piece: WorkPiece, signal: AbortSignal): Promise<StepReport> {
+    const { name } = piece.node.metadata;
+    const refused = await this.#keepLease(name, signal);
+    if (refused.note !== undefined) return refused;
+    const actions = piece.machineConfigNode.status?.plan?.actions ?? [];
+    // With one node in the cluster nothing could be rescheduled and budgets would block for ever (as MCO).
+    if (isDisruptive(actions) && !piece.onlyNode) {
+      const { client, options } = this.#parts;
+      const progress = await drainStep(client, name, options.drain, signal);
+      if (progress.kind === 'draining') {
+        const elapsed = this.#parts.now() - this.#parts.leases.takenAt(name);
+        const note = describeDrain(progress);
+        if (elapsed > options.drain.reportAfterSeconds * 1000) this.#warnOfDrain(piece.node, note);
+        return { note, lookAgainAfter: drainRetryAfter(elapsed, options.drain) };
+      }
+    }
+    await this.#grant(piece, 'Disrupt', signal);
+    return {};
+  }
+
+  async #keepLease(name: string, signal: AbortSignal): Promise<StepReport> {
+    const holding = await this.#parts.leases.hold(name, signal);
+    return holding.by === 'other' ? { note: `passed by: its lease is held by ${holding.holder}` } : {};
+  }
+
+  async #cordon(node: Node, signal: AbortSignal): Promise<Node> {
+    if (
+      node.metadata.annotations?.[annotations.cordonedByShale] !== undefined &&
+      node.spec?.unschedulable === true
+    )
+      return node;
+    const mark =
+      node.metadata.annotations?.[annotations.cordonedByShale] ?? String(node.spec?.unschedulable !== true);
+    const cordoned = await this.#patchNode(
+      node,
+      { metadata: { annotations: { [annotations.cordonedByShale]: mark } }, spec: { unschedulable: true } },
+      signal,
+    );
+    this.#parts.log.info({ node: node.metadata.name }, 'cordoned');
+    this.#parts.events.normal(node, 'Cordon', 'Cordoned node to apply update');
+    return cordoned;
+  }
+
+  /** Everything of ours off the node, whatever of it is there. */
+  async #putBack(piece: WorkPiece, why: string, signal: AbortSignal): Promise<void> {
+    const { node } = piece;
+    const mark = node.metadata.annotations?.[annotations.cordonedByShale];
+    await this.#withdraw(piece, signal);
+    if (mark !== undefined) {
+      await this.#patchNode(
+        node,
+        {
+          metadata: { annotations: { [annotations.cordonedByShale]: null } },
+          ...(mark === 'true' ? { spec: { unschedulable: null } } : {}),
+        },
+        signal,
+      );
+      if (mark === 'true') this.#parts.events.normal(node, 'Uncordon', `Node is schedulable again: ${why}`);
+    }
+    await this.#parts.leases.release(node.metadata.name, signal);
+    this.#told.delete(node.metadata.name);
+  }
+
+  async #grant({ machineConfigNode }: WorkPiece, level: Grant['level'], signal: AbortSignal): Promise<void> {
+    const { configVersion, configImage } = machineConfigNode.spec;
+    const grant = {
+      level,
+      config: configVersion.desired,
+      // A merge patch keeps what it doesn't name: an absent image has to be taken out in so many words.
+      image: configImage?.desiredImage ?? null,
+      leaseHolder: this.#parts.options.leaseHolder,
+    };
+    await this.#patchMachineConfigNode(machineConfigNode, { grant }, signal);
+    const { name } = machineConfigNode.metadata;
+    this.#parts.log.info({ node: name, level, config: grant.config, image: grant.image }, 'granted');
+  }
+
+  async #withdraw({ machineConfigNode }: WorkPiece, signal: AbortSignal): Promise<void> {
+    if (machineConfigNode.spec.grant === undefined) return;
+    await this.#patchMachineConfigNode(machineConfigNode, { grant: null }, signal);
+  }
+
+  /** The resourceVersion makes the API server refuse a patch that was decided on an older object. */
+  async #patchNode(
+    node: Node,
+    change: { metadata: object; spec?: object },
+    signal: AbortSignal,
+  ): Promise<Node> {
+    const { name, resourceVersion } = node.metadata;
+    const body = { ...change, metadata: { ...change.metadata, resourceVersion } };
+    const patched = await this.#parts.client.patch(Nodes, name, { type: 'merge', body }, { signal });
+    this.#parts.caches.nodes.remember(patched);
+    return patched;
+  }
+
+  async #patchMachineConfigNode(object: MachineConfigNode, spec: object, signal: AbortSignal): Promise<void> {
+    const { name, resourceVersion } = object.metadata;
+    const body = { metadata: { resourceVersion }, spec };
+    const patched = await this.#parts.client.patch(
+      MachineConfigNodes,
+      name,
+      { type: 'merge', body },
+      { signal },
+    );
+    this.#parts.caches.machineConfigNodes.remember(patched);
+  }
+
+  #warnOfDrain(node: Node, note: string): void {
+    if (this.#told.get(node.metadata.name) === note) return;
+    this.#told.set(node.metadata.name, note);
+    this.#parts.events.warning(node, 'DrainBlocked', `Node ${node.metadata.name} ${note}`);
+  }
+}
+
+function configOf({ machineConfigNode }: WorkPiece): string {
+  return machineConfigNode.spec.configVersion.desired;
+}

@@ -1,0 +1,213 @@
+import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
+import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
+import { MACHINE_CONFIGURATION } from '../../api/names.ts';
+import { type ApiClient, isAlreadyExists } from '../../cluster/api-client.ts';
+import { done, type Result, requeueAfter } from '../../cluster/controller.ts';
+import type { EventRecorder } from '../../cluster/events.ts';
+import type { Logger } from '../../cluster/log.ts';
+import { updateStatus } from '../../cluster/update-status.ts';
+import type { Caches } from '../caches.ts';
+import { inParallel } from '../in-parallel.ts';
+import type { NodeLeases } from '../node-leases.ts';
+import { MaintenanceLookup } from '../node-maintenance.ts';
+import type { RolloutOptions } from '../options.ts';
+import { decidePool, lookAgainAfter, type PoolDecision, type PoolObservation } from './decide-pool.ts';
+import type { Membership } from './membership.ts';
+import { progressOf } from './node-state.ts';
+import { assignmentPatch } from './node-target.ts';
+import { NodeWork } from './node-work.ts';
+import { poolStatus, targetInWords } from './pool-status.ts';
+import { type PoolTarget, poolTarget } from './pool-target.ts';
+
+export interface PoolControllerParts {
+  readonly client: ApiClient;
+  readonly caches: Caches;
+  readonly membership: Membership;
+  readonly leases: NodeLeases;
+  readonly events: EventRecorder;
+  readonly log: Logger;
+  readonly options: RolloutOptions;
+  /** ms since the epoch. */
+  readonly now: () => number;
+}
+
+/** Writes on nodes that are under way at the same time within one pool. */
+const PARALLEL_NODES = 16;
+
+/**
+ * The controller of pools: gives nodes their targets, leads each through its update and keeps the pool's status.
+ *
+ * One look at a pool reads its nodes from the caches, decides everything at once (decide-pool.ts) and writes what has
+ * to change. It remembers nothing between looks.
+ */
+export class PoolController {
+  readonly #parts: PoolControllerParts;
+  readonly #work: NodeWork;
+  readonly #maintenance: MaintenanceLookup;
+
+  constructor(parts: PoolControllerParts) {
+    this.#parts = parts;
+    this.#work = new NodeWork(parts);
+    this.#maintenance = new MaintenanceLookup(parts.client, parts.now);
+  }
+
+  /** @throws ApiError or AggregateError when some write failed; everything else has been done all the same. */
+  async reconcile(name: string, signal: AbortSignal): Promise<Result> {
+    const { caches, options, now } = this.#parts;
+    const pool = caches.pools.get(name);
+    if (pool === undefined) return done;
+    const seen = await this.#observe(pool, signal);
+    const decision = decidePool(seen, options, now());
+    const notes = new Map<string, string>();
+    const waits = [lookAgainAfter(decision, options, now())];
+    const failure = await outcomeOf(async () => {
+      await this.#createMissing(decision, signal);
+      await this.#assign(seen, decision, signal);
+      await this.#takeSteps(seen, decision, notes, waits, signal);
+    });
+    await this.#writeStatus(seen, decision, notes, signal);
+    if (failure !== undefined) throw failure.error;
+    const next = waits.filter((wait) => wait !== undefined);
+    return next.length === 0 ? done : requeueAfter(Math.min(...next));
+  }
+
+  async #observe(pool: MachineConfigPool, signal: AbortSignal): Promise<PoolObservation> {
+    const { caches, membership, leases } = this.#parts;
+    const members = membership.nodesOf(pool.metadata.name).flatMap((name) => {
+      const node = caches.nodes.get(name);
+      const machineConfigNode = caches.machineConfigNodes.get(name);
+      return node === undefined ? [] : [{ node, machineConfigNode, lease: leases.holding(name) }];
+    });
+    // Maintenance matters only where a node may be taken next, and costs a request.
+    const someWait = members.some(({ machineConfigNode: of }) => of && awaitsGrant(of));
+    const inMaintenance = someWait ? await this.#maintenance.nodes(signal) : new Set<string>();
+    const policyDigest = caches.machineConfigurations.get(MACHINE_CONFIGURATION)?.status?.policyDigest;
+    return {
+      pool,
+      target: this.#target(pool, policyDigest),
+      policyDigest,
+      nodes: members.map((member) => ({
+        ...member,
+        inMaintenance: inMaintenance.has(member.node.metadata.name),
+      })),
+    };
+  }
+
+  #target(pool: MachineConfigPool, policyDigest: string | undefined): PoolTarget {
+    const { caches } = this.#parts;
+    const { name } = pool.metadata;
+    // A MachineOSConfig has its pool's name (machineOSConfigRules); one that is being deleted asks for nothing.
+    const found = caches.machineOSConfigs.get(name);
+    const machineOSConfig = found?.metadata.deletionTimestamp === undefined ? found : undefined;
+    return poolTarget({
+      pool,
+      rendered: caches.machineConfigs.get(pool.spec.configuration?.name ?? ''),
+      machineOSConfig,
+      builds: caches.machineOSBuilds.list().filter(({ spec }) => spec.machineOSConfig.name === name),
+      policyDigest,
+    });
+  }
+
+  async #createMissing({ create }: PoolDecision, signal: AbortSignal): Promise<void> {
+    await inParallel(create, PARALLEL_NODES, async ({ node, spec }) => {
+      const { name, uid } = node.metadata;
+      // Deleted with its node, by the garbage collector.
+      const owners = uid === undefined ? [] : [{ apiVersion: 'v1', kind: 'Node', name, uid }];
+      try {
+        const created = await this.#parts.client.create(
+          MachineConfigNodes,
+          {
+            apiVersion: 'machineconfiguration.openshift.io/v1',
+            kind: 'MachineConfigNode',
+            metadata: { name, ownerReferences: owners },
+            spec,
+          },
+          { signal },
+        );
+        this.#parts.caches.machineConfigNodes.remember(created);
+      } catch (error) {
+        // The cache is behind; the next look sees it.
+        if (!isAlreadyExists(error)) throw error;
+      }
+    });
+  }
+
+  async #assign(seen: PoolObservation, { assign }: PoolDecision, signal: AbortSignal): Promise<void> {
+    const { client, log } = this.#parts;
+    await inParallel(seen.nodes, PARALLEL_NODES, async ({ machineConfigNode }) => {
+      const assignment = assign.get(machineConfigNode?.metadata.name ?? '');
+      if (machineConfigNode === undefined || assignment === undefined) return;
+      const spec = assignmentPatch(machineConfigNode.spec, assignment);
+      if (spec === undefined) return;
+      const { name, resourceVersion } = machineConfigNode.metadata;
+      const body = { metadata: { resourceVersion }, spec };
+      const patched = await client.patch(MachineConfigNodes, name, { type: 'merge', body }, { signal });
+      this.#parts.caches.machineConfigNodes.remember(patched);
+      log.info({ node: name, ...assignment.target, pool: assignment.pool }, 'node has a target');
+    });
+  }
+
+  async #takeSteps(
+    seen: PoolObservation,
+    { steps }: PoolDecision,
+    notes: Map<string, string>,
+    waits: (number | undefined)[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    const onlyNode = this.#parts.caches.nodes.list().length === 1;
+    const atWork = seen.nodes.filter(({ node }) => steps.has(node.metadata.name));
+    await inParallel(atWork, PARALLEL_NODES, async (observed) => {
+      const { name } = observed.node.metadata;
+      const step = steps.get(name);
+      const machineConfigNode = this.#parts.caches.machineConfigNodes.get(name);
+      if (step === undefined || machineConfigNode === undefined) return;
+      const report = await this.#work.carryOut(
+        step,
+        { node: observed.node, machineConfigNode, onlyNode },
+        signal,
+      );
+      if (report.note !== undefined) notes.set(name, report.note);
+      waits.push(report.lookAgainAfter);
+    });
+  }
+
+  async #writeStatus(
+    seen: PoolObservation,
+    decision: PoolDecision,
+    notes: ReadonlyMap<string, string>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { client, now, events } = this.#parts;
+    const machineCount = seen.nodes.length;
+    const before = seen.pool.status;
+    const after = await updateStatus(
+      client,
+      MachineConfigPools,
+      seen.pool,
+      (pool) => poolStatus({ pool, target: seen.target, machineCount, decision, notes }, now()),
+      { signal },
+    );
+    this.#parts.caches.pools.remember(after);
+    if (before?.configuration?.name !== after.status?.configuration?.name)
+      events.normal(seen.pool, 'Completed', `Every node runs ${targetInWords(seen.target)}`);
+    if (decision.halted !== undefined && !isStopped(before))
+      events.warning(seen.pool, 'RolloutStopped', decision.halted);
+  }
+}
+
+function awaitsGrant({ spec, status }: MachineConfigNode): boolean {
+  return spec.grant === undefined && progressOf(spec, status).kind === 'staged';
+}
+
+function isStopped(status: MachineConfigPool['status']): boolean {
+  return status?.conditions?.find(({ type }) => type === 'Updating')?.reason === 'RolloutStopped';
+}
+
+async function outcomeOf(work: () => Promise<void>): Promise<{ readonly error: unknown } | undefined> {
+  try {
+    await work();
+    return undefined;
+  } catch (error) {
+    return { error };
+  }
+}

@@ -1,0 +1,170 @@
+import { describe, expect, it } from 'vitest';
+import type { MachineConfigPoolStatus } from '../../api/machine-config-pool.ts';
+import { aPool, aState, condition, image, REBOOT } from '../testing/objects.ts';
+import type { PoolDecision } from './decide-pool.ts';
+import type { NodeState } from './node-state.ts';
+import { type PoolStatusInputs, poolStatus } from './pool-status.ts';
+
+const CONFIGURATION = { name: 'rendered-worker-2' };
+const pool = aPool('worker', { configuration: CONFIGURATION });
+const ran = { configuration: { name: 'rendered-worker-1' } };
+const decision = (states: readonly NodeState[], more: Partial<PoolDecision> = {}): PoolDecision => ({
+  create: [],
+  assign: new Map(),
+  steps: new Map(),
+  states,
+  passedBy: [],
+  halted: undefined,
+  ...more,
+});
+const statusOf = (states: readonly NodeState[], more: Partial<PoolStatusInputs> = {}) =>
+  poolStatus(
+    {
+      pool: { ...pool, status: ran },
+      target: { kind: 'standard', target: { config: CONFIGURATION.name } },
+      machineCount: states.length,
+      decision: decision(states),
+      notes: new Map(),
+      ...more,
+    },
+    Date.parse('2026-06-01T00:00:00Z'),
+  );
+const verdict = (status: MachineConfigPoolStatus, type: string) => {
+  const found = status.conditions?.find((candidate) => candidate.type === type);
+  return found === undefined ? undefined : `${found.status} ${found.reason} ${found.message}`.trim();
+};
+const behind = aState('b', { progress: { kind: 'staged', actions: REBOOT } });
+
+describe('a pool whose nodes all run the target', () => {
+  const status = statusOf([aState('a'), aState('b')]);
+
+  it('is Updated and names the configuration', () => {
+    expect(verdict(status, 'Updated')).toMatch(/^True AllNodesUpdated/);
+    expect(verdict(status, 'Updating')).toMatch(/^False/);
+    expect(status).toMatchObject({
+      configuration: CONFIGURATION,
+      machineCount: 2,
+      updatedMachineCount: 2,
+      readyMachineCount: 2,
+      unavailableMachineCount: 0,
+      degradedMachineCount: 0,
+      observedGeneration: 1,
+    });
+  });
+
+  it('says nothing of builds unless it was layered once', () => {
+    expect(verdict(status, 'BuildSuccess')).toBeUndefined();
+    const once = { ...pool, status: { conditions: [condition('BuildSuccess')] } };
+    expect(verdict(statusOf([aState('a')], { pool: once }), 'BuildSuccess')).toBe('False NotLayered');
+  });
+});
+
+describe('a pool on its way', () => {
+  it('counts, and keeps naming what it had', () => {
+    const status = statusOf([aState('a'), behind]);
+    expect(verdict(status, 'Updating')).toBe('True NodesUpdating 1 of 2 nodes run rendered-worker-2');
+    expect(status).toMatchObject({ ...ran, updatedMachineCount: 1, readyMachineCount: 1 });
+  });
+
+  it('is not Updated while an updated node is down', () => {
+    expect(verdict(statusOf([aState('a', { ready: false })]), 'Updated')).toMatch(/^False/);
+  });
+
+  it('is not Updated while a node has no MachineConfigNode', () => {
+    expect(verdict(statusOf([aState('a')], { machineCount: 2 }), 'Updated')).toMatch(/^False/);
+  });
+
+  it('says which nodes it passes by and what blocks a drain', () => {
+    const message = verdict(
+      statusOf([behind, aState('c')], {
+        decision: decision([behind], { passedBy: [{ name: 'b', why: 'a NodeMaintenance is active' }] }),
+        notes: new Map([['c', 'is being drained; pod x/y can’t be evicted']]),
+      }),
+      'Updating',
+    );
+    expect(message).toMatch(
+      /^True NodesPassedBy .*b: passed by: a NodeMaintenance is active; c: is being drained/,
+    );
+  });
+
+  it('names a few nodes and counts the rest', () => {
+    const passedBy = Array.from({ length: 200 }, (_, index) => ({ name: `n${index}`, why: 'no' }));
+    const message = verdict(statusOf([behind], { decision: decision([behind], { passedBy }) }), 'Updating');
+    expect(message).toMatch(/and 190 more$/);
+  });
+
+  it('that is paused is not Updating', () => {
+    const paused = { ...pool, spec: { ...pool.spec, paused: true } };
+    expect(verdict(statusOf([behind], { pool: paused }), 'Updating')).toMatch(/^False Paused/);
+  });
+
+  it('that was stopped is not Updating, and Degraded', () => {
+    const status = statusOf([behind], {
+      decision: decision([behind], { halted: 'the rollout is stopped: b' }),
+    });
+    expect(verdict(status, 'Updating')).toMatch(/^False RolloutStopped .*the rollout is stopped: b/);
+    expect(verdict(status, 'Degraded')).toMatch(/^True/);
+  });
+});
+
+describe('what is degraded', () => {
+  it('is told of a node with its own words', () => {
+    const failed = aState('b', { progress: { kind: 'degraded', why: 'no space left', since: 0 } });
+    const status = statusOf([aState('a'), failed]);
+    expect(status.degradedMachineCount).toBe(1);
+    expect(verdict(status, 'NodeDegraded')).toBe('True NodesDegraded Node b is reporting: "no space left"');
+    expect(verdict(status, 'Degraded')).toBe('True NodesDegraded Node b is reporting: "no space left"');
+  });
+
+  it('is told of the rendering, whose own condition stays as it is', () => {
+    const broken = {
+      ...pool,
+      status: { conditions: [condition('RenderDegraded', 'True', 'MachineConfig x')] },
+    };
+    const status = statusOf([aState('a')], { pool: broken });
+    expect(verdict(status, 'Degraded')).toBe('True Degraded MachineConfig x');
+    expect(status.conditions).toContainEqual(condition('RenderDegraded', 'True', 'MachineConfig x'));
+  });
+});
+
+describe('a layered pool', () => {
+  const awaiting = (state: 'BuildPending' | 'Building' | 'BuildFailed') =>
+    statusOf([aState('a', { assigned: false })], {
+      target: {
+        kind: 'awaiting-image',
+        config: CONFIGURATION.name,
+        state,
+        why: 'MachineOSBuild x',
+        newcomer: { config: CONFIGURATION.name },
+      },
+    });
+
+  it.each(['BuildPending', 'Building', 'BuildFailed'] as const)(
+    'with %s says so and is not Updated',
+    (state) => {
+      const status = awaiting(state);
+      const types = ['BuildPending', 'Building', 'BuildSuccess', 'BuildFailed'];
+      expect(types.filter((type) => verdict(status, type)?.startsWith('True'))).toEqual([state]);
+      expect(verdict(status, 'Updated')).toMatch(/^False/);
+      expect(verdict(status, 'Updating')).toMatch(state === 'BuildFailed' ? /^False BuildFailed/ : /^True/);
+      expect(verdict(status, 'Degraded')).toMatch(state === 'BuildFailed' ? /^True/ : /^False/);
+    },
+  );
+
+  it('names the image it runs', () => {
+    const status = statusOf([aState('a')], {
+      target: {
+        kind: 'layered',
+        target: { config: CONFIGURATION.name, image: image('1') },
+        build: 'worker-1',
+        sameContent: new Set([image('1')]),
+      },
+    });
+    expect(verdict(status, 'BuildSuccess')).toBe(`True BuildSuccess MachineOSBuild worker-1: ${image('1')}`);
+  });
+});
+
+it('is the same when nothing has changed', () => {
+  const first = statusOf([aState('a'), behind]);
+  expect(statusOf([aState('a'), behind], { pool: { ...pool, status: first } })).toEqual(first);
+});

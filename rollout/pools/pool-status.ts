@@ -1,0 +1,218 @@
+import type {
+  MachineConfigPool,
+  MachineConfigPoolStatus,
+  PoolConditionType,
+} from '../../api/machine-config-pool.ts';
+import type { Condition } from '../../api/object.ts';
+import { setCondition } from '../../cluster/conditions.ts';
+import { isUnavailable } from './choose-nodes.ts';
+import type { PoolDecision } from './decide-pool.ts';
+import type { NodeState } from './node-state.ts';
+import type { NodeStep } from './node-step.ts';
+import type { PoolTarget } from './pool-target.ts';
+
+/** What a pool's status is made from. */
+export interface PoolStatusInputs {
+  readonly pool: MachineConfigPool;
+  readonly target: PoolTarget;
+  /** Nodes of the pool, those without a MachineConfigNode included. */
+  readonly machineCount: number;
+  readonly decision: PoolDecision;
+  /** What carrying out the decision brought to light, by node: a lease not had, a pod that blocks a drain. */
+  readonly notes: ReadonlyMap<string, string>;
+}
+
+type Verdict = Pick<Condition, 'status' | 'reason' | 'message'>;
+
+/** Nodes named in a message; the rest is counted, so that a pool of thousands keeps a message one can read. */
+const NAMED_NODES = 10;
+
+/**
+ * The status of a pool: MCO's counts and conditions, RenderDegraded as the rendering left it.
+ *
+ * `status.configuration` moves only when every node runs the new one, so it always names what the pool can be relied on
+ * to have.
+ *
+ * @param now ms since the epoch; goes into conditions whose status changes.
+ */
+export function poolStatus(inputs: PoolStatusInputs, now: number): MachineConfigPoolStatus {
+  const { pool, machineCount, decision } = inputs;
+  const { states } = decision;
+  const updated = states.filter(isUpdated);
+  const ready = updated.filter((node) => node.ready && node.schedulable);
+  const unavailable = states.filter(isUnavailable);
+  const degraded = states.filter(({ progress }) => progress.kind === 'degraded');
+  const done = ready.length === machineCount && isResolved(inputs.target);
+  const configuration = done ? pool.spec.configuration : pool.status?.configuration;
+  return {
+    ...(pool.metadata.generation === undefined ? {} : { observedGeneration: pool.metadata.generation }),
+    ...(configuration === undefined ? {} : { configuration }),
+    machineCount,
+    updatedMachineCount: updated.length,
+    readyMachineCount: ready.length,
+    unavailableMachineCount: unavailable.length,
+    degradedMachineCount: degraded.length,
+    conditions: conditionsOf(inputs, done, updated.length, now),
+  };
+}
+
+function isUpdated({ assigned, progress }: NodeState): boolean {
+  return assigned && progress.kind === 'updated';
+}
+
+function isResolved(target: PoolTarget): boolean {
+  return target.kind === 'standard' || target.kind === 'layered';
+}
+
+function conditionsOf(
+  inputs: PoolStatusInputs,
+  done: boolean,
+  updated: number,
+  now: number,
+): readonly Condition[] & Condition[] {
+  const present = inputs.pool.status?.conditions ?? [];
+  const verdicts: readonly (readonly [PoolConditionType, Verdict])[] = [
+    ['Updated', updatedVerdict(inputs, done)],
+    ['Updating', updatingVerdict(inputs, done, updated)],
+    ['NodeDegraded', nodeDegradedVerdict(inputs.decision.states)],
+    ['Degraded', degradedVerdict(inputs)],
+    ...buildVerdicts(inputs),
+  ];
+  return verdicts.reduce<Condition[]>(
+    (conditions, [type, verdict]) => [...setCondition(conditions, { type, ...verdict }, new Date(now))],
+    [...present],
+  );
+}
+
+function updatedVerdict({ target, machineCount }: PoolStatusInputs, done: boolean): Verdict {
+  return done
+    ? {
+        status: 'True',
+        reason: 'AllNodesUpdated',
+        message: `All ${machineCount} nodes run ${targetInWords(target)}`,
+      }
+    : { status: 'False', reason: 'NodesOutstanding', message: '' };
+}
+
+function updatingVerdict(inputs: PoolStatusInputs, done: boolean, updated: number): Verdict {
+  const { pool, target, machineCount, decision } = inputs;
+  if (done) return { status: 'False', reason: 'AllNodesUpdated', message: '' };
+  const count = `${updated} of ${machineCount} nodes run ${targetInWords(target)}`;
+  if (pool.spec.paused === true)
+    return { status: 'False', reason: 'Paused', message: `The pool is paused; ${count}` };
+  if (target.kind === 'none') return { status: 'False', reason: 'NoTarget', message: target.why };
+  if (target.kind === 'awaiting-image') {
+    return target.state === 'BuildFailed'
+      ? { status: 'False', reason: 'BuildFailed', message: `Nodes keep what they run: ${target.why}` }
+      : { status: 'True', reason: target.state, message: `Nodes keep what they run: ${target.why}` };
+  }
+  if (decision.halted !== undefined)
+    return { status: 'False', reason: 'RolloutStopped', message: `${count}; ${decision.halted}` };
+  const remarks = nodeRemarks(inputs);
+  return {
+    status: 'True',
+    reason: decision.passedBy.length > 0 ? 'NodesPassedBy' : 'NodesUpdating',
+    message: [count, ...remarks].join('; '),
+  };
+}
+
+/** One remark per node that waits for something an admin may want to know of. */
+function nodeRemarks({ decision, notes }: PoolStatusInputs): string[] {
+  const remarks = new Map<string, string>();
+  for (const { name, progress } of decision.states) {
+    if (progress.kind === 'preparing' && progress.why !== undefined) remarks.set(name, progress.why);
+  }
+  for (const [name, step] of decision.steps) {
+    const why = waitingFor(step);
+    if (why !== undefined) remarks.set(name, why);
+  }
+  for (const { name, why } of decision.passedBy) remarks.set(name, `passed by: ${why}`);
+  for (const [name, note] of notes) remarks.set(name, note);
+  return listed(
+    [...remarks].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([name, why]) => `${name}: ${why}`),
+  );
+}
+
+function waitingFor(step: NodeStep): string | undefined {
+  switch (step.kind) {
+    case 'hold':
+    case 'suspend':
+    case 'back-out':
+    case 'let-go':
+      return step.why;
+    case 'drain':
+      return 'is being drained';
+    case 'take':
+    case 'finish':
+    case 'none':
+      return undefined;
+  }
+}
+
+function nodeDegradedVerdict(states: readonly NodeState[]): Verdict {
+  const reports = states.flatMap(({ name, progress }) =>
+    progress.kind === 'degraded' ? [`Node ${name} is reporting: ${JSON.stringify(progress.why)}`] : [],
+  );
+  return reports.length === 0
+    ? { status: 'False', reason: 'NoNodeDegraded', message: '' }
+    : { status: 'True', reason: 'NodesDegraded', message: listed(reports.toSorted()).join(', ') };
+}
+
+function degradedVerdict({ pool, target, decision }: PoolStatusInputs): Verdict {
+  const render = pool.status?.conditions?.find(({ type }) => type === 'RenderDegraded');
+  const causes = [
+    ...(render?.status === 'True' ? [render.message] : []),
+    ...(target.kind === 'awaiting-image' && target.state === 'BuildFailed' ? [target.why] : []),
+    ...(decision.halted === undefined ? [] : [decision.halted]),
+  ];
+  const nodes = nodeDegradedVerdict(decision.states);
+  if (causes.length > 0) return { status: 'True', reason: 'Degraded', message: causes.join('; ') };
+  return nodes.status === 'True' ? nodes : { status: 'False', reason: 'AsExpected', message: '' };
+}
+
+/** Exactly one of the build conditions is True in a layered pool; a pool that never was layered has none. */
+function buildVerdicts({ pool, target }: PoolStatusInputs): (readonly [PoolConditionType, Verdict])[] {
+  const types = ['BuildPending', 'Building', 'BuildSuccess', 'BuildFailed'] as const;
+  const state = buildState(target);
+  const wasLayered = types.some((type) => pool.status?.conditions?.some((found) => found.type === type));
+  if (state === undefined && !(wasLayered && target.kind === 'standard')) return [];
+  return types.map((type) => [
+    type,
+    type === state?.type
+      ? { status: 'True', reason: type, message: state.message }
+      : { status: 'False', reason: state?.type ?? 'NotLayered', message: '' },
+  ]);
+}
+
+function buildState(
+  target: PoolTarget,
+): { readonly type: PoolConditionType; readonly message: string } | undefined {
+  switch (target.kind) {
+    case 'none':
+    case 'standard':
+      return undefined;
+    case 'awaiting-image':
+      return { type: target.state, message: target.why };
+    case 'layered':
+      return { type: 'BuildSuccess', message: `MachineOSBuild ${target.build}: ${target.target.image}` };
+  }
+}
+
+/** @returns a target as conditions and events show it. */
+export function targetInWords(target: PoolTarget): string {
+  switch (target.kind) {
+    case 'none':
+      return 'no configuration';
+    case 'standard':
+      return target.target.config;
+    case 'awaiting-image':
+      return `${target.config} as an image`;
+    case 'layered':
+      return `${target.target.config} as ${target.target.image}`;
+  }
+}
+
+function listed(lines: readonly string[]): string[] {
+  const more = lines.length - NAMED_NODES;
+  return more <= 0 ? [...lines] : [...lines.slice(0, NAMED_NODES), `and ${more} more`];
+}

@@ -1,0 +1,242 @@
+import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
+import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
+import { annotations } from '../../api/names.ts';
+import { type ApiClient, isAlreadyExists } from '../../cluster/api-client.ts';
+import { setCondition } from '../../cluster/conditions.ts';
+import { done, type Result } from '../../cluster/controller.ts';
+import type { EventRecorder } from '../../cluster/events.ts';
+import type { Logger } from '../../cluster/log.ts';
+import { updateStatus } from '../../cluster/update-status.ts';
+import { canonicalJson } from '../../machineconfig/canonical-json.ts';
+import { selectedConfigs } from '../../machineconfig/pools.ts';
+import { formatProblem } from '../../machineconfig/problem.ts';
+import { irreconcilable } from '../../machineconfig/reconcilable.ts';
+import { registriesMachineConfig } from '../../machineconfig/registries/machine-config.ts';
+import { type ConfigProblems, renderPool } from '../../machineconfig/render.ts';
+import type { Caches } from '../caches.ts';
+import type { RolloutOptions } from '../options.ts';
+import { expiredRenderings, isRenderedFor, poolConfiguration, sameConfiguration } from './pool-rendering.ts';
+
+export interface RenderingControllerParts {
+  readonly client: ApiClient;
+  readonly caches: Caches;
+  readonly events: EventRecorder;
+  readonly log: Logger;
+  readonly options: RolloutOptions;
+  /** ms since the epoch. */
+  readonly now: () => number;
+}
+
+/** How many rendered configs that nobody uses are kept per pool, to go back to. */
+const KEPT_RENDERINGS = 5;
+/** A pool with a hundred broken MachineConfigs needs not name every one to be understood. */
+const NAMED_CONFIGS = 10;
+
+/** What came of a part of the rendering: a config, or problems in words. */
+type Outcome<T> =
+  | { readonly ok: true; readonly config: T }
+  | { readonly ok: false; readonly problems: readonly string[] };
+
+/**
+ * The controller of rendered configs: merges what a pool selects into one immutable MachineConfig and makes it the
+ * pool's target. What can't be rendered, or can't be applied to a running node, changes nothing but the pool's
+ * RenderDegraded condition: nodes keep what they run.
+ */
+export class RenderingController {
+  readonly #parts: RenderingControllerParts;
+
+  constructor(parts: RenderingControllerParts) {
+    this.#parts = parts;
+  }
+
+  /** @throws ApiError */
+  async reconcile(name: string, signal: AbortSignal): Promise<Result> {
+    const { caches } = this.#parts;
+    const pool = caches.pools.get(name);
+    if (pool === undefined || pool.metadata.deletionTimestamp !== undefined) return done;
+    const registries = await this.#generateRegistries(pool, signal);
+    const outcome = registries.ok ? await this.#render(pool, registries.config, signal) : registries;
+    await this.#writeCondition(pool, outcome.ok ? [] : outcome.problems, signal);
+    await this.#collectGarbage(pool, outcome.ok ? outcome.config : undefined, signal);
+    return done;
+  }
+
+  async #render(
+    pool: MachineConfigPool,
+    registries: MachineConfig | undefined,
+    signal: AbortSignal,
+  ): Promise<Outcome<string>> {
+    const { client, caches, log, options } = this.#parts;
+    const configs = selectedConfigs(pool, withGenerated(caches.machineConfigs.list(), pool, registries));
+    const rendering = renderPool({ pool, configs, controllerVersion: options.controllerVersion });
+    if (!rendering.ok) return { ok: false, problems: rendering.problems.map(describeProblems) };
+    const { rendered, sources } = rendering;
+    const running = caches.machineConfigs.get(pool.status?.configuration?.name ?? '');
+    const refused = running === undefined ? [] : irreconcilable(running, rendered, configs);
+    if (refused.length > 0) {
+      const problems = refused.map(
+        (problem) => `can't be applied to running nodes: ${describeProblems(problem)}`,
+      );
+      return { ok: false, problems };
+    }
+    await this.#createRendered(rendered, signal);
+    const configuration = poolConfiguration(rendered.metadata.name, sources);
+    if (!sameConfiguration(pool.spec.configuration, configuration)) {
+      const body = { metadata: { resourceVersion: pool.metadata.resourceVersion }, spec: { configuration } };
+      caches.pools.remember(
+        await client.patch(MachineConfigPools, pool.metadata.name, { type: 'merge', body }, { signal }),
+      );
+      log.info(
+        { pool: pool.metadata.name, config: configuration.name, sources: sources.length },
+        'pool has a new target',
+      );
+    }
+    return { ok: true, config: rendered.metadata.name };
+  }
+
+  /** The name is a digest of the content, so what is there under it and differs has been tampered with: it is put right. */
+  async #createRendered(rendered: MachineConfig, signal: AbortSignal): Promise<void> {
+    const { client, caches, log } = this.#parts;
+    const { name } = rendered.metadata;
+    const present = caches.machineConfigs.get(name);
+    if (present === undefined) {
+      try {
+        caches.machineConfigs.remember(await client.create(MachineConfigs, rendered, { signal }));
+        log.info({ config: name }, 'rendered');
+      } catch (error) {
+        // The cache is behind; its event brings the pool back here.
+        if (!isAlreadyExists(error)) throw error;
+      }
+      return;
+    }
+    if (sameSpec(present, rendered)) return;
+    log.warn({ config: name }, 'a rendered config was changed by hand; putting it right');
+    await client.replace(MachineConfigs, { ...present, spec: rendered.spec }, { signal });
+  }
+
+  /** Keeps the MachineConfig that carries the mirrors of ICSP, IDMS and ITMS to this pool's nodes. */
+  async #generateRegistries(
+    pool: MachineConfigPool,
+    signal: AbortSignal,
+  ): Promise<Outcome<MachineConfig | undefined>> {
+    const { client, caches, options } = this.#parts;
+    const wanted = registriesMachineConfig(pool.metadata.name, {
+      icsp: caches.contentSources.list(),
+      idms: caches.digestMirrors.list(),
+      itms: caches.tagMirrors.list(),
+      controllerVersion: options.controllerVersion,
+    });
+    if (!wanted.ok) return { ok: false, problems: wanted.problems.map(formatProblem) };
+    const name = generatedName(pool);
+    const present = caches.machineConfigs.get(name);
+    const config = wanted.machineConfig;
+    if (config === undefined) {
+      // Only what a controller made is a controller's to delete.
+      if (present !== undefined && isGenerated(present))
+        await client.delete(MachineConfigs, name, { signal });
+    } else if (present === undefined) {
+      caches.machineConfigs.remember(await client.create(MachineConfigs, config, { signal }));
+    } else if (!sameSpec(present, config)) {
+      const replaced = await client.replace(MachineConfigs, { ...present, spec: config.spec }, { signal });
+      caches.machineConfigs.remember(replaced);
+    }
+    return { ok: true, config };
+  }
+
+  async #writeCondition(
+    pool: MachineConfigPool,
+    problems: readonly string[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { client, caches, events, log, now } = this.#parts;
+    const { name } = pool.metadata;
+    const message = `Failed to render configuration for pool ${name}: ${problems.join('; ')}`;
+    const verdict =
+      problems.length === 0
+        ? ({ status: 'False', reason: 'Rendered', message: '' } as const)
+        : ({ status: 'True', reason: 'RenderFailed', message } as const);
+    const known = pool.status?.conditions?.find(({ type }) => type === 'RenderDegraded');
+    if (known?.status === verdict.status && known.message === verdict.message) return;
+    const written = await updateStatus(
+      client,
+      MachineConfigPools,
+      // The configuration may have been written a moment ago.
+      caches.pools.get(name) ?? pool,
+      ({ status }) => ({
+        ...status,
+        conditions: [
+          ...setCondition(status?.conditions ?? [], { type: 'RenderDegraded', ...verdict }, new Date(now())),
+        ],
+      }),
+      { signal },
+    );
+    caches.pools.remember(written);
+    if (problems.length === 0) return;
+    log.warn({ pool: name, problems }, 'pool can not be rendered');
+    events.warning(pool, 'RenderDegraded', message);
+  }
+
+  async #collectGarbage(
+    pool: MachineConfigPool,
+    target: string | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { client, caches, log } = this.#parts;
+    const rendered = caches.machineConfigs.list().filter((config) => isRenderedFor(pool, config));
+    if (rendered.length <= KEPT_RENDERINGS) return;
+    // The pool in the cache may still name the target before this one.
+    const inUse = new Set([...this.#namesInUse(), ...(target === undefined ? [] : [target])]);
+    for (const { metadata } of expiredRenderings(rendered, inUse, KEPT_RENDERINGS)) {
+      await client.delete(MachineConfigs, metadata.name, { signal });
+      log.info({ config: metadata.name }, 'deleted a rendered config that nobody uses');
+    }
+  }
+
+  #namesInUse(): ReadonlySet<string> {
+    const { pools, machineConfigNodes, machineOSBuilds } = this.#parts.caches;
+    const names = [
+      ...pools.list().flatMap(({ spec, status }) => [spec.configuration?.name, status?.configuration?.name]),
+      ...machineConfigNodes
+        .list()
+        .flatMap(({ spec, status }) => [
+          spec.configVersion.desired,
+          status?.configVersion?.current,
+          status?.plan?.config,
+        ]),
+      ...machineOSBuilds.list().map(({ spec }) => spec.machineConfig.name),
+    ];
+    return new Set(names.filter((name) => name !== undefined));
+  }
+}
+
+/** @returns the name under which a pool's generated registries config is kept (MCO's). */
+function generatedName({ metadata }: MachineConfigPool): string {
+  return `99-${metadata.name}-generated-registries`;
+}
+
+/** The generated config as it is wanted, in place of what the cache may still show of it. */
+function withGenerated(
+  cached: readonly MachineConfig[],
+  pool: MachineConfigPool,
+  generated: MachineConfig | undefined,
+): readonly MachineConfig[] {
+  const others = cached.filter(
+    (config) => config.metadata.name !== generatedName(pool) || !isGenerated(config),
+  );
+  return generated === undefined ? others : [...others, generated];
+}
+
+function isGenerated({ metadata }: MachineConfig): boolean {
+  return metadata.annotations?.[annotations.generatedByController] !== undefined;
+}
+
+/** Compares as the API server would store it: key order aside, absent and undefined alike. */
+function sameSpec(a: MachineConfig, b: MachineConfig): boolean {
+  return canonicalJson(a.spec) === canonicalJson(b.spec);
+}
+
+function describeProblems({ machineConfig, problems }: ConfigProblems): string {
+  const named = problems.slice(0, NAMED_CONFIGS).map(formatProblem).join(', ');
+  const more = problems.length > NAMED_CONFIGS ? `, and ${problems.length - NAMED_CONFIGS} more` : '';
+  return `${machineConfig === '' ? '' : `MachineConfig ${machineConfig}: `}${named}${more}`;
+}

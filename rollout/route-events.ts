@@ -1,0 +1,102 @@
+import type { MachineConfig } from '../api/machine-config.ts';
+import type { MachineConfigPool } from '../api/machine-config-pool.ts';
+import type { EventRecorder } from '../cluster/events.ts';
+import type { WorkQueue } from '../cluster/work-queue.ts';
+import type { Caches } from './caches.ts';
+import { nodeOfLease } from './node-leases.ts';
+import type { Membership } from './pools/membership.ts';
+import { nodeChangeMatters } from './pools/node-change.ts';
+
+export interface EventRoutes {
+  readonly caches: Caches;
+  readonly membership: Membership;
+  readonly queues: Readonly<
+    Record<'pools' | 'rendering' | 'policy' | 'certificates' | 'annotations', Pick<WorkQueue, 'add'>>
+  >;
+  readonly events: EventRecorder;
+}
+
+/**
+ * Says for every kind which keys an event puts into which queue. A key is only a name: what is to be done about it, the
+ * controller finds out when it looks.
+ */
+export function routeEvents(routes: EventRoutes): void {
+  routeNodes(routes);
+  routePools(routes);
+  const { caches, queues, membership } = routes;
+  const everyPool = (queue: Pick<WorkQueue, 'add'>) => {
+    for (const { metadata } of caches.pools.list()) queue.add(metadata.name);
+  };
+
+  caches.machineConfigs.onChange(({ object }) => {
+    const pool = ownerPool(object);
+    if (pool === undefined) everyPool(queues.rendering);
+    else {
+      queues.rendering.add(pool);
+      queues.pools.add(pool);
+    }
+  });
+  caches.machineConfigNodes.onChange(({ object }) => {
+    const { name } = object.metadata;
+    queues.pools.add(membership.poolOf(name) ?? object.spec.pool.name);
+    queues.certificates.add(name);
+    queues.annotations.add(name);
+  });
+  caches.leases.onChange(({ object }) => {
+    const node = nodeOfLease(object.metadata.name);
+    const pool = node === undefined ? undefined : membership.poolOf(node);
+    if (pool !== undefined) queues.pools.add(pool);
+  });
+  caches.machineConfigurations.onChange(({ object }) => {
+    queues.policy.add(object.metadata.name);
+    everyPool(queues.pools);
+  });
+  caches.machineOSConfigs.onChange(({ object }) => queues.pools.add(object.spec.machineConfigPool.name));
+  caches.machineOSBuilds.onChange(({ object }) => queues.pools.add(object.spec.machineOSConfig.name));
+  caches.registryCAs.onChange(() => {
+    for (const { metadata } of caches.machineConfigNodes.list()) queues.certificates.add(metadata.name);
+  });
+  caches.digestMirrors.onChange(() => everyPool(queues.rendering));
+  caches.tagMirrors.onChange(() => everyPool(queues.rendering));
+  caches.contentSources.onChange(() => everyPool(queues.rendering));
+}
+
+function routeNodes({ caches, membership, queues, events }: EventRoutes): void {
+  caches.nodes.onChange(({ type, object, old }) => {
+    const { name } = object.metadata;
+    if (type === 'DELETED') {
+      for (const pool of membership.removeNode(name)) queues.pools.add(pool);
+      return;
+    }
+    if (!nodeChangeMatters(old, object)) return;
+    const before = membership.disputeOf(name)?.problem;
+    const touched = [...membership.setNode(object), membership.poolOf(name)];
+    for (const pool of touched) if (pool !== undefined) queues.pools.add(pool);
+    queues.annotations.add(name);
+    const dispute = membership.disputeOf(name)?.problem;
+    if (dispute !== undefined && dispute !== before) events.warning(object, 'PoolConflict', dispute);
+  });
+}
+
+function routePools({ caches, membership, queues }: EventRoutes): void {
+  caches.pools.onChange(({ type, object, old }) => {
+    const { name } = object.metadata;
+    const touched = type === 'DELETED' ? membership.removePool(name) : membership.setPool(object);
+    for (const pool of new Set([name, ...touched])) queues.pools.add(pool);
+    if (old === undefined || rendersAnew(old, object)) queues.rendering.add(name);
+  });
+}
+
+/** The pool's own status changes with every node; only what it runs matters to what may be rendered for it. */
+function rendersAnew(before: MachineConfigPool, after: MachineConfigPool): boolean {
+  return (
+    before.metadata.generation !== after.metadata.generation ||
+    before.status?.configuration?.name !== after.status?.configuration?.name
+  );
+}
+
+function ownerPool({ metadata }: MachineConfig): string | undefined {
+  return metadata.ownerReferences?.find(
+    ({ kind, controller }) => kind === 'MachineConfigPool' && controller === true,
+  )?.name;
+}

@@ -1,0 +1,85 @@
+import type { DisruptionAction } from '../../api/disruption-action.ts';
+import { Nodes } from '../../api/kubernetes.ts';
+import {
+  type MachineConfigNode,
+  type MachineConfigNodeStatus,
+  MachineConfigNodes,
+} from '../../api/machine-config-node.ts';
+import type { Condition } from '../../api/object.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import { isDisruptive } from '../pools/node-state.ts';
+
+/** What a scripted daemon answers. */
+export interface DaemonScript {
+  /** What the node will have to do for a target. */
+  readonly planFor: (object: MachineConfigNode) => readonly DisruptionAction[];
+  /** Why the update to a target fails on this node; undefined where it works. */
+  readonly failure: (object: MachineConfigNode) => string | undefined;
+}
+
+/**
+ * One step of a daemon that does nothing on a host but keeps to the protocol of api/machine-config-node.ts: stage, tell
+ * the plan, wait for the grant, act, tell what is so. Only the operator's side is under test with it.
+ *
+ * @returns what it did, for a test's record.
+ */
+export async function stepDaemon(
+  client: ApiClient,
+  object: MachineConfigNode,
+  script: DaemonScript,
+): Promise<'idle' | 'staged' | 'waiting' | 'failed' | 'applied' | 'rebooted'> {
+  const { spec, status = {} } = object;
+  const config = spec.configVersion.desired;
+  const image = spec.configImage?.desiredImage;
+  const isCurrent =
+    status.configVersion?.current === config &&
+    status.configImage?.currentImage === image &&
+    status.plan === undefined;
+  if (isCurrent) return 'idle';
+  const write = (next: MachineConfigNodeStatus) =>
+    client.replaceStatus(MachineConfigNodes, { ...object, status: next });
+  const actions = [...script.planFor(object)];
+  const target = { config, ...(image === undefined ? {} : { image }) };
+  if (status.plan?.config !== config || status.plan.image !== image) {
+    await write({
+      ...status,
+      plan: { ...target, staged: true, actions, causes: [], source: 'script' },
+      conditions: [said('Updated', 'False'), said('NodeDegraded', 'False'), said('UpdatePrepared', 'True')],
+    });
+    return 'staged';
+  }
+  const { grant } = spec;
+  const disruptive = isDisruptive(actions);
+  const mayAct =
+    grant?.config === config && grant.image === image && (grant.level === 'Disrupt' || !disruptive);
+  if (!mayAct) return 'waiting';
+  const why = script.failure(object);
+  if (why !== undefined) {
+    await write({ ...status, conditions: [said('Updated', 'False'), said('NodeDegraded', 'True', why)] });
+    return 'failed';
+  }
+  const reboots = actions.some(({ type }) => type === 'Reboot');
+  const { plan: _done, configImage: _old, ...kept } = status;
+  const bootID = reboots ? `boot-of-${config}` : (status.bootID ?? 'first-boot');
+  if (reboots) await reportBoot(client, object.metadata.name, bootID);
+  await write({
+    ...kept,
+    configVersion: { current: config, desired: config },
+    ...(image === undefined ? {} : { configImage: { currentImage: image, desiredImage: image } }),
+    mode: image === undefined ? 'Standard' : 'Layered',
+    bootID,
+    conditions: [said('Updated', 'True'), said('NodeDegraded', 'False')],
+  });
+  return reboots ? 'rebooted' : 'applied';
+}
+
+/** What the kubelet does after a boot. */
+async function reportBoot(client: ApiClient, name: string, bootID: string): Promise<void> {
+  const node = await client.get(Nodes, name);
+  const status = { ...node.status, nodeInfo: { ...node.status?.nodeInfo, bootID } };
+  await client.replaceStatus(Nodes, { ...node, status });
+}
+
+function said(type: string, status: 'True' | 'False', message = ''): Condition {
+  return { type, status, reason: 'Scripted', message, lastTransitionTime: new Date().toISOString() };
+}
