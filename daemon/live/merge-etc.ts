@@ -25,7 +25,8 @@ export interface EtcOwnership {
  *
  * As ostree does: a path that differs from the base is the admin's and stays, whatever the staged image has; everything
  * else is as the staged image has it. A directory removed locally stays away with all that the image has in it; one
- * whose mode changed keeps the mode, and survives with its content if the image drops it.
+ * whose mode was changed survives with its content if the image drops it, but keeps the mode only if something in it
+ * stays too.
  *
  * @returns the whole tree to have. @throws LiveApplyRefused when the admin keeps something below a path that the image
  *   makes a file; ostree can't merge that either.
@@ -73,22 +74,24 @@ function choose(entry: EtcEntry, { isManaged, ownerSetAtBoot }: EtcOwnership): '
   if (entry.insideKept) return 'running';
   const unedited = ownerSetAtBoot.has(path) ? sameContent(base, running) : sameEntry(base, running);
   if (unedited) return 'staged';
-  // A directory that both the admin and the image brought is the image's; only its content is merged.
-  if (base === undefined && running?.kind === 'directory' && staged?.kind === 'directory') return 'staged';
+  // ostree compares the mode of directories but copies only their content.
+  if (running?.kind === 'directory' && staged?.kind === 'directory') return 'staged';
   return 'running';
 }
 
+/** The directory of what stays is made, or gets its mode, from the running one (libostree ensure_directory_from_template). */
 function keepParents(path: string, running: Tree, target: Map<string, TreeEntry>): void {
   for (let above = posix.dirname(path); above !== '/etc'; above = posix.dirname(above)) {
     const there = target.get(above);
-    if (there?.kind === 'directory') continue;
-    if (there !== undefined) {
+    if (there !== undefined && there.kind !== 'directory') {
       throw new LiveApplyRefused(
         `${path} was edited on this node, but the image makes ${above} a ${there.kind}; remove one of them`,
       );
     }
     const directory = running.get(above);
     if (directory !== undefined) target.set(above, directory);
+    // Those further up are there already and are left as the image has them.
+    if (there !== undefined) return;
   }
 }
 
