@@ -1,0 +1,42 @@
+import { describe, expect, it } from 'vitest';
+import { OsCommandError, osCommandRunner } from './os-command.ts';
+
+const signal = new AbortController().signal;
+
+describe('osCommandRunner', () => {
+  const run = osCommandRunner();
+
+  it('gives a command’s output, in the C locale and without a shell', async () => {
+    expect(await run(['sh', '-c', 'echo "$LC_ALL $1"', 'sh', '$(id) *'], { timeoutMs: 10_000, signal })).toBe(
+      'C $(id) *',
+    );
+  });
+
+  it('says how a command failed and what it wrote', async () => {
+    const failed = run(['sh', '-c', 'echo broken >&2; exit 3'], { timeoutMs: 10_000, signal });
+    await expect(failed).rejects.toThrow(OsCommandError);
+    await expect(failed).rejects.toThrow(/exit code 3\nbroken$/);
+  });
+
+  it('says that a program is not installed', async () => {
+    await expect(run(['no-such-program'], { timeoutMs: 10_000, signal })).rejects.toThrow(
+      'no-such-program: not installed',
+    );
+  });
+
+  it('ends a command that takes too long', async () => {
+    await expect(run(['sleep', '60'], { timeoutMs: 50, signal })).rejects.toThrow('took longer than 0.05 s');
+  });
+
+  it('ends a command when it is cancelled, with the reason', async () => {
+    const stop = new AbortController();
+    const running = run(['sleep', '60'], { timeoutMs: 10_000, signal: stop.signal });
+    stop.abort(new Error('shutting down'));
+    await expect(running).rejects.toThrow('shutting down');
+  });
+
+  it('puts the prefix before each command', async () => {
+    const prefixed = osCommandRunner(['env', 'X=1']);
+    expect(await prefixed(['sh', '-c', 'echo $X'], { timeoutMs: 10_000, signal })).toBe('1');
+  });
+});
