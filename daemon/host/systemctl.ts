@@ -1,0 +1,174 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { OsCommandError, type RunOsCommand } from '../os/os-command.ts';
+import type { ServiceManager, ServiceState } from './host.ts';
+import { assertUnitName, ServiceError } from './service-error.ts';
+
+/** systemctl itself returns quickly with --no-block; listing a large host's units doesn't. */
+const COMMAND_TIMEOUT_MS = 60_000;
+/** systemd-tmpfiles waits for disks. */
+const TMPFILES_TIMEOUT_MS = 120_000;
+const POLL_MS = 200;
+/** A unit is taken for running when it stayed active that long: one that crashes at once is active in between. */
+const SETTLE_MS = 1_000;
+/** Lines of the unit's journal in the message of a failure. */
+const JOURNAL_LINES = 10;
+
+/** What `systemctl show` tells of a unit that matters here. */
+export interface UnitProperties {
+  readonly loadState: string;
+  readonly activeState: ServiceState;
+  /** Times that systemd started it again by itself. */
+  readonly restarts: number;
+  /** A oneshot is done, and inactive, once its command has ended. */
+  readonly type: string;
+  readonly result: string;
+}
+
+const PROPERTIES = ['LoadState', 'ActiveState', 'NRestarts', 'Type', 'Result'];
+
+/** @returns the properties of `systemctl show --property=…`: a line `Name=value` for each. */
+export function parseUnitProperties(output: string): UnitProperties {
+  const values = new Map<string, string>();
+  for (const line of output.split('\n')) {
+    const end = line.indexOf('=');
+    if (end > 0) values.set(line.slice(0, end), line.slice(end + 1));
+  }
+  return {
+    loadState: values.get('LoadState') ?? 'not-found',
+    activeState: parseState(values.get('ActiveState')),
+    restarts: Number(values.get('NRestarts') ?? 0),
+    type: values.get('Type') ?? '',
+    result: values.get('Result') ?? '',
+  };
+}
+
+/** What a unit's properties say of a job that was to make it active. */
+export type UnitProgress = 'pending' | 'done' | { readonly failed: string };
+
+/**
+ * @param before the unit before the job. @param now the unit now.
+ * @returns whether the unit has become active; a oneshot that ended well has done what it is for.
+ */
+export function unitProgress(before: UnitProperties, now: UnitProperties): UnitProgress {
+  if (now.restarts > before.restarts) return { failed: `crashed and was started again (${now.result})` };
+  switch (now.activeState) {
+    case 'active':
+      return 'done';
+    case 'failed':
+      return { failed: `unit entered failed state (${now.result})` };
+    case 'inactive':
+      return now.type === 'oneshot' && now.result === 'success'
+        ? 'done'
+        : { failed: `ended (${now.result})` };
+    case 'activating':
+    case 'deactivating':
+    case 'reloading':
+    case 'unknown':
+      return 'pending';
+  }
+}
+
+/**
+ * systemd through systemctl(1). A job is awaited by systemctl, and after it the unit has to stay active: systemctl
+ * returns as soon as a simple service was forked.
+ *
+ * @param run runs commands in the host's namespaces.
+ */
+export function systemctl(run: RunOsCommand): ServiceManager {
+  async function show(unit: string, signal: AbortSignal): Promise<UnitProperties> {
+    const command = ['systemctl', 'show', `--property=${PROPERTIES.join(',')}`, '--', unit] as const;
+    return parseUnitProperties(await run(command, { timeoutMs: COMMAND_TIMEOUT_MS, signal }));
+  }
+
+  async function job(
+    action: 'reload' | 'restart' | 'start',
+    unit: string,
+    signal: AbortSignal,
+  ): Promise<void> {
+    assertUnitName(action, unit);
+    const before = await show(unit, signal);
+    if (before.loadState !== 'loaded') throw new ServiceError(action, unit, `unit is ${before.loadState}`);
+    try {
+      // `restart` and `start` set NRestarts back to 0, so what counts is from here on.
+      await run(['systemctl', action, '--', unit], { timeoutMs: NO_LIMIT_MS, signal });
+    } catch (cause) {
+      if (!(cause instanceof OsCommandError)) throw cause;
+      throw await failure(action, unit, cause.stderr.trim() || cause.message, signal, cause);
+    }
+    const started = action === 'reload' ? before : { ...before, restarts: 0 };
+    const progress = await settle(unit, started, signal);
+    if (progress !== 'done') throw await failure(action, unit, progress.failed, signal);
+  }
+
+  async function settle(
+    unit: string,
+    before: UnitProperties,
+    signal: AbortSignal,
+  ): Promise<Exclude<UnitProgress, 'pending'>> {
+    for (let steadyMs = 0; steadyMs < SETTLE_MS; ) {
+      await delay(POLL_MS, undefined, { signal });
+      const progress = unitProgress(before, await show(unit, signal));
+      if (typeof progress === 'object') return progress;
+      steadyMs = progress === 'done' ? steadyMs + POLL_MS : 0;
+    }
+    return 'done';
+  }
+
+  async function failure(
+    action: string,
+    unit: string,
+    reason: string,
+    signal: AbortSignal,
+    cause?: unknown,
+  ): Promise<ServiceError> {
+    const command = [
+      'journalctl',
+      '--no-pager',
+      '--output=cat',
+      `--lines=${JOURNAL_LINES}`,
+      `--unit=${unit}`,
+    ] as const;
+    // The journal only explains; without it the reason still stands.
+    const journal = await run(command, { timeoutMs: COMMAND_TIMEOUT_MS, signal }).catch(() => '');
+    return new ServiceError(action, unit, [reason, journal].filter((text) => text !== '').join('\n'), {
+      cause,
+    });
+  }
+
+  return {
+    daemonReload: async (signal) => {
+      await run(['systemctl', 'daemon-reload'], { timeoutMs: COMMAND_TIMEOUT_MS, signal });
+    },
+    reload: (unit, signal) => job('reload', unit, signal),
+    restart: (unit, signal) => job('restart', unit, signal),
+    start: (unit, signal) => job('start', unit, signal),
+    stop: async (unit, signal) => {
+      assertUnitName('stop', unit);
+      await run(['systemctl', 'stop', '--', unit], { timeoutMs: NO_LIMIT_MS, signal });
+    },
+    state: async (unit, signal) => {
+      assertUnitName('state', unit);
+      return (await show(unit, signal)).activeState;
+    },
+    applyTmpfiles: async (fragment, signal) => {
+      await run(['systemd-tmpfiles', '--create', '--', fragment], { timeoutMs: TMPFILES_TIMEOUT_MS, signal });
+    },
+  };
+}
+
+/** The caller's signal is the limit of a job; this one only keeps a lost systemctl from living for ever. */
+const NO_LIMIT_MS = 3_600_000;
+
+function parseState(text: string | undefined): ServiceState {
+  switch (text) {
+    case 'active':
+    case 'inactive':
+    case 'failed':
+    case 'activating':
+    case 'deactivating':
+    case 'reloading':
+      return text;
+    default:
+      return 'unknown';
+  }
+}
