@@ -1,3 +1,4 @@
+import type { Logger } from 'pino';
 import {
   ImageContentSourcePolicies,
   type ImageContentSourcePolicy,
@@ -17,7 +18,6 @@ import { REGISTRY_CAS_CONFIG_MAP } from '../api/names.ts';
 import type { Kind, KubernetesObject } from '../api/object.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { createInformer } from '../cluster/informer.ts';
-import type { Logger } from '../cluster/log.ts';
 import { FreshCache } from './fresh-cache.ts';
 import type { RolloutOptions } from './options.ts';
 

@@ -1,8 +1,8 @@
+import type { Logger } from 'pino';
 import { MACHINE_CONFIGURATION } from '../api/names.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { runController } from '../cluster/controller.ts';
 import type { EventRecorder } from '../cluster/events.ts';
-import type { Logger } from '../cluster/log.ts';
 import { createWorkQueue } from '../cluster/work-queue.ts';
 import { allCaches, type Caches } from './caches.ts';
 import { reconcileCertificates } from './certificates/certificates-controller.ts';

@@ -1,9 +1,9 @@
+import type { Logger } from 'pino';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { REGISTRY_CAS_CONFIG_MAP } from '../../api/names.ts';
 import { registryCAsDigest } from '../../api/registry-cas.ts';
 import { type ApiClient, isNotFound } from '../../cluster/api-client.ts';
 import { done, type Result } from '../../cluster/controller.ts';
-import type { Logger } from '../../cluster/log.ts';
 import type { Caches } from '../caches.ts';
 
 export interface CertificatesControllerParts {

@@ -1,10 +1,10 @@
+import type { Logger } from 'pino';
 import { type Node, Nodes } from '../../api/kubernetes.ts';
 import type { Grant, MachineConfigNode } from '../../api/machine-config-node.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
-import type { Logger } from '../../cluster/log.ts';
 import type { Caches } from '../caches.ts';
 import { describeDrain, drainRetryAfter, drainStep } from '../drain/drain-step.ts';
 import type { NodeLeases } from '../node-leases.ts';

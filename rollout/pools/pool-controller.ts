@@ -1,10 +1,10 @@
+import type { Logger } from 'pino';
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { MACHINE_CONFIGURATION } from '../../api/names.ts';
 import { type ApiClient, isAlreadyExists } from '../../cluster/api-client.ts';
 import { done, type Result, requeueAfter } from '../../cluster/controller.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
-import type { Logger } from '../../cluster/log.ts';
 import { updateStatus } from '../../cluster/update-status.ts';
 import type { Caches } from '../caches.ts';
 import { inParallel } from '../in-parallel.ts';

@@ -1,3 +1,4 @@
+import type { Logger } from 'pino';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
@@ -5,7 +6,6 @@ import { type ApiClient, isAlreadyExists } from '../../cluster/api-client.ts';
 import { setCondition } from '../../cluster/conditions.ts';
 import { done, type Result } from '../../cluster/controller.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
-import type { Logger } from '../../cluster/log.ts';
 import { updateStatus } from '../../cluster/update-status.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import { selectedConfigs } from '../../machineconfig/pools.ts';
