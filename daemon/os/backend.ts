@@ -24,6 +24,12 @@ export interface OsStatus {
 export interface StageOptions {
   /** Arguments that Shale added beyond the images' own (standard mode): the ones to take away and the ones to have. */
   readonly extraKernelArguments: { readonly remove: readonly string[]; readonly add: readonly string[] };
+  /**
+   * Make a deployment of its own even when the booted one is of this image and has these kernel arguments: after a live
+   * apply of another image the booted one's /etc holds that image's files, and only a new one is put right by
+   * `finalizeStaged`.
+   */
+  readonly evenIfBooted?: boolean;
   /** Bytes fetched so far and in all. */
   readonly onProgress?: (bytesDone: number, bytesTotal: number) => void;
   readonly signal: AbortSignal;

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { chmod, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { execa } from 'execa';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { contentDigestAt } from '../../daemon/records/managed-paths.ts';
 import { stockImage } from './stock-image.ts';
@@ -201,6 +202,45 @@ describe.skipIf(noDirectoryNodes !== undefined)('the ostree backend on a directo
     ]);
     await expect(stage(through)).rejects.toThrow('leads through /usr/share/out');
     expect((await node.backend.status(signal)).staged).toBeUndefined();
+  });
+
+  it('stages whole or not at all when killed before any command, and then stages again', {
+    timeout: 120_000,
+  }, async () => {
+    const script = path.join(import.meta.dirname, 'killed-stage.ts');
+    for (let commands = 0; ; commands += 1) {
+      await using victim = await createTestNode();
+      const image = victim.addImage([layerFile(CHRONY, 'killed\n')]);
+      const ended = await execa(process.execPath, [script, victim.dir, image, String(commands)], {
+        reject: false,
+      });
+      const { booted, staged } = await victim.backend.status(signal);
+      expect(booted.image).toBe(victim.stock);
+      if (staged !== undefined)
+        expect(await readFile(path.join(staged.root, 'etc/chrony.conf'), 'utf8')).toBe('killed\n');
+      await victim.backend.stage(image, { extraKernelArguments: noExtra, signal });
+      await victim.backend.finalizeStaged(new Map(), signal);
+      await victim.boot();
+      expect((await victim.backend.status(signal)).booted.image).toBe(image);
+      if (ended.exitCode === 0) {
+        expect(commands).toBeGreaterThanOrEqual(8);
+        return;
+      }
+      expect(ended.signal).toBe('SIGKILL');
+    }
+  });
+
+  it('can stage an image whose download broke off', async () => {
+    const image = node.addImage([layerFile(CHRONY, 'whole\n')]);
+    const stop = new AbortController();
+    const broken = node.backend.stage(image, {
+      extraKernelArguments: noExtra,
+      signal: stop.signal,
+      onProgress: () => stop.abort(new Error('registry stalled')),
+    });
+    await expect(broken).rejects.toThrow('registry stalled');
+    expect((await node.backend.status(signal)).staged).toBeUndefined();
+    expect((await stage(image)).image).toBe(image);
   });
 
   it('cleans up images and layers that no deployment needs', async () => {

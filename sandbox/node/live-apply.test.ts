@@ -87,6 +87,19 @@ describe.skipIf(noDirectoryNodes !== undefined)('live apply on a directory node'
     expect(await read(CHRONY)).toContain('pool.ntp.org');
   });
 
+  it('goes back to the booted image, live or by a reboot', async () => {
+    await apply(node.addImage([layerFile(CHRONY, 'live 1\n')]));
+    await node.backend.stage(node.stock, { extraKernelArguments, evenIfBooted: true, signal });
+    await reboot();
+    expect(await read(CHRONY)).toContain('pool.ntp.org');
+
+    await apply(node.addImage([layerFile(CHRONY, 'live 2\n')]));
+    const booted = await node.backend.stage(node.stock, { extraKernelArguments, signal });
+    await applyLive({ host: node.host, services: node.services, booted, staged: booted, signal });
+    expect(await read(CHRONY)).toContain('pool.ntp.org');
+    expect((await node.backend.status(signal)).staged).toBeUndefined();
+  });
+
   it('leaves an admin’s edit alone, also one of a live-applied file', async () => {
     await writeFile(inRoot('/etc/hosts'), '10.0.0.1 db\n');
     await apply(node.addImage([layerFile('/etc/hosts', 'image\n'), layerFile(CHRONY, 'live\n')]));

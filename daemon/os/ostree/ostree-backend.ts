@@ -94,7 +94,7 @@ export class OstreeBackend implements OsBackend {
     const isWanted = (deployment: OstreeDeployment) =>
       deployment.image === image && sameList(deployment.kernelArguments, kernelArguments);
     if (staged !== undefined && isWanted(staged)) return this.#describe(staged);
-    if (isWanted(booted)) {
+    if (isWanted(booted) && options.evenIfBooted !== true) {
       await this.unstage(signal);
       return this.#describe(booted);
     }
