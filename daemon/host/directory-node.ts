@@ -1,17 +1,9 @@
 import path from 'node:path';
-import type { OsBackend } from '../os/backend.ts';
 import type { ImageSource } from '../os/ostree/image-source.ts';
 import { OstreeBackend } from '../os/ostree/ostree-backend.ts';
 import { directoryHost, directoryNodeLayout, readDirectoryMachine } from './directory-host.ts';
-import type { Host, ServiceManager } from './host.ts';
+import type { NodePorts } from './node-ports.ts';
 import { serviceRecorder } from './service-recorder.ts';
-
-/** Everything by which a daemon acts on its node. */
-export interface NodePorts {
-  readonly host: Host;
-  readonly services: ServiceManager;
-  readonly backend: OsBackend;
-}
 
 /**
  * @param dir a directory node that was created and booted (sandbox/node).

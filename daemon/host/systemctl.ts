@@ -73,8 +73,12 @@ export function unitProgress(before: UnitProperties, now: UnitProperties): UnitP
  * returns as soon as a simple service was forked.
  *
  * @param run runs commands in the host's namespaces.
+ * @param commandPath where those commands see what the daemon sees there.
  */
-export function systemctl(run: RunOsCommand): ServiceManager {
+export function systemctl(
+  run: RunOsCommand,
+  commandPath: (place: string) => string = (place) => place,
+): ServiceManager {
   async function show(unit: string, signal: AbortSignal): Promise<UnitProperties> {
     const command = ['systemctl', 'show', `--property=${PROPERTIES.join(',')}`, '--', unit] as const;
     return parseUnitProperties(await run(command, { timeoutMs: COMMAND_TIMEOUT_MS, signal }));
@@ -151,7 +155,10 @@ export function systemctl(run: RunOsCommand): ServiceManager {
       return (await show(unit, signal)).activeState;
     },
     applyTmpfiles: async (fragment, signal) => {
-      await run(['systemd-tmpfiles', '--create', '--', fragment], { timeoutMs: TMPFILES_TIMEOUT_MS, signal });
+      await run(['systemd-tmpfiles', '--create', '--', commandPath(fragment)], {
+        timeoutMs: TMPFILES_TIMEOUT_MS,
+        signal,
+      });
     },
   };
 }

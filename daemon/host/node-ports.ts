@@ -1,0 +1,9 @@
+import type { OsBackend } from '../os/backend.ts';
+import type { Host, ServiceManager } from './host.ts';
+
+/** Everything by which a daemon acts on its node. */
+export interface NodePorts {
+  readonly host: Host;
+  readonly services: ServiceManager;
+  readonly backend: OsBackend;
+}

@@ -1,0 +1,31 @@
+import path from 'node:path';
+import { osCommandRunner } from '../os/os-command.ts';
+import type { ImageSource } from '../os/ostree/image-source.ts';
+import { OstreeBackend } from '../os/ostree/ostree-backend.ts';
+import type { NodePorts } from './node-ports.ts';
+import { systemctl } from './systemctl.ts';
+import { bootedDirectory, HOST_NAMESPACES, systemdHost } from './systemd-host.ts';
+
+/**
+ * @param root the host's root as the daemon sees it: `/` when it runs on the host itself, otherwise where the pod mounts
+ *   it; then commands are run in the host's namespaces.
+ * @param source where the host's images come from.
+ */
+export function systemdNode(root: string, source: ImageSource): NodePorts {
+  const onHost = path.resolve(root) === '/';
+  const run = osCommandRunner(onHost ? [] : HOST_NAMESPACES);
+  const commandPath = (place: string) => (onHost ? place : path.join('/', path.relative(root, place)));
+  const sysroot = path.join(root, 'sysroot');
+  return {
+    host: systemdHost({ root, run }),
+    services: systemctl(run, commandPath),
+    backend: new OstreeBackend({
+      root,
+      sysroot,
+      source,
+      run,
+      commandPath,
+      bootedDirectory: () => bootedDirectory(sysroot, root),
+    }),
+  };
+}
