@@ -1,0 +1,185 @@
+import { createHash } from 'node:crypto';
+import { gunzipSync } from 'node:zlib';
+import type { Problem } from '../problem.ts';
+import type { Resource } from './config.ts';
+import { decodeDataUrl, parseDataUrl } from './data-url.ts';
+
+/** How much a config may hold once decompressed: a small object in the API can stand for gigabytes. */
+export interface Limits {
+  /** Bytes of one file. */
+  readonly fileBytes: number;
+  /** Bytes of all files of one config. */
+  readonly configBytes: number;
+}
+
+export const DEFAULT_LIMITS: Limits = { fileBytes: 16 * 1024 * 1024, configBytes: 64 * 1024 * 1024 };
+
+type Decoded = { readonly bytes: Uint8Array } | { readonly problem: Problem };
+
+/** Decodes and checks the contents of one config's files, and counts them against the config's limit. */
+export class ContentsReader {
+  readonly #limits: Limits;
+  #bytes = 0;
+
+  constructor(limits: Limits) {
+    this.#limits = limits;
+  }
+
+  /**
+   * Checks contents without decoding more than it must: an uncompressed data URL is never shorter than what it holds.
+   *
+   * @param path JSON path of the resource
+   * @returns what is wrong: the data URL, its compression, its size or its verification hash
+   */
+  check(resource: Resource, path: string): Problem[] {
+    const { source } = resource;
+    const hash = resource.verification?.hash;
+    if (source === undefined || (!isCompressed(resource) && hash === undefined)) {
+      return source === undefined ? [] : this.#checkPlain(source, path);
+    }
+    const decoded = this.decode(resource, path);
+    if ('problem' in decoded) {
+      return [decoded.problem];
+    }
+    const problem = hash === undefined ? undefined : verify(decoded.bytes, hash, `${path}.verification.hash`);
+    return problem === undefined ? [] : [problem];
+  }
+
+  /**
+   * Decodes contents. Their verification hash is left aside: on merging, MCO may put one config's hash beside another's
+   * source, so it is checked on each config by itself and nowhere else.
+   *
+   * @returns the bytes as they reach the disk, decompressed; none for an absent source
+   */
+  decode(resource: Resource, path: string): Decoded {
+    if (resource.source === undefined) {
+      return { bytes: new Uint8Array() };
+    }
+    const url = parseSource(resource.source, path);
+    if ('problem' in url) {
+      return url;
+    }
+    const encoded = decodeDataUrl(url);
+    const decoded = isCompressed(resource) ? this.#gunzip(encoded, path) : { bytes: encoded };
+    if ('problem' in decoded) {
+      return decoded;
+    }
+    const problem = this.#count(decoded.bytes.length, path);
+    return problem === undefined ? decoded : { problem };
+  }
+
+  #checkPlain(source: string, path: string): Problem[] {
+    const url = parseSource(source, path);
+    if ('problem' in url) {
+      return [url.problem];
+    }
+    const problem = this.#count(decodedLength(url), path);
+    return problem === undefined ? [] : [problem];
+  }
+
+  #gunzip(encoded: Uint8Array, path: string): Decoded {
+    try {
+      // One byte over the limit is enough to know; zlib stops there.
+      return { bytes: gunzipSync(encoded, { maxOutputLength: this.#limits.fileBytes + 1 }) };
+    } catch (cause) {
+      const tooLarge = cause instanceof Error && 'code' in cause && cause.code === 'ERR_BUFFER_TOO_LARGE';
+      return { problem: tooLarge ? this.#fileTooLarge(path) : notGzip(path, cause) };
+    }
+  }
+
+  #count(bytes: number, path: string): Problem | undefined {
+    this.#bytes += bytes;
+    if (bytes > this.#limits.fileBytes) {
+      return this.#fileTooLarge(path);
+    }
+    return this.#bytes <= this.#limits.configBytes
+      ? undefined
+      : {
+          path: `${path}.source`,
+          reason: 'makes the files of the config too large together',
+          expected: `at most ${this.#limits.configBytes} bytes of decompressed contents in one config`,
+        };
+  }
+
+  #fileTooLarge(path: string): Problem {
+    return {
+      path: `${path}.source`,
+      reason: 'is too large',
+      expected: `at most ${this.#limits.fileBytes} bytes of decompressed contents in one file`,
+    };
+  }
+}
+
+function isCompressed(resource: Resource): boolean {
+  return resource.compression === 'gzip';
+}
+
+function decodedLength(url: { readonly data: string; readonly base64: boolean }): number {
+  if (!url.base64) {
+    let escapes = 0;
+    for (let at = url.data.indexOf('%'); at >= 0; at = url.data.indexOf('%', at + 3)) {
+      escapes++;
+    }
+    return url.data.length - 2 * escapes;
+  }
+  return (url.data.length / 4) * 3 - (url.data.endsWith('==') ? 2 : url.data.endsWith('=') ? 1 : 0);
+}
+
+/**
+ * MCO's validator lets a remote source pass and its daemon then fails on every node ("could not decode file content
+ * string"); here it is refused before a node is touched.
+ */
+function parseSource(source: string, path: string) {
+  // An empty source is an empty file (Ignition 2) or none at all: nothing to decode.
+  const url = source === '' ? { data: '', base64: false } : parseDataUrl(source);
+  if (typeof url !== 'string') {
+    return url;
+  }
+  const scheme = /^(https?|tftp|s3|gs|arn|oem):/i.exec(source)?.[1];
+  const reason =
+    scheme === undefined
+      ? url
+      : `is a ${scheme.toLowerCase()} URL; a node fetches nothing to configure itself`;
+  return { problem: { path: `${path}.source`, reason, expected: 'the contents as a data URL (RFC 2397)' } };
+}
+
+function notGzip(path: string, cause: unknown): Problem {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  return {
+    path: `${path}.source`,
+    reason: `can not be decompressed: ${why}`,
+    expected: 'gzip data, because compression is gzip',
+  };
+}
+
+const HASHES: ReadonlyMap<string, number> = new Map([
+  ['sha256', 64],
+  ['sha512', 128],
+]);
+
+/**
+ * Checks the form of a verification hash (Ignition's Verification type).
+ *
+ * @returns in words what is wrong, or undefined
+ */
+export function whyNotHash(hash: string): string | undefined {
+  const [algorithm = '', digest = ''] = hash.split(/-(.*)/s);
+  const digits = HASHES.get(algorithm);
+  if (digits === undefined) {
+    return 'does not begin with a known hash function';
+  }
+  return digest.length === digits && /^[0-9a-f]+$/i.test(digest)
+    ? undefined
+    : `does not have the ${digits} hexadecimal digits of ${algorithm}`;
+}
+
+function verify(bytes: Uint8Array, hash: string, path: string): Problem | undefined {
+  if (whyNotHash(hash) !== undefined) {
+    return undefined; // The form has its own problem.
+  }
+  const algorithm = hash.slice(0, hash.indexOf('-'));
+  const actual = createHash(algorithm).update(bytes).digest('hex');
+  return actual === hash.slice(algorithm.length + 1).toLowerCase()
+    ? undefined
+    : { path, reason: 'is not the hash of the contents', expected: `${algorithm}-${actual}` };
+}

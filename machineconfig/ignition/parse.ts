@@ -1,0 +1,98 @@
+import type { Problem } from '../problem.ts';
+import type { IgnitionConfig } from './config.ts';
+import { DEFAULT_LIMITS, type Limits } from './contents.ts';
+import { readBySchema } from './read.ts';
+import { Report } from './report.ts';
+import { ignition3 } from './schema-3.ts';
+import { type Spec2Minor, translateSpec2 } from './spec-2.ts';
+import { validateConfig } from './validate.ts';
+
+export type ParsedIgnition =
+  | { readonly ok: true; readonly config: IgnitionConfig; readonly warnings: readonly Problem[] }
+  | { readonly ok: false; readonly problems: readonly Problem[] };
+
+/** The version that every parsed config has. */
+export const IGNITION_VERSION = '3.5.0';
+
+const SUPPORTED = '3.0.0 to 3.5.0, or 2.0.0 to 2.2.0';
+
+/**
+ * Parses and validates an Ignition config as MCO does: 3.0.0 to 3.5.0 as they are, 2.0.0 to 2.2.0 translated; anything
+ * else is refused. `MachineConfig.spec.config` without any content is no Ignition config: leave it out.
+ *
+ * @param raw `spec.config` as the API gave it: any JSON value, never trusted
+ * @param limits how far compressed contents may unfold
+ * @returns the config in its 3.5.0 form, or every problem found; it never throws.
+ */
+export function parseIgnition(raw: unknown, limits: Limits = DEFAULT_LIMITS): ParsedIgnition {
+  const version = versionOf(raw);
+  if ('problem' in version) {
+    return { ok: false, problems: [version.problem] };
+  }
+  const report = new Report();
+  const config =
+    version.major === 2
+      ? translateSpec2(raw, version.minor, report)
+      : readBySchema(ignition3, raw, version, report);
+  // An Ignition 2 config has other paths once it is translated; its own problems come first.
+  if (version.major === 3 || report.problems.length === 0) {
+    validateReadable(config, limits, report);
+  }
+  return report.problems.length === 0
+    ? {
+        ok: true,
+        config: { ...config, ignition: { ...config.ignition, version: IGNITION_VERSION } },
+        warnings: report.warnings,
+      }
+    : { ok: false, problems: report.problems };
+}
+
+/** What could not be read has its problem already; its placeholder is not to be blamed again. */
+function validateReadable(config: IgnitionConfig, limits: Limits, report: Report): void {
+  const unreadable = report.problems.map((problem) => problem.path);
+  const validation = new Report();
+  validateConfig(config, limits, validation);
+  report.warnings.push(...validation.warnings);
+  report.problems.push(
+    ...validation.problems.filter(({ path }) => !unreadable.some((other) => isAtOrBelow(path, other))),
+  );
+}
+
+function isAtOrBelow(path: string, other: string): boolean {
+  return path.startsWith(other) && /^($|[.[])/.test(path.slice(other.length));
+}
+
+type Version =
+  | { readonly major: 2; readonly minor: Spec2Minor }
+  | { readonly major: 3; readonly minor: number };
+
+/** Ignition compares the whole version: 3.5.1 or 3.5.0-experimental are unknown. */
+function versionOf(raw: unknown): Version | { readonly problem: Problem } {
+  const version = fieldOf(fieldOf(raw, 'ignition'), 'version');
+  const path = '$.ignition.version';
+  if (typeof version !== 'string') {
+    return { problem: { path, reason: 'is missing', expected: SUPPORTED } };
+  }
+  const [, major, minor] = /^([23])\.([0-5])\.0$/.exec(version) ?? [];
+  switch (`${major}.${minor}`) {
+    case '2.0':
+      return { major: 2, minor: 0 };
+    case '2.1':
+      return { major: 2, minor: 1 };
+    case '2.2':
+      return { major: 2, minor: 2 };
+  }
+  if (major === '3') {
+    return { major: 3, minor: Number(minor) };
+  }
+  const given = JSON.stringify(version.slice(0, 32));
+  return { problem: { path, reason: `${given} is not a supported version`, expected: SUPPORTED } };
+}
+
+/** A key without regard to case, as the whole config is read. */
+function fieldOf(json: unknown, name: string): unknown {
+  if (typeof json !== 'object' || json === null || Array.isArray(json)) {
+    return undefined;
+  }
+  return Object.entries(json).findLast(([key]) => key.toLowerCase() === name)?.[1];
+}

@@ -1,0 +1,184 @@
+import type { Problem } from '../problem.ts';
+import type { Field, ListSchema, Schema, StructSchema, StructValue, Value } from './schema.ts';
+
+/** What reading found beside the value. */
+export interface Findings {
+  readonly problems: Problem[];
+  /** What was left out of the value: it does not make a config invalid. */
+  readonly warnings: Problem[];
+}
+
+export interface SpecVersion {
+  readonly major: number;
+  readonly minor: number;
+}
+
+type Segments = (string | number)[];
+
+/**
+ * Reads JSON by a schema, the way Go's encoding/json reads into Ignition's types, which is what MCO does: keys match
+ * exactly or else without regard to case, null is absence, and unknown keys are dropped (here with a warning).
+ *
+ * @param schema what to read; its value is the root `$` of the paths in findings
+ * @param json any JSON value
+ * @param version the config's spec version; newer fields are dropped with a warning
+ * @returns the value, complete only if `findings` got no problems; every problem is reported, not just the first.
+ */
+export function readBySchema<T>(
+  schema: Schema<T>,
+  json: unknown,
+  version: SpecVersion,
+  findings: Findings,
+): T {
+  const reader = new Reader(version, findings);
+  // The schema is checked against T where it is written down; this is where untyped JSON becomes typed.
+  return (reader.value(schema, json) ?? {}) as T;
+}
+
+class Reader {
+  readonly #version: SpecVersion;
+  readonly #findings: Findings;
+  readonly #segments: Segments = [];
+
+  constructor(version: SpecVersion, findings: Findings) {
+    this.#version = version;
+    this.#findings = findings;
+  }
+
+  value(schema: Schema, json: unknown): Value | undefined {
+    switch (schema.kind) {
+      case 'text':
+        return typeof json === 'string' ? json : this.#refuse(json, 'a string');
+      case 'integer':
+        return Number.isSafeInteger(json) ? (json as number) : this.#refuse(json, 'an integer');
+      case 'flag':
+        return typeof json === 'boolean' ? json : this.#refuse(json, 'true or false');
+      case 'list':
+        return Array.isArray(json) ? this.#list(schema, json) : this.#refuse(json, 'a list');
+      case 'struct':
+        return isObject(json) ? this.#struct(schema, json) : this.#refuse(json, 'an object');
+    }
+  }
+
+  #list(schema: ListSchema, json: readonly unknown[]): Value[] {
+    const values: Value[] = [];
+    for (const [index, item] of json.entries()) {
+      this.#segments.push(index);
+      values.push(this.value(schema.of, item) ?? placeholder(schema.of));
+      this.#segments.pop();
+    }
+    return values;
+  }
+
+  /** Fields come out in the schema's order, so that equal configs are equal byte for byte. */
+  #struct(schema: StructSchema, json: Readonly<Record<string, unknown>>): StructValue {
+    const given = this.#matchKeys(schema, json);
+    const value: Record<string, Value> = {};
+    for (const field of schema.fields) {
+      const entry = given.get(field);
+      const present = entry !== undefined && entry.json !== null && entry.json !== undefined;
+      if (field.schema.required && (!present || entry.json === '')) {
+        this.#report('problems', field.name, present ? 'is empty' : 'is missing', 'a non-empty string');
+        value[field.name] = placeholder(field.schema);
+      } else if (present && this.#isKnown(field, entry.key)) {
+        this.#segments.push(entry.key);
+        const read = this.value(field.schema, entry.json);
+        this.#segments.pop();
+        if (read !== undefined || field.schema.required) {
+          value[field.name] = read ?? placeholder(field.schema);
+        }
+      }
+    }
+    return value;
+  }
+
+  #matchKeys(schema: StructSchema, json: Readonly<Record<string, unknown>>) {
+    const given = new Map<Field, { readonly key: string; readonly json: unknown }>();
+    for (const key of Object.keys(json)) {
+      const field = schema.byLowerCase.get(key.toLowerCase());
+      if (field === undefined) {
+        this.#report('warnings', key, 'is not a field of the spec and has no effect', 'no such key');
+      } else {
+        given.set(field, { key, json: json[key] });
+      }
+    }
+    return given;
+  }
+
+  #isKnown(field: Field, key: string): boolean {
+    const { major, minor } = this.#version;
+    const since = field.schema.since ?? 0;
+    if (since <= minor) {
+      return true;
+    }
+    const reason = `has no effect in version ${major}.${minor}.0`;
+    this.#report('warnings', key, reason, `ignition.version ${major}.${since}.0 or later`);
+    return false;
+  }
+
+  #refuse(json: unknown, expected: string): undefined {
+    this.#findings.problems.push({ path: this.#path(), reason: `is ${describe(json)}`, expected });
+    return undefined;
+  }
+
+  #report(kind: keyof Findings, key: string, reason: string, expected: string): void {
+    this.#segments.push(key);
+    this.#findings[kind].push({ path: this.#path(), reason, expected });
+    this.#segments.pop();
+  }
+
+  #path(): string {
+    return formatPath(this.#segments);
+  }
+}
+
+/** Stands for what could not be read, so that its neighbours keep their place and can be checked. */
+function placeholder(schema: Schema): Value {
+  switch (schema.kind) {
+    case 'text':
+      return '';
+    case 'integer':
+      return 0;
+    case 'flag':
+      return false;
+    case 'list':
+      return [];
+    case 'struct': {
+      const required = schema.fields.filter((field) => field.schema.required);
+      return Object.fromEntries(required.map((field) => [field.name, placeholder(field.schema)]));
+    }
+  }
+}
+
+function isObject(json: unknown): json is Readonly<Record<string, unknown>> {
+  return typeof json === 'object' && json !== null && !Array.isArray(json);
+}
+
+/** Names the type, never the value: it may be a secret. */
+function describe(json: unknown): string {
+  if (json === null) {
+    return 'null';
+  }
+  if (Array.isArray(json)) {
+    return 'a list';
+  }
+  switch (typeof json) {
+    case 'object':
+      return 'an object';
+    case 'number':
+      return `the number ${json}`;
+    default:
+      return `a ${typeof json}`;
+  }
+}
+
+function formatPath(segments: Segments): string {
+  return segments.reduce<string>((path, segment) => {
+    if (typeof segment === 'number') {
+      return `${path}[${segment}]`;
+    }
+    return /^[A-Za-z_]\w{0,63}$/.test(segment)
+      ? `${path}.${segment}`
+      : `${path}[${JSON.stringify(segment.slice(0, 64))}]`;
+  }, '$');
+}

@@ -1,0 +1,36 @@
+import type { Problem } from '../problem.ts';
+import type { Findings } from './read.ts';
+
+/** Collects what a check finds, so that a check can go on after the first problem. */
+export class Report implements Findings {
+  readonly problems: Problem[] = [];
+  readonly warnings: Problem[] = [];
+
+  problem(path: string, reason: string, expected: string): void {
+    this.problems.push({ path, reason, expected });
+  }
+
+  warning(path: string, reason: string, expected: string): void {
+    this.warnings.push({ path, reason, expected });
+  }
+
+  /**
+   * Reports entries that occur twice in lists that share one space of identities. Entries without identity ('') have a
+   * problem of their own and are left aside.
+   *
+   * @param lists JSON path of each list, and the identities of its entries in order
+   */
+  duplicates(lists: readonly (readonly [path: string, identities: readonly string[]])[]): void {
+    const seen = new Map<string, string>();
+    for (const [path, identities] of lists) {
+      for (const [index, identity] of identities.entries()) {
+        const first = seen.get(identity);
+        if (first !== undefined) {
+          this.problem(`${path}[${index}]`, `is the same entry as ${first}`, 'each entry once in a config');
+        } else if (identity !== '') {
+          seen.set(identity, `${path}[${index}]`);
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,109 @@
+/**
+ * A config format as data: which fields there are, since which minor version of the spec, and how two values of a
+ * field merge. Reading and merging both walk it, so that a field is written down once. `T` has no value at run time; it
+ * makes the compiler check a schema against the interface it describes.
+ */
+export type Schema<T = unknown> = (ScalarSchema | ListSchema | StructSchema) &
+  FieldRules & { readonly _type?: T };
+
+export interface ScalarSchema {
+  readonly kind: 'text' | 'integer' | 'flag';
+}
+
+export interface ListSchema {
+  readonly kind: 'list';
+  readonly of: Schema;
+  /**
+   * What identifies an entry: the first of these fields that is set, or the entry itself when there are none. Entries of
+   * one identity merge, and two in one config are a mistake. Absent: entries have no identity and are appended.
+   */
+  readonly identity?: readonly string[];
+  /** An entry without this field removes the earlier one of its identity (HTTP headers). */
+  readonly removesWithout?: string;
+}
+
+export interface StructSchema {
+  readonly kind: 'struct';
+  readonly fields: readonly Field[];
+  /** The same fields by their name in lower case. */
+  readonly byLowerCase: ReadonlyMap<string, Field>;
+  /** Lists of this struct whose entries share one space of identities: a file replaces a link of the same path. */
+  readonly sharedIdentity: readonly string[];
+}
+
+export interface Field {
+  readonly name: string;
+  readonly schema: Schema;
+}
+
+interface FieldRules {
+  readonly required?: true;
+  /** The minor version of the spec that brought the field; older configs do not have it. */
+  readonly since?: number;
+}
+
+export const text: Schema<string> = { kind: 'text' };
+export const integer: Schema<number> = { kind: 'integer' };
+export const flag: Schema<boolean> = { kind: 'flag' };
+/** A string without which the entry means nothing. */
+export const requiredText: Schema<string> = { kind: 'text', required: true };
+
+/** @returns the schema of a field that configs before minor version `minor` of the spec do not have. */
+export function since<T>(minor: number, schema: Schema<T>): Schema<T> {
+  return { ...schema, since: minor };
+}
+
+/** @returns the schema of a struct; the compiler asks for exactly the fields of `T`. */
+export function struct<T>(
+  fields: { readonly [K in keyof Required<T>]: Schema<NonNullable<T[K]>> },
+  sharedIdentity: readonly (keyof T & string)[] = [],
+): Schema<T> {
+  const list = Object.entries<Schema>(fields).map(([name, schema]) => ({ name, schema }));
+  return {
+    kind: 'struct',
+    fields: list,
+    byLowerCase: new Map(list.map((field) => [field.name.toLowerCase(), field])),
+    sharedIdentity,
+  };
+}
+
+/** @returns the schema of a list whose entries are told apart by the first of `identity` that is set. */
+export function listBy<T>(of: Schema<T>, ...identity: readonly (keyof T & string)[]): Schema<readonly T[]> {
+  return { kind: 'list', of, identity };
+}
+
+/** @returns the schema of a list of distinct strings. */
+export const textSet: Schema<readonly string[]> = { kind: 'list', of: text, identity: [] };
+
+/** @returns the schema of a list that keeps every entry: what a later config says comes after. */
+export function appended<T>(of: Schema<T>): Schema<readonly T[]> {
+  return { kind: 'list', of };
+}
+
+/** A value of a schema, seen by code that walks schemas. */
+export type Value = string | number | boolean | readonly Value[] | StructValue;
+export interface StructValue {
+  readonly [field: string]: Value | undefined;
+}
+
+/**
+ * The identity of a list entry (Ignition's Key methods).
+ *
+ * @returns one string, distinct for distinct identities; '' for an entry that has none of the fields.
+ */
+export function identityOf(list: ListSchema, entry: Value): string {
+  if (typeof entry !== 'object') {
+    return String(entry);
+  }
+  const fields = entry as StructValue;
+  const [first, ...others] = list.identity ?? [];
+  if (first === undefined) {
+    return '';
+  }
+  if (others.length === 0) {
+    return String(fields[first] ?? '');
+  }
+  // Partitions: number 0 means "the next free one" and identifies nothing.
+  const name = [first, ...others].find((field) => fields[field] !== undefined && fields[field] !== 0);
+  return name === undefined ? '' : `${name}:${String(fields[name])}`;
+}

@@ -1,0 +1,134 @@
+import type { MachineConfig } from '../api/machine-config.ts';
+import type {
+  IgnitionConfig,
+  IgnitionDirectory,
+  IgnitionFile,
+  IgnitionLink,
+  IgnitionOwner,
+  PathEntry,
+  Unit,
+} from './ignition/config.ts';
+import { ContentsReader, DEFAULT_LIMITS, type Limits } from './ignition/contents.ts';
+import { parseIgnition } from './ignition/parse.ts';
+import { kernelTypeOf, splitKernelArguments } from './kernel.ts';
+import type { NodeConfig, NodeDirectory, NodeFile, NodeLink, NodeUnit, Owner } from './node-config.ts';
+import type { Problem } from './problem.ts';
+
+const NO_IGNITION: { readonly ok: true; readonly config: Partial<IgnitionConfig> } = { ok: true, config: {} };
+
+/** Appending is not idempotent; MCO's daemon refuses it on the node (writeFiles). */
+export const APPEND_REFUSED = {
+  reason: 'is not supported: appending twice is not appending once',
+  expected: 'the whole contents',
+} as const;
+
+export type ParsedNodeConfig =
+  | { readonly ok: true; readonly config: NodeConfig }
+  | { readonly ok: false; readonly problems: readonly Problem[] };
+
+/** Ignition's defaults, which MCO's daemon shares. */
+const DEFAULT_FILE_MODE = 0o644;
+const DEFAULT_DIRECTORY_MODE = 0o755;
+
+/**
+ * Reads what a rendered MachineConfig (or a single one) means on a node's disk.
+ *
+ * @param rendered as the API or an image gave it; not trusted
+ * @param limits how far compressed contents may unfold
+ * @returns the config with contents decoded and defaults filled in, or every problem
+ */
+export function parseNodeConfig(rendered: MachineConfig, limits: Limits = DEFAULT_LIMITS): ParsedNodeConfig {
+  const { spec, metadata } = rendered;
+  const ignition = spec.config === undefined ? NO_IGNITION : parseIgnition(spec.config, limits);
+  if (!ignition.ok) {
+    return ignition;
+  }
+  const { storage = {}, systemd = {}, passwd = {} } = ignition.config;
+  const files = decodeFiles(storage.files ?? [], limits);
+  if (files.problems.length > 0) {
+    return { ok: false, problems: files.problems };
+  }
+  const users = passwd.users ?? [];
+  return {
+    ok: true,
+    config: {
+      name: metadata.name,
+      files: files.byPath,
+      directories: byPath((storage.directories ?? []).map(toDirectory)),
+      links: byPath((storage.links ?? []).map(toLink)),
+      units: new Map((systemd.units ?? []).map((unit) => [unit.name, toUnit(unit)])),
+      sshKeys: new Map(
+        users
+          .filter((user) => (user.sshAuthorizedKeys ?? []).length > 0)
+          .map((user) => [user.name, user.sshAuthorizedKeys ?? []]),
+      ),
+      passwordHashes: new Map(
+        users
+          .filter((user) => (user.passwordHash ?? '') !== '')
+          .map((user) => [user.name, user.passwordHash ?? '']),
+      ),
+      kernelArguments: splitKernelArguments(spec.kernelArguments ?? []),
+      kernelType: kernelTypeOf(spec.kernelType),
+      extensions: spec.extensions ?? [],
+      fips: spec.fips ?? false,
+      osImageURL: spec.osImageURL ?? '',
+    },
+  };
+}
+
+/** A file whose contents no config gives means an empty file, which is what MCO writes. */
+function decodeFiles(files: readonly IgnitionFile[], limits: Limits) {
+  const contents = new ContentsReader(limits);
+  const byPath = new Map<string, NodeFile>();
+  const problems: Problem[] = [];
+  for (const [index, file] of files.entries()) {
+    const path = `$.storage.files[${index}]`;
+    if ((file.append ?? []).length > 0) {
+      problems.push({ ...APPEND_REFUSED, path: `${path}.append` });
+    }
+    const decoded = contents.decode(file.contents ?? {}, `${path}.contents`);
+    if ('problem' in decoded) {
+      problems.push(decoded.problem);
+    } else {
+      const mode = file.mode ?? DEFAULT_FILE_MODE;
+      byPath.set(file.path, { path: file.path, contents: decoded.bytes, mode, ...ownersOf(file) });
+    }
+  }
+  return { byPath, problems };
+}
+
+function toDirectory(directory: IgnitionDirectory): NodeDirectory {
+  return { path: directory.path, mode: directory.mode ?? DEFAULT_DIRECTORY_MODE, ...ownersOf(directory) };
+}
+
+function toLink(link: IgnitionLink): NodeLink {
+  return { path: link.path, target: link.target ?? '', hard: link.hard ?? false, ...ownersOf(link) };
+}
+
+function ownersOf(entry: PathEntry): { readonly user: Owner; readonly group: Owner } {
+  return { user: toOwner(entry.user), group: toOwner(entry.group) };
+}
+
+function toOwner({ id, name = '' }: IgnitionOwner = {}): Owner {
+  return id === undefined && name !== '' ? { name } : { id: id ?? 0 };
+}
+
+function byPath<T extends { readonly path: string }>(entries: readonly T[]): ReadonlyMap<string, T> {
+  return new Map(entries.map((entry) => [entry.path, entry]));
+}
+
+/** MCO's daemon takes empty contents of a unit or drop-in for none. */
+function toUnit(unit: Unit): NodeUnit {
+  const { name, contents = '', enabled, mask = false, dropins = [] } = unit;
+  return {
+    name,
+    ...(contents !== '' && { contents }),
+    ...(enabled !== undefined && { enabled }),
+    masked: mask,
+    dropins: new Map(
+      dropins
+        .filter((dropin) => (dropin.contents ?? '') !== '')
+        .map((dropin) => [dropin.name, dropin.contents ?? '']),
+    ),
+  };
+}

@@ -1,0 +1,12 @@
+/** One thing that is wrong in a configuration: where, what, and what would be right. */
+export interface Problem {
+  /** A JSON path: `$.storage.files[2].contents.source`. Relative to the Ignition config or, where said so, to the object. */
+  readonly path: string;
+  readonly reason: string;
+  readonly expected: string;
+}
+
+/** @returns a problem on one line, as conditions, events and the command line show it. */
+export function formatProblem(problem: Problem): string {
+  return `${problem.path}: ${problem.reason}; expected ${problem.expected}`;
+}

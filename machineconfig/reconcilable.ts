@@ -1,0 +1,155 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { MachineConfig } from '../api/machine-config.ts';
+import { canonicalJson } from './canonical-json.ts';
+import type { IgnitionConfig, PasswdUser } from './ignition/config.ts';
+import { DEFAULT_LIMITS, type Limits } from './ignition/contents.ts';
+import { parseIgnition } from './ignition/parse.ts';
+import type { Problem } from './problem.ts';
+import { type ConfigProblems, inMergeOrder, parseMachineConfig } from './render.ts';
+import { sourcesOf } from './sources.ts';
+
+/** MCO's daemon watches for this file to force an update; a config must not create it. */
+const FORCE_FILE = '/run/machine-config-daemon-force';
+/** The only user whose keys and password MCO changes on a running node. */
+const CHANGEABLE_USER = 'core';
+
+/**
+ * What can't be done to a running node on the way from one rendering to another (MCO's IsRenderedConfigReconcilable):
+ * what only Ignition does, at a node's first boot. Refused before any node is touched.
+ *
+ * @param running the rendered config that the pool's nodes run
+ * @param target the rendered config they should take
+ * @param sources the MachineConfigs that `target` was rendered from, in any order
+ * @returns problems by MachineConfig; '' where no MachineConfig has the field any more, so that it was removed
+ */
+export function irreconcilable(
+  running: MachineConfig,
+  target: MachineConfig,
+  sources: readonly MachineConfig[],
+  limits: Limits = DEFAULT_LIMITS,
+): ConfigProblems[] {
+  const from = ignitionOf(running, limits);
+  const to = ignitionOf(target, limits);
+  const unreadable = [from, to].flatMap((parsed) => ('problems' in parsed ? [parsed.problems] : []));
+  if ('problems' in from || 'problems' in to) {
+    return unreadable.map((problems) => ({ machineConfig: '', problems }));
+  }
+  const parsed = inMergeOrder(sources).map((source) => parseMachineConfig(source, limits));
+  const problems = changesOf(from.config, to.config).map((problem) => ({
+    machineConfig: sourcesOf(problem.path, to.config, parsed).at(-1) ?? '',
+    problems: [problem],
+  }));
+  return [...problems, ...fipsChange(running, target, sources)];
+}
+
+type Ignition = { readonly config: Partial<IgnitionConfig> } | { readonly problems: readonly Problem[] };
+
+function ignitionOf({ spec, metadata }: MachineConfig, limits: Limits): Ignition {
+  if (spec.config === undefined) return { config: {} };
+  const parsed = parseIgnition(spec.config, limits);
+  if (parsed.ok) return { config: parsed.config };
+  return {
+    problems: parsed.problems.map((problem) => ({
+      ...problem,
+      reason: `${problem.reason} in ${metadata.name}`,
+    })),
+  };
+}
+
+/** Sections that must stay as they are, whatever they hold. */
+const FIXED: readonly {
+  readonly path: string;
+  readonly what: string;
+  readonly of: (config: Partial<IgnitionConfig>) => unknown;
+}[] = [
+  { path: '$.storage.disks', what: 'disks', of: ({ storage }) => storage?.disks },
+  { path: '$.storage.filesystems', what: 'filesystems', of: ({ storage }) => storage?.filesystems },
+  { path: '$.storage.raid', what: 'RAID arrays', of: ({ storage }) => storage?.raid },
+  // MCO leaves LUKS out, and a changed volume goes unnoticed there.
+  { path: '$.storage.luks', what: 'LUKS volumes', of: ({ storage }) => storage?.luks },
+  { path: '$.storage.directories', what: 'directories', of: ({ storage }) => storage?.directories },
+  { path: '$.passwd.groups', what: 'groups', of: ({ passwd }) => passwd?.groups },
+  {
+    path: '$.kernelArguments.shouldExist',
+    what: 'kernel arguments',
+    of: (c) => c.kernelArguments?.shouldExist,
+  },
+  {
+    path: '$.kernelArguments.shouldNotExist',
+    what: 'kernel arguments',
+    of: (c) => c.kernelArguments?.shouldNotExist,
+  },
+];
+
+const UNCHANGED = 'the same as the nodes run; to change it, replace the nodes';
+
+function changesOf(from: Partial<IgnitionConfig>, to: Partial<IgnitionConfig>): Problem[] {
+  const changed = FIXED.filter(({ of }) => !isDeepStrictEqual(of(from) ?? [], of(to) ?? [])).map(
+    ({ path, what }) => ({ path, reason: `${what} can not change on a running node`, expected: UNCHANGED }),
+  );
+  return [...changed, ...linkChanges(from, to), ...userChanges(from, to), ...forbiddenFiles(to)];
+}
+
+/** Links may go (bug 1677198), but not come or change. */
+function linkChanges(from: Partial<IgnitionConfig>, to: Partial<IgnitionConfig>): Problem[] {
+  const links = to.storage?.links ?? [];
+  return links.length === 0 || isDeepStrictEqual(from.storage?.links, links)
+    ? []
+    : [{ path: '$.storage.links', reason: 'links can not change on a running node', expected: UNCHANGED }];
+}
+
+function userChanges(from: Partial<IgnitionConfig>, to: Partial<IgnitionConfig>): Problem[] {
+  const users = to.passwd?.users ?? [];
+  const before = new Map(from.passwd?.users?.map((user) => [user.name, canonicalJson(user)]));
+  return users.flatMap((user, index): Problem[] => {
+    const why = before.get(user.name) === canonicalJson(user) ? undefined : whyNotUser(user);
+    return why === undefined
+      ? []
+      : [
+          {
+            path: `$.passwd.users[${index}]`,
+            reason: why,
+            expected: `sshAuthorizedKeys or passwordHash of the user ${CHANGEABLE_USER} and nothing else`,
+          },
+        ];
+  });
+}
+
+function whyNotUser({ name, sshAuthorizedKeys = [], passwordHash, ...rest }: PasswdUser): string | undefined {
+  if (name !== CHANGEABLE_USER) return `user ${name} can not be set up on a running node`;
+  const [field] = Object.keys(rest);
+  if (field !== undefined) return `${field} of user ${name} can not change on a running node`;
+  return sshAuthorizedKeys.length > 0 || passwordHash !== undefined
+    ? undefined
+    : `user ${name} has neither keys nor a password`;
+}
+
+function forbiddenFiles(to: Partial<IgnitionConfig>): Problem[] {
+  return (to.storage?.files ?? []).flatMap(({ path }, index) =>
+    path === FORCE_FILE
+      ? [
+          {
+            path: `$.storage.files[${index}].path`,
+            reason: `${path} is a switch of the daemon`,
+            expected: 'another',
+          },
+        ]
+      : [],
+  );
+}
+
+function fipsChange(
+  running: MachineConfig,
+  target: MachineConfig,
+  sources: readonly MachineConfig[],
+): ConfigProblems[] {
+  const before = running.spec.fips ?? false;
+  if (before === (target.spec.fips ?? false)) return [];
+  const setting = inMergeOrder(sources).findLast((source) => source.spec.fips === true);
+  const problem = {
+    path: 'spec.fips',
+    reason: 'FIPS mode can not change on a running cluster',
+    expected: String(before),
+  };
+  return [{ machineConfig: setting?.metadata.name ?? '', problems: [problem] }];
+}

@@ -1,0 +1,275 @@
+import { createHash } from 'node:crypto';
+import type { MachineConfig, MachineConfigSpec } from '../api/machine-config.ts';
+import type { MachineConfigPool } from '../api/machine-config-pool.ts';
+import { annotations, labels, MCO_GROUP } from '../api/names.ts';
+import { canonicalJson } from './canonical-json.ts';
+import type { IgnitionConfig } from './ignition/config.ts';
+import { DEFAULT_LIMITS, type Limits } from './ignition/contents.ts';
+import { parseIgnition } from './ignition/parse.ts';
+import { Report } from './ignition/report.ts';
+import { validateConfig } from './ignition/validate.ts';
+import { mergeIgnition } from './merge.ts';
+import type { KernelType } from './node-config.ts';
+import { APPEND_REFUSED } from './parse-node-config.ts';
+import type { Problem } from './problem.ts';
+import { blameEntries } from './sources.ts';
+
+/** What is wrong with one MachineConfig, or with the rendering as a whole where `machineConfig` is ''. */
+export interface ConfigProblems {
+  readonly machineConfig: string;
+  /** Paths begin at the Ignition config where they begin with `$`, else at the MachineConfig's spec. */
+  readonly problems: readonly Problem[];
+}
+
+export type Rendering =
+  | {
+      readonly ok: true;
+      readonly rendered: MachineConfig;
+      /** Names of the MachineConfigs, in merge order. */
+      readonly sources: readonly string[];
+    }
+  | { readonly ok: false; readonly problems: readonly ConfigProblems[] };
+
+export interface RenderInput {
+  readonly pool: MachineConfigPool;
+  /** The MachineConfigs that the pool selects, in any order. */
+  readonly configs: readonly MachineConfig[];
+  /** Written on the rendered config, as MCO does: which controller made it. */
+  readonly controllerVersion: string;
+  /** Images of the cluster's own choice, which a MachineConfig's may override. */
+  readonly defaultImages?: { readonly os?: string; readonly extensions?: string };
+  readonly limits?: Limits;
+}
+
+/** Names of extensions that MCO takes (SupportedExtensions). */
+export const SUPPORTED_EXTENSIONS: ReadonlySet<string> = new Set([
+  'ipsec',
+  'kerberos',
+  'kernel-devel',
+  'sandboxed-containers',
+  'sysstat',
+  'two-node-ha',
+  'usbguard',
+]);
+
+/**
+ * What the API server stores at most, in bytes of JSON: etcd's default request limit, 1.5 MiB (MCO's
+ * MaxMachineConfigSize).
+ */
+export const MAX_OBJECT_BYTES = 1_572_864;
+
+const DEFAULT_KERNEL = 'default';
+const KERNEL_TYPES: ReadonlySet<string> = new Set<KernelType>(['default', 'realtime', '64k-pages']);
+
+/**
+ * Renders a pool: validates every MachineConfig, merges them in MCO's order and names the result by its content. The
+ * same MachineConfigs in any order give the same bytes and the same name.
+ *
+ * @returns the rendered MachineConfig with its owner reference to the pool, or every problem with the name of the
+ *   MachineConfig it is in. A config that it returns can be parsed by parseNodeConfig with the same limits.
+ */
+export function renderPool(input: RenderInput): Rendering {
+  const limits = input.limits ?? DEFAULT_LIMITS;
+  const { pool, configs } = input;
+  if (configs.length === 0) {
+    return refuse(
+      '',
+      `pool/${pool.metadata.name}`,
+      'selects no MachineConfig',
+      'a machineConfigSelector that does',
+    );
+  }
+  const ordered = inMergeOrder(configs);
+  const parsed = ordered.map((config) => parseMachineConfig(config, limits));
+  const problems = parsed.flatMap(({ name, problems }) =>
+    problems.length === 0 ? [] : [{ machineConfig: name, problems }],
+  );
+  if (problems.length > 0) {
+    return { ok: false, problems };
+  }
+  const ignition = mergeIgnition(
+    parsed.flatMap(({ ignition }) => (ignition === undefined ? [] : [ignition])),
+  );
+  const mergeProblems = validateMerged(ignition, parsed, limits);
+  if (mergeProblems.length > 0) {
+    return { ok: false, problems: mergeProblems };
+  }
+  return finish(input, ordered, ignition);
+}
+
+/**
+ * MCO's merge order: MachineConfigs with the role worker by name, then all others by name, so that a custom pool's own
+ * configs override what it inherits from worker. Names compare byte by byte.
+ */
+export function inMergeOrder(configs: readonly MachineConfig[]): MachineConfig[] {
+  const rank = (config: MachineConfig) => (config.metadata.labels?.[labels.role] === 'worker' ? 0 : 1);
+  return configs.toSorted((a, b) => rank(a) - rank(b) || compareNames(a.metadata.name, b.metadata.name));
+}
+
+/** Object names are ASCII, where code units and bytes order alike. */
+function compareNames(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+export interface ParsedMachineConfig {
+  readonly name: string;
+  /** Absent when the MachineConfig has no spec.config, or an invalid one. */
+  readonly ignition?: IgnitionConfig;
+  readonly problems: readonly Problem[];
+}
+
+/**
+ * Validates one MachineConfig as MCO's controller does before it merges anything.
+ *
+ * @returns its Ignition config, and every problem
+ */
+export function parseMachineConfig(
+  config: MachineConfig,
+  limits: Limits = DEFAULT_LIMITS,
+): ParsedMachineConfig {
+  const { name } = config.metadata;
+  const problems: Problem[] = [];
+  const { kernelType = '', extensions, config: raw } = config.spec;
+  if (config.metadata.labels === undefined) {
+    problems.push({
+      path: 'metadata.labels',
+      reason: 'are missing',
+      expected: `the label ${labels.role} or another that a pool selects`,
+    });
+  }
+  if (kernelType !== '' && !KERNEL_TYPES.has(kernelType)) {
+    problems.push({
+      path: 'spec.kernelType',
+      reason: `is ${JSON.stringify(kernelType)}`,
+      expected: [...KERNEL_TYPES].join(', '),
+    });
+  }
+  for (const [index, extension] of (extensions ?? []).entries()) {
+    if (!SUPPORTED_EXTENSIONS.has(extension)) {
+      problems.push({
+        path: `spec.extensions[${index}]`,
+        reason: `${JSON.stringify(extension)} is not a known extension`,
+        expected: [...SUPPORTED_EXTENSIONS].join(', '),
+      });
+    }
+  }
+  if (raw === undefined || raw === null) {
+    return { name, problems };
+  }
+  const parsed = parseIgnition(raw, limits);
+  return parsed.ok
+    ? { name, ignition: parsed.config, problems }
+    : { name, problems: [...problems, ...parsed.problems] };
+}
+
+/**
+ * Valid configs can merge into an invalid one: a file through another's link, an owner by id and by name, contents that
+ * nobody gives. MCO finds out on the node, which then degrades.
+ */
+function validateMerged(
+  ignition: IgnitionConfig,
+  parsed: readonly ParsedMachineConfig[],
+  limits: Limits,
+): ConfigProblems[] {
+  const report = new Report();
+  validateConfig(ignition, limits, report);
+  for (const [index, file] of (ignition.storage?.files ?? []).entries()) {
+    if ((file.append ?? []).length > 0) {
+      report.problem(`$.storage.files[${index}].append`, APPEND_REFUSED.reason, APPEND_REFUSED.expected);
+    }
+  }
+  return blameEntries(report.problems, ignition, parsed);
+}
+
+function finish(input: RenderInput, ordered: readonly MachineConfig[], ignition: IgnitionConfig): Rendering {
+  const { pool, controllerVersion } = input;
+  const spec = mergeSpecs(ordered, ignition, input.defaultImages ?? {});
+  if (spec.kernelType !== DEFAULT_KERNEL && spec.extensions?.includes('kernel-devel')) {
+    const named = ordered.filter((config) => config.spec.extensions?.includes('kernel-devel'));
+    return refuse(
+      named.at(-1)?.metadata.name ?? '',
+      'spec.extensions',
+      `kernel-devel does not go with kernelType ${spec.kernelType}`,
+      'the default kernel, or no kernel-devel',
+    );
+  }
+  const rendered: MachineConfig = {
+    apiVersion: `${MCO_GROUP}/v1`,
+    kind: 'MachineConfig',
+    metadata: {
+      name: renderedName(pool.metadata.name, spec),
+      annotations: { [annotations.generatedByController]: controllerVersion },
+      ...(pool.metadata.uid !== undefined && { ownerReferences: [ownedBy(pool, pool.metadata.uid)] }),
+    },
+    spec,
+  };
+  const bytes = Buffer.byteLength(JSON.stringify(rendered));
+  return bytes > MAX_OBJECT_BYTES
+    ? refuse(
+        '',
+        `pool/${pool.metadata.name}`,
+        `renders to ${bytes} bytes, more than the API server stores in an object (${largest(ordered)})`,
+        `at most ${MAX_OBJECT_BYTES} bytes; compress large contents with gzip`,
+      )
+    : { ok: true, rendered, sources: ordered.map((config) => config.metadata.name) };
+}
+
+/** The fields beside `config`, with MergeMachineConfigs' precedence. */
+function mergeSpecs(
+  ordered: readonly MachineConfig[],
+  ignition: IgnitionConfig,
+  defaultImages: NonNullable<RenderInput['defaultImages']>,
+): MachineConfigSpec {
+  const specs = ordered.map((config) => config.spec);
+  // A generated config repeats the cluster's own image; only people override it.
+  const byPeople = ordered
+    .filter((config) => (config.metadata.annotations?.[annotations.generatedByController] ?? '') === '')
+    .map((config) => config.spec);
+  const lastSet = (field: 'osImageURL' | 'baseOSExtensionsContainerImage') =>
+    byPeople.findLast((spec) => (spec[field] ?? '') !== '')?.[field];
+  const nonDefaultKernel = specs.findLast(
+    ({ kernelType = '' }) => kernelType !== '' && kernelType !== DEFAULT_KERNEL,
+  );
+  return {
+    osImageURL: lastSet('osImageURL') ?? defaultImages.os ?? '',
+    baseOSExtensionsContainerImage:
+      lastSet('baseOSExtensionsContainerImage') ?? defaultImages.extensions ?? '',
+    config: jsonOf(ignition),
+    kernelArguments: specs.flatMap((spec) => spec.kernelArguments ?? []),
+    extensions: specs.flatMap((spec) => spec.extensions ?? []),
+    fips: specs.some((spec) => spec.fips === true),
+    kernelType: nonDefaultKernel?.kernelType ?? DEFAULT_KERNEL,
+  };
+}
+
+/** The config as the API carries it: an object whose fields the schema of the API does not name. */
+function jsonOf(ignition: IgnitionConfig): NonNullable<MachineConfigSpec['config']> {
+  return ignition as unknown as NonNullable<MachineConfigSpec['config']>;
+}
+
+/** As long as MCO's hash. */
+const HASH_DIGITS = 32;
+
+function renderedName(pool: string, spec: MachineConfigSpec): string {
+  const hash = createHash('sha256').update(canonicalJson(spec)).digest('hex').slice(0, HASH_DIGITS);
+  return `rendered-${pool}-${hash}`;
+}
+
+function ownedBy(pool: MachineConfigPool, uid: string) {
+  const { apiVersion, kind, metadata } = pool;
+  return { apiVersion, kind, name: metadata.name, uid, controller: true, blockOwnerDeletion: true };
+}
+
+/** Names the MachineConfigs that a person would shrink first. */
+function largest(configs: readonly MachineConfig[]): string {
+  return configs
+    .map((config) => ({ name: config.metadata.name, bytes: JSON.stringify(config.spec).length }))
+    .toSorted((a, b) => b.bytes - a.bytes)
+    .slice(0, 3)
+    .map(({ name, bytes }) => `${name}: ${bytes}`)
+    .join(', ');
+}
+
+function refuse(machineConfig: string, path: string, reason: string, expected: string): Rendering {
+  return { ok: false, problems: [{ machineConfig, problems: [{ path, reason, expected }] }] };
+}
