@@ -1,0 +1,98 @@
+import { readFile } from 'node:fs/promises';
+import { Agent as HttpAgent } from 'node:http';
+import { Agent, type AgentOptions } from 'node:https';
+import path from 'node:path';
+
+/** How to reach an API server. */
+export interface Connection {
+  readonly baseUrl: URL;
+  readonly agent: Agent | HttpAgent;
+  /** @returns headers that authenticate a request; asked for each request, because tokens change. */
+  authorize(): Promise<Readonly<Record<string, string>>>;
+}
+
+const SERVICE_ACCOUNT_DIRECTORY = '/var/run/secrets/kubernetes.io/serviceaccount';
+
+/** The kubelet renews a token long before it ends (default after 80 % of an hour); a minute's delay is never too late. */
+const TOKEN_LIFETIME_MS = 60_000;
+
+/**
+ * A connection with a token, as tests and the sandbox have one.
+ *
+ * @param caPem certificates to trust for the server.
+ */
+export function tokenConnection(url: string, token: string, caPem: string): Connection {
+  return {
+    baseUrl: new URL(url),
+    agent: createAgent(url, { ca: caPem }),
+    authorize: async () => ({ authorization: `Bearer ${token}` }),
+  };
+}
+
+/**
+ * The connection of a process in a pod, by its service account (Kubernetes, "Accessing the API from a Pod").
+ *
+ * @param env KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT; SHALE_SERVICE_ACCOUNT_DIR where the files lie elsewhere.
+ * @throws Error that says what is missing when this is no pod.
+ */
+export async function inClusterConnection(env: NodeJS.ProcessEnv): Promise<Connection> {
+  const host = env['KUBERNETES_SERVICE_HOST'];
+  const port = env['KUBERNETES_SERVICE_PORT'];
+  if (host === undefined || port === undefined) {
+    throw new Error('not in a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set');
+  }
+  const directory = env['SHALE_SERVICE_ACCOUNT_DIR'] ?? SERVICE_ACCOUNT_DIRECTORY;
+  const url = `https://${host.includes(':') ? `[${host}]` : host}:${port}`;
+  const token = cachedToken(path.join(directory, 'token'));
+  return {
+    baseUrl: new URL(url),
+    agent: createAgent(url, { ca: await readFile(path.join(directory, 'ca.crt')) }),
+    authorize: async () => ({ authorization: `Bearer ${await token()}` }),
+  };
+}
+
+/**
+ * The connection of a person, from a kubeconfig: client-node's own reader, so that exec plugins, OIDC and the rest work
+ * as in kubectl. It is loaded here and only here: it costs 130 MB, too much for a process that runs on every node.
+ *
+ * @throws Error when the file, the context or its credentials can't be read.
+ */
+export async function kubeconfigConnection(options: {
+  readonly path?: string;
+  readonly context?: string;
+}): Promise<Connection> {
+  const { KubeConfig } = await import('@kubernetes/client-node');
+  const config = new KubeConfig();
+  if (options.path === undefined) config.loadFromDefault();
+  else config.loadFromFile(options.path);
+  if (options.context !== undefined) config.setCurrentContext(options.context);
+  const cluster = config.getCurrentCluster();
+  if (cluster === null) throw new Error(`kubeconfig: context ${config.getCurrentContext()} names no cluster`);
+  const tls: AgentOptions = {};
+  await config.applyToHTTPSOptions(tls);
+  return {
+    baseUrl: new URL(cluster.server),
+    agent: createAgent(cluster.server, tls),
+    authorize: async () => {
+      const request: { headers?: Record<string, string> } = {};
+      await config.applyToHTTPSOptions(request as AgentOptions);
+      return request.headers ?? {};
+    },
+  };
+}
+
+function createAgent(url: string, tls: AgentOptions): Agent | HttpAgent {
+  const shared = { keepAlive: true, maxSockets: 64 };
+  return url.startsWith('http:') ? new HttpAgent(shared) : new Agent({ ...tls, ...shared });
+}
+
+function cachedToken(file: string): () => Promise<string> {
+  let cached: { readonly token: string; readonly until: number } | undefined;
+  return async () => {
+    if (cached === undefined || performance.now() > cached.until) {
+      const token = (await readFile(file, 'utf8')).trim();
+      cached = { token, until: performance.now() + TOKEN_LIFETIME_MS };
+    }
+    return cached.token;
+  };
+}

@@ -1,0 +1,71 @@
+import type { Logger } from 'pino';
+import type { WorkQueue } from './work-queue.ts';
+
+/** How a pass over a key ended. A thrown error is a failure, and the key comes back after its back-off. */
+export type Result = { readonly kind: 'done' } | { readonly kind: 'requeue'; readonly afterMs: number };
+
+export const done: Result = { kind: 'done' };
+
+/** @returns the result of a pass that has to be made again after so many ms, whatever happens until then. */
+export function requeueAfter(afterMs: number): Result {
+  return { kind: 'requeue', afterMs };
+}
+
+/** A failure that trying again can't mend: logged, and the key waits for the next change. */
+export class TerminalError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'TerminalError';
+  }
+}
+
+export interface ControllerOptions {
+  readonly name: string;
+  readonly queue: WorkQueue;
+  /** Keys that are worked on at the same time. */
+  readonly workers: number;
+  /** Level-based: reads what is and makes it what it should be, whatever the key was added for. */
+  readonly reconcile: (key: string, signal: AbortSignal) => Promise<Result>;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Works on a queue's keys until the signal (controller-runtime's Controller).
+ *
+ * @returns when the signal is aborted and every worker has ended.
+ */
+export async function runController(options: ControllerOptions): Promise<void> {
+  const { queue, signal } = options;
+  const stop = () => queue.shutDown();
+  if (signal.aborted) stop();
+  signal.addEventListener('abort', stop, { once: true });
+  await Promise.all(Array.from({ length: options.workers }, () => work(options)));
+  signal.removeEventListener('abort', stop);
+}
+
+async function work(options: ControllerOptions): Promise<void> {
+  for (;;) {
+    const key = await options.queue.take();
+    if (key === undefined) return;
+    await pass(key, options);
+    options.queue.finish(key);
+  }
+}
+
+async function pass(key: string, { name, queue, reconcile, log, signal }: ControllerOptions): Promise<void> {
+  try {
+    const result = await reconcile(key, signal);
+    queue.forget(key);
+    if (result.kind === 'requeue') queue.addAfter(key, result.afterMs);
+  } catch (error) {
+    if (signal.aborted) return;
+    if (error instanceof TerminalError) {
+      queue.forget(key);
+      log.error({ controller: name, key, err: error }, 'reconcile failed for good');
+      return;
+    }
+    log.warn({ controller: name, key, err: error }, 'reconcile failed');
+    queue.addRateLimited(key);
+  }
+}

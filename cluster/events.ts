@@ -1,0 +1,84 @@
+import { createHash } from 'node:crypto';
+import type { Logger } from 'pino';
+import { Events, type KubernetesEvent } from '../api/kubernetes.ts';
+import type { KubernetesObject, NewObject } from '../api/object.ts';
+import { type ApiClient, isAlreadyExists } from './api-client.ts';
+
+/** Tells what an admin would look for with `kubectl describe`. Fire and forget: it never fails the work it tells of. */
+export interface EventRecorder {
+  normal(object: KubernetesObject, reason: string, message: string): void;
+  warning(object: KubernetesObject, reason: string, message: string): void;
+}
+
+/** The API server's limit on an event's message (core/v1 validation). */
+const LONGEST_MESSAGE = 1024;
+/** Events of cluster-scoped objects live here, as kubectl describe expects. */
+const CLUSTER_SCOPED_NAMESPACE = 'default';
+const DEADLINE_MS = 10_000;
+
+/**
+ * @param component who tells, such as shale-operator.
+ * @returns a recorder that writes each event once and counts it up when it is told again.
+ */
+export function createEventRecorder(client: ApiClient, component: string, log: Logger): EventRecorder {
+  const counts = new Map<string, number>();
+
+  async function write(event: NewObject<KubernetesEvent>, name: string, namespace: string): Promise<void> {
+    const signal = AbortSignal.timeout(DEADLINE_MS);
+    const count = (counts.get(name) ?? 0) + 1;
+    counts.set(name, count);
+    try {
+      await client.create(Events, event, { namespace, signal });
+    } catch (error) {
+      if (!isAlreadyExists(error)) throw error;
+      const body = { count, lastTimestamp: event.lastTimestamp };
+      await client.patch(Events, name, { type: 'merge', body }, { namespace, signal });
+    }
+  }
+
+  function record(type: 'Normal' | 'Warning', object: KubernetesObject, reason: string, text: string): void {
+    const message = text.slice(0, LONGEST_MESSAGE);
+    const namespace = object.metadata.namespace ?? CLUSTER_SCOPED_NAMESPACE;
+    const name = eventName(object, component, reason, message);
+    const now = new Date().toISOString().replace(/\.\d+Z$/, 'Z');
+    const event = {
+      apiVersion: 'v1',
+      kind: 'Event',
+      metadata: { name, namespace },
+      involvedObject: {
+        apiVersion: object.apiVersion,
+        kind: object.kind,
+        name: object.metadata.name,
+        ...(object.metadata.namespace === undefined ? {} : { namespace: object.metadata.namespace }),
+        ...(object.metadata.uid === undefined ? {} : { uid: object.metadata.uid }),
+      },
+      type,
+      reason,
+      message,
+      source: { component },
+      reportingComponent: component,
+      firstTimestamp: now,
+      lastTimestamp: now,
+      count: 1,
+    };
+    write(event, name, namespace).catch((error: unknown) =>
+      log.warn({ object: object.metadata.name, reason, err: error }, 'event could not be written'),
+    );
+  }
+
+  return {
+    normal: (object, reason, message) => record('Normal', object, reason, message),
+    warning: (object, reason, message) => record('Warning', object, reason, message),
+  };
+}
+
+/** Equal events have one name, so that the second is found as the first again. */
+function eventName(
+  { metadata }: KubernetesObject,
+  component: string,
+  reason: string,
+  message: string,
+): string {
+  const told = JSON.stringify([metadata.uid ?? '', metadata.namespace ?? '', component, reason, message]);
+  return `${metadata.name}.${createHash('sha256').update(told).digest('hex').slice(0, 16)}`;
+}

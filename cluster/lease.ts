@@ -1,0 +1,124 @@
+import { type Lease, Leases } from '../api/kubernetes.ts';
+import { type ApiClient, isAlreadyExists, isConflict } from './api-client.ts';
+
+/** A wish to hold a coordination.k8s.io Lease. */
+export interface LeaseWish {
+  readonly namespace: string;
+  readonly name: string;
+  readonly holder: string;
+  /** After this long without a renewal anybody may take it. */
+  readonly durationSeconds: number;
+}
+
+export type LeaseDecision =
+  | { readonly kind: 'create' }
+  | { readonly kind: 'renew' }
+  /** Free, or its holder let it expire. */
+  | { readonly kind: 'takeOver' }
+  | { readonly kind: 'held'; readonly holder: string; readonly untilMs: number };
+
+/**
+ * Decides what a holder may do with a lease (semantics of the medik8s common lease and of client-go's leader election).
+ *
+ * @param lease as it is now; undefined when there is none.
+ * @param nowMs ms since the epoch.
+ */
+export function decideLease(lease: Lease | undefined, holder: string, nowMs: number): LeaseDecision {
+  if (lease === undefined) return { kind: 'create' };
+  const { holderIdentity = '', renewTime, acquireTime, leaseDurationSeconds = 0 } = lease.spec ?? {};
+  if (holderIdentity === holder) return { kind: 'renew' };
+  if (holderIdentity === '') return { kind: 'takeOver' };
+  const since = Date.parse(renewTime ?? acquireTime ?? '');
+  // Without a time it can't be told whether it has expired; its holder is believed.
+  const untilMs = Number.isNaN(since) ? Number.POSITIVE_INFINITY : since + leaseDurationSeconds * 1000;
+  return untilMs <= nowMs ? { kind: 'takeOver' } : { kind: 'held', holder: holderIdentity, untilMs };
+}
+
+export type LeaseOutcome = { readonly held: true } | { readonly held: false; readonly holder: string };
+
+/**
+ * Takes or renews a lease. Optimistic concurrency decides between two who try at once.
+ *
+ * @returns whose it is then.
+ * @throws ApiError
+ */
+export async function acquireLease(
+  client: ApiClient,
+  wish: LeaseWish,
+  signal: AbortSignal,
+): Promise<LeaseOutcome> {
+  const where = { namespace: wish.namespace, signal };
+  const lease = await client.find(Leases, wish.name, where);
+  const now = new Date();
+  const decision = decideLease(lease, wish.holder, now.getTime());
+  if (decision.kind === 'held') return { held: false, holder: decision.holder };
+  try {
+    if (lease === undefined) await client.create(Leases, newLease(wish, now), where);
+    else await client.replace(Leases, { ...lease, spec: leaseSpec(lease, decision.kind, wish, now) }, where);
+    return { held: true };
+  } catch (error) {
+    if (!isConflict(error) && !isAlreadyExists(error)) throw error;
+    const winner = await client.find(Leases, wish.name, where);
+    const holder = winner?.spec?.holderIdentity ?? '';
+    return holder === wish.holder ? { held: true } : { held: false, holder };
+  }
+}
+
+/**
+ * Gives a lease back by deleting it, where it is held by this holder; another's is left alone.
+ *
+ * @throws ApiError
+ */
+export async function releaseLease(
+  client: ApiClient,
+  wish: Omit<LeaseWish, 'durationSeconds'>,
+  signal: AbortSignal,
+): Promise<void> {
+  const where = { namespace: wish.namespace, signal };
+  const lease = await client.find(Leases, wish.name, where);
+  if (lease?.spec?.holderIdentity !== wish.holder) return;
+  const { resourceVersion } = lease.metadata;
+  try {
+    await client.delete(Leases, wish.name, {
+      ...where,
+      ...(resourceVersion === undefined ? {} : { preconditions: { resourceVersion } }),
+    });
+  } catch (error) {
+    // Somebody wrote it since: an expired lease was taken over, and is no longer ours to release.
+    if (!isConflict(error)) throw error;
+  }
+}
+
+function newLease({ namespace, name, holder, durationSeconds }: LeaseWish, now: Date) {
+  return {
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: { namespace, name },
+    spec: {
+      holderIdentity: holder,
+      leaseDurationSeconds: durationSeconds,
+      acquireTime: microTime(now),
+      renewTime: microTime(now),
+      leaseTransitions: 0,
+    },
+  };
+}
+
+function leaseSpec({ spec }: Lease, kind: 'renew' | 'takeOver' | 'create', wish: LeaseWish, now: Date) {
+  const taken =
+    kind === 'renew'
+      ? {}
+      : { acquireTime: microTime(now), leaseTransitions: (spec?.leaseTransitions ?? 0) + 1 };
+  return {
+    ...spec,
+    holderIdentity: wish.holder,
+    leaseDurationSeconds: wish.durationSeconds,
+    renewTime: microTime(now),
+    ...taken,
+  };
+}
+
+/** MicroTime: RFC 3339 with six digits. */
+function microTime(time: Date): string {
+  return time.toISOString().replace('Z', '000Z');
+}
