@@ -6,16 +6,17 @@
  * @returns the text
  */
 export function canonicalJson(value: unknown): string {
-  if (Array.isArray(value)) {
-    return `[${value.map((item) => (item === undefined ? 'null' : canonicalJson(item))).join(',')}]`;
-  }
-  if (typeof value !== 'object' || value === null) {
-    return JSON.stringify(value) ?? 'null';
-  }
+  return JSON.stringify(inCanonicalOrder(value)) ?? 'null';
+}
+
+/** A copy whose keys are in order; JSON.stringify, which is fast, keeps to it, but for keys that are array indices. */
+function inCanonicalOrder(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map(inCanonicalOrder);
   const fields = value as Readonly<Record<string, unknown>>;
-  const keys = Object.keys(fields).filter((key) => fields[key] !== undefined);
-  return `{${keys
-    .sort()
-    .map((key) => `${JSON.stringify(key)}:${canonicalJson(fields[key])}`)
-    .join(',')}}`;
+  return Object.fromEntries(
+    Object.keys(fields)
+      .sort()
+      .map((key) => [key, inCanonicalOrder(fields[key])]),
+  );
 }

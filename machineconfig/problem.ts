@@ -10,3 +10,10 @@ export interface Problem {
 export function formatProblem(problem: Problem): string {
   return `${problem.path}: ${problem.reason}; expected ${problem.expected}`;
 }
+
+/** What is wrong with one MachineConfig, or with the rendering as a whole where `machineConfig` is ''. */
+export interface ConfigProblems {
+  readonly machineConfig: string;
+  /** Paths begin at the Ignition config where they begin with `$`, else at the MachineConfig's spec. */
+  readonly problems: readonly Problem[];
+}

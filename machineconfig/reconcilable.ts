@@ -4,8 +4,9 @@ import { canonicalJson } from './canonical-json.ts';
 import type { IgnitionConfig, PasswdUser } from './ignition/config.ts';
 import { DEFAULT_LIMITS, type Limits } from './ignition/contents.ts';
 import { parseIgnition } from './ignition/parse.ts';
-import type { Problem } from './problem.ts';
-import { type ConfigProblems, inMergeOrder, parseMachineConfig } from './render.ts';
+import { parseMachineConfig } from './parse-machine-config.ts';
+import type { ConfigProblems, Problem } from './problem.ts';
+import { inMergeOrder } from './render.ts';
 import { sourcesOf } from './sources.ts';
 
 /** MCO's daemon watches for this file to force an update; a config must not create it. */

@@ -4,22 +4,16 @@ import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import { annotations, labels, MCO_GROUP } from '../api/names.ts';
 import { canonicalJson } from './canonical-json.ts';
 import type { IgnitionConfig } from './ignition/config.ts';
-import { DEFAULT_LIMITS, type Limits } from './ignition/contents.ts';
-import { parseIgnition } from './ignition/parse.ts';
+import { type CheckedSources, ContentsReader, DEFAULT_LIMITS, type Limits } from './ignition/contents.ts';
 import { Report } from './ignition/report.ts';
 import { validateConfig } from './ignition/validate.ts';
 import { mergeIgnition } from './merge.ts';
-import type { KernelType } from './node-config.ts';
+import { type ParsedMachineConfig, parseMachineConfig } from './parse-machine-config.ts';
 import { APPEND_REFUSED } from './parse-node-config.ts';
-import type { Problem } from './problem.ts';
+import type { ConfigProblems } from './problem.ts';
 import { blameEntries } from './sources.ts';
 
-/** What is wrong with one MachineConfig, or with the rendering as a whole where `machineConfig` is ''. */
-export interface ConfigProblems {
-  readonly machineConfig: string;
-  /** Paths begin at the Ignition config where they begin with `$`, else at the MachineConfig's spec. */
-  readonly problems: readonly Problem[];
-}
+export type { ConfigProblems } from './problem.ts';
 
 export type Rendering =
   | {
@@ -39,18 +33,9 @@ export interface RenderInput {
   /** Images of the cluster's own choice, which a MachineConfig's may override. */
   readonly defaultImages?: { readonly os?: string; readonly extensions?: string };
   readonly limits?: Limits;
+  /** Bytes of JSON that the API server stores in an object; MAX_OBJECT_BYTES unless given. */
+  readonly maxObjectBytes?: number;
 }
-
-/** Names of extensions that MCO takes (SupportedExtensions). */
-export const SUPPORTED_EXTENSIONS: ReadonlySet<string> = new Set([
-  'ipsec',
-  'kerberos',
-  'kernel-devel',
-  'sandboxed-containers',
-  'sysstat',
-  'two-node-ha',
-  'usbguard',
-]);
 
 /**
  * What the API server stores at most, in bytes of JSON: etcd's default request limit, 1.5 MiB (MCO's
@@ -59,7 +44,6 @@ export const SUPPORTED_EXTENSIONS: ReadonlySet<string> = new Set([
 export const MAX_OBJECT_BYTES = 1_572_864;
 
 const DEFAULT_KERNEL = 'default';
-const KERNEL_TYPES: ReadonlySet<string> = new Set<KernelType>(['default', 'realtime', '64k-pages']);
 
 /**
  * Renders a pool: validates every MachineConfig, merges them in MCO's order and names the result by its content. The
@@ -80,7 +64,8 @@ export function renderPool(input: RenderInput): Rendering {
     );
   }
   const ordered = inMergeOrder(configs);
-  const parsed = ordered.map((config) => parseMachineConfig(config, limits));
+  const checked: CheckedSources = new Map();
+  const parsed = ordered.map((config) => parseMachineConfig(config, limits, checked));
   const problems = parsed.flatMap(({ name, problems }) =>
     problems.length === 0 ? [] : [{ machineConfig: name, problems }],
   );
@@ -90,7 +75,7 @@ export function renderPool(input: RenderInput): Rendering {
   const ignition = mergeIgnition(
     parsed.flatMap(({ ignition }) => (ignition === undefined ? [] : [ignition])),
   );
-  const mergeProblems = validateMerged(ignition, parsed, limits);
+  const mergeProblems = validateMerged(ignition, parsed, new ContentsReader(limits, checked));
   if (mergeProblems.length > 0) {
     return { ok: false, problems: mergeProblems };
   }
@@ -111,57 +96,6 @@ function compareNames(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-export interface ParsedMachineConfig {
-  readonly name: string;
-  /** Absent when the MachineConfig has no spec.config, or an invalid one. */
-  readonly ignition?: IgnitionConfig;
-  readonly problems: readonly Problem[];
-}
-
-/**
- * Validates one MachineConfig as MCO's controller does before it merges anything.
- *
- * @returns its Ignition config, and every problem
- */
-export function parseMachineConfig(
-  config: MachineConfig,
-  limits: Limits = DEFAULT_LIMITS,
-): ParsedMachineConfig {
-  const { name } = config.metadata;
-  const problems: Problem[] = [];
-  const { kernelType = '', extensions, config: raw } = config.spec;
-  if (config.metadata.labels === undefined) {
-    problems.push({
-      path: 'metadata.labels',
-      reason: 'are missing',
-      expected: `the label ${labels.role} or another that a pool selects`,
-    });
-  }
-  if (kernelType !== '' && !KERNEL_TYPES.has(kernelType)) {
-    problems.push({
-      path: 'spec.kernelType',
-      reason: `is ${JSON.stringify(kernelType)}`,
-      expected: [...KERNEL_TYPES].join(', '),
-    });
-  }
-  for (const [index, extension] of (extensions ?? []).entries()) {
-    if (!SUPPORTED_EXTENSIONS.has(extension)) {
-      problems.push({
-        path: `spec.extensions[${index}]`,
-        reason: `${JSON.stringify(extension)} is not a known extension`,
-        expected: [...SUPPORTED_EXTENSIONS].join(', '),
-      });
-    }
-  }
-  if (raw === undefined || raw === null) {
-    return { name, problems };
-  }
-  const parsed = parseIgnition(raw, limits);
-  return parsed.ok
-    ? { name, ignition: parsed.config, problems }
-    : { name, problems: [...problems, ...parsed.problems] };
-}
-
 /**
  * Valid configs can merge into an invalid one: a file through another's link, an owner by id and by name, contents that
  * nobody gives. MCO finds out on the node, which then degrades.
@@ -169,10 +103,10 @@ export function parseMachineConfig(
 function validateMerged(
   ignition: IgnitionConfig,
   parsed: readonly ParsedMachineConfig[],
-  limits: Limits,
+  contents: ContentsReader,
 ): ConfigProblems[] {
   const report = new Report();
-  validateConfig(ignition, limits, report);
+  validateConfig(ignition, contents, report);
   for (const [index, file] of (ignition.storage?.files ?? []).entries()) {
     if ((file.append ?? []).length > 0) {
       report.problem(`$.storage.files[${index}].append`, APPEND_REFUSED.reason, APPEND_REFUSED.expected);
@@ -193,23 +127,26 @@ function finish(input: RenderInput, ordered: readonly MachineConfig[], ignition:
       'the default kernel, or no kernel-devel',
     );
   }
+  const canonical = canonicalJson(spec);
   const rendered: MachineConfig = {
     apiVersion: `${MCO_GROUP}/v1`,
     kind: 'MachineConfig',
     metadata: {
-      name: renderedName(pool.metadata.name, spec),
+      name: renderedName(pool.metadata.name, canonical),
       annotations: { [annotations.generatedByController]: controllerVersion },
       ...(pool.metadata.uid !== undefined && { ownerReferences: [ownedBy(pool, pool.metadata.uid)] }),
     },
     spec,
   };
-  const bytes = Buffer.byteLength(JSON.stringify(rendered));
-  return bytes > MAX_OBJECT_BYTES
+  const { spec: _, ...rest } = rendered;
+  const bytes = Buffer.byteLength(JSON.stringify(rest)) + ',"spec":'.length + Buffer.byteLength(canonical);
+  const most = input.maxObjectBytes ?? MAX_OBJECT_BYTES;
+  return bytes > most
     ? refuse(
         '',
         `pool/${pool.metadata.name}`,
         `renders to ${bytes} bytes, more than the API server stores in an object (${largest(ordered)})`,
-        `at most ${MAX_OBJECT_BYTES} bytes; compress large contents with gzip`,
+        `at most ${most} bytes; compress large contents with gzip`,
       )
     : { ok: true, rendered, sources: ordered.map((config) => config.metadata.name) };
 }
@@ -250,8 +187,8 @@ function jsonOf(ignition: IgnitionConfig): NonNullable<MachineConfigSpec['config
 /** As long as MCO's hash. */
 const HASH_DIGITS = 32;
 
-function renderedName(pool: string, spec: MachineConfigSpec): string {
-  const hash = createHash('sha256').update(canonicalJson(spec)).digest('hex').slice(0, HASH_DIGITS);
+function renderedName(pool: string, canonicalSpec: string): string {
+  const hash = createHash('sha256').update(canonicalSpec).digest('hex').slice(0, HASH_DIGITS);
   return `rendered-${pool}-${hash}`;
 }
 

@@ -1,8 +1,8 @@
 import type { IgnitionConfig } from './ignition/config.ts';
 import { identityOf, type ListSchema, type Schema, type StructValue, type Value } from './ignition/schema.ts';
 import { ignition3 } from './ignition/schema-3.ts';
-import type { Problem } from './problem.ts';
-import type { ConfigProblems, ParsedMachineConfig } from './render.ts';
+import type { ParsedMachineConfig } from './parse-machine-config.ts';
+import type { ConfigProblems, Problem } from './problem.ts';
 
 /**
  * Says which MachineConfigs a problem of their merge comes from. Nothing is recorded while merging; a problem is rare,

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { gunzipSync } from 'node:zlib';
 import type { Problem } from '../problem.ts';
 import type { Resource } from './config.ts';
-import { decodeDataUrl, parseDataUrl } from './data-url.ts';
+import { type DataUrl, decodeDataUrl, parseDataUrl } from './data-url.ts';
 
 /** How much a config may hold once decompressed: a small object in the API can stand for gigabytes. */
 export interface Limits {
@@ -16,13 +16,19 @@ export const DEFAULT_LIMITS: Limits = { fileBytes: 16 * 1024 * 1024, configBytes
 
 type Decoded = { readonly bytes: Uint8Array } | { readonly problem: Problem };
 
+/** Uncompressed sources already found to be in order, with the bytes each decodes to. */
+export type CheckedSources = Map<string, number>;
+
 /** Decodes and checks the contents of one config's files, and counts them against the config's limit. */
 export class ContentsReader {
   readonly #limits: Limits;
+  readonly #checked: CheckedSources;
   #bytes = 0;
 
-  constructor(limits: Limits) {
+  /** @param checked what is known of sources; a rendering shares it, to look at no source twice */
+  constructor(limits: Limits, checked: CheckedSources = new Map()) {
     this.#limits = limits;
+    this.#checked = checked;
   }
 
   /**
@@ -69,11 +75,16 @@ export class ContentsReader {
   }
 
   #checkPlain(source: string, path: string): Problem[] {
-    const url = parseSource(source, path);
-    if ('problem' in url) {
-      return [url.problem];
+    let length = this.#checked.get(source);
+    if (length === undefined) {
+      const url = parseSource(source, path);
+      if ('problem' in url) {
+        return [url.problem];
+      }
+      length = url.length;
+      this.#checked.set(source, length);
     }
-    const problem = this.#count(decodedLength(url), path);
+    const problem = this.#count(length, path);
     return problem === undefined ? [] : [problem];
   }
 
@@ -114,24 +125,15 @@ function isCompressed(resource: Resource): boolean {
   return resource.compression === 'gzip';
 }
 
-function decodedLength(url: { readonly data: string; readonly base64: boolean }): number {
-  if (!url.base64) {
-    let escapes = 0;
-    for (let at = url.data.indexOf('%'); at >= 0; at = url.data.indexOf('%', at + 3)) {
-      escapes++;
-    }
-    return url.data.length - 2 * escapes;
-  }
-  return (url.data.length / 4) * 3 - (url.data.endsWith('==') ? 2 : url.data.endsWith('=') ? 1 : 0);
-}
+/** An empty source is an empty file in Ignition 2. */
+const NOTHING: DataUrl = { data: '', base64: false, length: 0 };
 
 /**
  * MCO's validator lets a remote source pass and its daemon then fails on every node ("could not decode file content
  * string"); here it is refused before a node is touched.
  */
-function parseSource(source: string, path: string) {
-  // An empty source is an empty file (Ignition 2) or none at all: nothing to decode.
-  const url = source === '' ? { data: '', base64: false } : parseDataUrl(source);
+function parseSource(source: string, path: string): DataUrl | { readonly problem: Problem } {
+  const url = source === '' ? NOTHING : parseDataUrl(source);
   if (typeof url !== 'string') {
     return url;
   }

@@ -1,6 +1,6 @@
 import type { Problem } from '../problem.ts';
 import type { IgnitionConfig } from './config.ts';
-import { DEFAULT_LIMITS, type Limits } from './contents.ts';
+import { type CheckedSources, ContentsReader, DEFAULT_LIMITS, type Limits } from './contents.ts';
 import { readBySchema } from './read.ts';
 import { Report } from './report.ts';
 import { ignition3 } from './schema-3.ts';
@@ -22,9 +22,14 @@ const SUPPORTED = '3.0.0 to 3.5.0, or 2.0.0 to 2.2.0';
  *
  * @param raw `spec.config` as the API gave it: any JSON value, never trusted
  * @param limits how far compressed contents may unfold
+ * @param checked see ContentsReader
  * @returns the config in its 3.5.0 form, or every problem found; it never throws.
  */
-export function parseIgnition(raw: unknown, limits: Limits = DEFAULT_LIMITS): ParsedIgnition {
+export function parseIgnition(
+  raw: unknown,
+  limits: Limits = DEFAULT_LIMITS,
+  checked?: CheckedSources,
+): ParsedIgnition {
   const version = versionOf(raw);
   if ('problem' in version) {
     return { ok: false, problems: [version.problem] };
@@ -36,7 +41,7 @@ export function parseIgnition(raw: unknown, limits: Limits = DEFAULT_LIMITS): Pa
       : readBySchema(ignition3, raw, version, report);
   // An Ignition 2 config has other paths once it is translated; its own problems come first.
   if (version.major === 3 || report.problems.length === 0) {
-    validateReadable(config, limits, report);
+    validateReadable(config, new ContentsReader(limits, checked), report);
   }
   return report.problems.length === 0
     ? {
@@ -48,18 +53,19 @@ export function parseIgnition(raw: unknown, limits: Limits = DEFAULT_LIMITS): Pa
 }
 
 /** What could not be read has its problem already; its placeholder is not to be blamed again. */
-function validateReadable(config: IgnitionConfig, limits: Limits, report: Report): void {
-  const unreadable = report.problems.map((problem) => problem.path);
+function validateReadable(config: IgnitionConfig, contents: ContentsReader, report: Report): void {
+  const unreadable = new Set(report.problems.map((problem) => problem.path));
   const validation = new Report();
-  validateConfig(config, limits, validation);
+  validateConfig(config, contents, validation);
   report.warnings.push(...validation.warnings);
-  report.problems.push(
-    ...validation.problems.filter(({ path }) => !unreadable.some((other) => isAtOrBelow(path, other))),
-  );
+  for (const problem of validation.problems) {
+    if (!pathAndParents(problem.path).some((path) => unreadable.has(path))) report.problems.push(problem);
+  }
 }
 
-function isAtOrBelow(path: string, other: string): boolean {
-  return path.startsWith(other) && /^($|[.[])/.test(path.slice(other.length));
+/** `$.a[1].b`, `$.a[1]`, `$.a` and `$`. */
+function pathAndParents(path: string): string[] {
+  return [path, ...[...path.matchAll(/[.[]/g)].map((separator) => path.slice(0, separator.index))];
 }
 
 type Version =

@@ -42,15 +42,8 @@ function checkDisk(disk: Disk, path: string, report: Report): void {
   const partitions = disk.partitions ?? [];
   for (const [index, partition] of partitions.entries()) {
     checkPartition(partition, `${path}.partitions[${index}]`, report);
-    const other = partitions.slice(0, index).findIndex((earlier) => overlap(earlier, partition));
-    if (other >= 0) {
-      report.problem(
-        `${path}.partitions[${index}]`,
-        `overlaps ${path}.partitions[${other}]`,
-        'separate partitions',
-      );
-    }
   }
+  checkOverlaps(partitions, path, report);
   report.duplicates([
     [`${path}.partitions`, partitions.map(({ number = 0 }) => (number === 0 ? '' : `${number}`))],
   ]);
@@ -90,20 +83,21 @@ function checkPartition(partition: Partition, path: string, report: Report): voi
   }
 }
 
-/** Starts of 0 are placed by sgdisk and sizes of 0 fill what is free: neither can be compared. */
-function overlap(one: Partition, other: Partition): boolean {
-  const [a, b] = [extent(one), extent(other)];
-  return a !== undefined && b !== undefined && a.start <= b.end && b.start <= a.end;
-}
-
-function extent({
-  startMiB,
-  sizeMiB,
-}: Partition): { readonly start: number; readonly end: number } | undefined {
-  if (startMiB === undefined || sizeMiB === undefined || startMiB === 0) {
-    return undefined;
+/** Starts of 0 are placed by sgdisk and sizes of 0 fill what is free: neither has an extent to compare. */
+function checkOverlaps(partitions: readonly Partition[], path: string, report: Report): void {
+  const extents = partitions
+    .map(({ startMiB = 0, sizeMiB }, index) => ({ index, start: startMiB, size: sizeMiB }))
+    .filter(({ start, size }) => start !== 0 && size !== undefined)
+    .map(({ index, start, size = 0 }) => ({ index, start, end: start + Math.max(size, 1) - 1 }))
+    .toSorted((a, b) => a.start - b.start || a.index - b.index);
+  let reach = extents[0];
+  for (const extent of extents.slice(1)) {
+    if (reach !== undefined && extent.start <= reach.end) {
+      const other = `${path}.partitions[${reach.index}]`;
+      report.problem(`${path}.partitions[${extent.index}]`, `overlaps ${other}`, 'separate partitions');
+    }
+    reach = reach === undefined || extent.end > reach.end ? extent : reach;
   }
-  return { start: startMiB, end: sizeMiB === 0 ? startMiB : startMiB + sizeMiB - 1 };
 }
 
 const RAID_LEVELS = new Set(

@@ -31,8 +31,9 @@ export function checkPathEntries(
   for (const [index, directory] of directories.entries()) {
     checkDirectory(directory, `$.storage.directories[${index}]`, report);
   }
+  const directoryPaths = new Set(directories.map((directory) => directory.path));
   for (const [index, link] of links.entries()) {
-    checkLink(link, `$.storage.links[${index}]`, directories, report);
+    checkLink(link, `$.storage.links[${index}]`, directoryPaths, report);
   }
   const linkPaths = new Set(links.map((link) => link.path));
   const lists = [
@@ -84,12 +85,7 @@ function checkDirectory(directory: IgnitionDirectory, path: string, report: Repo
   }
 }
 
-function checkLink(
-  link: IgnitionLink,
-  path: string,
-  directories: readonly IgnitionDirectory[],
-  report: Report,
-): void {
+function checkLink(link: IgnitionLink, path: string, directories: ReadonlySet<string>, report: Report): void {
   checkEntry(link, path, report);
   const { target = '', hard = false } = link;
   if (target === '') {
@@ -100,7 +96,7 @@ function checkLink(
     return;
   }
   const absolute = posix.isAbsolute(target) ? posix.normalize(target) : posix.join(link.path, target);
-  if (directories.some((directory) => directory.path === absolute)) {
+  if (directories.has(absolute)) {
     report.problem(`${path}.target`, 'is a directory of this config', 'a file, because the link is hard');
   }
 }

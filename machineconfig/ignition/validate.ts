@@ -1,5 +1,5 @@
 import type { IgnitionConfig, IgnitionSection, Passwd, Resource } from './config.ts';
-import { ContentsReader, type Limits } from './contents.ts';
+import type { ContentsReader } from './contents.ts';
 import type { Report } from './report.ts';
 import { checkDisks } from './validate-disks.ts';
 import { checkPathEntries } from './validate-paths.ts';
@@ -10,11 +10,10 @@ import { checkUnits, unitFilePaths } from './validate-units.ts';
  * duplicates), and beyond it what would only fail on a node: remote or undecodable contents, names that would leave
  * their directory, verification hashes that do not match.
  *
- * @param limits how far compressed contents may unfold
+ * @param contents checks contents, and how far they unfold
  * @param report gets every problem and warning; paths begin at the config, `$`
  */
-export function validateConfig(config: IgnitionConfig, limits: Limits, report: Report): void {
-  const contents = new ContentsReader(limits);
+export function validateConfig(config: IgnitionConfig, contents: ContentsReader, report: Report): void {
   checkIgnitionSection(config.ignition, report);
   checkPasswd(config.passwd ?? {}, report);
   checkUnits(config.systemd?.units ?? [], report);

@@ -1,0 +1,72 @@
+import type { MachineConfig } from '../api/machine-config.ts';
+import { labels } from '../api/names.ts';
+import type { IgnitionConfig } from './ignition/config.ts';
+import { type CheckedSources, DEFAULT_LIMITS, type Limits } from './ignition/contents.ts';
+import { parseIgnition } from './ignition/parse.ts';
+import type { KernelType } from './node-config.ts';
+import type { Problem } from './problem.ts';
+
+/** Names of extensions that MCO takes (SupportedExtensions). */
+export const SUPPORTED_EXTENSIONS: ReadonlySet<string> = new Set([
+  'ipsec',
+  'kerberos',
+  'kernel-devel',
+  'sandboxed-containers',
+  'sysstat',
+  'two-node-ha',
+  'usbguard',
+]);
+
+const KERNEL_TYPES: ReadonlySet<string> = new Set<KernelType>(['default', 'realtime', '64k-pages']);
+
+export interface ParsedMachineConfig {
+  readonly name: string;
+  /** Absent when the MachineConfig has no spec.config, or an invalid one. */
+  readonly ignition?: IgnitionConfig;
+  readonly problems: readonly Problem[];
+}
+
+/**
+ * Validates one MachineConfig as MCO's controller does before it merges anything.
+ *
+ * @returns its Ignition config, and every problem
+ */
+export function parseMachineConfig(
+  config: MachineConfig,
+  limits: Limits = DEFAULT_LIMITS,
+  checked?: CheckedSources,
+): ParsedMachineConfig {
+  const { name } = config.metadata;
+  const problems: Problem[] = [];
+  const { kernelType = '', extensions, config: raw } = config.spec;
+  if (config.metadata.labels === undefined) {
+    problems.push({
+      path: 'metadata.labels',
+      reason: 'are missing',
+      expected: `the label ${labels.role} or another that a pool selects`,
+    });
+  }
+  if (kernelType !== '' && !KERNEL_TYPES.has(kernelType)) {
+    problems.push({
+      path: 'spec.kernelType',
+      reason: `is ${JSON.stringify(kernelType)}`,
+      expected: [...KERNEL_TYPES].join(', '),
+    });
+  }
+  for (const [index, extension] of (extensions ?? []).entries()) {
+    if (!SUPPORTED_EXTENSIONS.has(extension)) {
+      problems.push({
+        path: `spec.extensions[${index}]`,
+        reason: `${JSON.stringify(extension)} is not a known extension`,
+        expected: [...SUPPORTED_EXTENSIONS].join(', '),
+      });
+    }
+  }
+  if (raw === undefined || raw === null) {
+    return { name, problems };
+  }
+  const parsed = parseIgnition(raw, limits, checked);
+  return parsed.ok
+    ? { name, ignition: parsed.config, problems }
+    : { name, problems: [...problems, ...parsed.problems] };
+}
