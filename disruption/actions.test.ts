@@ -1,0 +1,165 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { formatActions } from '../api/disruption-action.ts';
+import type { NodeDisruptionPolicy } from '../api/machine-configuration.ts';
+import type { NodeConfig } from '../machineconfig/node-config.ts';
+import { decideActions } from './actions.ts';
+import { defaultPolicySettings } from './default-policies.ts';
+import { effectivePolicies } from './effective-policies.ts';
+import { configOf, emptyConfig, fileOf, unitsOf } from './testing/configs.ts';
+
+const policy: NodeDisruptionPolicy = {
+  files: [
+    { path: '/etc/chrony.conf', actions: [{ type: 'Restart', restart: { serviceName: 'chronyd.service' } }] },
+    { path: '/etc/motd', actions: [{ type: 'None' }] },
+    { path: '/etc/app', actions: [{ type: 'Reload', reload: { serviceName: 'app.service' } }] },
+    {
+      path: '/etc/app/core',
+      actions: [{ type: 'Drain' }, { type: 'Restart', restart: { serviceName: 'app.service' } }],
+    },
+    { path: '/etc/app/core/boot', actions: [{ type: 'Reboot' }] },
+  ],
+  units: [{ name: 'app.service', actions: [{ type: 'Restart', restart: { serviceName: 'app.service' } }] }],
+};
+const policies = effectivePolicies(policy, defaultPolicySettings);
+const decide = (from: NodeConfig, to: NodeConfig) =>
+  formatActions(decideActions({ from, to, policies }).actions);
+
+describe('decideActions', () => {
+  const one = (path: string) => [configOf({ [path]: 'a' }), configOf({ [path]: 'b' })] as const;
+
+  test.each<[string, NodeConfig, NodeConfig, string]>([
+    ['identical configs', ...([configOf({ '/etc/x': 'a' }), configOf({ '/etc/x': 'a' })] as const), 'None'],
+    ['a change with no policy', ...one('/etc/unknown'), 'Reboot'],
+    ['only "do nothing"', ...one('/etc/motd'), 'None'],
+    ['only "service restart"', ...one('/etc/chrony.conf'), 'Restart(chronyd.service)'],
+    ['only "drain + service restart"', ...one('/etc/app/core/x'), 'Drain, Restart(app.service)'],
+    ['a directory above', ...one('/etc/app/x/y'), 'Reload(app.service)'],
+    ['the longest directory wins', ...one('/etc/app/core/boot/x'), 'Reboot'],
+    ['a name that only begins like a directory', ...one('/etc/apple'), 'Reboot'],
+    ['an added file', emptyConfig, configOf({ '/etc/chrony.conf': 'a' }), 'Restart(chronyd.service)'],
+    ['a removed file', configOf({ '/etc/chrony.conf': 'a' }), emptyConfig, 'Restart(chronyd.service)'],
+    [
+      'exceptions combined with a change that needs a reboot',
+      configOf({ '/etc/chrony.conf': 'a' }),
+      configOf({ '/etc/chrony.conf': 'b', '/etc/unknown': 'x' }),
+      'Reboot',
+    ],
+    [
+      'None is dropped beside others',
+      emptyConfig,
+      configOf({ '/etc/motd': 'a', '/etc/chrony.conf': 'a' }),
+      'Restart(chronyd.service)',
+    ],
+    [
+      'each action once',
+      emptyConfig,
+      configOf({ '/etc/app/a': 'a', '/etc/app/b': 'a' }),
+      'Reload(app.service)',
+    ],
+    [
+      'a unit: systemd hears of it before the restart',
+      emptyConfig,
+      configOf({}, { units: unitsOf({ name: 'app.service', contents: '[Unit]' }) }),
+      'DaemonReload, Restart(app.service)',
+    ],
+    [
+      'a unit with no policy',
+      emptyConfig,
+      configOf({}, { units: unitsOf({ name: 'other.service' }) }),
+      'Reboot',
+    ],
+    ['an SSH key', emptyConfig, configOf({}, { sshKeys: new Map([['core', ['key']]]) }), 'None'],
+    ['a kernel argument', emptyConfig, configOf({}, { kernelArguments: ['a=b'] }), 'Reboot'],
+    [
+      'the order of kernel arguments',
+      configOf({}, { kernelArguments: ['a', 'b'] }),
+      configOf({}, { kernelArguments: ['b', 'a'] }),
+      'Reboot',
+    ],
+    ['the OS image', emptyConfig, configOf({}, { osImageURL: 'r.io/os@sha256:1' }), 'Reboot'],
+    [
+      'only the mode',
+      configOf({ '/etc/chrony.conf': 'a' }),
+      configOf(
+        {},
+        { files: new Map([['/etc/chrony.conf', fileOf('/etc/chrony.conf', 'a', { mode: 0o600 })]]) },
+      ),
+      'Restart(chronyd.service)',
+    ],
+    [
+      'a directory entry',
+      emptyConfig,
+      configOf(
+        {},
+        {
+          directories: new Map([
+            ['/etc/d', { path: '/etc/d', mode: 0o755, user: { id: 0 }, group: { id: 0 } }],
+          ]),
+        },
+      ),
+      'Reboot',
+    ],
+  ])('%s', (_name, from, to, expected) => {
+    expect(decide(from, to)).toBe(expected);
+  });
+
+  test('another base image always reboots, and says so', () => {
+    const { actions, causes } = decideActions({
+      from: emptyConfig,
+      to: emptyConfig,
+      policies,
+      fromBase: 'a',
+      toBase: 'b',
+    });
+    expect(formatActions(actions)).toBe('Reboot');
+    expect(causes.map(({ subject }) => subject)).toEqual(['baseImage']);
+  });
+
+  test('each cause names its subject and the rule that decided', () => {
+    const { causes } = decideActions({
+      from: emptyConfig,
+      to: configOf({ '/etc/chrony.conf': 'a', '/etc/z': '' }),
+      policies,
+    });
+    expect(causes.map(({ subject, rule }) => `${subject}: ${rule}`)).toEqual([
+      '/etc/chrony.conf: policy for /etc/chrony.conf',
+      '/etc/z: no policy names it: Reboot',
+    ]);
+  });
+
+  test('registries.conf: mirrors for digests are added live, a removed registry drains', () => {
+    const conf = (...mirrors: string[]) =>
+      `[[registry]]\nlocation = "quay.io"\nmirror-by-digest-only = true\n${mirrors.map((m) => `[[registry.mirror]]\nlocation = "${m}"\n`).join('')}`;
+    const at = (text: string) => configOf({ '/etc/containers/registries.conf': text });
+    expect(decide(at(conf('a.io')), at(conf('a.io', 'b.io')))).toBe('Reload(crio.service)');
+    expect(decide(at(conf('a.io', 'b.io')), at(conf('a.io')))).toBe('Drain, Reload(crio.service)');
+    expect(decide(at(conf('a.io')), at('not = [toml'))).toBe('Drain, Reload(crio.service)');
+  });
+});
+
+const paths = ['/etc/chrony.conf', '/etc/motd', '/etc/app/a', '/etc/app/core/b', '/etc/unknown'];
+const anyConfig = fc
+  .dictionary(fc.constantFrom(...paths), fc.constantFrom('a', 'b'), { maxKeys: 5 })
+  .map((files) => configOf(files));
+
+test('the actions of a change are never less than what one of its paths asks for', () => {
+  fc.assert(
+    fc.property(anyConfig, anyConfig, (from, to) => {
+      const { actions, causes } = decideActions({ from, to, policies });
+      const whole = new Set(actions.map((action) => JSON.stringify(action)));
+      if (actions.some(({ type }) => type === 'Reboot')) return;
+      for (const cause of causes) {
+        for (const action of cause.actions) expect(whole).toContain(JSON.stringify(action));
+      }
+    }),
+  );
+});
+
+test('no change asks for nothing', () => {
+  fc.assert(
+    fc.property(anyConfig, (config) => {
+      expect(decideActions({ from: config, to: config, policies })).toEqual({ actions: [], causes: [] });
+    }),
+  );
+});

@@ -1,0 +1,86 @@
+import { describe, expect, test } from 'vitest';
+import type { NodeDisruptionPolicy } from '../api/machine-configuration.ts';
+import { defaultPolicySettings } from './default-policies.ts';
+import { effectivePolicies, policyDigest, validatePolicy } from './effective-policies.ts';
+
+const restart = (serviceName: string) => ({ type: 'Restart' as const, restart: { serviceName } });
+
+describe('effectivePolicies', () => {
+  test("an admin's entry takes the place of the default's whole list", () => {
+    const { files } = effectivePolicies(
+      { files: [{ path: '/etc/containers/registries.conf', actions: [{ type: 'None' }] }] },
+      defaultPolicySettings,
+    );
+    expect(files?.filter(({ path }) => path === '/etc/containers/registries.conf')).toEqual([
+      { path: '/etc/containers/registries.conf', actions: [{ type: 'None' }] },
+    ]);
+  });
+
+  test("the runtime's unit is a setting", () => {
+    const text = JSON.stringify(effectivePolicies(undefined, { containerRuntimeUnit: 'containerd.service' }));
+    expect(text).toContain('containerd.service');
+    expect(text).not.toContain('crio.service');
+  });
+
+  test('the digest does not depend on the order in which policies are written', () => {
+    const a = { path: '/etc/a', actions: [restart('a.service')] };
+    const b = { path: '/etc/b', actions: [restart('b.service')] };
+    const digest = (files: NodeDisruptionPolicy['files'] & object) =>
+      policyDigest(effectivePolicies({ files }, defaultPolicySettings));
+    expect(digest([a, b])).toBe(digest([b, a]));
+    expect(digest([a])).not.toBe(digest([a, b]));
+  });
+});
+
+describe('validatePolicy', () => {
+  const file = (actions: NonNullable<NodeDisruptionPolicy['files']>[number]['actions'], path = '/etc/a') => ({
+    files: [{ path, actions }],
+  });
+
+  test.each<[string, NodeDisruptionPolicy, string]>([
+    ['no actions', file([]), 'spec.nodeDisruptionPolicy.files[0].actions'],
+    [
+      'Reboot beside others',
+      file([{ type: 'Reboot' }, restart('a.service')]),
+      'spec.nodeDisruptionPolicy.files[0].actions',
+    ],
+    [
+      'None beside others',
+      file([{ type: 'None' }, { type: 'Drain' }]),
+      'spec.nodeDisruptionPolicy.files[0].actions',
+    ],
+    ['Restart of nothing', file([{ type: 'Restart' }]), 'spec.nodeDisruptionPolicy.files[0].actions[0]'],
+    [
+      'a service that does not go with the type',
+      file([{ type: 'Drain', restart: { serviceName: 'a.service' } }]),
+      'spec.nodeDisruptionPolicy.files[0].actions[0].restart',
+    ],
+    [
+      'a service without its suffix',
+      file([restart('chronyd')]),
+      'spec.nodeDisruptionPolicy.files[0].actions[0].restart.serviceName',
+    ],
+    ['a relative path', file([{ type: 'None' }], 'etc/a'), 'spec.nodeDisruptionPolicy.files[0].path'],
+    [
+      'a path that is there twice',
+      { files: [...file([{ type: 'None' }]).files, ...file([{ type: 'None' }]).files] },
+      'spec.nodeDisruptionPolicy.files[1].path',
+    ],
+    [
+      'too many actions',
+      file(Array.from({ length: 11 }, (_, i) => restart(`s${i}.service`))),
+      'spec.nodeDisruptionPolicy.files[0].actions',
+    ],
+    [
+      'an unknown unit type',
+      { units: [{ name: 'a.thing', actions: [{ type: 'None' }] }] },
+      'spec.nodeDisruptionPolicy.units[0].name',
+    ],
+  ])('%s', (_name, policy, path) => {
+    expect(validatePolicy(policy).map((problem) => problem.path)).toEqual([path]);
+  });
+
+  test('template instances are units too', () => {
+    expect(validatePolicy(file([restart('getty@tty1.service')]))).toEqual([]);
+  });
+});

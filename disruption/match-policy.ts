@@ -1,0 +1,37 @@
+import type { EffectiveAction } from '../api/disruption-action.ts';
+import type { ClusterPolicies } from '../api/machine-configuration.ts';
+
+export interface MatchedPolicy {
+  /** The policy in words, for the cause of an action. */
+  readonly rule: string;
+  readonly actions: readonly EffectiveAction[];
+}
+
+/**
+ * The policy of a file: its own path's, or that of a directory above it. The longest text wins, so that `/etc/foo/`
+ * beats `/etc/foo`; `/` alone matches nothing, and there are no wildcards (MCO, pkg/daemon/update.go).
+ */
+export function policyOfFile(policies: ClusterPolicies, path: string): MatchedPolicy | undefined {
+  const matching = (policies.files ?? []).filter((policy) => covers(policy.path, path));
+  const longest = matching.reduce<(typeof matching)[number] | undefined>(
+    (best, policy) => (best === undefined || policy.path.length > best.path.length ? policy : best),
+    undefined,
+  );
+  return longest && { rule: `policy for ${longest.path}`, actions: longest.actions };
+}
+
+function covers(policyPath: string, path: string): boolean {
+  if (policyPath === '/') return false;
+  return path === policyPath || path.startsWith(policyPath.endsWith('/') ? policyPath : `${policyPath}/`);
+}
+
+/** The policy of a unit, by its exact name. */
+export function policyOfUnit(policies: ClusterPolicies, name: string): MatchedPolicy | undefined {
+  const policy = policies.units?.find((unit) => unit.name === name);
+  return policy && { rule: `policy for unit ${name}`, actions: policy.actions };
+}
+
+/** The policy of SSH keys; MCO puts a changed password hash under it too. */
+export function policyOfSshKey(policies: ClusterPolicies): MatchedPolicy | undefined {
+  return policies.sshkey && { rule: 'policy for SSH keys', actions: policies.sshkey.actions };
+}

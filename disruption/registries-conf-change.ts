@@ -1,0 +1,137 @@
+import { parse } from 'smol-toml';
+
+/** Whether a node can take another registries.conf while its pods go on. */
+export type RegistriesConfVerdict = { readonly safe: true } | { readonly safe: false; readonly why: string };
+
+interface Mirror {
+  readonly location: string;
+  readonly digestOnly: boolean;
+}
+
+interface Registry {
+  readonly scope: string;
+  readonly prefix: string;
+  readonly location: string;
+  readonly blocked: boolean;
+  readonly insecure: boolean;
+  readonly mirrors: readonly Mirror[];
+}
+
+interface RegistriesConf {
+  readonly search: readonly string[];
+  readonly registries: ReadonlyMap<string, Registry>;
+}
+
+const safe: RegistriesConfVerdict = { safe: true };
+const unsafe = (why: string): RegistriesConfVerdict => ({ safe: false, why });
+
+/**
+ * MCO's rule for the one file whose change it looks into (pkg/daemon/drain.go, isSafeContainerRegistryConfChanges): what
+ * only adds mirrors for images by digest can change under running pods; what takes away a source, or could give a tag
+ * another content, needs a drain.
+ *
+ * @param from the file's text before; undefined when there was none.
+ * @param to the file's text after; undefined when there is none.
+ */
+export function judgeRegistriesConf(from: string | undefined, to: string | undefined): RegistriesConfVerdict {
+  const before = read(from);
+  const after = read(to);
+  if (before === undefined || after === undefined) return unsafe('registries.conf can not be read');
+  return (
+    [
+      () => judgeSearch(before.search, after.search),
+      ...[...before.registries.values()].map(
+        (registry) => () => judgeKept(registry, after.registries.get(registry.scope)),
+      ),
+      ...[...after.registries.values()].map(
+        (registry) => () => judgeNew(registry, before.registries.has(registry.scope)),
+      ),
+    ]
+      .values()
+      .map((judge) => judge())
+      .find((verdict) => !verdict.safe) ?? safe
+  );
+}
+
+function judgeSearch(before: readonly string[], after: readonly string[]): RegistriesConfVerdict {
+  const moved = before.find((registry, index) => after[index] !== registry);
+  return moved === undefined ? safe : unsafe(`search registry ${moved} is removed or changes its place`);
+}
+
+function judgeKept(before: Registry, after: Registry | undefined): RegistriesConfVerdict {
+  const { scope } = before;
+  if (after === undefined) return unsafe(`registry ${scope} is removed`);
+  for (const field of ['prefix', 'location', 'blocked', 'insecure'] as const) {
+    if (before[field] !== after[field]) return unsafe(`${field} of registry ${scope} changes`);
+  }
+  const mirrors = new Map(after.mirrors.map((mirror) => [mirror.location, mirror]));
+  for (const mirror of before.mirrors) {
+    const kept = mirrors.get(mirror.location);
+    if (kept === undefined) return unsafe(`mirror ${mirror.location} of ${scope} is removed`);
+    if (mirror.digestOnly && !kept.digestOnly)
+      return unsafe(`mirror ${mirror.location} of ${scope} is used for tags too`);
+  }
+  const known = new Set(before.mirrors.map((mirror) => mirror.location));
+  return judgeMirrors(
+    scope,
+    after.mirrors.filter((mirror) => !known.has(mirror.location)),
+  );
+}
+
+function judgeNew(registry: Registry, known: boolean): RegistriesConfVerdict {
+  if (known) return safe;
+  if (registry.mirrors.length === 0) return unsafe(`registry ${registry.scope} is new and has no mirrors`);
+  return judgeMirrors(registry.scope, registry.mirrors);
+}
+
+function judgeMirrors(scope: string, added: readonly Mirror[]): RegistriesConfVerdict {
+  const forTags = added.find((mirror) => !mirror.digestOnly);
+  return forTags === undefined
+    ? safe
+    : unsafe(`new mirror ${forTags.location} of ${scope} is not for digests only`);
+}
+
+/** containers-registries.conf(5), version 2. @returns undefined for text that is not such a file. */
+function read(text: string | undefined): RegistriesConf | undefined {
+  if (text === undefined) return { search: [], registries: new Map() };
+  try {
+    const root = parse(text);
+    const registries = tables(root['registry']).map(readRegistry);
+    return {
+      search: strings(root['unqualified-search-registries']),
+      registries: new Map(registries.map((registry) => [registry.scope, registry])),
+    };
+  } catch {
+    return undefined;
+  }
+}
+
+function readRegistry(table: Readonly<Record<string, unknown>>): Registry {
+  const location = text(table['location']);
+  const prefix = text(table['prefix']);
+  const allDigestOnly = table['mirror-by-digest-only'] === true;
+  return {
+    scope: prefix === '' ? location : prefix,
+    prefix,
+    location,
+    blocked: table['blocked'] === true,
+    insecure: table['insecure'] === true,
+    mirrors: tables(table['mirror']).map((mirror) => ({
+      location: text(mirror['location']),
+      digestOnly: allDigestOnly || mirror['pull-from-mirror'] === 'digest-only',
+    })),
+  };
+}
+
+function tables(value: unknown): Readonly<Record<string, unknown>>[] {
+  if (!Array.isArray(value)) return [];
+  return value.filter((item) => typeof item === 'object' && item !== null && !Array.isArray(item));
+}
+
+function strings(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}

@@ -1,0 +1,160 @@
+import { z } from 'zod';
+import { DisruptionAction, DisruptionCause } from '../api/disruption-action.ts';
+import type { ClusterPolicies } from '../api/machine-configuration.ts';
+import { canonicalJson } from '../machineconfig/canonical-json.ts';
+import type { NodeConfig } from '../machineconfig/node-config.ts';
+import { decideActions } from './actions.ts';
+import type { PolicySettings } from './default-policies.ts';
+
+/** What a node runs, or will run: a rendered config on a base image by digest. */
+export interface NodeState {
+  readonly config: string;
+  readonly base: string;
+}
+
+const Transition = z.object({
+  config: z.string().max(253),
+  base: z.string().max(447),
+  actions: z.array(DisruptionAction).max(50),
+  /** Left out where all causes together would make the label too large. */
+  causes: z.array(DisruptionCause).max(1000),
+});
+/** The actions that a node takes to come from one state to the image that carries the label. */
+export type Transition = z.infer<typeof Transition>;
+
+const TransitionLabel = z.object({
+  version: z.literal(1),
+  policyDigest: z.string().regex(/^sha256:[a-f0-9]{64}$/),
+  transitions: z.array(Transition).max(1000),
+});
+/** The content of an image's label `dev.shale.disruption`. */
+export type TransitionLabel = z.infer<typeof TransitionLabel>;
+
+/**
+ * Registries and engines take labels of any length, but a config blob is read whole by every client, and containerd and
+ * CRI-O bound what they read at 4 MiB; a tenth of that is room for hundreds of transitions.
+ */
+export const MAX_LABEL_BYTES = 400_000;
+
+/**
+ * Works out the transitions that an image's label states.
+ *
+ * @param froms what the pool's nodes run now, in any order, repeated or not.
+ * @param to what the image brings.
+ * @returns a transition for each state, sorted.
+ */
+export function computeTransitions(input: {
+  readonly froms: readonly { readonly config: NodeConfig; readonly base: string }[];
+  readonly to: { readonly config: NodeConfig; readonly base: string };
+  readonly policies: ClusterPolicies;
+  readonly settings?: PolicySettings;
+}): Transition[] {
+  const { to, policies, settings } = input;
+  const transitions = input.froms.map(({ config, base }) => ({
+    config: config.name,
+    base,
+    ...decideActions({
+      from: config,
+      to: to.config,
+      policies,
+      fromBase: base,
+      toBase: to.base,
+      ...(settings === undefined ? {} : { settings }),
+    }),
+  }));
+  const byState = new Map(
+    transitions.map((transition) => [canonicalJson([transition.config, transition.base]), transition]),
+  );
+  return [...byState]
+    .sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
+    .map(([, { actions, causes, ...state }]) => ({ ...state, actions: [...actions], causes: [...causes] }));
+}
+
+/**
+ * Writes a label's text. Equal labels give equal text.
+ *
+ * @returns at most MAX_LABEL_BYTES: where that is too little, causes go first, as they only explain; then the last
+ *   transitions, whose nodes reboot.
+ */
+export function encodeTransitionLabel(label: TransitionLabel): string {
+  const whole = canonicalJson(label);
+  if (Buffer.byteLength(whole) <= MAX_LABEL_BYTES) return whole;
+  const transitions = label.transitions.map((transition) => ({
+    ...transition,
+    causes: [] as DisruptionCause[],
+  }));
+  for (;;) {
+    const text = canonicalJson({ ...label, transitions });
+    if (Buffer.byteLength(text) <= MAX_LABEL_BYTES || transitions.length === 0) return text;
+    transitions.length = Math.floor(transitions.length / 2);
+  }
+}
+
+export type ParsedLabel =
+  | { readonly ok: true; readonly label: TransitionLabel }
+  | { readonly ok: false; readonly why: string };
+
+/**
+ * Reads a label. Nothing in it is believed before it has been checked: it comes from a registry.
+ *
+ * @param text the label's value; undefined when the image has none.
+ */
+export function parseTransitionLabel(text: string | undefined): ParsedLabel {
+  if (text === undefined) return { ok: false, why: 'the image has no transition label' };
+  if (Buffer.byteLength(text) > MAX_LABEL_BYTES) {
+    return { ok: false, why: `the transition label is larger than ${MAX_LABEL_BYTES} bytes` };
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return { ok: false, why: 'the transition label is not JSON' };
+  }
+  const parsed = TransitionLabel.safeParse(value);
+  if (parsed.success) return { ok: true, label: parsed.data };
+  const [issue] = parsed.error.issues;
+  return {
+    ok: false,
+    why: `the transition label can not be read: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? ''}`,
+  };
+}
+
+export type FoundTransition =
+  | {
+      readonly kind: 'known';
+      readonly actions: readonly DisruptionAction[];
+      readonly causes: readonly DisruptionCause[];
+    }
+  | { readonly kind: 'reboot'; readonly why: string };
+
+/**
+ * Looks up what a node must do.
+ *
+ * @param label the image's label, parsed.
+ * @param state what the node runs.
+ * @param policyDigest the policies in force, as the operator told the node.
+ * @returns the label's actions only for a state that it names, under the policies it was made with; else Reboot and why.
+ */
+export function findTransition(
+  label: ParsedLabel,
+  state: NodeState,
+  policyDigest: string | undefined,
+): FoundTransition {
+  if (!label.ok) return { kind: 'reboot', why: label.why };
+  if (label.label.policyDigest !== policyDigest) {
+    return {
+      kind: 'reboot',
+      why: 'the transition label was made under other disruption policies than those in force',
+    };
+  }
+  const found = label.label.transitions.find(
+    ({ config, base }) => config === state.config && base === state.base,
+  );
+  if (found === undefined) {
+    return {
+      kind: 'reboot',
+      why: `the transition label does not name ${state.config || 'no config'} on ${state.base || 'an unknown base'}`,
+    };
+  }
+  return { kind: 'known', actions: found.actions, causes: found.causes };
+}
