@@ -1,0 +1,135 @@
+import type {
+  ImageContentSourcePolicy,
+  ImageDigestMirrorSet,
+  ImageTagMirrorSet,
+} from '../../api/image-mirrors.ts';
+import type { Problem } from '../problem.ts';
+
+export interface MirrorObjects {
+  readonly icsp: readonly ImageContentSourcePolicy[];
+  readonly idms: readonly ImageDigestMirrorSet[];
+  readonly itms: readonly ImageTagMirrorSet[];
+}
+
+/** What all objects together say of one source. */
+export interface SourceRule {
+  readonly source: string;
+  /** In the order in which they are tried. */
+  readonly digestMirrors: readonly string[];
+  readonly tagMirrors: readonly string[];
+  /** The source itself is never contacted. */
+  readonly blocked: boolean;
+}
+
+export type SourceRules =
+  | { readonly ok: true; readonly rules: readonly SourceRule[] }
+  | { readonly ok: false; readonly problems: readonly Problem[] };
+
+interface Given {
+  readonly source: string;
+  readonly mirrors: readonly string[];
+  readonly never: boolean;
+  /** The object that says so, for messages. */
+  readonly by: string;
+}
+
+/**
+ * Merges what mirror objects say, by source (openshift/runtime-utils, pkg/registries): mirror lists of several objects
+ * become one in which each list's own order holds as far as possible.
+ *
+ * @returns the rules by source in code-unit order, or the conflicts: a source that an ImageContentSourcePolicy mirrors
+ *   and a set never contacts, and sources or mirrors that are no registry, repository or `*.domain`.
+ */
+export function mergeMirrorObjects({ icsp, idms, itms }: MirrorObjects): SourceRules {
+  const legacy = icsp.flatMap(({ metadata, spec }) =>
+    given(`ImageContentSourcePolicy ${metadata.name}`, spec.repositoryDigestMirrors ?? []),
+  );
+  const digests = idms.flatMap(({ metadata, spec }) =>
+    given(`ImageDigestMirrorSet ${metadata.name}`, spec.imageDigestMirrors ?? []),
+  );
+  const tags = itms.flatMap(({ metadata, spec }) =>
+    given(`ImageTagMirrorSet ${metadata.name}`, spec.imageTagMirrors ?? []),
+  );
+  const all = [...legacy, ...digests, ...tags];
+  const problems = [
+    ...all.flatMap(malformed),
+    ...legacy.flatMap((rule) => contradicted(rule, [...digests, ...tags])),
+  ];
+  if (problems.length > 0) return { ok: false, problems };
+  const sources = [...new Set(all.map((rule) => rule.source))].sort();
+  return {
+    ok: true,
+    rules: sources.map((source) => ({
+      source,
+      digestMirrors: mergeLists(listsOf(source, [...legacy, ...digests])),
+      tagMirrors: mergeLists(listsOf(source, tags)),
+      blocked: all.some((rule) => rule.source === source && rule.never),
+    })),
+  };
+}
+
+function given(
+  by: string,
+  rules: readonly { source: string; mirrors?: string[]; mirrorSourcePolicy?: string }[],
+): Given[] {
+  return rules.map(({ source, mirrors = [], mirrorSourcePolicy }) => ({
+    source,
+    // The source itself is always tried last; naming it among its mirrors adds nothing.
+    mirrors: mirrors.filter((mirror) => mirror !== source),
+    never: mirrorSourcePolicy === 'NeverContactSource',
+    by,
+  }));
+}
+
+function listsOf(source: string, rules: readonly Given[]): (readonly string[])[] {
+  return rules.filter((rule) => rule.source === source).map((rule) => rule.mirrors);
+}
+
+const SCOPE = /^(\*\.)?[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(:\d{1,5})?(\/[a-z0-9]+([._-]+[a-z0-9]+)*)*$/;
+
+function malformed({ source, mirrors, by }: Given): Problem[] {
+  const problems = SCOPE.test(source) && !(source.startsWith('*.') && source.includes('/')) ? [] : [source];
+  return [...problems, ...mirrors.filter((mirror) => mirror.startsWith('*.') || !SCOPE.test(mirror))].map(
+    (value) => ({
+      path: by,
+      reason: `${JSON.stringify(value)} is no registry or repository`,
+      expected: 'host[:port][/repository], or *.domain for a source',
+    }),
+  );
+}
+
+function contradicted(legacy: Given, sets: readonly Given[]): Problem[] {
+  return sets
+    .filter((set) => set.source === legacy.source && set.never)
+    .map((set) => ({
+      path: `${set.by}, source ${set.source}`,
+      reason: `is NeverContactSource while ${legacy.by} mirrors the same source and falls back to it`,
+      expected: 'one of the two for a source',
+    }));
+}
+
+/**
+ * Merges lists into one that keeps the order of each (a topological order); where they contradict each other, the
+ * alphabetically first of what is left breaks the loop.
+ */
+export function mergeLists(lists: readonly (readonly string[])[]): string[] {
+  const before = new Map<string, Set<string>>();
+  for (const list of lists) {
+    for (const [index, item] of list.entries()) {
+      const predecessors = before.get(item) ?? new Set();
+      before.set(item, predecessors);
+      const previous = list[index - 1];
+      if (previous !== undefined && previous !== item) predecessors.add(previous);
+    }
+  }
+  const merged: string[] = [];
+  const left = new Set([...before.keys()].sort());
+  while (left.size > 0) {
+    const [first = ''] = left;
+    const next =
+      [...left].find((item) => [...(before.get(item) ?? [])].every((other) => !left.has(other))) ?? first;
+    left.delete(next);
+    merged.push(next);
+  }
+  return merged;
+}
