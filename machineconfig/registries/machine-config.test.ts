@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { ImageDigestMirrorSet } from '../../api/image-mirrors.ts';
 import { parseNodeConfig } from '../parse-node-config.ts';
 import { registriesMachineConfig } from './machine-config.ts';
-import { mergeLists, type mergeMirrorObjects } from './mirror-rules.ts';
+import { mergeLists } from './mirror-rules.ts';
 
 type Rule = NonNullable<ImageDigestMirrorSet['spec']['imageDigestMirrors']>[number];
 const object = (kind: string) => ({ apiVersion: 'x/v1', kind, metadata: { name: 'a' } });
