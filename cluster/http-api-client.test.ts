@@ -1,0 +1,141 @@
+import { Agent } from 'node:http';
+import { expect, onTestFinished, test } from 'vitest';
+import { ConfigMaps, Nodes, Pods } from '../api/kubernetes.ts';
+import { isConflict, isGone, isTooManyRequests } from './api-client.ts';
+import type { Connection } from './connection.ts';
+import { createApiClient } from './http-api-client.ts';
+import { startScriptedServer } from './testing/scripted-server.ts';
+
+type Answer = Parameters<typeof startScriptedServer>[0];
+
+async function clientOf(answer: Answer) {
+  const server = await startScriptedServer(answer);
+  const agent = new Agent({ keepAlive: true });
+  onTestFinished(async () => {
+    agent.destroy();
+    await server.stop();
+  });
+  const connection: Connection = {
+    baseUrl: new URL(server.url),
+    agent,
+    authorize: async () => ({ authorization: 'Bearer secret-token' }),
+  };
+  return { client: createApiClient(connection), server };
+}
+
+const json =
+  (value: unknown, status = 200): Answer =>
+  (_request, response) => {
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+  };
+const configMap = (name: string) => ({ metadata: { name, namespace: 'default', resourceVersion: '1' } });
+
+test('an object that is not there is undefined to find and an error to get', async () => {
+  const { client } = await clientOf(
+    json({ kind: 'Status', reason: 'NotFound', message: 'no such node' }, 404),
+  );
+  expect(await client.find(Nodes, 'a')).toBeUndefined();
+  await expect(client.get(Nodes, 'a')).rejects.toThrow('get Node a: no such node');
+});
+
+test('an error never shows the token', async () => {
+  const { client } = await clientOf(json({ message: 'no' }, 403));
+  const error = await client.get(Nodes, 'a').catch((caught: unknown) => caught);
+  expect(JSON.stringify(error, Object.getOwnPropertyNames(error))).not.toContain('secret-token');
+});
+
+test('a long list is followed page by page, and its items get their type', async () => {
+  const { client, server } = await clientOf((request, response, body) => {
+    const second = request.url?.includes('continue=more') === true;
+    const page = second
+      ? { metadata: { resourceVersion: '7' }, items: [configMap('b')] }
+      : { metadata: { resourceVersion: '7', continue: 'more' }, items: [configMap('a')] };
+    json(page)(request, response, body);
+  });
+  const { items, resourceVersion } = await client.list(ConfigMaps, {
+    namespace: 'default',
+    labelSelector: 'x=y',
+  });
+  expect(items.map(({ kind, metadata }) => `${kind} ${metadata.name}`)).toEqual([
+    'ConfigMap a',
+    'ConfigMap b',
+  ]);
+  expect(resourceVersion).toBe('7');
+  expect(server.requests[0]?.url).toContain('/api/v1/namespaces/default/configmaps?labelSelector=x%3Dy');
+});
+
+test('reads are tried again when the server has trouble, writes are not', async () => {
+  let failures = 0;
+  const { client, server } = await clientOf((request, response, body) => {
+    failures += 1;
+    json(failures <= 2 ? { message: 'trouble' } : configMap('a'), failures <= 2 ? 503 : 200)(
+      request,
+      response,
+      body,
+    );
+  });
+  expect((await client.get(ConfigMaps, 'a', { namespace: 'default' })).metadata.name).toBe('a');
+  failures = 0;
+  await expect(client.delete(ConfigMaps, 'a', { namespace: 'default' })).rejects.toThrow('trouble');
+  expect(server.requests.filter(({ method }) => method === 'DELETE')).toHaveLength(1);
+});
+
+test('a patch says what kind of patch it is', async () => {
+  const { client, server } = await clientOf(json(configMap('a')));
+  await client.patchStatus(Nodes, 'n', { type: 'merge', body: { status: {} } });
+  expect(server.requests[0]).toMatchObject({
+    method: 'PATCH',
+    url: '/api/v1/nodes/n/status',
+    contentType: 'application/merge-patch+json',
+  });
+});
+
+test('an eviction that a budget refuses is told apart from a conflict', async () => {
+  const { client } = await clientOf(json({ reason: 'TooManyRequests', message: 'budget' }, 429));
+  const error = await client.evict({ namespace: 'default', name: 'p' }).catch((caught: unknown) => caught);
+  expect([isTooManyRequests(error), isConflict(error)]).toEqual([true, false]);
+});
+
+test('an object of a namespaced kind needs its namespace', async () => {
+  const { client, server } = await clientOf(json({}));
+  expect(() => client.get(Pods, 'p')).toThrow(/namespace/);
+  expect(server.requests).toEqual([]);
+});
+
+test('a watch gives events and bookmarks and throws what the server says is wrong', async () => {
+  const { client } = await clientOf((_request, response) => {
+    response.writeHead(200);
+    response.write(`${JSON.stringify({ type: 'ADDED', object: configMap('a') })}\n`);
+    response.write(
+      `${JSON.stringify({ type: 'BOOKMARK', object: { metadata: { resourceVersion: '9' } } })}\n`,
+    );
+    response.end(
+      `${JSON.stringify({ type: 'ERROR', object: { code: 410, reason: 'Expired', message: 'too old' } })}\n`,
+    );
+  });
+  const seen: string[] = [];
+  const error = await (async () => {
+    for await (const event of client.watch(ConfigMaps, { resourceVersion: '1' })) {
+      seen.push(
+        event.type === 'BOOKMARK'
+          ? `at ${event.resourceVersion}`
+          : `${event.type} ${event.object.metadata.name}`,
+      );
+    }
+  })().catch((caught: unknown) => caught);
+  expect(seen).toEqual(['ADDED a', 'at 9']);
+  expect(isGone(error)).toBe(true);
+});
+
+test('a watch whose connection is cut does not look like one that ended', async () => {
+  const { client } = await clientOf((_request, response) => {
+    response.writeHead(200);
+    response.write(`${JSON.stringify({ type: 'ADDED', object: configMap('a') })}\n`, () =>
+      response.destroy(),
+    );
+  });
+  const watching = (async () => {
+    for await (const _ of client.watch(ConfigMaps));
+  })();
+  await expect(watching).rejects.toThrow();
+});

@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest';
+import { decideLease } from './lease.ts';
+
+const now = Date.parse('2026-01-01T00:01:00Z');
+const lease = (spec: Record<string, unknown>) => ({
+  apiVersion: 'coordination.k8s.io/v1',
+  kind: 'Lease',
+  metadata: { name: 'node-a', namespace: 'medik8s-leases' },
+  spec,
+});
+const held = { holderIdentity: 'other', leaseDurationSeconds: 30 };
+
+test.each([
+  ['no lease', undefined, 'create'],
+  ['ours', lease({ ...held, holderIdentity: 'me' }), 'renew'],
+  ['nobody’s', lease({ holderIdentity: '' }), 'takeOver'],
+  ["another's, renewed in time", lease({ ...held, renewTime: '2026-01-01T00:00:31.000000Z' }), 'held'],
+  ["another's, expired", lease({ ...held, renewTime: '2026-01-01T00:00:30.000000Z' }), 'takeOver'],
+  [
+    "another's, never renewed since it was taken",
+    lease({ ...held, acquireTime: '2026-01-01T00:00:59.000000Z' }),
+    'held',
+  ],
+  ["another's, without a time", lease(held), 'held'],
+])('%s', (_name, given, kind) => {
+  expect(decideLease(given, 'me', now).kind).toBe(kind);
+});
