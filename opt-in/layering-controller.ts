@@ -1,0 +1,170 @@
+import type { Logger } from 'pino';
+import { ConfigMaps, Deployments, Pods } from '../api/kubernetes.ts';
+import { MachineConfigNodes } from '../api/machine-config-node.ts';
+import { MachineConfigPools } from '../api/machine-config-pool.ts';
+import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts';
+import { MachineOSConfigs } from '../api/machine-os-config.ts';
+import { BUILDER_DEPLOYMENT, SWITCH_CONFIG_MAP } from '../api/names.ts';
+import type { DigestedPullspec } from '../api/references.ts';
+import { type ApiClient, isAlreadyExists } from '../cluster/api-client.ts';
+import { done, type Result, requeueAfter, runController } from '../cluster/controller.ts';
+import type { EventRecorder } from '../cluster/events.ts';
+import { createInformer } from '../cluster/informer.ts';
+import { createWorkQueue } from '../cluster/work-queue.ts';
+import { builderDeployment, builderPodLabels } from './builder-deployment.ts';
+import { decideLayering, type LayeringObservation, type LayeringStep } from './decide-layering.ts';
+import type { MachineOSConfigChanges } from './machine-os-configs.ts';
+import { formatProblems, readSwitch } from './switch.ts';
+
+/** Deletes an image from its registry. This room knows no registries: the operator's main brings the real one. */
+export interface ImagePruner {
+  /** @returns when the image is gone, or was gone already. @throws Error that says why it could not be deleted. */
+  deleteImage(image: DigestedPullspec, build: MachineOSBuild, signal: AbortSignal): Promise<void>;
+}
+
+export interface LayeringOptions {
+  readonly client: ApiClient;
+  readonly events: EventRecorder;
+  readonly log: Logger;
+  readonly pruner: ImagePruner;
+  readonly namespace: string;
+  /** The image that the builder's Deployment runs: the operator's own. */
+  readonly image: string;
+  /** Arguments of the builder beyond its name. */
+  readonly builderArguments: readonly string[];
+  readonly signal: AbortSignal;
+}
+
+/** The whole of layering is one thing to look at. */
+const KEY = SWITCH_CONFIG_MAP;
+/** How soon a builder that is stopping, or nodes on their way back, are looked at again if no event says so first. */
+const WAIT_MS = 2_000;
+/** Steps of one pass; each ends with another observation, so a pass that needs more goes on in the next. */
+const STEPS_OF_A_PASS = 8;
+
+/**
+ * Keeps layering as the switch and the MachineOSConfigs say, until the signal.
+ *
+ * @returns when the controller and its watches have ended.
+ */
+export async function runLayeringController(options: LayeringOptions): Promise<void> {
+  const { client, log, namespace, signal } = options;
+  const configMaps = createInformer(client, ConfigMaps, {
+    namespace,
+    fieldSelector: `metadata.name=${SWITCH_CONFIG_MAP}`,
+    log,
+  });
+  const pools = createInformer(client, MachineConfigPools, { log });
+  const machineOSConfigs = createInformer(client, MachineOSConfigs, { log });
+  const builds = createInformer(client, MachineOSBuilds, { log });
+  const nodes = createInformer(client, MachineConfigNodes, { log });
+  const deployments = createInformer(client, Deployments, { namespace, log });
+  const informers = [configMaps, pools, machineOSConfigs, builds, nodes, deployments];
+  const queue = createWorkQueue();
+  for (const informer of informers) informer.onChange(() => queue.add(KEY));
+  const watching = informers.map((informer) => informer.start(signal));
+  await Promise.all(informers.map((informer) => informer.synced()));
+  queue.add(KEY);
+
+  /** Reads what decides from the API itself: right after a step the caches still show what was before it. */
+  async function observe(): Promise<LayeringObservation> {
+    const labelSelector = Object.entries(builderPodLabels)
+      .map(([key, value]) => `${key}=${value}`)
+      .join(',');
+    const [configMap, builder, pods, wishes, present] = await Promise.all([
+      client.find(ConfigMaps, SWITCH_CONFIG_MAP, { namespace, signal }),
+      client.find(Deployments, BUILDER_DEPLOYMENT, { namespace, signal }),
+      client.list(Pods, { namespace, labelSelector, signal }),
+      client.list(MachineOSConfigs, { signal }),
+      client.list(MachineOSBuilds, { signal }),
+    ]);
+    const state = readSwitch(configMap);
+    if (state.kind === 'invalid' && configMap !== undefined) {
+      options.events.warning(configMap, 'InvalidSwitch', formatProblems(state.problems));
+    }
+    return {
+      state,
+      pools: pools.list(),
+      machineOSConfigs: wishes.items,
+      builds: present.items,
+      nodes: nodes.list(),
+      builder,
+      builderPods: pods.items.length,
+    };
+  }
+
+  async function reconcile(): Promise<Result> {
+    for (let step = 0; step < STEPS_OF_A_PASS; step += 1) {
+      const next = decideLayering(await observe());
+      if (next.kind === 'settled') return done;
+      if (next.kind === 'wait') {
+        log.info({ why: next.why }, 'layering waits');
+        return requeueAfter(WAIT_MS);
+      }
+      await take(next, options);
+    }
+    return requeueAfter(0);
+  }
+
+  await runController({ name: 'layering', queue, workers: 1, reconcile, log, signal });
+  await Promise.all(watching);
+}
+
+async function take(
+  step: Exclude<LayeringStep, { kind: 'settled' | 'wait' }>,
+  options: LayeringOptions,
+): Promise<void> {
+  const { client, log, namespace, signal } = options;
+  switch (step.kind) {
+    case 'startBuilder': {
+      const deployment = builderDeployment(namespace, options.image, options.builderArguments);
+      log.info({ deployment: BUILDER_DEPLOYMENT }, 'starting the Machine OS Builder');
+      await unlessThere(client.create(Deployments, deployment, { namespace, signal }));
+      return;
+    }
+    case 'stopBuilder':
+      log.info({ deployment: BUILDER_DEPLOYMENT }, 'stopping the Machine OS Builder');
+      await client.delete(Deployments, BUILDER_DEPLOYMENT, {
+        namespace,
+        propagationPolicy: 'Background',
+        signal,
+      });
+      return;
+    case 'changeMachineOSConfigs':
+      await change(step.changes, options);
+      return;
+    case 'prune':
+      for (const build of step.builds) await prune(build, options);
+  }
+}
+
+async function change(
+  changes: MachineOSConfigChanges,
+  { client, log, signal }: LayeringOptions,
+): Promise<void> {
+  for (const config of changes.create) {
+    log.info({ pool: config.metadata.name }, 'layering the pool');
+    await unlessThere(client.create(MachineOSConfigs, config, { signal }));
+  }
+  for (const config of changes.replace) await client.replace(MachineOSConfigs, config, { signal });
+  for (const config of changes.delete) {
+    log.info({ pool: config.metadata.name }, 'taking the pool back to the stock image');
+    await client.delete(MachineOSConfigs, config.metadata.name, { signal });
+  }
+}
+
+/** The image first: its MachineOSBuild is the only record of it. */
+async function prune(build: MachineOSBuild, { client, pruner, log, signal }: LayeringOptions): Promise<void> {
+  const image = build.status?.digestedImagePushSpec;
+  if (image !== undefined) await pruner.deleteImage(image as DigestedPullspec, build, signal);
+  await client.delete(MachineOSBuilds, build.metadata.name, { signal });
+  log.info({ build: build.metadata.name, image }, 'image pruned');
+}
+
+async function unlessThere(created: Promise<unknown>): Promise<void> {
+  try {
+    await created;
+  } catch (error) {
+    if (!isAlreadyExists(error)) throw error;
+  }
+}
