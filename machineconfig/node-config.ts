@@ -66,7 +66,12 @@ export interface NodeUnit {
 
 /** One difference between two NodeConfigs. */
 export type ConfigChange =
-  | { readonly kind: 'file'; readonly path: string; readonly change: ChangeType; readonly what: readonly FileAspect[] }
+  | {
+      readonly kind: 'file';
+      readonly path: string;
+      readonly change: ChangeType;
+      readonly what: readonly FileAspect[];
+    }
   | { readonly kind: 'directory' | 'link'; readonly path: string; readonly change: ChangeType }
   | { readonly kind: 'unit'; readonly name: string; readonly change: ChangeType }
   | { readonly kind: 'sshKey'; readonly user: string; readonly change: ChangeType }

@@ -1,0 +1,18 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { canonicalJson } from './canonical-json.ts';
+
+it('writes keys in order and leaves out what is absent', () => {
+  expect(canonicalJson({ b: [{ d: undefined, c: null }], a: 'ü' })).toBe('{"a":"ü","b":[{"c":null}]}');
+});
+
+it('does not depend on how an object was put together', () => {
+  const dictionary = fc.dictionary(fc.oneof(fc.string(), fc.constant('__proto__')), fc.jsonValue());
+  fc.assert(
+    fc.property(dictionary, (value) => {
+      const reversed = Object.fromEntries(Object.entries(value).toReversed());
+      expect(canonicalJson(reversed)).toBe(canonicalJson(value));
+      expect(JSON.parse(canonicalJson(value))).toEqual(JSON.parse(JSON.stringify(value)));
+    }),
+  );
+});

@@ -1,0 +1,115 @@
+import { describe, expect, it } from 'vitest';
+import { parseIgnition } from './parse.ts';
+
+const v2 = (sections: object, version = '2.2.0') => ({ ignition: { version }, ...sections });
+const root = (path: string, fields: object = {}) => ({ filesystem: 'root', path, mode: 420, ...fields });
+
+function translated(raw: unknown) {
+  const parsed = parseIgnition(raw);
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
+  return parsed.config;
+}
+
+function pathsOf(raw: unknown) {
+  const parsed = parseIgnition(raw);
+  return parsed.ok ? [] : parsed.problems.map((problem) => problem.path);
+}
+
+describe('Ignition 2', () => {
+  it('turns files around, keeps the last of each path, and overwrites', () => {
+    const files = [
+      root('/a', { contents: { source: 'data:,1' } }),
+      root('/b', { contents: { source: 'data:,b' } }),
+      root('/a', { contents: { source: 'data:,2', compression: '' } }),
+    ];
+    expect(translated(v2({ storage: { files } })).storage?.files).toEqual([
+      { path: '/a', mode: 420, overwrite: true, contents: { source: 'data:,2' } },
+      { path: '/b', mode: 420, overwrite: true, contents: { source: 'data:,b' } },
+    ]);
+  });
+
+  it('takes a file without contents for an empty one', () => {
+    expect(translated(v2({ storage: { files: [root('/a')] } })).storage?.files).toMatchObject([
+      { contents: { source: '' } },
+    ]);
+  });
+
+  it('gives a file without a mode none in 2.2, and 0 before', () => {
+    const storage = { files: [{ filesystem: 'root', path: '/a' }] };
+    expect(translated(v2({ storage })).storage?.files?.[0]).not.toHaveProperty('mode');
+    expect(translated(v2({ storage }, '2.1.0')).storage?.files?.[0]).toMatchObject({ mode: 0 });
+  });
+
+  it('makes append an append list', () => {
+    const files = [root('/a', { append: true, contents: { source: 'data:,x' } })];
+    expect(translated(v2({ storage: { files } })).storage?.files).toMatchObject([
+      { overwrite: false, append: [{ source: 'data:,x' }] },
+    ]);
+  });
+
+  it('collects the drop-ins of a unit, the last of each name first', () => {
+    const units = [
+      {
+        name: 'a.service',
+        enable: true,
+        dropins: [{ name: '1.conf', contents: '[A]\n' }, { name: '2.conf' }],
+      },
+      { name: 'b.service' },
+      {
+        name: 'a.service',
+        enabled: false,
+        contents: '[Unit]\n',
+        dropins: [{ name: '1.conf', contents: '[B]\n' }],
+      },
+    ];
+    expect(translated(v2({ systemd: { units } })).systemd?.units).toEqual([
+      {
+        name: 'a.service',
+        enabled: false,
+        contents: '[Unit]\n',
+        dropins: [{ name: '1.conf', contents: '[B]\n' }, { name: '2.conf' }],
+      },
+      { name: 'b.service', dropins: [] },
+    ]);
+  });
+
+  it('understands the older enable', () => {
+    expect(
+      translated(v2({ systemd: { units: [{ name: 'a.service', enable: true }] } })).systemd?.units,
+    ).toEqual([{ name: 'a.service', enabled: true, dropins: [] }]);
+  });
+
+  it('puts the keys of user core together, the last entry first', () => {
+    const users = [
+      { name: 'core', sshAuthorizedKeys: ['a', 'b'] },
+      { name: 'core', passwordHash: 'x', sshAuthorizedKeys: ['b', 'c'] },
+    ];
+    expect(translated(v2({ passwd: { users } })).passwd?.users).toEqual([
+      { name: 'core', passwordHash: 'x', sshAuthorizedKeys: ['b', 'c', 'a'] },
+    ]);
+  });
+
+  it.each([
+    ['another user', { passwd: { users: [{ name: 'me' }] } }, '$.passwd.users[0]'],
+    ['networkd', { networkd: { units: [{ name: 'a.network' }] } }, '$.networkd.units'],
+    ['a filesystem', { storage: { filesystems: [{ name: 'data' }] } }, '$.storage.filesystems[0]'],
+    [
+      'another filesystem',
+      { storage: { files: [{ ...root('/a'), filesystem: 'data' }] } },
+      '$.storage.files[0]',
+    ],
+    ['no filesystem', { storage: { files: [{ path: '/a' }] } }, '$.storage.files[0].filesystem'],
+    [
+      'sectors',
+      { storage: { disks: [{ device: '/dev/sda', partitions: [{ number: 1, size: 8 }] }] } },
+      '$.storage.disks[0].partitions[0]',
+    ],
+    [
+      'append and overwrite',
+      { storage: { files: [root('/a', { append: true, overwrite: true })] } },
+      '$.storage.files[0]',
+    ],
+  ])('refuses %s', (_, sections, path) => {
+    expect(pathsOf(v2(sections))).toContain(path);
+  });
+});

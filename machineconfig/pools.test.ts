@@ -1,0 +1,116 @@
+import { describe, expect, it } from 'vitest';
+import type { Node } from '../api/kubernetes.ts';
+import type { LabelSelector } from '../api/object.ts';
+import { matchesSelector, poolOfNode, selectedConfigs } from './pools.ts';
+import { machineConfig, pool } from './testdata/build.ts';
+
+const role = (name: string) => `node-role.kubernetes.io/${name}`;
+
+function node(...labels: string[]): Node {
+  return {
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: { name: 'n1', labels: Object.fromEntries(labels.map((label) => [label, ''])) },
+  };
+}
+
+function roled(name: string) {
+  return pool(name, { nodeSelector: { matchLabels: { [role(name)]: '' } } });
+}
+
+describe('label selectors', () => {
+  const labels = { a: '1', b: '2' };
+  const expression = (
+    key: string,
+    operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist',
+    ...values: string[]
+  ) => ({
+    matchExpressions: [{ key, operator, ...(values.length > 0 && { values }) }],
+  });
+
+  it.each<[LabelSelector, boolean]>([
+    [{}, true],
+    [{ matchLabels: { a: '1' } }, true],
+    [{ matchLabels: { a: '1', b: '2' } }, true],
+    [{ matchLabels: { a: '2' } }, false],
+    [{ matchLabels: { c: '' } }, false],
+    [{ matchLabels: { constructor: '' } }, false],
+    [expression('a', 'In', '0', '1'), true],
+    [expression('a', 'In', '0'), false],
+    [expression('c', 'In', '0'), false],
+    [expression('a', 'NotIn', '0'), true],
+    [expression('a', 'NotIn', '1'), false],
+    [expression('c', 'NotIn', '1'), true],
+    [expression('a', 'Exists'), true],
+    [expression('c', 'Exists'), false],
+    [expression('a', 'DoesNotExist'), false],
+    [expression('c', 'DoesNotExist'), true],
+    [{ matchLabels: { a: '1' }, ...expression('b', 'In', '3') }, false],
+  ])('%j: %s', (selector, matches) => {
+    expect(matchesSelector(selector, labels)).toBe(matches);
+  });
+});
+
+describe('MachineConfigs of a pool', () => {
+  const configs = [machineConfig('w', undefined), machineConfig('i', undefined, {}, 'infra')];
+  const key = 'machineconfiguration.openshift.io/role';
+
+  it('are those that its selector chooses', () => {
+    const machineConfigSelector = {
+      matchExpressions: [{ key, operator: 'In' as const, values: ['worker', 'infra'] }],
+    };
+    expect(selectedConfigs(pool('infra', { machineConfigSelector }), configs)).toEqual(configs);
+    expect(
+      selectedConfigs(
+        pool('worker', { machineConfigSelector: { matchLabels: { [key]: 'worker' } } }),
+        configs,
+      ),
+    ).toEqual([configs[0]]);
+  });
+
+  it('are none where there is no selector, or an empty one', () => {
+    expect(selectedConfigs(pool('x'), configs)).toEqual([]);
+    expect(selectedConfigs(pool('x', { machineConfigSelector: {} }), configs)).toEqual([]);
+  });
+});
+
+describe('the pool of a node', () => {
+  const pools = ['master', 'worker', 'infra', 'storage'].map(roled);
+
+  it.each([
+    [['worker'], 'worker'],
+    [['infra'], 'infra'],
+    [['worker', 'infra'], 'infra'],
+    [['master', 'worker'], 'master'],
+    [['master', 'worker', 'infra'], 'master'],
+    [[], undefined],
+  ])('with the roles %j is %s', (roles, name) => {
+    const found = poolOfNode(node(...roles.map(role)), pools);
+    expect(found).toMatchObject({ ok: true });
+    expect(found.ok && found.pool?.metadata.name).toBe(name);
+  });
+
+  it('can not be said where two custom pools claim it', () => {
+    expect(poolOfNode(node(role('storage'), role('infra')), pools)).toEqual({
+      ok: false,
+      problem: 'node n1 belongs to 2 custom pools (infra, storage); expected at most one',
+    });
+  });
+
+  it('may be chosen by any label', () => {
+    const gpu = pool('gpu', {
+      nodeSelector: { matchExpressions: [{ key: 'example.org/gpu', operator: 'Exists' }] },
+    });
+    expect(poolOfNode(node('example.org/gpu', role('worker')), [...pools, gpu])).toEqual({
+      ok: true,
+      pool: gpu,
+    });
+  });
+
+  it('is none for a pool without a selector and for a Windows node', () => {
+    expect(poolOfNode(node(role('worker')), [pool('worker', { nodeSelector: {} })])).toEqual({ ok: true });
+    const windows = node(role('worker'));
+    const labels = { ...windows.metadata.labels, 'kubernetes.io/os': 'windows' };
+    expect(poolOfNode({ ...windows, metadata: { name: 'w', labels } }, pools)).toEqual({ ok: true });
+  });
+});

@@ -1,0 +1,113 @@
+import { describe, expect, it } from 'vitest';
+import type { MachineConfig, MachineConfigSpec } from '../api/machine-config.ts';
+import { irreconcilable } from './reconcilable.ts';
+import { renderPool } from './render.ts';
+import { file, ignition, machineConfig, pool } from './testdata/build.ts';
+
+const base = machineConfig('00-base', ignition({ storage: { files: [file('/a', '1')] } }));
+
+function rendered(...configs: MachineConfig[]): MachineConfig {
+  const rendering = renderPool({ pool: pool('worker'), configs, controllerVersion: 'v1' });
+  if (!rendering.ok) throw new Error(JSON.stringify(rendering.problems));
+  return rendering.rendered;
+}
+
+/** What is wrong with going from the base with `before` to the base with `after`. */
+function refused(before: MachineConfig | undefined, after: MachineConfig | undefined) {
+  const sources = after === undefined ? [base] : [base, after];
+  const running = before === undefined ? rendered(base) : rendered(base, before);
+  return irreconcilable(running, rendered(...sources), sources).map(({ machineConfig, problems }) => [
+    machineConfig,
+    ...problems.map(({ path }) => path),
+  ]);
+}
+
+function change(sections: object, spec: Partial<MachineConfigSpec> = {}): MachineConfig {
+  return machineConfig('50-change', ignition(sections), spec);
+}
+
+const user = (name: string, fields: object = {}) => ({ passwd: { users: [{ name, ...fields }] } });
+
+describe('what a running node can not take', () => {
+  it.each([
+    ['disks', { storage: { disks: [{ device: '/dev/sda', wipeTable: true }] } }, '$.storage.disks'],
+    [
+      'filesystems',
+      { storage: { filesystems: [{ device: '/dev/sda', format: 'xfs' }] } },
+      '$.storage.filesystems',
+    ],
+    ['RAID', { storage: { raid: [{ name: 'r', level: '1', devices: ['/dev/sda'] }] } }, '$.storage.raid'],
+    ['LUKS', { storage: { luks: [{ name: 'l', device: '/dev/sda' }] } }, '$.storage.luks'],
+    ['directories', { storage: { directories: [{ path: '/d' }] } }, '$.storage.directories'],
+    ['links', { storage: { links: [{ path: '/l', target: '/x' }] } }, '$.storage.links'],
+    ['groups', { passwd: { groups: [{ name: 'g' }] } }, '$.passwd.groups'],
+    [
+      "Ignition's kernel arguments",
+      { kernelArguments: { shouldExist: ['x'] } },
+      '$.kernelArguments.shouldExist',
+    ],
+    ['another user', user('admin', { sshAuthorizedKeys: ['k'] }), '$.passwd.users[0]'],
+    [
+      'other fields of core',
+      user('core', { sshAuthorizedKeys: ['k'], shell: '/bin/zsh' }),
+      '$.passwd.users[0]',
+    ],
+    ['core without anything', user('core'), '$.passwd.users[0]'],
+    [
+      'the force file',
+      { storage: { files: [file('/run/machine-config-daemon-force', '')] } },
+      '$.storage.files[1].path',
+    ],
+  ])('%s, named with the MachineConfig', (_, sections, path) => {
+    expect(refused(undefined, change(sections))).toEqual([['50-change', path]]);
+    expect(refused(change(sections), change(sections))).toEqual(
+      path.startsWith('$.storage.files[') ? [['50-change', path]] : [],
+    );
+  });
+
+  it('FIPS, on or off', () => {
+    const fips = change({}, { fips: true });
+    expect(refused(undefined, fips)).toEqual([['50-change', 'spec.fips']]);
+    expect(refused(fips, undefined)).toEqual([['', 'spec.fips']]);
+  });
+
+  it('disks taken away: no MachineConfig has them any more', () => {
+    expect(refused(change({ storage: { disks: [{ device: '/dev/sda' }] } }), undefined)).toEqual([
+      ['', '$.storage.disks'],
+    ]);
+  });
+
+  it('everything at once', () => {
+    const sections = {
+      storage: { disks: [{ device: '/dev/sda' }], directories: [{ path: '/d' }] },
+      ...user('admin'),
+    };
+    expect(refused(undefined, change(sections, { fips: true }))).toHaveLength(4);
+  });
+});
+
+describe('what a running node can take', () => {
+  it.each([
+    ['files', { storage: { files: [file('/a', '2'), file('/b', '')] } }],
+    ['units', { systemd: { units: [{ name: 'a.service', enabled: true }] } }],
+    ['keys of core', user('core', { sshAuthorizedKeys: ['k'] })],
+    ['a password of core', user('core', { passwordHash: 'x' })],
+  ])('%s', (_, sections) => {
+    expect(refused(undefined, change(sections))).toEqual([]);
+    expect(refused(change(sections), undefined)).toEqual([]);
+  });
+
+  it('links that go', () => {
+    expect(refused(change({ storage: { links: [{ path: '/l', target: '/x' }] } }), undefined)).toEqual([]);
+  });
+
+  it('kernel arguments, kernel type, extensions and OS image', () => {
+    const spec = {
+      kernelArguments: ['x'],
+      kernelType: 'realtime',
+      extensions: ['usbguard'],
+      osImageURL: 'x',
+    };
+    expect(refused(undefined, change({}, spec))).toEqual([]);
+  });
+});

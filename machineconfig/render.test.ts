@@ -1,0 +1,301 @@
+import { gzipSync } from 'node:zlib';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { MachineConfig } from '../api/machine-config.ts';
+import { annotations } from '../api/names.ts';
+import { canonicalJson } from './canonical-json.ts';
+import { parseNodeConfig } from './parse-node-config.ts';
+import { MAX_OBJECT_BYTES, type RenderInput, renderPool } from './render.ts';
+import { machineConfigs } from './testdata/arbitrary.ts';
+import { file, ignition, machineConfig, pool } from './testdata/build.ts';
+
+function tryRender(configs: readonly MachineConfig[], more: Partial<RenderInput> = {}) {
+  return renderPool({ pool: pool('infra'), configs, controllerVersion: 'v1', ...more });
+}
+
+function render(configs: readonly MachineConfig[], more: Partial<RenderInput> = {}) {
+  const rendering = tryRender(configs, more);
+  if (!rendering.ok) throw new Error(JSON.stringify(rendering.problems));
+  return rendering;
+}
+
+function problemsOf(configs: readonly MachineConfig[], more: Partial<RenderInput> = {}) {
+  const rendering = tryRender(configs, more);
+  return rendering.ok ? [] : rendering.problems;
+}
+
+const files = (...entries: object[]) => ignition({ storage: { files: entries } });
+const generated = (config: MachineConfig): MachineConfig => ({
+  ...config,
+  metadata: { ...config.metadata, annotations: { [annotations.generatedByController]: 'v1' } },
+});
+
+describe('a rendered config', () => {
+  it('is named by pool and content, and owned by the pool', () => {
+    const { rendered } = render([machineConfig('a', files(file('/a', 'x')))]);
+    expect(rendered.metadata.name).toMatch(/^rendered-infra-[0-9a-f]{32}$/);
+    expect(rendered.metadata.annotations).toEqual({ [annotations.generatedByController]: 'v1' });
+    expect(rendered.metadata.ownerReferences).toEqual([
+      {
+        apiVersion: 'machineconfiguration.openshift.io/v1',
+        kind: 'MachineConfigPool',
+        name: 'infra',
+        uid: 'uid-of-infra',
+        controller: true,
+        blockOwnerDeletion: true,
+      },
+    ]);
+  });
+
+  it('keeps its name from release to release: a new name is a rollout', () => {
+    expect(render([machineConfig('a', files(file('/a', 'x')))]).rendered.metadata.name).toMatchInlineSnapshot(
+      `"rendered-infra-c29c3bc25941f795e95aa233f1776496"`,
+    );
+  });
+
+  it('has another name for another content, and the same for other names of its sources', () => {
+    const name = (source: string, text: string) =>
+      render([machineConfig(source, files(file('/a', text)))]).rendered.metadata.name;
+    expect(name('a', 'x')).not.toBe(name('a', 'y'));
+    expect(name('a', 'x')).toBe(name('b', 'x'));
+  });
+
+  it('can be made of MachineConfigs without any Ignition config', () => {
+    const { rendered } = render([machineConfig('a', undefined, { kernelArguments: ['quiet'] })]);
+    expect(rendered.spec).toMatchObject({
+      config: { ignition: { version: '3.5.0' } },
+      kernelArguments: ['quiet'],
+      kernelType: 'default',
+      fips: false,
+      extensions: [],
+    });
+  });
+});
+
+describe('merge order', () => {
+  it("takes worker's first and the rest after it, each by name", () => {
+    const configs = [
+      machineConfig('10-infra', files(file('/a', 'infra')), {}, 'infra'),
+      machineConfig('99-worker', files(file('/a', 'worker')), {}, 'worker'),
+      machineConfig('9-worker', undefined, {}, 'worker'),
+      machineConfig('00-other', undefined, {}, 'other'),
+    ];
+    const { rendered, sources } = render(configs);
+    expect(sources).toEqual(['9-worker', '99-worker', '00-other', '10-infra']);
+    expect(rendered.spec.config).toMatchObject({
+      storage: { files: [{ contents: { source: 'data:,infra' } }] },
+    });
+  });
+});
+
+describe('fields beside the Ignition config', () => {
+  it('concatenates kernel arguments and extensions with their duplicates, in merge order', () => {
+    const { rendered } = render([
+      machineConfig('b', undefined, { kernelArguments: ['x', 'y'], extensions: ['usbguard'] }),
+      machineConfig('a', undefined, { kernelArguments: ['x'], extensions: ['usbguard'] }),
+    ]);
+    expect(rendered.spec.kernelArguments).toEqual(['x', 'x', 'y']);
+    expect(rendered.spec.extensions).toEqual(['usbguard', 'usbguard']);
+  });
+
+  it('takes the last kernel type that is not the default', () => {
+    const types = (...kernelTypes: string[]) =>
+      render(kernelTypes.map((kernelType, index) => machineConfig(`${index}`, undefined, { kernelType })))
+        .rendered.spec.kernelType;
+    expect(types('default', '')).toBe('default');
+    expect(types('realtime', 'default')).toBe('realtime');
+    expect(types('realtime', '64k-pages', '')).toBe('64k-pages');
+  });
+
+  it('is FIPS if any config is', () => {
+    expect(
+      render([machineConfig('a', undefined, { fips: true }), machineConfig('b', undefined, { fips: false })])
+        .rendered.spec.fips,
+    ).toBe(true);
+  });
+
+  it("takes the last osImageURL that a person set, else the cluster's own", () => {
+    const os = (...configs: MachineConfig[]) =>
+      render(configs, { defaultImages: { os: 'default' } }).rendered.spec.osImageURL;
+    const setting = (name: string, osImageURL: string) => machineConfig(name, undefined, { osImageURL });
+    expect(os(machineConfig('a', undefined))).toBe('default');
+    expect(os(setting('a', '1'), setting('b', '2'), setting('c', ''))).toBe('2');
+    expect(os(setting('a', '1'), generated(setting('b', '2')))).toBe('1');
+    expect(os(generated(setting('b', '2')))).toBe('default');
+  });
+
+  it('refuses kernel-devel with another kernel', () => {
+    expect(
+      problemsOf([
+        machineConfig('a', undefined, { extensions: ['kernel-devel'] }),
+        machineConfig('b', undefined, { kernelType: 'realtime' }),
+      ]),
+    ).toMatchObject([{ machineConfig: 'a', problems: [{ path: 'spec.extensions' }] }]);
+  });
+});
+
+describe('refusals', () => {
+  it('name every invalid MachineConfig and all of its problems', () => {
+    const problems = problemsOf([
+      machineConfig('good', files(file('/a', ''))),
+      machineConfig('bad', files({ path: 'a' }, { path: '/b', mode: -1 }), { kernelType: 'odd' }),
+      machineConfig('worse', { ignition: { version: '4.0.0' } }, { extensions: ['nano'] }),
+    ]);
+    expect(
+      problems.map(({ machineConfig, problems }) => [machineConfig, problems.map(({ path }) => path)]),
+    ).toEqual([
+      ['bad', ['spec.kernelType', '$.storage.files[0].path', '$.storage.files[1].mode']],
+      ['worse', ['spec.extensions[0]', '$.ignition.version']],
+    ]);
+  });
+
+  it('want a pool to select something', () => {
+    expect(problemsOf([])).toMatchObject([{ problems: [{ path: 'pool/infra' }] }]);
+  });
+
+  it('want labels', () => {
+    const config = machineConfig('a', undefined);
+    const { labels: _, ...metadata } = config.metadata;
+    expect(problemsOf([{ ...config, metadata }])).toMatchObject([
+      { problems: [{ path: 'metadata.labels' }] },
+    ]);
+  });
+
+  it.each([
+    [
+      'an owner by id and by name',
+      files(file('/a', '', { user: { id: 1 } })),
+      files(file('/a', '', { user: { name: 'x' } })),
+    ],
+    [
+      'a file through a link',
+      files(file('/l/a', '')),
+      ignition({ storage: { links: [{ path: '/l', target: '/x' }] } }),
+    ],
+    ['contents nobody gives', files({ path: '/a' }), files({ path: '/a', mode: 0o600 })],
+    ['appending', files({ path: '/a', append: [{ source: 'data:,x' }] }), files(file('/a', ''))],
+  ])('find what only the merge makes wrong: %s', (_, one, other) => {
+    const problems = problemsOf([machineConfig('one', one), machineConfig('two', other)]);
+    expect(problems).toHaveLength(1);
+    expect(['one', 'two']).toContain(problems[0]?.machineConfig);
+    expect(problems[0]?.problems[0]?.path).toMatch(/^\$\.storage\.files\[0\]/);
+  });
+
+  it('name the MachineConfigs that a problem of the merge is in', () => {
+    const owner = (user: object) => files(file('/a', '', { user }));
+    const problems = problemsOf([
+      machineConfig('one', owner({ id: 1 })),
+      machineConfig('two', owner({ name: 'x' })),
+    ]);
+    expect(problems).toMatchObject([
+      { machineConfig: 'two', problems: [{ reason: 'has both id and name (also in one)' }] },
+    ]);
+  });
+
+  it('keep to what the API can store, and name the largest', () => {
+    const large = (name: string, bytes: number) =>
+      machineConfig(name, files(file(`/${name}`, 'x'.repeat(bytes))));
+    const [problem] = problemsOf([large('small', 1000), large('huge', MAX_OBJECT_BYTES)]);
+    expect(problem?.problems[0]?.reason).toMatch(
+      /more than the API server stores in an object \(huge: \d+, small: \d+\)/,
+    );
+  });
+
+  it('count bytes exactly', () => {
+    const configs = [machineConfig('a', files(file('/a', 'ü')))];
+    const bytes = Buffer.byteLength(JSON.stringify(render(configs).rendered));
+    expect(problemsOf(configs, { maxObjectBytes: bytes })).toEqual([]);
+    expect(problemsOf(configs, { maxObjectBytes: bytes - 1 })).toHaveLength(1);
+  });
+
+  it('count the decompressed contents of all configs together', () => {
+    const zeros = (name: string) =>
+      machineConfig(
+        name,
+        files({
+          path: `/${name}`,
+          contents: {
+            compression: 'gzip',
+            source: `data:;base64,${gzipSync(Buffer.alloc(1000)).toString('base64')}`,
+          },
+        }),
+      );
+    const limits = { fileBytes: 1000, configBytes: 1999 };
+    expect(problemsOf([zeros('a')], { limits })).toEqual([]);
+    expect(problemsOf([zeros('a'), zeros('b')], { limits })).toMatchObject([{ machineConfig: 'b' }]);
+  });
+});
+
+describe('any MachineConfigs', () => {
+  it('render to the same bytes in any order', () => {
+    fc.assert(
+      fc.property(
+        machineConfigs.chain((configs) =>
+          fc.tuple(fc.constant(configs), fc.shuffledSubarray(configs, { minLength: configs.length })),
+        ),
+        ([configs, shuffled]) => {
+          expect(JSON.stringify(tryRender(shuffled))).toBe(JSON.stringify(tryRender(configs)));
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+
+  it('leave their inputs as they were', () => {
+    fc.assert(
+      fc.property(machineConfigs, (configs) => {
+        const before = JSON.stringify(configs);
+        tryRender(configs);
+        expect(JSON.stringify(configs)).toBe(before);
+      }),
+    );
+  });
+
+  it('merge to themselves again', () => {
+    fc.assert(
+      fc.property(machineConfigs, (configs) => {
+        const rendering = tryRender(configs);
+        fc.pre(rendering.ok);
+        const { spec } = rendering.rendered;
+        const again = render([machineConfig('again', spec.config, { ...spec })]);
+        expect(canonicalJson(again.rendered.spec)).toBe(canonicalJson(spec));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('merge alike all at once and in two steps', () => {
+    fc.assert(
+      fc.property(machineConfigs, fc.nat(), (configs, at) => {
+        const whole = tryRender(configs);
+        fc.pre(whole.ok);
+        const cut = at % configs.length;
+        const byName = new Map(configs.map((config) => [config.metadata.name, config]));
+        const ordered = whole.sources.flatMap((name) => byName.get(name) ?? []);
+        const first = cut === 0 ? undefined : tryRender(ordered.slice(0, cut));
+        fc.pre(first === undefined || first.ok);
+        const base = first?.ok ? [machineConfig('!', first.rendered.spec.config)] : [];
+        const rest = ordered
+          .slice(cut)
+          .map((config) => machineConfig(config.metadata.name, config.spec.config));
+        const named = rest.map((config, index) => ({
+          ...config,
+          metadata: { ...config.metadata, name: String(index).padStart(3, '0') },
+        }));
+        expect(render([...base, ...named]).rendered.spec.config).toEqual(whole.rendered.spec.config);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('can be read back once rendered', () => {
+    fc.assert(
+      fc.property(machineConfigs, (configs) => {
+        const rendering = tryRender(configs);
+        fc.pre(rendering.ok);
+        expect(parseNodeConfig(rendering.rendered)).toMatchObject({ ok: true });
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
