@@ -1,0 +1,227 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Grant, MachineConfigNodeSpec, UpdatePlan } from '../api/machine-config-node.ts';
+import { type DaemonObservation, decide } from './decide.ts';
+import type { JournalEntry } from './journal/journal.ts';
+import type { Current } from './records/current.ts';
+
+const image = (digit: string) => `r.io/os/worker@sha256:${digit.repeat(64)}`;
+const base = `r.io/os/stock@sha256:${'0'.repeat(64)}`;
+const spec = (config: string, more: Partial<MachineConfigNodeSpec> = {}): MachineConfigNodeSpec => ({
+  node: { name: 'n' },
+  pool: { name: 'worker' },
+  configVersion: { desired: config },
+  ...more,
+});
+const layered = (config: string, digit: string, more: Partial<MachineConfigNodeSpec> = {}) =>
+  spec(config, { configImage: { desiredImage: image(digit) }, ...more });
+const running: Current = {
+  version: 1,
+  mode: 'Layered',
+  config: 'rendered-1',
+  image: image('1'),
+  baseImage: base,
+};
+const plan = (
+  config: string,
+  digit: string | undefined,
+  actions: UpdatePlan['actions'],
+  staged = true,
+): UpdatePlan => ({
+  config,
+  ...(digit === undefined ? {} : { image: image(digit) }),
+  staged,
+  actions,
+  causes: [],
+  source: 'test',
+});
+const grant = (level: Grant['level'], config: string, digit?: string): { grant: Grant } => ({
+  grant: {
+    level,
+    config,
+    leaseHolder: 'shale-operator',
+    ...(digit === undefined ? {} : { image: image(digit) }),
+  },
+});
+const journal = (step: JournalEntry['step'], more: Partial<JournalEntry> = {}): JournalEntry => ({
+  version: 1,
+  step,
+  mode: 'Layered',
+  plan: plan('rendered-2', '2', []),
+  bootID: 'boot-1',
+  startedAt: '2026-01-01T00:00:00Z',
+  ...more,
+});
+const at = (more: Partial<DaemonObservation>): DaemonObservation => ({
+  spec: layered('rendered-1', '1'),
+  current: running,
+  journal: undefined,
+  bootedImage: image('1'),
+  bootID: 'boot-1',
+  plan: undefined,
+  registryCAs: undefined,
+  failed: undefined,
+  ...more,
+});
+const restart = { type: 'Restart', service: 'chronyd.service' } as const;
+const wanted = (actions: UpdatePlan['actions'], more: Partial<MachineConfigNodeSpec>) =>
+  at({ spec: layered('rendered-2', '2', more), plan: plan('rendered-2', '2', actions) });
+
+describe('decide', () => {
+  test.each<[string, DaemonObservation, string]>([
+    ['a node that is what it should be', at({}), 'idle'],
+    ['a new image', at({ spec: layered('rendered-2', '2') }), 'prepare'],
+    ['the same config in another image', at({ spec: layered('rendered-1', '3') }), 'prepare'],
+    [
+      'a plan for another target',
+      at({ spec: layered('rendered-2', '2'), plan: plan('rendered-2', '9', []) }),
+      'prepare',
+    ],
+    [
+      'a plan that is not staged',
+      at({ spec: layered('rendered-2', '2'), plan: plan('rendered-2', '2', [], false) }),
+      'prepare',
+    ],
+    ['no grant', wanted([restart], {}), 'awaitGrant'],
+    ['a grant for another image', wanted([restart], grant('Disrupt', 'rendered-2', '9')), 'awaitGrant'],
+    ['leave to act live', wanted([restart], grant('Live', 'rendered-2', '2')), 'apply'],
+    [
+      'leave to disrupt is leave to act live',
+      wanted([restart], grant('Disrupt', 'rendered-2', '2')),
+      'apply',
+    ],
+    [
+      'a drain needs more than leave to act live',
+      wanted([{ type: 'Drain' }, restart], grant('Live', 'rendered-2', '2')),
+      'awaitGrant',
+    ],
+    [
+      'a drained node acts',
+      wanted([{ type: 'Drain' }, restart], grant('Disrupt', 'rendered-2', '2')),
+      'apply',
+    ],
+    [
+      'a reboot needs more than leave to act live',
+      wanted([{ type: 'Reboot' }], grant('Live', 'rendered-2', '2')),
+      'awaitGrant',
+    ],
+    ['a drained node reboots', wanted([{ type: 'Reboot' }], grant('Disrupt', 'rendered-2', '2')), 'reboot'],
+    ['opting out', at({ spec: spec('rendered-1', { osImage: base }) }), 'prepare'],
+    ['a fresh node', at({ current: undefined, spec: spec('rendered-1') }), 'prepare'],
+    [
+      'another stock image in standard mode',
+      at({
+        current: {
+          version: 1,
+          mode: 'Standard',
+          config: 'rendered-1',
+          rendered: {},
+          baseImage: base,
+          kernelArguments: [],
+        },
+        spec: spec('rendered-1', { osImage: image('8') }),
+      }),
+      'prepare',
+    ],
+    [
+      'certificates first',
+      at({ spec: layered('rendered-2', '2', { certificates: { registryCAs: 'sha256:x' } }) }),
+      'applyCertificates',
+    ],
+    [
+      'certificates also while an update is under way',
+      at({
+        journal: journal('applying'),
+        spec: layered('rendered-2', '2', { certificates: { registryCAs: 'sha256:x' } }),
+      }),
+      'applyCertificates',
+    ],
+    [
+      'certificates that are there',
+      at({
+        registryCAs: 'sha256:x',
+        spec: layered('rendered-1', '1', { certificates: { registryCAs: 'sha256:x' } }),
+      }),
+      'idle',
+    ],
+    ['killed while it applied', at({ journal: journal('applying') }), 'applyAgain'],
+    ['killed before the reboot came', at({ journal: journal('rebooting') }), 'rebootAgain'],
+    [
+      'booted into the target',
+      at({ journal: journal('rebooting'), bootID: 'boot-2', bootedImage: image('2') }),
+      'finish',
+    ],
+    [
+      'a power failure while it applied, with the target staged',
+      at({ journal: journal('applying'), bootID: 'boot-2', bootedImage: image('2') }),
+      'finish',
+    ],
+    ['booted into something else', at({ journal: journal('rebooting'), bootID: 'boot-2' }), 'fail'],
+    [
+      'a power failure while files were written',
+      at({ journal: journal('applying', { mode: 'Standard' }), bootID: 'boot-2' }),
+      'applyAgain',
+    ],
+    [
+      'back on the stock image',
+      at({
+        journal: journal('rebooting', { mode: 'Standard', baseImage: base }),
+        bootID: 'boot-2',
+        bootedImage: base,
+      }),
+      'finish',
+    ],
+    [
+      'not back on the stock image',
+      at({ journal: journal('rebooting', { mode: 'Standard', baseImage: base }), bootID: 'boot-2' }),
+      'fail',
+    ],
+    [
+      'the update under way ends before a newer one begins',
+      at({ journal: journal('applying'), spec: layered('rendered-3', '3') }),
+      'applyAgain',
+    ],
+    [
+      'a target that failed is not tried again',
+      at({ spec: layered('rendered-2', '2'), failed: { config: 'rendered-2', image: image('2'), why: 'x' } }),
+      'degraded',
+    ],
+    [
+      'another target is',
+      at({ spec: layered('rendered-3', '3'), failed: { config: 'rendered-2', image: image('2'), why: 'x' } }),
+      'prepare',
+    ],
+    [
+      'going back after a failure',
+      at({ failed: { config: 'rendered-2', image: image('2'), why: 'x' } }),
+      'idle',
+    ],
+  ])('%s', (_name, seen, kind) => {
+    expect(decide(seen).kind).toBe(kind);
+  });
+});
+
+test('whatever else is so, nothing disruptive happens without a grant for exactly that target', () => {
+  const actions = fc.subarray<UpdatePlan['actions'][number]>([
+    { type: 'Drain' },
+    restart,
+    { type: 'Reboot' },
+  ]);
+  const grants = fc.option(
+    fc.record({
+      level: fc.constantFrom<Grant['level']>('Live', 'Disrupt'),
+      config: fc.constantFrom('rendered-1', 'rendered-2'),
+      digit: fc.constantFrom('1', '2'),
+    }),
+    { nil: undefined },
+  );
+  fc.assert(
+    fc.property(actions, grants, (planned, given) => {
+      const more = given === undefined ? {} : grant(given.level, given.config, given.digit);
+      const step = decide(wanted(planned, more));
+      if (step.kind !== 'apply' && step.kind !== 'reboot') return;
+      expect(given).toMatchObject({ config: 'rendered-2', digit: '2' });
+      if (planned.some(({ type }) => type !== 'Restart')) expect(given?.level).toBe('Disrupt');
+    }),
+  );
+});

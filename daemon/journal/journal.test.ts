@@ -1,0 +1,71 @@
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { RecordError } from '../records/durable-json.ts';
+import { type JournalEntry, openJournal } from './journal.ts';
+
+async function emptyRoot(): Promise<string> {
+  const root = await mkdtemp(path.join(tmpdir(), 'journal-'));
+  onTestFinished(() => rm(root, { recursive: true }));
+  return root;
+}
+
+const entry = (more: Partial<JournalEntry> = {}): JournalEntry => ({
+  version: 1,
+  step: 'applying',
+  mode: 'Standard',
+  plan: {
+    config: 'rendered-2',
+    staged: true,
+    actions: [{ type: 'Restart', service: 'a.service' }],
+    causes: [],
+    source: 'test',
+  },
+  bootID: 'boot-1',
+  startedAt: '2026-01-01T00:00:00Z',
+  ...more,
+});
+
+test('what was written is read, and gone once it is cleared', async () => {
+  const root = await emptyRoot();
+  const journal = openJournal(root);
+  expect(await journal.read()).toBeUndefined();
+  await journal.write(entry());
+  expect(await openJournal(root).read()).toEqual(entry());
+  await journal.clear();
+  expect(await journal.read()).toBeUndefined();
+  expect(await readdir(path.join(root, 'var/lib/shale'))).toEqual([]);
+});
+
+test('clearing what was never written is nothing', async () => {
+  await openJournal(await emptyRoot()).clear();
+});
+
+test('applying may become rebooting', async () => {
+  const journal = openJournal(await emptyRoot());
+  await journal.write(entry());
+  await journal.write(entry({ step: 'rebooting' }));
+  expect((await journal.read())?.step).toBe('rebooting');
+});
+
+test.each<[string, Partial<JournalEntry>]>([
+  ['rebooting does not become applying', {}],
+  [
+    'another update does not begin before this one is over',
+    { step: 'rebooting', plan: { ...entry().plan, config: 'rendered-3' } },
+  ],
+  ['another mode neither', { step: 'rebooting', mode: 'Layered' }],
+])('%s', async (_name, next) => {
+  const journal = openJournal(await emptyRoot());
+  await journal.write(entry({ step: 'rebooting' }));
+  await expect(journal.write(entry(next))).rejects.toThrow(TypeError);
+  expect(await journal.read()).toEqual(entry({ step: 'rebooting' }));
+});
+
+test.each(['', '{', '{"version":2}', '[]'])('a journal that says %j is no journal', async (text) => {
+  const root = await emptyRoot();
+  await mkdir(path.join(root, 'var/lib/shale'), { recursive: true });
+  await writeFile(path.join(root, 'var/lib/shale/journal.json'), text);
+  await expect(openJournal(root).read()).rejects.toThrow(RecordError);
+});

@@ -1,0 +1,46 @@
+import path from 'node:path';
+import { z } from 'zod';
+import { nodePaths } from '../../api/names.ts';
+import { DigestedPullspecSchema } from '../../api/references.ts';
+import { readRecord, writeRecord } from './durable-json.ts';
+
+const Current = z.discriminatedUnion('mode', [
+  z.object({
+    version: z.literal(1),
+    mode: z.literal('Standard'),
+    /** Name of the rendered config that the daemon has written. */
+    config: z.string(),
+    /** That config as an object: what to compare the next one with, and what to take back. */
+    rendered: z.unknown(),
+    baseImage: z.string().exactOptional(),
+    /** Kernel arguments that the daemon added beyond the image's own. */
+    kernelArguments: z.array(z.string()),
+  }),
+  z.object({
+    version: z.literal(1),
+    mode: z.literal('Layered'),
+    config: z.string(),
+    image: DigestedPullspecSchema,
+    baseImage: z.string().exactOptional(),
+  }),
+]);
+/** What the node runs, as the daemon last brought it about. */
+export type Current = z.infer<typeof Current>;
+
+/**
+ * @param root the running root.
+ * @returns undefined on a node that Shale has never configured.
+ * @throws RecordError
+ */
+export function readCurrent(root: string): Promise<Current | undefined> {
+  return readRecord(fileIn(root), Current);
+}
+
+/** Writes the record, whole or not at all, and durably. */
+export function writeCurrent(root: string, current: Current): Promise<void> {
+  return writeRecord(fileIn(root), current);
+}
+
+function fileIn(root: string): string {
+  return path.join(root, nodePaths.state, 'current.json');
+}

@@ -1,0 +1,67 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import path from 'node:path';
+import type { z } from 'zod';
+
+/** A record on the disk that is not what it should be. What it said is not known, so nothing may be built on it. */
+export class RecordError extends Error {
+  constructor(file: string, options?: ErrorOptions) {
+    super(`${file}: not a record that this version of the daemon can read`, options);
+    this.name = 'RecordError';
+  }
+}
+
+/**
+ * @returns what the file holds; undefined when there is none.
+ * @throws RecordError when it holds something else.
+ */
+export async function readRecord<T>(file: string, schema: z.ZodType<T>): Promise<T | undefined> {
+  let text: string;
+  try {
+    text = await readFile(file, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+  try {
+    return schema.parse(JSON.parse(text));
+  } catch (cause) {
+    throw new RecordError(file, { cause });
+  }
+}
+
+/**
+ * Writes a record so that a crash at any moment leaves the old one or the new one: a temporary file in the same
+ * directory, fsync, rename, fsync of the directory (rename(2), fsync(2)).
+ */
+export async function writeRecord(file: string, value: unknown): Promise<void> {
+  const directory = path.dirname(file);
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const temporary = path.join(directory, `.${path.basename(file)}.${randomUUID()}`);
+  const handle = await open(temporary, 'wx', 0o600);
+  try {
+    await handle.writeFile(JSON.stringify(value));
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await rename(temporary, file);
+  await syncDirectory(directory);
+}
+
+/** Removes a record durably. None there: nothing done. */
+export async function removeRecord(file: string): Promise<void> {
+  await rm(file, { force: true });
+  await syncDirectory(path.dirname(file)).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error;
+  });
+}
+
+async function syncDirectory(directory: string): Promise<void> {
+  const handle = await open(directory, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
