@@ -4,7 +4,7 @@ import type { IgnitionConfig } from './ignition/config.ts';
 import { type CheckedSources, DEFAULT_LIMITS, type Limits } from './ignition/contents.ts';
 import { parseIgnition } from './ignition/parse.ts';
 import type { KernelType } from './node-config.ts';
-import type { Problem } from './problem.ts';
+import { type Problem, quote } from './problem.ts';
 
 /** Names of extensions that MCO takes (SupportedExtensions). */
 export const SUPPORTED_EXTENSIONS: ReadonlySet<string> = new Set([
@@ -49,7 +49,7 @@ export function parseMachineConfig(
   if (kernelType !== '' && !KERNEL_TYPES.has(kernelType)) {
     problems.push({
       path: 'spec.kernelType',
-      reason: `is ${JSON.stringify(kernelType)}`,
+      reason: `is ${quote(kernelType)}`,
       expected: [...KERNEL_TYPES].join(', '),
     });
   }
@@ -57,7 +57,7 @@ export function parseMachineConfig(
     if (!SUPPORTED_EXTENSIONS.has(extension)) {
       problems.push({
         path: `spec.extensions[${index}]`,
-        reason: `${JSON.stringify(extension)} is not a known extension`,
+        reason: `${quote(extension)} is not a known extension`,
         expected: [...SUPPORTED_EXTENSIONS].join(', '),
       });
     }

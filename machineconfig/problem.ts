@@ -11,6 +11,14 @@ export function formatProblem(problem: Problem): string {
   return `${problem.path}: ${problem.reason}; expected ${problem.expected}`;
 }
 
+/** Longest quotation of what somebody wrote, in UTF-16 code units: problems end up in conditions and events. */
+const QUOTED = 100;
+
+/** @returns a name or path in quotes for a problem's reason, cut when it is very long. Never for contents: they may be secret. */
+export function quote(text: string): string {
+  return JSON.stringify(text.length > QUOTED ? `${text.slice(0, QUOTED)}…` : text);
+}
+
 /** What is wrong with one MachineConfig, or with the rendering as a whole where `machineConfig` is ''. */
 export interface ConfigProblems {
   readonly machineConfig: string;

@@ -124,6 +124,8 @@ describe('validation', () => {
     ['dot element', files({ path: '/a/./b' }), '$.storage.files[0].path'],
     ['newline in path', files({ path: '/a\nb' }), '$.storage.files[0].path'],
     ['root', files({ path: '/' }), '$.storage.files[0].path'],
+    ['path longer than Linux takes', files({ path: `/${'a/'.repeat(3000)}b` }), '$.storage.files[0].path'],
+    ['name longer than Linux takes', files({ path: `/${'a'.repeat(256)}` }), '$.storage.files[0].path'],
     ['negative mode', files({ path: '/a', mode: -1 }), '$.storage.files[0].mode'],
     ['setuid', files({ path: '/a', mode: 0o4755 }), '$.storage.files[0].mode'],
     ['id and name', files({ path: '/a', user: { id: 1, name: 'x' } }), '$.storage.files[0].user'],

@@ -1,4 +1,4 @@
-import type { Problem } from '../problem.ts';
+import { type Problem, quote } from '../problem.ts';
 import type { IgnitionConfig } from './config.ts';
 import { type CheckedSources, ContentsReader, DEFAULT_LIMITS, type Limits } from './contents.ts';
 import { readBySchema } from './read.ts';
@@ -91,8 +91,7 @@ function versionOf(raw: unknown): Version | { readonly problem: Problem } {
   if (major === '3') {
     return { major: 3, minor: Number(minor) };
   }
-  const given = JSON.stringify(version.slice(0, 32));
-  return { problem: { path, reason: `${given} is not a supported version`, expected: SUPPORTED } };
+  return { problem: { path, reason: `${quote(version)} is not a supported version`, expected: SUPPORTED } };
 }
 
 /** A key without regard to case, as the whole config is read. */

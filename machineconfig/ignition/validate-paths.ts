@@ -1,4 +1,5 @@
 import { posix } from 'node:path';
+import { quote } from '../problem.ts';
 import type {
   IgnitionDirectory,
   IgnitionFile,
@@ -129,6 +130,18 @@ function checkMode(mode: number | undefined, path: string, most: number, report:
   }
 }
 
+/** limits.h: bytes of a path without its NUL, and of one element. */
+const PATH_MAX = 4095;
+const NAME_MAX = 255;
+
+function isTooLong(path: string): boolean {
+  // Counting bytes costs, and a UTF-16 code unit has three at most.
+  if (path.length * 3 <= NAME_MAX) return false;
+  return (
+    Buffer.byteLength(path) > PATH_MAX || path.split('/').some((name) => Buffer.byteLength(name) > NAME_MAX)
+  );
+}
+
 /**
  * Ignition's path rule: absolute and equal to its own path.Clean. A NUL or a newline can't stand in a path that is
  * written into tmpfiles.d or a tar header either.
@@ -140,13 +153,16 @@ export function whyNotCleanPath(path: string): string | undefined {
     return undefined;
   }
   if (!path.startsWith('/')) {
-    return `${JSON.stringify(path)} is relative`;
+    return `${quote(path)} is relative`;
   }
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are exactly what must be found
   if (/[\x00-\x1f\x7f]/.test(path)) {
-    return `${JSON.stringify(path)} has a control character`;
+    return `${quote(path)} has a control character`;
   }
-  return /\/(\.{0,2})(\/|$)/.test(path) ? `${JSON.stringify(path)} is not in its simplest form` : undefined;
+  if (isTooLong(path)) {
+    return `${quote(path)} is too long for Linux`;
+  }
+  return /\/(\.{0,2})(\/|$)/.test(path) ? `${quote(path)} is not in its simplest form` : undefined;
 }
 
 /** A file in a place that another part of the config owns would be written twice, or through a link. */

@@ -1,3 +1,4 @@
+import { quote } from '../problem.ts';
 import type { Dropin, Unit } from './config.ts';
 import type { Report } from './report.ts';
 import { parseUnitSyntax } from './unit-syntax.ts';
@@ -33,7 +34,7 @@ export function checkUnits(units: readonly Unit[], report: Report): void {
     if (unit.name !== '' && (!UNIT_NAME.test(unit.name) || unit.name.length > UNIT_NAME_MAX)) {
       report.problem(
         `${path}.name`,
-        `${JSON.stringify(unit.name)} is not a unit name`,
+        `${quote(unit.name)} is not a unit name`,
         `letters, digits, : _ . \\ @ - and one of the suffixes .${UNIT_TYPES.replaceAll('|', ', .')}`,
       );
     }
@@ -59,7 +60,7 @@ function checkContents(unit: Unit, path: string, report: Report): void {
 
 function checkDropin(dropin: Dropin, path: string, report: Report): void {
   if (dropin.name !== '' && !DROPIN_NAME.test(dropin.name)) {
-    report.problem(`${path}.name`, `${JSON.stringify(dropin.name)} is not a drop-in name`, '<name>.conf');
+    report.problem(`${path}.name`, `${quote(dropin.name)} is not a drop-in name`, '<name>.conf');
   }
   const { problem } = parseUnitSyntax(dropin.contents ?? '');
   if (problem !== undefined) {

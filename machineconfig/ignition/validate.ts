@@ -33,7 +33,7 @@ function checkIgnitionSection(ignition: IgnitionSection, report: Report): void {
   for (const [index, resource] of merge.entries()) {
     checkReference(resource, `$.ignition.config.merge[${index}]`, report);
   }
-  if (replace !== undefined) {
+  if (replace?.source !== undefined) {
     checkReference(replace, '$.ignition.config.replace', report);
   }
   for (const [index, resource] of authorities.entries()) {
