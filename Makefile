@@ -1,22 +1,18 @@
 # Shale: operating-system images built on the Kubernetes cluster that runs them.
 #
-#   make demo [KEEP=1]   a whole cluster on this machine and a tour through the main job
 #   make test            lint, types, generated files, import directions and every test
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -E env PATH="$(PATH)")
 
-.PHONY: help install demo test lint types check unit manifests format bench clean
+.PHONY: help install test lint types check unit manifests format bench
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 install: ## install the npm and Debian packages that are missing
 	@bin/bootstrap
-
-demo: install ## run the tour on a cluster on this machine; KEEP=1 leaves it up
-	@$(SUDO) bin/shale sandbox tour $(if $(KEEP),--keep)
 
 test: install lint types check unit ## everything that CI runs
 
@@ -41,6 +37,3 @@ format: ## format and mend what can be mended by itself
 
 bench: ## print the figures of bench/
 	@for file in bench/*.ts; do echo "== $$file"; node $$file || exit 1; done
-
-clean: ## remove what make demo KEEP=1 left
-	@$(SUDO) bin/shale sandbox down

@@ -1,28 +1,16 @@
 import { Command, CommanderError } from 'commander';
 import { CommandError, exitCodes } from './exit-codes.ts';
-import { addLazyCommand } from './lazy-command.ts';
+import { planCommand, policiesCommand, renderCommand, validateCommand } from './offline-commands.ts';
 
-/**
- * Builds shale's command line. Each subcommand's code is loaded only when it is called, so that the node daemon does not
- * carry the builder's libraries in its memory.
- */
+/** Builds shale's command line. */
 function program(): Command {
   const shale = new Command('shale')
     .description('Operating-system images built on the Kubernetes cluster that runs them.')
-    .showHelpAfterError('(shale --help lists what there is)')
-    .exitOverride();
-  addLazyCommand(shale, 'operator', 'Run the operator: pools, rollouts, the opt-in switch.', async () =>
-    (await import('./operator.ts')).operatorCommand(),
-  );
-  addLazyCommand(shale, 'machine-os-builder', 'Run the Machine OS Builder.', async () =>
-    (await import('../builder/command.ts')).builderCommand(),
-  );
-  addLazyCommand(shale, 'daemon', 'Run the node daemon.', async () =>
-    (await import('../daemon/command.ts')).daemonCommand(),
-  );
-  addLazyCommand(shale, 'sandbox', 'A whole cluster on this machine, for trying out.', async () =>
-    (await import('./sandbox.ts')).sandboxCommand(),
-  );
+    .showHelpAfterError('(shale --help lists what there is)');
+  for (const command of [planCommand(), validateCommand(), renderCommand(), policiesCommand()])
+    shale.addCommand(command);
+  // Errors of use end here, not in the middle of commander, so that every way out has its exit code.
+  for (const command of [shale, ...shale.commands]) command.exitOverride();
   return shale;
 }
 

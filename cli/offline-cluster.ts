@@ -1,0 +1,143 @@
+import type {
+  ImageContentSourcePolicy,
+  ImageDigestMirrorSet,
+  ImageTagMirrorSet,
+} from '../api/image-mirrors.ts';
+import { type MachineConfig, MachineConfigs } from '../api/machine-config.ts';
+import { type MachineConfigPool, MachineConfigPools } from '../api/machine-config-pool.ts';
+import {
+  type ClusterPolicies,
+  type MachineConfiguration,
+  MachineConfigurations,
+} from '../api/machine-configuration.ts';
+import { labels } from '../api/names.ts';
+import type { KubernetesObject } from '../api/object.ts';
+import { defaultPolicySettings } from '../disruption/default-policies.ts';
+import { effectivePolicies, validatePolicy } from '../disruption/effective-policies.ts';
+import type { NodeConfig } from '../machineconfig/node-config.ts';
+import { parseMachineConfig } from '../machineconfig/parse-machine-config.ts';
+import { parseNodeConfig } from '../machineconfig/parse-node-config.ts';
+import { selectedConfigs } from '../machineconfig/pools.ts';
+import { formatProblem } from '../machineconfig/problem.ts';
+import { registriesMachineConfig } from '../machineconfig/registries/machine-config.ts';
+import { renderPool } from '../machineconfig/render.ts';
+
+/** What files say a cluster has, as far as rendering needs it. */
+export interface OfflineCluster {
+  readonly pools: readonly MachineConfigPool[];
+  readonly configs: readonly MachineConfig[];
+  readonly machineConfiguration: MachineConfiguration | undefined;
+  readonly mirrors: {
+    readonly icsp: readonly ImageContentSourcePolicy[];
+    readonly idms: readonly ImageDigestMirrorSet[];
+    readonly itms: readonly ImageTagMirrorSet[];
+  };
+}
+
+/** Written to rendered configs where a controller would write its version. */
+const VERSION = 'offline';
+
+/**
+ * Sorts objects of files into a cluster. Kinds that have no part in rendering are left out; of two objects of one kind
+ * and name the later one counts, as if it had been applied over the first.
+ *
+ * @returns the cluster; pools that no file defines are made as OpenShift makes them, one for each role of the
+ *   MachineConfigs: `worker` and `master` select their own, any other inherits worker's.
+ */
+export function offlineCluster(objects: readonly KubernetesObject[]): OfflineCluster {
+  const latest = new Map(
+    objects.map((object) => [`${object.apiVersion}/${object.kind}/${object.metadata.name}`, object]),
+  );
+  // The files are what the API server would have stored; their schema is checked where they are applied.
+  const ofKind = <T extends KubernetesObject>(kind: string): T[] =>
+    [...latest.values()].filter((object) => object.kind === kind) as T[];
+  const configs = ofKind<MachineConfig>(MachineConfigs.kind);
+  const given = ofKind<MachineConfigPool>(MachineConfigPools.kind);
+  return {
+    pools: [...given, ...missingPools(configs, given)].sort((a, b) =>
+      a.metadata.name < b.metadata.name ? -1 : 1,
+    ),
+    configs,
+    machineConfiguration: ofKind<MachineConfiguration>(MachineConfigurations.kind)[0],
+    mirrors: {
+      icsp: ofKind('ImageContentSourcePolicy'),
+      idms: ofKind('ImageDigestMirrorSet'),
+      itms: ofKind('ImageTagMirrorSet'),
+    },
+  };
+}
+
+function missingPools(
+  configs: readonly MachineConfig[],
+  given: readonly MachineConfigPool[],
+): MachineConfigPool[] {
+  const roles = new Set(configs.flatMap(({ metadata }) => metadata.labels?.[labels.role] ?? []));
+  for (const { metadata } of given) roles.delete(metadata.name);
+  return [...roles].map((role) => ({
+    apiVersion: 'machineconfiguration.openshift.io/v1',
+    kind: MachineConfigPools.kind,
+    metadata: { name: role },
+    spec: {
+      machineConfigSelector: {
+        matchExpressions: [
+          {
+            key: labels.role,
+            operator: 'In',
+            values: role === 'master' || role === 'worker' ? [role] : ['worker', role],
+          },
+        ],
+      },
+    },
+  }));
+}
+
+/** @returns everything that is wrong, one line each; empty for a valid cluster. */
+export function problemsOf(cluster: OfflineCluster): string[] {
+  const policy = cluster.machineConfiguration?.spec?.nodeDisruptionPolicy;
+  return [
+    ...cluster.configs.flatMap((config) =>
+      parseMachineConfig(config).problems.map(
+        (problem) => `MachineConfig ${config.metadata.name}: ${formatProblem(problem)}`,
+      ),
+    ),
+    ...(policy === undefined ? [] : validatePolicy(policy)).map(
+      (problem) => `MachineConfiguration cluster: ${formatProblem(problem)}`,
+    ),
+  ];
+}
+
+export type OfflineRendering =
+  | {
+      readonly ok: true;
+      readonly rendered: MachineConfig;
+      readonly config: NodeConfig;
+      readonly sources: readonly string[];
+    }
+  | { readonly ok: false; readonly problems: readonly string[] };
+
+/** Renders a pool as the operator would, image mirrors included. */
+export function renderOffline(cluster: OfflineCluster, pool: MachineConfigPool): OfflineRendering {
+  const { name } = pool.metadata;
+  const mirrors = registriesMachineConfig(name, { ...cluster.mirrors, controllerVersion: VERSION });
+  if (!mirrors.ok) return { ok: false, problems: mirrors.problems.map(formatProblem) };
+  const all =
+    mirrors.machineConfig === undefined ? cluster.configs : [...cluster.configs, mirrors.machineConfig];
+  const rendering = renderPool({ pool, configs: selectedConfigs(pool, all), controllerVersion: VERSION });
+  if (!rendering.ok) {
+    const lines = rendering.problems.flatMap(({ machineConfig, problems }) =>
+      problems.map(
+        (problem) =>
+          `${machineConfig === '' ? '' : `MachineConfig ${machineConfig}: `}${formatProblem(problem)}`,
+      ),
+    );
+    return { ok: false, problems: lines };
+  }
+  const parsed = parseNodeConfig(rendering.rendered);
+  if (!parsed.ok) return { ok: false, problems: parsed.problems.map(formatProblem) };
+  return { ok: true, rendered: rendering.rendered, config: parsed.config, sources: rendering.sources };
+}
+
+/** @returns the disruption policies in force: the defaults, overridden by the MachineConfiguration's. */
+export function policiesOf({ machineConfiguration }: OfflineCluster): ClusterPolicies {
+  return effectivePolicies(machineConfiguration?.spec?.nodeDisruptionPolicy, defaultPolicySettings);
+}

@@ -1,0 +1,75 @@
+import { type DisruptionAction, type DisruptionCause, formatActions } from '../api/disruption-action.ts';
+import { decideActions } from '../disruption/actions.ts';
+import type { NodeConfig } from '../machineconfig/node-config.ts';
+import { type OfflineCluster, policiesOf, renderOffline } from './offline-cluster.ts';
+
+/** What a change of a cluster's objects asks of the nodes of one pool. `-o json` prints a list of these. */
+export type PoolPlan =
+  | { readonly pool: string; readonly problems: readonly string[] }
+  | {
+      readonly pool: string;
+      /** Names of the rendered configs; `from` is absent for a pool that is new. */
+      readonly from?: string;
+      readonly to: string;
+      readonly actions: readonly DisruptionAction[];
+      readonly causes: readonly DisruptionCause[];
+    };
+
+/**
+ * Works out what every pool's nodes will have to do.
+ *
+ * @param before what the cluster has.
+ * @param after what it will have; its disruption policies are the ones that count.
+ */
+export function planPools(before: OfflineCluster, after: OfflineCluster): PoolPlan[] {
+  const policies = policiesOf(after);
+  return after.pools.map((pool): PoolPlan => {
+    const { name } = pool.metadata;
+    const to = renderOffline(after, pool);
+    if (!to.ok) return { pool: name, problems: to.problems };
+    const known = before.pools.find((other) => other.metadata.name === name);
+    const from = known === undefined ? undefined : renderOffline(before, known);
+    if (from?.ok === false) return { pool: name, problems: from.problems };
+    const decision = decideActions({ from: from?.config ?? nothing, to: to.config, policies });
+    return {
+      pool: name,
+      ...(from === undefined ? {} : { from: from.rendered.metadata.name }),
+      to: to.rendered.metadata.name,
+      ...decision,
+    };
+  });
+}
+
+/** A node that no MachineConfig has configured yet. */
+const nothing: NodeConfig = {
+  name: '',
+  files: new Map(),
+  directories: new Map(),
+  links: new Map(),
+  units: new Map(),
+  sshKeys: new Map(),
+  passwordHashes: new Map(),
+  kernelArguments: [],
+  kernelType: 'default',
+  extensions: [],
+  fips: false,
+  osImageURL: '',
+};
+
+/** @returns a plan in words: a line for each pool, and one below it for each cause. */
+export function formatPlan(plans: readonly PoolPlan[]): string {
+  return plans.map(formatPool).join('\n');
+}
+
+function formatPool(plan: PoolPlan): string {
+  if ('problems' in plan) {
+    return [`pool ${plan.pool}: can not be rendered`, ...plan.problems.map((problem) => `  ${problem}`)].join(
+      '\n',
+    );
+  }
+  const causes = plan.causes.map(
+    ({ subject, change, rule, actions }) => `  ${change} ${subject}: ${formatActions(actions)} (${rule})`,
+  );
+  const head = plan.causes.length === 0 ? 'nothing changes' : formatActions(plan.actions);
+  return [`pool ${plan.pool}: ${head}`, ...causes].join('\n');
+}
