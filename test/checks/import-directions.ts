@@ -92,7 +92,7 @@ function impure(room: string, file: string, imported: string): string | undefine
 
 if (import.meta.main) {
   const root = path.join(import.meta.dirname, '../..');
-  const files = globSync('{' + Object.keys(arrows).join(',') + '}/**/*.ts', { cwd: root });
+  const files = globSync(`{${Object.keys(arrows).join(',')}}/**/*.ts`, { cwd: root });
   // Unit tests may use another room's real parts (a real API server, a real registry) to exercise their own.
   const found = files
     .filter((file) => !file.endsWith('.test.ts') && !file.includes('/testing/'))
