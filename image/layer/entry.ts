@@ -1,0 +1,26 @@
+/** One thing that a layer puts into an image (OCI image-spec, layer.md). Paths are absolute within the image. */
+export type LayerEntry =
+  | {
+      readonly type: 'file';
+      readonly path: string;
+      readonly mode: number;
+      readonly uid: number;
+      readonly gid: number;
+      readonly content: Uint8Array;
+    }
+  | {
+      readonly type: 'directory';
+      readonly path: string;
+      readonly mode: number;
+      readonly uid: number;
+      readonly gid: number;
+    }
+  | {
+      readonly type: 'symlink';
+      readonly path: string;
+      readonly target: string;
+      readonly uid: number;
+      readonly gid: number;
+    }
+  /** `target` is the path of an entry of the same layer. */
+  | { readonly type: 'hardlink'; readonly path: string; readonly target: string };

@@ -1,0 +1,64 @@
+import { type Digest, parseDigest } from './digest.ts';
+
+/** An image's name: where it is, and which one. */
+export interface Reference {
+  /** `host` or `host:port`; an IPv6 address stands in brackets. Always given: no registry is assumed. */
+  readonly registry: string;
+  readonly repository: string;
+  readonly tag?: string;
+  readonly digest?: Digest;
+}
+
+const LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?';
+const HOST = new RegExp(`^(?:\\[[0-9a-fA-F:.]+\\]|${LABEL}(?:\\.${LABEL})*)(?::\\d{1,5})?$`);
+/** distribution-spec, "Pulling manifests": `<name>` and `<tag>`. */
+const PART = '[a-z0-9]+(?:(?:\\.|_|__|-+)[a-z0-9]+)*';
+const REPOSITORY = new RegExp(`^${PART}(?:/${PART})*$`);
+const TAG = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/;
+
+/**
+ * Parses `host[:port]/repository[:tag][@digest]`.
+ *
+ * @throws TypeError that says which part is wrong and what would be right. A host is required, because Docker's habit of
+ *   assuming docker.io would send a node to a registry that nobody named.
+ */
+export function parseReference(text: string): Reference {
+  const wrong = (what: string): never => {
+    throw new TypeError(`image ${JSON.stringify(text)}: ${what}`);
+  };
+  const [name = '', digestText, ...more] = text.split('@');
+  if (more.length > 0) wrong('has more than one @');
+  const slash = name.indexOf('/');
+  const registry = name.slice(0, Math.max(slash, 0));
+  // The first part is a host only where it can't be the first part of a repository.
+  if (slash === -1 || !(registry.includes('.') || registry.includes(':') || registry === 'localhost')) {
+    wrong('has no registry host; expected host[:port]/repository');
+  }
+  if (!HOST.test(registry)) wrong(`${JSON.stringify(registry)} is no host; expected host or host:port`);
+  const rest = name.slice(slash + 1);
+  const colon = rest.indexOf(':');
+  const repository = colon === -1 ? rest : rest.slice(0, colon);
+  if (!REPOSITORY.test(repository))
+    wrong(
+      `${JSON.stringify(repository)} is no repository; expected lowercase letters, digits and . _ - between slashes`,
+    );
+  const tag = colon === -1 ? undefined : rest.slice(colon + 1);
+  if (tag !== undefined && !TAG.test(tag))
+    wrong(`${JSON.stringify(tag)} is no tag; expected up to 128 letters, digits and . _ -`);
+  return {
+    registry,
+    repository,
+    ...(tag === undefined ? {} : { tag }),
+    ...(digestText === undefined ? {} : { digest: parseDigest(digestText) }),
+  };
+}
+
+/** @returns the text that parseReference reads. */
+export function formatReference({ registry, repository, tag, digest }: Reference): string {
+  return `${registry}/${repository}${tag === undefined ? '' : `:${tag}`}${digest === undefined ? '' : `@${digest}`}`;
+}
+
+/** @returns what a registry is asked for: the digest where there is one, else the tag, else `latest`. */
+export function manifestKey({ tag, digest }: Reference): string {
+  return digest ?? tag ?? 'latest';
+}
