@@ -95,7 +95,7 @@ async function writeArchive(entries: readonly LayerEntry[], mtimeSeconds: number
   const archive = pack();
   const mtime = new Date(mtimeSeconds * 1000);
   for (const entry of entries) {
-    const header: Partial<Header> & Pick<Header, "name"> = { ...headerOf(entry), mtime };
+    const header: Partial<Header> & Pick<Header, 'name'> = { ...headerOf(entry), mtime };
     if (entry.type === 'file') archive.entry(header, Buffer.from(entry.content));
     else archive.entry(header);
   }
@@ -105,7 +105,7 @@ async function writeArchive(entries: readonly LayerEntry[], mtimeSeconds: number
   return Buffer.concat(chunks);
 }
 
-function headerOf(entry: LayerEntry): Partial<Header> & Pick<Header, "name"> {
+function headerOf(entry: LayerEntry): Partial<Header> & Pick<Header, 'name'> {
   const name = entry.path.slice(1);
   switch (entry.type) {
     case 'file':

@@ -1,0 +1,148 @@
+import { describe, expect, test } from 'vitest';
+import type { MachineOSBuild } from '../api/machine-os-build.ts';
+import type { MachineOSConfig } from '../api/machine-os-config.ts';
+import { buildName, pushSpecOf } from './build-name.ts';
+import { buildStatus } from './build-status.ts';
+import { type BuildObservation, decideBuild } from './decide-build.ts';
+import { buildRetryPolicy, decideRetry } from './retry.ts';
+
+const apiVersion = 'machineconfiguration.openshift.io/v1';
+const machineOSConfig: MachineOSConfig = {
+  apiVersion,
+  kind: 'MachineOSConfig',
+  metadata: { name: 'worker' },
+  spec: { machineConfigPool: { name: 'worker' }, renderedImagePushSpec: 'r.io/os/worker:latest' },
+};
+const base = 'r.io/stock@sha256:0';
+const seen: BuildObservation = {
+  machineOSConfig,
+  pool: {
+    apiVersion,
+    kind: 'MachineConfigPool',
+    metadata: { name: 'worker' },
+    spec: { configuration: { name: 'rendered-worker-1' } },
+  },
+  rendered: {
+    apiVersion,
+    kind: 'MachineConfig',
+    metadata: { name: 'rendered-worker-1' },
+    spec: { osImageURL: base },
+  },
+  policyDigest: 'sha256:p',
+  builds: [],
+  running: new Set(),
+};
+const inputs = {
+  machineOSConfig,
+  renderedConfig: 'rendered-worker-1',
+  baseImage: base,
+  policyDigest: 'sha256:p',
+};
+const name = buildName(inputs);
+const build = (of: string, condition?: string): MachineOSBuild => ({
+  apiVersion,
+  kind: 'MachineOSBuild',
+  metadata: { name: of },
+  spec: {
+    machineConfig: { name: 'x' },
+    machineOSConfig: { name: 'worker' },
+    renderedImagePushSpec: 'r.io/os/worker:x',
+  },
+  status:
+    condition === undefined
+      ? {}
+      : {
+          conditions: [
+            {
+              type: condition,
+              status: 'True',
+              reason: 'R',
+              message: '',
+              lastTransitionTime: '2026-01-01T00:00:00Z',
+            },
+          ],
+        },
+});
+
+describe('decideBuild', () => {
+  test.each<[string, Partial<BuildObservation>, string]>([
+    ['nothing yet', {}, 'create'],
+    ['an object that nobody works on', { builds: [build(name)] }, 'start'],
+    ['one that is being worked on', { builds: [build(name)], running: new Set([name]) }, 'none'],
+    ['one that succeeded', { builds: [build(name, 'Succeeded')] }, 'none'],
+    ['one that failed stays so', { builds: [build(name, 'Failed')] }, 'none'],
+    ['one that was interrupted is made anew', { builds: [build(name, 'Interrupted')] }, 'recreate'],
+  ])('%s', (_name, more, next) => {
+    expect(decideBuild({ ...seen, ...more })).toMatchObject({ kind: 'build', name, next });
+  });
+
+  test.each<[string, Partial<BuildObservation>, RegExp]>([
+    ['no pool', { pool: undefined }, /does not exist/],
+    ['no rendered config', { rendered: undefined }, /rendered-worker-1 does not exist/],
+    ['policies unknown', { policyDigest: undefined }, /policies/],
+    [
+      'no base image',
+      { rendered: { apiVersion, kind: 'MachineConfig', metadata: { name: 'rendered-worker-1' }, spec: {} } },
+      /osImageURL/,
+    ],
+  ])('%s: it waits and says for what', (_name, more, why) => {
+    const decision = decideBuild({ ...seen, ...more });
+    expect(decision.kind === 'wait' && decision.why).toMatch(why);
+  });
+
+  test('newer inputs interrupt what is not over, and nothing else', () => {
+    const decision = decideBuild({
+      ...seen,
+      builds: [build('older'), build('done', 'Succeeded'), build(name)],
+    });
+    expect(decision.kind === 'build' && decision.interrupt.map(({ metadata }) => metadata.name)).toEqual([
+      'older',
+    ]);
+  });
+});
+
+test('every input of an image is in its name, and nothing else', () => {
+  const changed = [
+    { ...inputs, renderedConfig: 'rendered-worker-2' },
+    { ...inputs, baseImage: 'other' },
+    { ...inputs, policyDigest: 'sha256:q' },
+    { ...inputs, rebuild: 'again' },
+    {
+      ...inputs,
+      machineOSConfig: {
+        ...machineOSConfig,
+        spec: {
+          ...machineOSConfig.spec,
+          containerFile: [{ containerfileArch: 'NoArch' as const, content: 'RUN x' }],
+        },
+      },
+    },
+  ];
+  expect(new Set([name, ...changed.map(buildName)]).size).toBe(changed.length + 1);
+  expect(
+    buildName({ ...inputs, machineOSConfig: { ...machineOSConfig, status: { observedGeneration: 3 } } }),
+  ).toBe(name);
+  expect(pushSpecOf('r.io:5000/os/worker:latest', name)).toBe(`r.io:5000/os/worker:${name}`);
+});
+
+test('only what may pass by itself is tried again, and not for ever', () => {
+  expect(decideRetry(buildRetryPolicy, 1, false)).toEqual({ kind: 'giveUp' });
+  expect(decideRetry(buildRetryPolicy, 1, true)).toEqual({ kind: 'retry', inMs: 1000 });
+  expect(decideRetry(buildRetryPolicy, 1, true, 9000)).toEqual({ kind: 'retry', inMs: 9000 });
+  expect(decideRetry(buildRetryPolicy, buildRetryPolicy.attempts, true)).toEqual({ kind: 'giveUp' });
+});
+
+test('a build that failed says why and keeps when it began', () => {
+  const started = buildStatus(undefined, { kind: 'started' }, '2026-01-01T00:00:00Z');
+  const failed = buildStatus(
+    started,
+    { kind: 'failed', reason: 'RegistryUnavailable', message: 'refused' },
+    '2026-01-01T00:00:09Z',
+  );
+  expect(failed).toMatchObject({ buildStart: '2026-01-01T00:00:00Z', buildEnd: '2026-01-01T00:00:09Z' });
+  expect(failed.conditions?.map(({ type, status, reason }) => `${type}=${status} ${reason}`)).toEqual([
+    'Prepared=True Prepared',
+    'Building=False Failed',
+    'Failed=True RegistryUnavailable',
+  ]);
+});

@@ -1,0 +1,192 @@
+import { posix } from 'node:path';
+import type { MachineConfig } from '../api/machine-config.ts';
+import { nodePaths } from '../api/names.ts';
+import type { LayerEntry } from '../image/layer/entry.ts';
+import type { NodeConfig, NodeFile, NodeUnit, Owner } from '../machineconfig/node-config.ts';
+import { unitLinks } from '../machineconfig/unit-links.ts';
+import { placeOf } from './layer-paths.ts';
+import { formatTmpfiles, type TmpfilesLine } from './tmpfiles.ts';
+
+/** Something that an image can't carry; the build fails with all of them. */
+export interface LayerRefusal {
+  /** The path, unit or field of the rendered config. */
+  readonly subject: string;
+  readonly why: string;
+}
+
+export type LayerContent =
+  | { readonly ok: true; readonly entries: readonly LayerEntry[] }
+  | { readonly ok: false; readonly refusals: readonly LayerRefusal[] };
+
+const UNIT_DIRECTORY = '/etc/systemd/system';
+const PRESET = '/etc/systemd/system-preset/20-shale.preset';
+/** setuid and setgid (stat(2)); an image hands such a file to every node, so it has to be asked for on purpose. */
+const SET_ID_BITS = 0o6000;
+
+/**
+ * The one layer of an image: everything that a rendered config puts on a node.
+ *
+ * @param config the rendered config, decoded.
+ * @param rendered the rendered config as an object; the image carries it so that a node and `shale image inspect` can
+ *   tell what is in it.
+ * @returns the layer's entries, or everything that can't be carried.
+ */
+export function layerContent(config: NodeConfig, rendered: MachineConfig): LayerContent {
+  const refusals = refusedFields(config);
+  const lines: TmpfilesLine[] = [];
+  const entries: LayerEntry[] = [];
+  for (const file of config.files.values()) addFile(file, entries, lines, refusals);
+  for (const directory of config.directories.values()) {
+    addPlaced(directory, refusals, {
+      image: (path) => entries.push({ type: 'directory', path, mode: directory.mode, ...ids(directory) }),
+      state: () => lines.push({ kind: 'directory', ...directory }),
+    });
+    if (named(directory)) lines.push({ kind: 'ownership', ...directory });
+  }
+  for (const link of config.links.values()) {
+    addPlaced(link, refusals, {
+      image: (path) =>
+        entries.push(
+          link.hard
+            ? { type: 'hardlink', path, target: link.target }
+            : { type: 'symlink', path, target: link.target, ...ids(link) },
+        ),
+      state: () => lines.push({ kind: 'link', path: link.path, target: link.target }),
+    });
+  }
+  entries.push(
+    ...unitEntries(config),
+    ...sshKeyEntries(config.sshKeys),
+    ...kernelArgumentEntries(config.kernelArguments),
+  );
+  entries.push(textFile(nodePaths.imageConfig, `${JSON.stringify(rendered)}\n`));
+  const fragment = formatTmpfiles(lines);
+  if (fragment !== '') entries.push(textFile(nodePaths.tmpfiles, fragment));
+  return refusals.length > 0 ? { ok: false, refusals } : { ok: true, entries };
+}
+
+/** What no layer can bring about: these need a container engine, an installation, or would publish a secret. */
+function refusedFields(config: NodeConfig): LayerRefusal[] {
+  const refusals: LayerRefusal[] = [];
+  if (config.passwordHashes.size > 0) {
+    refusals.push({
+      subject: `passwordHash of ${[...config.passwordHashes.keys()].join(', ')}`,
+      why: 'everyone who can pull the image could read it; use SSH keys, or leave the pool in standard mode',
+    });
+  }
+  if (config.kernelType !== 'default') {
+    refusals.push({
+      subject: 'kernelType',
+      why: `${config.kernelType} needs a container engine to install packages`,
+    });
+  }
+  if (config.extensions.length > 0) {
+    refusals.push({ subject: 'extensions', why: 'need a container engine to install packages' });
+  }
+  return refusals;
+}
+
+function addFile(
+  file: NodeFile,
+  entries: LayerEntry[],
+  lines: TmpfilesLine[],
+  refusals: LayerRefusal[],
+): void {
+  if ((file.mode & SET_ID_BITS) !== 0) {
+    refusals.push({
+      subject: file.path,
+      why: `mode ${file.mode.toString(8)} sets user or group id on execution`,
+    });
+    return;
+  }
+  addPlaced(file, refusals, {
+    image: (path) => {
+      entries.push({ type: 'file', path, mode: file.mode, ...ids(file), content: file.contents });
+      if (named(file))
+        lines.push({ kind: 'ownership', path, mode: file.mode, user: file.user, group: file.group });
+    },
+    state: () => lines.push({ kind: 'file', ...file }),
+  });
+}
+
+function addPlaced(
+  { path }: { readonly path: string },
+  refusals: LayerRefusal[],
+  add: { readonly image: (path: string) => void; readonly state: () => void },
+): void {
+  const place = placeOf(path);
+  switch (place.kind) {
+    case 'image':
+      add.image(place.path);
+      return;
+    case 'state':
+      add.state();
+      return;
+    case 'refused':
+      refusals.push({ subject: path, why: place.why });
+  }
+}
+
+interface Owned {
+  readonly user: Owner;
+  readonly group: Owner;
+}
+
+/** Names other than root are known on the host only; there a tmpfiles.d line sets them. */
+function ids({ user, group }: Owned): { readonly uid: number; readonly gid: number } {
+  return { uid: 'id' in user ? user.id : 0, gid: 'id' in group ? group.id : 0 };
+}
+
+function named({ user, group }: Owned): boolean {
+  return [user, group].some((owner) => 'name' in owner && owner.name !== 'root');
+}
+
+function unitEntries({ units }: NodeConfig): LayerEntry[] {
+  const entries: LayerEntry[] = [];
+  for (const unit of units.values()) {
+    const unitPath = posix.join(UNIT_DIRECTORY, unit.name);
+    if (unit.contents !== undefined && !unit.masked) entries.push(textFile(unitPath, unit.contents));
+    for (const [name, contents] of unit.dropins)
+      entries.push(textFile(posix.join(`${unitPath}.d`, name), contents));
+  }
+  // The base image is never downloaded, so of its own units only the name is known: a preset says what is wanted.
+  const { links } = unitLinks([...units.values()], () => undefined);
+  for (const { path, target } of links) entries.push({ type: 'symlink', path, target, uid: 0, gid: 0 });
+  const presets = [...units.values()].filter(isPreset).map(presetLine).sort();
+  if (presets.length > 0) entries.push(textFile(PRESET, `${presets.join('\n')}\n`));
+  return entries;
+}
+
+function isPreset(unit: NodeUnit): boolean {
+  return unit.enabled !== undefined && unit.contents === undefined && !unit.masked;
+}
+
+function presetLine(unit: NodeUnit): string {
+  return `${unit.enabled === true ? 'enable' : 'disable'} ${unit.name}`;
+}
+
+/**
+ * Homes are state, so keys lie under /etc/ssh, where sshd looks once its configuration says so (sshd_config(5),
+ * AuthorizedKeysFile); the usual places stay in the list.
+ */
+function sshKeyEntries(sshKeys: NodeConfig['sshKeys']): LayerEntry[] {
+  if (sshKeys.size === 0) return [];
+  const config = `AuthorizedKeysFile .ssh/authorized_keys .ssh/authorized_keys.d/ignition ${nodePaths.authorizedKeysDirectory}/%u\n`;
+  return [
+    textFile(nodePaths.sshdConfig, config),
+    ...[...sshKeys].map(([user, keys]) =>
+      textFile(posix.join(nodePaths.authorizedKeysDirectory, user), `${keys.join('\n')}\n`),
+    ),
+  ];
+}
+
+/** bootc's kargs.d (bootc documentation, "Kernel arguments"); other backends' daemons read the same file. */
+function kernelArgumentEntries(kernelArguments: readonly string[]): LayerEntry[] {
+  if (kernelArguments.length === 0) return [];
+  const list = kernelArguments.map((argument) => JSON.stringify(argument)).join(', ');
+  return [textFile(nodePaths.kernelArguments, `kargs = [${list}]\n`)];
+}
+
+function textFile(path: string, text: string): LayerEntry {
+  return { type: 'file', path, mode: 0o644, uid: 0, gid: 0, content: Buffer.from(text) };
+}

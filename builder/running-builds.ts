@@ -1,0 +1,155 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import type { MachineConfig } from '../api/machine-config.ts';
+import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts';
+import type { MachineOSConfig } from '../api/machine-os-config.ts';
+import type { ApiClient } from '../cluster/api-client.ts';
+import type { EventRecorder } from '../cluster/events.ts';
+import { updateStatus } from '../cluster/update-status.ts';
+import { BuildFailure } from './build-failure.ts';
+import { isOver } from './build-state.ts';
+import { type BuildPhase, buildStatus } from './build-status.ts';
+import { buildRetryPolicy, decideRetry } from './retry.ts';
+
+/** One build to do. */
+export interface BuildJob {
+  readonly build: MachineOSBuild;
+  readonly machineOSConfig: MachineOSConfig;
+  readonly rendered: MachineConfig;
+  /** By tag or digest, as it was asked for. */
+  readonly baseImage: string;
+}
+
+export type BuildResult = Omit<Extract<BuildPhase, { kind: 'succeeded' }>, 'kind'>;
+
+export interface RunningBuildsOptions {
+  readonly client: ApiClient;
+  readonly events: EventRecorder;
+  readonly log: Logger;
+  readonly now: () => Date;
+  /** Makes and pushes the image. @throws BuildFailure */
+  readonly build: (job: BuildJob, signal: AbortSignal) => Promise<BuildResult>;
+  /** How many builds go on at once; an appended layer costs little, so a pool seldom waits for another. */
+  readonly parallel: number;
+}
+
+/** The builds that this process is at work on. */
+export interface RunningBuilds {
+  start(job: BuildJob): void;
+  /** Stops a build and waits until it has stopped; a build that is not running is none to stop. */
+  abort(name: string): Promise<void>;
+  names(): ReadonlySet<string>;
+  /** Stops everything and marks it as interrupted, so that the next builder begins anew. */
+  stopAll(): Promise<void>;
+}
+
+/** @returns a runner without any build yet. */
+export function createRunningBuilds(options: RunningBuildsOptions): RunningBuilds {
+  const running = new Map<
+    string,
+    { readonly abort: AbortController; readonly done: Promise<void>; readonly job: BuildJob }
+  >();
+  const waiting: (() => void)[] = [];
+  let free = options.parallel;
+
+  async function slot(signal: AbortSignal): Promise<void> {
+    if (free > 0) {
+      free -= 1;
+      return;
+    }
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    // Whoever gives up must leave the line, or the place would be handed to nobody.
+    const leave = () => {
+      const at = waiting.indexOf(resolve);
+      if (at !== -1) waiting.splice(at, 1);
+      reject(signal.reason as Error);
+    };
+    waiting.push(resolve);
+    signal.addEventListener('abort', leave, { once: true });
+    await promise;
+    signal.removeEventListener('abort', leave);
+  }
+
+  function release(): void {
+    const next = waiting.shift();
+    if (next === undefined) free += 1;
+    else next();
+  }
+
+  async function report(job: BuildJob, phase: BuildPhase): Promise<void> {
+    await updateStatus(options.client, MachineOSBuilds, job.build, (seen) =>
+      isOver(seen) ? seen.status : buildStatus(seen.status, phase, options.now().toISOString()),
+    );
+  }
+
+  async function attempts(job: BuildJob, signal: AbortSignal): Promise<void> {
+    await report(job, { kind: 'started' });
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        const result = await options.build(job, signal);
+        await report(job, { kind: 'succeeded', ...result });
+        options.events.normal(job.build, 'BuildSucceeded', `${result.image}: ${result.summary}`);
+        options.log.info(
+          { build: job.build.metadata.name, image: result.image, way: result.way },
+          'build succeeded',
+        );
+        return;
+      } catch (error) {
+        if (signal.aborted) throw error;
+        const failure = BuildFailure.from(error);
+        const decision = decideRetry(buildRetryPolicy, attempt, failure.temporary, failure.retryAfterMs);
+        options.log.warn(
+          { build: job.build.metadata.name, attempt, err: failure.message, next: decision.kind },
+          'build failed',
+        );
+        if (decision.kind === 'giveUp') {
+          await report(job, { kind: 'failed', reason: failure.reason, message: failure.message });
+          options.events.warning(job.build, failure.reason, failure.message);
+          return;
+        }
+        const of = buildRetryPolicy.attempts;
+        await report(job, { kind: 'retrying', attempt, of, why: failure.message, inMs: decision.inMs });
+        await delay(decision.inMs, undefined, { signal });
+      }
+    }
+  }
+
+  async function run(job: BuildJob, signal: AbortSignal): Promise<void> {
+    const build = job.build.metadata.name;
+    try {
+      await slot(signal);
+      try {
+        await attempts(job, signal);
+      } finally {
+        release();
+      }
+    } catch (error) {
+      // Aborted: whoever aborted tells why. Anything else is trouble with the API server; the build is found again.
+      if (!signal.aborted) options.log.error({ build, err: error }, 'build could not be reported');
+    } finally {
+      running.delete(build);
+    }
+  }
+
+  return {
+    start(job) {
+      const name = job.build.metadata.name;
+      if (running.has(name)) return;
+      const abort = new AbortController();
+      running.set(name, { abort, job, done: run(job, abort.signal) });
+    },
+    async abort(name) {
+      const entry = running.get(name);
+      entry?.abort.abort(new Error('interrupted'));
+      await entry?.done;
+    },
+    names: () => new Set(running.keys()),
+    async stopAll() {
+      const all = [...running.values()];
+      for (const { abort } of all) abort.abort(new Error('the builder is stopping'));
+      await Promise.all(all.map(({ done }) => done));
+      const message = 'the Machine OS Builder was stopped while the image was being built';
+      await Promise.all(all.map(({ job }) => report(job, { kind: 'interrupted', message })));
+    },
+  };
+}
