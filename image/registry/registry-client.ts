@@ -1,0 +1,225 @@
+import { createHash } from 'node:crypto';
+import { type Digest, digestOf, finish, parseDigest } from '../digest.ts';
+import { manifestKey, type Reference } from '../reference.ts';
+import { ContentError } from './registry-error.ts';
+import { createTransport, type RegistryAccess, type RegistryRequest } from './transport.ts';
+
+/** A manifest as it came: what is hashed is what was read, never what was written again. */
+export interface RawManifest {
+  readonly digest: Digest;
+  readonly mediaType: string;
+  readonly bytes: Uint8Array;
+}
+
+export interface Descriptor {
+  readonly mediaType: string;
+  readonly digest: Digest;
+  readonly size: number;
+}
+
+type Repository = Pick<Reference, 'registry' | 'repository'>;
+
+/** Manifests are read whole; registries refuse larger ones (distribution-spec, "Pushing Manifests"). */
+const MAX_MANIFEST_BYTES = 4 * 1024 * 1024;
+
+const MANIFEST_TYPES = [
+  'application/vnd.oci.image.manifest.v1+json',
+  'application/vnd.oci.image.index.v1+json',
+  'application/vnd.docker.distribution.manifest.v2+json',
+  'application/vnd.docker.distribution.manifest.list.v2+json',
+].join(', ');
+
+/** A client of registries (distribution-spec). Everything it reads is checked against its digest and size. */
+export interface RegistryClient {
+  /** @throws RegistryError; ContentError when the bytes are not those that the digest names. */
+  getManifest(reference: Reference, signal: AbortSignal): Promise<RawManifest>;
+  /** @returns the digest that the manifest is stored under. */
+  putManifest(
+    reference: Reference,
+    manifest: Pick<RawManifest, 'mediaType' | 'bytes'>,
+    signal: AbortSignal,
+  ): Promise<Digest>;
+  /** @returns false when it was gone already. */
+  deleteManifest(at: Repository, digest: Digest, signal: AbortSignal): Promise<boolean>;
+  hasBlob(at: Repository, digest: Digest, signal: AbortSignal): Promise<boolean>;
+  /** The blob's bytes as they come; the last chunk is given only when size and digest are right. */
+  readBlob(at: Repository, blob: Descriptor, signal: AbortSignal): AsyncIterable<Uint8Array>;
+  /** Uploads in one piece; a blob that is there already is not sent. */
+  putBlob(at: Repository, bytes: Uint8Array, signal: AbortSignal): Promise<Digest>;
+  /** Makes a blob of another repository of the same registry available here. @returns false where the registry will not. */
+  mountBlob(at: Repository, digest: Digest, from: string, signal: AbortSignal): Promise<boolean>;
+}
+
+/** @returns a client that reaches registries as it is told. */
+export function createRegistryClient(access: RegistryAccess): RegistryClient {
+  const transport = createTransport(access);
+  const send = (
+    { registry, repository }: Repository,
+    request: Omit<RegistryRequest, 'registry' | 'repository'>,
+  ) => transport.send({ registry, repository, ...request });
+
+  async function upload(
+    at: Repository,
+    location: string,
+    bytes: Uint8Array,
+    digest: Digest,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const base = `${access.plainHttp?.has(at.registry) === true ? 'http' : 'https'}://${at.registry}`;
+    const url = new URL(location, base);
+    url.searchParams.set('digest', digest);
+    const response = await send(at, {
+      method: 'PUT',
+      path: url.href,
+      headers: { 'content-type': 'application/octet-stream' },
+      body: bytes,
+      accept: [201],
+      scope: 'pull,push',
+      signal,
+    });
+    response.resume();
+  }
+
+  const client: RegistryClient = {
+    async getManifest(reference, signal) {
+      const key = manifestKey(reference);
+      const response = await send(reference, {
+        method: 'GET',
+        path: `manifests/${key}`,
+        headers: { accept: MANIFEST_TYPES },
+        accept: [200],
+        scope: 'pull',
+        signal,
+      });
+      const bytes = await readAll(response, MAX_MANIFEST_BYTES, `manifest ${key}`);
+      const digest = digestOf(bytes);
+      const expected = reference.digest ?? headerDigest(response.headers['docker-content-digest']);
+      if (expected !== undefined && expected !== digest) {
+        throw new ContentError(
+          `${reference.registry}/${reference.repository}: manifest ${expected} has the digest ${digest}`,
+        );
+      }
+      return {
+        digest,
+        bytes,
+        mediaType: (response.headers['content-type'] ?? '').split(';')[0]?.trim() ?? '',
+      };
+    },
+    async putManifest(reference, { mediaType, bytes }, signal) {
+      const digest = digestOf(bytes);
+      const response = await send(reference, {
+        method: 'PUT',
+        path: `manifests/${reference.tag ?? digest}`,
+        headers: { 'content-type': mediaType },
+        body: bytes,
+        accept: [201],
+        scope: 'pull,push',
+        signal,
+      });
+      response.resume();
+      return digest;
+    },
+    async deleteManifest(at, digest, signal) {
+      const response = await send(at, {
+        method: 'DELETE',
+        path: `manifests/${digest}`,
+        accept: [200, 202, 404],
+        scope: 'delete',
+        signal,
+      });
+      response.resume();
+      return response.statusCode !== 404;
+    },
+    async hasBlob(at, digest, signal) {
+      const response = await send(at, {
+        method: 'HEAD',
+        path: `blobs/${digest}`,
+        accept: [200, 404],
+        scope: 'pull',
+        signal,
+      });
+      response.resume();
+      return response.statusCode === 200;
+    },
+    async *readBlob(at, blob, signal) {
+      const response = await send(at, {
+        method: 'GET',
+        path: `blobs/${blob.digest}`,
+        accept: [200],
+        scope: 'pull',
+        signal,
+      });
+      yield* verified(response as AsyncIterable<Buffer>, blob);
+    },
+    async putBlob(at, bytes, signal) {
+      const digest = digestOf(bytes);
+      if (await client.hasBlob(at, digest, signal)) return digest;
+      const response = await send(at, {
+        method: 'POST',
+        path: 'blobs/uploads/',
+        accept: [202],
+        scope: 'pull,push',
+        signal,
+      });
+      response.resume();
+      await upload(at, uploadLocation(at, response.headers.location), bytes, digest, signal);
+      return digest;
+    },
+    async mountBlob(at, digest, from, signal) {
+      const response = await send(at, {
+        method: 'POST',
+        path: `blobs/uploads/?mount=${encodeURIComponent(digest)}&from=${encodeURIComponent(from)}`,
+        accept: [201, 202],
+        scope: 'pull,push',
+        signal,
+      });
+      response.resume();
+      return response.statusCode === 201;
+    },
+  };
+  return client;
+}
+
+function headerDigest(header: string | string[] | undefined): Digest | undefined {
+  return typeof header === 'string' && header !== '' ? parseDigest(header) : undefined;
+}
+
+function uploadLocation(at: Repository, location: string | undefined): string {
+  if (location === undefined)
+    throw new ContentError(
+      `${at.registry}/${at.repository}: the registry began an upload and did not say where`,
+    );
+  return location;
+}
+
+async function readAll(stream: AsyncIterable<unknown>, limit: number, what: string): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of stream) {
+    length += (chunk as Buffer).length;
+    if (length > limit) throw new ContentError(`${what}: more than ${limit} bytes`);
+    chunks.push(chunk as Buffer);
+  }
+  return Buffer.concat(chunks);
+}
+
+/** Holds each chunk back until the next has come, so that a wrong end is known before the last one is given. */
+async function* verified(
+  stream: AsyncIterable<Buffer>,
+  { digest, size }: Descriptor,
+): AsyncGenerator<Uint8Array> {
+  const hash = createHash('sha256');
+  let length = 0;
+  let held: Buffer | undefined;
+  for await (const chunk of stream) {
+    length += chunk.length;
+    if (length > size) throw new ContentError(`blob ${digest}: more than its ${size} bytes`);
+    hash.update(chunk);
+    if (held !== undefined) yield held;
+    held = chunk;
+  }
+  if (length !== size) throw new ContentError(`blob ${digest}: ${length} bytes in place of ${size}`);
+  const found = finish(hash);
+  if (found !== digest) throw new ContentError(`blob ${digest}: what came has the digest ${found}`);
+  if (held !== undefined) yield held;
+}

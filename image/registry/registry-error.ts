@@ -1,0 +1,32 @@
+/** An answer of a registry that is not a success, or a connection that broke. */
+export class RegistryError extends Error {
+  /** distribution-spec "Error Codes", such as MANIFEST_UNKNOWN or UNAUTHORIZED; '' where the registry gave none. */
+  readonly code: string;
+  /** HTTP status; 0 where there was no answer. */
+  readonly status: number;
+  /** Whether it may pass by itself. */
+  readonly temporary: boolean;
+  readonly retryAfterMs: number | undefined;
+
+  constructor(
+    message: string,
+    about: { readonly code?: string; readonly status: number; readonly retryAfterMs?: number | undefined },
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+    this.name = 'RegistryError';
+    this.code = about.code ?? '';
+    this.status = about.status;
+    this.temporary =
+      about.status === 0 || about.status === 408 || about.status === 429 || about.status >= 500;
+    this.retryAfterMs = about.retryAfterMs;
+  }
+}
+
+/** What came is not what was asked for: another size, another digest, or no manifest at all. */
+export class ContentError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'ContentError';
+  }
+}
