@@ -1,0 +1,155 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import type { MachineConfig } from '../api/machine-config.ts';
+import { imageLabels } from '../api/names.ts';
+import { defaultPolicySettings } from '../disruption/default-policies.ts';
+import { effectivePolicies, policyDigest } from '../disruption/effective-policies.ts';
+import { findTransition, parseTransitionLabel } from '../disruption/transitions.ts';
+import { describeImage } from '../image/append.ts';
+import { digestOf } from '../image/digest.ts';
+import { writeLayer } from '../image/layer/write-layer.ts';
+import { parseReference } from '../image/reference.ts';
+import { createRegistryClient, type RegistryClient } from '../image/registry/registry-client.ts';
+import { startDockerRegistry } from '../image/testing/docker-registry.ts';
+import { appendBuild } from './append-build.ts';
+
+const signal = AbortSignal.timeout(60_000);
+const mediaType = 'application/vnd.oci.image.manifest.v1+json';
+const policies = effectivePolicies(
+  {
+    files: [
+      {
+        path: '/etc/chrony.conf',
+        actions: [{ type: 'Restart', restart: { serviceName: 'chronyd.service' } }],
+      },
+    ],
+  },
+  defaultPolicySettings,
+);
+const rendered = (name: string, chrony: string, more: object = {}): MachineConfig => ({
+  apiVersion: 'machineconfiguration.openshift.io/v1',
+  kind: 'MachineConfig',
+  metadata: { name },
+  spec: {
+    config: {
+      ignition: { version: '3.5.0' },
+      storage: { files: [{ path: '/etc/chrony.conf', contents: { source: `data:,${chrony}` } }] },
+    },
+    ...more,
+  },
+});
+
+async function setUp() {
+  const dir = await mkdtemp(path.join(tmpdir(), 'build-'));
+  const registry = await startDockerRegistry({ dir });
+  onTestFinished(async () => {
+    await registry.stop();
+    await rm(dir, { recursive: true });
+  });
+  const client = createRegistryClient({ plainHttp: new Set([registry.host]) });
+  const base = await pushBase(client, `${registry.host}/os/stock:1`);
+  const input = {
+    pool: 'worker',
+    rendered: rendered('rendered-worker-2', 'b'),
+    baseImage: `${registry.host}/os/stock:1`,
+    pushSpec: `${registry.host}/os/worker:build-1`,
+    policies,
+    policyDigest: policyDigest(policies),
+    froms: [{ config: rendered('rendered-worker-1', 'a'), base: `${registry.host}/os/stock@${base}` }],
+    architecture: 'amd64',
+    version: '0.1.0',
+    created: '1970-01-01T00:00:00Z',
+  };
+  return { client, input, registry };
+}
+
+async function pushBase(client: RegistryClient, name: string) {
+  const at = parseReference(name);
+  const layer = await writeLayer([
+    { type: 'file', path: '/usr/lib/os-release', mode: 0o644, uid: 0, gid: 0, content: Buffer.from('ID=x') },
+  ]);
+  const config = Buffer.from(
+    JSON.stringify({
+      architecture: 'amd64',
+      os: 'linux',
+      rootfs: { type: 'layers', diff_ids: [layer.diffId] },
+    }),
+  );
+  await client.putBlob(at, layer.bytes, signal);
+  await client.putBlob(at, config, signal);
+  const manifest = {
+    schemaVersion: 2,
+    mediaType,
+    config: {
+      mediaType: 'application/vnd.oci.image.config.v1+json',
+      digest: digestOf(config),
+      size: config.length,
+    },
+    layers: [
+      {
+        mediaType: 'application/vnd.oci.image.layer.v1.tar+gzip',
+        digest: layer.digest,
+        size: layer.bytes.length,
+      },
+    ],
+  };
+  return client.putManifest(at, { mediaType, bytes: Buffer.from(JSON.stringify(manifest)) }, signal);
+}
+
+test('the image says what it asks of a node that runs the config before', async () => {
+  const { client, input } = await setUp();
+  const result = await appendBuild(client, input, signal);
+  expect(result.transitions.map(({ actions }) => actions)).toEqual(['Restart(chronyd.service)']);
+  const made = await describeImage(client, parseReference(result.image), 'amd64', signal);
+  const labels = made.config.config?.Labels ?? {};
+  expect(labels[imageLabels.renderedConfig]).toBe('rendered-worker-2');
+  expect(labels[imageLabels.baseImage]).toBe(result.baseImage);
+  const state = { config: 'rendered-worker-1', base: result.baseImage };
+  const found = findTransition(
+    parseTransitionLabel(labels[imageLabels.disruption]),
+    state,
+    input.policyDigest,
+  );
+  expect(found).toMatchObject({ kind: 'known', actions: [{ type: 'Restart', service: 'chronyd.service' }] });
+});
+
+test('equal inputs are one image', async () => {
+  const { client, input } = await setUp();
+  const one = await appendBuild(client, input, signal);
+  const other = await appendBuild(
+    client,
+    { ...input, pushSpec: input.pushSpec.replace('build-1', 'build-2') },
+    signal,
+  );
+  expect(one.image).toBe(other.image);
+});
+
+test('what no layer can carry fails for good, with the reason', async () => {
+  const { client, input } = await setUp();
+  const realtime = { ...input, rendered: rendered('rendered-worker-3', 'c', { kernelType: 'realtime' }) };
+  await expect(appendBuild(client, realtime, signal)).rejects.toMatchObject({
+    reason: 'NotLayerable',
+    temporary: false,
+  });
+});
+
+test('a base image that is not there fails for good', async () => {
+  const { client, input } = await setUp();
+  await expect(
+    appendBuild(client, { ...input, baseImage: `${input.baseImage}0` }, signal),
+  ).rejects.toMatchObject({
+    reason: 'RegistryRefused',
+    temporary: false,
+  });
+});
+
+test('a registry that is down may come back', async () => {
+  const { client, input, registry } = await setUp();
+  await registry.stop();
+  await expect(appendBuild(client, input, signal)).rejects.toMatchObject({
+    reason: 'RegistryUnavailable',
+    temporary: true,
+  });
+});

@@ -1,0 +1,134 @@
+import { formatActions } from '../api/disruption-action.ts';
+import type { MachineConfig } from '../api/machine-config.ts';
+import type { ClusterPolicies } from '../api/machine-configuration.ts';
+import { type DigestedPullspec, parseDigest, parseDigestedPullspec } from '../api/references.ts';
+import { computeTransitions, encodeTransitionLabel } from '../disruption/transitions.ts';
+import { describeImage, pushAppended } from '../image/append.ts';
+import type { Digest } from '../image/digest.ts';
+import { LayerError, writeLayer } from '../image/layer/write-layer.ts';
+import { formatReference, parseReference, type Reference } from '../image/reference.ts';
+import type { RegistryClient } from '../image/registry/registry-client.ts';
+import { ContentError, RegistryError } from '../image/registry/registry-error.ts';
+import type { NodeConfig } from '../machineconfig/node-config.ts';
+import { parseNodeConfig } from '../machineconfig/parse-node-config.ts';
+import { formatProblem } from '../machineconfig/problem.ts';
+import { BuildFailure } from './build-failure.ts';
+import { labelsOf } from './image-labels.ts';
+import { layerContent } from './layer-content.ts';
+import type { BuildResult } from './running-builds.ts';
+
+/** Everything that an image is made of. */
+export interface AppendInput {
+  readonly pool: string;
+  readonly rendered: MachineConfig;
+  /** By tag or digest. */
+  readonly baseImage: string;
+  /** `host[:port]/repository:tag` */
+  readonly pushSpec: string;
+  readonly policies: ClusterPolicies;
+  readonly policyDigest: string;
+  /** What the pool's nodes run now: rendered configs, each with the base image it stands on. */
+  readonly froms: readonly { readonly config: MachineConfig; readonly base: string }[];
+  /** In Go's words. */
+  readonly architecture: string;
+  readonly version: string;
+  /** RFC 3339; fixed, so that equal inputs are one image (SOURCE_DATE_EPOCH). */
+  readonly created: string;
+}
+
+/**
+ * Makes a pool's image without a container engine: one layer on the base, its labels stating what nodes will have to do.
+ *
+ * @returns the image by digest and what its label asks of nodes.
+ * @throws BuildFailure that says whether trying again may help.
+ */
+export async function appendBuild(
+  client: RegistryClient,
+  input: AppendInput,
+  signal: AbortSignal,
+): Promise<BuildResult> {
+  try {
+    return await build(client, input, signal);
+  } catch (error) {
+    throw asBuildFailure(error);
+  }
+}
+
+async function build(client: RegistryClient, input: AppendInput, signal: AbortSignal): Promise<BuildResult> {
+  const config = nodeConfigOf(input.rendered);
+  const content = layerContent(config, input.rendered);
+  if (!content.ok) {
+    const reasons = content.refusals.map(({ subject, why }) => `${subject}: ${why}`).join('; ');
+    throw new BuildFailure(
+      'NotLayerable',
+      `${input.rendered.metadata.name} can't become an image: ${reasons}`,
+    );
+  }
+  const base = parseReference(input.baseImage);
+  const target = parseReference(input.pushSpec);
+  const [layer, description] = await Promise.all([
+    writeLayer(content.entries),
+    describeImage(client, base, input.architecture, signal),
+  ]);
+  const baseImage = byDigest(base, description.digest);
+  const transitions = computeTransitions({
+    froms: input.froms.map((from) => ({ config: nodeConfigOf(from.config), base: from.base })),
+    to: { config, base: baseImage },
+    policies: input.policies,
+  });
+  const labels = labelsOf({
+    pool: input.pool,
+    renderedConfig: input.rendered.metadata.name,
+    baseImage,
+    policyDigest: parseDigest(input.policyDigest),
+    disruption: encodeTransitionLabel({ version: 1, policyDigest: input.policyDigest, transitions }),
+    version: input.version,
+  });
+  const options = { labels, created: input.created, comment: `shale: ${input.rendered.metadata.name}` };
+  const digest = await pushAppended(client, { base, description, target, layer, options }, signal);
+  return {
+    image: byDigest(target, digest),
+    baseImage,
+    way: 'Append',
+    transitions: transitions.slice(0, 50).map((transition) => ({
+      from: `${transition.config} on ${transition.base}`,
+      actions: formatActions(transition.actions),
+    })),
+    summary: `one layer of ${layer.bytes.length} bytes on ${baseImage}`,
+  };
+}
+
+function nodeConfigOf(rendered: MachineConfig): NodeConfig {
+  const parsed = parseNodeConfig(rendered);
+  if (parsed.ok) return parsed.config;
+  const problems = parsed.problems.map(formatProblem).join('; ');
+  throw new BuildFailure('InvalidConfig', `MachineConfig ${rendered.metadata.name}: ${problems}`);
+}
+
+function byDigest({ registry, repository }: Reference, digest: Digest): DigestedPullspec {
+  return parseDigestedPullspec(formatReference({ registry, repository, digest }));
+}
+
+/** Trouble that may pass is told apart from what an admin has to mend. */
+function asBuildFailure(error: unknown): BuildFailure {
+  if (error instanceof RegistryError) {
+    const refused = error.status === 401 || error.status === 403;
+    const reason = refused
+      ? 'RegistryRefusedCredentials'
+      : error.temporary
+        ? 'RegistryUnavailable'
+        : 'RegistryRefused';
+    const retryAfter = error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs };
+    return new BuildFailure(reason, error.message, {
+      cause: error,
+      temporary: error.temporary,
+      ...retryAfter,
+    });
+  }
+  if (error instanceof ContentError)
+    return new BuildFailure('UnexpectedContent', error.message, { cause: error });
+  if (error instanceof LayerError) return new BuildFailure('NotLayerable', error.message, { cause: error });
+  if (error instanceof TypeError)
+    return new BuildFailure('InvalidReference', error.message, { cause: error });
+  return BuildFailure.from(error);
+}

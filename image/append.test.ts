@@ -1,0 +1,155 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { describeImage, pushAppended } from './append.ts';
+import { digestOf } from './digest.ts';
+import type { LayerEntry } from './layer/entry.ts';
+import { writeLayer } from './layer/write-layer.ts';
+import { parseReference } from './reference.ts';
+import { createRegistryClient, type RegistryClient } from './registry/registry-client.ts';
+import { ContentError } from './registry/registry-error.ts';
+import { startDockerRegistry } from './testing/docker-registry.ts';
+
+const signal = AbortSignal.timeout(60_000);
+const mediaType = 'application/vnd.oci.image.manifest.v1+json';
+const indexType = 'application/vnd.oci.image.index.v1+json';
+const file = (name: string, text: string): LayerEntry => ({
+  type: 'file',
+  path: name,
+  mode: 0o644,
+  uid: 0,
+  gid: 0,
+  content: Buffer.from(text),
+});
+const options = { labels: { 'dev.shale.pool': 'worker' }, created: '1970-01-01T00:00:00Z', comment: 'shale' };
+
+async function setUp() {
+  const dir = await mkdtemp(path.join(tmpdir(), 'append-'));
+  const registry = await startDockerRegistry({ dir });
+  onTestFinished(async () => {
+    await registry.stop();
+    await rm(dir, { recursive: true });
+  });
+  const requests: string[] = [];
+  const client = createRegistryClient({
+    plainHttp: new Set([registry.host]),
+    onRequest: ({ method, url }) => requests.push(`${method} ${new URL(url).pathname}`),
+  });
+  const base = parseReference(`${registry.host}/os/stock:1`);
+  await pushBase(client, base);
+  requests.length = 0;
+  return { client, host: registry.host, base, requests };
+}
+
+async function pushBase(client: RegistryClient, base: ReturnType<typeof parseReference>) {
+  const layer = await writeLayer([file('/etc/os-release', 'ID=stock')]);
+  const config = Buffer.from(
+    JSON.stringify({
+      architecture: 'amd64',
+      os: 'linux',
+      author: 'somebody',
+      config: { Labels: { kept: 'yes' } },
+      rootfs: { type: 'layers', diff_ids: [layer.diffId] },
+    }),
+  );
+  await client.putBlob(base, layer.bytes, signal);
+  await client.putBlob(base, config, signal);
+  const manifest = {
+    schemaVersion: 2,
+    mediaType,
+    config: {
+      mediaType: 'application/vnd.oci.image.config.v1+json',
+      digest: digestOf(config),
+      size: config.length,
+    },
+    layers: [
+      {
+        mediaType: 'application/vnd.oci.image.layer.v1.tar+gzip',
+        digest: layer.digest,
+        size: layer.bytes.length,
+      },
+    ],
+  };
+  await client.putManifest(base, { mediaType, bytes: Buffer.from(JSON.stringify(manifest)) }, signal);
+}
+
+test('an image is base + one layer, and no byte of the base is read or sent', async () => {
+  const { client, base, host, requests } = await setUp();
+  const target = parseReference(`${host}/os/worker:build-1`);
+  const description = await describeImage(client, base, 'amd64', signal);
+  const layer = await writeLayer([file('/etc/chrony.conf', 'pool x')]);
+  const digest = await pushAppended(client, { base, description, target, layer, options }, signal);
+  const baseLayer = description.manifest.layers[0]?.digest;
+  expect(requests.filter((line) => line.startsWith('GET') && line.includes(`blobs/${baseLayer}`))).toEqual(
+    [],
+  );
+  const made = await describeImage(client, { ...target, digest }, 'amd64', signal);
+  expect(made.manifest.layers.map((blob) => blob.digest)).toEqual([baseLayer, layer.digest]);
+  expect(made.config.rootfs.diff_ids.at(-1)).toBe(layer.diffId);
+  expect(made.config.config?.Labels).toEqual({ kept: 'yes', 'dev.shale.pool': 'worker' });
+  expect(made.config).toMatchObject({ author: 'somebody' });
+});
+
+test('the same input is the same image', async () => {
+  const { client, base, host } = await setUp();
+  const description = await describeImage(client, base, 'amd64', signal);
+  const layer = await writeLayer([file('/etc/a', 'a')]);
+  const push = (name: string) =>
+    pushAppended(
+      client,
+      { base, description, target: parseReference(`${host}/os/${name}:1`), layer, options },
+      signal,
+    );
+  expect(await push('one')).toBe(await push('other'));
+});
+
+test('other labels are another image of the same layers', async () => {
+  const { client, base, host, requests } = await setUp();
+  const first = parseReference(`${host}/os/worker:1`);
+  const layer = await writeLayer([file('/etc/a', 'a')]);
+  const description = await describeImage(client, base, 'amd64', signal);
+  const digest = await pushAppended(client, { base, description, target: first, layer, options }, signal);
+  const made = await describeImage(client, { ...first, digest }, 'amd64', signal);
+  requests.length = 0;
+  const relabelled = await pushAppended(
+    client,
+    {
+      base: first,
+      description: made,
+      target: { ...first, tag: '2' },
+      layer: undefined,
+      options: { ...options, labels: { 'dev.shale.pool': 'infra' } },
+    },
+    signal,
+  );
+  const after = await describeImage(client, { ...first, digest: relabelled }, 'amd64', signal);
+  expect(after.manifest.layers).toEqual(made.manifest.layers);
+  expect(after.config.config?.Labels?.['dev.shale.pool']).toBe('infra');
+  expect(requests.length).toBeLessThan(10);
+});
+
+test('an index gives the image of the architecture, or says what there is', async () => {
+  const { client, base } = await setUp();
+  const { digest } = await client.getManifest(base, signal);
+  const index = {
+    schemaVersion: 2,
+    mediaType: indexType,
+    manifests: [{ mediaType, digest, size: 1, platform: { os: 'linux', architecture: 'amd64' } }],
+  };
+  const at = { ...base, tag: 'index' };
+  await client.putManifest(at, { mediaType: indexType, bytes: Buffer.from(JSON.stringify(index)) }, signal);
+  expect((await describeImage(client, at, 'amd64', signal)).digest).toBe(digest);
+  await expect(describeImage(client, at, 'arm64', signal)).rejects.toThrow(
+    /no image for linux\/arm64; there are linux\/amd64/,
+  );
+});
+
+test('a base that is no image is refused', async () => {
+  const { client, base } = await setUp();
+  const fake: RegistryClient = {
+    ...client,
+    getManifest: async () => ({ digest: digestOf(''), mediaType: '', bytes: Buffer.from('[]') }),
+  };
+  await expect(describeImage(fake, base, 'amd64', signal)).rejects.toThrow(ContentError);
+});

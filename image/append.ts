@@ -1,0 +1,176 @@
+import { type Digest, digestOf } from './digest.ts';
+import type { Layer } from './layer/write-layer.ts';
+import {
+  chooseByPlatform,
+  type ImageConfig,
+  type Manifest,
+  parseImageConfig,
+  parseManifest,
+} from './manifest.ts';
+import type { Reference } from './reference.ts';
+import type { Descriptor, RegistryClient } from './registry/registry-client.ts';
+import { ContentError } from './registry/registry-error.ts';
+
+/** An image by what describes it; its layers stay where they are. */
+export interface ImageDescription {
+  readonly digest: Digest;
+  readonly mediaType: string;
+  readonly manifest: Manifest;
+  readonly config: ImageConfig;
+}
+
+export interface AppendOptions {
+  /** Labels to set; those of the base that are not named stay. */
+  readonly labels: Readonly<Record<string, string>>;
+  /** RFC 3339; part of what is hashed, so the caller decides. */
+  readonly created: string;
+  /** One line of the image's history. */
+  readonly comment: string;
+}
+
+/** A new image's documents, ready to be pushed. */
+export interface ImageDocuments {
+  readonly config: Uint8Array;
+  readonly manifest: Uint8Array;
+  readonly mediaType: string;
+}
+
+const OCI_MANIFEST = 'application/vnd.oci.image.manifest.v1+json';
+const MAX_CONFIG_BYTES = 8 * 1024 * 1024;
+/** A copied blob is held in memory; a larger one would be the end of the builder. */
+const MAX_COPIED_BYTES = 512 * 1024 * 1024;
+
+/**
+ * Puts one layer on an image, or none, and sets labels. Pure: the same input gives the same bytes.
+ *
+ * @param base any OCI or Docker schema 2 image; the result is of the same family.
+ * @param layer undefined to change labels only.
+ */
+export function appendLayer(
+  base: ImageDescription,
+  layer: Layer | undefined,
+  options: AppendOptions,
+): ImageDocuments {
+  const oci = base.mediaType === OCI_MANIFEST;
+  const labels = { ...base.config.config?.Labels, ...options.labels };
+  const entry = {
+    created: options.created,
+    created_by: options.comment,
+    ...(layer === undefined ? { empty_layer: true } : {}),
+  };
+  const config = Buffer.from(
+    JSON.stringify({
+      ...base.config,
+      created: options.created,
+      config: { ...base.config.config, Labels: sorted(labels) },
+      rootfs: {
+        ...base.config.rootfs,
+        diff_ids: [...base.config.rootfs.diff_ids, ...(layer === undefined ? [] : [layer.diffId])],
+      },
+      history: [...(base.config.history ?? []), entry],
+    }),
+  );
+  const layerType = oci
+    ? 'application/vnd.oci.image.layer.v1.tar+gzip'
+    : 'application/vnd.docker.image.rootfs.diff.tar.gzip';
+  const added =
+    layer === undefined ? [] : [{ mediaType: layerType, digest: layer.digest, size: layer.bytes.length }];
+  const manifest = Buffer.from(
+    JSON.stringify({
+      ...base.manifest,
+      mediaType: base.mediaType,
+      config: { mediaType: base.manifest.config.mediaType, digest: digestOf(config), size: config.length },
+      layers: [...base.manifest.layers, ...added],
+    }),
+  );
+  return { config, manifest, mediaType: base.mediaType };
+}
+
+function sorted(record: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(record).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)));
+}
+
+/**
+ * Reads what describes an image: its manifest, for an index the one of the architecture, and its configuration. No layer.
+ *
+ * @throws RegistryError, ContentError
+ */
+export async function describeImage(
+  client: RegistryClient,
+  reference: Reference,
+  architecture: string,
+  signal: AbortSignal,
+): Promise<ImageDescription> {
+  const where = `${reference.registry}/${reference.repository}`;
+  const raw = await client.getManifest(reference, signal);
+  const parsed = parseManifest(raw.bytes, where);
+  if (parsed.kind === 'index') {
+    const digest = chooseByPlatform(parsed.index, architecture, where);
+    return describeImage(
+      client,
+      { registry: reference.registry, repository: reference.repository, digest },
+      architecture,
+      signal,
+    );
+  }
+  const { config } = parsed.manifest;
+  if (config.size > MAX_CONFIG_BYTES)
+    throw new ContentError(`${where}: a configuration of ${config.size} bytes`);
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of client.readBlob(reference, config, signal)) chunks.push(chunk);
+  return {
+    digest: raw.digest,
+    mediaType: parsed.manifest.mediaType ?? raw.mediaType,
+    manifest: parsed.manifest,
+    config: parseImageConfig(Buffer.concat(chunks), where),
+  };
+}
+
+/**
+ * Pushes base + layer as a new image. The base's layers are mounted where the target is in the same registry and are there
+ * already where it is the same repository; only from another registry they are copied, up to MAX_COPIED_BYTES each.
+ *
+ * @returns the new image's digest.
+ * @throws RegistryError, ContentError
+ */
+export async function pushAppended(
+  client: RegistryClient,
+  given: {
+    readonly base: Reference;
+    readonly description: ImageDescription;
+    readonly target: Reference;
+    readonly layer: Layer | undefined;
+    readonly options: AppendOptions;
+  },
+  signal: AbortSignal,
+): Promise<Digest> {
+  const { base, description, target, layer, options } = given;
+  const documents = appendLayer(description, layer, options);
+  for (const blob of description.manifest.layers) await bring(client, base, target, blob, signal);
+  if (layer !== undefined) await client.putBlob(target, layer.bytes, signal);
+  await client.putBlob(target, documents.config, signal);
+  // The manifest comes last: a registry never has an image whose parts are not all there.
+  return client.putManifest(target, { mediaType: documents.mediaType, bytes: documents.manifest }, signal);
+}
+
+async function bring(
+  client: RegistryClient,
+  base: Reference,
+  target: Reference,
+  blob: Descriptor,
+  signal: AbortSignal,
+): Promise<void> {
+  if (base.registry === target.registry) {
+    if (base.repository === target.repository) return;
+    if (await client.mountBlob(target, blob.digest, base.repository, signal)) return;
+  }
+  if (await client.hasBlob(target, blob.digest, signal)) return;
+  if (blob.size > MAX_COPIED_BYTES) {
+    throw new ContentError(
+      `${base.registry}/${base.repository}: layer ${blob.digest} has ${blob.size} bytes, too many to copy to ${target.registry}; push the base image to that registry first`,
+    );
+  }
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of client.readBlob(base, blob, signal)) chunks.push(chunk);
+  await client.putBlob(target, Buffer.concat(chunks), signal);
+}

@@ -1,0 +1,102 @@
+import { z } from 'zod';
+import type { Digest } from './digest.ts';
+import { ContentError } from './registry/registry-error.ts';
+
+const digest = z
+  .string()
+  .regex(/^sha256:[a-f0-9]{64}$/)
+  .transform((text) => text as Digest);
+const Descriptor = z.looseObject({ mediaType: z.string(), digest, size: z.int().min(0) });
+
+const Manifest = z.looseObject({
+  schemaVersion: z.literal(2),
+  mediaType: z.string().exactOptional(),
+  config: Descriptor,
+  layers: z.array(Descriptor).max(1000),
+  annotations: z.record(z.string(), z.string()).exactOptional(),
+});
+/** An image manifest (OCI image-spec, manifest.md; Docker schema 2 has the same fields). */
+export type Manifest = z.infer<typeof Manifest>;
+
+const Index = z.looseObject({
+  schemaVersion: z.literal(2),
+  manifests: z
+    .array(
+      Descriptor.extend({
+        platform: z
+          .looseObject({ os: z.string(), architecture: z.string(), variant: z.string().exactOptional() })
+          .exactOptional(),
+      }),
+    )
+    .max(1000),
+});
+/** An image index or Docker manifest list (OCI image-spec, image-index.md). */
+export type Index = z.infer<typeof Index>;
+
+const ImageConfig = z.looseObject({
+  architecture: z.string(),
+  os: z.string(),
+  config: z
+    .looseObject({ Labels: z.record(z.string(), z.string()).nullable().exactOptional() })
+    .nullable()
+    .exactOptional(),
+  rootfs: z.looseObject({ type: z.literal('layers'), diff_ids: z.array(digest) }),
+  history: z.array(z.looseObject({ empty_layer: z.boolean().exactOptional() })).exactOptional(),
+});
+/** An image's configuration (OCI image-spec, config.md). Fields that are not named here are kept as they are. */
+export type ImageConfig = z.infer<typeof ImageConfig>;
+
+export type ParsedManifest =
+  | { readonly kind: 'image'; readonly manifest: Manifest }
+  | { readonly kind: 'index'; readonly index: Index };
+
+/**
+ * @param bytes of the manifest.
+ * @param where for the message of an error.
+ * @throws ContentError for anything but an OCI or Docker schema 2 manifest or index.
+ */
+export function parseManifest(bytes: Uint8Array, where: string): ParsedManifest {
+  const json = parseJson(bytes, where);
+  const isIndex = typeof json === 'object' && json !== null && 'manifests' in json;
+  return isIndex
+    ? { kind: 'index', index: check(Index, json, where) }
+    : { kind: 'image', manifest: check(Manifest, json, where) };
+}
+
+/** @throws ContentError for anything but an image's configuration. */
+export function parseImageConfig(bytes: Uint8Array, where: string): ImageConfig {
+  return check(ImageConfig, parseJson(bytes, where), where);
+}
+
+/**
+ * @param architecture in Go's words: amd64, arm64, …
+ * @returns the digest of the index's Linux image for an architecture.
+ * @throws ContentError that lists what there is.
+ */
+export function chooseByPlatform({ manifests }: Index, architecture: string, where: string): Digest {
+  const chosen = manifests.find(
+    ({ platform }) => platform?.os === 'linux' && platform.architecture === architecture,
+  );
+  if (chosen !== undefined) return chosen.digest;
+  const there = manifests.map(({ platform }) =>
+    platform === undefined ? 'unknown' : `${platform.os}/${platform.architecture}`,
+  );
+  throw new ContentError(
+    `${where}: no image for linux/${architecture}; there are ${there.join(', ') || 'none'}`,
+  );
+}
+
+function parseJson(bytes: Uint8Array, where: string): unknown {
+  try {
+    return JSON.parse(Buffer.from(bytes).toString('utf8'));
+  } catch (cause) {
+    throw new ContentError(`${where}: is not JSON`, { cause });
+  }
+}
+
+function check<T>(schema: z.ZodType<T>, json: unknown, where: string): T {
+  const parsed = schema.safeParse(json);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  throw new ContentError(`${where}: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'can not be read'}`);
+}
