@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { CommandError, exitCodes } from './exit-codes.ts';
+import { buildCommand, imageCommand } from './image-commands.ts';
 import { planCommand, policiesCommand, renderCommand, validateCommand } from './offline-commands.ts';
 
 /** Builds shale's command line. */
@@ -7,10 +8,19 @@ function program(): Command {
   const shale = new Command('shale')
     .description('Operating-system images built on the Kubernetes cluster that runs them.')
     .showHelpAfterError('(shale --help lists what there is)');
-  for (const command of [planCommand(), validateCommand(), renderCommand(), policiesCommand()])
-    shale.addCommand(command);
+  const commands = [
+    planCommand(),
+    validateCommand(),
+    renderCommand(),
+    policiesCommand(),
+    buildCommand(),
+    imageCommand(),
+  ];
+  for (const command of commands) shale.addCommand(command);
   // Errors of use end here, not in the middle of commander, so that every way out has its exit code.
-  for (const command of [shale, ...shale.commands]) command.exitOverride();
+  for (const command of [shale, ...commands, ...commands.flatMap(({ commands: own }) => own)]) {
+    command.exitOverride();
+  }
   return shale;
 }
 

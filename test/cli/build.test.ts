@@ -1,0 +1,91 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { execa } from 'execa';
+import { expect, onTestFinished, test } from 'vitest';
+import { digestOf } from '../../image/digest.ts';
+import { writeLayer } from '../../image/layer/write-layer.ts';
+import { parseReference } from '../../image/reference.ts';
+import { createRegistryClient } from '../../image/registry/registry-client.ts';
+import { startDockerRegistry } from '../../image/testing/docker-registry.ts';
+
+const root = path.join(import.meta.dirname, '../..');
+const shale = (...args: string[]) => execa(path.join(root, 'bin/shale'), args, { cwd: root, reject: false });
+const mediaType = 'application/vnd.oci.image.manifest.v1+json';
+
+async function registryWithBase() {
+  const dir = await mkdtemp(path.join(tmpdir(), 'cli-build-'));
+  const registry = await startDockerRegistry({ dir });
+  onTestFinished(async () => {
+    await registry.stop();
+    await rm(dir, { recursive: true });
+  });
+  const client = createRegistryClient({ plainHttp: new Set([registry.host]) });
+  const at = parseReference(`${registry.host}/os/stock:1`);
+  const signal = AbortSignal.timeout(30_000);
+  const layer = await writeLayer([
+    { type: 'file', path: '/usr/lib/os-release', mode: 0o644, uid: 0, gid: 0, content: Buffer.from('ID=x') },
+  ]);
+  const config = Buffer.from(
+    JSON.stringify({
+      architecture: 'amd64',
+      os: 'linux',
+      rootfs: { type: 'layers', diff_ids: [layer.diffId] },
+    }),
+  );
+  await client.putBlob(at, layer.bytes, signal);
+  await client.putBlob(at, config, signal);
+  const manifest = {
+    schemaVersion: 2,
+    mediaType,
+    config: {
+      mediaType: 'application/vnd.oci.image.config.v1+json',
+      digest: digestOf(config),
+      size: config.length,
+    },
+    layers: [
+      {
+        mediaType: 'application/vnd.oci.image.layer.v1.tar+gzip',
+        digest: layer.digest,
+        size: layer.bytes.length,
+      },
+    ],
+  };
+  await client.putManifest(at, { mediaType, bytes: Buffer.from(JSON.stringify(manifest)) }, signal);
+  return registry;
+}
+
+test('an image is built from the examples, and says what the next one asks of a node', async () => {
+  const { host } = await registryWithBase();
+  const common = ['--pool', 'worker', '--base', `${host}/os/stock:1`, '--plain-http', host];
+  const built = await shale('build', ...common, '--push', `${host}/os/worker:1`, '-f', 'examples');
+  expect(built.stderr).toContain('one layer of');
+  expect(built.stdout).toMatch(new RegExp(`^${host}/os/worker@sha256:[0-9a-f]{64}$`));
+  const next = await shale(
+    'build',
+    ...common,
+    '--push',
+    `${host}/os/worker:2`,
+    '--from',
+    'examples',
+    '-f',
+    'examples/tour/chrony-v2.yaml',
+  );
+  expect(next.stderr).toContain(': Restart(chronyd.service)');
+  const inspected = await shale('image', 'inspect', next.stdout, '--plain-http', host, '-o', 'json');
+  expect(JSON.parse(inspected.stdout)).toMatchObject({
+    pool: 'worker',
+    layers: [{}, {}],
+    transitions: [
+      { actions: 'Restart(chronyd.service)', because: ['/etc/chrony.conf: policy for /etc/chrony.conf'] },
+    ],
+  });
+});
+
+test('an image that is not there is one line and exit code 1', async () => {
+  const { host } = await registryWithBase();
+  const { stderr, exitCode } = await shale('image', 'inspect', `${host}/os/nothing:1`, '--plain-http', host);
+  expect(exitCode).toBe(1);
+  expect(stderr.split('\n')).toHaveLength(1);
+  expect(stderr).toMatch(/^shale: GET .*os\/nothing manifests\/1: /);
+});
