@@ -8,15 +8,13 @@ import { defaultPolicySettings } from '../disruption/default-policies.ts';
 import { effectivePolicies, policyDigest } from '../disruption/effective-policies.ts';
 import { findTransition, parseTransitionLabel } from '../disruption/transitions.ts';
 import { describeImage } from '../image/append.ts';
-import { digestOf } from '../image/digest.ts';
-import { writeLayer } from '../image/layer/write-layer.ts';
 import { parseReference } from '../image/reference.ts';
-import { createRegistryClient, type RegistryClient } from '../image/registry/registry-client.ts';
+import { createRegistryClient } from '../image/registry/registry-client.ts';
+import { pushBaseImage } from '../image/testing/base-image.ts';
 import { startDockerRegistry } from '../image/testing/docker-registry.ts';
 import { appendBuild } from './append-build.ts';
 
 const signal = AbortSignal.timeout(60_000);
-const mediaType = 'application/vnd.oci.image.manifest.v1+json';
 const policies = effectivePolicies(
   {
     files: [
@@ -49,7 +47,7 @@ async function setUp() {
     await rm(dir, { recursive: true });
   });
   const client = createRegistryClient({ plainHttp: new Set([registry.host]) });
-  const base = await pushBase(client, `${registry.host}/os/stock:1`);
+  const base = await pushBaseImage(client, `${registry.host}/os/stock:1`, signal);
   const input = {
     pool: 'worker',
     rendered: rendered('rendered-worker-2', 'b'),
@@ -63,39 +61,6 @@ async function setUp() {
     created: '1970-01-01T00:00:00Z',
   };
   return { client, input, registry };
-}
-
-async function pushBase(client: RegistryClient, name: string) {
-  const at = parseReference(name);
-  const layer = await writeLayer([
-    { type: 'file', path: '/usr/lib/os-release', mode: 0o644, uid: 0, gid: 0, content: Buffer.from('ID=x') },
-  ]);
-  const config = Buffer.from(
-    JSON.stringify({
-      architecture: 'amd64',
-      os: 'linux',
-      rootfs: { type: 'layers', diff_ids: [layer.diffId] },
-    }),
-  );
-  await client.putBlob(at, layer.bytes, signal);
-  await client.putBlob(at, config, signal);
-  const manifest = {
-    schemaVersion: 2,
-    mediaType,
-    config: {
-      mediaType: 'application/vnd.oci.image.config.v1+json',
-      digest: digestOf(config),
-      size: config.length,
-    },
-    layers: [
-      {
-        mediaType: 'application/vnd.oci.image.layer.v1.tar+gzip',
-        digest: layer.digest,
-        size: layer.bytes.length,
-      },
-    ],
-  };
-  return client.putManifest(at, { mediaType, bytes: Buffer.from(JSON.stringify(manifest)) }, signal);
 }
 
 test('the image says what it asks of a node that runs the config before', async () => {

@@ -1,22 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import type { LayerEntry } from '../image/layer/entry.ts';
+import { emptyNodeConfig } from '../machineconfig/empty-config.ts';
 import type { NodeConfig, NodeFile } from '../machineconfig/node-config.ts';
 import { layerContent } from './layer-content.ts';
 
-const empty: NodeConfig = {
-  name: 'rendered-worker-1',
-  files: new Map(),
-  directories: new Map(),
-  links: new Map(),
-  units: new Map(),
-  sshKeys: new Map(),
-  passwordHashes: new Map(),
-  kernelArguments: [],
-  kernelType: 'default',
-  extensions: [],
-  fips: false,
-  osImageURL: '',
-};
+const empty: NodeConfig = { ...emptyNodeConfig, name: 'rendered-worker-1' };
 const rendered = {
   apiVersion: 'machineconfiguration.openshift.io/v1',
   kind: 'MachineConfig',

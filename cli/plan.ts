@@ -1,6 +1,6 @@
 import { type DisruptionAction, type DisruptionCause, formatActions } from '../api/disruption-action.ts';
 import { decideActions } from '../disruption/actions.ts';
-import type { NodeConfig } from '../machineconfig/node-config.ts';
+import { emptyNodeConfig } from '../machineconfig/empty-config.ts';
 import { type OfflineCluster, policiesOf, renderOffline } from './offline-cluster.ts';
 
 /** What a change of a cluster's objects asks of the nodes of one pool. `-o json` prints a list of these. */
@@ -30,7 +30,7 @@ export function planPools(before: OfflineCluster, after: OfflineCluster): PoolPl
     const known = before.pools.find((other) => other.metadata.name === name);
     const from = known === undefined ? undefined : renderOffline(before, known);
     if (from?.ok === false) return { pool: name, problems: from.problems };
-    const decision = decideActions({ from: from?.config ?? nothing, to: to.config, policies });
+    const decision = decideActions({ from: from?.config ?? emptyNodeConfig, to: to.config, policies });
     return {
       pool: name,
       ...(from === undefined ? {} : { from: from.rendered.metadata.name }),
@@ -39,22 +39,6 @@ export function planPools(before: OfflineCluster, after: OfflineCluster): PoolPl
     };
   });
 }
-
-/** A node that no MachineConfig has configured yet. */
-const nothing: NodeConfig = {
-  name: '',
-  files: new Map(),
-  directories: new Map(),
-  links: new Map(),
-  units: new Map(),
-  sshKeys: new Map(),
-  passwordHashes: new Map(),
-  kernelArguments: [],
-  kernelType: 'default',
-  extensions: [],
-  fips: false,
-  osImageURL: '',
-};
 
 /** @returns a plan in words: a line for each pool, and one below it for each cause. */
 export function formatPlan(plans: readonly PoolPlan[]): string {

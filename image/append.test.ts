@@ -9,6 +9,7 @@ import { writeLayer } from './layer/write-layer.ts';
 import { parseReference } from './reference.ts';
 import { createRegistryClient, type RegistryClient } from './registry/registry-client.ts';
 import { ContentError } from './registry/registry-error.ts';
+import { pushBaseImage } from './testing/base-image.ts';
 import { startDockerRegistry } from './testing/docker-registry.ts';
 
 const signal = AbortSignal.timeout(60_000);
@@ -36,42 +37,10 @@ async function setUp() {
     plainHttp: new Set([registry.host]),
     onRequest: ({ method, url }) => requests.push(`${method} ${new URL(url).pathname}`),
   });
+  await pushBaseImage(client, `${registry.host}/os/stock:1`, signal);
   const base = parseReference(`${registry.host}/os/stock:1`);
-  await pushBase(client, base);
   requests.length = 0;
   return { client, host: registry.host, base, requests };
-}
-
-async function pushBase(client: RegistryClient, base: ReturnType<typeof parseReference>) {
-  const layer = await writeLayer([file('/etc/os-release', 'ID=stock')]);
-  const config = Buffer.from(
-    JSON.stringify({
-      architecture: 'amd64',
-      os: 'linux',
-      author: 'somebody',
-      config: { Labels: { kept: 'yes' } },
-      rootfs: { type: 'layers', diff_ids: [layer.diffId] },
-    }),
-  );
-  await client.putBlob(base, layer.bytes, signal);
-  await client.putBlob(base, config, signal);
-  const manifest = {
-    schemaVersion: 2,
-    mediaType,
-    config: {
-      mediaType: 'application/vnd.oci.image.config.v1+json',
-      digest: digestOf(config),
-      size: config.length,
-    },
-    layers: [
-      {
-        mediaType: 'application/vnd.oci.image.layer.v1.tar+gzip',
-        digest: layer.digest,
-        size: layer.bytes.length,
-      },
-    ],
-  };
-  await client.putManifest(base, { mediaType, bytes: Buffer.from(JSON.stringify(manifest)) }, signal);
 }
 
 test('an image is base + one layer, and no byte of the base is read or sent', async () => {

@@ -1,22 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { diffNodeConfigs } from './diff.ts';
+import { emptyNodeConfig } from './empty-config.ts';
 import type { NodeConfig } from './node-config.ts';
 
-const base: NodeConfig = {
-  name: 'rendered-worker-0',
-  files: new Map(),
-  directories: new Map(),
-  links: new Map(),
-  units: new Map(),
-  sshKeys: new Map(),
-  passwordHashes: new Map(),
-  kernelArguments: [],
-  kernelType: 'default',
-  extensions: [],
-  fips: false,
-  osImageURL: '',
-};
+const base: NodeConfig = { ...emptyNodeConfig, name: 'rendered-worker-0' };
 const withFiles = (files: Readonly<Record<string, string>>): NodeConfig => ({
   ...base,
   files: new Map(

@@ -1,20 +1,8 @@
+import { emptyNodeConfig } from '../../machineconfig/empty-config.ts';
 import type { NodeConfig, NodeFile, NodeUnit } from '../../machineconfig/node-config.ts';
 
 /** A rendered config with nothing in it. */
-export const emptyConfig: NodeConfig = {
-  name: 'rendered-worker-0',
-  files: new Map(),
-  directories: new Map(),
-  links: new Map(),
-  units: new Map(),
-  sshKeys: new Map(),
-  passwordHashes: new Map(),
-  kernelArguments: [],
-  kernelType: 'default',
-  extensions: [],
-  fips: false,
-  osImageURL: '',
-};
+export const emptyConfig: NodeConfig = { ...emptyNodeConfig, name: 'rendered-worker-0' };
 
 /** @returns a plain file of root's, for a config under test. */
 export function fileOf(path: string, text: string, more: Partial<NodeFile> = {}): NodeFile {

@@ -229,7 +229,7 @@ async function readText(response: IncomingMessage, limit: number): Promise<strin
   return Buffer.concat(chunks).subarray(0, limit).toString('utf8');
 }
 
-/** An upload's path holds a session's secret; what is told is the registry and the repository. */
+/** The path of an upload is a secret of its own; what is told is the registry and the repository. */
 function inWords({ method, registry, repository, path }: RegistryRequest): string {
   return `${method} ${registry}/${repository}${/^(manifests|blobs\/sha256|tags)/.test(path) ? ` ${path}` : ''}`;
 }

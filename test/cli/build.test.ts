@@ -3,15 +3,12 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
 import { expect, onTestFinished, test } from 'vitest';
-import { digestOf } from '../../image/digest.ts';
-import { writeLayer } from '../../image/layer/write-layer.ts';
-import { parseReference } from '../../image/reference.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
+import { pushBaseImage } from '../../image/testing/base-image.ts';
 import { startDockerRegistry } from '../../image/testing/docker-registry.ts';
 
 const root = path.join(import.meta.dirname, '../..');
 const shale = (...args: string[]) => execa(path.join(root, 'bin/shale'), args, { cwd: root, reject: false });
-const mediaType = 'application/vnd.oci.image.manifest.v1+json';
 
 async function registryWithBase() {
   const dir = await mkdtemp(path.join(tmpdir(), 'cli-build-'));
@@ -21,37 +18,7 @@ async function registryWithBase() {
     await rm(dir, { recursive: true });
   });
   const client = createRegistryClient({ plainHttp: new Set([registry.host]) });
-  const at = parseReference(`${registry.host}/os/stock:1`);
-  const signal = AbortSignal.timeout(30_000);
-  const layer = await writeLayer([
-    { type: 'file', path: '/usr/lib/os-release', mode: 0o644, uid: 0, gid: 0, content: Buffer.from('ID=x') },
-  ]);
-  const config = Buffer.from(
-    JSON.stringify({
-      architecture: 'amd64',
-      os: 'linux',
-      rootfs: { type: 'layers', diff_ids: [layer.diffId] },
-    }),
-  );
-  await client.putBlob(at, layer.bytes, signal);
-  await client.putBlob(at, config, signal);
-  const manifest = {
-    schemaVersion: 2,
-    mediaType,
-    config: {
-      mediaType: 'application/vnd.oci.image.config.v1+json',
-      digest: digestOf(config),
-      size: config.length,
-    },
-    layers: [
-      {
-        mediaType: 'application/vnd.oci.image.layer.v1.tar+gzip',
-        digest: layer.digest,
-        size: layer.bytes.length,
-      },
-    ],
-  };
-  await client.putManifest(at, { mediaType, bytes: Buffer.from(JSON.stringify(manifest)) }, signal);
+  await pushBaseImage(client, `${registry.host}/os/stock:1`, AbortSignal.timeout(30_000));
   return registry;
 }
 
