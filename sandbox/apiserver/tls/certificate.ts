@@ -1,0 +1,138 @@
+import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
+import * as der from './der.ts';
+
+/** A key and the certificate that names it, in PEM. */
+export interface Identity {
+  readonly certPem: string;
+  readonly keyPem: string;
+}
+
+/** A certificate authority of one's own, for as long as its process lives. */
+export interface Authority {
+  readonly caPem: string;
+  /** @returns a server certificate for these addresses. */
+  issueServer(names: { readonly dns: readonly string[]; readonly ipv4: readonly string[] }): Identity;
+}
+
+const OID = {
+  commonName: '2.5.4.3',
+  ecdsaWithSha256: '1.2.840.10045.4.3.2',
+  basicConstraints: '2.5.29.19',
+  keyUsage: '2.5.29.15',
+  extendedKeyUsage: '2.5.29.37',
+  serverAuth: '1.3.6.1.5.5.7.3.1',
+  subjectAltName: '2.5.29.17',
+  subjectKeyIdentifier: '2.5.29.14',
+  authorityKeyIdentifier: '2.5.29.35',
+} as const;
+
+/** RFC 5280, 4.2.1.3: the bits count from the left. */
+const KEY_CERT_SIGN = Buffer.from([0b0000_0100]);
+const DIGITAL_SIGNATURE = Buffer.from([0b1000_0000]);
+
+/** Clocks of the machines of one sandbox are one clock; an hour covers a time zone set wrongly by hand. */
+const CLOCK_SKEW_MS = 3_600_000;
+const LIFETIME_MS = 365 * 24 * 3_600_000;
+
+interface Certificate {
+  readonly subject: string;
+  readonly issuer: string;
+  readonly publicKey: KeyObject;
+  readonly signingKey: KeyObject;
+  readonly extensions: readonly Buffer[];
+}
+
+/**
+ * @param commonName subject of the CA certificate.
+ * @param now from which its certificates hold, for a year.
+ */
+export function createAuthority(commonName: string, now: Date): Authority {
+  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const ca = makeCertificate(
+    {
+      subject: commonName,
+      issuer: commonName,
+      publicKey,
+      signingKey: privateKey,
+      extensions: [
+        extension(OID.basicConstraints, der.sequence(der.boolean(true)), true),
+        extension(OID.keyUsage, der.bitString(KEY_CERT_SIGN, 2), true),
+        extension(OID.subjectKeyIdentifier, der.octetString(keyIdentifier(publicKey))),
+      ],
+    },
+    now,
+  );
+  return {
+    caPem: ca,
+    issueServer({ dns, ipv4 }) {
+      const server = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+      const names = [
+        ...dns.map((name) => der.element(0x82, Buffer.from(name, 'ascii'))),
+        ...ipv4.map((address) => der.element(0x87, Buffer.from(address.split('.').map(Number)))),
+      ];
+      const certPem = makeCertificate(
+        {
+          subject: dns[0] ?? ipv4[0] ?? 'server',
+          issuer: commonName,
+          publicKey: server.publicKey,
+          signingKey: privateKey,
+          extensions: [
+            extension(OID.basicConstraints, der.sequence(), true),
+            extension(OID.keyUsage, der.bitString(DIGITAL_SIGNATURE, 7), true),
+            extension(OID.extendedKeyUsage, der.sequence(der.objectIdentifier(OID.serverAuth))),
+            extension(OID.subjectAltName, der.sequence(...names)),
+            extension(OID.authorityKeyIdentifier, der.sequence(der.element(0x80, keyIdentifier(publicKey)))),
+          ],
+        },
+        now,
+      );
+      const keyPem = server.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+      return { certPem, keyPem };
+    },
+  };
+}
+
+/** RFC 5280, 4.1. */
+function makeCertificate(certificate: Certificate, now: Date): string {
+  const algorithm = der.sequence(der.objectIdentifier(OID.ecdsaWithSha256));
+  const body = der.sequence(
+    der.element(0xa0, der.integer(Buffer.from([2]))),
+    der.integer(serialNumber()),
+    algorithm,
+    name(certificate.issuer),
+    der.sequence(
+      der.generalizedTime(new Date(now.getTime() - CLOCK_SKEW_MS)),
+      der.generalizedTime(new Date(now.getTime() + LIFETIME_MS)),
+    ),
+    name(certificate.subject),
+    certificate.publicKey.export({ type: 'spki', format: 'der' }),
+    der.element(0xa3, der.sequence(...certificate.extensions)),
+  );
+  const signature = sign('sha256', body, certificate.signingKey);
+  const bytes = der.sequence(body, algorithm, der.bitString(signature));
+  const lines = bytes.toString('base64').match(/.{1,64}/g) ?? [];
+  return ['-----BEGIN CERTIFICATE-----', ...lines, '-----END CERTIFICATE-----', ''].join('\n');
+}
+
+/** A positive integer of 16 bytes: the first bit is 0 and the second is 1, so DER has only one way to write it. */
+function serialNumber(): Buffer {
+  const bytes = randomBytes(16);
+  bytes[0] = ((bytes[0] ?? 0) & 0x3f) | 0x40;
+  return bytes;
+}
+
+function name(commonName: string): Buffer {
+  const attribute = der.sequence(der.objectIdentifier(OID.commonName), der.utf8String(commonName));
+  return der.sequence(der.set(attribute));
+}
+
+function extension(id: string, content: Buffer, critical = false): Buffer {
+  const flag = critical ? [der.boolean(true)] : [];
+  return der.sequence(der.objectIdentifier(id), ...flag, der.octetString(content));
+}
+
+function keyIdentifier(key: KeyObject): Buffer {
+  return createHash('sha1')
+    .update(key.export({ type: 'spki', format: 'der' }))
+    .digest();
+}
