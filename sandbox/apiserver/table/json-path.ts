@@ -23,16 +23,19 @@ export function parseJsonPath(text: string): JsonPath {
   let rest = text.startsWith('.') || text.startsWith('[') ? text : `.${text}`;
   while (rest !== '') {
     const match = STEP.exec(rest);
-    if (match?.groups === undefined) throw new Error(`${JSON.stringify(text)} is no JSONPath that a column can have`);
+    if (match?.groups === undefined)
+      throw new Error(`${JSON.stringify(text)} is no JSONPath that a column can have`);
     steps.push(stepOf(match.groups));
     rest = rest.slice(match[0].length);
   }
-  return (value) => steps.reduce<readonly Json[]>((found, step) => found.flatMap((each) => take(each, step)), [value]);
+  return (value) =>
+    steps.reduce<readonly Json[]>((found, step) => found.flatMap((each) => take(each, step)), [value]);
 }
 
 function stepOf(groups: Readonly<Record<string, string | undefined>>): Step {
   const { field, quoted, index, every, where, value } = groups;
-  if (where !== undefined && value !== undefined) return { type: 'where', path: where.split('.'), value: literal(value) };
+  if (where !== undefined && value !== undefined)
+    return { type: 'where', path: where.split('.'), value: literal(value) };
   if (every !== undefined) return { type: 'every' };
   if (index !== undefined) return { type: 'index', index: Number(index) };
   return { type: 'field', name: quoted ?? (field ?? '').replaceAll('\\', '') };

@@ -58,13 +58,25 @@ describe('a table', () => {
   ];
 
   test('has a row for each object and what was asked of the object', () => {
-    const table = renderTable([object], columns, { resourceVersion: '7' }, { now, includeObject: 'Metadata', withColumns: true });
+    const table = renderTable(
+      [object],
+      columns,
+      { resourceVersion: '7' },
+      { now, includeObject: 'Metadata', withColumns: true },
+    );
     expect(table).toMatchObject({
       kind: 'Table',
       metadata: { resourceVersion: '7' },
-      rows: [{ cells: ['a', 3, '', '5m', '5m'], object: { kind: 'PartialObjectMetadata', metadata: { name: 'a' } } }],
+      rows: [
+        {
+          cells: ['a', 3, '', '5m', '5m'],
+          object: { kind: 'PartialObjectMetadata', metadata: { name: 'a' } },
+        },
+      ],
     });
-    expect(JSON.stringify(table['columnDefinitions'])).toContain('"name":"Since","type":"string","format":"","description":"","priority":1');
+    expect(JSON.stringify(table['columnDefinitions'])).toContain(
+      '"name":"Since","type":"string","format":"","description":"","priority":1',
+    );
   });
 
   test.each([

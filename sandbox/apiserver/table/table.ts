@@ -102,7 +102,10 @@ function included(object: StoredObject, include: IncludeObject): JsonObject {
 export function wantsTable(accept: string): boolean {
   return accept
     .split(',')
-    .some((part) => /;\s*as=Table\b/.test(part) && /;\s*v=v1\b/.test(part) && part.trim().startsWith('application/json'));
+    .some(
+      (part) =>
+        /;\s*as=Table\b/.test(part) && /;\s*v=v1\b/.test(part) && part.trim().startsWith('application/json'),
+    );
 }
 
 /** @returns `includeObject` of a query. */
