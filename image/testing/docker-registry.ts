@@ -19,6 +19,8 @@ export interface DockerRegistryOptions {
   readonly tls?: { readonly certificate: string; readonly key: string };
   /** File with users (bcrypt); without it anybody may push. */
   readonly htpasswd?: string;
+  /** A command that runs the rest of its arguments, such as setpriv; without it the registry is started as it is. */
+  readonly launcher?: readonly string[];
 }
 
 const READY_MS = 10_000;
@@ -34,7 +36,8 @@ export async function startDockerRegistry(options: DockerRegistryOptions): Promi
   const host = `127.0.0.1:${port}`;
   const config = path.join(options.dir, 'config.yml');
   await writeFile(config, configuration(options, host));
-  const child = spawn('docker-registry', ['serve', config], { stdio: ['ignore', 'ignore', 'pipe'] });
+  const [command = '', ...args] = [...(options.launcher ?? []), 'docker-registry', 'serve', config];
+  const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'] });
   const output = tail(child);
   const exited = new Promise<void>((resolve) => {
     child.once('exit', () => resolve());

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
+import { DIE_WITH_PARENT } from './die-with-parent.ts';
 
 /** How long a process has to end by itself after SIGTERM before it is killed. */
 const GRACE_MS = 6_000;
@@ -25,8 +26,7 @@ export interface RunningProcess {
 }
 
 /**
- * Starts a process that can't outlive this one: setpriv's parent-death signal ends it even when this one is killed
- * without a chance to stop it (prctl(2), PR_SET_PDEATHSIG).
+ * Starts a process that can't outlive this one.
  *
  * @throws Error when the command can't be started.
  */
@@ -34,7 +34,8 @@ export async function startProcess(options: ProcessOptions): Promise<RunningProc
   const log = openSync(options.logFile, 'a');
   let child: ChildProcess;
   try {
-    child = spawn('setpriv', ['--pdeathsig', 'KILL', '--', options.command, ...options.args], {
+    const [command, ...before] = DIE_WITH_PARENT;
+    child = spawn(command, [...before, options.command, ...options.args], {
       env: { ...options.env },
       stdio: ['ignore', log, log],
     });
