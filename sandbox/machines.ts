@@ -53,8 +53,8 @@ export function createMachines(options: MachinesOptions): Machines {
     const reason = await readFile(request, 'utf8');
     options.log.info({ node: machine.name, reason: reason.trim() }, 'machine reboots');
     up.delete(machine.name);
-    options.onChange();
     await options.killProcesses(machine.name);
+    options.onChange();
     await reportNode(options.client, machine.name, false);
     await rm(request, { force: true });
     await boot(machine);

@@ -57,6 +57,25 @@ describe('planPods', () => {
     expect(create.map((made) => made.spec.nodeName)).toEqual(['a', 'b', 'a']);
   });
 
+  test('passes by tainted nodes, unless the taint is tolerated', () => {
+    const tainted: Node = {
+      ...node('a'),
+      spec: { taints: [{ key: 'control-plane', effect: 'NoSchedule' }] },
+    };
+    const placed = (tolerations: readonly unknown[]) => {
+      const deployment = web(1);
+      const spec = { ...template.spec, tolerations };
+      const tolerant = { ...deployment, spec: { ...deployment.spec, template: { ...template, spec } } };
+      return planPods({ ...nothing, deployments: [tolerant], nodes: [tainted, node('b')] }).create[0]?.spec
+        .nodeName;
+    };
+
+    expect(placed([])).toBe('b');
+    expect(placed([{ key: 'other', operator: 'Exists' }])).toBe('b');
+    expect(placed([{ key: 'control-plane', operator: 'Exists', effect: 'NoSchedule' }])).toBe('a');
+    expect(placed([{ operator: 'Exists' }])).toBe('a');
+  });
+
   test('passes by cordoned and unready nodes', () => {
     const nodes = [node('a', { cordoned: true }), node('b', { ready: false }), node('c')];
     const { create } = planPods({ ...nothing, deployments: [web(1)], nodes });

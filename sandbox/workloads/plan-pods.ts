@@ -1,4 +1,4 @@
-import type { DaemonSet, Deployment, Node, Pod, PodTemplate } from '../../api/kubernetes.ts';
+import type { DaemonSet, Deployment, Node, Pod, PodTemplate, Taint } from '../../api/kubernetes.ts';
 import type { KubernetesObject, NewObject } from '../../api/object.ts';
 
 /**
@@ -80,8 +80,32 @@ export function podsOf(owner: Owner, pods: readonly Pod[]): Pod[] {
 
 function schedulable(nodes: readonly Node[], template: PodTemplate): Node[] {
   return nodes.filter(
-    (node) => node.spec?.unschedulable !== true && isReady(node) && matchesNodeSelector(node, template),
+    (node) =>
+      node.spec?.unschedulable !== true &&
+      isReady(node) &&
+      matchesNodeSelector(node, template) &&
+      toleratesTaints(node, template),
   );
+}
+
+interface Toleration {
+  readonly key?: string;
+  readonly operator?: 'Exists' | 'Equal';
+  readonly value?: string;
+  readonly effect?: string;
+}
+
+/** Kubernetes, "Taints and Tolerations"; of a taint that only prefers other nodes nothing is made. */
+function toleratesTaints(node: Node, template: PodTemplate): boolean {
+  const tolerations = (template.spec.tolerations ?? []) as readonly Toleration[];
+  const taints = (node.spec?.taints ?? []).filter(({ effect }) => effect !== 'PreferNoSchedule');
+  return taints.every((taint) => tolerations.some((toleration) => tolerates(toleration, taint)));
+}
+
+function tolerates({ key, operator, value, effect }: Toleration, taint: Taint): boolean {
+  if (effect !== undefined && effect !== taint.effect) return false;
+  if (operator === 'Exists') return key === undefined || key === taint.key;
+  return key === taint.key && (value ?? '') === (taint.value ?? '');
 }
 
 function isReady(node: Node): boolean {

@@ -21,6 +21,8 @@ const LONGEST_RESTART_DELAY_MS = 10_000;
 
 interface Slot {
   process: RunningProcess | undefined;
+  /** The present start, while it is under way: what ends the slot waits for it. */
+  starting: Promise<void> | undefined;
   restarts: number;
   notBefore: number;
   readonly pod: Pod;
@@ -42,10 +44,16 @@ export interface PodRunner {
 /** @returns a runner without any process yet. Its owner calls stopAll on every way out. */
 export function createPodRunner(options: PodRunnerOptions): PodRunner {
   const slots = new Map<string, Slot>();
+  /** Told to stop and not gone yet. */
+  const stopping = new Set<Slot>();
 
   async function stop(key: string, slot: Slot): Promise<void> {
     slots.delete(key);
+    stopping.add(slot);
+    // Whether it failed is told to who started it.
+    await Promise.allSettled([slot.starting]);
     await slot.process?.stop();
+    stopping.delete(slot);
     await forgetPod(slot.pod, options.environment);
   }
 
@@ -84,9 +92,15 @@ export function createPodRunner(options: PodRunnerOptions): PodRunner {
       );
       await Promise.all([...slots].filter(([key]) => !wanted.has(key)).map(([key, slot]) => stop(key, slot)));
       for (const [key, pod] of wanted) {
-        const slot = slots.get(key) ?? { process: undefined, restarts: 0, notBefore: 0, pod };
+        const slot = slots.get(key) ?? newSlot(pod);
         slots.set(key, slot);
-        if (slot.process === undefined && performance.now() >= slot.notBefore) await start(slot);
+        if (slot.process !== undefined || performance.now() < slot.notBefore) continue;
+        slot.starting = start(slot);
+        try {
+          await slot.starting;
+        } finally {
+          slot.starting = undefined;
+        }
       }
     },
     isRunning: (pod) =>
@@ -101,12 +115,22 @@ export function createPodRunner(options: PodRunnerOptions): PodRunner {
     async killNode(node) {
       const there = [...slots].filter(([, slot]) => slot.pod.spec.nodeName === node);
       for (const [key] of there) slots.delete(key);
-      await Promise.all(there.map(([, slot]) => slot.process?.kill()));
+      const leaving = [...stopping].filter((slot) => slot.pod.spec.nodeName === node);
+      await Promise.all(
+        [...there.map(([, slot]) => slot), ...leaving].map(async (slot) => {
+          await Promise.allSettled([slot.starting]);
+          await slot.process?.kill();
+        }),
+      );
     },
     async stopAll() {
       await Promise.all([...slots].map(([key, slot]) => stop(key, slot)));
     },
   };
+}
+
+function newSlot(pod: Pod): Slot {
+  return { process: undefined, starting: undefined, restarts: 0, notBefore: 0, pod };
 }
 
 function keyOf(pod: Pod): string {
