@@ -31,7 +31,7 @@ async function environment() {
   onTestFinished(() => rm(podsDirectory, { recursive: true }));
   return {
     apiServer: { host: '127.0.0.1', port: 6443, caPem: 'ca' },
-    createToken: ({ namespace, name, node }: { namespace: string; name: string; node: string }) =>
+    createToken: async ({ namespace, name, node }: { namespace: string; name: string; node: string }) =>
       `token of ${namespace}/${name} on ${node}`,
     nodeDirectory: (node: string) => `/nodes/${node}`,
     podsDirectory,

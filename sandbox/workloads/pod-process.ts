@@ -6,7 +6,11 @@ import type { Container, Pod } from '../../api/kubernetes.ts';
 export interface PodEnvironment {
   readonly apiServer: { readonly host: string; readonly port: number; readonly caPem: string };
   /** A token of the pod's service account, bound to its node. */
-  createToken(account: { readonly namespace: string; readonly name: string; readonly node: string }): string;
+  createToken(account: {
+    readonly namespace: string;
+    readonly name: string;
+    readonly node: string;
+  }): Promise<string>;
   /** Directory of a node. */
   nodeDirectory(node: string): string;
   /** Where a pod's service-account files go. */
@@ -41,7 +45,8 @@ export async function preparePod(pod: Pod, environment: PodEnvironment): Promise
     throw new Error(`pod ${namespace}/${pod.metadata.name} has no container or no node`);
   }
   const directory = podDirectory(pod, environment);
-  const token = environment.createToken({ namespace, name: pod.spec.serviceAccountName ?? 'default', node });
+  const name = pod.spec.serviceAccountName ?? 'default';
+  const token = await environment.createToken({ namespace, name, node });
   await mkdir(directory, { recursive: true });
   await writeFile(path.join(directory, 'token'), token, { mode: 0o600 });
   await writeFile(path.join(directory, 'ca.crt'), environment.apiServer.caPem);

@@ -12,7 +12,6 @@ import { daemonSetStatus, deploymentStatus, podStatus } from './workload-status.
 export interface WorkloadsOptions {
   readonly client: ApiClient;
   readonly runner: PodRunner;
-  readonly nodeIsUp: (node: string) => boolean;
   readonly log: Logger;
   readonly signal: AbortSignal;
 }

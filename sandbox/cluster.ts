@@ -1,0 +1,203 @@
+import { mkdir, readdir, rm } from 'node:fs/promises';
+import path from 'node:path';
+import type { Logger } from 'pino';
+import type { DaemonSet } from '../api/kubernetes.ts';
+import type { KubernetesObject } from '../api/object.ts';
+import type { DigestedPullspec } from '../api/references.ts';
+import type { ApiClient } from '../cluster/api-client.ts';
+import { createApiClient } from '../cluster/http-api-client.ts';
+import { memorySource } from '../daemon/os/ostree/memory-source.ts';
+import {
+  CONTROL_PLANE_NODE,
+  MACHINE_LABEL,
+  MACHINES,
+  nodeObjects,
+  poolObjects,
+  registryCAs,
+  sampleWorkload,
+  stockMachineConfig,
+} from './cluster-objects.ts';
+import type { ControlPlane } from './control-plane/control-plane.ts';
+import type { SandboxLayout } from './layout.ts';
+import { createMachines, type Machine } from './machines.ts';
+import { applyObjects } from './manifests/apply.ts';
+import { readKustomization } from './manifests/kustomization.ts';
+import { createNode } from './node/create.ts';
+import { removeNode } from './node/remove.ts';
+import { stockImage } from './node/stock-image.ts';
+import { reportNode } from './node-status.ts';
+import { pushImage, type SandboxRegistry, startRegistry } from './registry.ts';
+import { createPodRunner } from './workloads/pod-runner.ts';
+import { createWorkloads } from './workloads/run-workloads.ts';
+
+export interface ClusterOptions {
+  readonly layout: SandboxLayout;
+  /** Its owner stops it, after the cluster. */
+  readonly controlPlane: ControlPlane;
+  /** The command that runs shale, and its first arguments. */
+  readonly shale: readonly [command: string, ...args: string[]];
+  /** Told what is done next, in words. */
+  readonly onProgress: (what: string) => void;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+}
+
+export interface Cluster {
+  readonly client: ApiClient;
+  /** `127.0.0.1:port` */
+  readonly registryHost: string;
+  readonly stockImage: DigestedPullspec;
+  /** Resolves when the signal was aborted and nothing of the cluster runs any more. @throws what ended it before. */
+  readonly ended: Promise<void>;
+}
+
+const ROOT = path.join(import.meta.dirname, '..');
+
+/**
+ * Brings up a cluster on this machine: a registry, machines that boot, Shale's manifests and processes, and something to
+ * drain. What an earlier cluster left in the directory is taken away first.
+ *
+ * @returns once everything was started. Abort the signal and await `ended` to take it down.
+ * @throws what failed; nothing runs then.
+ */
+export async function startCluster(options: ClusterOptions): Promise<Cluster> {
+  const { layout, controlPlane, log, signal, onProgress } = options;
+  const stop = new AbortController();
+  const running = AbortSignal.any([stop.signal, signal]);
+  onProgress('taking away what is left of an earlier sandbox');
+  await clearCluster(layout);
+  for (const dir of [layout.logs, layout.nodes, layout.pods]) await mkdir(dir, { recursive: true });
+  onProgress('registry');
+  const registry = await startRegistry(layout.registry);
+  const client = createApiClient(controlPlane.connection);
+  try {
+    onProgress('stock OS image');
+    const image = await pushImage(registry, 'os/stock', stockImage(), running);
+    onProgress(`installing ${MACHINES.length} nodes, and Shale's manifests`);
+    const [machines] = await Promise.all([
+      installMachines(layout, image, running),
+      installShale(client, registry, image, { log, signal: running }),
+    ]);
+    onProgress('booting the nodes');
+    const ended = runToEnd(run({ ...options, signal: running }, client, machines), async () => {
+      stop.abort();
+      await registry.stop();
+    });
+    return { client, registryHost: registry.host, stockImage: image, ended };
+  } catch (error) {
+    stop.abort();
+    await registry.stop();
+    throw error;
+  }
+}
+
+async function runToEnd(running: Promise<void>, stop: () => Promise<void>): Promise<void> {
+  try {
+    await running;
+  } finally {
+    await stop();
+  }
+}
+
+/** Takes away everything that a cluster wrote; nothing of it may run any more. */
+export async function clearCluster(layout: SandboxLayout): Promise<void> {
+  const nodes = await readdir(layout.nodes).catch(() => []);
+  await Promise.all(nodes.map((name) => removeNode(layout.node(name))));
+  await Promise.all(
+    [layout.nodes, layout.registry, layout.pods, layout.logs].map((dir) =>
+      rm(dir, { recursive: true, force: true }),
+    ),
+  );
+}
+
+async function installMachines(
+  layout: SandboxLayout,
+  image: DigestedPullspec,
+  signal: AbortSignal,
+): Promise<Machine[]> {
+  // Straight from memory, as an installer has the image on its medium.
+  const source = memorySource(new Map([[image, { labels: {}, layers: [stockImage()] }]]));
+  return Promise.all(
+    MACHINES.map(async ({ name }) => {
+      const directory = layout.node(name);
+      await createNode({ dir: directory, name, image, source, signal });
+      return { name, directory };
+    }),
+  );
+}
+
+async function installShale(
+  client: ApiClient,
+  registry: SandboxRegistry,
+  image: DigestedPullspec,
+  options: { readonly log: Logger; readonly signal: AbortSignal },
+): Promise<void> {
+  const manifests = await readKustomization(path.join(ROOT, 'manifests/base'));
+  await applyObjects(
+    client,
+    [
+      ...nodeObjects(),
+      ...manifests.map(onMachinesOnly),
+      ...poolObjects(),
+      stockMachineConfig(image),
+      registryCAs({ [registry.host]: registry.caPem }),
+      ...sampleWorkload(),
+    ],
+    options,
+  );
+  await reportNode(client, CONTROL_PLANE_NODE, true);
+}
+
+/** The daemon runs where there is a machine for it to configure. */
+function onMachinesOnly(object: KubernetesObject): KubernetesObject {
+  if (object.kind !== 'DaemonSet') return object;
+  const daemonSet = object as DaemonSet;
+  const { template } = daemonSet.spec;
+  const nodeSelector = { ...template.spec.nodeSelector, [MACHINE_LABEL]: '' };
+  const spec = {
+    ...daemonSet.spec,
+    template: { ...template, spec: { ...template.spec, nodeSelector } },
+  };
+  return { ...daemonSet, spec } as KubernetesObject;
+}
+
+/** The loops of the machines and of the pods on them. One that fails ends the other, and the cluster. */
+async function run(options: ClusterOptions, client: ApiClient, all: readonly Machine[]): Promise<void> {
+  const { layout, controlPlane, log } = options;
+  const stop = new AbortController();
+  const signal = AbortSignal.any([stop.signal, options.signal]);
+  const nodeIsUp = (node: string) => node === CONTROL_PLANE_NODE || machines.isUp(node);
+  const runner = createPodRunner({
+    environment: {
+      apiServer: controlPlane.apiServer,
+      createToken: (account) => controlPlane.createToken(account),
+      nodeDirectory: (node) => layout.node(node),
+      podsDirectory: layout.pods,
+    },
+    shale: options.shale,
+    logFile: (pod) => layout.log(pod.metadata.name),
+    nodeIsUp,
+    onExit: () => workloads.wake(),
+    log,
+  });
+  const workloads = createWorkloads({ client, runner, log, signal });
+  const machines = createMachines({
+    client,
+    machines: all,
+    killProcesses: (node) => runner.killNode(node),
+    onChange: () => workloads.wake(),
+    log,
+    signal,
+  });
+  const loops = [machines.run(), workloads.run()];
+  const results = await Promise.allSettled(
+    loops.map((loop) =>
+      loop.catch((error: unknown) => {
+        stop.abort();
+        // What breaks off because the cluster is taken down is no failure.
+        if (!options.signal.aborted) throw error;
+      }),
+    ),
+  );
+  for (const result of results) if (result.status === 'rejected') throw result.reason;
+}

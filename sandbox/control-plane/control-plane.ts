@@ -1,0 +1,22 @@
+import type { Connection } from '../../cluster/connection.ts';
+
+/** The API server of a sandbox, whichever it is. */
+export interface ControlPlane {
+  /** In words, for the person in front of it. */
+  readonly description: string;
+  /** As its administrator. */
+  readonly connection: Connection;
+  /** How processes of the sandbox reach it. */
+  readonly apiServer: { readonly host: string; readonly port: number; readonly caPem: string };
+  /** @returns the text of a kubeconfig for its administrator. */
+  kubeconfig(): string;
+  /** @returns a token of a service account, bound to a node. */
+  createToken(account: ServiceAccountOnNode): Promise<string>;
+  stop(): Promise<void>;
+}
+
+export interface ServiceAccountOnNode {
+  readonly namespace: string;
+  readonly name: string;
+  readonly node: string;
+}
