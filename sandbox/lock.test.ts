@@ -1,0 +1,35 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { isLocked, lockSandbox, SandboxInUse, untilUnlocked } from './lock.ts';
+
+const dir = `/no/such/dir/${process.pid}`;
+
+test('one holder at a time, told apart by directory', async () => {
+  expect(await isLocked(dir)).toBe(false);
+  const lock = await lockSandbox(dir);
+  expect(await isLocked(dir)).toBe(true);
+  await expect(lockSandbox(dir)).rejects.toThrow(SandboxInUse);
+  const other = await lockSandbox(`${dir}/other`);
+  other.release();
+  lock.release();
+  expect(await isLocked(dir)).toBe(false);
+});
+
+test('a holder that is killed gives the place free, and who waits for it is told', async () => {
+  const lockFile = path.join(import.meta.dirname, 'lock.ts');
+  const script = `const { lockSandbox } = await import(${JSON.stringify(lockFile)});
+    await lockSandbox(${JSON.stringify(dir)}); process.stdout.write('held'); setInterval(() => {}, 1000);`;
+  const holder = spawn(process.execPath, ['--input-type=module', '-e', script], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  onTestFinished(() => void holder.kill('SIGKILL'));
+  await once(holder.stdout, 'data');
+  await expect(lockSandbox(dir)).rejects.toThrow(SandboxInUse);
+
+  const free = untilUnlocked(dir, AbortSignal.timeout(10_000));
+  holder.kill('SIGKILL');
+  await free;
+  expect(await isLocked(dir)).toBe(false);
+});

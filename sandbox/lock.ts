@@ -1,0 +1,76 @@
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { connect, createServer, type Server } from 'node:net';
+import path from 'node:path';
+
+/** Another process has the sandbox of this directory. */
+export class SandboxInUse extends Error {
+  override readonly name = 'SandboxInUse';
+
+  constructor(dir: string) {
+    super(`a sandbox runs in ${dir} already; shale sandbox down ends it`);
+  }
+}
+
+export interface SandboxLock {
+  release(): void;
+}
+
+/**
+ * Takes the one place of a directory's sandbox. The kernel gives it free when this process ends, however it ends: it is a
+ * socket in the abstract namespace (unix(7)), which leaves no file behind that could be stale.
+ *
+ * @throws SandboxInUse.
+ */
+export async function lockSandbox(dir: string): Promise<SandboxLock> {
+  const server: Server = createServer((socket) => socket.unref().on('error', () => socket.destroy()));
+  server.unref();
+  try {
+    server.listen(socketName(dir));
+    await once(server, 'listening');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') throw new SandboxInUse(dir);
+    throw error;
+  }
+  return { release: () => void server.close() };
+}
+
+/** @returns whether a process has the directory's sandbox. */
+export async function isLocked(dir: string): Promise<boolean> {
+  const socket = await connectTo(dir);
+  socket?.destroy();
+  return socket !== undefined;
+}
+
+/** Resolves once no process has the directory's sandbox. @throws the signal's reason. */
+export async function untilUnlocked(dir: string, signal: AbortSignal): Promise<void> {
+  const socket = await connectTo(dir);
+  if (socket === undefined) return;
+  try {
+    // The other end never sends anything: the connection ends when the process does.
+    socket.resume();
+    await once(socket, 'close', { signal });
+  } catch (error) {
+    // A process that was killed resets its connections.
+    if ((error as NodeJS.ErrnoException).code !== 'ECONNRESET') throw error;
+  } finally {
+    socket.destroy();
+  }
+}
+
+async function connectTo(dir: string) {
+  const socket = connect(socketName(dir));
+  try {
+    await once(socket, 'connect');
+    return socket;
+  } catch (error) {
+    socket.destroy();
+    if ((error as NodeJS.ErrnoException).code === 'ECONNREFUSED') return undefined;
+    throw error;
+  }
+}
+
+function socketName(dir: string): string {
+  const hash = createHash('sha256').update(path.resolve(dir)).digest('hex').slice(0, 32);
+  return `\0shale-sandbox-${hash}`;
+}
