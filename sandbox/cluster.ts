@@ -17,6 +17,7 @@ import {
   sampleWorkload,
   stockMachineConfig,
 } from './cluster-objects.ts';
+import { connectWith } from './control-plane/access.ts';
 import type { ControlPlane } from './control-plane/control-plane.ts';
 import type { SandboxLayout } from './layout.ts';
 import { createMachines, type Machine } from './machines.ts';
@@ -44,8 +45,7 @@ export interface ClusterOptions {
 
 export interface Cluster {
   readonly client: ApiClient;
-  /** `127.0.0.1:port` */
-  readonly registryHost: string;
+  readonly registry: SandboxRegistry;
   readonly stockImage: DigestedPullspec;
   /** Resolves when the signal was aborted and nothing of the cluster runs any more. @throws what ended it before. */
   readonly ended: Promise<void>;
@@ -66,10 +66,11 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   const running = AbortSignal.any([stop.signal, signal]);
   onProgress('taking away what is left of an earlier sandbox');
   await clearCluster(layout);
+  await rm(layout.logs, { recursive: true, force: true });
   for (const dir of [layout.logs, layout.nodes, layout.pods]) await mkdir(dir, { recursive: true });
+  const client = createApiClient(await connectWith(controlPlane.access));
   onProgress('registry');
   const registry = await startRegistry(layout.registry);
-  const client = createApiClient(controlPlane.connection);
   try {
     onProgress('stock OS image');
     const image = await pushImage(registry, 'os/stock', stockImage(), running);
@@ -83,7 +84,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
       stop.abort();
       await registry.stop();
     });
-    return { client, registryHost: registry.host, stockImage: image, ended };
+    return { client, registry, stockImage: image, ended };
   } catch (error) {
     stop.abort();
     await registry.stop();
@@ -99,15 +100,13 @@ async function runToEnd(running: Promise<void>, stop: () => Promise<void>): Prom
   }
 }
 
-/** Takes away everything that a cluster wrote; nothing of it may run any more. */
+/** Takes away everything that a cluster wrote but its logs; nothing of it may run any more. */
 export async function clearCluster(layout: SandboxLayout): Promise<void> {
   const nodes = await readdir(layout.nodes).catch(() => []);
   await Promise.all(nodes.map((name) => removeNode(layout.node(name))));
-  await Promise.all(
-    [layout.nodes, layout.registry, layout.pods, layout.logs].map((dir) =>
-      rm(dir, { recursive: true, force: true }),
-    ),
-  );
+  for (const dir of [layout.nodes, layout.registry, layout.pods]) {
+    await rm(dir, { recursive: true, force: true });
+  }
 }
 
 async function installMachines(

@@ -6,6 +6,8 @@ export interface SandboxLayout {
   readonly kubeconfig: string;
   /** What `up` and `down` know of a sandbox that is running: JSON, see SandboxRecord. */
   readonly record: string;
+  /** Of the process that holds the sandbox. */
+  readonly ownLog: string;
   readonly registry: string;
   readonly logs: string;
   readonly nodes: string;
@@ -22,6 +24,7 @@ export function sandboxLayout(dir: string): SandboxLayout {
     dir,
     kubeconfig: path.join(dir, 'kubeconfig'),
     record: path.join(dir, 'sandbox.json'),
+    ownLog: path.join(dir, 'sandbox.log'),
     registry: path.join(dir, 'registry'),
     logs,
     nodes,

@@ -1,11 +1,11 @@
-import type { Connection } from '../../cluster/connection.ts';
+import type { ClusterAccess } from './access.ts';
 
 /** The API server of a sandbox, whichever it is. */
 export interface ControlPlane {
   /** In words, for the person in front of it. */
   readonly description: string;
   /** As its administrator. */
-  readonly connection: Connection;
+  readonly access: ClusterAccess;
   /** How processes of the sandbox reach it. */
   readonly apiServer: { readonly host: string; readonly port: number; readonly caPem: string };
   /** @returns the text of a kubeconfig for its administrator. */
