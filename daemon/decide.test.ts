@@ -1,11 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Grant, MachineConfigNodeSpec, UpdatePlan } from '../api/machine-config-node.ts';
+import { parseDigestedPullspec } from '../api/references.ts';
 import { type DaemonObservation, decide } from './decide.ts';
 import type { JournalEntry } from './journal/journal.ts';
 import type { Current } from './records/current.ts';
+import type { PreparedUpdate } from './update.ts';
 
-const image = (digit: string) => `r.io/os/worker@sha256:${digit.repeat(64)}`;
+const image = (digit: string) => parseDigestedPullspec(`r.io/os/worker@sha256:${digit.repeat(64)}`);
 const base = `r.io/os/stock@sha256:${'0'.repeat(64)}`;
 const spec = (config: string, more: Partial<MachineConfigNodeSpec> = {}): MachineConfigNodeSpec => ({
   node: { name: 'n' },
@@ -15,12 +17,25 @@ const spec = (config: string, more: Partial<MachineConfigNodeSpec> = {}): Machin
 });
 const layered = (config: string, digit: string, more: Partial<MachineConfigNodeSpec> = {}) =>
   spec(config, { configImage: { desiredImage: image(digit) }, ...more });
-const running: Current = {
+const running: Extract<Current, { mode: 'Layered' }> = {
   version: 1,
   mode: 'Layered',
   config: 'rendered-1',
   image: image('1'),
   baseImage: base,
+};
+const standard: Current = {
+  version: 1,
+  mode: 'Standard',
+  config: 'rendered-1',
+  rendered: {
+    apiVersion: 'machineconfiguration.openshift.io/v1',
+    kind: 'MachineConfig',
+    metadata: { name: 'rendered-1' },
+    spec: {},
+  },
+  baseImage: base,
+  kernelArguments: [],
 };
 const plan = (
   config: string,
@@ -46,8 +61,8 @@ const grant = (level: Grant['level'], config: string, digit?: string): { grant: 
 const journal = (step: JournalEntry['step'], more: Partial<JournalEntry> = {}): JournalEntry => ({
   version: 1,
   step,
-  mode: 'Layered',
   plan: plan('rendered-2', '2', []),
+  next: { ...running, config: 'rendered-2', image: image('2') },
   bootID: 'boot-1',
   startedAt: '2026-01-01T00:00:00Z',
   ...more,
@@ -58,14 +73,32 @@ const at = (more: Partial<DaemonObservation>): DaemonObservation => ({
   journal: undefined,
   bootedImage: image('1'),
   bootID: 'boot-1',
-  plan: undefined,
+  prepared: undefined,
   registryCAs: undefined,
+  postponedCAs: undefined,
   failed: undefined,
   ...more,
 });
 const restart = { type: 'Restart', service: 'chronyd.service' } as const;
+const prepared = (
+  config: string,
+  digit: string,
+  actions: UpdatePlan['actions'],
+  staged = true,
+): PreparedUpdate => ({
+  plan: plan(config, digit, actions, staged),
+  next: { ...running, config, image: image(digit) },
+  policyDigest: undefined,
+});
 const wanted = (actions: UpdatePlan['actions'], more: Partial<MachineConfigNodeSpec>) =>
-  at({ spec: layered('rendered-2', '2', more), plan: plan('rendered-2', '2', actions) });
+  at({ spec: layered('rendered-2', '2', more), prepared: prepared('rendered-2', '2', actions) });
+
+const stuck = (desired: MachineConfigNodeSpec, other?: PreparedUpdate) =>
+  at({
+    spec: desired,
+    journal: journal('applying', { plan: plan('rendered-2', '2', [{ type: 'Reboot' }]) }),
+    prepared: other,
+  });
 
 describe('decide', () => {
   test.each<[string, DaemonObservation, string]>([
@@ -74,12 +107,12 @@ describe('decide', () => {
     ['the same config in another image', at({ spec: layered('rendered-1', '3') }), 'prepare'],
     [
       'a plan for another target',
-      at({ spec: layered('rendered-2', '2'), plan: plan('rendered-2', '9', []) }),
+      at({ spec: layered('rendered-2', '2'), prepared: prepared('rendered-2', '9', []) }),
       'prepare',
     ],
     [
       'a plan that is not staged',
-      at({ spec: layered('rendered-2', '2'), plan: plan('rendered-2', '2', [], false) }),
+      at({ spec: layered('rendered-2', '2'), prepared: prepared('rendered-2', '2', [], false) }),
       'prepare',
     ],
     ['no grant', wanted([restart], {}), 'awaitGrant'],
@@ -111,14 +144,7 @@ describe('decide', () => {
     [
       'another stock image in standard mode',
       at({
-        current: {
-          version: 1,
-          mode: 'Standard',
-          config: 'rendered-1',
-          rendered: {},
-          baseImage: base,
-          kernelArguments: [],
-        },
+        current: standard,
         spec: spec('rendered-1', { osImage: image('8') }),
       }),
       'prepare',
@@ -136,6 +162,15 @@ describe('decide', () => {
       }),
       'applyCertificates',
     ],
+    [
+      'certificates that could not be had keep nothing else up',
+      at({
+        postponedCAs: 'sha256:x',
+        spec: layered('rendered-2', '2', { certificates: { registryCAs: 'sha256:x' } }),
+      }),
+      'prepare',
+    ],
+    ['a plan of other policies', wanted([restart], { policyDigest: 'sha256:new' }), 'prepare'],
     [
       'certificates that are there',
       at({
@@ -159,13 +194,13 @@ describe('decide', () => {
     ['booted into something else', at({ journal: journal('rebooting'), bootID: 'boot-2' }), 'fail'],
     [
       'a power failure while files were written',
-      at({ journal: journal('applying', { mode: 'Standard' }), bootID: 'boot-2' }),
+      at({ journal: journal('applying', { next: standard }), bootID: 'boot-2' }),
       'applyAgain',
     ],
     [
       'back on the stock image',
       at({
-        journal: journal('rebooting', { mode: 'Standard', baseImage: base }),
+        journal: journal('rebooting', { next: standard }),
         bootID: 'boot-2',
         bootedImage: base,
       }),
@@ -173,13 +208,47 @@ describe('decide', () => {
     ],
     [
       'not back on the stock image',
-      at({ journal: journal('rebooting', { mode: 'Standard', baseImage: base }), bootID: 'boot-2' }),
+      at({ journal: journal('rebooting', { next: standard }), bootID: 'boot-2' }),
       'fail',
     ],
     [
       'the update under way ends before a newer one begins',
       at({ journal: journal('applying'), spec: layered('rendered-3', '3') }),
       'applyAgain',
+    ],
+    [
+      'a power failure while it applied, with the old image as the next boot',
+      at({ journal: journal('applying'), bootID: 'boot-2' }),
+      'applyAgain',
+    ],
+    ['a live apply that failed waits for leave to reboot', stuck(layered('rendered-2', '2')), 'awaitGrant'],
+    [
+      'and leave to act live is not enough',
+      stuck(layered('rendered-2', '2', grant('Live', 'rendered-2', '2'))),
+      'awaitGrant',
+    ],
+    [
+      'and with leave reboots',
+      stuck(layered('rendered-2', '2', grant('Disrupt', 'rendered-2', '2'))),
+      'reboot',
+    ],
+    ['or into a newer target', stuck(layered('rendered-3', '3')), 'prepare'],
+    ['or back into what ran before', stuck(layered('rendered-1', '1')), 'prepare'],
+    [
+      'but not live',
+      stuck(
+        layered('rendered-3', '3', grant('Disrupt', 'rendered-3', '3')),
+        prepared('rendered-3', '3', [restart]),
+      ),
+      'prepare',
+    ],
+    [
+      'only by a reboot',
+      stuck(
+        layered('rendered-3', '3', grant('Disrupt', 'rendered-3', '3')),
+        prepared('rendered-3', '3', [{ type: 'Reboot' }]),
+      ),
+      'reboot',
     ],
     [
       'a target that failed is not tried again',

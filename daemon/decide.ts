@@ -1,8 +1,9 @@
 import type { DisruptionAction } from '../api/disruption-action.ts';
-import type { MachineConfigNodeSpec, UpdatePlan } from '../api/machine-config-node.ts';
-import type { JournalEntry } from './journal/journal.ts';
+import type { MachineConfigNodeSpec } from '../api/machine-config-node.ts';
+import { isStuck, type JournalEntry } from './journal/journal.ts';
 import type { Current } from './records/current.ts';
 import { isAt, isFor, type Target, targetOf } from './target.ts';
+import { leadsTo, type PreparedUpdate, reboots, type Update } from './update.ts';
 
 /** Everything that the next step depends on. */
 export interface DaemonObservation {
@@ -15,9 +16,11 @@ export interface DaemonObservation {
   readonly bootedImage: string | undefined;
   readonly bootID: string;
   /** What was worked out for a target: to be used only for that one. */
-  readonly plan: UpdatePlan | undefined;
+  readonly prepared: PreparedUpdate | undefined;
   /** Digest of the registry CAs that are on the disk. */
   readonly registryCAs: string | undefined;
+  /** Digest of registry CAs that could not be had; they are tried again later. */
+  readonly postponedCAs: string | undefined;
   /** The last update to this target failed, and why; the node waits for another target. */
   readonly failed: { readonly config: string; readonly image?: string; readonly why: string } | undefined;
 }
@@ -34,11 +37,19 @@ export type Step =
   | { readonly kind: 'finish'; readonly entry: JournalEntry }
   /** The machine has booted something else than the journal's target. */
   | { readonly kind: 'fail'; readonly entry: JournalEntry; readonly why: string }
-  /** Bring the target to the disk and work out what it will ask of the node. Not disruptive. */
-  | { readonly kind: 'prepare'; readonly target: Target }
-  | { readonly kind: 'awaitGrant'; readonly target: Target; readonly level: Level }
-  | { readonly kind: 'apply'; readonly target: Target; readonly plan: UpdatePlan }
-  | { readonly kind: 'reboot'; readonly target: Target; readonly plan: UpdatePlan }
+  /**
+   * Bring the target to the disk and work out what it will ask of the node. Not disruptive. `stuck`: the update that
+   * left the running system between two states, which only a reboot ends.
+   */
+  | { readonly kind: 'prepare'; readonly target: Target; readonly stuck: JournalEntry | undefined }
+  | {
+      readonly kind: 'awaitGrant';
+      readonly target: Target;
+      readonly level: Level;
+      readonly update: Update;
+    }
+  | { readonly kind: 'apply'; readonly update: Update }
+  | { readonly kind: 'reboot'; readonly update: Update }
   | { readonly kind: 'degraded'; readonly why: string }
   | { readonly kind: 'idle' };
 
@@ -46,32 +57,43 @@ export type Step =
  * Decides the daemon's next step. After it the node is observed again.
  *
  * An update that was begun is ended before another begins, whatever the operator wants by then: a node is in the old
- * state or the new one, never between.
+ * state or the new one, never between. One that only a reboot can end may end in a reboot into a newer target.
  */
 export function decide(seen: DaemonObservation): Step {
   const certificates = seen.spec.certificates?.registryCAs;
-  if (certificates !== undefined && certificates !== seen.registryCAs) {
+  if (certificates !== undefined && certificates !== seen.registryCAs && certificates !== seen.postponedCAs) {
     return { kind: 'applyCertificates', digest: certificates };
   }
-  if (seen.journal !== undefined) return resume(seen.journal, seen);
+  return (seen.journal === undefined ? undefined : resume(seen.journal, seen)) ?? towardsTarget(seen);
+}
+
+function towardsTarget(seen: DaemonObservation): Step {
   const target = targetOf(seen.spec);
-  if (isAt(target, seen.current)) return { kind: 'idle' };
-  if (seen.failed !== undefined && isFailed(target, seen.failed))
-    return { kind: 'degraded', why: seen.failed.why };
-  const { plan } = seen;
-  if (plan === undefined || !isFor(plan, target) || !plan.staged) return { kind: 'prepare', target };
-  const level = levelOf(plan.actions);
-  if (!isGranted(seen.spec, target, level)) return { kind: 'awaitGrant', target, level };
-  return needsReboot(plan.actions) ? { kind: 'reboot', target, plan } : { kind: 'apply', target, plan };
+  const { journal: stuck, prepared } = seen;
+  if (stuck === undefined) {
+    if (isAt(target, seen.current)) return { kind: 'idle' };
+    if (seen.failed !== undefined && isFor(failedTarget(seen.failed), target)) {
+      return { kind: 'degraded', why: seen.failed.why };
+    }
+  } else if (leadsTo(stuck, target)) return whenGranted(seen, target, stuck);
+  const usable =
+    prepared !== undefined &&
+    leadsTo(prepared, target) &&
+    prepared.plan.staged &&
+    prepared.policyDigest === seen.spec.policyDigest &&
+    (stuck === undefined || reboots(prepared));
+  return usable ? whenGranted(seen, target, prepared) : { kind: 'prepare', target, stuck };
+}
+
+function whenGranted({ spec }: DaemonObservation, target: Target, update: Update): Step {
+  const level = levelOf(update.plan.actions);
+  if (!isGranted(spec, target, level)) return { kind: 'awaitGrant', target, level, update };
+  return reboots(update) ? { kind: 'reboot', update } : { kind: 'apply', update };
 }
 
 /** @returns the leave that actions need: a drain or a reboot takes workloads from the node, services do not. */
 export function levelOf(actions: readonly DisruptionAction[]): Level {
   return actions.some(({ type }) => type === 'Drain' || type === 'Reboot') ? 'Disrupt' : 'Live';
-}
-
-function needsReboot(actions: readonly DisruptionAction[]): boolean {
-  return actions.some(({ type }) => type === 'Reboot');
 }
 
 /** Leave to disrupt is leave to act live too; leave for another target is none. */
@@ -80,27 +102,23 @@ function isGranted({ grant }: MachineConfigNodeSpec, target: Target, level: Leve
   return level === 'Live' || grant.level === 'Disrupt';
 }
 
-function isFailed(target: Target, failed: NonNullable<DaemonObservation['failed']>): boolean {
-  return isFor(
-    { config: failed.config, ...(failed.image === undefined ? {} : { image: failed.image }) },
-    target,
-  );
+function failedTarget({ config, image }: NonNullable<DaemonObservation['failed']>) {
+  return { config, ...(image === undefined ? {} : { image }) };
 }
 
-function resume(entry: JournalEntry, { bootID, bootedImage }: DaemonObservation): Step {
+/** @returns undefined where the update under way leaves the choice of what to reboot into. */
+function resume(entry: JournalEntry, { bootID, bootedImage }: DaemonObservation): Step | undefined {
   const rebooted = entry.bootID !== bootID;
-  if (entry.step === 'applying' && !rebooted) return { kind: 'applyAgain', entry };
-  if (entry.step === 'rebooting' && !rebooted) return { kind: 'rebootAgain', entry };
-  const expected = entry.mode === 'Layered' ? entry.plan.image : entry.baseImage;
-  if (expected === undefined || expected === bootedImage) {
-    // Written files survive a reboot in the middle of writing them; they are written again, not believed.
-    return entry.mode === 'Standard' && entry.step === 'applying'
-      ? { kind: 'applyAgain', entry }
-      : { kind: 'finish', entry };
+  const { next } = entry;
+  const expected = next.mode === 'Layered' ? next.image : next.baseImage;
+  const bootedTarget = expected === undefined || expected === bootedImage;
+  if (entry.step === 'rebooting') {
+    if (!rebooted) return { kind: 'rebootAgain', entry };
+    if (bootedTarget) return { kind: 'finish', entry };
+    const why = `the node booted ${bootedImage ?? 'no known image'} in place of ${expected}`;
+    return { kind: 'fail', entry, why };
   }
-  return {
-    kind: 'fail',
-    entry,
-    why: `the node booted ${bootedImage ?? 'no known image'} in place of ${expected}`,
-  };
+  // Files survive a reboot in the middle of writing them; they are written again, not believed.
+  if (rebooted && next.mode === 'Layered' && bootedTarget) return { kind: 'finish', entry };
+  return isStuck(entry) ? undefined : { kind: 'applyAgain', entry };
 }

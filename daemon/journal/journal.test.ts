@@ -2,6 +2,8 @@ import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { parseDigestedPullspec } from '../../api/references.ts';
+import type { Current } from '../records/current.ts';
 import { RecordError } from '../records/durable-json.ts';
 import { type JournalEntry, openJournal } from './journal.ts';
 
@@ -11,10 +13,29 @@ async function emptyRoot(): Promise<string> {
   return root;
 }
 
+const standard: Extract<Current, { mode: 'Standard' }> = {
+  version: 1,
+  mode: 'Standard',
+  config: 'rendered-2',
+  rendered: {
+    apiVersion: 'machineconfiguration.openshift.io/v1',
+    kind: 'MachineConfig',
+    metadata: { name: 'rendered-2' },
+    spec: {},
+  },
+  kernelArguments: [],
+};
+const layered: Current = {
+  version: 1,
+  mode: 'Layered',
+  config: 'rendered-2',
+  image: parseDigestedPullspec(`r.io/os@sha256:${'1'.repeat(64)}`),
+};
+
 const entry = (more: Partial<JournalEntry> = {}): JournalEntry => ({
   version: 1,
   step: 'applying',
-  mode: 'Standard',
+  next: { ...standard, config: 'rendered-2' },
   plan: {
     config: 'rendered-2',
     staged: true,
@@ -55,12 +76,23 @@ test.each<[string, Partial<JournalEntry>]>([
     'another update does not begin before this one is over',
     { step: 'rebooting', plan: { ...entry().plan, config: 'rendered-3' } },
   ],
-  ['another mode neither', { step: 'rebooting', mode: 'Layered' }],
+  ['another mode neither', { step: 'rebooting', next: layered }],
 ])('%s', async (_name, next) => {
   const journal = openJournal(await emptyRoot());
   await journal.write(entry({ step: 'rebooting' }));
   await expect(journal.write(entry(next))).rejects.toThrow(TypeError);
   expect(await journal.read()).toEqual(entry({ step: 'rebooting' }));
+});
+
+test('an update that only a reboot ends may give way to another that reboots', async () => {
+  const journal = openJournal(await emptyRoot());
+  const reboot = { ...entry().plan, actions: [{ type: 'Reboot' as const }] };
+  await journal.write(entry({ plan: reboot }));
+  await expect(journal.write(entry({ plan: { ...entry().plan, config: 'rendered-3' } }))).rejects.toThrow(
+    TypeError,
+  );
+  await journal.write(entry({ plan: { ...reboot, config: 'rendered-3' } }));
+  expect((await journal.read())?.plan.config).toBe('rendered-3');
 });
 
 test.each(['', '{', '{"version":2}', '[]'])('a journal that says %j is no journal', async (text) => {

@@ -2,19 +2,20 @@ import path from 'node:path';
 import { z } from 'zod';
 import { UpdatePlan } from '../../api/machine-config-node.ts';
 import { nodePaths } from '../../api/names.ts';
+import { Current } from '../records/current.ts';
 import { readRecord, removeRecord, writeRecord } from '../records/durable-json.ts';
 
 const Entry = z.object({
   version: z.literal(1),
   /**
-   * applying: the running system is being changed; it is either finished or a reboot takes its place.
+   * applying: the system is being changed. With a plan that reboots: on the way to the reboot, or changed live so far
+   * that only a reboot ends it.
    * rebooting: the next boot is the target; whatever boots tells how it ended.
    */
   step: z.enum(['applying', 'rebooting']),
-  mode: z.enum(['Standard', 'Layered']),
   plan: UpdatePlan,
-  /** The stock image that the target stands on, where it is known. */
-  baseImage: z.string().exactOptional(),
+  /** What the node runs once the update is over. */
+  next: Current,
   /** The boot during which the step was taken. */
   bootID: z.string(),
   /** RFC 3339 */
@@ -48,8 +49,17 @@ export function openJournal(root: string): Journal {
 }
 
 /**
+ * @returns whether the running system was changed, or may have been, by an update that only a reboot can end: into its
+ *   target, or into any other.
+ */
+export function isStuck({ step, plan }: JournalEntry): boolean {
+  return step === 'applying' && plan.actions.some(({ type }) => type === 'Reboot');
+}
+
+/**
  * Applying may become rebooting, and a reboot that did not come may be asked for again; nothing else: an update that is
- * under way can't be forgotten by beginning another.
+ * under way can't be forgotten by beginning another. Only one that waits for a reboot may give way to another that
+ * reboots.
  *
  * @throws TypeError
  */
@@ -58,10 +68,15 @@ export function assertFollows(before: JournalEntry | undefined, next: JournalEnt
   const same =
     before.plan.config === next.plan.config &&
     before.plan.image === next.plan.image &&
-    before.mode === next.mode;
-  if (!same) {
+    before.next.mode === next.next.mode;
+  if (!same && !isStuck(before)) {
     throw new TypeError(
       `journal: the update to ${before.plan.config} is not over; ${next.plan.config} can't begin`,
+    );
+  }
+  if (!same && !next.plan.actions.some(({ type }) => type === 'Reboot')) {
+    throw new TypeError(
+      `journal: only a reboot ends the update to ${before.plan.config}; ${next.plan.config} has none`,
     );
   }
   if (before.step === 'rebooting' && next.step === 'applying') {

@@ -1,17 +1,27 @@
 import path from 'node:path';
 import { z } from 'zod';
+import { MachineConfigSpec } from '../../api/machine-config.ts';
 import { nodePaths } from '../../api/names.ts';
 import { DigestedPullspecSchema } from '../../api/references.ts';
 import { readRecord, writeRecord } from './durable-json.ts';
 
-const Current = z.discriminatedUnion('mode', [
+/** A rendered MachineConfig as far as it says anything of the node. */
+const Rendered = z.object({
+  apiVersion: z.string(),
+  kind: z.literal('MachineConfig'),
+  metadata: z.object({ name: z.string() }),
+  spec: MachineConfigSpec,
+});
+export type Rendered = z.infer<typeof Rendered>;
+
+export const Current = z.discriminatedUnion('mode', [
   z.object({
     version: z.literal(1),
     mode: z.literal('Standard'),
     /** Name of the rendered config that the daemon has written. */
     config: z.string(),
     /** That config as an object: what to compare the next one with, and what to take back. */
-    rendered: z.unknown(),
+    rendered: Rendered,
     baseImage: z.string().exactOptional(),
     /** Kernel arguments that the daemon added beyond the image's own. */
     kernelArguments: z.array(z.string()),
