@@ -1,0 +1,114 @@
+import { expect, test } from 'vitest';
+import type { MachineConfigNode, MachineConfigNodeStatus, UpdatePlan } from '../api/machine-config-node.ts';
+import { MachineConfigNodeStatus as StatusSchema } from '../api/machine-config-node.ts';
+import { parseDigestedPullspec } from '../api/references.ts';
+import { type NodeReport, type Phase, statusOf } from './status.ts';
+
+const image = (digit: string) => parseDigestedPullspec(`r.io/os@sha256:${digit.repeat(64)}`);
+const noon = new Date('2026-01-01T12:00:00Z');
+const later = new Date('2026-01-01T13:00:00Z');
+const plan: UpdatePlan = {
+  config: 'rendered-2',
+  image: image('2'),
+  staged: true,
+  actions: [],
+  causes: [],
+  source: 'test',
+};
+const object = (status?: MachineConfigNodeStatus): MachineConfigNode => ({
+  apiVersion: 'machineconfiguration.openshift.io/v1',
+  kind: 'MachineConfigNode',
+  metadata: { name: 'n', generation: 3 },
+  spec: {
+    node: { name: 'n' },
+    pool: { name: 'worker' },
+    configVersion: { desired: 'rendered-2' },
+    configImage: { desiredImage: image('2') },
+  },
+  ...(status === undefined ? {} : { status }),
+});
+const report = (phase: Phase, more: Partial<NodeReport> = {}): NodeReport => ({
+  phase,
+  current: { version: 1, mode: 'Layered', config: 'rendered-1', image: image('1'), baseImage: image('0') },
+  bootID: 'boot-1',
+  bootedImage: image('1'),
+  registryCAs: undefined,
+  lastUpdate: undefined,
+  ...more,
+});
+const phases: readonly Phase[] = [
+  { kind: 'updated' },
+  { kind: 'preparing' },
+  { kind: 'preparing', problem: 'registry down' },
+  { kind: 'waiting', plan, why: 'waits for leave' },
+  { kind: 'applying', plan, doing: 'Restart(a.service)' },
+  { kind: 'rebooting', plan },
+  { kind: 'degraded', why: 'broken' },
+];
+const conditions = (status: MachineConfigNodeStatus, value: string) =>
+  (status.conditions ?? []).filter(({ status: is }) => is === value).map(({ type }) => type);
+
+test.each<[Phase, readonly string[], readonly string[]]>([
+  [{ kind: 'updated' }, ['Updated'], []],
+  [{ kind: 'preparing' }, [], []],
+  [{ kind: 'waiting', plan, why: '' }, ['UpdatePrepared', 'ImagePulledFromRegistry'], []],
+  [
+    { kind: 'applying', plan, doing: 'files' },
+    ['UpdatePrepared', 'ImagePulledFromRegistry'],
+    ['UpdateExecuted', 'AppliedFiles'],
+  ],
+  [
+    { kind: 'rebooting', plan },
+    ['UpdatePrepared', 'ImagePulledFromRegistry', 'UpdateExecuted', 'AppliedFiles', 'AppliedOSImage'],
+    ['RebootedNode'],
+  ],
+  [{ kind: 'degraded', why: 'broken' }, ['NodeDegraded'], []],
+])('%j', (phase, yes, unknown) => {
+  const status = statusOf(object(), report(phase), noon);
+  expect(conditions(status, 'True').toSorted()).toEqual(yes.toSorted());
+  expect(conditions(status, 'Unknown')).toEqual(unknown);
+});
+
+test.each(phases)('every status is one that the API server takes: %j', (phase) => {
+  expect(StatusSchema.parse(statusOf(object(), report(phase), noon))).toBeDefined();
+});
+
+test.each(phases)('saying the same again changes nothing: %j', (phase) => {
+  const status = statusOf(object(), report(phase), noon);
+  expect(statusOf(object(status), report(phase), later)).toEqual(status);
+});
+
+test('tells what the node runs, and beside it what it should', () => {
+  expect(statusOf(object(), report({ kind: 'waiting', plan, why: '' }), noon)).toMatchObject({
+    observedGeneration: 3,
+    configVersion: { current: 'rendered-1', desired: 'rendered-2' },
+    configImage: { currentImage: image('1'), desiredImage: image('2') },
+    mode: 'Layered',
+    baseImage: image('0'),
+    bootID: 'boot-1',
+    plan,
+  });
+});
+
+test('a fresh node has no config, and its base is what it booted', () => {
+  const status = statusOf(object(), report({ kind: 'preparing' }, { current: undefined }), noon);
+  expect(status).toMatchObject({ configVersion: { current: '' }, baseImage: image('1') });
+  expect(status.mode).toBeUndefined();
+});
+
+test('a failure is over once another target is staged, not before', () => {
+  const failed = statusOf(object(), report({ kind: 'degraded', why: 'broken' }), noon);
+  const preparing = statusOf(object(failed), report({ kind: 'preparing' }), later);
+  expect(conditions(preparing, 'True')).toEqual(['NodeDegraded']);
+  const staged = statusOf(object(preparing), report({ kind: 'waiting', plan, why: '' }), later);
+  expect(conditions(staged, 'True')).not.toContain('NodeDegraded');
+});
+
+test('plan and progress go when they are over', () => {
+  const staging = { bytesDone: 1, bytesTotal: 2 };
+  const preparing = statusOf(object(), report({ kind: 'preparing', staging }), noon);
+  expect(preparing.staging).toEqual(staging);
+  const updated = statusOf(object({ ...preparing, plan }), report({ kind: 'updated' }), later);
+  expect(updated).not.toHaveProperty('staging');
+  expect(updated).not.toHaveProperty('plan');
+});

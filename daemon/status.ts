@@ -1,0 +1,166 @@
+import type {
+  MachineConfigNode,
+  MachineConfigNodeStatus,
+  NodeConditionType,
+  UpdatePlan,
+  UpdateRecord,
+} from '../api/machine-config-node.ts';
+import type { Condition } from '../api/object.ts';
+import { setCondition } from '../cluster/conditions.ts';
+import type { Current } from './records/current.ts';
+
+/** Where the node is on its way to its target. */
+export type Phase =
+  | { readonly kind: 'updated' }
+  /** The target is brought to the disk. `problem`: what keeps it from there; it is tried again. */
+  | {
+      readonly kind: 'preparing';
+      readonly staging?: { readonly bytesDone: number; readonly bytesTotal: number };
+      readonly problem?: string;
+    }
+  /** Prepared. `why`: what it waits for. */
+  | { readonly kind: 'waiting'; readonly plan: UpdatePlan; readonly why: string }
+  /** The running system is changed. */
+  | { readonly kind: 'applying'; readonly plan: UpdatePlan; readonly doing: string }
+  | { readonly kind: 'rebooting'; readonly plan: UpdatePlan }
+  | { readonly kind: 'degraded'; readonly why: string };
+
+/** What the daemon knows of its node. */
+export interface NodeReport {
+  readonly phase: Phase;
+  readonly current: Current | undefined;
+  readonly bootID: string;
+  /** Image that the node booted; absent where no image is known. */
+  readonly bootedImage: string | undefined;
+  readonly registryCAs: string | undefined;
+  readonly lastUpdate: UpdateRecord | undefined;
+}
+
+type Said = Omit<Condition, 'lastTransitionTime'> & { readonly type: NodeConditionType };
+
+/** Longest list of causes that a status may hold (api/machine-config-node.ts); the image's label has them all. */
+const MOST_CAUSES = 50;
+/** Longest message of a condition. */
+const LONGEST_MESSAGE = 32_768;
+
+/**
+ * The status that tells what a node is and does.
+ *
+ * @param object the MachineConfigNode as it is now; conditions that nobody here speaks of stay.
+ * @param now when it is so: the time of conditions that change.
+ */
+export function statusOf(object: MachineConfigNode, report: NodeReport, now: Date): MachineConfigNodeStatus {
+  const { spec, status: before = {} } = object;
+  const { current, phase, registryCAs, lastUpdate } = report;
+  const currentImage = current?.mode === 'Layered' ? current.image : undefined;
+  const desiredImage = spec.configImage?.desiredImage;
+  const baseImage = current === undefined ? report.bootedImage : current.baseImage;
+  const plan = planOf(phase);
+  const staging = phase.kind === 'preparing' ? phase.staging : undefined;
+  return {
+    ...(object.metadata.generation === undefined ? {} : { observedGeneration: object.metadata.generation }),
+    conditions: conditionsOf(phase, before.conditions ?? [], now),
+    configVersion: { current: current?.config ?? '', desired: spec.configVersion.desired },
+    ...(currentImage === undefined && desiredImage === undefined
+      ? {}
+      : {
+          configImage: {
+            ...(currentImage === undefined ? {} : { currentImage }),
+            ...(desiredImage === undefined ? {} : { desiredImage }),
+          },
+        }),
+    ...(current === undefined ? {} : { mode: current.mode }),
+    ...(baseImage === undefined ? {} : { baseImage }),
+    bootID: report.bootID,
+    ...(plan === undefined ? {} : { plan: { ...plan, causes: plan.causes.slice(0, MOST_CAUSES) } }),
+    ...(lastUpdate === undefined
+      ? {}
+      : { lastUpdate: { ...lastUpdate, causes: lastUpdate.causes.slice(0, MOST_CAUSES) } }),
+    ...(staging === undefined ? {} : { staging: { ...staging } }),
+    ...(registryCAs === undefined ? {} : { certificates: { registryCAs } }),
+  };
+}
+
+function planOf(phase: Phase): UpdatePlan | undefined {
+  return phase.kind === 'waiting' || phase.kind === 'applying' || phase.kind === 'rebooting'
+    ? phase.plan
+    : undefined;
+}
+
+function conditionsOf(phase: Phase, before: readonly Condition[], now: Date): Condition[] {
+  let conditions = [...before];
+  for (const said of saidOf(phase)) conditions = setCondition(conditions, said, now);
+  // A failure is over once another target is on the disk, not when it is merely wished for.
+  if (phase.kind !== 'preparing' || conditions.every(({ type }) => type !== 'NodeDegraded')) {
+    conditions = setCondition(conditions, degradedOf(phase), now);
+  }
+  return conditions;
+}
+
+function degradedOf(phase: Phase): Said {
+  return phase.kind === 'degraded'
+    ? say('NodeDegraded', 'True', 'UpdateFailed', phase.why)
+    : say('NodeDegraded', 'False', 'AsExpected', '');
+}
+
+/** MCO's v1 conditions of an update (openshift/api, machineconfiguration/v1 MachineConfigNode), in their order. */
+function saidOf(phase: Phase): Said[] {
+  const not = (...types: readonly NodeConditionType[]) =>
+    types.map((type) => say(type, 'False', 'NotYet', ''));
+  const inOrder = (...said: readonly Said[]) => {
+    const named = new Set(said.map(({ type }) => type));
+    return [...said, ...not(...STAGES.filter((type) => !named.has(type)))];
+  };
+  switch (phase.kind) {
+    case 'updated':
+      return inOrder(say('Updated', 'True', 'Updated', 'the node runs its target'));
+    case 'preparing':
+      return inOrder(
+        phase.problem === undefined
+          ? say('UpdatePrepared', 'False', 'Preparing', 'the target is brought to the disk')
+          : say('UpdatePrepared', 'False', 'PrepareFailed', phase.problem),
+      );
+    case 'waiting':
+      return inOrder(say('UpdatePrepared', 'True', 'Prepared', phase.why), ...pulled(phase.plan));
+    case 'applying':
+      return inOrder(
+        say('UpdatePrepared', 'True', 'Prepared', 'leave is given'),
+        ...pulled(phase.plan),
+        say('UpdateExecuted', 'Unknown', 'Applying', phase.doing),
+        say('AppliedFiles', 'Unknown', 'Applying', phase.doing),
+      );
+    case 'rebooting':
+      return inOrder(
+        say('UpdatePrepared', 'True', 'Prepared', 'leave is given'),
+        ...pulled(phase.plan),
+        say('UpdateExecuted', 'True', 'Applied', 'the target is the next boot'),
+        say('AppliedFiles', 'True', 'Applied', ''),
+        say('AppliedOSImage', 'True', 'Applied', ''),
+        say('RebootedNode', 'Unknown', 'Rebooting', 'the node reboots'),
+      );
+    case 'degraded':
+      return inOrder();
+  }
+}
+
+function pulled({ image }: UpdatePlan): Said[] {
+  return image === undefined ? [] : [say('ImagePulledFromRegistry', 'True', 'Pulled', image)];
+}
+
+/** Cordon and drain are the operator's; the daemon says nothing of them. */
+const STAGES: readonly NodeConditionType[] = [
+  'Updated',
+  'UpdatePrepared',
+  'ImagePulledFromRegistry',
+  'UpdateExecuted',
+  'AppliedFiles',
+  'AppliedOSImage',
+  'UpdatePostActionComplete',
+  'RebootedNode',
+  'UpdateComplete',
+  'Resumed',
+];
+
+function say(type: NodeConditionType, status: Said['status'], reason: string, message: string): Said {
+  return { type, status, reason, message: message.slice(0, LONGEST_MESSAGE) };
+}
