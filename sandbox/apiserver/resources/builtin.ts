@@ -24,6 +24,8 @@ interface Options {
   readonly columns?: readonly Column[];
   readonly selectable?: readonly string[];
   readonly strategy?: Strategy;
+  /** Whether a column tells the age; true where nothing is said. */
+  readonly age?: boolean;
 }
 
 function builtin(apiVersion: string, kind: string, options: Options = {}): Resource {
@@ -42,7 +44,7 @@ function builtin(apiVersion: string, kind: string, options: Options = {}): Resou
     subresources: options.subresources ?? [],
     generation: options.generation ?? false,
     strategicMerge: true,
-    columns: [...(options.columns ?? []), ageColumn],
+    columns: [...(options.columns ?? []), ...(options.age === false ? [] : [ageColumn])],
     selectable: options.selectable ?? [],
     strategy: options.strategy ?? {},
   };
@@ -132,7 +134,7 @@ const core: readonly Resource[] = [
   builtin('v1', 'Pod', {
     short: ['po'],
     categories: ['all'],
-    subresources: ['status', 'eviction', 'binding'],
+    subresources: ['status', 'eviction'],
     strategy: podStrategy,
     columns: [
       column('Ready', podReady),
@@ -172,7 +174,7 @@ const workloads: readonly Resource[] = [
   builtin('apps/v1', 'Deployment', {
     short: ['deploy'],
     categories: ['all'],
-    subresources: ['status', 'scale'],
+    subresources: ['status'],
     generation: true,
     strategy: workloadStrategy({ 'spec.replicas': 1, 'spec.strategy.type': 'RollingUpdate' }),
     columns: [
@@ -197,7 +199,7 @@ const workloads: readonly Resource[] = [
   builtin('apps/v1', 'ReplicaSet', {
     short: ['rs'],
     categories: ['all'],
-    subresources: ['status', 'scale'],
+    subresources: ['status'],
     generation: true,
     strategy: workloadStrategy({ 'spec.replicas': 1 }),
     columns: [count('Desired', '.spec.replicas'), count('Ready', '.status.readyReplicas')],
@@ -271,6 +273,8 @@ export const CUSTOM_RESOURCE_DEFINITIONS: Resource = builtin(
     subresources: ['status'],
     generation: true,
     columns: [pathColumn('Created At', '.metadata.creationTimestamp')],
+    age: false,
+    age: false,
     strategy: withDefaults({ 'spec.conversion.strategy': 'None' }),
   },
 );

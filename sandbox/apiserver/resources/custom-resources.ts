@@ -31,7 +31,7 @@ function customResource(definition: StoredObject, version: JsonObject, compile: 
     namespaced: stringAt(definition, 'spec', 'scope') === 'Namespaced',
     shortNames: stringsAt(definition, 'spec', 'names', 'shortNames'),
     categories: stringsAt(definition, 'spec', 'names', 'categories'),
-    subresources: subresources.filter((name): name is Subresource => name === 'status' || name === 'scale'),
+    subresources: subresources.filter((name): name is Subresource => name === 'status'),
     generation: true,
     strategicMerge: false,
     columns: columnsOf(version),

@@ -23,7 +23,7 @@ export interface Strategy {
   readonly validate?: (object: JsonObject, old?: StoredObject) => readonly Cause[];
 }
 
-export type Subresource = 'status' | 'scale' | 'eviction' | 'token' | 'binding';
+export type Subresource = 'status' | 'eviction' | 'token';
 
 /** One resource of one API version, as discovery lists it. */
 export interface Resource extends ResourceName {

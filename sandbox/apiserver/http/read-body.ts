@@ -1,0 +1,60 @@
+import type { IncomingMessage } from 'node:http';
+import { parse as parseYaml } from 'yaml';
+import { isArray, isObject, type Json, type JsonObject } from '../json.ts';
+import { badRequest, StatusError } from '../status.ts';
+
+/** Bytes; what the API server takes at most (k8s.io/apiserver MaxRequestBodyBytes). */
+const MAX_BODY = 3 * 1024 * 1024;
+
+const MEDIA_TYPES = ['application/json', 'application/yaml'];
+
+/** @returns the media type of a Content-Type header, without its parameters. */
+export function mediaTypeOf(request: IncomingMessage): string {
+  return (request.headers['content-type'] ?? 'application/json').split(';')[0]?.trim().toLowerCase() ?? '';
+}
+
+/**
+ * @returns the body as JSON; an empty one is undefined.
+ * @throws StatusError 400 for what can't be read, 413 for too much.
+ */
+export async function readJson(request: IncomingMessage): Promise<Json | undefined> {
+  const text = await readText(request);
+  if (text.trim() === '') return undefined;
+  try {
+    return mediaTypeOf(request).endsWith('yaml') ? (parseYaml(text) as Json) : (JSON.parse(text) as Json);
+  } catch (error) {
+    throw badRequest(
+      `the body of the request could not be read: ${error instanceof Error ? error.message : error}`,
+    );
+  }
+}
+
+/** @returns the body as an object. @throws StatusError 400, 413, 415 for another media type. */
+export async function readObject(request: IncomingMessage): Promise<JsonObject> {
+  const mediaType = mediaTypeOf(request);
+  if (!MEDIA_TYPES.includes(mediaType)) throw unsupportedMediaType(mediaType, MEDIA_TYPES);
+  const body = await readJson(request);
+  if (isObject(body)) return body;
+  throw badRequest(isArray(body) ? 'the body is a list; an object is needed' : 'the body holds no object');
+}
+
+export function unsupportedMediaType(given: string, accepted: readonly string[]): StatusError {
+  return new StatusError(
+    415,
+    'UnsupportedMediaType',
+    `the body of the request was in an unknown format (${given}) - accepted media types include: ${accepted.join(', ')}`,
+  );
+}
+
+async function readText(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > MAX_BODY) {
+      throw new StatusError(413, 'RequestEntityTooLarge', `Request entity too large: limit is ${MAX_BODY}`);
+    }
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}

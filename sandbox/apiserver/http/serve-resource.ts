@@ -1,0 +1,268 @@
+import { evictPod } from '../controllers/evict-pod.ts';
+import type { TokenIssuer } from '../identity/token-requests.ts';
+import type { JsonObject } from '../json.ts';
+import { createObject } from '../objects/create-object.ts';
+import { deleteObject, parseDeleteOptions } from '../objects/delete-object.ts';
+import type { ObjectContext, Writer } from '../objects/object-context.ts';
+import { typed } from '../objects/object-metadata.ts';
+import { type ObjectName, requireObject, updateObject } from '../objects/update-object.ts';
+import { listObjects } from '../read/list-objects.ts';
+import { parseSelection } from '../read/selection.ts';
+import type { RequestPath } from '../request/request-path.ts';
+import { apiVersionOf, bucketOf, type Resource } from '../resources/resource.ts';
+import { badRequest, invalid, methodNotAllowed, qualified, StatusError, success } from '../status.ts';
+import type { StoredObject } from '../stored-object.ts';
+import { parseIncludeObject, renderTable, wantsTable } from '../table/table.ts';
+import { type Exchange, send } from './exchange.ts';
+import { readPatch } from './patch-object.ts';
+import { readObject } from './read-body.ts';
+import { inVersion, serveWatch } from './serve-watch.ts';
+import { validateFields } from './unknown-fields.ts';
+
+type ResourcePath = Extract<RequestPath, { type: 'resource' }>;
+
+/** What requests for resources are served from. */
+export interface ResourceService extends ObjectContext {
+  readonly issueToken: TokenIssuer;
+}
+
+/** Answers a request for objects that was authorized. @throws StatusError for what can't be done. */
+export async function serveResource(
+  service: ResourceService,
+  exchange: Exchange,
+  path: ResourcePath,
+  resource: Resource,
+  verb: string,
+): Promise<void> {
+  const { query, user, response } = exchange;
+  const writer: Writer = { user, dryRun: dryRunOf(query) };
+  if (path.subresource !== '' && path.subresource !== 'status') {
+    return serveSubresource(service, exchange, path, resource, writer);
+  }
+  const target: ObjectName = {
+    resource,
+    namespace: resource.namespaced ? path.namespace : '',
+    name: path.name,
+  };
+  const part = path.subresource === 'status' ? 'status' : 'object';
+  if (part === 'status' && !resource.subresources.includes('status')) throw noSuchPath();
+  switch (verb) {
+    case 'get':
+      return sendObject(service, exchange, resource, requireObject(service, target), 200);
+    case 'list':
+      return serveList(service, exchange, path, resource);
+    case 'watch':
+      return serveWatch(exchange, service.store, resource, selectionOf(resource, path, query), service.now);
+    case 'create':
+      return serveCreate(service, exchange, path, resource, writer);
+    case 'update':
+    case 'patch':
+      return serveChange(service, exchange, target, part, verb, writer);
+    case 'delete':
+      return serveDelete(service, exchange, target, writer);
+    case 'deletecollection':
+      return serveDeleteCollection(service, exchange, path, resource, writer);
+    default:
+      send(response, 405, methodNotAllowed().body());
+  }
+}
+
+const noSuchPath = (): StatusError =>
+  new StatusError(404, 'NotFound', 'the server could not find the requested resource');
+
+function dryRunOf(query: URLSearchParams): boolean {
+  const values = query.getAll('dryRun').filter((value) => value !== '');
+  if (values.some((value) => value !== 'All')) {
+    throw badRequest(
+      `dryRun: Unsupported value: ${JSON.stringify(values.join(','))}: supported values: "All"`,
+    );
+  }
+  return values.length > 0;
+}
+
+function selectionOf(resource: Resource, path: ResourcePath, query: URLSearchParams) {
+  return parseSelection(resource, path.namespace, path.name, query);
+}
+
+function sendObject(
+  service: ResourceService,
+  { request, response, query }: Exchange,
+  resource: Resource,
+  object: StoredObject,
+  code: number,
+  warnings: readonly string[] = [],
+): void {
+  const asked = inVersion(resource, object);
+  if (!wantsTable(request.headers.accept ?? '')) {
+    send(response, code, asked, warnings);
+    return;
+  }
+  const { resourceVersion } = object.metadata;
+  const options = {
+    now: service.now(),
+    includeObject: parseIncludeObject(query.get('includeObject')),
+    withColumns: true,
+  };
+  send(response, code, renderTable([asked], resource.columns, { resourceVersion }, options), warnings);
+}
+
+function serveList(
+  service: ResourceService,
+  exchange: Exchange,
+  path: ResourcePath,
+  resource: Resource,
+): void {
+  const { request, response, query } = exchange;
+  const { objects, metadata } = listObjects(
+    service.store,
+    resource,
+    selectionOf(resource, path, query),
+    query,
+  );
+  const items = objects.map((object) => inVersion(resource, object));
+  if (wantsTable(request.headers.accept ?? '')) {
+    const options = {
+      now: service.now(),
+      includeObject: parseIncludeObject(query.get('includeObject')),
+      withColumns: true,
+    };
+    send(response, 200, renderTable(items, resource.columns, metadata, options));
+    return;
+  }
+  send(response, 200, { kind: resource.listKind, apiVersion: apiVersionOf(resource), metadata, items });
+}
+
+async function serveCreate(
+  service: ResourceService,
+  exchange: Exchange,
+  path: ResourcePath,
+  resource: Resource,
+  writer: Writer,
+): Promise<void> {
+  if (path.name !== '') throw methodNotAllowed();
+  const body = await readObject(exchange.request);
+  if (resource.namespaced && path.namespace === '') {
+    throw badRequest('an empty namespace may not be set during creation');
+  }
+  const warnings = fieldWarnings(resource, exchange.query, typed(resource, body));
+  const created = await createObject(service, resource, path.namespace, body, writer);
+  sendObject(service, exchange, resource, created, 201, warnings);
+}
+
+function fieldWarnings(resource: Resource, query: URLSearchParams, sent: JsonObject): readonly string[] {
+  return resource.schema === undefined ? [] : validateFields(query, sent, resource.schema.admit(sent).object);
+}
+
+async function serveChange(
+  service: ResourceService,
+  exchange: Exchange,
+  target: ObjectName,
+  part: 'object' | 'status',
+  verb: 'update' | 'patch',
+  writer: Writer,
+): Promise<void> {
+  const { request, query } = exchange;
+  const { resource } = target;
+  let warnings: readonly string[] = [];
+  const change = verb === 'patch' ? await readPatch(request, resource) : await replacement(exchange, target);
+  const updated = await updateObject(
+    service,
+    target,
+    part,
+    (current) => {
+      const next = change(inVersion(resource, current));
+      warnings = fieldWarnings(resource, query, next);
+      return next;
+    },
+    writer,
+  );
+  sendObject(service, exchange, resource, updated, 200, warnings);
+}
+
+/** Custom resources must say which version of the object they replace (apiextensions strategy, AllowUnconditionalUpdate). */
+async function replacement({ request }: Exchange, { resource, name }: ObjectName): Promise<() => JsonObject> {
+  const body = await readObject(request);
+  const { resourceVersion } = (body['metadata'] ?? {}) as JsonObject;
+  if (resource.schema !== undefined && (resourceVersion === undefined || resourceVersion === '')) {
+    throw invalid(resource, name, [
+      {
+        reason: 'FieldValueInvalid',
+        field: 'metadata.resourceVersion',
+        message: 'Invalid value: 0: must be specified for an update',
+      },
+    ]);
+  }
+  return () => body;
+}
+
+async function serveDelete(
+  service: ResourceService,
+  exchange: Exchange,
+  target: ObjectName,
+  writer: Writer,
+): Promise<void> {
+  const options = parseDeleteOptions(await optionalBody(exchange), exchange.query);
+  const { resource, name } = target;
+  const deletion = await deleteObject(service, target, options, writer);
+  if (deletion.type === 'waits') return sendObject(service, exchange, resource, deletion.object, 200);
+  const { group, plural } = resource;
+  send(exchange.response, 200, success({ name, group, kind: plural, uid: deletion.object.metadata.uid }));
+}
+
+async function serveDeleteCollection(
+  service: ResourceService,
+  exchange: Exchange,
+  path: ResourcePath,
+  resource: Resource,
+  writer: Writer,
+): Promise<void> {
+  const options = parseDeleteOptions(await optionalBody(exchange), exchange.query);
+  const chosen = service.store.list(bucketOf(resource)).filter(selectionOf(resource, path, exchange.query));
+  for (const { metadata } of chosen) {
+    const target = { resource, namespace: metadata.namespace ?? '', name: metadata.name };
+    await deleteObject(service, target, options, writer).catch(unlessGone);
+  }
+  const metadata = { resourceVersion: String(service.store.revision) };
+  send(exchange.response, 200, {
+    kind: resource.listKind,
+    apiVersion: apiVersionOf(resource),
+    metadata,
+    items: chosen,
+  });
+}
+
+function unlessGone(error: unknown): void {
+  if (!(error instanceof StatusError) || error.code !== 404) throw error;
+}
+
+async function optionalBody({ request }: Exchange): Promise<JsonObject> {
+  const length = request.headers['content-length'];
+  const empty =
+    length === '0' || (length === undefined && request.headers['transfer-encoding'] === undefined);
+  return empty ? {} : readObject(request);
+}
+
+async function serveSubresource(
+  service: ResourceService,
+  exchange: Exchange,
+  path: ResourcePath,
+  resource: Resource,
+  writer: Writer,
+): Promise<void> {
+  const { subresource, namespace, name, plural } = path;
+  const { request, response } = exchange;
+  if (request.method !== 'POST') throw methodNotAllowed();
+  if (plural === 'pods' && subresource === 'eviction') {
+    send(response, 201, await evictPod(service, namespace, name, await readObject(request), writer));
+    return;
+  }
+  if (plural === 'serviceaccounts' && subresource === 'token') {
+    send(response, 201, service.issueToken(namespace, name, await readObject(request)));
+    return;
+  }
+  throw new StatusError(
+    404,
+    'NotFound',
+    `the server could not find the requested resource: ${qualified(resource)}/${subresource}`,
+  );
+}
