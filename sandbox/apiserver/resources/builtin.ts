@@ -274,7 +274,6 @@ export const CUSTOM_RESOURCE_DEFINITIONS: Resource = builtin(
     generation: true,
     columns: [pathColumn('Created At', '.metadata.creationTimestamp')],
     age: false,
-    age: false,
     strategy: withDefaults({ 'spec.conversion.strategy': 'None' }),
   },
 );
