@@ -3,8 +3,27 @@ import { CommandError, exitCodes } from './exit-codes.ts';
 import { buildCommand, imageCommand } from './image-commands.ts';
 import { planCommand, policiesCommand, renderCommand, validateCommand } from './offline-commands.ts';
 
+/** Commands that are loaded only when they are called: a node's daemon need not carry what the sandbox is made of. */
+const LAZY_COMMANDS: Readonly<
+  Record<string, { readonly description: string; readonly load: () => Promise<Command> }>
+> = {
+  sandbox: {
+    description: 'A whole cluster on this machine, for trying Shale out and for its tests.',
+    load: async () => (await import('../sandbox/command.ts')).sandboxCommand(),
+  },
+};
+
+/** @param name of the command that is called: only this one of the lazy commands is more than its description. */
+async function lazyCommands(name: string | undefined): Promise<Command[]> {
+  return Promise.all(
+    Object.entries(LAZY_COMMANDS).map(([known, { description, load }]) =>
+      known === name ? load() : new Command(known).description(description),
+    ),
+  );
+}
+
 /** Builds shale's command line. */
-function program(): Command {
+async function program(argv: readonly string[]): Promise<Command> {
   const shale = new Command('shale')
     .description('Operating-system images built on the Kubernetes cluster that runs them.')
     .showHelpAfterError('(shale --help lists what there is)');
@@ -15,6 +34,7 @@ function program(): Command {
     policiesCommand(),
     buildCommand(),
     imageCommand(),
+    ...(await lazyCommands(argv[2])),
   ];
   for (const command of commands) shale.addCommand(command);
   // Errors of use end here, not in the middle of commander, so that every way out has its exit code.
@@ -25,7 +45,8 @@ function program(): Command {
 }
 
 try {
-  await program().parseAsync(process.argv);
+  const shale = await program(process.argv);
+  await shale.parseAsync(process.argv);
 } catch (error) {
   process.exitCode = report(error);
 }

@@ -29,7 +29,7 @@ export const certificates: TourStep = {
     );
     const after = await readDisks(tour);
     const files = await Promise.all(
-      [...after.values()].map((disk) => disk.running(`/etc/containers/certs.d/${MIRROR}/ca.crt`)),
+      [...after.values()].map((disk) => disk.running(`/etc/containers/certs.d/${MIRROR}/shale-ca.crt`)),
     );
     tour.check(
       'it lies where every node looks for it',
