@@ -68,6 +68,12 @@ export interface Pod extends KubernetesObject {
     readonly reason?: string;
     readonly message?: string;
     readonly conditions?: readonly Pick<Condition, 'type' | 'status'>[];
+    readonly containerStatuses?: readonly {
+      readonly name: string;
+      readonly image: string;
+      readonly ready: boolean;
+      readonly restartCount: number;
+    }[];
   };
 }
 export interface PodTemplate {

@@ -40,7 +40,8 @@ function nodeStatus(
     nodeInfo: {
       ...node.status?.nodeInfo,
       ...(bootID === undefined ? {} : { bootID }),
-      architecture: 'amd64',
+      architecture: process.arch === 'arm64' ? 'arm64' : 'amd64',
+      kubeletVersion: 'v1.34.0+sandbox',
     },
   };
 }

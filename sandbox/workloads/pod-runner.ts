@@ -34,6 +34,8 @@ export interface PodRunner {
   sync(pods: readonly Pod[]): Promise<void>;
   /** @returns whether the pod runs: as a process, or, for an image that is not Shale's, by pretence. */
   isRunning(pod: Pod): boolean;
+  /** @returns how often the pod's process ended by itself. */
+  restarts(pod: Pod): number;
   /** @returns ms until a process that ended by itself is started again; undefined when none waits. */
   nextRestart(): number | undefined;
   /** Ends the processes of a node without notice, as a power failure or a reboot does. */
@@ -107,6 +109,7 @@ export function createPodRunner(options: PodRunnerOptions): PodRunner {
       isShaleImage(pod.spec.containers[0]?.image)
         ? slots.get(keyOf(pod))?.process !== undefined
         : options.nodeIsUp(pod.spec.nodeName ?? ''),
+    restarts: (pod) => slots.get(keyOf(pod))?.restarts ?? 0,
     nextRestart() {
       const waiting = [...slots.values()].filter((slot) => slot.process === undefined);
       if (waiting.length === 0) return undefined;

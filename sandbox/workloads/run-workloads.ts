@@ -73,7 +73,7 @@ export function createWorkloads(options: WorkloadsOptions): Workloads {
         client,
         Pods,
         pod,
-        (seen) => ({ ...seen.status, ...podStatus(runner.isRunning(pod)) }),
+        (seen) => podStatus(seen, runner.isRunning(pod), runner.restarts(pod)),
         { signal },
       ).catch(unless(isNotFound));
     }

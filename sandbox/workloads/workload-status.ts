@@ -34,14 +34,24 @@ export function daemonSetStatus(
   };
 }
 
-/** @returns the status that a kubelet would write of a pod. */
-export function podStatus(running: boolean): NonNullable<Pod['status']> {
+/**
+ * @param restarts of its process.
+ * @returns the status that a kubelet would write of a pod.
+ */
+export function podStatus(pod: Pod, running: boolean, restarts: number): NonNullable<Pod['status']> {
   return {
+    ...pod.status,
     phase: running ? 'Running' : 'Pending',
     conditions: [
       { type: 'PodScheduled', status: 'True' },
       { type: 'Ready', status: running ? 'True' : 'False' },
     ],
+    containerStatuses: pod.spec.containers.map(({ name, image = '' }) => ({
+      name,
+      image,
+      ready: running,
+      restartCount: restarts,
+    })),
   };
 }
 
