@@ -62,10 +62,15 @@ function tasksFor(change: Change): readonly Task[] {
   const leaves = change.type === 'deleted' || deletionTimestamp !== undefined;
   const tasks: Task[] = [];
   if (bucket === bucketOf(PODS) || bucket === bucketOf(BUDGETS)) tasks.push('budgets');
-  if (leaves || (change.type === 'created' && ownerReferences.length > 0))
-    tasks.push('garbage', 'namespaces');
+  const owned = ownerReferences.length > 0 || hadOwners(change);
+  if (leaves || owned) tasks.push('garbage', 'namespaces');
   if (bucket === bucketOf(CUSTOM_RESOURCE_DEFINITIONS) && !leaves) tasks.push('definitions');
   return tasks;
+}
+
+/** One that is disowned may have been the last that its owner waited for. */
+function hadOwners(change: Change): boolean {
+  return change.type === 'updated' && (change.previous.metadata.ownerReferences ?? []).length > 0;
 }
 
 function perform(context: ObjectContext, task: Task): Promise<void> {

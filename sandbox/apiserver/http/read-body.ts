@@ -1,12 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import { parse as parseYaml } from 'yaml';
 import { isArray, isObject, type Json, type JsonObject } from '../json.ts';
+import { PROTOBUF, readProtobufObject } from '../protobuf/read-object.ts';
 import { badRequest, StatusError } from '../status.ts';
 
 /** Bytes; what the API server takes at most (k8s.io/apiserver MaxRequestBodyBytes). */
 const MAX_BODY = 3 * 1024 * 1024;
 
-const MEDIA_TYPES = ['application/json', 'application/yaml'];
+const MEDIA_TYPES = ['application/json', 'application/yaml', PROTOBUF];
 
 /** @returns the media type of a Content-Type header, without its parameters. */
 export function mediaTypeOf(request: IncomingMessage): string {
@@ -18,9 +19,11 @@ export function mediaTypeOf(request: IncomingMessage): string {
  * @throws StatusError 400 for what can't be read, 413 for too much.
  */
 export async function readJson(request: IncomingMessage): Promise<Json | undefined> {
-  const text = await readText(request);
-  if (text.trim() === '') return undefined;
+  const bytes = await readBytes(request);
   try {
+    if (mediaTypeOf(request) === PROTOBUF) return readProtobufObject(bytes);
+    const text = bytes.toString('utf8');
+    if (text.trim() === '') return undefined;
     return mediaTypeOf(request).endsWith('yaml') ? (parseYaml(text) as Json) : (JSON.parse(text) as Json);
   } catch (error) {
     throw badRequest(
@@ -46,7 +49,7 @@ export function unsupportedMediaType(given: string, accepted: readonly string[])
   );
 }
 
-async function readText(request: IncomingMessage): Promise<string> {
+async function readBytes(request: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
@@ -56,5 +59,5 @@ async function readText(request: IncomingMessage): Promise<string> {
     }
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks).toString('utf8');
+  return Buffer.concat(chunks);
 }

@@ -1,0 +1,68 @@
+import type { Json, JsonObject } from '../json.ts';
+import { type Field, type FieldType, MESSAGES, type Message } from './messages.ts';
+import { readFields, type WireField } from './wire.ts';
+
+export const PROTOBUF = 'application/vnd.kubernetes.protobuf';
+
+/** Before every object: `k8s` and a zero (Kubernetes API concepts, "Protobuf encoding idiom"). */
+const MAGIC = Buffer.from('k8s\0');
+
+/**
+ * Reads an object as kubectl sends those of built-in kinds.
+ *
+ * @throws Error for bytes that are no such object, a kind that is not known here, or a field of one.
+ */
+export function readProtobufObject(body: Buffer): JsonObject {
+  if (!body.subarray(0, MAGIC.length).equals(MAGIC))
+    throw new Error('the body does not begin as a protobuf object does');
+  const unknown = readFields(body.subarray(MAGIC.length));
+  const type = readFields(bytes(unknown, 1));
+  const apiVersion = bytes(type, 1).toString('utf8');
+  const kind = bytes(type, 2).toString('utf8');
+  const message = MESSAGES[`${apiVersion} ${kind}`];
+  if (message === undefined) throw new Error(`${apiVersion} ${kind} is read as JSON or YAML only`);
+  return { apiVersion, kind, ...readMessage(bytes(unknown, 2), message, kind) };
+}
+
+function bytes(fields: readonly WireField[], number: number): Buffer {
+  const found = fields.find((each) => each.number === number);
+  return found?.type === 'bytes' ? found.value : Buffer.alloc(0);
+}
+
+function readMessage(content: Buffer, message: Message, path: string): JsonObject {
+  const object: Record<string, Json> = {};
+  for (const wire of readFields(content)) {
+    const field = message[wire.number];
+    if (field === undefined) throw new Error(`field ${wire.number} of ${path} is read as JSON or YAML only`);
+    if (field.type !== 'ignored')
+      object[field.name] = combined(object[field.name], field, wire, `${path}.${field.name}`);
+  }
+  return object;
+}
+
+function combined(before: Json | undefined, field: Field, wire: WireField, path: string): Json {
+  if (field.type === 'strings' || field.type === 'blobs') {
+    return { ...(before as JsonObject | undefined), ...entry(wire, field.type) };
+  }
+  const value = readValue(wire, field.type, path);
+  return field.repeated === true ? [...((before as readonly Json[] | undefined) ?? []), value] : value;
+}
+
+/** A map is a list of messages with a key and a value. */
+function entry(wire: WireField, type: 'strings' | 'blobs'): JsonObject {
+  const fields = readFields(content(wire));
+  return {
+    [bytes(fields, 1).toString('utf8')]: bytes(fields, 2).toString(type === 'blobs' ? 'base64' : 'utf8'),
+  };
+}
+
+function readValue(wire: WireField, type: FieldType, path: string): Json {
+  if (typeof type === 'object') return readMessage(content(wire), type, path);
+  if (type === 'string') return content(wire).toString('utf8');
+  if (wire.type !== 'varint') throw new Error(`${path} is no number`);
+  return type === 'boolean' ? wire.value !== 0n : Number(BigInt.asIntN(64, wire.value));
+}
+
+function content(wire: WireField): Buffer {
+  return wire.type === 'bytes' ? wire.value : Buffer.alloc(0);
+}
