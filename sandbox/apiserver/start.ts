@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { authenticateServiceAccount, type Knowledge, rbacObjects } from './access/reviews.ts';
-import { createAdmission } from './admission.ts';
+import { createAdmission } from './admission/admission.ts';
 import { BOOTSTRAP_OBJECTS } from './bootstrap-objects.ts';
 import { runControllers } from './controllers/run-controllers.ts';
 import { type ApiService, type AuditEvent, requestListener } from './http/request-listener.ts';

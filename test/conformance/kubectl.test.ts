@@ -42,7 +42,7 @@ async function kubectl(...args: string[]): Promise<string> {
 async function apply(...objects: object[]): Promise<string> {
   const { stdout } = await execa('kubectl', ['apply', '-f', '-'], {
     ...options,
-    input: objects.map((object) => JSON.stringify(object)).join('\n---\n'),
+    input: objects.map((object) => JSON.stringify(object)).join('\n'),
   });
   return stdout;
 }

@@ -1,0 +1,158 @@
+import { at, isObject, type Json, type JsonObject, objectsAt, stringAt } from '../json.ts';
+import type { AdmissionRequest } from '../objects/object-context.ts';
+import { apiVersionOf } from '../resources/resource.ts';
+import { celValue, compileExpression, type Program } from '../schema/cel.ts';
+import type { StoredObject } from '../stored-object.ts';
+
+interface Named {
+  readonly name: string;
+  readonly program: Program;
+}
+
+interface Validation {
+  readonly holds: Program;
+  readonly message: string;
+  readonly messageExpression?: Program;
+  readonly reason: string;
+}
+
+/** A ValidatingAdmissionPolicy, its expressions compiled. */
+export interface ValidatingPolicy {
+  readonly name: string;
+  readonly constraints: JsonObject | undefined;
+  /** Whether a policy that can't be evaluated denies. */
+  readonly failClosed: boolean;
+  readonly conditions: readonly Named[];
+  readonly variables: readonly Named[];
+  readonly validations: readonly Validation[];
+}
+
+/** Why a policy denies. */
+export interface Denial {
+  readonly reason: string;
+  readonly message: string;
+}
+
+const VARIABLES = ['object', 'oldObject', 'request', 'namespaceObject', 'variables', 'params', 'authorizer'];
+
+/**
+ * Compiles a policy.
+ *
+ * @throws Error that names the policy and the field, for an expression that can't be parsed and for parameters, which
+ *   are not offered here.
+ */
+export function compilePolicy(policy: StoredObject): ValidatingPolicy {
+  const { name } = policy.metadata;
+  const compile = (expression: Json | undefined, field: string): Program => {
+    try {
+      return compileExpression(String(expression ?? ''), VARIABLES);
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      throw new Error(`ValidatingAdmissionPolicy ${name}: ${field} can't be compiled: ${why}`, {
+        cause: error,
+      });
+    }
+  };
+  const named = (field: string) =>
+    objectsAt(policy, 'spec', field).map((each, i) => ({
+      name: stringAt(each, 'name') ?? '',
+      program: compile(each['expression'], `spec.${field}[${i}].expression`),
+    }));
+  if (at(policy, 'spec', 'paramKind') !== undefined) {
+    throw new Error(`ValidatingAdmissionPolicy ${name}: spec.paramKind is not offered by this API server`);
+  }
+  const constraints = at(policy, 'spec', 'matchConstraints');
+  return {
+    name,
+    constraints: isObject(constraints) ? constraints : undefined,
+    failClosed: stringAt(policy, 'spec', 'failurePolicy') !== 'Ignore',
+    conditions: named('matchConditions'),
+    variables: named('variables'),
+    validations: objectsAt(policy, 'spec', 'validations').map((validation, i) => ({
+      holds: compile(validation['expression'], `spec.validations[${i}].expression`),
+      message: stringAt(validation, 'message') ?? `failed expression: ${String(validation['expression'])}`,
+      ...(validation['messageExpression'] === undefined
+        ? {}
+        : {
+            messageExpression: compile(
+              validation['messageExpression'],
+              `spec.validations[${i}].messageExpression`,
+            ),
+          }),
+      reason: stringAt(validation, 'reason') ?? 'Invalid',
+    })),
+  };
+}
+
+/**
+ * Evaluates a policy for a request that it is for.
+ *
+ * @returns the first denial; undefined when it lets the request through.
+ */
+export function evaluatePolicy(
+  policy: ValidatingPolicy,
+  request: AdmissionRequest,
+  namespace: StoredObject | undefined,
+): Denial | undefined {
+  try {
+    const values = activation(policy, request, namespace);
+    if (!policy.conditions.every(({ program }) => program(values) === true)) return undefined;
+    const failed = policy.validations.find(({ holds }) => holds(values) !== true);
+    return failed === undefined ? undefined : { reason: failed.reason, message: messageOf(failed, values) };
+  } catch (error) {
+    if (!policy.failClosed) return undefined;
+    return { reason: 'Invalid', message: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+type Values = Readonly<Record<string, unknown>>;
+
+function messageOf({ message, messageExpression }: Validation, values: Values): string {
+  const said = messageExpression?.(values);
+  return typeof said === 'string' ? said : message;
+}
+
+function activation(
+  policy: ValidatingPolicy,
+  request: AdmissionRequest,
+  namespace: StoredObject | undefined,
+): Values {
+  const base = {
+    object: celValue(request.object ?? null),
+    oldObject: celValue(request.oldObject ?? null),
+    namespaceObject: celValue(namespace ?? null),
+    request: celValue(requestValue(request)),
+    params: null,
+    authorizer: null,
+  };
+  const variables: Record<string, unknown> = {};
+  for (const { name, program } of policy.variables) variables[name] = program({ ...base, variables });
+  return { ...base, variables };
+}
+
+/** admission.k8s.io AdmissionRequest, as expressions see it. */
+function requestValue({
+  operation,
+  resource,
+  subresource,
+  namespace,
+  name,
+  user,
+}: AdmissionRequest): JsonObject {
+  const { group, version, kind, plural } = resource;
+  const extra = user.extra as JsonObject;
+  return {
+    operation,
+    kind: { group, version, kind },
+    resource: { group, version, resource: plural },
+    subResource: subresource,
+    name,
+    namespace,
+    apiVersion: apiVersionOf(resource),
+    userInfo: {
+      username: user.name,
+      groups: user.groups,
+      ...(Object.keys(extra).length === 0 ? {} : { extra }),
+    },
+  };
+}

@@ -1,0 +1,50 @@
+import { isArray, isObject, type Json, type JsonObject } from '../json.ts';
+import type { StructuralSchema } from './structural-schema.ts';
+
+/** What every object has and no schema describes: left as it is, at the root and in embedded resources. */
+const TYPE_FIELDS: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata']);
+
+/** @returns the value without the fields that its schema doesn't know (apiextensions, "Field pruning"). */
+export function prune(schema: StructuralSchema, value: Json, isResource = false): Json {
+  if (isArray(value)) {
+    const { items } = schema;
+    return items === undefined ? value : value.map((item) => prune(items, item));
+  }
+  if (!isObject(value)) return value;
+  const whole = isResource || schema.embeddedResource;
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([field, inner]): readonly [string, Json][] => {
+      if (inner === undefined) return [];
+      const own = schema.properties.get(field) ?? schema.additional;
+      if (whole && TYPE_FIELDS.has(field)) return [[field, inner]];
+      if (own !== undefined) return [[field, prune(own, inner)]];
+      return schema.preserveUnknownFields ? [[field, inner]] : [];
+    }),
+  );
+}
+
+/** @returns the value with its schema's defaults where it has nothing (apiextensions, "Defaulting"). */
+export function applyDefaults(schema: StructuralSchema, value: Json): Json {
+  if (isArray(value)) {
+    const { items } = schema;
+    return items === undefined ? value : value.map((item) => filled(items, item));
+  }
+  if (!isObject(value)) return value;
+  const missing = [...schema.properties].flatMap(([field, { default: given }]): readonly [string, Json][] =>
+    value[field] === undefined && given !== undefined ? [[field, given]] : [],
+  );
+  const all: JsonObject = { ...value, ...Object.fromEntries(missing) };
+  return Object.fromEntries(
+    Object.entries(all).map(([field, inner]) => {
+      const own = schema.properties.get(field) ?? schema.additional;
+      return [field, own === undefined || inner === undefined ? inner : filled(own, inner)];
+    }),
+  );
+}
+
+/** A null where none may be stands for nothing: the default, or no field at all, takes its place. */
+function filled(schema: StructuralSchema, value: Json): Json {
+  const replaced =
+    value === null && !schema.nullable && schema.default !== undefined ? schema.default : value;
+  return applyDefaults(schema, replaced);
+}

@@ -1,0 +1,198 @@
+import { byCodeUnit, equal, isArray, isObject, type Json, type JsonObject } from '../json.ts';
+import type { Cause } from '../status.ts';
+import { formatProblem } from './formats.ts';
+import type { JsonType, StructuralSchema } from './structural-schema.ts';
+
+/**
+ * Holds a value against its schema, and says what is wrong in the API server's words (k8s.io/kube-openapi/pkg/validation).
+ *
+ * @param path of the value, `` for the whole object.
+ */
+export function validate(schema: StructuralSchema, value: Json, path = ''): readonly Cause[] {
+  if (value === null && schema.nullable) return [];
+  const wrong = wrongType(schema, value, path);
+  if (wrong !== undefined) return [wrong];
+  return [
+    ...ownProblems(schema, value, path),
+    ...combinations(schema, value, path),
+    ...within(schema, value, path),
+  ];
+}
+
+export function problem(reason: string, path: string, message: string): Cause {
+  return { reason, field: path === '' ? '<nil>' : path, message };
+}
+
+const inBody = (path: string, value: Json, why: string): Cause =>
+  problem('FieldValueInvalid', path, `Invalid value: ${shown(value)}: ${path} in body ${why}`);
+
+/** Values in messages: an object or a list by its type alone. */
+function shown(value: Json): string {
+  if (isArray(value)) return '"array"';
+  return isObject(value) ? '"object"' : JSON.stringify(value);
+}
+
+export function typeName(value: Json): string {
+  if (value === null) return 'null';
+  if (isArray(value)) return 'array';
+  if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'number';
+  return typeof value;
+}
+
+function wrongType(schema: StructuralSchema, value: Json, path: string): Cause | undefined {
+  const found = typeName(value);
+  const wanted: readonly JsonType[] = schema.intOrString ? ['integer', 'string'] : typesOf(schema);
+  if (
+    wanted.length === 0 ||
+    wanted.some((type) => type === found || (type === 'number' && found === 'integer'))
+  ) {
+    return undefined;
+  }
+  const names = wanted.join(',');
+  return problem(
+    'FieldValueTypeInvalid',
+    path,
+    `Invalid value: ${JSON.stringify(found)}: ${path} in body must be of type ${names}: ${JSON.stringify(found)}`,
+  );
+}
+
+const typesOf = ({ type }: StructuralSchema): readonly JsonType[] => (type === undefined ? [] : [type]);
+
+function ownProblems(schema: StructuralSchema, value: Json, path: string): readonly Cause[] {
+  return [
+    ...enumProblems(schema, value, path),
+    ...(typeof value === 'string' ? stringProblems(schema, value, path) : []),
+    ...(typeof value === 'number' ? numberProblems(schema, value, path) : []),
+    ...(isArray(value) ? listProblems(schema, value, path) : []),
+    ...(isObject(value) ? objectProblems(schema, value, path) : []),
+  ];
+}
+
+function enumProblems({ limits }: StructuralSchema, value: Json, path: string): readonly Cause[] {
+  if (limits.enum === undefined || limits.enum.some((allowed) => equal(allowed, value))) return [];
+  const supported = limits.enum.map((allowed) => JSON.stringify(allowed)).join(', ');
+  const message = `Unsupported value: ${shown(value)}: supported values: ${supported}`;
+  return [problem('FieldValueNotSupported', path, message)];
+}
+
+function stringProblems({ limits }: StructuralSchema, value: string, path: string): readonly Cause[] {
+  const { minLength, maxLength, pattern, format } = limits;
+  const length = [...value].length;
+  const problems: Cause[] = [];
+  if (maxLength !== undefined && length > maxLength) {
+    problems.push(problem('FieldValueTooLong', path, `Too long: may not be more than ${maxLength} bytes`));
+  }
+  if (minLength !== undefined && length < minLength) {
+    problems.push(inBody(path, value, `should be at least ${minLength} chars long`));
+  }
+  if (pattern !== undefined && !pattern.regExp.test(value)) {
+    problems.push(inBody(path, value, `should match '${pattern.text}'`));
+  }
+  const bad = format === undefined ? undefined : formatProblem(format, value);
+  return bad === undefined ? problems : [...problems, inBody(path, value, bad)];
+}
+
+function numberProblems({ limits }: StructuralSchema, value: number, path: string): readonly Cause[] {
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = limits;
+  const problems: Cause[] = [];
+  if (minimum !== undefined && (value < minimum || (exclusiveMinimum && value === minimum))) {
+    problems.push(
+      inBody(path, value, `should be greater than ${exclusiveMinimum ? '' : 'or equal to '}${minimum}`),
+    );
+  }
+  if (maximum !== undefined && (value > maximum || (exclusiveMaximum && value === maximum))) {
+    problems.push(
+      inBody(path, value, `should be less than ${exclusiveMaximum ? '' : 'or equal to '}${maximum}`),
+    );
+  }
+  if (multipleOf !== undefined && value % multipleOf !== 0) {
+    problems.push(inBody(path, value, `should be a multiple of ${multipleOf}`));
+  }
+  return problems;
+}
+
+function listProblems(schema: StructuralSchema, value: readonly Json[], path: string): readonly Cause[] {
+  const { minItems, maxItems, uniqueItems } = schema.limits;
+  const problems: Cause[] = [];
+  if (maxItems !== undefined && value.length > maxItems) {
+    problems.push(
+      problem('FieldValueTooMany', path, `Too many: ${value.length}: must have at most ${maxItems} items`),
+    );
+  }
+  if (minItems !== undefined && value.length < minItems) {
+    const message = `Invalid value: ${value.length}: ${path} in body should have at least ${minItems} items`;
+    problems.push(problem('FieldValueInvalid', path, message));
+  }
+  if (uniqueItems || schema.listType === 'set') problems.push(...duplicates(value, path, (item) => item));
+  if (schema.listType === 'map') problems.push(...duplicates(value, path, (item) => mapKey(schema, item)));
+  return problems;
+}
+
+/** @returns what tells an item of a list-map from the others. */
+export function mapKey({ listMapKeys }: StructuralSchema, item: Json): Json {
+  if (!isObject(item)) return item;
+  return Object.fromEntries(
+    [...listMapKeys].sort(byCodeUnit).flatMap((key) => (item[key] === undefined ? [] : [[key, item[key]]])),
+  );
+}
+
+function duplicates(list: readonly Json[], path: string, keyOf: (item: Json) => Json): readonly Cause[] {
+  const seen = new Set<string>();
+  return list.flatMap((item, i) => {
+    const key = JSON.stringify(keyOf(item));
+    if (!seen.has(key)) {
+      seen.add(key);
+      return [];
+    }
+    return [problem('FieldValueDuplicate', `${path}[${i}]`, `Duplicate value: ${key}`)];
+  });
+}
+
+function objectProblems(schema: StructuralSchema, value: JsonObject, path: string): readonly Cause[] {
+  const { required, minProperties, maxProperties } = schema.limits;
+  const problems = required
+    .filter((field) => value[field] === undefined)
+    .map((field) => problem('FieldValueRequired', child(path, field), 'Required value'));
+  const size = Object.keys(value).length;
+  if (maxProperties !== undefined && size > maxProperties) {
+    problems.push(
+      problem('FieldValueTooMany', path, `Too many: ${size}: must have at most ${maxProperties} items`),
+    );
+  }
+  if (minProperties !== undefined && size < minProperties) {
+    problems.push(inBody(path, value, `should have at least ${minProperties} properties`));
+  }
+  return problems;
+}
+
+export function child(path: string, field: string): string {
+  return path === '' ? field : `${path}.${field}`;
+}
+
+/** allOf, anyOf, oneOf and not. */
+function combinations({ limits }: StructuralSchema, value: Json, path: string): readonly Cause[] {
+  const { allOf, anyOf, oneOf, not } = limits;
+  const fits = (schema: StructuralSchema) => validate(schema, value, path).length === 0;
+  const problems = allOf.flatMap((schema) => validate(schema, value, path));
+  if (anyOf.length > 0 && !anyOf.some(fits)) {
+    problems.push(inBody(path, value, 'must validate at least one schema (anyOf)'));
+  }
+  if (oneOf.length > 0 && oneOf.filter(fits).length !== 1) {
+    problems.push(inBody(path, value, 'must validate one and only one schema (oneOf)'));
+  }
+  if (not !== undefined && fits(not))
+    problems.push(inBody(path, value, 'must not validate the schema (not)'));
+  return problems;
+}
+
+function within(schema: StructuralSchema, value: Json, path: string): readonly Cause[] {
+  if (isArray(value)) {
+    const { items } = schema;
+    return items === undefined ? [] : value.flatMap((item, i) => validate(items, item, `${path}[${i}]`));
+  }
+  if (!isObject(value)) return [];
+  return Object.entries(value).flatMap(([field, inner]) => {
+    const own = schema.properties.get(field) ?? schema.additional;
+    return own === undefined || inner === undefined ? [] : validate(own, inner, child(path, field));
+  });
+}
