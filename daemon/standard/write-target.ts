@@ -1,0 +1,80 @@
+import { lstat, readlink } from 'node:fs/promises';
+import path from 'node:path';
+import { ignoreMissing } from '../live/tree-entry.ts';
+
+/** Where standard mode writes. */
+export interface WriteTarget {
+  /** The tree written to: the host's root, or a staged deployment's root before a reboot. */
+  readonly root: string;
+  /** Where originals and the log of a write lie: `/var/lib/shale` of the host. */
+  readonly stateDir: string;
+  /** The root that has /var when `root` is a staged deployment: the host's. */
+  readonly varRoot?: string;
+}
+
+/** Where a path of a config lies, every link of its parents followed. */
+export interface Location {
+  /** What the tree calls it, without links. */
+  readonly name: string;
+  /** Where it lies outside. */
+  readonly place: string;
+  /** Parents that are not there yet, outermost first. */
+  readonly missingParents: readonly Parent[];
+  /** The name of a parent that is there but no directory; nothing can be written until it is gone. */
+  readonly blockedBy: string | undefined;
+}
+
+export interface Parent {
+  readonly name: string;
+  readonly place: string;
+}
+
+/** As the kernel (path_resolution(7)). */
+const MAX_LINKS = 40;
+
+/** Paths of a tree by which no file of a config can be reached. */
+export class PathError extends Error {
+  override readonly name = 'PathError';
+}
+
+/**
+ * Finds where to write a path. Links of its parents are followed as a process chrooted there would follow them, so none
+ * leads outside; parents that are missing are to be made, which is why resolveInRoot will not do.
+ *
+ * @throws PathError when the path isn't absolute or has too many links on its way.
+ */
+export async function locate(target: WriteTarget, name: string): Promise<Location> {
+  if (!name.startsWith('/')) throw new PathError(`${JSON.stringify(name)} is not an absolute path`);
+  const pending = stepsOf(name);
+  const missingParents: Parent[] = [];
+  let blockedBy: string | undefined;
+  let current = '/';
+  let links = 0;
+  for (let step = pending.shift(); step !== undefined; step = pending.shift()) {
+    const next = step === '..' ? path.posix.dirname(current) : path.posix.join(current, step);
+    if (pending.length === 0) return { name: next, place: placeIn(target, next), missingParents, blockedBy };
+    const place = placeIn(target, next);
+    const stats = await lstat(place).catch(ignoreMissing);
+    if (stats?.isSymbolicLink() === true) {
+      links += 1;
+      if (links > MAX_LINKS) throw new PathError(`${name}: more than ${MAX_LINKS} symbolic links on the way`);
+      const link = await readlink(place);
+      pending.unshift(...stepsOf(link));
+      if (link.startsWith('/')) current = '/';
+      continue;
+    }
+    if (stats === undefined) missingParents.push({ name: next, place });
+    else if (!stats.isDirectory()) blockedBy ??= next;
+    current = next;
+  }
+  return { name: current, place: placeIn(target, current), missingParents, blockedBy };
+}
+
+function placeIn({ root, varRoot }: WriteTarget, name: string): string {
+  const isState = name === '/var' || name.startsWith('/var/');
+  return path.join(isState ? (varRoot ?? root) : root, name);
+}
+
+function stepsOf(name: string): string[] {
+  return name.split('/').filter((part) => part !== '' && part !== '.');
+}
