@@ -10,8 +10,8 @@ import { readServiceRecords } from '../../daemon/host/service-recorder.ts';
 import { applyLive, type LiveStep, verifyLive } from '../../daemon/live/live-apply.ts';
 import { readTree } from '../../daemon/live/read-tree.ts';
 import { contentDigest } from '../../daemon/live/tree-entry.ts';
-import type { LayerItem } from '../../daemon/os/ostree/image-source.ts';
 import { readManagedPaths, untouchedManagedPaths } from '../../daemon/records/managed-paths.ts';
+import type { LayerItem } from '../../image/layer/layer-item.ts';
 import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from './testing.ts';
 
 if (noDirectoryNodes !== undefined) process.stderr.write(`skipped: ${noDirectoryNodes}\n`);

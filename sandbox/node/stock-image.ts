@@ -1,29 +1,5 @@
 import { createHash } from 'node:crypto';
-
-/** An entry of the stock image's one layer; the form that image/ takes for a layer. */
-export type StockEntry =
-  | {
-      readonly type: 'file';
-      readonly path: string;
-      readonly mode: number;
-      readonly uid: number;
-      readonly gid: number;
-      readonly content: Uint8Array;
-    }
-  | {
-      readonly type: 'directory';
-      readonly path: string;
-      readonly mode: number;
-      readonly uid: number;
-      readonly gid: number;
-    }
-  | {
-      readonly type: 'symlink';
-      readonly path: string;
-      readonly target: string;
-      readonly uid: number;
-      readonly gid: number;
-    };
+import type { LayerEntry } from '../../image/layer/entry.ts';
 
 export const STOCK_KERNEL = '6.12.57-shale';
 
@@ -34,11 +10,11 @@ export const STOCK_KERNEL = '6.12.57-shale';
  *
  * @param version of the distribution (os-release's VERSION_ID); another version is another image.
  */
-export function stockImage(version = '1'): readonly StockEntry[] {
+export function stockImage(version = '1'): readonly LayerEntry[] {
   return [...directories(), ...links(), ...files(version)];
 }
 
-function directories(): StockEntry[] {
+function directories(): LayerEntry[] {
   const modes: Readonly<Record<string, number>> = { '/var': 0o755, '/tmp': 0o1777 };
   const names = [
     '/boot',
@@ -58,7 +34,7 @@ function directories(): StockEntry[] {
 }
 
 /** As ostree's "Adapting existing systems" asks for: everything that changes is under /var or /etc. */
-function links(): StockEntry[] {
+function links(): LayerEntry[] {
   const targets: Readonly<Record<string, string>> = {
     '/bin': 'usr/bin',
     '/home': 'var/home',
@@ -80,7 +56,7 @@ function links(): StockEntry[] {
   return Object.entries(targets).map(([path, target]) => ({ type: 'symlink', path, target, uid: 0, gid: 0 }));
 }
 
-function files(version: string): StockEntry[] {
+function files(version: string): LayerEntry[] {
   return [
     text('/usr/lib/os-release', osRelease(version)),
     text('/etc/passwd', PASSWD),
@@ -166,12 +142,12 @@ function unit(description: string, start: string, reload?: string): string {
   return `[Unit]\nDescription=${description}\n\n[Service]\nExecStart=${start}\n${reloadLine}\n[Install]\nWantedBy=multi-user.target\n`;
 }
 
-function text(path: string, content: string, mode = 0o644): StockEntry {
+function text(path: string, content: string, mode = 0o644): LayerEntry {
   return { type: 'file', path, mode, uid: 0, gid: 0, content: Buffer.from(content) };
 }
 
 /** Stands in for a binary: as incompressible as one, and the same each time. */
-function noise(path: string, size: number, mode = 0o644): StockEntry {
+function noise(path: string, size: number, mode = 0o644): LayerEntry {
   const blocks: Buffer[] = [];
   for (let index = 0; index * 32 < size; index += 1) {
     blocks.push(createHash('sha256').update(`${path} ${index}`).digest());

@@ -7,8 +7,8 @@ import { type DigestedPullspec, parseDigestedPullspec } from '../../api/referenc
 import { directoryNodeLayout } from '../../daemon/host/directory-host.ts';
 import { directoryNode } from '../../daemon/host/directory-node.ts';
 import type { NodePorts } from '../../daemon/host/node-ports.ts';
-import type { LayerItem } from '../../daemon/os/ostree/image-source.ts';
 import { type MemoryImage, memorySource } from '../../daemon/os/ostree/memory-source.ts';
+import type { LayerItem } from '../../image/layer/layer-item.ts';
 import { bootNode } from './boot.ts';
 import { createNode } from './create.ts';
 import { removeNode } from './remove.ts';

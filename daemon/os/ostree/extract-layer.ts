@@ -1,8 +1,8 @@
 import { chmod, chown, lchown, link, lstat, mkdir, open, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
+import type { LayerItem } from '../../../image/layer/layer-item.ts';
 import { ignoreMissing } from '../../live/tree-entry.ts';
-import type { LayerItem } from './image-source.ts';
 
 /** What a directory can't tell of a layer; kept beside its content. Paths are relative to the tree. */
 export const LayerNotesSchema = z.object({

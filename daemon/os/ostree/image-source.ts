@@ -1,4 +1,5 @@
 import type { DigestedPullspec } from '../../../api/references.ts';
+import type { LayerItem } from '../../../image/layer/layer-item.ts';
 
 /** Where images come from: a registry, or memory in tests and in the sandbox's first boot. */
 export interface ImageSource {
@@ -25,33 +26,3 @@ export interface SourceLayer {
    */
   read(onBytes: (bytes: number) => void, signal: AbortSignal): AsyncIterable<LayerItem>;
 }
-
-/** An entry of a layer (OCI image-spec, layer.md). Paths may begin with a slash or not. */
-export type LayerItem =
-  | {
-      readonly type: 'file';
-      readonly path: string;
-      readonly mode: number;
-      readonly uid: number;
-      readonly gid: number;
-      readonly content: Uint8Array | AsyncIterable<Uint8Array>;
-    }
-  | {
-      readonly type: 'directory';
-      readonly path: string;
-      readonly mode: number;
-      readonly uid: number;
-      readonly gid: number;
-    }
-  | {
-      readonly type: 'symlink';
-      readonly path: string;
-      readonly target: string;
-      readonly uid: number;
-      readonly gid: number;
-    }
-  | { readonly type: 'hardlink'; readonly path: string; readonly target: string }
-  /** The path of a lower layer is not there. */
-  | { readonly type: 'whiteout'; readonly path: string }
-  /** What lower layers have below the path is not there. */
-  | { readonly type: 'opaque'; readonly path: string };

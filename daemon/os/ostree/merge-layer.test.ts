@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { LayerItem } from '../../../image/layer/layer-item.ts';
 import { readTree } from '../../live/read-tree.ts';
 import { extractLayer } from './extract-layer.ts';
-import type { LayerItem } from './image-source.ts';
 import { mergeLayer } from './merge-layer.ts';
 
 const signal = new AbortController().signal;

@@ -1,0 +1,92 @@
+import { arch } from 'node:os';
+import type { DigestedPullspec } from '../../../api/references.ts';
+import { describeImage, type ImageDescription } from '../../../image/append.ts';
+import { readLayer } from '../../../image/layer/read-layer.ts';
+import { parseReference, type Reference } from '../../../image/reference.ts';
+import { parseAuthFile } from '../../../image/registry/credentials.ts';
+import { createRegistryClient, type RegistryClient } from '../../../image/registry/registry-client.ts';
+import { ContentError } from '../../../image/registry/registry-error.ts';
+import { registryCertificates } from '../registry-certificates.ts';
+import type { ImageSource, SourceImage, SourceLayer } from './image-source.ts';
+
+export interface RegistrySourceOptions {
+  /** The running root, whose certs.d directories say which CAs a registry's certificate may come from. */
+  readonly root: string;
+  /** @returns the text of a docker-style auth file; undefined where there is none. Read for each image anew. */
+  readonly readAuthFile?: (signal: AbortSignal) => Promise<string | undefined>;
+  /** Registries to speak plain HTTP to. */
+  readonly plainHttp: ReadonlySet<string>;
+}
+
+/** What images say for Node's names of architectures (Go's GOARCH). */
+const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', ia32: '386' };
+
+/**
+ * Images as registries have them. What a registry needs is read for each image anew, so that a certificate authority
+ * or a pull secret that was just delivered counts.
+ */
+export function registrySource(options: RegistrySourceOptions): ImageSource {
+  return {
+    async open(image, signal) {
+      const reference = parseReference(image);
+      const client = await clientFor(reference, options, signal);
+      const description = await describeImage(client, reference, ARCHITECTURES[arch()] ?? arch(), signal);
+      return sourceImage(client, reference, description, image);
+    },
+  };
+}
+
+async function clientFor(
+  { registry }: Reference,
+  { root, readAuthFile, plainHttp }: RegistrySourceOptions,
+  signal: AbortSignal,
+): Promise<RegistryClient> {
+  const [certificates, auths] = await Promise.all([
+    registryCertificates(root, registry),
+    readAuthFile?.(signal),
+  ]);
+  return createRegistryClient({
+    plainHttp,
+    caFor: (host) => (host === registry && certificates.length > 0 ? certificates.join('\n') : undefined),
+    ...(auths === undefined ? {} : { auths: parseAuthFile(auths) }),
+  });
+}
+
+function sourceImage(
+  client: RegistryClient,
+  reference: Reference,
+  { manifest, config }: ImageDescription,
+  image: DigestedPullspec,
+): SourceImage {
+  const diffIds = config.rootfs.diff_ids;
+  if (diffIds.length !== manifest.layers.length) {
+    throw new ContentError(`${image}: ${manifest.layers.length} layers and ${diffIds.length} diffIDs`);
+  }
+  return {
+    labels: config.config?.Labels ?? {},
+    layers: manifest.layers.map((blob, i): SourceLayer => {
+      const diffId = diffIds[i];
+      if (diffId === undefined) throw new ContentError(`${image}: layer ${i} has no diffID`);
+      return {
+        diffId,
+        size: blob.size,
+        read: (onBytes, signal) =>
+          readLayer(
+            counted(client.readBlob(reference, blob, signal), onBytes),
+            { mediaType: blob.mediaType, diffId },
+            signal,
+          ),
+      };
+    }),
+  };
+}
+
+async function* counted(
+  bytes: AsyncIterable<Uint8Array>,
+  onBytes: (bytes: number) => void,
+): AsyncGenerator<Uint8Array> {
+  for await (const chunk of bytes) {
+    onBytes(chunk.length);
+    yield chunk;
+  }
+}

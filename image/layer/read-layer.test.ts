@@ -1,0 +1,189 @@
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { buffer } from 'node:stream/consumers';
+import { gzipSync, zstdCompressSync } from 'node:zlib';
+import { type Header, pack } from 'tar-stream';
+
+import { describe, expect, test } from 'vitest';
+import { digestOf } from '../digest.ts';
+import type { LayerItem } from './layer-item.ts';
+import { LayerError, readLayer } from './read-layer.ts';
+import { writeLayer } from './write-layer.ts';
+
+type Headers = Partial<Header> & Pick<Header, 'name'>;
+
+const GZIP = 'application/vnd.oci.image.layer.v1.tar+gzip';
+const ZSTD = 'application/vnd.oci.image.layer.v1.tar+zstd';
+const TAR = 'application/vnd.oci.image.layer.v1.tar';
+const live = new AbortController().signal;
+
+async function tar(...entries: readonly (readonly [Headers, string?])[]): Promise<Buffer> {
+  const archive = pack();
+  for (const [header, content] of entries) archive.entry(header, content ?? '');
+  archive.finalize();
+  return buffer(archive);
+}
+
+async function* inChunks(bytes: Uint8Array, size = 1000): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
+}
+
+type Seen = Exclude<LayerItem, { type: 'file' }> | { type: 'file'; path: string; mode: number; text: string };
+
+async function read(bytes: Uint8Array, mediaType = TAR, diffId = digestOf(bytes)): Promise<readonly Seen[]> {
+  const seen: Seen[] = [];
+  for await (const item of readLayer(inChunks(bytes), { mediaType, diffId }, live)) {
+    if (item.type !== 'file') seen.push(item);
+    else {
+      const chunks: Uint8Array[] = [];
+      for await (const chunk of item.content as AsyncIterable<Uint8Array>) chunks.push(chunk);
+      seen.push({ type: 'file', path: item.path, mode: item.mode, text: Buffer.concat(chunks).toString() });
+    }
+  }
+  return seen;
+}
+
+describe('a layer', () => {
+  test('is read as it was written', async () => {
+    const owner = { uid: 0, gid: 0 };
+    const layer = await writeLayer([
+      { type: 'file', path: '/etc/a', mode: 0o640, uid: 1, gid: 2, content: Buffer.from('text') },
+      { type: 'symlink', path: '/etc/l', target: 'a', ...owner },
+      { type: 'hardlink', path: '/etc/z', target: '/etc/a' },
+    ]);
+    expect(await read(layer.bytes, GZIP, layer.diffId)).toEqual([
+      { type: 'directory', path: 'etc', mode: 0o755, uid: 0, gid: 0 },
+      { type: 'file', path: 'etc/a', mode: 0o640, text: 'text' },
+      { type: 'symlink', path: 'etc/l', target: 'a', ...owner },
+      { type: 'hardlink', path: 'etc/z', target: 'etc/a' },
+    ]);
+  });
+
+  test.each([
+    ['gzip', GZIP, gzipSync],
+    ['zstd', ZSTD, zstdCompressSync],
+    ['Docker gzip', 'application/vnd.docker.image.rootfs.diff.tar.gzip', gzipSync],
+  ])('is read from %s', async (_, mediaType, compress) => {
+    const plain = await tar([{ name: './a' }, 'x']);
+    expect(await read(compress(plain), mediaType, digestOf(plain))).toEqual([
+      { type: 'file', path: 'a', mode: 0o644, text: 'x' },
+    ]);
+  });
+
+  test('takes away by whiteouts', async () => {
+    const seen = await read(
+      await tar(
+        [{ name: 'etc/.wh.a' }],
+        [{ name: 'var/.wh..wh..opq' }],
+        [{ name: '.wh..wh.plnk/1.2' }],
+        [{ name: '.wh..wh.aufs' }],
+      ),
+    );
+    expect(seen.filter(({ type }) => type !== 'file')).toEqual([
+      { type: 'whiteout', path: 'etc/a' },
+      { type: 'opaque', path: 'var' },
+    ]);
+  });
+
+  test('of many files and of one large file', async () => {
+    const many = await tar(...Array.from({ length: 3000 }, (_, i) => [{ name: `f${i}` }, `${i}`] as const));
+    expect(await read(many)).toHaveLength(3000);
+    const large = 'x'.repeat(8 * 1024 * 1024);
+    const [file] = await read(await tar([{ name: 'large' }, large]));
+    expect(file?.type === 'file' && file.text.length).toBe(large.length);
+  });
+
+  test('without entries, and with contents that nobody reads', async () => {
+    expect(await read(await tar())).toEqual([]);
+    const bytes = await tar([{ name: 'a' }, 'x'.repeat(100_000)], [{ name: 'b' }, 'y']);
+    const names: string[] = [];
+    for await (const item of readLayer(inChunks(bytes), { mediaType: TAR, diffId: digestOf(bytes) }, live))
+      names.push(item.path);
+    expect(names).toEqual(['a', 'b']);
+  });
+});
+
+describe('refused is', () => {
+  test.each<[string, Headers]>([
+    ['a path that leads out', { name: '../etc/passwd' }],
+    ['a path that leads out in the middle', { name: 'a/../../b' }],
+    ['a hard link that leads out', { name: 'a', type: 'link', linkname: '../../b' }],
+    ['a device', { name: 'dev/sda', type: 'block-device' }],
+    ['a fifo', { name: 'run/pipe', type: 'fifo' }],
+  ])('%s', async (_, header) => {
+    await expect(read(await tar([header]))).rejects.toBeInstanceOf(LayerError);
+  });
+
+  test('another content than the diffID says', async () => {
+    await expect(read(await tar([{ name: 'a' }]), TAR, digestOf('other'))).rejects.toThrow('has the diffID');
+  });
+
+  test('a layer that ends too early, or is no archive', async () => {
+    const plain = await tar([{ name: 'a' }, 'x'.repeat(5000)]);
+    await expect(read(plain.subarray(0, 2000))).rejects.toBeInstanceOf(Error);
+    const zipped = gzipSync(plain);
+    await expect(read(zipped.subarray(0, 30), GZIP, digestOf(plain))).rejects.toThrow("can't be read");
+    await expect(read(Buffer.from('no archive at all'.repeat(100)), GZIP)).rejects.toBeInstanceOf(Error);
+    await expect(read(plain, 'application/x-smile')).rejects.toThrow('media type application/x-smile');
+  });
+
+  test('what the source of the blob refuses', async () => {
+    async function* broken(): AsyncGenerator<Uint8Array> {
+      yield await tar([{ name: 'a' }, 'x'.repeat(5000)]);
+      throw new TypeError('the blob has another digest');
+    }
+    const reading = async () => {
+      for await (const _ of readLayer(broken(), { mediaType: TAR, diffId: digestOf('') }, live));
+    };
+    await expect(reading()).rejects.toThrow('another digest');
+  });
+});
+
+test('an abort in the middle ends the reading and closes its source', async () => {
+  const bytes = await tar(
+    ...Array.from({ length: 200 }, (_, i) => [{ name: `f${i}` }, 'x'.repeat(5000)] as const),
+  );
+  const aborting = new AbortController();
+  let closed = false;
+  async function* source(): AsyncGenerator<Uint8Array> {
+    try {
+      yield* inChunks(bytes);
+    } finally {
+      closed = true;
+    }
+  }
+  const reading = async () => {
+    for await (const item of readLayer(
+      source(),
+      { mediaType: TAR, diffId: digestOf(bytes) },
+      aborting.signal,
+    )) {
+      if (item.path === 'f10') aborting.abort(new Error('enough'));
+    }
+  };
+  await expect(reading()).rejects.toThrow('enough');
+  await expect.poll(() => closed).toBe(true);
+});
+
+test('who stops reading closes the source', async () => {
+  const bytes = gzipSync(
+    await tar(
+      ...Array.from(
+        { length: 200 },
+        (_, i) => [{ name: `f${i}` }, createHash('sha256').update(`${i}`).digest('hex')] as const,
+      ),
+    ),
+  );
+  const closed = new AbortController();
+  async function* source(): AsyncGenerator<Uint8Array> {
+    try {
+      yield* inChunks(bytes, 100);
+      await once(closed.signal, 'abort');
+    } finally {
+      closed.abort();
+    }
+  }
+  for await (const _ of readLayer(source(), { mediaType: GZIP, diffId: digestOf('') }, live)) break;
+  closed.abort();
+  expect(closed.signal.aborted).toBe(true);
+});

@@ -1,0 +1,184 @@
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { Readable, type Transform } from 'node:stream';
+import { createGunzip, createZstdDecompress } from 'node:zlib';
+import { type Extract, extract, type Header } from 'tar-stream';
+import { type Digest, finish } from '../digest.ts';
+import type { LayerItem } from './layer-item.ts';
+
+/** streamx's types don't say of what its streams are. */
+type Entry = AsyncIterable<Uint8Array> & { readonly header: Header; resume(): void };
+
+/** A layer that is not what its image says, or that no image may have. */
+export class LayerError extends Error {
+  override readonly name = 'LayerError';
+}
+
+export interface LayerDescription {
+  readonly mediaType: string;
+  /** Digest of the uncompressed layer (OCI image-spec, config.md "Layer DiffID"). */
+  readonly diffId: Digest;
+}
+
+/** Bytes of a layer, uncompressed: a small blob can hold very many. */
+const MAX_UNCOMPRESSED = 64 * 1024 ** 3;
+
+/**
+ * Reads a layer entry by entry; memory stays the same whatever its size.
+ *
+ * @param blob the compressed layer; whoever gives it verifies its digest and size.
+ * @yields what the layer does, in its order. When it is done the diffID was verified: until then nothing may be believed.
+ * @throws LayerError for an unknown compression, a broken archive, a device, a path with `..`, another diffID; what
+ *   reading the blob throws.
+ */
+export async function* readLayer(
+  blob: AsyncIterable<Uint8Array>,
+  layer: LayerDescription,
+  signal: AbortSignal,
+): AsyncGenerator<LayerItem, void, void> {
+  const hash = createHash('sha256');
+  const archive = extract();
+  // Fed by hand: as the end of a stream pipeline the archive would be torn down with entries still in it.
+  const feeding = feed(archive, tapped(decompress(blob, layer.mediaType), hash, signal));
+  feeding.catch(() => undefined);
+  try {
+    for await (const entry of archive as unknown as AsyncIterable<Entry>) {
+      signal.throwIfAborted();
+      const item = itemOf(entry);
+      if (item !== undefined) yield item;
+      entry.resume();
+    }
+    await feeding;
+  } catch (error) {
+    throw error instanceof LayerError || signal.aborted
+      ? error
+      : ((await failureOf(feeding)) ?? asLayerError(error));
+  } finally {
+    archive.destroy();
+  }
+  const diffId = finish(hash);
+  if (diffId !== layer.diffId)
+    throw new LayerError(`a layer of diffID ${layer.diffId} has the diffID ${diffId}`);
+}
+
+function asLayerError(error: unknown): LayerError {
+  return new LayerError(`a layer can't be read: ${error instanceof Error ? error.message : String(error)}`, {
+    cause: error,
+  });
+}
+
+/** @returns why feeding failed, which is the cause when the archive then ends too early. */
+async function failureOf(feeding: Promise<void>): Promise<unknown> {
+  return feeding.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+}
+
+/** Writes into the archive as fast as its entries are read, and ends it; an archive that is destroyed ends this. */
+async function feed(archive: Extract, bytes: AsyncIterable<Uint8Array>): Promise<void> {
+  const closed = new AbortController();
+  archive.once('close', () => closed.abort());
+  try {
+    for await (const chunk of bytes) {
+      if (archive.destroyed) return;
+      if (!archive.write(chunk))
+        await once(archive, 'drain', { signal: closed.signal }).catch(() => undefined);
+    }
+    archive.end(undefined);
+  } catch (error) {
+    archive.destroy(error instanceof Error ? error : new Error(String(error)));
+    throw error;
+  }
+}
+
+/** Hashes and counts what passes. */
+async function* tapped(
+  bytes: AsyncIterable<Uint8Array>,
+  hash: ReturnType<typeof createHash>,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
+  let size = 0;
+  for await (const chunk of bytes) {
+    signal.throwIfAborted();
+    size += chunk.length;
+    if (size > MAX_UNCOMPRESSED)
+      throw new LayerError(`a layer has more than ${MAX_UNCOMPRESSED} bytes uncompressed`);
+    hash.update(chunk);
+    yield chunk;
+  }
+}
+
+/** By the media types of OCI and Docker schema 2: `…tar`, `…tar+gzip`, `…tar.gzip`, `…tar+zstd`. */
+function decompress(blob: AsyncIterable<Uint8Array>, mediaType: string): AsyncIterable<Uint8Array> {
+  if (/\.tar$/.test(mediaType)) return blob;
+  if (/\.tar[+.]gzip$/.test(mediaType)) return through(blob, createGunzip());
+  if (/\.tar\+zstd$/.test(mediaType)) return through(blob, createZstdDecompress());
+  throw new LayerError(`a layer of media type ${mediaType}: only tar, gzip and zstd can be read`);
+}
+
+async function* through(bytes: AsyncIterable<Uint8Array>, transform: Transform): AsyncGenerator<Uint8Array> {
+  const source = Readable.from(bytes);
+  let broken: Error | undefined;
+  source.once('error', (error) => {
+    broken = error;
+    transform.destroy(error);
+  });
+  source.pipe(transform);
+  try {
+    for await (const chunk of transform) yield chunk as Uint8Array;
+  } catch (error) {
+    throw error === broken ? error : asLayerError(error);
+  } finally {
+    source.destroy();
+    transform.destroy();
+  }
+}
+
+const WHITEOUT = '.wh.';
+/** Whiteouts with this prefix are notes of the aufs file system; one of them has a meaning (layer.md "Opaque Whiteout"). */
+const OPAQUE = '.wh..wh..opq';
+const AUFS_NOTES = '.wh..wh.';
+
+/** @returns undefined for what says nothing about the image. */
+function itemOf(entry: Entry): LayerItem | undefined {
+  const { header } = entry;
+  const path = plainPath(header.name);
+  const slash = path.lastIndexOf('/');
+  const name = path.slice(slash + 1);
+  const parent = slash === -1 ? '' : path.slice(0, slash);
+  if (name === OPAQUE) return { type: 'opaque', path: parent };
+  if (name.startsWith(AUFS_NOTES)) return undefined;
+  if (name.startsWith(WHITEOUT)) {
+    const hidden = name.slice(WHITEOUT.length);
+    return { type: 'whiteout', path: parent === '' ? hidden : `${parent}/${hidden}` };
+  }
+  return entryItem(header, path, entry);
+}
+
+function entryItem(header: Header, path: string, content: Entry): LayerItem {
+  const owner = { uid: header.uid, gid: header.gid };
+  const mode = header.mode & 0o7777;
+  switch (header.type) {
+    case 'file':
+    case 'contiguous-file':
+      return { type: 'file', path, mode, ...owner, content };
+    case 'directory':
+      return { type: 'directory', path, mode, ...owner };
+    case 'symlink':
+      return { type: 'symlink', path, target: header.linkname, ...owner };
+    case 'link':
+      return { type: 'hardlink', path, target: plainPath(header.linkname) };
+    default:
+      throw new LayerError(`/${path}: a ${header.type} can't be part of an image`);
+  }
+}
+
+/** @returns the path without leading `./` and slashes. @throws LayerError for one that could lead out of the image. */
+function plainPath(name: string): string {
+  const parts = name.split('/').filter((part) => part !== '' && part !== '.');
+  if (parts.includes('..') || name.includes('\0')) {
+    throw new LayerError(`${JSON.stringify(name)}: a path in a layer has no ".." and no NUL`);
+  }
+  return parts.join('/');
+}
