@@ -3,6 +3,7 @@ import { Command, Option } from 'commander';
 import { stringify } from 'yaml';
 import { formatActions } from '../api/disruption-action.ts';
 import { imageLabels } from '../api/names.ts';
+import { SHALE_VERSION } from '../api/version.ts';
 import { appendBuild } from '../builder/append-build.ts';
 import { BuildFailure } from '../builder/build-failure.ts';
 import { policyDigest } from '../disruption/effective-policies.ts';
@@ -18,7 +19,6 @@ import { offlineCluster, policiesOf, renderOffline } from './offline-cluster.ts'
 
 /** A command that hangs on a registry is of no use to anybody. */
 const DEADLINE_MS = 300_000;
-const VERSION = '0.1.0';
 
 interface RegistryOptions {
   readonly plainHttp: string[];
@@ -89,7 +89,7 @@ export function buildCommand(): Command {
           policyDigest: policyDigest(policies),
           froms,
           architecture: options.architecture,
-          version: VERSION,
+          version: SHALE_VERSION,
           created: created(process.env),
         },
         signal,

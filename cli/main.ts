@@ -7,6 +7,14 @@ import { planCommand, policiesCommand, renderCommand, validateCommand } from './
 const LAZY_COMMANDS: Readonly<
   Record<string, { readonly description: string; readonly load: () => Promise<Command> }>
 > = {
+  operator: {
+    description: 'Render pools, roll changes out, and start and stop layering; runs in the cluster.',
+    load: async () => (await import('./operator/command.ts')).operatorCommand(),
+  },
+  'machine-os-builder': {
+    description: "Build the pools' images; runs in the cluster while layering is on.",
+    load: async () => (await import('../builder/command.ts')).builderCommand(),
+  },
   sandbox: {
     description: 'A whole cluster on this machine, for trying Shale out and for its tests.',
     load: async () => (await import('../sandbox/command.ts')).sandboxCommand(),

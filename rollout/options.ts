@@ -1,4 +1,5 @@
 import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../api/names.ts';
+import { SHALE_VERSION } from '../api/version.ts';
 
 /** What an admin may set about rollouts. Every field has a default in {@link defaultRolloutOptions}. */
 export interface RolloutOptions {
@@ -42,7 +43,7 @@ export const defaultRolloutOptions: RolloutOptions = {
   leaseHolder: 'shale-operator',
   // Longer than a fail-over of the operator takes, short enough that a dead operator doesn't lock nodes for long.
   leaseSeconds: 300,
-  controllerVersion: '0.1.0',
+  controllerVersion: SHALE_VERSION,
   containerRuntimeUnit: 'crio.service',
   stagingLimit: 100,
   soakSeconds: 0,

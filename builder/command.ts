@@ -1,0 +1,78 @@
+import { hostname } from 'node:os';
+import { Command, InvalidArgumentError } from 'commander';
+import { DEFAULT_NAMESPACE } from '../api/names.ts';
+import { SHALE_VERSION } from '../api/version.ts';
+import { inClusterConnection, kubeconfigConnection } from '../cluster/connection.ts';
+import { createEventRecorder } from '../cluster/events.ts';
+import { createApiClient } from '../cluster/http-api-client.ts';
+import { leadWhenElected } from '../cluster/leader-election.ts';
+import { createLogger } from '../cluster/log.ts';
+import { shutdownSignal } from '../cluster/signals.ts';
+import { runBuilder } from './run.ts';
+
+interface BuilderFlags {
+  readonly namespace: string;
+  readonly insecureRegistry: string[];
+  readonly architecture: string;
+  readonly parallel: number;
+  readonly kubeconfig?: string;
+  readonly logLevel: string;
+}
+
+const LEASE = 'machine-os-builder';
+
+/** `shale machine-os-builder`: the process of the builder's Deployment. */
+export function builderCommand(): Command {
+  return new Command('machine-os-builder')
+    .description("Build the pools' images; runs in the cluster while layering is on.")
+    .option('--namespace <name>', 'where Shale runs', process.env['POD_NAMESPACE'] ?? DEFAULT_NAMESPACE)
+    .option('--insecure-registry <host...>', 'registries (host:port) to speak plain HTTP to', [])
+    .option('--architecture <name>', 'which image of an index is the base', 'amd64')
+    .option('--parallel <count>', 'images made at once', positive, 8)
+    .option('--kubeconfig <file>', 'the cluster, where this is not one of its pods')
+    .option('--log-level <level>', "pino's: debug, info, warn, error", 'info')
+    .action(run);
+}
+
+function positive(text: string): number {
+  const count = Number(text);
+  if (!Number.isSafeInteger(count) || count < 1) throw new InvalidArgumentError('a whole number above 0');
+  return count;
+}
+
+async function run(flags: BuilderFlags): Promise<void> {
+  const signal = shutdownSignal();
+  const log = createLogger('machine-os-builder', flags.logLevel);
+  const connection =
+    flags.kubeconfig === undefined
+      ? await inClusterConnection(process.env)
+      : await kubeconfigConnection({ path: flags.kubeconfig });
+  const client = createApiClient(connection);
+  const { namespace } = flags;
+  await leadWhenElected({
+    client,
+    lease: { namespace, name: LEASE, holder: `${hostname()}-${process.pid}` },
+    log,
+    signal,
+    lead: (leading) =>
+      runBuilder({
+        client,
+        events: createEventRecorder(client, LEASE, log),
+        log,
+        namespace,
+        plainHttp: new Set(flags.insecureRegistry),
+        architecture: flags.architecture,
+        version: SHALE_VERSION,
+        created: createdFrom(process.env['SOURCE_DATE_EPOCH']),
+        parallel: flags.parallel,
+        signal: leading,
+      }),
+  });
+}
+
+/** https://reproducible-builds.org/specs/source-date-epoch/: equal inputs are one image, whenever it is made. */
+function createdFrom(epoch = '0'): string {
+  const seconds = Number(epoch);
+  if (!Number.isSafeInteger(seconds)) throw new Error('SOURCE_DATE_EPOCH is not a number of seconds');
+  return new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
+}

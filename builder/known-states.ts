@@ -1,0 +1,38 @@
+import type { MachineConfig } from '../api/machine-config.ts';
+import type { MachineConfigNode } from '../api/machine-config-node.ts';
+import type { MachineOSBuild } from '../api/machine-os-build.ts';
+import { outcomeOf } from './build-state.ts';
+
+/** A rendered config with the base image it stands on: what a node runs, or soon will. */
+export interface KnownState {
+  readonly config: MachineConfig;
+  /** By digest. */
+  readonly base: string;
+}
+
+/**
+ * The states that a new image's label should say the way from: what the pool's nodes report, and what its earlier images
+ * make of nodes that are on their way to them. From any other state the way is a reboot.
+ *
+ * @param configs rendered configs by name; a state whose config is gone can't be compared with anything.
+ * @returns each state once, in order of its names.
+ */
+export function knownStates(
+  pool: string,
+  nodes: readonly MachineConfigNode[],
+  builds: readonly MachineOSBuild[],
+  configs: (name: string) => MachineConfig | undefined,
+): readonly KnownState[] {
+  const reported = nodes
+    .filter(({ spec }) => spec.pool.name === pool)
+    .map(({ status }) => ({ name: status?.configVersion?.current, base: status?.baseImage }));
+  const built = builds
+    .filter((build) => outcomeOf(build) === 'Succeeded')
+    .map(({ spec, status }) => ({ name: spec.machineConfig.name, base: status?.baseImage }));
+  const states = new Map<string, KnownState>();
+  for (const { name, base } of [...reported, ...built]) {
+    const config = name === undefined ? undefined : configs(name);
+    if (config !== undefined && base !== undefined) states.set(`${name} ${base}`, { config, base });
+  }
+  return [...states].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, state]) => state);
+}

@@ -1,0 +1,80 @@
+import { labels, MACHINE_CONFIGURATION } from '../api/names.ts';
+import { createRegistryClient } from '../image/registry/registry-client.ts';
+import { appendBuild } from './append-build.ts';
+import { BuildFailure } from './build-failure.ts';
+import type { BuildCaches } from './caches.ts';
+import { knownStates } from './known-states.ts';
+import { type RegistryAccessOptions, readRegistryAccess, SecretError } from './registry-access.ts';
+import type { BuildJob, BuildResult } from './running-builds.ts';
+
+export interface ImageMakerOptions extends RegistryAccessOptions {
+  readonly caches: BuildCaches;
+  /** Which image of an index is the base, in Go's words. */
+  readonly architecture: string;
+  /** Of Shale, for the image's labels. */
+  readonly version: string;
+  /** RFC 3339; the image's time, part of what is hashed. */
+  readonly created: string;
+}
+
+/** @returns what makes and pushes the image of a build, out of what the cluster says at that moment. */
+export function imageMaker(
+  options: ImageMakerOptions,
+): (job: BuildJob, signal: AbortSignal) => Promise<BuildResult> {
+  const { caches } = options;
+  return async ({ build, machineOSConfig, rendered, baseImage }, signal) => {
+    const { baseImagePullSecret, renderedImagePushSecret, containerFile = [] } = machineOSConfig.spec;
+    if (containerFile.length > 0) {
+      throw new BuildFailure(
+        'NoEngine',
+        `MachineOSConfig ${machineOSConfig.metadata.name}: spec.containerFile needs a container engine, and this builder has none; remove it, or bring its result as the base image`,
+      );
+    }
+    const { policies, policyDigest } = policiesInForce(caches, build.spec.policyDigest);
+    const pool = machineOSConfig.spec.machineConfigPool.name;
+    const builds = caches.builds
+      .list()
+      .filter(({ metadata }) => metadata.labels?.[labels.targetPool] === pool);
+    // The push Secret counts where both are for one registry: mounting the base's layers is part of the push.
+    const secrets = [baseImagePullSecret?.name, renderedImagePushSecret?.name];
+    const access = await readRegistryAccess(options, secrets, signal).catch(secretFailure);
+    return appendBuild(
+      createRegistryClient(access),
+      {
+        pool,
+        rendered,
+        baseImage,
+        pushSpec: build.spec.renderedImagePushSpec,
+        policies,
+        policyDigest,
+        froms: knownStates(pool, caches.nodes.list(), builds, (name) => caches.machineConfigs.get(name)),
+        architecture: options.architecture,
+        version: options.version,
+        created: options.created,
+      },
+      signal,
+    );
+  };
+}
+
+/** A label under policies that are not those it names would tell nodes something wrong. */
+function policiesInForce({ machineConfigurations }: BuildCaches, wanted: string | undefined) {
+  const status = machineConfigurations.get(MACHINE_CONFIGURATION)?.status;
+  const policies = status?.nodeDisruptionPolicyStatus?.clusterPolicies;
+  if (policies === undefined || status?.policyDigest === undefined || status.policyDigest !== wanted) {
+    throw new BuildFailure(
+      'PoliciesChanged',
+      `the disruption policies in force are no longer those of this build (${wanted ?? 'none'})`,
+      { temporary: true },
+    );
+  }
+  return { policies, policyDigest: status.policyDigest };
+}
+
+/** It may be on its way: Secrets come from other hands than MachineOSConfigs. */
+function secretFailure(error: unknown): never {
+  if (error instanceof SecretError) {
+    throw new BuildFailure('SecretUnusable', error.message, { cause: error, temporary: true });
+  }
+  throw error;
+}

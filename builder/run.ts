@@ -1,0 +1,76 @@
+import type { Logger } from 'pino';
+import type { ApiClient } from '../cluster/api-client.ts';
+import { runController } from '../cluster/controller.ts';
+import type { EventRecorder } from '../cluster/events.ts';
+import { createWorkQueue, type WorkQueue } from '../cluster/work-queue.ts';
+import { buildReconciler } from './build-controller.ts';
+import { type BuildCaches, createBuildCaches } from './caches.ts';
+import { imageMaker } from './make-image.ts';
+import { createRunningBuilds } from './running-builds.ts';
+
+export interface BuilderOptions {
+  readonly client: ApiClient;
+  readonly events: EventRecorder;
+  readonly log: Logger;
+  /** Where Shale's own objects are. */
+  readonly namespace: string;
+  readonly plainHttp: ReadonlySet<string>;
+  readonly architecture: string;
+  readonly version: string;
+  readonly created: string;
+  /** How many images are made at once. */
+  readonly parallel: number;
+  readonly signal: AbortSignal;
+  readonly now?: () => Date;
+}
+
+/** MachineOSConfigs looked at at the same time; one is never looked at twice at once. */
+const WORKERS = 4;
+
+/**
+ * Runs the Machine OS Builder until the signal: one image for each MachineOSConfig's pool and rendered config. Call it
+ * while leading only.
+ *
+ * @returns when its builds are stopped and marked, and its watches have ended.
+ */
+export async function runBuilder(options: BuilderOptions): Promise<void> {
+  const { client, events, log, signal } = options;
+  const now = options.now ?? (() => new Date());
+  const caches = createBuildCaches(client, log);
+  const running = createRunningBuilds({
+    client,
+    events,
+    log,
+    now,
+    build: imageMaker({ ...options, caches }),
+    parallel: options.parallel,
+  });
+  const queue = createWorkQueue();
+  routeEvents(caches, queue);
+  const informers = Object.values(caches);
+  const watching = informers.map((informer) => informer.start(signal));
+  await Promise.all(informers.map((informer) => informer.synced()));
+  const reconcile = buildReconciler({ client, caches, running, events, log, now });
+  await runController({ name: 'builds', queue, workers: WORKERS, reconcile, log, signal });
+  await running.stopAll();
+  await Promise.all(watching);
+}
+
+/** What changed, in terms of the MachineOSConfigs that it is of interest to. */
+function routeEvents(caches: BuildCaches, queue: WorkQueue): void {
+  const addWhere = (isFor: (config: ReturnType<typeof caches.machineOSConfigs.list>[number]) => boolean) => {
+    for (const config of caches.machineOSConfigs.list().filter(isFor)) queue.add(config.metadata.name);
+  };
+  caches.machineOSConfigs.onChange(({ object }) => queue.add(object.metadata.name));
+  caches.builds.onChange(({ object }) => queue.add(object.spec.machineOSConfig.name));
+  caches.pools.onChange(({ object }) =>
+    addWhere(({ spec }) => spec.machineConfigPool.name === object.metadata.name),
+  );
+  caches.machineConfigs.onChange(({ object }) =>
+    addWhere(({ spec }) => {
+      const pool = caches.pools.get(spec.machineConfigPool.name);
+      return pool?.spec.configuration?.name === object.metadata.name;
+    }),
+  );
+  caches.machineConfigurations.onChange(() => addWhere(() => true));
+}

@@ -1,0 +1,135 @@
+import { hostname } from 'node:os';
+import { Command } from 'commander';
+import type { Logger } from 'pino';
+import { Deployments, Pods } from '../../api/kubernetes.ts';
+import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../../api/names.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import { inClusterConnection, kubeconfigConnection } from '../../cluster/connection.ts';
+import { createEventRecorder } from '../../cluster/events.ts';
+import { createApiClient } from '../../cluster/http-api-client.ts';
+import { leadWhenElected } from '../../cluster/leader-election.ts';
+import { createLogger } from '../../cluster/log.ts';
+import { shutdownSignal } from '../../cluster/signals.ts';
+import { runLayeringController } from '../../opt-in/layering-controller.ts';
+import { createCaches } from '../../rollout/caches.ts';
+import { startRolloutControllers } from '../../rollout/operator-controllers.ts';
+import { defaultRolloutOptions, type RolloutOptions } from '../../rollout/options.ts';
+import { detectOtherOperator } from '../../rollout/other-operator.ts';
+import { CommandError, exitCodes } from '../exit-codes.ts';
+import { registryPruner } from './image-pruner.ts';
+
+interface OperatorFlags {
+  readonly namespace: string;
+  readonly leaseNamespace: string;
+  readonly containerRuntimeUnit: string;
+  readonly insecureRegistry: string[];
+  readonly image?: string;
+  readonly kubeconfig?: string;
+  readonly logLevel: string;
+}
+
+const NAME = 'shale-operator';
+
+/** `shale operator`: the process of the operator's Deployment. */
+export function operatorCommand(): Command {
+  return new Command('operator')
+    .description('Render pools, roll changes out, and start and stop layering; runs in the cluster.')
+    .option('--namespace <name>', 'where Shale runs', process.env['POD_NAMESPACE'] ?? DEFAULT_NAMESPACE)
+    .option('--lease-namespace <name>', 'where the leases of nodes are', DEFAULT_LEASE_NAMESPACE)
+    .option(
+      '--container-runtime-unit <name>',
+      'the unit that default policies mean by the container runtime',
+      defaultRolloutOptions.containerRuntimeUnit,
+    )
+    .option('--insecure-registry <host...>', 'registries (host:port) to speak plain HTTP to', [])
+    .option(
+      '--image <pullspec>',
+      "Shale's image, for the builder; by default the one of this process's own pod",
+    )
+    .option('--kubeconfig <file>', 'the cluster, where this is not one of its pods')
+    .option('--log-level <level>', "pino's: debug, info, warn, error", 'info')
+    .action(run);
+}
+
+async function run(flags: OperatorFlags): Promise<void> {
+  const signal = shutdownSignal();
+  const log = createLogger(NAME, flags.logLevel);
+  const connection =
+    flags.kubeconfig === undefined
+      ? await inClusterConnection(process.env)
+      : await kubeconfigConnection({ path: flags.kubeconfig });
+  const client = createApiClient(connection);
+  const other = await detectOtherOperator(client, signal);
+  if (other !== undefined) {
+    throw new CommandError(
+      `${other}: two operators would undo each other's work, so this one does not start`,
+    );
+  }
+  const image = flags.image ?? (await ownImage(client, flags.namespace, signal));
+  const { namespace } = flags;
+  await leadWhenElected({
+    client,
+    lease: { namespace, name: NAME, holder: process.env['POD_NAME'] ?? `${hostname()}-${process.pid}` },
+    log,
+    signal,
+    lead: (leading) => lead({ client, log, image, flags, signal: leading }),
+  });
+}
+
+interface Leading {
+  readonly client: ApiClient;
+  readonly log: Logger;
+  readonly image: string;
+  readonly flags: OperatorFlags;
+  readonly signal: AbortSignal;
+}
+
+/** All controllers end together: where one can't go on, a new process begins anew. */
+async function lead({ client, log, image, flags, signal }: Leading): Promise<void> {
+  const { namespace } = flags;
+  const events = createEventRecorder(client, NAME, log);
+  const options: RolloutOptions = {
+    ...defaultRolloutOptions,
+    namespace,
+    leaseNamespace: flags.leaseNamespace,
+    containerRuntimeUnit: flags.containerRuntimeUnit,
+  };
+  const failed = new AbortController();
+  const either = AbortSignal.any([signal, failed.signal]);
+  const shared = { client, events, log, signal: either };
+  const insecure = flags.insecureRegistry;
+  const controllers = [
+    startRolloutControllers({ ...shared, caches: createCaches(client, options, log), options }),
+    runLayeringController({
+      ...shared,
+      namespace,
+      image,
+      pruner: registryPruner({ client, namespace, plainHttp: new Set(insecure) }),
+      builderArguments: insecure.length === 0 ? [] : ['--insecure-registry', ...insecure],
+    }),
+  ];
+  const outcomes = await Promise.allSettled(
+    controllers.map((controller) =>
+      controller.catch((error: unknown) => {
+        failed.abort(error);
+        throw error;
+      }),
+    ),
+  );
+  const broken = outcomes.find((outcome) => outcome.status === 'rejected');
+  if (broken !== undefined) throw broken.reason;
+}
+
+/** @returns the image of this process's own pod, or of the operator's Deployment. @throws CommandError. */
+async function ownImage(client: ApiClient, namespace: string, signal: AbortSignal): Promise<string> {
+  const podName = process.env['POD_NAME'];
+  const pod = podName === undefined ? undefined : await client.find(Pods, podName, { namespace, signal });
+  const deployment =
+    pod === undefined ? await client.find(Deployments, NAME, { namespace, signal }) : undefined;
+  const image = (pod?.spec ?? deployment?.spec.template.spec)?.containers[0]?.image;
+  if (image !== undefined) return image;
+  throw new CommandError(
+    `can't tell which image the builder should run: there is no pod ${podName ?? '(POD_NAME is not set)'} and no Deployment ${NAME} in namespace ${namespace}; set --image`,
+    exitCodes.unavailable,
+  );
+}
