@@ -16,6 +16,8 @@ const Entry = z.object({
   plan: UpdatePlan,
   /** What the node runs once the update is over. */
   next: Current,
+  /** Standard mode: the config's files are all written, so that another config has to begin from it. */
+  written: z.boolean().exactOptional(),
   /** The boot during which the step was taken. */
   bootID: z.string(),
   /** RFC 3339 */

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { MachineConfigSpec } from '../../api/machine-config.ts';
 import { nodePaths } from '../../api/names.ts';
 import { DigestedPullspecSchema } from '../../api/references.ts';
-import { readRecord, writeRecord } from './durable-json.ts';
+import { readRecord, removeRecord, writeRecord } from './durable-json.ts';
 
 /** A rendered MachineConfig as far as it says anything of the node. */
 const Rendered = z.object({
@@ -49,6 +49,11 @@ export function readCurrent(root: string): Promise<Current | undefined> {
 /** Writes the record, whole or not at all, and durably. */
 export function writeCurrent(root: string, current: Current): Promise<void> {
   return writeRecord(fileIn(root), current);
+}
+
+/** The node runs nothing that Shale has brought about. */
+export function forgetCurrent(root: string): Promise<void> {
+  return removeRecord(fileIn(root));
 }
 
 function fileIn(root: string): string {

@@ -1,0 +1,59 @@
+import type { Logger } from 'pino';
+import type { ApiClient } from '../cluster/api-client.ts';
+import type { EventRecorder } from '../cluster/events.ts';
+import type { NodePorts } from './host/node-ports.ts';
+import type { Journal } from './journal/journal.ts';
+import type { NodeChannel } from './node-channel.ts';
+import type { Memory, Observation } from './observe.ts';
+import type { Phase } from './status.ts';
+
+/** What steps are taken with. */
+export interface Daemon {
+  readonly nodeName: string;
+  /** Where the ConfigMap of registry CAs lies. */
+  readonly namespace: string;
+  readonly leaseNamespace: string;
+  /** ms that one service action may take. */
+  readonly actionLimitMs: number;
+  readonly ports: NodePorts;
+  readonly journal: Journal;
+  readonly client: ApiClient;
+  readonly channel: NodeChannel;
+  readonly events: EventRecorder;
+  readonly memory: Memory;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+}
+
+/** Whether to look again at once, or when the spec has changed or the time is over. */
+export type StepOutcome = { readonly kind: 'again' } | { readonly kind: 'wait'; readonly ms: number };
+
+export const again: StepOutcome = { kind: 'again' };
+
+/** Tells where the node is. @throws ApiError */
+export async function publish(daemon: Daemon, seen: Observation, phase: Phase): Promise<void> {
+  const { current, bootID, bootedImage, registryCAs, lastUpdate } = seen;
+  await daemon.channel.publish(
+    { phase, current, bootID, bootedImage, registryCAs, lastUpdate },
+    daemon.signal,
+  );
+}
+
+/** As publish, for what is worth telling but must not keep an update from going on. */
+export async function tell(daemon: Daemon, seen: Observation, phase: Phase): Promise<void> {
+  await publish(daemon, seen, phase).catch((error: unknown) =>
+    daemon.log.warn({ err: error }, 'status could not be written'),
+  );
+}
+
+/** An event for what an admin looks for, and a line in the log. */
+export function normal({ channel, events, log }: Daemon, reason: string, message: string): void {
+  log.info({ reason }, message);
+  if (channel.object !== undefined) events.normal(channel.object, reason, message);
+}
+
+/** As normal, for what went wrong. */
+export function warning({ channel, events, log }: Daemon, reason: string, message: string): void {
+  log.warn({ reason }, message);
+  if (channel.object !== undefined) events.warning(channel.object, reason, message);
+}

@@ -1,0 +1,105 @@
+import type { Logger } from 'pino';
+import { type MachineConfigNode, MachineConfigNodes } from '../api/machine-config-node.ts';
+import type { ApiClient } from '../cluster/api-client.ts';
+import { setCondition } from '../cluster/conditions.ts';
+import { createInformer, type Informer } from '../cluster/informer.ts';
+import { updateStatus } from '../cluster/update-status.ts';
+import { type NodeReport, statusOf } from './status.ts';
+
+export interface NodeChannelOptions {
+  readonly client: ApiClient;
+  readonly nodeName: string;
+  readonly log: Logger;
+  readonly now?: () => Date;
+}
+
+const WRITE_DEADLINE_MS = 30_000;
+
+/** The daemon's one channel to the operator: its own MachineConfigNode, whose spec it watches and whose status it writes. */
+export class NodeChannel {
+  readonly #options: NodeChannelOptions;
+  readonly #informer: Informer<MachineConfigNode>;
+  readonly #now: () => Date;
+  #object: MachineConfigNode | undefined;
+  #changes = 0;
+  #changed = Promise.withResolvers<void>();
+
+  constructor(options: NodeChannelOptions) {
+    this.#options = options;
+    this.#now = options.now ?? (() => new Date());
+    const fieldSelector = `metadata.name=${options.nodeName}`;
+    this.#informer = createInformer(options.client, MachineConfigNodes, { fieldSelector, log: options.log });
+    this.#informer.onChange(({ type, object, old }) => {
+      this.#object = type === 'DELETED' ? undefined : object;
+      // A status that the daemon wrote itself is no reason to look again.
+      const same = type === 'MODIFIED' && JSON.stringify(old?.spec) === JSON.stringify(object.spec);
+      if (!same) this.#announce();
+    });
+  }
+
+  /** Watches until the signal. */
+  async run(signal: AbortSignal): Promise<void> {
+    await this.#informer.start(signal);
+    this.#announce();
+  }
+
+  /** @returns once the first list is in. */
+  synced(): Promise<void> {
+    return this.#informer.synced();
+  }
+
+  /** The object as it is last known; undefined while the operator has not made it. */
+  get object(): MachineConfigNode | undefined {
+    return this.#object;
+  }
+
+  /** How often the spec has changed: to be taken before the object is read, and given to `changedSince`. */
+  get changes(): number {
+    return this.#changes;
+  }
+
+  /** @returns when the spec has changed since, the time is over, or the signal is aborted. */
+  async changedSince(changes: number, ms: number, signal: AbortSignal): Promise<void> {
+    if (this.#changes !== changes || signal.aborted) return;
+    const over = Promise.withResolvers<void>();
+    const timer = setTimeout(over.resolve, ms);
+    const stop = () => over.resolve();
+    signal.addEventListener('abort', stop, { once: true });
+    await Promise.race([this.#changed.promise, over.promise]);
+    clearTimeout(timer);
+    signal.removeEventListener('abort', stop);
+  }
+
+  /** Writes what the node is, where the status does not say it yet. @throws ApiError */
+  publish(report: NodeReport, signal: AbortSignal): Promise<void> {
+    return this.#write((object) => statusOf(object, report, this.#now()), signal);
+  }
+
+  /** Says that the daemon can't tell what the node is; the rest of the status stays as it was. @throws ApiError */
+  publishTrouble(why: string, signal: AbortSignal): Promise<void> {
+    const condition = { type: 'NodeDegraded', status: 'True', reason: 'DaemonFailed', message: why } as const;
+    return this.#write(
+      ({ status = {} }) => ({
+        ...status,
+        conditions: setCondition(status.conditions ?? [], condition, this.#now()),
+      }),
+      signal,
+    );
+  }
+
+  async #write(
+    compute: (object: MachineConfigNode) => NonNullable<MachineConfigNode['status']>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    if (this.#object === undefined) return;
+    const bounded = AbortSignal.any([signal, AbortSignal.timeout(WRITE_DEADLINE_MS)]);
+    const { client } = this.#options;
+    this.#object = await updateStatus(client, MachineConfigNodes, this.#object, compute, { signal: bounded });
+  }
+
+  #announce(): void {
+    this.#changes += 1;
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers<void>();
+  }
+}

@@ -1,0 +1,55 @@
+import type { MachineConfigNodeSpec, UpdateRecord } from '../api/machine-config-node.ts';
+import { appliedRegistryCAs } from './certificates/registry-cas.ts';
+import type { DaemonObservation } from './decide.ts';
+import type { NodePorts } from './host/node-ports.ts';
+import type { Journal } from './journal/journal.ts';
+import { readCurrent } from './records/current.ts';
+import { readLastUpdate } from './records/last-update.ts';
+import type { PreparedUpdate } from './update.ts';
+
+/** What the daemon keeps between two looks; a restart may lose it. */
+export interface Memory {
+  prepared: PreparedUpdate | undefined;
+  /** Digest of registry CAs that could not be had. */
+  postponedCAs: string | undefined;
+  /** What the next boot was last seen to be right for. */
+  settledFor: string | undefined;
+}
+
+export interface Observation extends DaemonObservation {
+  readonly lastUpdate: UpdateRecord | undefined;
+}
+
+/**
+ * Looks at everything that the next step depends on.
+ *
+ * @throws RecordError when a record can't be read, and what the image tool throws.
+ */
+export async function observe(
+  { host, backend }: NodePorts,
+  journal: Journal,
+  spec: MachineConfigNodeSpec,
+  memory: Readonly<Memory>,
+  signal: AbortSignal,
+): Promise<Observation> {
+  const { booted } = await backend.status(signal);
+  const lastUpdate = await readLastUpdate(host.root);
+  return {
+    spec,
+    current: await readCurrent(host.root),
+    journal: await journal.read(),
+    bootedImage: booted.image,
+    bootID: await host.bootID(),
+    prepared: memory.prepared,
+    registryCAs: await appliedRegistryCAs(host.root),
+    postponedCAs: memory.postponedCAs,
+    failed: failureOf(lastUpdate),
+    lastUpdate,
+  };
+}
+
+function failureOf(last: UpdateRecord | undefined): DaemonObservation['failed'] {
+  if (last?.result !== 'Failed') return undefined;
+  const { config, image, message = 'the last update failed' } = last;
+  return { config, ...(image === undefined ? {} : { image }), why: message };
+}

@@ -1,0 +1,99 @@
+import { MachineConfigurations } from '../../api/machine-configuration.ts';
+import { MACHINE_CONFIGURATION } from '../../api/names.ts';
+import { decideActions } from '../../disruption/actions.ts';
+import { policyDigest } from '../../disruption/effective-policies.ts';
+import type { NodeConfig } from '../../machineconfig/node-config.ts';
+import { deploymentChange } from '../deployment-change.ts';
+import type { Current } from '../records/current.ts';
+import type { Target } from '../target.ts';
+import type { PreparedUpdate } from '../update.ts';
+import { type Asked, type Preparation, rebootBecause, stageTarget } from './preparation.ts';
+import { PrepareRefused } from './prepare-error.ts';
+import { fetchRendered, nodeConfigOf, writtenConfigOf } from './rendered-config.ts';
+
+type StandardTarget = Extract<Target, { mode: 'Standard' }>;
+type StandardCurrent = Extract<Current, { mode: 'Standard' }>;
+
+/**
+ * Works out what a rendered config asks of a node in standard mode, and stages the OS image where that or the kernel
+ * arguments change. Nothing is written to the running root.
+ *
+ * A fresh node is taken to have nothing of its config yet: what no policy allows live means a reboot, as at any other
+ * time; a config without content asks for nothing.
+ *
+ * @throws PrepareRefused for a config that only layering can bring about or that can't be read, ApiError, and what
+ *   staging throws.
+ */
+export async function prepareStandard(
+  preparation: Preparation,
+  target: StandardTarget,
+): Promise<PreparedUpdate> {
+  const { client, current, spec, backend, signal } = preparation;
+  const rendered = await fetchRendered(client, target.config, signal);
+  const config = nodeConfigOf(rendered);
+  refuseWhatNeedsLayering(config);
+  const { booted } = await backend.status(signal);
+  const fromBase = current === undefined ? booted.image : current.baseImage;
+  const baseImage = target.osImage || fromBase;
+  const asked = await actionsOf(preparation, { config, fromBase, baseImage });
+  const next: StandardCurrent = {
+    version: 1,
+    mode: 'Standard',
+    config: target.config,
+    rendered,
+    kernelArguments: [...config.kernelArguments],
+    ...(baseImage === undefined ? {} : { baseImage }),
+  };
+  const change = deploymentChange(current, booted.image, next);
+  if (change === undefined) await backend.unstage(signal);
+  else await stageTarget(preparation, change, { evenIfBooted: true });
+  return {
+    plan: { config: target.config, staged: true, ...asked },
+    next,
+    policyDigest: spec.policyDigest,
+  };
+}
+
+/** An image tool alone can't install packages or another kernel; an image that is built with them can. */
+function refuseWhatNeedsLayering({ name, kernelType, extensions }: NodeConfig): void {
+  if (extensions.length > 0) {
+    throw new PrepareRefused(`${name}: extensions ${extensions.join(', ')} need on-cluster layering`);
+  }
+  if (kernelType !== 'default') {
+    throw new PrepareRefused(`${name}: kernelType ${kernelType} needs on-cluster layering`);
+  }
+}
+
+async function actionsOf(
+  { current, stuck, spec, client, signal }: Preparation,
+  to: {
+    readonly config: NodeConfig;
+    readonly fromBase: string | undefined;
+    readonly baseImage: string | undefined;
+  },
+): Promise<Asked> {
+  if (stuck !== undefined) {
+    return rebootBecause(`the update to ${stuck.plan.config} was begun live and could not be finished`);
+  }
+  if (current?.mode === 'Layered') return rebootBecause('the node goes from layering into standard mode');
+  const written = writtenConfigOf(current);
+  // A fresh node's OS image is known by what it booted, not by a field of a config it never had.
+  const from = current === undefined ? { ...written, osImageURL: to.config.osImageURL } : written;
+  const configuration = await client.find(MachineConfigurations, MACHINE_CONFIGURATION, { signal });
+  const policies = configuration?.status?.nodeDisruptionPolicyStatus?.clusterPolicies;
+  const inForce = policies !== undefined && policyDigest(policies) === spec.policyDigest;
+  const { actions, causes } = decideActions({
+    from,
+    to: to.config,
+    policies: inForce ? policies : {},
+    ...(to.fromBase === undefined ? {} : { fromBase: to.fromBase }),
+    ...(to.baseImage === undefined ? {} : { toBase: to.baseImage }),
+  });
+  return {
+    actions: [...actions],
+    causes: [...causes],
+    source: inForce
+      ? 'the difference of the rendered configs'
+      : 'the difference of the rendered configs; the policies in force are not those that the operator named, so nothing is done live',
+  };
+}
