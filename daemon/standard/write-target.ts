@@ -18,7 +18,7 @@ export interface Location {
   readonly name: string;
   /** Where it lies outside. */
   readonly place: string;
-  /** Parents that are not there yet, outermost first. */
+  /** Parents that are no directories yet, outermost first. */
   readonly missingParents: readonly Parent[];
   /** The name of a parent that is there but no directory; nothing can be written until it is gone. */
   readonly blockedBy: string | undefined;
@@ -41,9 +41,14 @@ export class PathError extends Error {
  * Finds where to write a path. Links of its parents are followed as a process chrooted there would follow them, so none
  * leads outside; parents that are missing are to be made, which is why resolveInRoot will not do.
  *
+ * @param leaving names of links that are about to be removed, and so lead nowhere.
  * @throws PathError when the path isn't absolute or has too many links on its way.
  */
-export async function locate(target: WriteTarget, name: string): Promise<Location> {
+export async function locate(
+  target: WriteTarget,
+  name: string,
+  leaving: ReadonlySet<string> = new Set(),
+): Promise<Location> {
   if (!name.startsWith('/')) throw new PathError(`${JSON.stringify(name)} is not an absolute path`);
   const pending = stepsOf(name);
   const missingParents: Parent[] = [];
@@ -55,7 +60,7 @@ export async function locate(target: WriteTarget, name: string): Promise<Locatio
     if (pending.length === 0) return { name: next, place: placeIn(target, next), missingParents, blockedBy };
     const place = placeIn(target, next);
     const stats = await lstat(place).catch(ignoreMissing);
-    if (stats?.isSymbolicLink() === true) {
+    if (stats?.isSymbolicLink() === true && !leaving.has(next)) {
       links += 1;
       if (links > MAX_LINKS) throw new PathError(`${name}: more than ${MAX_LINKS} symbolic links on the way`);
       const link = await readlink(place);
@@ -63,8 +68,8 @@ export async function locate(target: WriteTarget, name: string): Promise<Locatio
       if (link.startsWith('/')) current = '/';
       continue;
     }
-    if (stats === undefined) missingParents.push({ name: next, place });
-    else if (!stats.isDirectory()) blockedBy ??= next;
+    if (stats?.isDirectory() !== true) missingParents.push({ name: next, place });
+    if (stats?.isDirectory() === false) blockedBy ??= next;
     current = next;
   }
   return { name: current, place: placeIn(target, current), missingParents, blockedBy };

@@ -1,0 +1,215 @@
+import { contentDigest, sameEntry, type TreeEntry } from '../live/tree-entry.ts';
+import type { Desired } from './desired-tree.ts';
+import type { Original, Originals } from './originals.ts';
+import type { WriteStep } from './take-step.ts';
+import { type Drift, driftOf } from './verify-config.ts';
+import { type Location, type Parent, PathError } from './write-target.ts';
+
+/** All that is known, before a write, of one path that either config speaks of. */
+export interface ObservedPath {
+  readonly location: Location;
+  /** What is there. */
+  readonly found: TreeEntry | undefined;
+  /** What the image has there, under /usr/etc. */
+  readonly stock: Source;
+  /** The copy that was kept of it, if any. */
+  readonly copy: Source;
+  /** Whether the record of managed paths knows what is there as Shale's. */
+  readonly isManaged: boolean;
+  /** What the config that is on the disk wants there; undefined when it says nothing of the path. */
+  readonly from: Desired | undefined;
+  /** What the coming config wants there. */
+  readonly to: Desired | undefined;
+  /** Where the target of the coming config's hard link lies. */
+  readonly hardLinkSource: string | undefined;
+}
+
+/** Something that can be brought back. */
+export interface Source {
+  readonly place: string;
+  readonly entry: TreeEntry | undefined;
+}
+
+export interface WritePlan {
+  /** What somebody else changed since the last write. */
+  readonly foreign: readonly Drift[];
+  readonly steps: readonly WriteStep[];
+  /** The record of originals after the write. */
+  readonly originals: Originals;
+  /** Paths of which a copy has to be kept before they are overwritten. */
+  readonly keep: readonly Parent[];
+  /** What each path will hold that the coming config owns. */
+  readonly owned: ReadonlyMap<string, string>;
+  /** What each path will hold that no config owns any more. */
+  readonly released: ReadonlyMap<string, string>;
+}
+
+/**
+ * Plans a write: first the removals, children before parents, so that a file may become a directory or the reverse; then
+ * what is to be there, parents before children.
+ *
+ * @param paths every path that either config speaks of, each once. @param originals the record before the write.
+ * @param made where the directories lie that `originals.made` names.
+ * @throws PathError when a parent of a path is no directory and neither config's.
+ */
+export function planWrite(
+  paths: readonly ObservedPath[],
+  originals: Originals,
+  made: readonly Parent[],
+): WritePlan {
+  const outcomes = paths.map((path) => outcomeOf(path, originals));
+  const removals = new Map(
+    outcomes.flatMap(({ removal }) => (removal === undefined ? [] : [entryOf(removal)])),
+  );
+  const writes = outcomes.flatMap(({ write }) => (write === undefined ? [] : [write]));
+  requireWays(paths, new Set(removals.keys()));
+  const parents = outcomes.flatMap((outcome) => outcome.parents);
+  const needed = [
+    ...writes,
+    ...paths.filter(({ to }) => to?.entry !== undefined).map(({ location }) => location),
+  ];
+  const isNeeded = ({ name }: Parent) => needed.some((path) => path.name.startsWith(`${name}/`));
+  const owned = new Set(paths.filter(({ to }) => to !== undefined).map(({ location }) => location.name));
+  for (const directory of made) {
+    if (isNeeded(directory) || owned.has(directory.name)) continue;
+    removals.set(directory.name, { kind: 'remove directory', ...directory, evenIfNotEmpty: 'leave' });
+  }
+  return {
+    foreign: outcomes.flatMap(({ foreign }) => foreign),
+    steps: [
+      ...[...removals.values()].sort(byName).reverse(),
+      // A directory that the config itself asks for comes with its own owner and mode.
+      ...[...new Map([...parents, ...writes].map(entryOf)).values()].sort(byName),
+    ],
+    originals: {
+      paths: new Map(
+        outcomes.flatMap(({ name, original, isOwned }) => (isOwned ? [[name, original] as const] : [])),
+      ),
+      made: new Set([...made.filter(isNeeded), ...parents].map(({ name }) => name)),
+    },
+    keep: outcomes.flatMap(({ keep }) => (keep === undefined ? [] : [keep])),
+    owned: digestsOf(outcomes.filter(({ isOwned }) => isOwned)),
+    released: digestsOf(outcomes.filter(({ isOwned }) => !isOwned)),
+  };
+}
+
+interface Outcome {
+  readonly name: string;
+  /** What the path will hold. */
+  readonly entry: TreeEntry | undefined;
+  readonly isOwned: boolean;
+  readonly original: Original;
+  readonly keep: Parent | undefined;
+  readonly foreign: readonly Drift[];
+  readonly removal: WriteStep | undefined;
+  readonly write: WriteStep | undefined;
+  readonly parents: readonly WriteStep[];
+}
+
+function outcomeOf(path: ObservedPath, originals: Originals): Outcome {
+  const { location, found, from, to } = path;
+  const { name, place } = location;
+  const known = originals.paths.get(name);
+  const original = known ?? originalOf(path);
+  const { entry, step } = to === undefined ? release(path, original) : adopt(path, to);
+  const isChange = !sameEntry(found, entry);
+  const drift = from === undefined || !isChange ? undefined : driftOf(name, found, from.entry);
+  return {
+    name,
+    entry,
+    isOwned: to !== undefined,
+    original,
+    keep: known === undefined && to !== undefined && original.kind === 'copy' ? { name, place } : undefined,
+    foreign: drift === undefined ? [] : [drift],
+    removal: isChange ? removalOf({ name, place }, found, entry) : undefined,
+    write: isChange ? step : undefined,
+    parents:
+      isChange && step !== undefined
+        ? location.missingParents.map((parent) => ({
+            kind: 'directory',
+            ...parent,
+            ...((to ?? from)?.parents ?? { mode: 0o755, uid: 0, gid: 0 }),
+          }))
+        : [],
+  };
+}
+
+/** What was there before the coming config takes a path over. */
+function originalOf({ found, stock, from, isManaged }: ObservedPath): Original {
+  const isOurs = isManaged || (from !== undefined && sameEntry(found, from.entry));
+  if (isOurs || sameEntry(found, stock.entry)) return { kind: 'image' };
+  if (found === undefined) return { kind: 'absent' };
+  if (found.kind !== 'directory') return { kind: 'copy' };
+  return { kind: 'directory', mode: found.mode, uid: found.uid, gid: found.gid };
+}
+
+interface Wanted {
+  readonly entry: TreeEntry | undefined;
+  /** How it comes about, when something is to be there. */
+  readonly step: WriteStep | undefined;
+}
+
+function adopt({ location, hardLinkSource }: ObservedPath, { entry, contents }: Desired): Wanted {
+  const at = { name: location.name, place: location.place };
+  if (entry === undefined) return { entry, step: undefined };
+  if (hardLinkSource !== undefined)
+    return { entry, step: { kind: 'hard link', source: hardLinkSource, ...at } };
+  if (entry.kind === 'file' && contents !== undefined) return { entry, step: { ...entry, contents, ...at } };
+  if (entry.kind === 'directory' || entry.kind === 'symlink') return { entry, step: { ...entry, ...at } };
+  throw new PathError(`${at.name}: no config can ask for a ${entry.kind} without contents`);
+}
+
+/** What a path goes back to when no config owns it any more. */
+function release({ location, stock, copy }: ObservedPath, original: Original): Wanted {
+  const at = { name: location.name, place: location.place };
+  switch (original.kind) {
+    case 'absent':
+      return { entry: undefined, step: undefined };
+    case 'directory':
+      return { entry: original, step: { ...original, ...at } };
+    case 'copy':
+      return restore(at, copy);
+    case 'image':
+      return restore(at, stock);
+  }
+}
+
+function restore(at: Parent, { place, entry }: Source): Wanted {
+  if (entry === undefined) return { entry, step: undefined };
+  if (entry.kind === 'directory') return { entry, step: { ...entry, ...at } };
+  return { entry, step: { kind: 'restore', source: place, ...at } };
+}
+
+/** What is there goes first when nothing is to be there, or when it can't be replaced by a rename. */
+function removalOf(
+  at: Parent,
+  found: TreeEntry | undefined,
+  wanted: TreeEntry | undefined,
+): WriteStep | undefined {
+  if (found === undefined) return undefined;
+  if (found.kind === 'directory') {
+    if (wanted?.kind === 'directory') return undefined;
+    return { kind: 'remove directory', ...at, evenIfNotEmpty: wanted === undefined ? 'leave' : 'fail' };
+  }
+  return wanted === undefined || wanted.kind === 'directory' ? { kind: 'remove', ...at } : undefined;
+}
+
+function requireWays(paths: readonly ObservedPath[], removed: ReadonlySet<string>): void {
+  for (const { location, to } of paths) {
+    const { name, blockedBy } = location;
+    if (to?.entry === undefined || blockedBy === undefined || removed.has(blockedBy)) continue;
+    throw new PathError(`${name} can't be written: ${blockedBy} is no directory`);
+  }
+}
+
+function digestsOf(outcomes: readonly Outcome[]): ReadonlyMap<string, string> {
+  return new Map(outcomes.map(({ name, entry }) => [name, contentDigest(entry)]));
+}
+
+function entryOf(step: WriteStep): readonly [string, WriteStep] {
+  return [step.name, step];
+}
+
+function byName(a: WriteStep, b: WriteStep): number {
+  return a.name < b.name ? -1 : 1;
+}

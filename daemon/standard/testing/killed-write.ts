@@ -1,0 +1,22 @@
+import path from 'node:path';
+import { writeConfig } from '../write-config.ts';
+import { first, second } from './written-tree.ts';
+
+/**
+ * A process that dies by SIGKILL before a step of a write.
+ *
+ *   node killed-write.ts <root> <number of steps to take before>
+ */
+const [root = '', steps = ''] = process.argv.slice(2);
+let left = Number(steps);
+await writeConfig(
+  { root, stateDir: path.join(root, 'var/lib/shale') },
+  { from: first, to: second },
+  {
+    signal: AbortSignal.timeout(30_000),
+    beforeStep: () => {
+      if (left === 0) process.kill(process.pid, 'SIGKILL');
+      left -= 1;
+    },
+  },
+);

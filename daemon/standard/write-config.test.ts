@@ -1,0 +1,177 @@
+import { chmod, lstat, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { execa } from 'execa';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { configOf, fileOf } from '../../disruption/testing/configs.ts';
+import { emptyNodeConfig as empty } from '../../machineconfig/empty-config.ts';
+import type { NodeConfig } from '../../machineconfig/node-config.ts';
+import { readManagedPaths, untouchedManagedPaths } from '../records/managed-paths.ts';
+import { createTree, first, second, snapshot } from './testing/written-tree.ts';
+import { verifyConfig } from './verify-config.ts';
+import { finishOrUndoWrite, type WriteTarget, writeConfig } from './write-config.ts';
+
+const signal = AbortSignal.timeout(600_000);
+const killedWrite = path.join(import.meta.dirname, 'testing/killed-write.ts');
+
+let target: WriteTarget;
+const at = (name: string) => path.join(target.root, name);
+const text = (name: string) => readFile(at(name), 'utf8');
+const write = (from: NodeConfig, to: NodeConfig, force = false) =>
+  writeConfig(target, { from, to, force }, { signal });
+
+/** @returns the steps that a write takes, on a tree of its own. */
+async function stepsOf(prepare: (tree: WriteTarget) => Promise<unknown>, from: NodeConfig, to: NodeConfig) {
+  const tree = await createTree();
+  const steps: string[] = [];
+  await prepare(tree);
+  await writeConfig(tree, { from, to }, { signal, beforeStep: (step) => void steps.push(step) });
+  await rm(tree.root, { recursive: true });
+  return steps;
+}
+
+beforeEach(async () => {
+  target = await createTree();
+});
+afterEach(() => rm(target.root, { recursive: true }));
+
+describe('writeConfig', () => {
+  it('writes everything that a config wants', async () => {
+    await write(empty, first);
+    expect(await verifyConfig(target.root, first)).toEqual([]);
+    expect(await text('var/home/core/.ssh/authorized_keys.d/ignition')).toBe('ssh-ed25519 A\n');
+    const ssh = await lstat(at('var/home/core/.ssh'));
+    expect([ssh.uid, ssh.gid, ssh.mode & 0o7777]).toEqual([1000, 1000, 0o700]);
+    const wants = at('etc/systemd/system/multi-user.target.wants');
+    expect(await readdir(wants)).toEqual(['own.service']);
+  });
+
+  it('writes nothing the second time', async () => {
+    await write(empty, first);
+    const written = async () => {
+      const { ino, mtimeNs, ctimeNs } = await lstat(at('etc/app/own.conf'), { bigint: true });
+      return { ino, mtimeNs, ctimeNs };
+    };
+    const before = await written();
+    expect(await write(first, first)).toEqual({ written: [], removed: [] });
+    expect(await write(empty, first)).toEqual({ written: [], removed: [] });
+    expect(await written()).toEqual(before);
+  });
+
+  it('goes from config to config and back to what was there at first', async () => {
+    const before = await snapshot(target);
+    await write(empty, first);
+    await write(first, second);
+    expect(await verifyConfig(target.root, second)).toEqual([]);
+    expect([await text('etc/admin.conf'), await text('etc/stock.conf')]).toEqual(['admin', 'stock']);
+    await write(second, empty);
+    expect(await snapshot(target)).toEqual(before);
+  });
+
+  it('brings back the image’s version of a path, be it newer than what was overwritten', async () => {
+    await write(empty, first);
+    await writeFile(at('usr/etc/stock.conf'), 'newer');
+    await write(first, empty);
+    expect(await text('etc/stock.conf')).toBe('newer');
+  });
+
+  it('knows what it wrote under /etc from an admin’s edits', async () => {
+    await write(empty, first);
+    const managed = await readManagedPaths(target.root);
+    expect([...(await untouchedManagedPaths(target.root, managed)).keys()]).toEqual([...managed.keys()]);
+    expect(managed.has('/etc/app/own.conf')).toBe(true);
+    await write(first, empty);
+    expect(await readManagedPaths(target.root)).toEqual(new Map());
+  });
+
+  it('refuses, before anything is written, what somebody else changed, unless forced', async () => {
+    await write(empty, first);
+    await chmod(at('etc/app/own.conf'), 0o777);
+    const before = await snapshot(target);
+    await expect(write(first, second)).rejects.toThrow(
+      '/etc/app/own.conf: has mode 0777, but should have 0644',
+    );
+    expect(await snapshot(target)).toEqual(before);
+    await write(first, second, true);
+    expect(await verifyConfig(target.root, second)).toEqual([]);
+  });
+
+  it('never writes outside of the root', async () => {
+    const outside = await mkdtemp(path.join(tmpdir(), 'shale-outside-'));
+    await mkdir(at(outside), { recursive: true });
+    await symlink(outside, at('etc/out'));
+    await symlink(`../../../../../..${outside}`, at('etc/up'));
+    await write(empty, configOf({ '/etc/out/a': 'a', '/etc/up/b': 'b' }));
+    expect(await readdir(outside)).toEqual([]);
+    expect((await readdir(at(outside))).sort()).toEqual(['a', 'b']);
+    await rm(outside, { recursive: true });
+  });
+
+  it('writes a staged deployment, and its /var to the host’s', async () => {
+    const host = await createTree();
+    await rm(at('var'), { recursive: true });
+    await writeConfig(
+      { root: target.root, stateDir: host.stateDir, varRoot: host.root },
+      { from: empty, to: first, force: true },
+      { signal },
+    );
+    expect(await verifyConfig(target.root, first, { varRoot: host.root })).toEqual([]);
+    expect(await readFile(path.join(host.root, 'var/home/core/x'), 'utf8')).toBe('x');
+    expect(await readdir(host.root)).not.toContain('app');
+    await rm(host.root, { recursive: true });
+  });
+
+  it('refuses a path below somebody’s file', async () => {
+    const config = configOf({}, { files: new Map([['/etc/admin.conf/x', fileOf('/etc/admin.conf/x', '')]]) });
+    await expect(write(empty, config)).rejects.toThrow('/etc/admin.conf is no directory');
+    expect(await text('etc/admin.conf')).toBe('admin');
+  });
+});
+
+describe('a write that fails', () => {
+  it.each([
+    ['the first', empty, first],
+    ['a later', first, second],
+    ['the last', first, empty],
+  ])('leaves everything as it was: %s, at every step', async (_name, from, to) => {
+    const prepare = (tree: WriteTarget) => writeConfig(tree, { from: empty, to: from }, { signal });
+    const steps = await stepsOf(prepare, from, to);
+    expect(steps.length).toBeGreaterThan(10);
+    await prepare(target);
+    const before = await snapshot(target);
+    const managed = await readManagedPaths(target.root);
+    for (const failing of steps) {
+      const beforeStep = (step: string) => {
+        if (step === failing) throw new Error(`injected before ${step}`);
+      };
+      await expect(writeConfig(target, { from, to }, { signal, beforeStep })).rejects.toThrow(
+        `injected before ${failing}`,
+      );
+      expect(await snapshot(target), failing).toEqual(before);
+      expect(await readManagedPaths(target.root), failing).toEqual(managed);
+    }
+    await write(from, to);
+    expect(await verifyConfig(target.root, to)).toEqual([]);
+  });
+});
+
+describe('finishOrUndoWrite', () => {
+  it('does nothing when no write was under way', async () => {
+    expect(await finishOrUndoWrite(target)).toBe('nothing');
+  });
+
+  it('undoes a write that was killed, at every step', { timeout: 120_000 }, async () => {
+    const prepare = (tree: WriteTarget) => writeConfig(tree, { from: empty, to: first }, { signal });
+    const steps = await stepsOf(prepare, first, second);
+    await prepare(target);
+    const before = await snapshot(target);
+    for (const [index, step] of steps.entries()) {
+      const killed = await execa(process.execPath, [killedWrite, target.root, `${index}`], { reject: false });
+      expect(killed.signal, step).toBe('SIGKILL');
+      expect(await finishOrUndoWrite(target), step).toBe(index === 0 ? 'nothing' : 'undone');
+      expect(await snapshot(target), step).toEqual(before);
+    }
+    await write(first, second);
+    expect(await verifyConfig(target.root, second)).toEqual([]);
+  });
+});

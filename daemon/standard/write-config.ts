@@ -1,0 +1,218 @@
+import type { NodeConfig } from '../../machineconfig/node-config.ts';
+import { contentDigest, readTreeEntry } from '../live/tree-entry.ts';
+import {
+  intendManagedPaths,
+  isManaged,
+  type ManagedPaths,
+  readManagedPaths,
+  settleManagedPaths,
+  writeManagedPaths,
+} from '../records/managed-paths.ts';
+import { type Desired, type DesiredTree, desiredTree } from './desired-tree.ts';
+import {
+  dropUnusedOriginals,
+  keepOriginal,
+  type Originals,
+  originalAt,
+  readOriginals,
+  writeOriginals,
+} from './originals.ts';
+import { type ObservedPath, planWrite, type WritePlan } from './plan-write.ts';
+import { takeStep } from './take-step.ts';
+import type { Drift } from './verify-config.ts';
+import { closeWriteLog, finishOrUndoWrite, openWriteLog, type RecordsBefore } from './write-log.ts';
+import { type Location, locate, type WriteTarget } from './write-target.ts';
+
+export { finishOrUndoWrite, type WriteTarget };
+
+export interface ConfigWrite {
+  /** What the last write left; the empty config on a tree that Shale has never written to. */
+  readonly from: NodeConfig;
+  readonly to: NodeConfig;
+  /** Overwrite what somebody else changed. */
+  readonly force?: boolean;
+}
+
+export interface WriteOptions {
+  readonly signal: AbortSignal;
+  /** Called, and waited for, before each step; to fail or be killed there must be harmless. */
+  readonly beforeStep?: (step: string) => void | Promise<void>;
+}
+
+export interface Written {
+  readonly written: readonly string[];
+  readonly removed: readonly string[];
+}
+
+/** Somebody else changed what the present config owns; nothing was written. */
+export class ForeignChangeError extends Error {
+  override readonly name = 'ForeignChangeError';
+  readonly drifts: readonly Drift[];
+
+  constructor(drifts: readonly Drift[]) {
+    const all = drifts.map(({ message }) => message).join('; ');
+    super(`changed by somebody else since the last write: ${all}. Put it back, or force the write`);
+    this.drifts = drifts;
+  }
+}
+
+/** A write failed, and what it had done so far could not be taken back either: `errors` has both. */
+export class UndoError extends AggregateError {
+  override readonly name = 'UndoError';
+}
+
+/**
+ * Brings a tree from one config to the next: files, directories, links, units with their links, SSH keys. What it takes
+ * over from others is kept, and comes back when no config wants the path any more. It ends in the new state or, on any
+ * failure, in the old one; killed half-way, finishOrUndoWrite restores the old one.
+ *
+ * Neither reloads nor restarts anything, and sets no kernel arguments and no passwords.
+ *
+ * @returns the paths written and removed; none when the tree was right already.
+ * @throws ForeignChangeError unless forced, UnknownAccountError, PathError, all before anything is changed; the signal's
+ *   reason and the file system's errors after all was taken back; UndoError when it could not be.
+ */
+export async function writeConfig(
+  target: WriteTarget,
+  { from, to, force = false }: ConfigWrite,
+  { signal, beforeStep }: WriteOptions,
+): Promise<Written> {
+  await finishOrUndoWrite(target);
+  const before: RecordsBefore = {
+    originals: await readOriginals(target.stateDir),
+    managed: await readManagedPaths(recordRoot(target)),
+  };
+  const trees = { from: await desiredTree(target, from), to: await desiredTree(target, to) };
+  const made = await Promise.all([...before.originals.made].map((name) => locate(target, name)));
+  const plan = planWrite(
+    await observe(target, trees, before, signal),
+    before.originals,
+    made.map(({ name, place }) => ({ name, place })),
+  );
+  if (!force && plan.foreign.length > 0) throw new ForeignChangeError(plan.foreign);
+  if (plan.steps.length > 0 || !sameOriginals(before.originals, plan.originals)) {
+    const about = async (step: string): Promise<void> => {
+      signal.throwIfAborted();
+      await beforeStep?.(step);
+    };
+    try {
+      await takeSteps(target, plan, before, about);
+    } catch (cause) {
+      await finishOrUndoWrite(target).catch((error: unknown) => {
+        throw new UndoError([cause, error], `${to.name} could not be written, nor the write undone`, {
+          cause,
+        });
+      });
+      throw cause;
+    }
+  }
+  const isRemoval = ({ kind }: { readonly kind: string }) => kind === 'remove' || kind === 'remove directory';
+  return {
+    written: plan.steps.filter((step) => !isRemoval(step)).map(({ name }) => name),
+    removed: plan.steps.filter(isRemoval).map(({ name }) => name),
+  };
+}
+
+async function takeSteps(
+  target: WriteTarget,
+  plan: WritePlan,
+  before: RecordsBefore,
+  about: (step: string) => Promise<void>,
+): Promise<void> {
+  const { stateDir } = target;
+  await about('log what is there');
+  await openWriteLog(stateDir, plan.steps, before);
+  await about('record what is intended');
+  const intended = intendManagedPaths(before.managed, etcOnly(new Map([...plan.released, ...plan.owned])));
+  await writeManagedPaths(recordRoot(target), intended);
+  await about('keep originals');
+  for (const { name, place } of plan.keep) await keepOriginal(stateDir, name, place);
+  await writeOriginals(stateDir, plan.originals);
+  for (const step of plan.steps) {
+    await about(`${step.kind} ${step.name}`);
+    await takeStep(step);
+  }
+  await about('record what was done');
+  // Until a staged deployment is booted, the running /etc still has what it had, and that is Shale's too.
+  if (target.varRoot === undefined) await writeManagedPaths(target.root, settled(intended, plan));
+  await about('forget what was there');
+  await closeWriteLog(stateDir);
+  await dropUnusedOriginals(stateDir, plan.originals);
+}
+
+/** A path that went back to its original is the image's or somebody's own, no longer Shale's. */
+function settled(intended: ManagedPaths, { released }: WritePlan): ManagedPaths {
+  return new Map([...settleManagedPaths(intended)].filter(([name]) => !released.has(name)));
+}
+
+async function observe(
+  target: WriteTarget,
+  trees: { readonly from: DesiredTree; readonly to: DesiredTree },
+  { managed }: RecordsBefore,
+  signal: AbortSignal,
+): Promise<readonly ObservedPath[]> {
+  const from = await located(target, trees.from);
+  const to = await located(target, trees.to, linksOnlyIn(trees.from, trees.to));
+  const observed: ObservedPath[] = [];
+  for (const [name, { location }] of new Map([...from, ...to])) {
+    signal.throwIfAborted();
+    const found = await readTreeEntry(location.place);
+    const wanted = to.get(name)?.desired;
+    const source = wanted?.hardLinkTo;
+    observed.push({
+      location,
+      found,
+      stock: await sourceAt(await stockPlace(target, name)),
+      copy: await sourceAt(originalAt(target.stateDir, name)),
+      isManaged: isManaged(managed, name, contentDigest(found)),
+      from: from.get(name)?.desired,
+      to: wanted,
+      hardLinkSource: source === undefined ? undefined : (await locate(target, source)).place,
+    });
+  }
+  return observed;
+}
+
+/** A link that goes must not be followed: a directory may take its place. */
+function linksOnlyIn(from: DesiredTree, to: DesiredTree): ReadonlySet<string> {
+  const links = [...from].filter(([, { entry }]) => entry?.kind === 'symlink');
+  return new Set(links.map(([name]) => name).filter((name) => to.get(name)?.entry?.kind !== 'symlink'));
+}
+
+/** By the name that the tree itself has for a path: two paths of a config may lead to one place. */
+async function located(
+  target: WriteTarget,
+  tree: DesiredTree,
+  leaving?: ReadonlySet<string>,
+): Promise<ReadonlyMap<string, { readonly location: Location; readonly desired: Desired }>> {
+  const found = new Map<string, { readonly location: Location; readonly desired: Desired }>();
+  for (const [name, desired] of tree) {
+    const location = await locate(target, name, leaving);
+    found.set(location.name, { location, desired });
+  }
+  return found;
+}
+
+/** An ostree deployment has its own version of /etc under /usr/etc; other paths have none. */
+async function stockPlace(target: WriteTarget, name: string): Promise<string | undefined> {
+  return name.startsWith('/etc/') ? (await locate(target, `/usr${name}`)).place : undefined;
+}
+
+async function sourceAt(place: string | undefined): Promise<ObservedPath['stock']> {
+  if (place === undefined) return { place: '', entry: undefined };
+  return { place, entry: await readTreeEntry(place) };
+}
+
+function sameOriginals(a: Originals, b: Originals): boolean {
+  const names = (originals: Originals) =>
+    JSON.stringify([[...originals.paths.keys()].sort(), [...originals.made].sort()]);
+  return names(a) === names(b);
+}
+
+function etcOnly(digests: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
+  return new Map([...digests].filter(([name]) => name.startsWith('/etc/')));
+}
+
+function recordRoot({ root, varRoot }: WriteTarget): string {
+  return varRoot ?? root;
+}

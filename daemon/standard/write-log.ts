@@ -1,0 +1,144 @@
+import { mkdir, rm, rmdir, unlink } from 'node:fs/promises';
+import path from 'node:path';
+import { z } from 'zod';
+import { isMissing, readTreeEntry, sameEntry, type TreeEntry } from '../live/tree-entry.ts';
+import { readRecord, removeRecord, writeRecord } from '../records/durable-json.ts';
+import { type ManagedPaths, writeManagedPaths } from '../records/managed-paths.ts';
+import {
+  dropUnusedOriginals,
+  type Originals,
+  OriginalsRecord,
+  originalsOf,
+  recordOf,
+  writeOriginals,
+} from './originals.ts';
+import { copyEntry, syncDirectory, takeStep, temporaryAt, type WriteStep } from './take-step.ts';
+import type { WriteTarget } from './write-target.ts';
+
+const Ids = { uid: z.int(), gid: z.int() };
+const Entry = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('file'), mode: z.int(), ...Ids, sha256: z.string() }),
+  z.object({ kind: z.literal('directory'), mode: z.int(), ...Ids }),
+  z.object({ kind: z.literal('symlink'), ...Ids, target: z.string() }),
+  z.object({ kind: z.literal('special') }),
+]);
+
+const Touched = z.object({
+  name: z.string(),
+  place: z.string(),
+  /** What was there; absent: nothing. */
+  before: Entry.exactOptional(),
+});
+type Touched = z.infer<typeof Touched>;
+
+const WriteLog = z.object({
+  version: z.literal(1),
+  touched: z.array(Touched),
+  originals: OriginalsRecord,
+  managed: z.array(z.tuple([z.string(), z.array(z.string())])),
+});
+
+/** The records that a write changes beside the tree, as they were. */
+export interface RecordsBefore {
+  readonly originals: Originals;
+  readonly managed: ManagedPaths;
+}
+
+/**
+ * Puts on the disk, durably and before anything else is changed, all that it takes to undo a write: a copy of each path
+ * that a step touches, and the records.
+ */
+export async function openWriteLog(
+  stateDir: string,
+  steps: readonly WriteStep[],
+  { originals, managed }: RecordsBefore,
+): Promise<void> {
+  const directory = backupsIn(stateDir);
+  await rm(directory, { recursive: true, force: true });
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const places = new Map(steps.map(({ name, place }) => [name, place]));
+  const touched: Touched[] = [];
+  for (const [name, place] of [...places].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    const before = await readTreeEntry(place);
+    if (before !== undefined && before.kind !== 'directory') {
+      await copyEntry(place, backupAt(stateDir, touched.length));
+    }
+    touched.push({ name, place, ...(before === undefined ? {} : { before }) });
+  }
+  await writeRecord(logIn(stateDir), {
+    version: 1,
+    touched,
+    originals: recordOf(originals),
+    managed: [...managed],
+  });
+}
+
+/** The write is whole: from here on it is not undone. */
+export async function closeWriteLog(stateDir: string): Promise<void> {
+  await removeRecord(logIn(stateDir));
+  await rm(backupsIn(stateDir), { recursive: true, force: true });
+}
+
+/**
+ * Undoes a write that has not come to its end, whoever began it: at start-up, that of a daemon that was killed. Killed
+ * itself and called again, it ends in the same state: the tree and the records are as they were before the write.
+ *
+ * @throws RecordError when the log can't be read.
+ */
+export async function finishOrUndoWrite(target: WriteTarget): Promise<'nothing' | 'undone'> {
+  const { stateDir } = target;
+  const log = await readRecord(logIn(stateDir), WriteLog);
+  if (log === undefined) return 'nothing';
+  for (const { place, before } of log.touched.toReversed()) await clear(place, before);
+  for (const [index, touched] of log.touched.entries()) {
+    await putBack(touched, backupAt(stateDir, index));
+  }
+  const originals = originalsOf(log.originals);
+  await writeOriginals(stateDir, originals);
+  await dropUnusedOriginals(stateDir, originals);
+  await writeManagedPaths(target.varRoot ?? target.root, new Map(log.managed));
+  await closeWriteLog(stateDir);
+  return 'undone';
+}
+
+/** Removes what a killed step left behind, and what is of another kind than it was. */
+async function clear(place: string, before: TreeEntry | undefined): Promise<void> {
+  await ignoring(isMissing, () => unlink(temporaryAt(place)));
+  const now = await readTreeEntry(place);
+  if (now === undefined || now.kind === before?.kind) return;
+  if (now.kind === 'directory') {
+    // Something else may have been put into it meanwhile, and stays.
+    await ignoring(isMissingOrFull, () => rmdir(place));
+  } else if (before === undefined || before.kind === 'directory') {
+    await unlink(place);
+  }
+  await syncDirectory(path.dirname(place));
+}
+
+async function putBack({ name, place, before }: Touched, backup: string): Promise<void> {
+  if (before === undefined || sameEntry(await readTreeEntry(place), before)) return;
+  if (before.kind === 'directory') await takeStep({ ...before, name, place });
+  else await takeStep({ kind: 'restore', source: backup, name, place });
+}
+
+async function ignoring(isExpected: (error: unknown) => boolean, act: () => Promise<void>): Promise<void> {
+  await act().catch((error: unknown) => {
+    if (!isExpected(error)) throw error;
+  });
+}
+
+function isMissingOrFull(error: unknown): boolean {
+  return isMissing(error) || (error instanceof Error && 'code' in error && error.code === 'ENOTEMPTY');
+}
+
+function logIn(stateDir: string): string {
+  return path.join(stateDir, 'write.json');
+}
+
+function backupsIn(stateDir: string): string {
+  return path.join(stateDir, 'write');
+}
+
+function backupAt(stateDir: string, index: number): string {
+  return path.join(backupsIn(stateDir), `${index}`);
+}
