@@ -1,5 +1,7 @@
 import type { ControlPlane } from './control-plane.ts';
 import { startEmbeddedControlPlane } from './embedded.ts';
+import { useExistingCluster } from './existing-cluster.ts';
+import { startKubeApiServer } from './kube-apiserver.ts';
 
 export interface ControlPlaneChoice {
   /** Directory with kube-apiserver and etcd, as setup-envtest lays them out (KUBEBUILDER_ASSETS). */
@@ -17,7 +19,7 @@ export async function startControlPlane(
   choice: ControlPlaneChoice,
   signal: AbortSignal,
 ): Promise<ControlPlane> {
-  if (choice.kubeconfig !== undefined) throw new Error('--kubeconfig: not there yet');
-  if (choice.assets !== undefined) throw new Error('KUBEBUILDER_ASSETS: not there yet');
+  if (choice.kubeconfig !== undefined) return useExistingCluster(choice.kubeconfig);
+  if (choice.assets !== undefined) return startKubeApiServer(choice.assets, signal);
   return startEmbeddedControlPlane(signal);
 }
