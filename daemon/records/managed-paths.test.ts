@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { RecordError } from './durable-json.ts';
 import {
   ABSENT,
   contentDigestAt,
@@ -35,7 +36,7 @@ describe('the record of managed paths', () => {
   it('says so when it is damaged', async () => {
     await mkdir(path.join(root, 'var/lib/shale'), { recursive: true });
     await writeFile(path.join(root, 'var/lib/shale/managed-paths.json'), '{"version":1,"paths":{"etc":[]}}');
-    await expect(readManagedPaths(root)).rejects.toThrow('not a record of managed paths');
+    await expect(readManagedPaths(root)).rejects.toThrow(RecordError);
   });
 
   it('counts what was there and what will be as Shale’s while a write is under way', () => {

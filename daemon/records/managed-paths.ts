@@ -1,16 +1,9 @@
-import { randomUUID } from 'node:crypto';
-import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import { nodePaths } from '../../api/names.ts';
 import { resolveInRoot } from '../live/resolve-in-root.ts';
-import {
-  ABSENT,
-  type ContentDigest,
-  contentDigest,
-  ignoreMissing,
-  readTreeEntry,
-} from '../live/tree-entry.ts';
+import { ABSENT, type ContentDigest, contentDigest, readTreeEntry } from '../live/tree-entry.ts';
+import { readRecord, writeRecord } from './durable-json.ts';
 
 export { ABSENT, type ContentDigest, contentDigest };
 
@@ -31,54 +24,20 @@ const RecordSchema = z.object({
   paths: z.record(z.string().startsWith('/'), z.array(z.string()).min(1)),
 });
 
-/** The record exists but can't be read: what Shale wrote can't be told from an admin's edits. */
-export class ManagedPathsError extends Error {
-  override readonly name = 'ManagedPathsError';
-}
-
 /**
  * @param root the running root.
  * @returns the record; empty when nothing was written yet.
- * @throws ManagedPathsError when the file isn't a record.
+ * @throws RecordError when the file isn't one: what Shale wrote can't be told from an admin's edits.
  */
 export async function readManagedPaths(root: string): Promise<ManagedPaths> {
-  const file = path.join(root, FILE);
-  const text = await readFile(file, 'utf8').catch(ignoreMissing);
-  if (text === undefined) return new Map();
-  try {
-    return new Map(Object.entries(RecordSchema.parse(JSON.parse(text)).paths));
-  } catch (cause) {
-    throw new ManagedPathsError(`${file}: not a record of managed paths`, { cause });
-  }
+  const record = await readRecord(path.join(root, FILE), RecordSchema);
+  return new Map(Object.entries(record?.paths ?? {}));
 }
 
 /** Writes the record, whole or not at all, and durably. @param root the running root. */
 export async function writeManagedPaths(root: string, managed: ManagedPaths): Promise<void> {
-  const file = path.join(root, FILE);
   const sorted = [...managed].sort(([a], [b]) => (a < b ? -1 : 1));
-  await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
-  const temporary = `${file}.${randomUUID()}`;
-  try {
-    const handle = await open(temporary, 'wx', 0o600);
-    try {
-      await handle.writeFile(
-        `${JSON.stringify({ version: 1, paths: Object.fromEntries(sorted) }, undefined, 2)}\n`,
-      );
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-    await rename(temporary, file);
-  } catch (error) {
-    await rm(temporary, { force: true });
-    throw error;
-  }
-  const directory = await open(path.dirname(file));
-  try {
-    await directory.sync();
-  } finally {
-    await directory.close();
-  }
+  await writeRecord(path.join(root, FILE), { version: 1, paths: Object.fromEntries(sorted) });
 }
 
 /**
