@@ -19,10 +19,6 @@ const LAZY_COMMANDS: Readonly<
     description: 'Keep one node as its MachineConfigNode says; runs on every node.',
     load: async () => (await import('../daemon/command.ts')).daemonCommand(),
   },
-  daemon: {
-    description: 'The daemon of one node: stages, applies, verifies and reports; runs as a DaemonSet.',
-    load: async () => (await import('../daemon/command.ts')).daemonCommand(),
-  },
   sandbox: {
     description: 'A whole cluster on this machine, for trying Shale out and for its tests.',
     load: async () => (await import('../sandbox/command.ts')).sandboxCommand(),

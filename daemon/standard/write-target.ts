@@ -1,4 +1,5 @@
-import { lstat, readlink } from 'node:fs/promises';
+import type { Stats } from 'node:fs';
+import { lstat, readlink, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { ignoreMissing } from '../live/tree-entry.ts';
 
@@ -59,7 +60,7 @@ export async function locate(
     const next = step === '..' ? path.posix.dirname(current) : path.posix.join(current, step);
     if (pending.length === 0) return { name: next, place: placeIn(target, next), missingParents, blockedBy };
     const place = placeIn(target, next);
-    const stats = await lstat(place).catch(ignoreMissing);
+    const stats = await statOf(target, next);
     if (stats?.isSymbolicLink() === true && !leaving.has(next)) {
       links += 1;
       if (links > MAX_LINKS) throw new PathError(`${name}: more than ${MAX_LINKS} symbolic links on the way`);
@@ -73,6 +74,21 @@ export async function locate(
     current = next;
   }
   return { name: current, place: placeIn(target, current), missingParents, blockedBy };
+}
+
+const MOUNTS: ReadonlySet<string> = new Set(['/etc', '/var']);
+
+/**
+ * A directory node has links where a host has mounts (daemon/host/directory-host.ts), and what lies below a mount is
+ * called by the mount's name. Such a link is relative and stays in the root; any other is followed as one.
+ */
+async function statOf(target: WriteTarget, name: string): Promise<Stats | undefined> {
+  const place = placeIn(target, name);
+  const stats = await lstat(place).catch(ignoreMissing);
+  if (stats?.isSymbolicLink() !== true || !MOUNTS.has(name)) return stats;
+  const inside = await realpath(path.dirname(place));
+  const real = await realpath(place).catch(ignoreMissing);
+  return real?.startsWith(`${inside}/`) === true ? stat(real) : stats;
 }
 
 function placeIn({ root, varRoot }: WriteTarget, name: string): string {

@@ -1,0 +1,27 @@
+import path from 'node:path';
+import { nodePaths } from '../../api/names.ts';
+import { nodeConfigOf, writtenConfigOf } from '../prepare/rendered-config.ts';
+import type { Current } from '../records/current.ts';
+import { verifyConfig } from '../standard/verify-config.ts';
+import { writeConfig } from '../standard/write-config.ts';
+import type { WriteTarget } from '../standard/write-target.ts';
+import type { LiveWay, UpdateContext } from './update-context.ts';
+
+/** The content is the rendered config's, written to the running root; a write that fails leaves all as it was. */
+export function applyConfig(context: UpdateContext, next: Extract<Current, { mode: 'Standard' }>): LiveWay {
+  const { ports, current, again, signal } = context;
+  const { root } = ports.host;
+  const to = nodeConfigOf(next.rendered);
+  return {
+    apply: async () => {
+      await writeConfig(writeTarget(root), { from: writtenConfigOf(current), to, force: again }, { signal });
+      await context.afterWriting();
+    },
+    differing: async () => (await verifyConfig(root, to)).map((drift) => drift.path),
+  };
+}
+
+/** @returns where standard mode writes. @param root the running root. */
+export function writeTarget(root: string): WriteTarget {
+  return { root, stateDir: path.join(root, nodePaths.state) };
+}

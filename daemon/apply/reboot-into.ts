@@ -1,0 +1,48 @@
+import { emptyNodeConfig } from '../../machineconfig/empty-config.ts';
+import { type DeploymentChange, deploymentChange } from '../deployment-change.ts';
+import type { Deployment, OsBackend } from '../os/backend.ts';
+import { nodeConfigOf } from '../prepare/rendered-config.ts';
+import { readManagedPaths, untouchedManagedPaths } from '../records/managed-paths.ts';
+import { writeConfig } from '../standard/write-config.ts';
+import type { Update } from '../update.ts';
+import { applyConfig, writeTarget } from './apply-config.ts';
+import type { UpdateContext } from './update-context.ts';
+
+/**
+ * Makes an update's target the next boot, whole: after this only the reboot itself is missing. Harmless to repeat.
+ *
+ * In standard mode the config is written to the running root, as MCO does, and a new deployment takes it along by
+ * ostree's merge of /etc. On the way out of layering it is written into the stock image's deployment instead: the
+ * running root stays the layered image's to the end.
+ */
+export async function makeNextBoot(context: UpdateContext, { next }: Update): Promise<void> {
+  const { ports, current, signal } = context;
+  const { backend, host } = ports;
+  const { booted } = await backend.status(signal);
+  const change = deploymentChange(current, booted.image, next);
+  if (next.mode === 'Standard' && current?.mode !== 'Layered') {
+    await applyConfig(context, next).apply();
+    if (change !== undefined) await finalize(backend, change, new Map(), signal);
+    return;
+  }
+  if (change === undefined) return;
+  const managed = await untouchedManagedPaths(host.root, await readManagedPaths(host.root));
+  const staged = await finalize(backend, change, managed, signal);
+  if (next.mode === 'Layered') return;
+  await writeConfig(
+    { ...writeTarget(host.root), root: staged.root, varRoot: host.root },
+    { from: emptyNodeConfig, to: nodeConfigOf(next.rendered), force: true },
+    { signal },
+  );
+}
+
+/** Staged before; the same deployment again, unless it was undone meanwhile. */
+async function finalize(
+  backend: OsBackend,
+  { image, extraKernelArguments }: DeploymentChange,
+  managed: ReadonlyMap<string, string>,
+  signal: AbortSignal,
+): Promise<Deployment> {
+  await backend.stage(image, { extraKernelArguments, evenIfBooted: true, signal });
+  return backend.finalizeStaged(managed, signal);
+}

@@ -1,0 +1,191 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { formatAction, formatActions } from '../api/disruption-action.ts';
+import type { UpdateRecord } from '../api/machine-config-node.ts';
+import { updateLive } from './apply/apply-live.ts';
+import { leaseObstacle } from './apply/lease-check.ts';
+import { makeNextBoot } from './apply/reboot-into.ts';
+import { LiveUpdateFailed, type UpdateContext } from './apply/update-context.ts';
+import { correctCurrent } from './booted-state.ts';
+import { again, type Daemon, normal, publish, type StepOutcome, tell, warning } from './daemon.ts';
+import type { JournalEntry } from './journal/journal.ts';
+import type { Observation } from './observe.ts';
+import { type Current, writeCurrent } from './records/current.ts';
+import { writeLastUpdate } from './records/last-update.ts';
+import { writeManagedPaths } from './records/managed-paths.ts';
+import { ForeignChangeError, UndoError } from './standard/write-config.ts';
+import { byReboot, type Update } from './update.ts';
+
+const LEASE_RETRY_MS = 5_000;
+/** A machine that was asked to reboot and still runs after this is asked again. */
+const REBOOT_DEADLINE_MS = 600_000;
+
+/** @returns how long to wait for the lease; undefined when the node may be touched. */
+async function waitForLease(
+  daemon: Daemon,
+  { plan }: Update,
+  seen: Observation,
+): Promise<StepOutcome | undefined> {
+  const why = await leaseObstacle({
+    client: daemon.client,
+    node: daemon.nodeName,
+    namespace: daemon.leaseNamespace,
+    holder: seen.spec.grant?.leaseHolder ?? '',
+    signal: daemon.signal,
+  });
+  if (why === undefined) return undefined;
+  await publish(daemon, seen, { kind: 'waiting', plan, why });
+  return { kind: 'wait', ms: LEASE_RETRY_MS };
+}
+
+/** Begins an update that needs no reboot, while the node's lease is the operator's. */
+export async function beginLive(daemon: Daemon, update: Update, seen: Observation): Promise<StepOutcome> {
+  const obstacle = await waitForLease(daemon, update, seen);
+  if (obstacle !== undefined) return obstacle;
+  const entry = newEntry(update, seen);
+  await daemon.journal.write(entry);
+  return applyLiveFrom(daemon, entry, seen, false);
+}
+
+function newEntry({ plan, next }: Update, { bootID }: Observation): JournalEntry {
+  return { version: 1, step: 'applying', plan, next, bootID, startedAt: new Date().toISOString() };
+}
+
+/**
+ * Applies what the journal says to the running system.
+ *
+ * @param isAgain the update was begun before; how far it came is not known.
+ */
+export async function applyLiveFrom(
+  daemon: Daemon,
+  entry: JournalEntry,
+  seen: Observation,
+  isAgain: boolean,
+): Promise<StepOutcome> {
+  const { journal } = daemon;
+  await tell(daemon, seen, { kind: 'applying', plan: entry.plan, doing: 'content' });
+  const context = contextOf(daemon, entry, seen, isAgain);
+  try {
+    await updateLive(context, entry);
+  } catch (error) {
+    if (error instanceof LiveUpdateFailed) {
+      const why = `could not be applied live: ${error.message}`;
+      const written = entry.next.mode === 'Standard' ? { written: true } : {};
+      await journal.write({ ...byReboot(entry, why), ...written });
+      warning(daemon, 'LiveApplyFailed', `${entry.plan.config} ${why}; it needs a reboot`);
+      return again;
+    }
+    // Nothing was changed, or all of it was taken back: the update has not begun.
+    const isAsBefore = !daemon.signal.aborted && !(error instanceof UndoError);
+    if (!isAgain && isAsBefore) await journal.clear();
+    throw error;
+  }
+  return finish(daemon, entry, seen);
+}
+
+function contextOf(daemon: Daemon, entry: JournalEntry, seen: Observation, isAgain: boolean): UpdateContext {
+  return {
+    ports: daemon.ports,
+    current: onDisk(seen),
+    again: isAgain,
+    actionLimitMs: daemon.actionLimitMs,
+    afterWriting: () => daemon.journal.write({ ...entry, written: true }),
+    beforeAction: (action) =>
+      tell(daemon, seen, { kind: 'applying', plan: entry.plan, doing: formatAction(action) }),
+    signal: daemon.signal,
+  };
+}
+
+/** What the disk has: the record, unless an update that waits for its reboot has written its config over it. */
+function onDisk({ current, journal, bootedImage }: Observation): Current | undefined {
+  if (journal?.written !== true || journal.next.mode !== 'Standard') return current;
+  const { config, rendered } = journal.next;
+  const booted = bootedImage === undefined ? {} : { baseImage: bootedImage };
+  const kept = current?.mode === 'Standard' ? current : { kernelArguments: [], ...booted };
+  return { version: 1, mode: 'Standard', ...kept, config, rendered };
+}
+
+/** Makes the target the next boot and asks for it, while the node's lease is the operator's. */
+export async function rebootInto(daemon: Daemon, update: Update, seen: Observation): Promise<StepOutcome> {
+  const obstacle = await waitForLease(daemon, update, seen);
+  if (obstacle !== undefined) return obstacle;
+  const { journal } = daemon;
+  const entry = newEntry(update, seen);
+  await journal.write(entry);
+  await tell(daemon, seen, { kind: 'applying', plan: entry.plan, doing: 'the next boot' });
+  const resumed = seen.journal !== undefined;
+  try {
+    await makeNextBoot(contextOf(daemon, entry, seen, resumed), entry);
+  } catch (error) {
+    // Nothing has begun: an update that is over before its first step must not come again by force.
+    if (error instanceof ForeignChangeError) await journal.clear();
+    throw error;
+  }
+  const rebooting: JournalEntry = { ...entry, step: 'rebooting' };
+  await journal.write(rebooting);
+  await tell(daemon, seen, { kind: 'rebooting', plan: entry.plan });
+  normal(daemon, 'Rebooting', `reboots into ${inWords(entry)}: ${entry.plan.source}`);
+  return requestReboot(daemon, rebooting);
+}
+
+/** The process is ended by the reboot; one that does not come is asked for again. */
+export async function requestReboot({ ports, signal }: Daemon, entry: JournalEntry): Promise<StepOutcome> {
+  await ports.host.reboot(`shale: update to ${inWords(entry)}`, signal);
+  await delay(REBOOT_DEADLINE_MS, undefined, { signal });
+  return again;
+}
+
+function inWords({ plan, next }: Update): string {
+  return next.mode === 'Layered' ? `${plan.config} in ${next.image}` : `${plan.config} in standard mode`;
+}
+
+/** The node runs the target: records it and ends the update. */
+export async function finish(daemon: Daemon, entry: JournalEntry, seen: Observation): Promise<StepOutcome> {
+  const { root } = daemon.ports.host;
+  const rebooted = entry.bootID !== seen.bootID;
+  // finalizeStaged gave the new /etc the image's own version of all that Shale had written.
+  if (rebooted && entry.next.mode === 'Layered') await writeManagedPaths(root, new Map());
+  await writeCurrent(root, entry.next);
+  await writeLastUpdate(root, recordOf(entry, seen, 'Succeeded'));
+  await daemon.journal.clear();
+  daemon.memory.prepared = undefined;
+  const did = formatActions(entry.plan.actions);
+  if (rebooted) normal(daemon, 'Rebooted', `runs ${inWords(entry)} after a reboot`);
+  else normal(daemon, 'AppliedLive', `runs ${inWords(entry)} without a reboot: ${did}`);
+  return again;
+}
+
+/** The node runs something else than the target: records what, and that this target has failed. */
+export async function fail(
+  daemon: Daemon,
+  { entry, why }: { readonly entry: JournalEntry; readonly why: string },
+  seen: Observation,
+): Promise<StepOutcome> {
+  const { ports, signal } = daemon;
+  await correctCurrent(ports, seen.current, signal);
+  await writeLastUpdate(ports.host.root, recordOf(entry, seen, 'Failed', why));
+  await daemon.journal.clear();
+  warning(daemon, 'Degraded', `update to ${inWords(entry)} failed: ${why}`);
+  return again;
+}
+
+function recordOf(
+  { plan, bootID, startedAt }: JournalEntry,
+  seen: Observation,
+  result: UpdateRecord['result'],
+  message?: string,
+): UpdateRecord {
+  const { config, image, actions, causes, source } = plan;
+  return {
+    config,
+    ...(image === undefined ? {} : { image }),
+    actions,
+    causes,
+    source,
+    startedAt,
+    finishedAt: new Date().toISOString(),
+    bootIDBefore: bootID,
+    bootIDAfter: seen.bootID,
+    result,
+    ...(message === undefined ? {} : { message }),
+  };
+}

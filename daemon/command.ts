@@ -1,0 +1,93 @@
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { Command, Option } from 'commander';
+import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../api/names.ts';
+import { inClusterConnection, kubeconfigConnection } from '../cluster/connection.ts';
+import { createApiClient } from '../cluster/http-api-client.ts';
+import { createLogger } from '../cluster/log.ts';
+import { shutdownSignal } from '../cluster/signals.ts';
+import { directoryNodeLayout } from './host/directory-host.ts';
+import { directoryNode } from './host/directory-node.ts';
+import type { NodePorts } from './host/node-ports.ts';
+import { systemdNode } from './host/systemd-node.ts';
+import { registrySource } from './os/ostree/registry-source.ts';
+import { runDaemon } from './run.ts';
+
+interface DaemonFlags {
+  readonly nodeName: string;
+  readonly namespace: string;
+  readonly leaseNamespace: string;
+  readonly hostRoot: string;
+  readonly directoryNode?: string;
+  readonly authFile?: string;
+  readonly insecureRegistry: readonly string[];
+  readonly kubeconfig?: string;
+  readonly logLevel: string;
+}
+
+/** Where the kubelet keeps the node's own pull secret, relative to the root (OpenShift and kubelet's default). */
+const KUBELET_AUTH_FILE = '/var/lib/kubelet/config.json';
+
+/** @returns the subcommand that runs on every node. */
+export function daemonCommand(): Command {
+  return new Command('daemon')
+    .description('The daemon of one node: stages, applies, verifies and reports; runs as a DaemonSet.')
+    .addOption(new Option('--node-name <name>', 'the node it runs on').env('NODE_NAME').makeOptionMandatory())
+    .addOption(
+      new Option('--namespace <name>', "where Shale's objects live")
+        .env('POD_NAMESPACE')
+        .default(DEFAULT_NAMESPACE),
+    )
+    .option('--lease-namespace <name>', 'where node leases live', DEFAULT_LEASE_NAMESPACE)
+    .option('--host-root <directory>', "where the host's root is mounted", '/')
+    .addOption(
+      new Option('--directory-node <directory>', 'a node of the sandbox, in place of a host').conflicts(
+        'hostRoot',
+      ),
+    )
+    .option('--auth-file <file>', `registry credentials; default: the kubelet's ${KUBELET_AUTH_FILE}`)
+    .option(
+      '--insecure-registry <host>',
+      'speak plain HTTP to this registry (repeatable)',
+      (host: string, hosts: readonly string[]) => [...hosts, host],
+      [],
+    )
+    .option('--kubeconfig <file>', 'in place of the service account')
+    .option('--log-level <level>', 'of pino', 'info')
+    .action(run);
+}
+
+async function run(flags: DaemonFlags): Promise<void> {
+  const signal = shutdownSignal();
+  const connection =
+    flags.kubeconfig === undefined
+      ? await inClusterConnection(process.env)
+      : await kubeconfigConnection({ path: flags.kubeconfig });
+  await runDaemon({
+    ports: nodeOf(flags),
+    client: createApiClient(connection),
+    nodeName: flags.nodeName,
+    namespace: flags.namespace,
+    leaseNamespace: flags.leaseNamespace,
+    log: createLogger('daemon', flags.logLevel),
+    signal,
+  });
+}
+
+function nodeOf({ directoryNode: directory, hostRoot, authFile, insecureRegistry }: DaemonFlags): NodePorts {
+  const root = directory === undefined ? hostRoot : directoryNodeLayout(directory).root;
+  const file = authFile ?? path.join(root, KUBELET_AUTH_FILE);
+  const source = registrySource({
+    root,
+    readAuthFile: (signal) => readOptional(file, signal),
+    plainHttp: new Set(insecureRegistry),
+  });
+  return directory === undefined ? systemdNode(hostRoot, source) : directoryNode(directory, source);
+}
+
+async function readOptional(file: string, signal: AbortSignal): Promise<string | undefined> {
+  return readFile(file, { encoding: 'utf8', signal }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined;
+    throw error;
+  });
+}

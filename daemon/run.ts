@@ -1,0 +1,138 @@
+import type { Logger } from 'pino';
+import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../api/names.ts';
+import type { ApiClient } from '../cluster/api-client.ts';
+import { ApiError } from '../cluster/api-error.ts';
+import { type Backoff, backoffMs } from '../cluster/backoff.ts';
+import { createEventRecorder } from '../cluster/events.ts';
+import { writeTarget } from './apply/apply-config.ts';
+import { correctCurrent } from './booted-state.ts';
+import { type Daemon, publish, type StepOutcome } from './daemon.ts';
+import { decide, type Step } from './decide.ts';
+import type { NodePorts } from './host/node-ports.ts';
+import { openJournal } from './journal/journal.ts';
+import { NodeChannel } from './node-channel.ts';
+import { type Observation, observe } from './observe.ts';
+import { readCurrent } from './records/current.ts';
+import { readLastUpdate } from './records/last-update.ts';
+import { finishOrUndoWrite } from './standard/write-config.ts';
+import { takeStep } from './take-step.ts';
+
+export interface DaemonOptions {
+  readonly ports: NodePorts;
+  readonly client: ApiClient;
+  readonly nodeName: string;
+  readonly namespace?: string;
+  readonly leaseNamespace?: string;
+  /** ms that one service action may take; default 5 minutes. */
+  readonly actionLimitMs?: number;
+  /** Between two tries of what failed. */
+  readonly backoff?: Backoff;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+}
+
+const ACTION_LIMIT_MS = 300_000;
+const BACKOFF: Backoff = { firstMs: 1_000, longestMs: 120_000 };
+/** Registry CAs that could not be had are asked for again after this. */
+const POSTPONED_MS = 60_000;
+
+/**
+ * The node's daemon: looks at what the node is and should be, decides one step, takes it, tells, and looks again.
+ *
+ * @returns when the signal is aborted. Whatever goes wrong before is told in the node's status and tried again.
+ */
+export async function runDaemon(options: DaemonOptions): Promise<void> {
+  const { ports, client, nodeName, log, signal } = options;
+  const channel = new NodeChannel({ client, nodeName, log });
+  const daemon: Daemon = {
+    nodeName,
+    namespace: options.namespace ?? DEFAULT_NAMESPACE,
+    leaseNamespace: options.leaseNamespace ?? DEFAULT_LEASE_NAMESPACE,
+    actionLimitMs: options.actionLimitMs ?? ACTION_LIMIT_MS,
+    ports,
+    journal: openJournal(ports.host.root),
+    client,
+    channel,
+    events: createEventRecorder(client, 'shale-daemon', log),
+    memory: { prepared: undefined, postponedCAs: undefined, settledFor: undefined },
+    log,
+    signal,
+  };
+  const watching = channel.run(signal);
+  await channel.synced();
+  await loop(daemon, options.backoff ?? BACKOFF);
+  await watching;
+}
+
+async function loop(daemon: Daemon, backoff: Backoff): Promise<void> {
+  const { channel, memory, signal } = daemon;
+  let started = false;
+  let failures = 0;
+  while (!signal.aborted) {
+    const { changes } = channel;
+    const result = await pass(daemon, started);
+    started ||= result.started;
+    failures = result.outcome === undefined ? failures + 1 : 0;
+    const outcome = result.outcome ?? { kind: 'wait', ms: backoffMs(backoff, failures, Math.random()) };
+    if (outcome.kind === 'again') continue;
+    const postponed = memory.postponedCAs !== undefined;
+    await channel.changedSince(changes, postponed ? Math.min(outcome.ms, POSTPONED_MS) : outcome.ms, signal);
+    memory.postponedCAs = undefined;
+  }
+}
+
+interface PassResult {
+  readonly started: boolean;
+  /** Absent: something failed, and was told. */
+  readonly outcome: StepOutcome | undefined;
+}
+
+/** One look and one step. */
+async function pass(daemon: Daemon, started: boolean): Promise<PassResult> {
+  const { channel, ports, journal, memory, signal } = daemon;
+  let seen: Observation | undefined;
+  let step: Step | undefined;
+  let hasStarted = started;
+  try {
+    if (!hasStarted) await startUp(daemon);
+    hasStarted = true;
+    // The operator makes the object; until then there is nothing to do and nowhere to tell it.
+    if (channel.object === undefined) return { started: true, outcome: { kind: 'wait', ms: POSTPONED_MS } };
+    seen = await observe(ports, journal, channel.object.spec, memory, signal);
+    step = decide(seen);
+    return { started: true, outcome: await takeStep(daemon, step, seen) };
+  } catch (error) {
+    if (!signal.aborted) await tellFailure(daemon, error, step, seen);
+    return { started: hasStarted, outcome: undefined };
+  }
+}
+
+/** After a restart of the daemon or of the node, before anything is decided. */
+async function startUp({ ports, journal, log, signal }: Daemon): Promise<void> {
+  const { root } = ports.host;
+  if ((await finishOrUndoWrite(writeTarget(root))) === 'undone') {
+    log.warn('a write that was interrupted has been undone');
+  }
+  if ((await journal.read()) !== undefined) return;
+  const last = await readLastUpdate(root);
+  if (last?.bootIDAfter === (await ports.host.bootID())) return;
+  await correctCurrent(ports, await readCurrent(root), signal);
+}
+
+async function tellFailure(
+  daemon: Daemon,
+  error: unknown,
+  step: Step | undefined,
+  seen: Observation | undefined,
+): Promise<void> {
+  const why = error instanceof Error ? error.message : String(error);
+  daemon.log.warn({ err: error, step: step?.kind }, 'step failed; it is tried again');
+  const isApi = error instanceof ApiError;
+  try {
+    if (step?.kind === 'prepare' && seen !== undefined) {
+      await publish(daemon, seen, { kind: 'preparing', problem: why });
+    } else if (!isApi) await daemon.channel.publishTrouble(why, daemon.signal);
+  } catch (second) {
+    daemon.log.warn({ err: second }, 'status could not be written');
+  }
+}

@@ -1,0 +1,130 @@
+import { formatActions } from '../api/disruption-action.ts';
+import { ConfigMaps } from '../api/kubernetes.ts';
+import { REGISTRY_CAS_CONFIG_MAP } from '../api/names.ts';
+import { applyLiveFrom, beginLive, fail, finish, rebootInto, requestReboot } from './carry-out.ts';
+import { applyRegistryCAs } from './certificates/registry-cas.ts';
+import { again, type Daemon, normal, publish, type StepOutcome, tell, warning } from './daemon.ts';
+import type { Step } from './decide.ts';
+import { settleNextBoot } from './next-boot.ts';
+import type { Observation } from './observe.ts';
+import { prepare } from './prepare/prepare.ts';
+import { targetInWords } from './target.ts';
+
+/** Nothing but a change of the spec is waited for; the look in between is for what changes without telling. */
+const untilTold: StepOutcome = { kind: 'wait', ms: 600_000 };
+const PROGRESS_EVERY_MS = 1_000;
+
+/**
+ * Takes one step.
+ *
+ * @throws what keeps the step from being taken; the step is decided anew then.
+ */
+export async function takeStep(daemon: Daemon, step: Step, seen: Observation): Promise<StepOutcome> {
+  switch (step.kind) {
+    case 'idle':
+      return beIdle(daemon, seen);
+    case 'degraded':
+      await publish(daemon, seen, { kind: 'degraded', why: step.why });
+      return untilTold;
+    case 'awaitGrant':
+      await publish(daemon, seen, {
+        kind: 'waiting',
+        plan: step.update.plan,
+        why: `waits for leave (${step.level}) to do: ${formatActions(step.update.plan.actions)}`,
+      });
+      return untilTold;
+    case 'prepare':
+      return prepareTarget(daemon, step, seen);
+    case 'apply':
+      return beginLive(daemon, step.update, seen);
+    case 'applyAgain':
+      return applyLiveFrom(daemon, step.entry, seen, true);
+    case 'reboot':
+      return rebootInto(daemon, step.update, seen);
+    case 'rebootAgain':
+      return requestReboot(daemon, step.entry);
+    case 'finish':
+      return finish(daemon, step.entry, seen);
+    case 'fail':
+      return fail(daemon, step, seen);
+    case 'applyCertificates':
+      return applyCertificates(daemon, step.digest);
+  }
+}
+
+async function beIdle(daemon: Daemon, seen: Observation): Promise<StepOutcome> {
+  const { memory, ports, signal } = daemon;
+  memory.prepared = undefined;
+  const running = JSON.stringify([seen.current?.config, seen.bootID, seen.lastUpdate?.finishedAt]);
+  await publish(daemon, seen, { kind: 'updated' });
+  if (memory.settledFor !== running) {
+    await settleNextBoot(ports.backend, seen.current, signal);
+    await ports.backend.cleanup(signal);
+    memory.settledFor = running;
+  }
+  return untilTold;
+}
+
+async function prepareTarget(
+  daemon: Daemon,
+  { target, stuck }: Extract<Step, { kind: 'prepare' }>,
+  seen: Observation,
+): Promise<StepOutcome> {
+  const { client, memory, ports, signal } = daemon;
+  memory.prepared = undefined;
+  memory.settledFor = undefined;
+  await publish(daemon, seen, { kind: 'preparing' });
+  const progress = progressTeller(daemon, seen);
+  try {
+    memory.prepared = await prepare(
+      {
+        client,
+        backend: ports.backend,
+        root: ports.host.root,
+        spec: seen.spec,
+        current: seen.current,
+        stuck,
+        onProgress: progress.onProgress,
+        signal,
+      },
+      target,
+    );
+  } finally {
+    await progress.told();
+  }
+  const { actions, source } = memory.prepared.plan;
+  normal(daemon, 'Staged', `${targetInWords(target)}: ${formatActions(actions)}, by ${source}`);
+  return again;
+}
+
+/** Tells how far the pull is, at most once a second and never two at a time. */
+function progressTeller(daemon: Daemon, seen: Observation) {
+  let telling = Promise.resolve();
+  let lastTold = performance.now();
+  return {
+    onProgress: (bytesDone: number, bytesTotal: number) => {
+      if (performance.now() - lastTold < PROGRESS_EVERY_MS) return;
+      lastTold = performance.now();
+      telling = telling.then(() =>
+        tell(daemon, seen, { kind: 'preparing', staging: { bytesDone, bytesTotal } }),
+      );
+    },
+    told: () => telling,
+  };
+}
+
+async function applyCertificates(daemon: Daemon, digest: string): Promise<StepOutcome> {
+  const { client, memory, namespace, ports, signal } = daemon;
+  try {
+    const { data = {} } = await client.get(ConfigMaps, REGISTRY_CAS_CONFIG_MAP, { namespace, signal });
+    await applyRegistryCAs(ports.host.root, data, digest);
+    memory.postponedCAs = undefined;
+    normal(daemon, 'CertificatesApplied', `registry CAs ${digest} are in place`);
+  } catch (error) {
+    signal.throwIfAborted();
+    memory.postponedCAs = digest;
+    const why = error instanceof Error ? error.message : String(error);
+    warning(daemon, 'CertificatesFailed', `registry CAs could not be applied: ${why}`);
+  }
+  return again;
+}
