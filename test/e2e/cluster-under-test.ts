@@ -15,6 +15,8 @@ export interface ClusterUnderTest {
   readonly client: ApiClient;
   /** @returns a client of one of Shale's service accounts, with its rights alone. */
   clientOf(serviceAccount: string): ApiClient;
+  /** @returns how a process of that service account comes in. */
+  access(serviceAccount: string): { readonly url: string; readonly caPem: string; readonly token: string };
   stop(): Promise<void>;
 }
 
@@ -35,6 +37,11 @@ export async function startClusterUnderTest(signal: AbortSignal): Promise<Cluste
   return {
     client,
     clientOf: (name) => connect(server.createToken({ namespace: NAMESPACE, name })),
+    access: (name) => ({
+      url: server.url,
+      caPem: server.caPem,
+      token: server.createToken({ namespace: NAMESPACE, name }),
+    }),
     stop: () => server.stop(),
   };
 }

@@ -1,0 +1,97 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { execa, type Options } from 'execa';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Deployments, Namespaces, Pods } from '../../api/kubernetes.ts';
+import { MachineConfigurations } from '../../api/machine-configuration.ts';
+import { MACHINE_CONFIGURATION } from '../../api/names.ts';
+import { type ClusterUnderTest, NAMESPACE, seen, startClusterUnderTest } from './cluster-under-test.ts';
+
+const SHALE = path.join(import.meta.dirname, '../../bin/shale');
+const POD = 'shale-operator-0';
+const signal = AbortSignal.timeout(120_000);
+let cluster: ClusterUnderTest;
+let dir: string;
+
+beforeAll(async () => {
+  cluster = await startClusterUnderTest(signal);
+  dir = await mkdtemp(path.join(tmpdir(), 'shale-operator-'));
+}, 60_000);
+afterAll(async () => {
+  await cluster.stop();
+  await rm(dir, { recursive: true });
+});
+
+/** Writes what a kubelet would mount into the operator's pod, and starts it there. */
+async function startOperator() {
+  const account = path.join(dir, 'serviceaccount');
+  await mkdir(account, { recursive: true });
+  const { url, caPem, token } = cluster.access('shale-operator');
+  await writeFile(path.join(account, 'token'), token, { mode: 0o600 });
+  await writeFile(path.join(account, 'ca.crt'), caPem);
+  const { hostname, port } = new URL(url);
+  const options = {
+    env: {
+      KUBERNETES_SERVICE_HOST: hostname,
+      KUBERNETES_SERVICE_PORT: port,
+      SHALE_SERVICE_ACCOUNT_DIR: account,
+      POD_NAMESPACE: NAMESPACE,
+      POD_NAME: POD,
+    },
+    reject: false,
+    timeout: 60_000,
+  } as const satisfies Options;
+  // In an object: a child process is a promise of its end, and would be waited for.
+  return { operator: execa(SHALE, ['operator'], options) };
+}
+
+async function createDeployment(name: string, namespace: string): Promise<void> {
+  const labels = { app: name };
+  const template = { metadata: { labels }, spec: { containers: [{ name: 'a', image: 'shale:test' }] } };
+  const spec = { selector: { matchLabels: labels }, template };
+  await cluster.client.create(
+    Deployments,
+    { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name }, spec },
+    { namespace, signal },
+  );
+}
+
+test('the operator says what it lacks when it is in no pod of the cluster', async () => {
+  await cluster.client.delete(Deployments, 'shale-operator', { namespace: NAMESPACE, signal });
+  const { exitCode, stderr } = await (await startOperator()).operator;
+  expect(exitCode).toBe(69);
+  expect(stderr).toMatch(
+    /^shale: can't tell which image the builder should run: there is no pod shale-operator-0/m,
+  );
+});
+
+test('the operator leads, works, and ends with exit code 0 when it is told to', async () => {
+  const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: POD } } as const;
+  const spec = { containers: [{ name: 'operator', image: 'shale:test' }] };
+  await cluster.client.create(Pods, { ...pod, spec }, { namespace: NAMESPACE, signal });
+  const { operator } = await startOperator();
+  await seen(
+    cluster.client,
+    MachineConfigurations,
+    MACHINE_CONFIGURATION,
+    ({ status }) => status?.policyDigest !== undefined,
+  );
+  operator.kill('SIGTERM');
+  expect((await operator).exitCode).toBe(0);
+});
+
+test("the operator refuses to start beside OpenShift's own", async () => {
+  const namespace = 'openshift-machine-config-operator';
+  await cluster.client.create(
+    Namespaces,
+    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } },
+    { signal },
+  );
+  await createDeployment('machine-config-operator', namespace);
+  const { exitCode, stderr } = await (await startOperator()).operator;
+  expect(exitCode).toBe(1);
+  expect(stderr.trim().split('\n')).toEqual([
+    "shale: OpenShift's Machine Config Operator runs in this cluster (Deployment openshift-machine-config-operator/machine-config-operator): two operators would undo each other's work, so this one does not start",
+  ]);
+});
