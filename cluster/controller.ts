@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { isConflict } from './api-error.ts';
 import type { WorkQueue } from './work-queue.ts';
 
 /** How a pass over a key ended. A thrown error is a failure, and the key comes back after its back-off. */
@@ -65,7 +66,9 @@ async function pass(key: string, { name, queue, reconcile, log, signal }: Contro
       log.error({ controller: name, key, err: error }, 'reconcile failed for good');
       return;
     }
-    log.warn({ controller: name, key, err: error }, 'reconcile failed');
+    // Somebody else wrote in between, as happens every day: the next pass sees it.
+    if (isConflict(error)) log.debug({ controller: name, key, err: error }, 'reconcile met a conflict');
+    else log.warn({ controller: name, key, err: error }, 'reconcile failed');
     queue.addRateLimited(key);
   }
 }

@@ -9,6 +9,7 @@ import { isLocked, untilUnlocked } from './lock.ts';
 import { readRecord } from './record.ts';
 import { KEEP, type ServeMessage, serve } from './serve.ts';
 import { startSandbox } from './start.ts';
+import { type TourFlags, tourCommand } from './tour/command.ts';
 
 const DEFAULT_DIR = path.join(import.meta.dirname, '../.shale/sandbox');
 const DOWN_MS = 60_000;
@@ -24,6 +25,7 @@ export function sandboxCommand(): Command {
     'A whole cluster on this machine, for trying Shale out and for its tests. Listens on loopback only.',
   );
   command.addCommand(withOptions(upCommand()));
+  command.addCommand(withOptions(tourCommand<Options & TourFlags>(choiceOf)));
   command.addCommand(withDir(downCommand()));
   command.addCommand(withDir(statusCommand()));
   command.addCommand(withOptions(serveCommand()), { hidden: true });

@@ -19,8 +19,8 @@ export function createChanges(): Changes {
   };
 }
 
-/** What a look at the cluster found: what was waited for, or how far it is, in words. */
-export type Look<T> = { readonly met: T } | { readonly seen: string };
+/** What a look at the cluster found: what was waited for, or how far it is, in words and as a part of the whole. */
+export type Look<T> = { readonly met: T } | { readonly seen: string; readonly part?: number };
 
 export interface Wait<T> {
   /** In words, for the error: "every node of pool worker runs its image". */
@@ -30,7 +30,7 @@ export interface Wait<T> {
   readonly deadlineMs: number;
   readonly signal: AbortSignal;
   /** Told what a look saw, whenever it differs from the last. */
-  readonly onProgress?: ((seen: string) => void) | undefined;
+  readonly onProgress?: ((seen: string, part: number | undefined) => void) | undefined;
 }
 
 /** What was waited for didn't come to be in time. */
@@ -60,7 +60,7 @@ export async function waitUntil<T>(wait: Wait<T>): Promise<T> {
         resolve(result.met);
         return;
       }
-      if (result.seen !== seen) wait.onProgress?.(result.seen);
+      if (result.seen !== seen) wait.onProgress?.(result.seen, result.part);
       seen = result.seen;
     } catch (error) {
       reject(error);

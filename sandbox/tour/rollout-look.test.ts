@@ -64,7 +64,12 @@ const unmet: readonly (readonly [string, RolloutObservation, RolloutGoal, string
   ],
 ];
 test.for(unmet)('is not met by %s', ([, seen, wanted, expected]) => {
-  expect(lookAtRollout(wanted, seen)).toEqual({ seen: expected });
+  expect(lookAtRollout(wanted, seen)).toMatchObject({ seen: expected });
+});
+
+test('tells which part of all nodes is through', () => {
+  const half = [node('a', 'rendered-worker-1'), node('b', 'rendered-worker-2')];
+  expect(lookAtRollout(goal, { ...waiting, machineConfigNodes: half })).toMatchObject({ part: 0.5 });
 });
 
 test('ends the wait when a node is degraded', () => {

@@ -42,7 +42,11 @@ export function lookAtRollout(
   failOnDegraded(seen);
   const states = Object.entries(goal.pools).map(([name, nodes]) => poolState(name, nodes, goal, seen));
   if (states.some(({ missing }) => missing !== undefined)) {
-    return { seen: states.map(({ name, missing }) => `${name}: ${missing ?? 'updated'}`).join(', ') };
+    const all = Object.values(goal.pools).reduce((sum, count) => sum + count, 0);
+    return {
+      seen: states.map(({ name, missing }) => `${name}: ${missing ?? 'updated'}`).join(', '),
+      part: states.reduce((sum, { updated }) => sum + updated, 0) / all,
+    };
   }
   return { met: states.flatMap(({ nodes }) => nodes) };
 }
@@ -71,6 +75,8 @@ function failOnDegraded({ pools, machineConfigNodes, builds }: RolloutObservatio
 interface PoolState {
   readonly name: string;
   readonly nodes: readonly MachineConfigNode[];
+  /** How many run what the pool asks for. */
+  readonly updated: number;
   /** What is not there yet, in words. */
   readonly missing: string | undefined;
 }
@@ -78,21 +84,21 @@ interface PoolState {
 function poolState(name: string, count: number, goal: RolloutGoal, seen: RolloutObservation): PoolState {
   const pool = seen.pools.find(({ metadata }) => metadata.name === name);
   const nodes = seen.machineConfigNodes.filter(({ spec }) => spec.pool.name === name);
-  return { name, nodes, missing: missingIn(pool, nodes, count, goal) };
+  const config = pool?.spec.configuration?.name;
+  if (pool === undefined || config === undefined) {
+    return { name, nodes, updated: 0, missing: 'nothing is rendered yet' };
+  }
+  const notRendered = goal.missingInConfig(pool);
+  if (notRendered !== undefined) return { name, nodes, updated: 0, missing: notRendered };
+  const updated = nodes.filter((node) => runs(node, config, goal.mode)).length;
+  const missing =
+    updated < count
+      ? `${updated}/${count} nodes${activities(nodes, pool, goal.mode)}`
+      : missingInStatus(pool, config);
+  return { name, nodes, updated, missing };
 }
 
-function missingIn(
-  pool: MachineConfigPool | undefined,
-  nodes: readonly MachineConfigNode[],
-  count: number,
-  goal: RolloutGoal,
-): string | undefined {
-  const config = pool?.spec.configuration?.name;
-  if (pool === undefined || config === undefined) return 'nothing is rendered yet';
-  const missing = goal.missingInConfig(pool);
-  if (missing !== undefined) return missing;
-  const updated = nodes.filter((node) => runs(node, config, goal.mode));
-  if (updated.length < count) return `${updated.length}/${count} nodes${activities(nodes, pool, goal.mode)}`;
+function missingInStatus(pool: MachineConfigPool, config: string): string | undefined {
   if (!conditionIsTrue(pool.status?.conditions, 'Updated')) return 'the pool does not say Updated yet';
   if (pool.status?.configuration?.name !== config) return 'the pool does not name its new configuration yet';
   return undefined;

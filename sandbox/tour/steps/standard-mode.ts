@@ -24,7 +24,12 @@ export const standardMode: TourStep = {
     });
     await expectRunningText(tour, rolledOut, '/etc/chrony.conf', 'ntp1.example.org');
     await expectRunningText(tour, rolledOut, '/etc/systemd/system/node-inventory.service', 'ExecStart=');
-    await expectRunningText(tour, rolledOut, '/etc/motd.d/50-configured-by.motd', 'Shale');
+    await expectRunningText(
+      tour,
+      rolledOut,
+      '/etc/motd.d/50-configured-by.motd',
+      'This node is configured by the cluster',
+    );
     await expectRunningText(tour, rolledOut, '/etc/containers/registries.conf', 'mirror.example.org');
     tour.check(
       'every node booted with the kernel arguments',

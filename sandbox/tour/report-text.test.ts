@@ -1,0 +1,64 @@
+import { expect, test } from 'vitest';
+import { isSuccess, type TourReport } from './report.ts';
+import { formatReport } from './report-text.ts';
+
+const hash = '0123456789abcdef0123456789abcdef';
+const report: TourReport = {
+  totalSteps: 2,
+  seconds: 12.34,
+  peakMemory: 512 * 1024 ** 2,
+  steps: [
+    {
+      number: 1,
+      title: 'A change',
+      seconds: 3.21,
+      checks: ['it is so'],
+      rows: [
+        {
+          node: 'worker-0',
+          pool: 'worker',
+          mode: 'Layered',
+          config: `rendered-worker-${hash}`,
+          imageDigest: `sha256:${hash}${hash}`,
+          actions: 'Restart(chronyd.service)',
+          why: '/etc/chrony.conf',
+          seconds: 0.5,
+        },
+      ],
+    },
+  ],
+};
+
+test('the report is a table of nodes, one of steps, and a sum', () => {
+  expect(formatReport(report)).toBe(
+    [
+      'What each node did:',
+      '',
+      'step  node      pool    mode     config             image       actions                   why               seconds',
+      '1     worker-0  worker  Layered  worker-0123456789  0123456789  Restart(chronyd.service)  /etc/chrony.conf  0.5',
+      '',
+      'Steps:',
+      '',
+      'step  seconds  result  title',
+      '1     3.2      ok      A change',
+      '',
+      '1 of 2 steps ended as they should, in 12.3 s; at most 512 MiB resident in all processes together',
+      '',
+    ].join('\n'),
+  );
+  expect(isSuccess(report)).toBe(false);
+});
+
+test('a step that failed says why, with the logs that tell', () => {
+  const [step] = report.steps;
+  const failure = { message: 'waited in vain', logs: [{ file: '/x/daemon.log', lines: ['a', 'b'] }] };
+  const failed = {
+    ...report,
+    totalSteps: 1,
+    steps: step === undefined ? [] : [{ ...step, rows: [], failure }],
+  };
+  const text = formatReport(failed);
+  expect(text).toContain('Step 1: waited in vain\n\n/x/daemon.log:\n  a\n  b\n');
+  expect(text).toContain('0 of 1 steps');
+  expect(isSuccess(failed)).toBe(false);
+});
