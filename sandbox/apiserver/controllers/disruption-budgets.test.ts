@@ -39,7 +39,7 @@ test.each<[Record<string, Json>, boolean[], number]>([
   [{ minAvailable: 0 }, [], 0],
 ])('%j over pods ready %j allows %i disruptions', (spec, ready, allowed) => {
   const pods = ready.map((each, i) => pod(`p${i}`, each));
-  expect(budgetStatus(budget(spec), [...pods, pod('other', true, {})])).toMatchObject({
+  expect(budgetStatus(budget(spec), [...pods, pod('other', true, {})], () => undefined)).toMatchObject({
     disruptionsAllowed: allowed,
     expectedPods: ready.length,
     observedGeneration: 2,
@@ -49,4 +49,18 @@ test.each<[Record<string, Json>, boolean[], number]>([
 test('an empty selector covers the whole namespace, a missing one nothing', () => {
   expect(covers(budget({ selector: {} }), pod('p', true, {}))).toBe(true);
   expect(covers(budget({ selector: null }), pod('p', true))).toBe(false);
+});
+
+test('a pod that was evicted and is not made anew yet allows no other', () => {
+  const ownerReferences = [
+    { apiVersion: 'apps/v1', kind: 'Deployment', name: 'd', uid: 'd', controller: true },
+  ];
+  const owned = ['a', 'b'].map((name): StoredObject => {
+    const each = pod(name, true);
+    return { ...each, metadata: { ...each.metadata, ownerReferences } };
+  });
+  const allowed = (replicas: number) =>
+    budgetStatus(budget({ maxUnavailable: 1 }), owned, (uid) => (uid === 'd' ? replicas : undefined))
+      .disruptionsAllowed;
+  expect([allowed(2), allowed(3)]).toEqual([1, 0]);
 });

@@ -24,10 +24,18 @@ export function isHealthy(pod: StoredObject): boolean {
   return ready?.['status'] === 'True' && pod.metadata.deletionTimestamp === undefined;
 }
 
-/** @returns the status of a budget over these pods of the cluster. */
-export function budgetStatus(budget: StoredObject, pods: readonly StoredObject[]): BudgetStatus {
+/**
+ * @param pods of the cluster.
+ * @param replicas how many pods a controller is to have, by its uid; undefined for what has no such number.
+ * @returns the status of a budget.
+ */
+export function budgetStatus(
+  budget: StoredObject,
+  pods: readonly StoredObject[],
+  replicas: (controller: string) => number | undefined,
+): BudgetStatus {
   const covered = pods.filter((pod) => covers(budget, pod) && isActive(pod));
-  const expectedPods = covered.length;
+  const expectedPods = expected(covered, replicas);
   const currentHealthy = covered.filter(isHealthy).length;
   const desiredHealthy = desired(at(budget, 'spec') ?? {}, expectedPods);
   return {
@@ -40,16 +48,45 @@ export function budgetStatus(budget: StoredObject, pods: readonly StoredObject[]
   };
 }
 
+/**
+ * As many as the pods' controllers are to have (disruption controller, getExpectedScale): counted by the pods there are,
+ * one that was just evicted and not made anew yet would allow the next.
+ */
+function expected(
+  covered: readonly StoredObject[],
+  replicas: (controller: string) => number | undefined,
+): number {
+  const byController = Map.groupBy(covered, controllerOf);
+  return [...byController].reduce((sum, [controller, pods]) => {
+    const scale = controller === undefined ? undefined : replicas(controller);
+    return sum + (scale ?? pods.length);
+  }, 0);
+}
+
+function controllerOf({ metadata }: StoredObject): string | undefined {
+  return metadata.ownerReferences?.find(({ controller }) => controller === true)?.uid;
+}
+
+/** @returns spec.replicas of each of these controllers, by uid. */
+export function replicasByUid(
+  controllers: readonly StoredObject[],
+): (controller: string) => number | undefined {
+  const counts = new Map(controllers.map((object) => [object.metadata.uid, at(object, 'spec', 'replicas')]));
+  return (uid) => {
+    const count = counts.get(uid);
+    return typeof count === 'number' ? count : undefined;
+  };
+}
+
 function isActive(pod: StoredObject): boolean {
   const phase = stringAt(pod, 'status', 'phase');
   return phase !== 'Succeeded' && phase !== 'Failed';
 }
 
-function desired(spec: Json, expected: number): number {
-  if (!isObject(spec)) return expected;
-  if (spec['maxUnavailable'] !== undefined)
-    return Math.max(0, expected - scaled(spec['maxUnavailable'], expected));
-  return scaled(spec['minAvailable'] ?? 1, expected);
+function desired(spec: Json, total: number): number {
+  if (!isObject(spec)) return total;
+  if (spec['maxUnavailable'] !== undefined) return Math.max(0, total - scaled(spec['maxUnavailable'], total));
+  return scaled(spec['minAvailable'] ?? 1, total);
 }
 
 /** Percentages round up for both (disruption controller, GetScaledValueFromIntOrPercent with roundUp). */

@@ -6,7 +6,7 @@ import { builtinResource } from '../resources/builtin.ts';
 import { bucketOf } from '../resources/resource.ts';
 import { StatusError, success } from '../status.ts';
 import type { StoredObject } from '../stored-object.ts';
-import { budgetStatus, covers, isHealthy } from './disruption-budgets.ts';
+import { budgetStatus, covers, isHealthy, replicasByUid } from './disruption-budgets.ts';
 
 const PODS = builtinResource('', 'pods');
 const BUDGETS = builtinResource('policy', 'poddisruptionbudgets');
@@ -53,7 +53,7 @@ function checkBudgets(context: ObjectContext, pod: StoredObject): void {
       'This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.',
     );
   }
-  const status = budgetStatus(budget, context.store.list(bucketOf(PODS)));
+  const status = budgetStatus(budget, context.store.list(bucketOf(PODS)), scales(context));
   if (!isHealthy(pod) && mayGoUnhealthy(budget, status)) return;
   if (status.disruptionsAllowed > 0) return;
   const { name } = budget.metadata;
@@ -70,6 +70,13 @@ function checkBudgets(context: ObjectContext, pod: StoredObject): void {
       ],
     },
   );
+}
+
+const CONTROLLERS = ['deployments', 'replicasets'].map((plural) => builtinResource('apps', plural));
+
+/** @returns how many pods each controller of the cluster is to have. */
+export function scales({ store }: ObjectContext): (controller: string) => number | undefined {
+  return replicasByUid(CONTROLLERS.flatMap((resource) => store.list(bucketOf(resource))));
 }
 
 /** spec.unhealthyPodEvictionPolicy: by default unhealthy pods go only while enough others are healthy. */

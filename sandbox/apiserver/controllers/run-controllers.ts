@@ -9,6 +9,7 @@ import { StatusError } from '../status.ts';
 import { type Change, keyOf } from '../store/store.ts';
 import { type StoredObject, timestamp } from '../stored-object.ts';
 import { budgetStatus } from './disruption-budgets.ts';
+import { scales } from './evict-pod.ts';
 import { type Collection, findGarbage } from './garbage.ts';
 
 const NAMESPACES = builtinResource('', 'namespaces');
@@ -137,7 +138,7 @@ async function keepBudgets(context: ObjectContext): Promise<void> {
   const pods = context.store.list(bucketOf(PODS));
   for (const budget of context.store.list(bucketOf(BUDGETS))) {
     const { name, namespace = '' } = budget.metadata;
-    const status = budgetStatus(budget, pods);
+    const status = budgetStatus(budget, pods, scales(context));
     await ifItIsThere(
       updateObject(
         context,
