@@ -51,7 +51,7 @@ export async function startRolloutControllers(parts: RolloutParts): Promise<void
     certificates: createWorkQueue(),
     annotations: createWorkQueue(),
   };
-  routeEvents({ caches, membership, queues, events });
+  routeEvents({ caches, membership, queues, events, renderDelayMs: options.renderDelayMs });
   queues.policy.add(MACHINE_CONFIGURATION);
 
   const watching = allCaches(caches).map((cache) => cache.start(signal));

@@ -9,6 +9,11 @@ export interface RolloutOptions {
   /** Holder of the node leases: the same for every replica, so that a new leader goes on where the old one stopped. */
   readonly leaseHolder: string;
   readonly leaseSeconds: number;
+  /**
+   * How long after a change of a MachineConfig or a mirror a pool is rendered, in ms: several files that are applied
+   * together are one rendering and one reboot then. MCO waits 5 s.
+   */
+  readonly renderDelayMs: number;
   /** Written to rendered configs, as MCO's controllers do. */
   readonly controllerVersion: string;
   /** The unit that "the container runtime" of MCO's default policies means on these hosts. */
@@ -43,6 +48,7 @@ export const defaultRolloutOptions: RolloutOptions = {
   leaseHolder: 'shale-operator',
   // Longer than a fail-over of the operator takes, short enough that a dead operator doesn't lock nodes for long.
   leaseSeconds: 300,
+  renderDelayMs: 2_000,
   controllerVersion: SHALE_VERSION,
   containerRuntimeUnit: 'crio.service',
   stagingLimit: 100,

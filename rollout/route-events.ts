@@ -11,8 +11,11 @@ export interface EventRoutes {
   readonly caches: Caches;
   readonly membership: Membership;
   readonly queues: Readonly<
-    Record<'pools' | 'rendering' | 'policy' | 'certificates' | 'annotations', Pick<WorkQueue, 'add'>>
+    Record<'pools' | 'policy' | 'certificates' | 'annotations', Pick<WorkQueue, 'add'>> &
+      Record<'rendering', Pick<WorkQueue, 'add' | 'addAfter'>>
   >;
+  /** See RolloutOptions. */
+  readonly renderDelayMs: number;
   readonly events: EventRecorder;
 }
 
@@ -28,9 +31,14 @@ export function routeEvents(routes: EventRoutes): void {
     for (const { metadata } of caches.pools.list()) queue.add(metadata.name);
   };
 
+  const renderSoon = () => {
+    for (const { metadata } of caches.pools.list())
+      queues.rendering.addAfter(metadata.name, routes.renderDelayMs);
+  };
+
   caches.machineConfigs.onChange(({ object }) => {
     const pool = ownerPool(object);
-    if (pool === undefined) everyPool(queues.rendering);
+    if (pool === undefined) renderSoon();
     else {
       queues.rendering.add(pool);
       queues.pools.add(pool);
@@ -56,9 +64,9 @@ export function routeEvents(routes: EventRoutes): void {
   caches.registryCAs.onChange(() => {
     for (const { metadata } of caches.machineConfigNodes.list()) queues.certificates.add(metadata.name);
   });
-  caches.digestMirrors.onChange(() => everyPool(queues.rendering));
-  caches.tagMirrors.onChange(() => everyPool(queues.rendering));
-  caches.contentSources.onChange(() => everyPool(queues.rendering));
+  caches.digestMirrors.onChange(renderSoon);
+  caches.tagMirrors.onChange(renderSoon);
+  caches.contentSources.onChange(renderSoon);
 }
 
 function routeNodes({ caches, membership, queues, events }: EventRoutes): void {

@@ -67,7 +67,7 @@ afterAll(async () => {
 function runOperator(): Promise<void> {
   const client = cluster.clientOf('shale-operator');
   const events = createEventRecorder(client, 'shale-operator', quiet);
-  const options = { ...defaultRolloutOptions, namespace: NAMESPACE };
+  const options = { ...defaultRolloutOptions, namespace: NAMESPACE, renderDelayMs: 0 };
   const caches = createCaches(client, options, quiet);
   return startRolloutControllers({ client, caches, events, log: quiet, options, signal: stop.signal });
 }
