@@ -1,18 +1,29 @@
 # Shale: operating-system images built on the Kubernetes cluster that runs them.
 #
+#   make demo            a cluster on this machine and a tour of the main job; KEEP=1 leaves it up
 #   make test            lint, types, generated files, import directions and every test
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -E env PATH="$(PATH)")
 
-.PHONY: help install test lint types check unit manifests format bench
+.PHONY: help install demo down test lint types check unit manifests format bench clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 install: ## install the npm and Debian packages that are missing
 	@bin/bootstrap
+
+demo: install ## a cluster on this machine, and a tour of Shale's main job (KEEP=1 leaves it up)
+	@$(SUDO) bin/shale sandbox tour $(if $(KEEP),--keep)
+
+down: ## take down the cluster that make demo KEEP=1 left up
+	@$(SUDO) bin/shale sandbox down
+
+clean: ## remove what was installed and made here
+	@$(SUDO) bin/shale sandbox down 2>/dev/null || true
+	$(SUDO) rm -rf .shale node_modules
 
 test: install lint types check unit ## everything that CI runs
 
