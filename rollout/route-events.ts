@@ -86,12 +86,14 @@ function routeNodes({ caches, membership, queues, events }: EventRoutes): void {
   });
 }
 
-function routePools({ caches, membership, queues }: EventRoutes): void {
+function routePools({ caches, membership, queues, renderDelayMs }: EventRoutes): void {
   caches.pools.onChange(({ type, object, old }) => {
     const { name } = object.metadata;
     const touched = type === 'DELETED' ? membership.removePool(name) : membership.setPool(object);
     for (const pool of new Set([name, ...touched])) queues.pools.add(pool);
-    if (old === undefined || rendersAnew(old, object)) queues.rendering.add(name);
+    if (old === undefined) queues.rendering.add(name);
+    // Not at once: a change of its MachineConfigs may be on its way, and this pass would render a part of it.
+    else if (rendersAnew(old, object)) queues.rendering.addAfter(name, renderDelayMs);
   });
 }
 

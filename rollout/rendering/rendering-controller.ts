@@ -55,19 +55,15 @@ export class RenderingController {
     const pool = caches.pools.get(name);
     if (pool === undefined || pool.metadata.deletionTimestamp !== undefined) return done;
     const registries = await this.#generateRegistries(pool, signal);
-    const outcome = registries.ok ? await this.#render(pool, registries.config, signal) : registries;
+    const outcome = registries.ok ? await this.#render(pool, signal) : registries;
     await this.#writeCondition(pool, outcome.ok ? [] : outcome.problems, signal);
     await this.#collectGarbage(pool, outcome.ok ? outcome.config : undefined, signal);
     return done;
   }
 
-  async #render(
-    pool: MachineConfigPool,
-    registries: MachineConfig | undefined,
-    signal: AbortSignal,
-  ): Promise<Outcome<string>> {
+  async #render(pool: MachineConfigPool, signal: AbortSignal): Promise<Outcome<string>> {
     const { client, caches, log, options } = this.#parts;
-    const configs = selectedConfigs(pool, withGenerated(caches.machineConfigs.list(), pool, registries));
+    const configs = selectedConfigs(pool, this.#configs());
     const rendering = renderPool({ pool, configs, controllerVersion: options.controllerVersion });
     if (!rendering.ok) return { ok: false, problems: rendering.problems.map(describeProblems) };
     const { rendered, sources } = rendering;
@@ -119,13 +115,8 @@ export class RenderingController {
     pool: MachineConfigPool,
     signal: AbortSignal,
   ): Promise<Outcome<MachineConfig | undefined>> {
-    const { client, caches, options } = this.#parts;
-    const wanted = registriesMachineConfig(pool.metadata.name, {
-      icsp: caches.contentSources.list(),
-      idms: caches.digestMirrors.list(),
-      itms: caches.tagMirrors.list(),
-      controllerVersion: options.controllerVersion,
-    });
+    const { client, caches } = this.#parts;
+    const wanted = this.#wantedRegistries(pool);
     if (!wanted.ok) return { ok: false, problems: wanted.problems.map(formatProblem) };
     const name = generatedName(pool);
     const present = caches.machineConfigs.get(name);
@@ -141,6 +132,34 @@ export class RenderingController {
       caches.machineConfigs.remember(replaced);
     }
     return { ok: true, config };
+  }
+
+  #wantedRegistries({ metadata }: MachineConfigPool) {
+    const { caches, options } = this.#parts;
+    return registriesMachineConfig(metadata.name, {
+      icsp: caches.contentSources.list(),
+      idms: caches.digestMirrors.list(),
+      itms: caches.tagMirrors.list(),
+      controllerVersion: options.controllerVersion,
+    });
+  }
+
+  /**
+   * Every MachineConfig, the generated ones as they are wanted now. A custom pool selects worker's too, and would be
+   * rendered a second time when worker's pass has written it.
+   */
+  #configs(): readonly MachineConfig[] {
+    const { caches } = this.#parts;
+    const pools = caches.pools.list();
+    const names = new Set(pools.map(generatedName));
+    const others = caches.machineConfigs
+      .list()
+      .filter((config) => !names.has(config.metadata.name) || !isGenerated(config));
+    const generated = pools.flatMap((pool) => {
+      const wanted = this.#wantedRegistries(pool);
+      return wanted.ok && wanted.machineConfig !== undefined ? [wanted.machineConfig] : [];
+    });
+    return [...others, ...generated];
   }
 
   async #writeCondition(
@@ -212,18 +231,6 @@ export class RenderingController {
 /** @returns the name under which a pool's generated registries config is kept (MCO's). */
 function generatedName({ metadata }: MachineConfigPool): string {
   return `99-${metadata.name}-generated-registries`;
-}
-
-/** The generated config as it is wanted, in place of what the cache may still show of it. */
-function withGenerated(
-  cached: readonly MachineConfig[],
-  pool: MachineConfigPool,
-  generated: MachineConfig | undefined,
-): readonly MachineConfig[] {
-  const others = cached.filter(
-    (config) => config.metadata.name !== generatedName(pool) || !isGenerated(config),
-  );
-  return generated === undefined ? others : [...others, generated];
 }
 
 function isGenerated({ metadata }: MachineConfig): boolean {

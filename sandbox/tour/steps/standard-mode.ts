@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { EXAMPLES, readExamples } from '../examples.ts';
-import { expectOneAtATime, expectRunningText } from '../expect-nodes.ts';
+import { expectOneAtATime, expectOneReboot, expectRunningText } from '../expect-nodes.ts';
 import { rollOut } from '../roll-out.ts';
 import type { TourStep } from '../step.ts';
 
@@ -36,6 +36,7 @@ export const standardMode: TourStep = {
       rolledOut.nodes.every(({ after }) => after.booted.kernelArguments.includes('audit=1')),
       rolledOut.nodes.map(({ after }) => after.booted.kernelArguments),
     );
+    expectOneReboot(tour, rolledOut);
     expectOneAtATime(tour, rolledOut);
   },
 };
