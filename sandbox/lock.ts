@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { connect, createServer, type Server } from 'node:net';
+import { connect, createServer, type Server, type Socket } from 'node:net';
 import path from 'node:path';
 
 /** Another process has the sandbox of this directory. */
@@ -44,10 +44,15 @@ export async function isLocked(dir: string): Promise<boolean> {
 
 /** Resolves once no process has the directory's sandbox. @throws the signal's reason. */
 export async function untilUnlocked(dir: string, signal: AbortSignal): Promise<void> {
-  const socket = await connectTo(dir);
-  if (socket === undefined) return;
+  // More than once: a process that is killed loses its connections a moment before the place.
+  for (let socket = await connectTo(dir); socket !== undefined; socket = await connectTo(dir)) {
+    await untilClosed(socket, signal);
+  }
+}
+
+/** The other end never sends anything: the connection ends when its process does. */
+async function untilClosed(socket: Socket, signal: AbortSignal): Promise<void> {
   try {
-    // The other end never sends anything: the connection ends when the process does.
     socket.resume();
     await once(socket, 'close', { signal });
   } catch (error) {
@@ -58,7 +63,7 @@ export async function untilUnlocked(dir: string, signal: AbortSignal): Promise<v
   }
 }
 
-async function connectTo(dir: string) {
+async function connectTo(dir: string): Promise<Socket | undefined> {
   const socket = connect(socketName(dir));
   try {
     await once(socket, 'connect');

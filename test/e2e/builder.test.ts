@@ -1,4 +1,7 @@
+import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -42,6 +45,7 @@ let cluster: ClusterUnderTest;
 let registry: DockerRegistry;
 let dir: string;
 let base: string;
+const plainHttp = new Set<string>();
 const stop = new AbortController();
 const ended: Promise<void>[] = [];
 const signal = AbortSignal.timeout(240_000);
@@ -51,6 +55,7 @@ beforeAll(async () => {
   const htpasswd = path.join(dir, 'htpasswd');
   await writeFile(htpasswd, HTPASSWD);
   registry = await startDockerRegistry({ dir, htpasswd });
+  plainHttp.add(registry.host);
   cluster = await startClusterUnderTest(signal);
   base = `${registry.host}/os/stock@${await pushBaseImage(registryClient(), `${registry.host}/os/stock:1`, signal)}`;
   ended.push(runOperator(), runBuilderProcess(stop.signal));
@@ -79,7 +84,7 @@ function runBuilderProcess(until: AbortSignal): Promise<void> {
     events: createEventRecorder(client, 'machine-os-builder', quiet),
     log: quiet,
     namespace: NAMESPACE,
-    plainHttp: new Set([registry.host]),
+    plainHttp,
     architecture: 'amd64',
     version: '0',
     created: '1970-01-01T00:00:00Z',
@@ -278,6 +283,21 @@ describe('a build', () => {
     expect(has('Succeeded')(retrying)).toBe(false);
   });
 
+  test('to a registry that answers garbage fails and says what came', async () => {
+    const garbage = createServer((_, response) => response.end('<html>welcome to the captive portal</html>'));
+    garbage.listen(0, '127.0.0.1');
+    await once(garbage, 'listening');
+    const host = `127.0.0.1:${(garbage.address() as AddressInfo).port}`;
+    plainHttp.add(host);
+    await layerPool('portal', 'push', `${host}/os/portal:latest`);
+    const seenBuild = await buildOf('portal', ({ status }) =>
+      (status?.conditions ?? []).some(({ message }) => message?.includes(host)),
+    );
+    expect(has('Succeeded')(seenBuild)).toBe(false);
+    garbage.closeAllConnections();
+    garbage.close();
+  });
+
   test('that a restarted builder finds done is not done again', async () => {
     const before = await buildOf('first', has('Succeeded'));
     const restarted = new AbortController();
@@ -299,26 +319,37 @@ describe('a build', () => {
 });
 
 describe('a MachineConfig that is invalid', () => {
-  test('is refused where the schema can tell', async () => {
-    const bad = machineConfig('first', '60-bad', { 'etc/relative': 'x' });
-    await expect(cluster.client.create(MachineConfigs, bad, { signal })).rejects.toThrow(
-      'spec.config.storage.files[0].path',
-    );
+  const file = (at: string, source = 'data:,x') => ({ path: at, contents: { source } });
+  const ignition = (version: string, ...files: { path: string }[]): NewObject<MachineConfig> => ({
+    ...machineConfig('first', '60-bad', {}),
+    spec: { config: { ignition: { version }, storage: { files } } },
   });
 
-  test('else degrades its pool by name and reason, and changes nothing', async () => {
+  test.each([
+    ['a relative path', ignition('3.4.0', file('etc/relative')), 'spec.config.storage.files[0].path'],
+    [
+      'a path that escapes',
+      ignition('3.4.0', file('/etc/../../root/x')),
+      'spec.config.storage.files[0].path',
+    ],
+    ['an unknown version of Ignition', ignition('3.9.0', file('/etc/a')), 'spec.config.ignition.version'],
+  ])('by %s is refused when it is applied', async (_, bad, where) => {
+    await expect(cluster.client.create(MachineConfigs, bad, { signal })).rejects.toThrow(where);
+  });
+
+  test.each([
+    ['the same path twice', ignition('3.4.0', file('/etc/a'), file('/etc/a')), '$.storage.files[1]'],
+    ['a data URL that is none', ignition('3.4.0', file('/etc/a', 'data:;base64,%%%')), 'storage.files'],
+  ])('by %s degrades its pool by name and reason, and changes nothing', async (_, bad, reason) => {
     const { client } = cluster;
     const before = (await client.get(MachineConfigPools, 'first', { signal })).spec.configuration?.name;
-    const good = machineConfig('first', '60-bad', { '/etc/a': 'x' });
-    const files = [{ path: '/etc/a', contents: { source: 'data:;base64,%%%' } }];
-    const bad = { ...good, spec: { config: { ignition: { version: '3.4.0' }, storage: { files } } } };
     await client.create(MachineConfigs, bad, { signal });
     const degraded = ({ status }: { status?: { conditions?: Parameters<typeof conditionIsTrue>[0] } }) =>
       conditionIsTrue(status?.conditions, 'RenderDegraded');
     const pool = await seen(client, MachineConfigPools, 'first', degraded);
     const condition = pool.status?.conditions?.find(({ type }) => type === 'RenderDegraded');
     expect(condition?.message).toContain('60-bad');
-    expect(condition?.message).toContain('storage.files');
+    expect(condition?.message).toContain(reason);
     expect(pool.spec.configuration?.name).toBe(before);
     await client.delete(MachineConfigs, '60-bad', { signal });
     await seen(client, MachineConfigPools, 'first', (object) => !degraded(object));
