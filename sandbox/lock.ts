@@ -63,15 +63,20 @@ async function untilClosed(socket: Socket, signal: AbortSignal): Promise<void> {
   }
 }
 
+/** @returns a connection to the process that has the place; undefined when none has. */
 async function connectTo(dir: string): Promise<Socket | undefined> {
-  const socket = connect(socketName(dir));
-  try {
-    await once(socket, 'connect');
-    return socket;
-  } catch (error) {
-    socket.destroy();
-    if ((error as NodeJS.ErrnoException).code === 'ECONNREFUSED') return undefined;
-    throw error;
+  for (;;) {
+    const socket = connect(socketName(dir));
+    try {
+      await once(socket, 'connect');
+      return socket;
+    } catch (error) {
+      socket.destroy();
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === 'ECONNREFUSED') return undefined;
+      // Reset while connecting: its process is just ending, and the next attempt finds it gone.
+      if (code !== 'ECONNRESET') throw error;
+    }
   }
 }
 
