@@ -177,15 +177,16 @@ export const crdDefinitions: readonly CrdDefinition[] = [
     fixedName: MACHINE_CONFIGURATION,
     columns: [
       {
-        name: 'Files',
+        name: 'Admin',
         type: 'string',
-        path: '.status.nodeDisruptionPolicyStatus.clusterPolicies.files[*].path',
-        description: 'Paths that a policy in force names.',
+        path: '.status.summary.admin',
+        description: "The admin's policies in force.",
       },
       {
-        name: 'Units',
+        name: 'Defaults',
         type: 'string',
-        path: '.status.nodeDisruptionPolicyStatus.clusterPolicies.units[*].name',
+        path: '.status.summary.defaults',
+        description: 'The default policies in force.',
       },
       { name: 'Policy', type: 'string', path: '.status.policyDigest', wide: true },
       age,

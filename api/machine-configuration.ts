@@ -26,6 +26,19 @@ const policyPath = z
 const byPath = { 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['path'] };
 const byName = { 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['name'] };
 
+/** The mirror APIs; their objects become rules in /etc/containers/registries.conf. */
+export const MirrorKind = z.enum(['ImageContentSourcePolicy', 'ImageDigestMirrorSet', 'ImageTagMirrorSet']);
+export type MirrorKind = z.infer<typeof MirrorKind>;
+const byKind = { 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['kind'] };
+
+const mirrorPolicy = <T extends z.ZodType>(actions: T) =>
+  z.object({
+    kind: MirrorKind.describe('The kind of object whose mirror rules this is about.'),
+    added: actions.exactOptional().describe('For a source that gets its first rule from such an object.'),
+    changed: actions.exactOptional().describe('For a source whose mirrors, or their order, change.'),
+    removed: actions.exactOptional().describe('For a source that no such object names any more.'),
+  });
+
 export const NodeDisruptionPolicy = z.object({
   files: z
     .array(z.object({ path: policyPath, actions: policyActions }))
@@ -40,22 +53,37 @@ export const NodeDisruptionPolicy = z.object({
     .exactOptional()
     .describe('Policies for changed systemd units.'),
   sshkey: z.object({ actions: policyActions }).exactOptional().describe('Policy for changed SSH keys.'),
+  imageMirrors: z
+    .array(mirrorPolicy(policyActions))
+    .max(3)
+    .meta(byKind)
+    .exactOptional()
+    .describe(
+      "Shale's own: what a changed mirror rule asks of a node, by the kind of its object. What is unset follows the safe rule: a drain where a pod could get another image than before, a reload of the container runtime otherwise.",
+    ),
 });
 /** spec.nodeDisruptionPolicy: the admin's. */
 export type NodeDisruptionPolicy = z.infer<typeof NodeDisruptionPolicy>;
 
+/** Whose policy it is; absent for a default. */
+const source = z
+  .literal('Admin')
+  .exactOptional()
+  .describe("Admin for the admin's own; absent for a default.");
+
 export const ClusterPolicies = z.object({
   files: z
-    .array(z.object({ path: policyPath, actions: effectiveActions }))
+    .array(z.object({ path: policyPath, actions: effectiveActions, source }))
     .max(100)
     .meta(byPath)
     .exactOptional(),
   units: z
-    .array(z.object({ name: ServiceName, actions: effectiveActions }))
+    .array(z.object({ name: ServiceName, actions: effectiveActions, source }))
     .max(100)
     .meta(byName)
     .exactOptional(),
-  sshkey: z.object({ actions: effectiveActions }).exactOptional(),
+  sshkey: z.object({ actions: effectiveActions, source }).exactOptional(),
+  imageMirrors: z.array(mirrorPolicy(effectiveActions)).max(3).meta(byKind).exactOptional(),
 });
 /** status.nodeDisruptionPolicyStatus.clusterPolicies: defaults and the admin's policy merged; what is in force. */
 export type ClusterPolicies = z.infer<typeof ClusterPolicies>;
@@ -75,6 +103,16 @@ export const MachineConfigurationStatus = z.object({
     })
     .exactOptional()
     .describe('The policies in force: the defaults, overridden by spec.'),
+  summary: z
+    .object({
+      admin: z.string().exactOptional().describe("The admin's policies in words."),
+      defaults: z
+        .string()
+        .exactOptional()
+        .describe('The default policies that no policy of the admin overrides, in words.'),
+    })
+    .exactOptional()
+    .describe('The policies in force, for people: a line for each source.'),
   policyDigest: z
     .string()
     .exactOptional()

@@ -46,6 +46,13 @@ export const annotations = {
   cordonedByShale: 'shale.dev/cordoned',
   /** On a Node flagged for maintenance: JSON {reason, by, until}. */
   plannedMaintenance: 'shale.dev/planned-maintenance',
+  /**
+   * On a MachineConfig: its own files and units that need no reboot, by path and name separated by commas; `*` for all
+   * of them. On a rendered one: a JSON list of those that every MachineConfig that has them marks so.
+   */
+  noReboot: 'shale.dev/no-reboot',
+  /** On a mirror object: what it asks of each pool's nodes, computed ahead. */
+  effect: 'shale.dev/effect',
   /** On a rendered MachineConfig: the transitions from what the pool's nodes run now, computed ahead. */
   transitions: 'shale.dev/transitions',
   /** On a MachineOSConfig or MachineOSBuild: ask for a new build of the same inputs. */

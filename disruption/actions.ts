@@ -5,11 +5,12 @@ import {
   formatAction,
 } from '../api/disruption-action.ts';
 import type { ClusterPolicies } from '../api/machine-configuration.ts';
+import { annotations } from '../api/names.ts';
 import { diffNodeConfigs } from '../machineconfig/diff.ts';
 import type { ConfigChange, NodeConfig } from '../machineconfig/node-config.ts';
 import { defaultPolicySettings, type PolicySettings } from './default-policies.ts';
 import { type MatchedPolicy, policyOfFile, policyOfSshKey, policyOfUnit } from './match-policy.ts';
-import { judgeRegistriesConf } from './registries-conf-change.ts';
+import { isAllDecided, judgeRegistriesConf, mirrorRuleChanges } from './registries-conf-change.ts';
 
 export interface ActionInput {
   readonly from: NodeConfig;
@@ -66,8 +67,12 @@ function causeOf(change: ConfigChange, input: ActionInput): DisruptionCause {
   switch (change.kind) {
     case 'file': {
       const policy = policyOfFile(policies, change.path);
+      const isUnit = UNIT_FILES.test(change.path);
       const cause = { subject: change.path, kind: 'file', change: change.change } as const;
-      return { ...cause, ...apply(policy, input, UNIT_FILES.test(change.path)) };
+      return {
+        ...cause,
+        ...(ownersMark(policy, change.path, isUnit, input) ?? apply(policy, input, isUnit)),
+      };
     }
     case 'directory':
     case 'link':
@@ -77,13 +82,11 @@ function causeOf(change: ConfigChange, input: ActionInput): DisruptionCause {
         change: change.change,
         ...rebootBecause(`a ${change.kind} has no policy`),
       };
-    case 'unit':
-      return {
-        subject: change.name,
-        kind: 'unit',
-        change: change.change,
-        ...apply(policyOfUnit(policies, change.name), input, true),
-      };
+    case 'unit': {
+      const policy = policyOfUnit(policies, change.name);
+      const cause = { subject: change.name, kind: 'unit', change: change.change } as const;
+      return { ...cause, ...(ownersMark(policy, change.name, true, input) ?? apply(policy, input, true)) };
+    }
     case 'sshKey':
     case 'passwordHash':
       return {
@@ -106,6 +109,28 @@ type Ruling = Pick<DisruptionCause, 'rule' | 'actions'>;
 
 function rebootBecause(why: string): Ruling {
   return { rule: `${why}: Reboot`, actions: [...reboot] };
+}
+
+/**
+ * The owner of a MachineConfig can say that its own files and units need no reboot. An admin's policy counts more, a
+ * default less. Systemd is told of a unit that changed; nothing is restarted.
+ *
+ * @returns undefined where the mark decides nothing: both sides must have it where both have the entry, because what is
+ *   taken away by one may have needed a reboot.
+ */
+function ownersMark(
+  policy: MatchedPolicy | undefined,
+  subject: string,
+  isUnit: boolean,
+  { from, to }: ActionInput,
+): Ruling | undefined {
+  if (policy?.byAdmin === true) return undefined;
+  const having = [from, to].filter((config) => config.files.has(subject) || config.units.has(subject));
+  if (having.length === 0 || !having.every((config) => config.noReboot.has(subject))) return undefined;
+  return {
+    rule: `its MachineConfig's owner marked it as needing no reboot (${annotations.noReboot})`,
+    actions: isUnit ? [{ type: 'DaemonReload' }] : [],
+  };
 }
 
 function apply(policy: MatchedPolicy | undefined, input: ActionInput, isUnit: boolean): Ruling {
@@ -137,13 +162,32 @@ function toAction(action: EffectiveAction): DisruptionAction[] {
   }
 }
 
-/** Special is MCO's own rule for registries.conf: reload the runtime, after a drain unless the change is safe. */
-function special(rule: string, { from, to, settings = defaultPolicySettings }: ActionInput): Ruling {
-  const verdict = judgeRegistriesConf(textAt(from), textAt(to));
+/**
+ * Special is MCO's own rule for registries.conf: reload the runtime, after a drain unless the change is safe. What an
+ * admin's policy for mirror objects decides is left out of that.
+ */
+function special(
+  rule: string,
+  { from, to, policies, settings = defaultPolicySettings }: ActionInput,
+): Ruling {
+  const [before, after] = [textAt(from), textAt(to)];
+  const decided = mirrorRuleChanges(before, after).flatMap((change) => {
+    const policy = policies.imageMirrors?.find(({ kind }) => kind === change.kind)?.[change.change];
+    return policy === undefined ? [] : [{ change, actions: policy.flatMap(toAction) }];
+  });
+  const changes = decided.map(({ change }) => change);
+  const asked = decided.flatMap(({ actions }) => actions);
+  const rules = changes.map(({ kind, source, change }) => `policy for a ${change} ${kind} rule (${source})`);
+  if (decided.length > 0 && isAllDecided(before, after, changes)) {
+    return { rule: rules.join(', '), actions: order(asked) };
+  }
   const reload: DisruptionAction = { type: 'Reload', service: settings.containerRuntimeUnit };
-  return verdict.safe
-    ? { rule: `${rule}: only mirrors for digests are added`, actions: [reload] }
-    : { rule: `${rule}: ${verdict.why}`, actions: [{ type: 'Drain' }, reload] };
+  const verdict = judgeRegistriesConf(before, after, changes);
+  const why = verdict.safe ? 'only mirrors for digests are added' : verdict.why;
+  return {
+    rule: [`${rule}: ${why}`, ...rules].join('; '),
+    actions: order([...(verdict.safe ? [] : [{ type: 'Drain' } as const]), reload, ...asked]),
+  };
 }
 
 function textAt(config: NodeConfig): string | undefined {

@@ -18,7 +18,9 @@ const restart = (serviceName: string): EffectiveAction => ({ type: 'Restart', re
 /**
  * The policies that hold where the admin says nothing: MCO's (pkg/apihelpers, defaultClusterPolicies).
  */
-export function defaultPolicies({ containerRuntimeUnit }: PolicySettings): Required<ClusterPolicies> {
+export function defaultPolicies({
+  containerRuntimeUnit,
+}: PolicySettings): Required<Omit<ClusterPolicies, 'imageMirrors'>> {
   const reloadRuntime = [reload(containerRuntimeUnit)];
   const trust = 'coreos-update-ca-trust.service';
   const registry = 'iri-registry.service';

@@ -12,7 +12,7 @@ describe('effectivePolicies', () => {
       defaultPolicySettings,
     );
     expect(files?.filter(({ path }) => path === '/etc/containers/registries.conf')).toEqual([
-      { path: '/etc/containers/registries.conf', actions: [{ type: 'None' }] },
+      { path: '/etc/containers/registries.conf', actions: [{ type: 'None' }], source: 'Admin' },
     ]);
   });
 

@@ -6,6 +6,8 @@ import { canonicalJson } from '../machineconfig/canonical-json.ts';
 import type { Problem } from '../machineconfig/problem.ts';
 import { defaultPolicies, type PolicySettings } from './default-policies.ts';
 
+const MIRROR_CHANGES = ['added', 'changed', 'removed'] as const;
+
 /** The API's limits (openshift/api, operator/v1 NodeDisruptionPolicyConfig). */
 const LIMITS = { entries: 50, actions: 10 } as const;
 
@@ -19,6 +21,7 @@ export function validatePolicy(policy: NodeDisruptionPolicy): Problem[] {
   const at = 'spec.nodeDisruptionPolicy';
   const files = policy.files ?? [];
   const units = policy.units ?? [];
+  const mirrors = policy.imageMirrors ?? [];
   return [
     ...tooMany(`${at}.files`, files.length),
     ...tooMany(`${at}.units`, units.length),
@@ -43,6 +46,17 @@ export function validatePolicy(policy: NodeDisruptionPolicy): Problem[] {
       ...actionProblems(`${at}.units[${index}].actions`, unit.actions),
     ]),
     ...(policy.sshkey === undefined ? [] : actionProblems(`${at}.sshkey.actions`, policy.sshkey.actions)),
+    ...repeated(
+      `${at}.imageMirrors`,
+      'kind',
+      mirrors.map((mirror) => mirror.kind),
+    ),
+    ...mirrors.flatMap((mirror, index) =>
+      MIRROR_CHANGES.flatMap((change) => {
+        const actions = mirror[change];
+        return actions === undefined ? [] : actionProblems(`${at}.imageMirrors[${index}].${change}`, actions);
+      }),
+    ),
   ];
 }
 
@@ -113,16 +127,31 @@ export function effectivePolicies(
   settings: PolicySettings,
 ): ClusterPolicies {
   const defaults = defaultPolicies(settings);
+  const imageMirrors = policy?.imageMirrors ?? [];
   return {
     files: override(defaults.files, policy?.files ?? [], (file) => file.path),
     units: override(defaults.units, policy?.units ?? [], (unit) => unit.name),
-    sshkey: policy?.sshkey ?? defaults.sshkey,
+    sshkey: policy?.sshkey === undefined ? defaults.sshkey : { ...policy.sshkey, source: 'Admin' },
+    ...(imageMirrors.length === 0
+      ? {}
+      : { imageMirrors: imageMirrors.toSorted((a, b) => byCodeUnit(a.kind, b.kind)) }),
   };
 }
 
-function override<T>(defaults: readonly T[], own: readonly T[], keyOf: (entry: T) => string): T[] {
-  const byKey = new Map([...defaults, ...own].map((entry) => [keyOf(entry), entry]));
-  return [...byKey].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)).map(([, entry]) => entry);
+function override<T extends object>(
+  defaults: readonly T[],
+  own: readonly T[],
+  keyOf: (entry: T) => string,
+): (T & { source?: 'Admin' })[] {
+  const ours = own.map((entry) => ({ ...entry, source: 'Admin' as const }));
+  const byKey = new Map<string, T & { source?: 'Admin' }>(
+    [...defaults, ...ours].map((entry) => [keyOf(entry), entry]),
+  );
+  return [...byKey].sort(([a], [b]) => byCodeUnit(a, b)).map(([, entry]) => entry);
+}
+
+function byCodeUnit(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
 }
 
 /** @returns the digest by which an image's label and a node say which policies they speak of. */

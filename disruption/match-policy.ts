@@ -5,6 +5,18 @@ export interface MatchedPolicy {
   /** The policy in words, for the cause of an action. */
   readonly rule: string;
   readonly actions: readonly EffectiveAction[];
+  /** The admin's own, which nothing overrides; else a default, which the owner of a file may. */
+  readonly byAdmin: boolean;
+}
+
+interface Policy {
+  readonly actions: readonly EffectiveAction[];
+  readonly source?: 'Admin';
+}
+
+function matched({ actions, source }: Policy, subject: string): MatchedPolicy {
+  const byAdmin = source === 'Admin';
+  return { rule: `${byAdmin ? 'policy' : 'default policy'} for ${subject}`, actions, byAdmin };
 }
 
 /**
@@ -17,7 +29,7 @@ export function policyOfFile(policies: ClusterPolicies, path: string): MatchedPo
     (best, policy) => (best === undefined || policy.path.length > best.path.length ? policy : best),
     undefined,
   );
-  return longest && { rule: `policy for ${longest.path}`, actions: longest.actions };
+  return longest && matched(longest, longest.path);
 }
 
 function covers(policyPath: string, path: string): boolean {
@@ -28,10 +40,10 @@ function covers(policyPath: string, path: string): boolean {
 /** The policy of a unit, by its exact name. */
 export function policyOfUnit(policies: ClusterPolicies, name: string): MatchedPolicy | undefined {
   const policy = policies.units?.find((unit) => unit.name === name);
-  return policy && { rule: `policy for unit ${name}`, actions: policy.actions };
+  return policy && matched(policy, `unit ${name}`);
 }
 
 /** The policy of SSH keys; MCO puts a changed password hash under it too. */
 export function policyOfSshKey(policies: ClusterPolicies): MatchedPolicy | undefined {
-  return policies.sshkey && { rule: 'policy for SSH keys', actions: policies.sshkey.actions };
+  return policies.sshkey && matched(policies.sshkey, 'SSH keys');
 }

@@ -1,4 +1,7 @@
 import { parse } from 'smol-toml';
+import type { MirrorKind } from '../api/machine-configuration.ts';
+import { canonicalJson } from '../machineconfig/canonical-json.ts';
+import { formatOrigin, type RuleOrigin, readOrigins } from '../machineconfig/registries/rule-origin.ts';
 
 /** Whether a node can take another registries.conf while its pods go on. */
 export type RegistriesConfVerdict = { readonly safe: true } | { readonly safe: false; readonly why: string };
@@ -32,10 +35,15 @@ const unsafe = (why: string): RegistriesConfVerdict => ({ safe: false, why });
  *
  * @param from the file's text before; undefined when there was none.
  * @param to the file's text after; undefined when there is none.
+ * @param decided changes that a policy decides; the rule is about what is left.
  */
-export function judgeRegistriesConf(from: string | undefined, to: string | undefined): RegistriesConfVerdict {
-  const before = read(from);
-  const after = read(to);
+export function judgeRegistriesConf(
+  from: string | undefined,
+  to: string | undefined,
+  decided: readonly MirrorRuleChange[] = [],
+): RegistriesConfVerdict {
+  const before = without(read(from), decided);
+  const after = without(read(to), decided);
   if (before === undefined || after === undefined) return unsafe('registries.conf can not be read');
   return (
     [
@@ -51,6 +59,62 @@ export function judgeRegistriesConf(from: string | undefined, to: string | undef
       .map((judge) => judge())
       .find((verdict) => !verdict.safe) ?? safe
   );
+}
+
+/** What became of the rule of one kind of object for a source. */
+export interface MirrorRuleChange {
+  readonly kind: MirrorKind;
+  readonly source: string;
+  readonly change: 'added' | 'changed' | 'removed';
+}
+
+/** @returns the mirror rules that differ, as both texts name them in their comments (machineconfig/registries). */
+export function mirrorRuleChanges(from: string | undefined, to: string | undefined): MirrorRuleChange[] {
+  const before = rulesByKey(from);
+  const after = rulesByKey(to);
+  return [...new Set([...before.keys(), ...after.keys()])].sort().flatMap((key): MirrorRuleChange[] => {
+    const [a, b] = [before.get(key), after.get(key)];
+    const rule = b ?? a;
+    if (rule === undefined || (a !== undefined && b !== undefined && formatOrigin(a) === formatOrigin(b)))
+      return [];
+    const change = a === undefined ? 'added' : b === undefined ? 'removed' : 'changed';
+    return [{ kind: rule.kind, source: rule.source, change }];
+  });
+}
+
+function rulesByKey(text = ''): ReadonlyMap<string, RuleOrigin> {
+  return new Map(readOrigins(text).map((rule) => [`${rule.kind} ${rule.source}`, rule]));
+}
+
+/** @returns whether nothing differs but what a policy decides. */
+export function isAllDecided(
+  from: string | undefined,
+  to: string | undefined,
+  decided: readonly MirrorRuleChange[],
+): boolean {
+  const rest = (text: string | undefined) => {
+    const conf = without(read(text), decided);
+    return conf === undefined ? undefined : canonicalJson([conf.search, [...conf.registries]]);
+  };
+  const [before, after] = [rest(from), rest(to)];
+  return before !== undefined && before === after;
+}
+
+/** Leaves out the mirrors of decided rules, and a registry that was there for nothing else. */
+function without(
+  conf: RegistriesConf | undefined,
+  decided: readonly MirrorRuleChange[],
+): RegistriesConf | undefined {
+  if (conf === undefined || decided.length === 0) return conf;
+  const registries = [...conf.registries].flatMap(([scope, registry]): [string, Registry][] => {
+    const kinds = decided.filter(({ source }) => source === scope).map(({ kind }) => kind);
+    if (kinds.length === 0) return [[scope, registry]];
+    const forTags = kinds.includes('ImageTagMirrorSet');
+    const forDigests = kinds.some((kind) => kind !== 'ImageTagMirrorSet');
+    const mirrors = registry.mirrors.filter(({ digestOnly }) => (digestOnly ? !forDigests : !forTags));
+    return mirrors.length === 0 && !registry.insecure ? [] : [[scope, { ...registry, mirrors }]];
+  });
+  return { ...conf, registries: new Map(registries) };
 }
 
 function judgeSearch(before: readonly string[], after: readonly string[]): RegistriesConfVerdict {

@@ -14,4 +14,5 @@ export const emptyNodeConfig: NodeConfig = {
   extensions: [],
   fips: false,
   osImageURL: '',
+  noReboot: new Set(),
 };

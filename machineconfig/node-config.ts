@@ -22,6 +22,8 @@ export interface NodeConfig {
   readonly fips: boolean;
   /** Empty when no MachineConfig sets it. */
   readonly osImageURL: string;
+  /** Paths of files and names of units that their owners marked as needing no reboot. */
+  readonly noReboot: ReadonlySet<string>;
 }
 
 export type KernelType = 'default' | 'realtime' | '64k-pages';

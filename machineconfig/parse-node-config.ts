@@ -11,6 +11,7 @@ import type {
 import { ContentsReader, DEFAULT_LIMITS, type Limits } from './ignition/contents.ts';
 import { parseIgnition } from './ignition/parse.ts';
 import { kernelTypeOf, splitKernelArguments } from './kernel.ts';
+import { readNoReboot } from './no-reboot.ts';
 import type { NodeConfig, NodeDirectory, NodeFile, NodeLink, NodeUnit, Owner } from './node-config.ts';
 import type { Problem } from './problem.ts';
 
@@ -72,6 +73,7 @@ export function parseNodeConfig(rendered: MachineConfig, limits: Limits = DEFAUL
       extensions: spec.extensions ?? [],
       fips: spec.fips ?? false,
       osImageURL: spec.osImageURL ?? '',
+      noReboot: readNoReboot(rendered),
     },
   };
 }

@@ -8,6 +8,7 @@ import { type CheckedSources, ContentsReader, DEFAULT_LIMITS, type Limits } from
 import { Report } from './ignition/report.ts';
 import { validateConfig } from './ignition/validate.ts';
 import { mergeIgnition } from './merge.ts';
+import { noRebootMarks } from './no-reboot.ts';
 import { type ParsedMachineConfig, parseMachineConfig } from './parse-machine-config.ts';
 import { APPEND_REFUSED } from './parse-node-config.ts';
 import type { ConfigProblems } from './problem.ts';
@@ -79,7 +80,17 @@ export function renderPool(input: RenderInput): Rendering {
   if (mergeProblems.length > 0) {
     return { ok: false, problems: mergeProblems };
   }
-  return finish(input, ordered, ignition);
+  const marks = noRebootMarks(ordered.map((config, index) => ({ config, parsed: parsedAt(parsed, index) })));
+  if (marks.problems.length > 0) {
+    return { ok: false, problems: marks.problems };
+  }
+  return finish(input, ordered, ignition, marks.marked);
+}
+
+function parsedAt(parsed: readonly ParsedMachineConfig[], index: number): ParsedMachineConfig {
+  const found = parsed[index];
+  if (found === undefined) throw new Error(`there is no MachineConfig ${index} among ${parsed.length}`);
+  return found;
 }
 
 /**
@@ -115,7 +126,12 @@ function validateMerged(
   return blameEntries(report.problems, ignition, parsed);
 }
 
-function finish(input: RenderInput, ordered: readonly MachineConfig[], ignition: IgnitionConfig): Rendering {
+function finish(
+  input: RenderInput,
+  ordered: readonly MachineConfig[],
+  ignition: IgnitionConfig,
+  noReboot: readonly string[],
+): Rendering {
   const { pool, controllerVersion } = input;
   const spec = mergeSpecs(ordered, ignition, input.defaultImages ?? {});
   if (spec.kernelType !== DEFAULT_KERNEL && spec.extensions?.includes('kernel-devel')) {
@@ -132,8 +148,11 @@ function finish(input: RenderInput, ordered: readonly MachineConfig[], ignition:
     apiVersion: `${MCO_GROUP}/v1`,
     kind: 'MachineConfig',
     metadata: {
-      name: renderedName(pool.metadata.name, canonical),
-      annotations: { [annotations.generatedByController]: controllerVersion },
+      name: renderedName(pool.metadata.name, canonical, noReboot),
+      annotations: {
+        [annotations.generatedByController]: controllerVersion,
+        ...(noReboot.length === 0 ? {} : { [annotations.noReboot]: JSON.stringify(noReboot) }),
+      },
       ...(pool.metadata.uid !== undefined && { ownerReferences: [ownedBy(pool, pool.metadata.uid)] }),
     },
     spec,
@@ -187,8 +206,11 @@ function jsonOf(ignition: IgnitionConfig): NonNullable<MachineConfigSpec['config
 /** As long as MCO's hash. */
 const HASH_DIGITS = 32;
 
-function renderedName(pool: string, canonicalSpec: string): string {
-  const hash = createHash('sha256').update(canonicalSpec).digest('hex').slice(0, HASH_DIGITS);
+/** The marks decide what a change costs, so a config with others is another config. */
+function renderedName(pool: string, canonicalSpec: string, noReboot: readonly string[]): string {
+  const content = createHash('sha256').update(canonicalSpec);
+  if (noReboot.length > 0) content.update(JSON.stringify(noReboot));
+  const hash = content.digest('hex').slice(0, HASH_DIGITS);
   return `rendered-${pool}-${hash}`;
 }
 

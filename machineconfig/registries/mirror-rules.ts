@@ -3,6 +3,7 @@ import type {
   ImageDigestMirrorSet,
   ImageTagMirrorSet,
 } from '../../api/image-mirrors.ts';
+import type { MirrorKind } from '../../api/machine-configuration.ts';
 import type { Problem } from '../problem.ts';
 
 export interface MirrorObjects {
@@ -19,6 +20,14 @@ export interface SourceRule {
   readonly tagMirrors: readonly string[];
   /** The source itself is never contacted. */
   readonly blocked: boolean;
+  /** What each kind of object says of the source, where it says anything. */
+  readonly origins: readonly MirrorOrigin[];
+}
+
+export interface MirrorOrigin {
+  readonly kind: MirrorKind;
+  readonly mirrors: readonly string[];
+  readonly never: boolean;
 }
 
 export type SourceRules =
@@ -64,6 +73,11 @@ export function mergeMirrorObjects({ icsp, idms, itms }: MirrorObjects): SourceR
       digestMirrors: mergeLists(listsOf(source, [...legacy, ...digests])),
       tagMirrors: mergeLists(listsOf(source, tags)),
       blocked: all.some((rule) => rule.source === source && rule.never),
+      origins: [
+        ...originOf('ImageContentSourcePolicy', source, legacy),
+        ...originOf('ImageDigestMirrorSet', source, digests),
+        ...originOf('ImageTagMirrorSet', source, tags),
+      ],
     })),
   };
 }
@@ -79,6 +93,12 @@ function given(
     never: mirrorSourcePolicy === 'NeverContactSource',
     by,
   }));
+}
+
+function originOf(kind: MirrorKind, source: string, rules: readonly Given[]): MirrorOrigin[] {
+  const own = rules.filter((rule) => rule.source === source);
+  if (own.length === 0) return [];
+  return [{ kind, mirrors: mergeLists(listsOf(source, own)), never: own.some(({ never }) => never) }];
 }
 
 function listsOf(source: string, rules: readonly Given[]): (readonly string[])[] {

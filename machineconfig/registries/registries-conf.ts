@@ -1,4 +1,5 @@
 import type { SourceRule } from './mirror-rules.ts';
+import { formatOrigin } from './rule-origin.ts';
 
 /**
  * Writes a registries.conf (containers-registries.conf(5), version 2).
@@ -9,7 +10,18 @@ import type { SourceRule } from './mirror-rules.ts';
 export function formatRegistriesConf(rules: readonly SourceRule[]): string {
   const head =
     'unqualified-search-registries = ["registry.access.redhat.com", "docker.io"]\nshort-name-mode = ""\n';
-  return [head, ...rules.map(registry)].join('\n');
+  return [origins(rules), head, ...rules.map(registry)].filter((part) => part !== '').join('\n');
+}
+
+/**
+ * Comments that say which kind of object each rule comes from: for whoever reads the file on a node, and for the decision
+ * what a change of the rule asks (spec.nodeDisruptionPolicy.imageMirrors); the format itself knows no such thing.
+ */
+function origins(rules: readonly SourceRule[]): string {
+  const lines = rules.flatMap(({ source, origins }) =>
+    origins.map(({ kind, mirrors, never }) => formatOrigin({ kind, source, mirrors, never })),
+  );
+  return lines.length === 0 ? '' : `${lines.join('\n')}\n`;
 }
 
 function registry({ source, digestMirrors, tagMirrors, blocked }: SourceRule): string {

@@ -6,6 +6,7 @@ import type {
 import type { Condition } from '../../api/object.ts';
 import { setCondition } from '../../cluster/conditions.ts';
 import { effectivePolicies, policyDigest, validatePolicy } from '../../disruption/effective-policies.ts';
+import { summarisePolicies } from '../../disruption/summarise-policies.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
 
 /** Condition of the MachineConfiguration: whether spec.nodeDisruptionPolicy is in force. */
@@ -47,6 +48,7 @@ export function policyStatus(
     ...(metadata.generation === undefined ? {} : { observedGeneration: metadata.generation }),
     conditions: [...setCondition(status?.conditions ?? [], { type: CONDITION, ...verdict }, new Date(now))],
     nodeDisruptionPolicyStatus: { clusterPolicies: inForce },
+    summary: summarisePolicies(inForce),
     policyDigest: policyDigest(inForce),
   };
 }

@@ -1,0 +1,103 @@
+import { describe, expect, test } from 'vitest';
+import { formatActions, type PolicyAction } from '../api/disruption-action.ts';
+import type { NodeDisruptionPolicy } from '../api/machine-configuration.ts';
+import { mergeMirrorObjects } from '../machineconfig/registries/mirror-rules.ts';
+import { formatRegistriesConf } from '../machineconfig/registries/registries-conf.ts';
+import { decideActions } from './actions.ts';
+import { defaultPolicySettings } from './default-policies.ts';
+import { effectivePolicies } from './effective-policies.ts';
+import { mirrorRuleChanges } from './registries-conf-change.ts';
+import { configOf } from './testing/configs.ts';
+
+type Mirrors = Readonly<Record<string, readonly string[]>>;
+
+const rules = (mirrors: Mirrors) =>
+  Object.entries(mirrors).map(([source, list]) => ({ source, mirrors: [...list] }));
+
+function conf(idms: Mirrors, itms: Mirrors = {}): string {
+  const merged = mergeMirrorObjects({
+    icsp: [],
+    idms: [
+      {
+        apiVersion: 'config.openshift.io/v1',
+        kind: 'ImageDigestMirrorSet',
+        metadata: { name: 'a' },
+        spec: { imageDigestMirrors: rules(idms) },
+      },
+    ],
+    itms: [
+      {
+        apiVersion: 'config.openshift.io/v1',
+        kind: 'ImageTagMirrorSet',
+        metadata: { name: 'a' },
+        spec: { imageTagMirrors: rules(itms) },
+      },
+    ],
+  });
+  if (!merged.ok) throw new Error(JSON.stringify(merged.problems));
+  return formatRegistriesConf(merged.rules);
+}
+
+function decide(from: string, to: string, imageMirrors: NodeDisruptionPolicy['imageMirrors'] = []) {
+  const at = (text: string) => configOf({ '/etc/containers/registries.conf': text });
+  const policies = effectivePolicies({ imageMirrors }, defaultPolicySettings);
+  const { actions, causes } = decideActions({ from: at(from), to: at(to), policies });
+  return [formatActions(actions), causes[0]?.rule] as const;
+}
+
+const none: PolicyAction[] = [{ type: 'None' }];
+const one = { 'a.example.org/x': ['m.example.org/x'] };
+const two = { ...one, 'b.example.org': ['m.example.org/b'] };
+
+test('changed rules are known by the kind of their object', () => {
+  expect(mirrorRuleChanges(conf(one, one), conf(two))).toEqual([
+    { kind: 'ImageDigestMirrorSet', source: 'b.example.org', change: 'added' },
+    { kind: 'ImageTagMirrorSet', source: 'a.example.org/x', change: 'removed' },
+  ]);
+  const reordered = { 'a.example.org/x': ['n.example.org/x', 'm.example.org/x'] };
+  expect(mirrorRuleChanges(conf(one), conf(reordered))).toEqual([
+    { kind: 'ImageDigestMirrorSet', source: 'a.example.org/x', change: 'changed' },
+  ]);
+});
+
+describe('what a mirror rule asks of a node', () => {
+  test('is the safe rule where no policy says else', () => {
+    expect(decide(conf(one), conf(two))[0]).toBe('Reload(crio.service)');
+    expect(decide(conf(two), conf(one))[0]).toBe('Drain, Reload(crio.service)');
+    expect(decide(conf(one), conf(one, one))[0]).toBe('Drain, Reload(crio.service)');
+  });
+
+  test("is the admin's policy for its kind and change", () => {
+    const policy = [{ kind: 'ImageDigestMirrorSet' as const, removed: none }];
+    expect(decide(conf(two), conf(one), policy)).toEqual([
+      'None',
+      'policy for a removed ImageDigestMirrorSet rule (b.example.org)',
+    ]);
+    expect(decide(conf(one), conf(two), policy)[0]).toBe('Reload(crio.service)');
+  });
+
+  test('of rules that no policy decides stays the safe one', () => {
+    const policy = [{ kind: 'ImageDigestMirrorSet' as const, removed: none }];
+    const [actions, rule] = decide(conf(two), conf(one, one), policy);
+    expect(actions).toBe('Drain, Reload(crio.service)');
+    expect(rule).toContain('is used for tags too');
+    expect(rule).toContain('policy for a removed ImageDigestMirrorSet rule');
+  });
+
+  test('and of those that are safe the reload', () => {
+    const policy = [{ kind: 'ImageDigestMirrorSet' as const, removed: none }];
+    const other = { ...one, 'c.example.org': ['m.example.org/c'] };
+    expect(decide(conf(two), conf(other), policy)[0]).toBe('Reload(crio.service)');
+  });
+
+  test('can be a reboot', () => {
+    const policy = [{ kind: 'ImageTagMirrorSet' as const, added: [{ type: 'Reboot' as const }] }];
+    expect(decide(conf(one), conf(one, one), policy)[0]).toBe('Reboot');
+  });
+
+  test('does not cover another change of the same file', () => {
+    const policy = [{ kind: 'ImageDigestMirrorSet' as const, removed: none }];
+    const other = conf(one).replace('docker.io', 'quay.io');
+    expect(decide(conf(two), other, policy)[0]).toBe('Drain, Reload(crio.service)');
+  });
+});

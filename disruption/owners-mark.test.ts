@@ -1,0 +1,62 @@
+import { expect, test } from 'vitest';
+import { formatActions } from '../api/disruption-action.ts';
+import type { NodeDisruptionPolicy } from '../api/machine-configuration.ts';
+import type { NodeConfig } from '../machineconfig/node-config.ts';
+import { decideActions } from './actions.ts';
+import { defaultPolicySettings } from './default-policies.ts';
+import { effectivePolicies } from './effective-policies.ts';
+import { configOf, unitsOf } from './testing/configs.ts';
+
+const admin: NodeDisruptionPolicy = {
+  files: [{ path: '/etc/app', actions: [{ type: 'Restart', restart: { serviceName: 'app.service' } }] }],
+};
+
+function decide(from: NodeConfig, to: NodeConfig, policy?: NodeDisruptionPolicy) {
+  const { actions, causes } = decideActions({
+    from,
+    to,
+    policies: effectivePolicies(policy, defaultPolicySettings),
+  });
+  return [formatActions(actions), causes[0]?.rule] as const;
+}
+
+const state = (text: string, ...marks: string[]) =>
+  configOf({ '/etc/app/x': text }, { noReboot: new Set(marks) });
+
+test('a marked file needs nothing', () => {
+  const [actions, rule] = decide(state('a', '/etc/app/x'), state('b', '/etc/app/x'));
+  expect(actions).toBe('None');
+  expect(rule).toContain('shale.dev/no-reboot');
+});
+
+test("an admin's policy counts more", () => {
+  expect(decide(state('a', '/etc/app/x'), state('b', '/etc/app/x'), admin)).toEqual([
+    'Restart(app.service)',
+    'policy for /etc/app',
+  ]);
+});
+
+test('a default policy counts less', () => {
+  const at = (text: string, ...marks: string[]) =>
+    configOf({ '/etc/containers/policy.json': text }, { noReboot: new Set(marks) });
+  const path = '/etc/containers/policy.json';
+  expect(decide(at('a'), at('b'))[0]).toBe('Reload(crio.service)');
+  expect(decide(at('a', path), at('b', path))[0]).toBe('None');
+});
+
+test('a mark of one side alone decides nothing', () => {
+  expect(decide(state('a'), state('b', '/etc/app/x'))[0]).toBe('Reboot');
+  expect(decide(state('a', '/etc/app/x'), state('b'))[0]).toBe('Reboot');
+});
+
+test('an added or removed file needs the mark of the side that has it', () => {
+  expect(decide(configOf({}), state('a', '/etc/app/x'))[0]).toBe('None');
+  expect(decide(state('a', '/etc/app/x'), configOf({}))[0]).toBe('None');
+  expect(decide(state('a'), configOf({}))[0]).toBe('Reboot');
+});
+
+test('of a marked unit systemd is told', () => {
+  const unit = (contents: string) =>
+    configOf({}, { units: unitsOf({ name: 'a.service', contents }), noReboot: new Set(['a.service']) });
+  expect(decide(unit('1'), unit('2'))[0]).toBe('DaemonReload');
+});

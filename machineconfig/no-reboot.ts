@@ -1,0 +1,65 @@
+import type { MachineConfig } from '../api/machine-config.ts';
+import { annotations } from '../api/names.ts';
+import type { ParsedMachineConfig } from './parse-machine-config.ts';
+import type { ConfigProblems } from './problem.ts';
+
+/** Stands for every file and unit of the MachineConfig. */
+const ALL = '*';
+
+export interface NoRebootMarks {
+  /** Paths and unit names, sorted. */
+  readonly marked: readonly string[];
+  readonly problems: readonly ConfigProblems[];
+}
+
+/**
+ * Collects what the owners of MachineConfigs marked as needing no reboot. An entry that several MachineConfigs have is
+ * marked only when each of them marks it: what one of them adds to a unit is not for another to speak of.
+ *
+ * @param configs in merge order, each with what it was parsed to.
+ * @returns the marks, or what they name that their MachineConfig doesn't have.
+ */
+export function noRebootMarks(
+  configs: readonly { readonly config: MachineConfig; readonly parsed: ParsedMachineConfig }[],
+): NoRebootMarks {
+  const marks = new Map<string, boolean>();
+  const problems: ConfigProblems[] = [];
+  for (const { config, parsed } of configs) {
+    const own = subjectsOf(parsed);
+    const named = (config.metadata.annotations?.[annotations.noReboot] ?? '')
+      .split(/[\s,]+/)
+      .filter((name) => name !== '');
+    const wanted = new Set(named.includes(ALL) ? own : named);
+    for (const subject of own) marks.set(subject, wanted.has(subject) && marks.get(subject) !== false);
+    for (const name of named.filter((subject) => subject !== ALL && !own.includes(subject))) {
+      problems.push({ machineConfig: config.metadata.name, problems: [unknown(name)] });
+    }
+  }
+  const marked = [...marks].flatMap(([subject, holds]) => (holds ? [subject] : [])).sort();
+  return { marked, problems };
+}
+
+function subjectsOf({ ignition }: ParsedMachineConfig): readonly string[] {
+  const files = (ignition?.storage?.files ?? []).map(({ path }) => path);
+  return [...files, ...(ignition?.systemd?.units ?? []).map(({ name }) => name)];
+}
+
+function unknown(name: string) {
+  return {
+    path: `metadata.annotations[${annotations.noReboot}]`,
+    reason: `${JSON.stringify(name)} is no file or unit of this MachineConfig`,
+    expected: 'paths of its own files and names of its own units, separated by commas, or *',
+  };
+}
+
+/** @returns the marks of a rendered config; none where its annotation can't be read: then a reboot is what is sure. */
+export function readNoReboot({ metadata }: MachineConfig): ReadonlySet<string> {
+  const text = metadata.annotations?.[annotations.noReboot];
+  if (text === undefined) return new Set();
+  try {
+    const list: unknown = JSON.parse(text);
+    return new Set(Array.isArray(list) ? list.filter((item) => typeof item === 'string') : []);
+  } catch {
+    return new Set();
+  }
+}
