@@ -140,3 +140,24 @@ test('a policy that can not be compiled is refused when it is written', async ()
     admit(request({ resource, subresource: '', object, operation: 'CREATE' })),
   ).rejects.toMatchObject({ code: 422 });
 });
+
+test('an update can not escape a policy by taking its label away', async () => {
+  const matchConstraints = {
+    resourceRules: [{ apiGroups: ['*'], apiVersions: ['*'], operations: ['*'], resources: ['*/*'] }],
+    objectSelector: { matchLabels: { guarded: 'yes' } },
+  };
+  const guarded = policy({ matchConstraints, validations: [{ expression: 'false', message: 'no' }] });
+  const admit = createAdmission(storeWith(guarded, binding(['Deny'])));
+  const oldObject = { metadata: { name: 'a', labels: { guarded: 'yes' } } } as unknown as StoredObject;
+  await expect(admit(request({ oldObject }))).rejects.toThrow('no');
+  await admit(request({}));
+});
+
+test('a variable that nothing asks for can not fail a request', async () => {
+  const spec = {
+    variables: [{ name: 'old', expression: 'oldObject.metadata.name' }],
+    matchConditions: [{ name: 'never', expression: 'false' }],
+    validations: [{ expression: "variables.old == 'a'" }],
+  };
+  await createAdmission(storeWith(policy(spec), binding(['Deny'])))(request({}));
+});

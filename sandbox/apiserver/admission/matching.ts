@@ -11,11 +11,13 @@ export function matchesRequest(
 ): boolean {
   if (constraints === undefined) return true;
   const rules = objectsAt(constraints, 'resourceRules');
-  const object = request.object ?? request.oldObject ?? {};
+  const states = [request.object, request.oldObject].filter((object) => object !== undefined);
+  const selector = labelSelectorOf(at(constraints, 'objectSelector'));
   return (
     (rules.length === 0 || rules.some((rule) => matchesRule(rule, request))) &&
     !objectsAt(constraints, 'excludeResourceRules').some((rule) => matchesRule(rule, request)) &&
-    matchesLabels(labelSelectorOf(at(constraints, 'objectSelector')) ?? [], labelsOf(object)) &&
+    // Either state: an update that takes a label away must not escape the policy by that.
+    (selector === undefined || states.some((object) => matchesLabels(selector, labelsOf(object)))) &&
     matchesNamespace(constraints, request, namespace)
   );
 }
@@ -28,7 +30,7 @@ function matchesNamespace(
 ): boolean {
   const selector = labelSelectorOf(at(constraints, 'namespaceSelector')) ?? [];
   if (request.resource.plural === 'namespaces')
-    return matchesLabels(selector, labelsOf(request.object ?? {}));
+    return matchesLabels(selector, labelsOf(request.object ?? request.oldObject ?? {}));
   return namespace === undefined || matchesLabels(selector, labelsOf(namespace));
 }
 

@@ -95,8 +95,9 @@ export function evaluatePolicy(
   namespace: StoredObject | undefined,
 ): Denial | undefined {
   try {
-    const values = activation(policy, request, namespace);
-    if (!policy.conditions.every(({ program }) => program(values) === true)) return undefined;
+    const base = activation(request, namespace);
+    if (!policy.conditions.every(({ program }) => program(base) === true)) return undefined;
+    const values = withVariables(policy, base);
     const failed = policy.validations.find(({ holds }) => holds(values) !== true);
     return failed === undefined ? undefined : { reason: failed.reason, message: messageOf(failed, values) };
   } catch (error) {
@@ -112,22 +113,32 @@ function messageOf({ message, messageExpression }: Validation, values: Values): 
   return typeof said === 'string' ? said : message;
 }
 
-function activation(
-  policy: ValidatingPolicy,
-  request: AdmissionRequest,
-  namespace: StoredObject | undefined,
-): Values {
-  const base = {
+function activation(request: AdmissionRequest, namespace: StoredObject | undefined): Values {
+  return {
     object: celValue(request.object ?? null),
     oldObject: celValue(request.oldObject ?? null),
     namespaceObject: celValue(namespace ?? null),
     request: celValue(requestValue(request)),
     params: null,
     authorizer: null,
+    variables: {},
   };
-  const variables: Record<string, unknown> = {};
-  for (const { name, program } of policy.variables) variables[name] = program({ ...base, variables });
-  return { ...base, variables };
+}
+
+/** A variable is evaluated when it is first asked for: one that no expression uses can't fail a request. */
+function withVariables({ variables }: ValidatingPolicy, base: Values): Values {
+  const known: Record<string, unknown> = {};
+  for (const { name, program } of variables) {
+    let value: { readonly is: unknown } | undefined;
+    Object.defineProperty(known, name, {
+      enumerable: true,
+      get: () => {
+        value ??= { is: program({ ...base, variables: known }) };
+        return value.is;
+      },
+    });
+  }
+  return { ...base, variables: known };
 }
 
 /** admission.k8s.io AdmissionRequest, as expressions see it. */

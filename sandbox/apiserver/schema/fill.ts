@@ -35,14 +35,21 @@ export function applyDefaults(schema: StructuralSchema, value: Json): Json {
   );
   const all: JsonObject = { ...value, ...Object.fromEntries(missing) };
   return Object.fromEntries(
-    Object.entries(all).map(([field, inner]) => {
+    Object.entries(all).flatMap(([field, inner]): readonly [string, Json][] => {
       const own = schema.properties.get(field) ?? schema.additional;
-      return [field, own === undefined || inner === undefined ? inner : filled(own, inner)];
+      if (inner === undefined) return [];
+      if (own === undefined) return [[field, inner]];
+      return isStrayNull(own, inner) ? [] : [[field, filled(own, inner)]];
     }),
   );
 }
 
-/** A null where none may be stands for nothing: the default, or no field at all, takes its place. */
+/** A null where none may be and no default takes its place is no field at all (apiextensions, "Defaulting and Nullable"). */
+function isStrayNull(schema: StructuralSchema, value: Json): boolean {
+  return value === null && !schema.nullable && schema.default === undefined && schema.type !== undefined;
+}
+
+/** A null where none may be stands for nothing: the default takes its place. */
 function filled(schema: StructuralSchema, value: Json): Json {
   const replaced =
     value === null && !schema.nullable && schema.default !== undefined ? schema.default : value;

@@ -105,10 +105,16 @@ function numberProblems({ limits }: StructuralSchema, value: number, path: strin
       inBody(path, value, `should be less than ${exclusiveMaximum ? '' : 'or equal to '}${maximum}`),
     );
   }
-  if (multipleOf !== undefined && value % multipleOf !== 0) {
+  if (multipleOf !== undefined && !isMultiple(value, multipleOf)) {
     problems.push(inBody(path, value, `should be a multiple of ${multipleOf}`));
   }
   return problems;
+}
+
+/** 0.3 is three times 0.1, whatever their binary forms say. */
+function isMultiple(value: number, of: number): boolean {
+  const quotient = value / of;
+  return Math.abs(quotient - Math.round(quotient)) < 1e-9;
 }
 
 function listProblems(schema: StructuralSchema, value: readonly Json[], path: string): readonly Cause[] {
@@ -151,7 +157,7 @@ function duplicates(list: readonly Json[], path: string, keyOf: (item: Json) => 
 function objectProblems(schema: StructuralSchema, value: JsonObject, path: string): readonly Cause[] {
   const { required, minProperties, maxProperties } = schema.limits;
   const problems = required
-    .filter((field) => value[field] === undefined)
+    .filter((field) => !Object.hasOwn(value, field) || value[field] === undefined)
     .map((field) => problem('FieldValueRequired', child(path, field), 'Required value'));
   const size = Object.keys(value).length;
   if (maxProperties !== undefined && size > maxProperties) {
