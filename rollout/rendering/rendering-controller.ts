@@ -15,6 +15,7 @@ import { registriesMachineConfig } from '../../machineconfig/registries/machine-
 import { type ConfigProblems, renderPool } from '../../machineconfig/render.ts';
 import type { Caches } from '../caches.ts';
 import type { RolloutOptions } from '../options.ts';
+import { Foresight } from './foresight.ts';
 import { expiredRenderings, isRenderedFor, poolConfiguration, sameConfiguration } from './pool-rendering.ts';
 
 export interface RenderingControllerParts {
@@ -44,9 +45,11 @@ type Outcome<T> =
  */
 export class RenderingController {
   readonly #parts: RenderingControllerParts;
+  readonly #foresight: Foresight;
 
   constructor(parts: RenderingControllerParts) {
     this.#parts = parts;
+    this.#foresight = new Foresight(parts);
   }
 
   /** @throws ApiError */
@@ -78,6 +81,8 @@ export class RenderingController {
     await this.#createRendered(rendered, signal);
     const configuration = poolConfiguration(rendered.metadata.name, sources);
     if (!sameConfiguration(pool.spec.configuration, configuration)) {
+      // Before the pool has it as its target: whoever looks knows what it will cost before a node is touched.
+      await this.#foresight.tell(pool, rendered, signal);
       const body = { metadata: { resourceVersion: pool.metadata.resourceVersion }, spec: { configuration } };
       caches.pools.remember(
         await client.patch(MachineConfigPools, pool.metadata.name, { type: 'merge', body }, { signal }),

@@ -1,3 +1,5 @@
+import { MachineConfigs } from '../../../api/machine-config.ts';
+import { annotations } from '../../../api/names.ts';
 import {
   expectActions,
   expectNoDisturbance,
@@ -22,6 +24,15 @@ export const liveChange: TourStep = {
       act: () => tour.applyExamples('tour/chrony-v2.yaml'),
       missingInConfig: newConfig,
     });
+    const rendered = await tour.client.get(MachineConfigs, buildOf(tour, 'worker').spec.machineConfig.name, {
+      signal: tour.signal,
+    });
+    const foreseen = rendered.metadata.annotations?.[annotations.transitions];
+    tour.check(
+      'the rendered config said before the build what it asks',
+      foreseen?.includes(`3 nodes: ${ACTION}`) === true,
+      foreseen,
+    );
     const transitions = buildOf(tour, 'worker').status?.transitions?.map(({ actions }) => actions) ?? [];
     tour.check(`the image's label says ${ACTION}`, transitions.includes(ACTION), transitions);
     expectActions(tour, rolledOut, ACTION);

@@ -1,4 +1,6 @@
 import { readdir } from 'node:fs/promises';
+import { ImageDigestMirrorSets } from '../../../api/image-mirrors.ts';
+import { annotations } from '../../../api/names.ts';
 import { EXAMPLES, readExamples } from '../examples.ts';
 import { expectOneAtATime, expectOneReboot, expectRunningText } from '../expect-nodes.ts';
 import { rollOut } from '../roll-out.ts';
@@ -31,6 +33,13 @@ export const standardMode: TourStep = {
       'This node is configured by the cluster',
     );
     await expectRunningText(tour, rolledOut, '/etc/containers/registries.conf', 'mirror.example.org');
+    const mirrors = await tour.client.list(ImageDigestMirrorSets, { signal: tour.signal });
+    const effects = mirrors.items.map(({ metadata }) => metadata.annotations?.[annotations.effect]);
+    tour.check(
+      'the mirror set says what it asks of each pool',
+      effects.every((effect) => effect?.includes('"worker"') && effect.includes('"infra"')),
+      effects,
+    );
     tour.check(
       'every node booted with the kernel arguments',
       rolledOut.nodes.every(({ after }) => after.booted.kernelArguments.includes('audit=1')),

@@ -1,0 +1,98 @@
+import { describe, expect, it } from 'vitest';
+import type { MachineConfig } from '../../api/machine-config.ts';
+import { defaultPolicySettings } from '../../disruption/default-policies.ts';
+import { effectivePolicies } from '../../disruption/effective-policies.ts';
+import { type ForeseenTransition, foresee, formatForeseen } from './foreseen.ts';
+import { formatEffects } from './mirror-effects.ts';
+
+const restart = { type: 'Restart' as const, restart: { serviceName: 'chronyd.service' } };
+const policies = effectivePolicies(
+  { files: [{ path: '/etc/chrony.conf', actions: [restart] }] },
+  defaultPolicySettings,
+);
+
+function rendered(name: string, files: Readonly<Record<string, string>>): MachineConfig {
+  return {
+    apiVersion: 'machineconfiguration.openshift.io/v1',
+    kind: 'MachineConfig',
+    metadata: { name },
+    spec: {
+      config: {
+        ignition: { version: '3.5.0' },
+        storage: {
+          files: Object.entries(files).map(([path, text]) => ({
+            path,
+            mode: 420,
+            contents: { source: `data:,${text}` },
+          })),
+        },
+      },
+    },
+  };
+}
+
+const configs = new Map(
+  [
+    rendered('a', { '/etc/chrony.conf': '1' }),
+    rendered('b', { '/etc/chrony.conf': '1', '/etc/unknown': '1' }),
+    rendered('c', { '/etc/chrony.conf': '2' }),
+  ].map((config) => [config.metadata.name, config]),
+);
+const to = configs.get('c') ?? rendered('c', {});
+const look = (...running: (string | undefined)[]) =>
+  foresee({ running, configs: (name) => configs.get(name), to, policies, settings: defaultPolicySettings });
+
+describe('what a rendering will ask', () => {
+  it('is told for each config that nodes run, most nodes first', () => {
+    const foreseen = look('b', 'a', 'a', undefined, 'gone', 'c');
+    expect(
+      foreseen.map(({ from, nodes, actions }) => [from, nodes, actions.map(({ type }) => type)]),
+    ).toEqual([
+      ['a', 2, ['Restart']],
+      ['b', 1, ['Reboot']],
+      ['c', 1, []],
+    ]);
+  });
+
+  it('is written with the summary first', () => {
+    const text = formatForeseen(look('a', 'a', 'b'));
+    expect(text).toMatch(
+      /^\{"summary":"2 nodes: Restart\(chronyd\.service\); 1 node: Reboot","transitions":\[/,
+    );
+    expect(text).toContain('"rule":"policy for /etc/chrony.conf"');
+    expect(formatForeseen([])).toContain('no node runs anything yet');
+  });
+
+  it('leaves out causes where they are too many, and then transitions', () => {
+    const cause = {
+      subject: '/etc/x',
+      kind: 'file',
+      change: 'changed',
+      rule: 'r'.repeat(200),
+      actions: [],
+    } as const;
+    const one = (from: string): ForeseenTransition => ({
+      from,
+      nodes: 1,
+      actions: [],
+      causes: Array(100).fill(cause),
+    });
+    const without = formatForeseen([one('a')]);
+    expect(without).not.toContain('rrr');
+    expect(without).toContain('"from":"a"');
+    const many = formatForeseen(Array.from({ length: 2000 }, (_, i) => one(`rendered-${i}`)));
+    expect(many.length).toBeLessThanOrEqual(16 * 1024);
+    expect(many).not.toContain('transitions');
+  });
+});
+
+it('effects of a mirror object are kept by pool', () => {
+  const effect = { config: 'rendered-x', actions: [{ type: 'Drain' as const }], rule: 'r' };
+  const one = formatEffects(undefined, 'worker', effect);
+  const two = formatEffects(one, 'infra', { ...effect, actions: [] });
+  expect(JSON.parse(two)).toMatchObject({
+    summary: 'infra: None; worker: Drain',
+    pools: { infra: { actions: 'None' }, worker: { actions: 'Drain' } },
+  });
+  expect(formatEffects('no json', 'worker', effect)).toBe(one);
+});

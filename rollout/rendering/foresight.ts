@@ -1,0 +1,96 @@
+import type { Logger } from 'pino';
+import {
+  ImageContentSourcePolicies,
+  ImageDigestMirrorSets,
+  ImageTagMirrorSets,
+} from '../../api/image-mirrors.ts';
+import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import { annotations, MACHINE_CONFIGURATION } from '../../api/names.ts';
+import type { Kind, KubernetesObject } from '../../api/object.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import { effectivePolicies } from '../../disruption/effective-policies.ts';
+import type { Caches } from '../caches.ts';
+import type { RolloutOptions } from '../options.ts';
+import { type ForeseenTransition, foresee, formatForeseen, nodeConfigOf } from './foreseen.ts';
+import { formatEffects, type MirrorObject, mirrorEffect } from './mirror-effects.ts';
+
+export interface ForesightParts {
+  readonly client: ApiClient;
+  readonly caches: Caches;
+  readonly log: Logger;
+  readonly options: RolloutOptions;
+}
+
+/** Writes down what a rendering will ask of nodes: on the rendered config, and on the mirror objects that have a part in it. */
+export class Foresight {
+  readonly #parts: ForesightParts;
+
+  constructor(parts: ForesightParts) {
+    this.#parts = parts;
+  }
+
+  /** @throws ApiError */
+  async tell(pool: MachineConfigPool, rendered: MachineConfig, signal: AbortSignal): Promise<void> {
+    const { client, caches, options, log } = this.#parts;
+    const { name } = rendered.metadata;
+    const status = caches.machineConfigurations.get(MACHINE_CONFIGURATION)?.status;
+    const transitions = foresee({
+      running: caches.machineConfigNodes
+        .list()
+        .filter(({ spec }) => spec.pool.name === pool.metadata.name)
+        .map((node) => node.status?.configVersion?.current),
+      configs: (config) => caches.machineConfigs.get(config),
+      to: rendered,
+      policies: status?.nodeDisruptionPolicyStatus?.clusterPolicies ?? effectivePolicies(undefined, options),
+      settings: options,
+    });
+    const text = formatForeseen(transitions);
+    const body = { metadata: { annotations: { [annotations.transitions]: text } } };
+    caches.machineConfigs.remember(
+      await client.patch(MachineConfigs, name, { type: 'merge', body }, { signal }),
+    );
+    log.info(
+      { pool: pool.metadata.name, config: name, transitions: transitions.length },
+      'what it will ask of nodes is written',
+    );
+    // The most nodes come from the first; what the others make of it says the rendered config.
+    const [first] = transitions;
+    if (first !== undefined) await this.#tellMirrors(pool, rendered, first, signal);
+  }
+
+  async #tellMirrors(
+    pool: MachineConfigPool,
+    rendered: MachineConfig,
+    transition: ForeseenTransition,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { caches } = this.#parts;
+    const from = nodeConfigOf(caches.machineConfigs.get(transition.from));
+    const to = nodeConfigOf(rendered);
+    if (from === undefined || to === undefined) return;
+    const write = async <T extends MirrorObject>(kind: Kind<T>, objects: readonly T[]) => {
+      for (const object of objects) {
+        const effect = mirrorEffect({ ...object, kind: kind.kind }, from, to, transition);
+        const before = object.metadata.annotations?.[annotations.effect];
+        if (effect !== undefined) {
+          await this.#annotate(kind, object, formatEffects(before, pool.metadata.name, effect), signal);
+        }
+      }
+    };
+    await write(ImageContentSourcePolicies, caches.contentSources.list());
+    await write(ImageDigestMirrorSets, caches.digestMirrors.list());
+    await write(ImageTagMirrorSets, caches.tagMirrors.list());
+  }
+
+  async #annotate<T extends KubernetesObject>(
+    kind: Kind<T>,
+    { metadata }: T,
+    text: string,
+    signal: AbortSignal,
+  ): Promise<void> {
+    if (metadata.annotations?.[annotations.effect] === text) return;
+    const body = { metadata: { annotations: { [annotations.effect]: text } } };
+    await this.#parts.client.patch(kind, metadata.name, { type: 'merge', body }, { signal });
+  }
+}

@@ -1,0 +1,89 @@
+import { type DisruptionAction, formatActions } from '../../api/disruption-action.ts';
+import type {
+  ImageContentSourcePolicy,
+  ImageDigestMirrorSet,
+  ImageTagMirrorSet,
+} from '../../api/image-mirrors.ts';
+import type { MirrorKind } from '../../api/machine-configuration.ts';
+import { mirrorRuleChanges } from '../../disruption/registries-conf-change.ts';
+import type { NodeConfig } from '../../machineconfig/node-config.ts';
+import type { ForeseenTransition } from './foreseen.ts';
+
+export type MirrorObject = ImageContentSourcePolicy | ImageDigestMirrorSet | ImageTagMirrorSet;
+
+const REGISTRIES_CONF = '/etc/containers/registries.conf';
+
+/** What a mirror object's change will ask of a pool's nodes. */
+export interface MirrorEffect {
+  /** The rendered config that brings it. */
+  readonly config: string;
+  readonly actions: readonly DisruptionAction[];
+  readonly rule: string;
+}
+
+/** @returns sources that a mirror object has rules for. */
+export function sourcesOf(object: MirrorObject): readonly string[] {
+  const { spec } = object;
+  const rules =
+    ('repositoryDigestMirrors' in spec && spec.repositoryDigestMirrors) ||
+    ('imageDigestMirrors' in spec && spec.imageDigestMirrors) ||
+    ('imageTagMirrors' in spec && spec.imageTagMirrors) ||
+    [];
+  return rules.map(({ source }) => source);
+}
+
+/**
+ * Says which mirror objects have a part in the change from one config to another, and what the change of
+ * registries.conf asks of a node.
+ *
+ * @param transition from that config.
+ * @returns undefined for an object whose rules don't change.
+ */
+export function mirrorEffect(
+  object: MirrorObject & { readonly kind: string },
+  from: NodeConfig,
+  to: NodeConfig,
+  transition: ForeseenTransition,
+): MirrorEffect | undefined {
+  const changes = mirrorRuleChanges(textOf(from), textOf(to));
+  const sources = sourcesOf(object);
+  const touched = changes.some(
+    ({ kind, source }) => kind === (object.kind as MirrorKind) && sources.includes(source),
+  );
+  const cause = transition.causes.find(({ subject }) => subject === REGISTRIES_CONF);
+  if (!touched || cause === undefined) return undefined;
+  return { config: to.name, actions: cause.actions, rule: cause.rule };
+}
+
+function textOf(config: NodeConfig): string | undefined {
+  const file = config.files.get(REGISTRIES_CONF);
+  return file === undefined ? undefined : Buffer.from(file.contents).toString('utf8');
+}
+
+/**
+ * @param before the object's annotation as it is, for the other pools.
+ * @returns the annotation with a pool's effect: JSON, the summary first.
+ */
+export function formatEffects(before: string | undefined, pool: string, effect: MirrorEffect): string {
+  const pools = { ...readPools(before), [pool]: { ...effect, actions: formatActions(effect.actions) } };
+  const sorted = Object.fromEntries(Object.entries(pools).sort(([a], [b]) => (a < b ? -1 : 1)));
+  const summary = Object.entries(sorted).map(([name, { actions }]) => `${name}: ${actions}`);
+  return JSON.stringify({ summary: summary.join('; '), pools: sorted });
+}
+
+interface PoolEffect {
+  readonly config: string;
+  readonly actions: string;
+  readonly rule: string;
+}
+
+/** What is there and can't be read was written by somebody else, and is written anew. */
+function readPools(text: string | undefined): Readonly<Record<string, PoolEffect>> {
+  if (text === undefined) return {};
+  try {
+    const { pools } = JSON.parse(text) as { readonly pools?: Readonly<Record<string, PoolEffect>> };
+    return pools ?? {};
+  } catch {
+    return {};
+  }
+}
