@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { IMAGE_CONFIG, ImageConfigSpec, ImageConfigs } from './image-config.ts';
 import {
   ImageContentSourcePolicies,
   ImageContentSourcePolicySpec,
@@ -209,6 +210,21 @@ export const crdDefinitions: readonly CrdDefinition[] = [
     specRequired: true,
     rules: [],
     columns: [{ name: 'Sources', type: 'string', path: '.spec.imageTagMirrors[*].source' }, age],
+  },
+  {
+    kind: ImageConfigs,
+    names: { short: [] },
+    description: 'Where nodes may take images from: insecure, blocked and allowed registries.',
+    spec: ImageConfigSpec,
+    specRequired: true,
+    rules: [],
+    fixedName: IMAGE_CONFIG,
+    columns: [
+      { name: 'Blocked', type: 'string', path: '.spec.registrySources.blockedRegistries' },
+      { name: 'Allowed', type: 'string', path: '.spec.registrySources.allowedRegistries' },
+      { name: 'Insecure', type: 'string', path: '.spec.registrySources.insecureRegistries' },
+      age,
+    ],
   },
   {
     kind: ImageContentSourcePolicies,

@@ -1,3 +1,4 @@
+import { type ImageConfig, ImageConfigs } from '../api/image-config.ts';
 import type {
   ImageContentSourcePolicy,
   ImageDigestMirrorSet,
@@ -31,6 +32,7 @@ export interface OfflineCluster {
     readonly icsp: readonly ImageContentSourcePolicy[];
     readonly idms: readonly ImageDigestMirrorSet[];
     readonly itms: readonly ImageTagMirrorSet[];
+    readonly image: ImageConfig | undefined;
   };
 }
 
@@ -63,6 +65,7 @@ export function offlineCluster(objects: readonly KubernetesObject[]): OfflineClu
       icsp: ofKind('ImageContentSourcePolicy'),
       idms: ofKind('ImageDigestMirrorSet'),
       itms: ofKind('ImageTagMirrorSet'),
+      image: ofKind<ImageConfig>(ImageConfigs.kind)[0],
     },
   };
 }

@@ -3,6 +3,7 @@ import { formatActions, type PolicyAction } from '../api/disruption-action.ts';
 import type { NodeDisruptionPolicy } from '../api/machine-configuration.ts';
 import { mergeMirrorObjects } from '../machineconfig/registries/mirror-rules.ts';
 import { formatRegistriesConf } from '../machineconfig/registries/registries-conf.ts';
+import { registryEntries } from '../machineconfig/registries/registry-entries.ts';
 import { decideActions } from './actions.ts';
 import { defaultPolicySettings } from './default-policies.ts';
 import { effectivePolicies } from './effective-policies.ts';
@@ -35,7 +36,9 @@ function conf(idms: Mirrors, itms: Mirrors = {}): string {
     ],
   });
   if (!merged.ok) throw new Error(JSON.stringify(merged.problems));
-  return formatRegistriesConf(merged.rules);
+  const joined = registryEntries(merged.rules, { insecure: [], blocked: [] });
+  if (!joined.ok) throw new Error(JSON.stringify(joined.problems));
+  return formatRegistriesConf(merged.rules, joined.entries);
 }
 
 function decide(from: string, to: string, imageMirrors: NodeDisruptionPolicy['imageMirrors'] = []) {

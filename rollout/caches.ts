@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { type ImageConfig, ImageConfigs } from '../api/image-config.ts';
 import {
   ImageContentSourcePolicies,
   type ImageContentSourcePolicy,
@@ -35,6 +36,7 @@ export interface Caches {
   readonly digestMirrors: FreshCache<ImageDigestMirrorSet>;
   readonly tagMirrors: FreshCache<ImageTagMirrorSet>;
   readonly contentSources: FreshCache<ImageContentSourcePolicy>;
+  readonly imageConfigs: FreshCache<ImageConfig>;
 }
 
 /** Makes the caches; nothing is read before they are started. */
@@ -59,6 +61,7 @@ export function createCaches(client: ApiClient, options: RolloutOptions, log: Lo
     digestMirrors: cache(ImageDigestMirrorSets),
     tagMirrors: cache(ImageTagMirrorSets),
     contentSources: cache(ImageContentSourcePolicies),
+    imageConfigs: cache(ImageConfigs),
   };
 }
 

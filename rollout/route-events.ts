@@ -67,6 +67,7 @@ export function routeEvents(routes: EventRoutes): void {
   caches.digestMirrors.onChange(renderSoon);
   caches.tagMirrors.onChange(renderSoon);
   caches.contentSources.onChange(renderSoon);
+  caches.imageConfigs.onChange(renderSoon);
 }
 
 function routeNodes({ caches, membership, queues, events }: EventRoutes): void {

@@ -1,30 +1,40 @@
+import type { ImageConfig } from '../../api/image-config.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { annotations, labels, MCO_GROUP } from '../../api/names.ts';
 import { IGNITION_VERSION } from '../ignition/parse.ts';
 import type { Problem } from '../problem.ts';
 import { type MirrorObjects, mergeMirrorObjects } from './mirror-rules.ts';
-import { formatRegistriesConf } from './registries-conf.ts';
+import { formatPolicyJson } from './policy-json.ts';
+import { formatRegistriesConf, formatSearchRegistries } from './registries-conf.ts';
+import { registryEntries } from './registry-entries.ts';
+import { readRegistrySources } from './registry-sources.ts';
 
 export type RegistriesMachineConfig =
-  /** Absent: there are no mirrors, and there should be no such MachineConfig. */
+  /** Absent: the cluster says nothing of registries, and there should be no such MachineConfig. */
   | { readonly ok: true; readonly machineConfig?: MachineConfig }
   | { readonly ok: false; readonly problems: readonly Problem[] };
 
+/** What a cluster says of registries. */
+export interface RegistryObjects extends MirrorObjects {
+  /** The Image object `cluster`, where there is one. */
+  readonly image?: ImageConfig | undefined;
+}
+
 /**
- * The MachineConfig that brings the cluster's image mirrors to a pool's nodes, named as MCO names it.
+ * The MachineConfig that brings the cluster's image mirrors, insecure, blocked and allowed registries to a pool's nodes,
+ * named as MCO names it.
  *
  * @param pool name of the pool, which becomes the role that the config is for.
- * @param input every mirror object of the cluster, and the version that is written as the controller's.
+ * @param input every object of the cluster about registries, and the version that is written as the controller's.
  * @returns the MachineConfig, or every conflict between the objects.
  */
 export function registriesMachineConfig(
   pool: string,
-  input: MirrorObjects & { readonly controllerVersion: string },
+  input: RegistryObjects & { readonly controllerVersion: string },
 ): RegistriesMachineConfig {
-  const merged = mergeMirrorObjects(input);
-  if (!merged.ok) return merged;
-  if (merged.rules.length === 0) return { ok: true };
-  const text = Buffer.from(formatRegistriesConf(merged.rules)).toString('base64');
+  const files = registryFiles(input);
+  if (!files.ok) return files;
+  if (files.texts.length === 0) return { ok: true };
   return {
     ok: true,
     machineConfig: {
@@ -38,18 +48,46 @@ export function registriesMachineConfig(
       spec: {
         config: {
           ignition: { version: IGNITION_VERSION },
-          storage: {
-            files: [
-              {
-                path: '/etc/containers/registries.conf',
-                mode: 0o644,
-                overwrite: true,
-                contents: { source: `data:text/plain;charset=utf-8;base64,${text}` },
-              },
-            ],
-          },
+          storage: { files: files.texts.map(([path, text]) => fileOf(path, text)) },
         },
       },
     },
   };
+}
+
+type RegistryFiles =
+  | { readonly ok: true; readonly texts: readonly (readonly [path: string, text: string])[] }
+  | { readonly ok: false; readonly problems: readonly Problem[] };
+
+/** Only files that the cluster has something to say in: any other stays the distribution's. */
+function registryFiles(input: RegistryObjects): RegistryFiles {
+  const merged = mergeMirrorObjects(input);
+  const read = readRegistrySources(input.image);
+  if (!merged.ok || !read.ok) {
+    return {
+      ok: false,
+      problems: [...(merged.ok ? [] : merged.problems), ...(read.ok ? [] : read.problems)],
+    };
+  }
+  const { sources } = read;
+  const joined = registryEntries(merged.rules, sources);
+  if (!joined.ok) return joined;
+  const policy = formatPolicyJson(sources);
+  const registries =
+    joined.entries.length === 0 ? undefined : formatRegistriesConf(merged.rules, joined.entries);
+  const search = sources.search === undefined ? undefined : formatSearchRegistries(sources.search);
+  const texts = [
+    ['/etc/containers/registries.conf', registries],
+    ['/etc/containers/policy.json', policy],
+    ['/etc/containers/registries.conf.d/01-image-searchRegistries.conf', search],
+  ] as const;
+  return {
+    ok: true,
+    texts: texts.flatMap(([path, text]) => (text === undefined ? [] : [[path, text] as const])),
+  };
+}
+
+function fileOf(path: string, text: string) {
+  const source = `data:text/plain;charset=utf-8;base64,${Buffer.from(text).toString('base64')}`;
+  return { path, mode: 0o644, overwrite: true, contents: { source } };
 }

@@ -5,6 +5,7 @@ import type {
 } from '../../api/image-mirrors.ts';
 import type { MirrorKind } from '../../api/machine-configuration.ts';
 import type { Problem } from '../problem.ts';
+import { isScope, isWildcard } from './scopes.ts';
 
 export interface MirrorObjects {
   readonly icsp: readonly ImageContentSourcePolicy[];
@@ -105,11 +106,9 @@ function listsOf(source: string, rules: readonly Given[]): (readonly string[])[]
   return rules.filter((rule) => rule.source === source).map((rule) => rule.mirrors);
 }
 
-const SCOPE = /^(\*\.)?[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(:\d{1,5})?(\/[a-z0-9]+([._-]+[a-z0-9]+)*)*$/;
-
 function malformed({ source, mirrors, by }: Given): Problem[] {
-  const problems = SCOPE.test(source) && !(source.startsWith('*.') && source.includes('/')) ? [] : [source];
-  return [...problems, ...mirrors.filter((mirror) => mirror.startsWith('*.') || !SCOPE.test(mirror))].map(
+  const problems = isScope(source) ? [] : [source];
+  return [...problems, ...mirrors.filter((mirror) => isWildcard(mirror) || !isScope(mirror))].map(
     (value) => ({
       path: by,
       reason: `${JSON.stringify(value)} is no registry or repository`,

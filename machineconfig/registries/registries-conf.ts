@@ -1,16 +1,28 @@
 import type { SourceRule } from './mirror-rules.ts';
+import type { MirrorEntry, RegistryEntry } from './registry-entries.ts';
 import { formatOrigin } from './rule-origin.ts';
+import { isWildcard } from './scopes.ts';
+
+const HEAD =
+  'unqualified-search-registries = ["registry.access.redhat.com", "docker.io"]\nshort-name-mode = ""\n';
 
 /**
  * Writes a registries.conf (containers-registries.conf(5), version 2).
  *
- * @param rules as mergeMirrorObjects gives them.
- * @returns the file's text: the same for the same rules, a `[[registry]]` for each source.
+ * @param rules where the mirrors come from; they become comments.
+ * @param entries as registryEntries gives them.
+ * @returns the file's text: the same for the same input, a `[[registry]]` for each entry.
  */
-export function formatRegistriesConf(rules: readonly SourceRule[]): string {
-  const head =
-    'unqualified-search-registries = ["registry.access.redhat.com", "docker.io"]\nshort-name-mode = ""\n';
-  return [origins(rules), head, ...rules.map(registry)].filter((part) => part !== '').join('\n');
+export function formatRegistriesConf(
+  rules: readonly SourceRule[],
+  entries: readonly RegistryEntry[],
+): string {
+  return [origins(rules), HEAD, ...entries.map(registry)].filter((part) => part !== '').join('\n');
+}
+
+/** @returns a drop-in that names where images without a registry in their name are looked for. */
+export function formatSearchRegistries(registries: readonly string[]): string {
+  return `unqualified-search-registries = [${registries.map(quote).join(', ')}]\n`;
 }
 
 /**
@@ -24,33 +36,31 @@ function origins(rules: readonly SourceRule[]): string {
   return lines.length === 0 ? '' : `${lines.join('\n')}\n`;
 }
 
-function registry({ source, digestMirrors, tagMirrors, blocked }: SourceRule): string {
-  const wildcard = source.startsWith('*.');
-  const forBoth = new Set(digestMirrors.filter((mirror) => tagMirrors.includes(mirror)));
+function registry({ scope, blocked, insecure, mirrors }: RegistryEntry): string {
+  const wildcard = isWildcard(scope);
   const lines = [
     '[[registry]]',
     // A wildcard is a prefix; its location stays empty, and images keep the host they name.
-    `  prefix = ${wildcard ? quote(source) : '""'}`,
-    ...(wildcard ? [] : [`  location = ${quote(source)}`]),
+    `  prefix = ${wildcard ? quote(scope) : '""'}`,
+    ...(wildcard ? [] : [`  location = ${quote(scope)}`]),
+    ...(insecure ? ['  insecure = true'] : []),
     ...(blocked ? ['  blocked = true'] : []),
+    ...mirrors.flatMap(mirrorLines),
   ];
-  // Digest mirrors come before tag mirrors, each for its own kind of reference (runtime-utils, EditRegistriesConfig).
-  for (const mirror of digestMirrors)
-    lines.push(...mirrorLines(mirror, forBoth.has(mirror) ? undefined : 'digest-only'));
-  for (const mirror of tagMirrors) if (!forBoth.has(mirror)) lines.push(...mirrorLines(mirror, 'tag-only'));
   return `${lines.join('\n')}\n`;
 }
 
-function mirrorLines(location: string, pull: 'digest-only' | 'tag-only' | undefined): string[] {
+function mirrorLines({ location, pull, insecure }: MirrorEntry): string[] {
   return [
     '',
     '  [[registry.mirror]]',
     `    location = ${quote(location)}`,
+    ...(insecure ? ['    insecure = true'] : []),
     ...(pull === undefined ? [] : [`    pull-from-mirror = "${pull}"`]),
   ];
 }
 
-/** Sources and mirrors have been checked and hold nothing that a basic TOML string would have to escape. */
+/** Scopes and mirrors have been checked and hold nothing that a basic TOML string would have to escape. */
 function quote(text: string): string {
   return JSON.stringify(text);
 }

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { IMAGE_CONFIG } from '../../api/image-config.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
@@ -145,6 +146,7 @@ export class RenderingController {
       icsp: caches.contentSources.list(),
       idms: caches.digestMirrors.list(),
       itms: caches.tagMirrors.list(),
+      image: caches.imageConfigs.get(IMAGE_CONFIG),
       controllerVersion: options.controllerVersion,
     });
   }

@@ -1,3 +1,4 @@
+import { ImageConfigs } from '../../api/image-config.ts';
 import {
   ImageContentSourcePolicies,
   ImageDigestMirrorSets,
@@ -60,6 +61,7 @@ const KINDS: readonly Kind<KubernetesObject>[] = [
   ImageDigestMirrorSets,
   ImageTagMirrorSets,
   ImageContentSourcePolicies,
+  ImageConfigs,
 ];
 
 /** @returns how the API server knows the object's kind. @throws Error that names a kind that is not known here. */

@@ -1,0 +1,103 @@
+import type { Problem } from '../problem.ts';
+import type { SourceRule } from './mirror-rules.ts';
+import { isNested, isWildcard } from './scopes.ts';
+
+export type Pull = 'digest-only' | 'tag-only';
+
+export interface MirrorEntry {
+  readonly location: string;
+  /** Absent: for references of both kinds. */
+  readonly pull?: Pull;
+  readonly insecure: boolean;
+}
+
+/** One `[[registry]]` of registries.conf. */
+export interface RegistryEntry {
+  readonly scope: string;
+  readonly blocked: boolean;
+  readonly insecure: boolean;
+  /** In the order in which they are tried; the scope itself comes last. */
+  readonly mirrors: readonly MirrorEntry[];
+}
+
+/** Scopes of the cluster's Image object. */
+export interface ScopeLists {
+  readonly insecure: readonly string[];
+  readonly blocked: readonly string[];
+}
+
+export type RegistryEntries =
+  | { readonly ok: true; readonly entries: readonly RegistryEntry[] }
+  | { readonly ok: false; readonly problems: readonly Problem[] };
+
+/**
+ * Joins mirrors with insecure and blocked scopes. The format takes the most precise match alone, so a scope inside of an
+ * insecure, blocked or mirrored one repeats what holds for that (openshift/runtime-utils, EditRegistriesConfig).
+ *
+ * @returns an entry for each scope in code-unit order, or what can't be written: a scope inside of a wildcard that has
+ *   mirrors, whose mirrors can't be repeated for it.
+ */
+export function registryEntries(
+  rules: readonly SourceRule[],
+  { insecure, blocked }: ScopeLists,
+): RegistryEntries {
+  const scopes = [...new Set([...rules.map(({ source }) => source), ...insecure, ...blocked])].sort();
+  const within = (scope: string, outer: readonly string[]) => outer.some((each) => isNested(scope, each));
+  const own = new Map(rules.map((rule) => [rule.source, mirrorsOf(rule)]));
+  const problems: Problem[] = [];
+  const entries = scopes.map((scope): RegistryEntry => {
+    const rule = rules.find(({ source }) => source === scope);
+    const inherited = rule === undefined ? inheritedMirrors(scope, rules, own) : undefined;
+    if (inherited?.problem !== undefined) problems.push(inherited.problem);
+    const mirrors = own.get(scope) ?? inherited?.mirrors ?? [];
+    return {
+      scope,
+      blocked: rule?.blocked === true || within(scope, blocked),
+      insecure: within(scope, insecure),
+      mirrors: mirrors.map(({ location, ...mirror }) => ({
+        ...mirror,
+        location,
+        insecure: within(location, insecure),
+      })),
+    };
+  });
+  return problems.length === 0 ? { ok: true, entries } : { ok: false, problems };
+}
+
+type Mirror = Omit<MirrorEntry, 'insecure'>;
+
+/** Digest mirrors come before tag mirrors, each for its own kind of reference; a mirror for both is there once. */
+function mirrorsOf({ digestMirrors, tagMirrors }: SourceRule): readonly Mirror[] {
+  const forBoth = new Set(digestMirrors.filter((mirror) => tagMirrors.includes(mirror)));
+  const mirror = (location: string, pull: Pull): Mirror =>
+    forBoth.has(location) ? { location } : { location, pull };
+  return [
+    ...digestMirrors.map((location) => mirror(location, 'digest-only')),
+    ...tagMirrors
+      .filter((location) => !forBoth.has(location))
+      .map((location) => mirror(location, 'tag-only')),
+  ];
+}
+
+function inheritedMirrors(
+  scope: string,
+  rules: readonly SourceRule[],
+  own: ReadonlyMap<string, readonly Mirror[]>,
+): { readonly mirrors: readonly Mirror[]; readonly problem?: Problem } {
+  const outer = rules
+    .map(({ source }) => source)
+    .filter((source) => source !== scope && isNested(scope, source))
+    .sort((a, b) => b.length - a.length)[0];
+  if (outer === undefined) return { mirrors: [] };
+  if (isWildcard(outer)) {
+    const reason = `lies within ${outer}, whose mirrors can't be repeated for it`;
+    return {
+      mirrors: [],
+      problem: { path: scope, reason, expected: `mirrors of its own, or none for ${outer}` },
+    };
+  }
+  const rest = scope.slice(outer.length);
+  return {
+    mirrors: (own.get(outer) ?? []).map((mirror) => ({ ...mirror, location: `${mirror.location}${rest}` })),
+  };
+}

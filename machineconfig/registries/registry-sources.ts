@@ -1,0 +1,59 @@
+import type { ImageConfig } from '../../api/image-config.ts';
+import type { Problem } from '../problem.ts';
+import { isScope } from './scopes.ts';
+
+/** What the cluster's Image object says of where nodes take images from, checked. */
+export interface RegistrySources {
+  readonly insecure: readonly string[];
+  readonly blocked: readonly string[];
+  readonly allowed: readonly string[];
+  /** Undefined: the distribution's own. */
+  readonly search?: readonly string[];
+}
+
+export type ReadRegistrySources =
+  | { readonly ok: true; readonly sources: RegistrySources }
+  | { readonly ok: false; readonly problems: readonly Problem[] };
+
+/**
+ * Reads `spec.registrySources` of the Image object (MCO, container-runtime-config controller).
+ *
+ * @returns the lists, or every problem: scopes that are none, and allowed registries beside blocked ones.
+ */
+export function readRegistrySources(image: ImageConfig | undefined): ReadRegistrySources {
+  const { insecureRegistries, blockedRegistries, allowedRegistries, containerRuntimeSearchRegistries } =
+    image?.spec.registrySources ?? {};
+  const lists = { insecureRegistries, blockedRegistries, allowedRegistries };
+  const problems = Object.entries(lists).flatMap(([field, scopes = []]) => malformed(field, scopes));
+  if ((allowedRegistries ?? []).length > 0 && (blockedRegistries ?? []).length > 0) {
+    problems.push({
+      path: at('allowedRegistries'),
+      reason: 'is set beside blockedRegistries',
+      expected: 'only one of the two: what is not allowed is blocked already',
+    });
+  }
+  if (problems.length > 0) return { ok: false, problems };
+  return {
+    ok: true,
+    sources: {
+      insecure: insecureRegistries ?? [],
+      blocked: blockedRegistries ?? [],
+      allowed: allowedRegistries ?? [],
+      ...(containerRuntimeSearchRegistries === undefined || containerRuntimeSearchRegistries.length === 0
+        ? {}
+        : { search: containerRuntimeSearchRegistries }),
+    },
+  };
+}
+
+const at = (field: string): string => `Image cluster, spec.registrySources.${field}`;
+
+function malformed(field: string, scopes: readonly string[]): Problem[] {
+  return scopes
+    .filter((scope) => !isScope(scope))
+    .map((scope) => ({
+      path: at(field),
+      reason: `${JSON.stringify(scope)} is no registry or repository`,
+      expected: 'host[:port][/repository], or *.domain',
+    }));
+}
