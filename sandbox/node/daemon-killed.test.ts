@@ -1,0 +1,318 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { execa } from 'execa';
+import pino from 'pino';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { crdOf } from '../../api/crd.ts';
+import { crdDefinitions } from '../../api/crd-definitions.ts';
+import type { DisruptionAction } from '../../api/disruption-action.ts';
+import { Leases, Namespaces } from '../../api/kubernetes.ts';
+import { MachineConfigs } from '../../api/machine-config.ts';
+import { type MachineConfigNodeSpec, MachineConfigNodes } from '../../api/machine-config-node.ts';
+import { type ClusterPolicies, MachineConfigurations } from '../../api/machine-configuration.ts';
+import { DEFAULT_LEASE_NAMESPACE, imageLabels, MACHINE_CONFIGURATION } from '../../api/names.ts';
+import { type DigestedPullspec, parseDigestedPullspec } from '../../api/references.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import { conditionIsTrue } from '../../cluster/conditions.ts';
+import { tokenConnection } from '../../cluster/connection.ts';
+import { createApiClient } from '../../cluster/http-api-client.ts';
+import { directoryNodeLayout, readDirectoryMachine } from '../../daemon/host/directory-host.ts';
+import { readServiceRecords } from '../../daemon/host/service-recorder.ts';
+import { policyDigest } from '../../disruption/effective-policies.ts';
+import { encodeTransitionLabel } from '../../disruption/transitions.ts';
+import { type ApiServer, startApiServer } from '../apiserver/start.ts';
+import { applyObjects } from '../manifests/apply.ts';
+import { bootNode } from './boot.ts';
+import { removeNode } from './remove.ts';
+import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from './testing.ts';
+
+/**
+ * The daemon is killed before each of its changes of the disk in turn, started again, and has to come to where it was
+ * going: whole, without another reboot than the update asks for, without a restart that it does not ask for.
+ */
+
+const NODE = 'node-0';
+const HOLDER = 'shale-operator';
+const CHRONY = '/etc/chrony.conf';
+const DEADLINE_MS = 30_000;
+/** Every change is a point to be killed at; CI takes each of so many, all of them with SHALE_EVERY_KILL_POINT=1. */
+const STRIDE = process.env['SHALE_EVERY_KILL_POINT'] === '1' ? 1 : 8;
+
+const restart: DisruptionAction = { type: 'Restart', service: 'chronyd.service' };
+const policies: ClusterPolicies = {
+  files: [{ path: CHRONY, actions: [{ type: 'Restart', restart: { serviceName: 'chronyd.service' } }] }],
+};
+const POLICY = policyDigest(policies);
+
+let server: ApiServer;
+let client: ApiClient;
+let node: TestNode;
+let base: string;
+let layered: string;
+let settings: string;
+const images: { name: string; labels: Record<string, string>; file?: { path: string; content: string } }[] =
+  [];
+
+beforeAll(async () => {
+  if (noDirectoryNodes !== undefined) return;
+  base = await mkdtemp(path.join(tmpdir(), 'shale-killed-'));
+  server = await startApiServer();
+  client = createApiClient(tokenConnection(server.url, server.adminToken, server.caPem));
+  await fillCluster();
+  node = await createTestNode();
+  images.push({ name: node.stock, labels: {} });
+  addImage('rendered-1', 'one\n', []);
+  addImage('rendered-2', 'two\n', [{ config: 'rendered-1', actions: [restart] }]);
+  addImage('rendered-3', 'three\n', [{ config: 'rendered-1', actions: [{ type: 'Reboot' }] }]);
+  settings = path.join(base, 'settings.json');
+  const { url, adminToken: token, caPem } = server;
+  await writeFile(settings, JSON.stringify({ url, token, caPem, node: NODE, images }));
+  // The state that most updates begin from: layered, on the first image.
+  layered = path.join(base, 'layered');
+  await copyNode(node.dir, layered);
+  await reach(layered, toImage('rendered-1'), -1);
+}, 120_000);
+afterAll(async () => {
+  if (noDirectoryNodes !== undefined) return;
+  await server.stop();
+  await node[Symbol.asyncDispose]();
+  await removeNode(layered);
+  await rm(base, { recursive: true });
+});
+
+async function fillCluster(): Promise<void> {
+  const { signal } = new AbortController();
+  await applyObjects(client, crdDefinitions.map(crdOf), { log: pino({ level: 'silent' }), signal });
+  await client.create(Namespaces, {
+    apiVersion: 'v1',
+    kind: 'Namespace',
+    metadata: { name: DEFAULT_LEASE_NAMESPACE },
+  });
+  const lease = {
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: { name: `node-${NODE}` },
+  } as const;
+  await client.create(
+    Leases,
+    { ...lease, spec: { holderIdentity: HOLDER } },
+    { namespace: DEFAULT_LEASE_NAMESPACE },
+  );
+  const made = await client.create(MachineConfigurations, {
+    apiVersion: 'operator.openshift.io/v1',
+    kind: 'MachineConfiguration',
+    metadata: { name: MACHINE_CONFIGURATION },
+    spec: {},
+  });
+  const status = { nodeDisruptionPolicyStatus: { clusterPolicies: policies }, policyDigest: POLICY };
+  await client.replaceStatus(MachineConfigurations, { ...made, status });
+  await render('rendered-1', 'one\n');
+  await render('rendered-2', 'two\n');
+  await render('rendered-3', 'three\n', ['quiet']);
+}
+
+async function render(name: string, content: string, kernelArguments: string[] = []): Promise<void> {
+  const source = `data:,${encodeURIComponent(content)}`;
+  const files = [{ path: CHRONY, mode: 0o644, overwrite: true, contents: { source } }];
+  await client.create(MachineConfigs, {
+    apiVersion: 'machineconfiguration.openshift.io/v1',
+    kind: 'MachineConfig',
+    metadata: { name },
+    spec: { config: { ignition: { version: '3.4.0' }, storage: { files } }, kernelArguments },
+  });
+}
+
+function addImage(
+  config: string,
+  content: string,
+  froms: { config: string; actions: DisruptionAction[] }[],
+): void {
+  const transitions = froms.map((from) => ({ ...from, base: node.stock, causes: [] }));
+  const labels = {
+    [imageLabels.renderedConfig]: config,
+    [imageLabels.baseImage]: node.stock,
+    [imageLabels.disruption]: encodeTransitionLabel({ version: 1, policyDigest: POLICY, transitions }),
+  };
+  const name = node.addImage([layerFile(CHRONY, content)], labels);
+  images.push({ name, labels, file: { path: CHRONY, content } });
+}
+
+const imageOf = (config: string): DigestedPullspec =>
+  parseDigestedPullspec(
+    images.find(({ labels }) => labels[imageLabels.renderedConfig] === config)?.name ?? '',
+  );
+
+type Target = Pick<MachineConfigNodeSpec, 'configVersion' | 'configImage' | 'grant' | 'policyDigest'>;
+
+function toImage(config: string): Target {
+  const image = imageOf(config);
+  return {
+    configVersion: { desired: config },
+    configImage: { desiredImage: image },
+    policyDigest: POLICY,
+    grant: { level: 'Disrupt', config, image, leaseHolder: HOLDER },
+  };
+}
+
+const toConfig = (config: string): Target => ({
+  configVersion: { desired: config },
+  policyDigest: POLICY,
+  grant: { level: 'Disrupt', config, leaseHolder: HOLDER },
+});
+
+async function copyNode(from: string, to: string): Promise<void> {
+  await execa('cp', ['--archive', from, to]);
+}
+
+function startDaemon(dir: string, changes: number): ChildProcess {
+  const script = path.join(import.meta.dirname, 'killed-daemon.ts');
+  return spawn(process.execPath, [script, dir, settings, String(changes)], {
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
+}
+
+async function isAt({ configVersion, configImage }: Target): Promise<boolean> {
+  const { status } = await client.get(MachineConfigNodes, NODE);
+  return (
+    conditionIsTrue(status?.conditions, 'Updated') &&
+    status?.configVersion?.current === configVersion.desired &&
+    status.mode === (configImage === undefined ? 'Standard' : 'Layered')
+  );
+}
+
+/**
+ * Runs daemons on a node until it is where it should be; the first dies after so many changes.
+ *
+ * @returns whether the first died, which it does not when the update has fewer changes.
+ */
+async function reach(dir: string, target: Target, changes: number): Promise<boolean> {
+  await client.delete(MachineConfigNodes, NODE).catch(() => undefined);
+  await client.create(MachineConfigNodes, {
+    apiVersion: 'machineconfiguration.openshift.io/v1',
+    kind: 'MachineConfigNode',
+    metadata: { name: NODE },
+    spec: { node: { name: NODE }, pool: { name: 'worker' }, ...target },
+  });
+  const { rebootRequest } = directoryNodeLayout(dir);
+  let killed = false;
+  let daemon = startDaemon(dir, changes);
+  const end = Date.now() + DEADLINE_MS;
+  try {
+    while (!(await isAt(target))) {
+      if (Date.now() > end)
+        throw new Error(`${JSON.stringify((await client.get(MachineConfigNodes, NODE)).status)}`);
+      if (existsSync(rebootRequest)) {
+        await kill(daemon);
+        await rm(rebootRequest, { force: true });
+        await bootNode(dir);
+        daemon = startDaemon(dir, -1);
+      } else if (daemon.signalCode !== null || daemon.exitCode !== null) {
+        killed = true;
+        daemon = startDaemon(dir, -1);
+      }
+      await delay(20);
+    }
+  } finally {
+    await kill(daemon);
+  }
+  return killed;
+}
+
+async function kill(daemon: ChildProcess): Promise<void> {
+  if (daemon.signalCode !== null || daemon.exitCode !== null) return;
+  const ended = once(daemon, 'exit');
+  daemon.kill('SIGKILL');
+  await ended;
+}
+
+interface Scenario {
+  readonly from: () => string;
+  readonly target: () => Target;
+  readonly content: string;
+  readonly boots: number;
+  /** Whether chronyd is restarted; where it is, being killed may make it twice. */
+  readonly restarts: boolean;
+}
+
+const scenarios: readonly [string, Scenario][] = [
+  [
+    'a live change',
+    { from: () => layered, target: () => toImage('rendered-2'), content: 'two\n', boots: 0, restarts: true },
+  ],
+  [
+    'a change that reboots',
+    {
+      from: () => layered,
+      target: () => toImage('rendered-3'),
+      content: 'three\n',
+      boots: 1,
+      restarts: false,
+    },
+  ],
+  [
+    'the way into layering',
+    {
+      from: () => node.dir,
+      target: () => toImage('rendered-1'),
+      content: 'one\n',
+      boots: 1,
+      restarts: false,
+    },
+  ],
+  [
+    'the way out of layering',
+    {
+      from: () => layered,
+      target: () => toConfig('rendered-3'),
+      content: 'three\n',
+      boots: 1,
+      restarts: false,
+    },
+  ],
+  [
+    'the first config of standard mode',
+    {
+      from: () => node.dir,
+      target: () => toConfig('rendered-3'),
+      content: 'three\n',
+      boots: 1,
+      restarts: false,
+    },
+  ],
+];
+
+describe.skipIf(noDirectoryNodes !== undefined)(
+  'a daemon that is killed at any point of',
+  { timeout: 240_000 },
+  () => {
+    test.each(scenarios)('%s ends where it was going', async (name, scenario) => {
+      const points: number[] = [];
+      for (let changes = 0, killed = true; killed; changes += STRIDE) {
+        const dir = path.join(base, `${name.replaceAll(' ', '-')}-${changes}`);
+        await copyNode(scenario.from(), dir);
+        const layout = directoryNodeLayout(dir);
+        const before = await readDirectoryMachine(layout);
+        const services = (await readServiceRecords(layout)).length;
+        killed = await reach(dir, scenario.target(), changes);
+        const after = await readDirectoryMachine(layout);
+        const done = (await readServiceRecords(layout))
+          .slice(services)
+          .filter(({ action }) => action === 'restart');
+        const where = `killed before change ${changes}`;
+        expect(await readFile(path.join(layout.root, CHRONY), 'utf8'), where).toBe(scenario.content);
+        expect(after.bootCount - before.bootCount, where).toBe(scenario.boots);
+        expect(done.length > 0, where).toBe(scenario.restarts);
+        await removeNode(dir);
+        points.push(changes);
+      }
+      expect(points.length).toBeGreaterThan(1);
+      if (process.env['SHALE_EVERY_KILL_POINT'] === '1')
+        process.stderr.write(`${name}: ${points.length - 1} kill points\n`);
+    });
+  },
+);

@@ -1,0 +1,66 @@
+import { readFileSync } from 'node:fs';
+import promises from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
+import pino from 'pino';
+import { z } from 'zod';
+import { parseDigestedPullspec } from '../../api/references.ts';
+import { tokenConnection } from '../../cluster/connection.ts';
+import { createApiClient } from '../../cluster/http-api-client.ts';
+import { shutdownSignal } from '../../cluster/signals.ts';
+import { memorySource } from '../../daemon/os/ostree/memory-source.ts';
+import { stockImage } from './stock-image.ts';
+
+/**
+ * A node's daemon that dies by SIGKILL before one of its changes of the disk, for daemon-killed.test.ts. It runs on when
+ * there are no more changes than that.
+ *
+ *   node killed-daemon.ts <node's directory> <settings file> <number of changes to make before; -1 for all>
+ */
+const Settings = z.object({
+  url: z.string(),
+  token: z.string(),
+  caPem: z.string(),
+  node: z.string(),
+  images: z.array(
+    z.object({
+      name: z.string(),
+      labels: z.record(z.string(), z.string()),
+      file: z.object({ path: z.string(), content: z.string() }).optional(),
+    }),
+  ),
+});
+const [dir = '', settingsFile = '', changes = '-1'] = process.argv.slice(2);
+const settings = Settings.parse(JSON.parse(readFileSync(settingsFile, 'utf8')));
+
+let left = Number(changes);
+/** Everything that the daemon puts in place it puts there by one of these. */
+for (const name of ['rename', 'symlink', 'unlink', 'rm', 'link', 'mkdir'] as const) {
+  const change = promises[name] as (...args: unknown[]) => Promise<unknown>;
+  Object.assign(promises, {
+    [name]: async (...args: unknown[]) => {
+      if (left === 0) process.kill(process.pid, 'SIGKILL');
+      left -= 1;
+      return change(...args);
+    },
+  });
+}
+syncBuiltinESMExports();
+
+// Only now: what was imported before would still have the functions as they were.
+const { directoryNode } = await import('../../daemon/host/directory-node.ts');
+const { runDaemon } = await import('../../daemon/run.ts');
+const { layerFile } = await import('./testing.ts');
+
+const images = settings.images.map(({ name, labels, file }) => {
+  const layers = [stockImage(), ...(file === undefined ? [] : [[layerFile(file.path, file.content)]])];
+  return [parseDigestedPullspec(name), { labels, layers }] as const;
+});
+await runDaemon({
+  ports: directoryNode(dir, memorySource(new Map(images))),
+  client: createApiClient(tokenConnection(settings.url, settings.token, settings.caPem)),
+  nodeName: settings.node,
+  actionLimitMs: 10_000,
+  backoff: { firstMs: 50, longestMs: 500 },
+  log: pino({ level: 'silent' }),
+  signal: shutdownSignal(),
+});
