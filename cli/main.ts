@@ -1,7 +1,13 @@
 import { Command, CommanderError } from 'commander';
+import {
+  diffCommand,
+  planCommand,
+  policiesCommand,
+  renderCommand,
+  validateCommand,
+} from './config-commands.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
 import { buildCommand, imageCommand } from './image-commands.ts';
-import { planCommand, policiesCommand, renderCommand, validateCommand } from './offline-commands.ts';
 
 /** Commands that are loaded only when they are called: a node's daemon need not carry what the sandbox is made of. */
 const LAZY_COMMANDS: Readonly<
@@ -41,6 +47,7 @@ async function program(argv: readonly string[]): Promise<Command> {
     .showHelpAfterError('(shale --help lists what there is)');
   const commands = [
     planCommand(),
+    diffCommand(),
     validateCommand(),
     renderCommand(),
     policiesCommand(),

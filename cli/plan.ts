@@ -1,6 +1,8 @@
 import { type DisruptionAction, type DisruptionCause, formatActions } from '../api/disruption-action.ts';
 import { decideActions } from '../disruption/actions.ts';
 import { emptyNodeConfig } from '../machineconfig/empty-config.ts';
+import { maintenanceOf } from '../rollout/pools/node-state.ts';
+import type { LiveNodes } from './live-objects.ts';
 import { type OfflineCluster, policiesOf, renderOffline } from './offline-cluster.ts';
 
 /** What a change of a cluster's objects asks of the nodes of one pool. `-o json` prints a list of these. */
@@ -13,6 +15,10 @@ export type PoolPlan =
       readonly to: string;
       readonly actions: readonly DisruptionAction[];
       readonly causes: readonly DisruptionCause[];
+      /** How many nodes the pool has, where a cluster was asked. */
+      readonly nodes?: number;
+      /** What stands in the way of a rollout now, in words. */
+      readonly warnings?: readonly string[];
     };
 
 /**
@@ -40,6 +46,27 @@ export function planPools(before: OfflineCluster, after: OfflineCluster): PoolPl
   });
 }
 
+/**
+ * Adds what the cluster's nodes are in to a plan.
+ *
+ * @param now ms since the epoch.
+ */
+export function withLiveNodes(plans: readonly PoolPlan[], live: LiveNodes, now: number): PoolPlan[] {
+  return plans.map((plan) => {
+    if ('problems' in plan) return plan;
+    const names = live.machineConfigNodes
+      .filter(({ spec }) => spec.pool.name === plan.pool)
+      .map(({ metadata }) => metadata.name);
+    const warnings = live.nodes
+      .filter(({ metadata }) => names.includes(metadata.name))
+      .flatMap((node) => {
+        const why = maintenanceOf(node, now);
+        return why === undefined ? [] : [`node ${node.metadata.name} is passed by: ${why}`];
+      });
+    return { ...plan, nodes: names.length, ...(warnings.length === 0 ? {} : { warnings }) };
+  });
+}
+
 /** @returns a plan in words: a line for each pool, and one below it for each cause. */
 export function formatPlan(plans: readonly PoolPlan[]): string {
   return plans.map(formatPool).join('\n');
@@ -55,5 +82,7 @@ function formatPool(plan: PoolPlan): string {
     ({ subject, change, rule, actions }) => `  ${change} ${subject}: ${formatActions(actions)} (${rule})`,
   );
   const head = plan.causes.length === 0 ? 'nothing changes' : formatActions(plan.actions);
-  return [`pool ${plan.pool}: ${head}`, ...causes].join('\n');
+  const count = plan.nodes === undefined ? '' : ` (${plan.nodes} ${plan.nodes === 1 ? 'node' : 'nodes'})`;
+  const warnings = (plan.warnings ?? []).map((warning) => `  warning: ${warning}`);
+  return [`pool ${plan.pool}${count}: ${head}`, ...causes, ...warnings].join('\n');
 }

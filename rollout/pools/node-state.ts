@@ -148,10 +148,17 @@ function cordonOf(node: Node): Work['cordon'] {
 }
 
 function obstacleOf({ node, inMaintenance }: NodeObservation, now: number): string | undefined {
+  return inMaintenance ? 'a NodeMaintenance is active' : maintenanceOf(node, now);
+}
+
+/**
+ * @param now ms since the epoch.
+ * @returns why a rollout passes a node by, as the Node itself says it; undefined when nothing stands in its way.
+ */
+export function maintenanceOf(node: Node, now: number): string | undefined {
   if (node.metadata.deletionTimestamp !== undefined) return 'the node is being deleted';
   if (node.spec?.taints?.some(({ key }) => key === TO_BE_DELETED))
     return 'the cluster autoscaler is about to delete the node';
-  if (inMaintenance) return 'a NodeMaintenance is active';
   const planned = node.metadata.annotations?.[annotations.plannedMaintenance];
   return planned === undefined ? undefined : plannedMaintenance(planned, now);
 }

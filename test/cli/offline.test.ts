@@ -87,6 +87,7 @@ test("shale policies lists the defaults with the admin's over them", async () =>
 test.each([
   [['plan'], 2],
   [['plan', '-f', 'no-such-file'], 2],
+  [['policies', '--defaults'], 0],
   [['no-such-command'], 2],
   [['--help'], 0],
   [['render', '--pool', 'nobody', '-f', 'examples'], 1],

@@ -17,6 +17,8 @@ export interface ClusterUnderTest {
   clientOf(serviceAccount: string): ApiClient;
   /** @returns how a process of that service account comes in. */
   access(serviceAccount: string): { readonly url: string; readonly caPem: string; readonly token: string };
+  /** @returns a kubeconfig of the administrator. */
+  kubeconfig(): string;
   stop(): Promise<void>;
 }
 
@@ -42,6 +44,7 @@ export async function startClusterUnderTest(signal: AbortSignal): Promise<Cluste
       caPem: server.caPem,
       token: server.createToken({ namespace: NAMESPACE, name }),
     }),
+    kubeconfig: () => server.kubeconfig(),
     stop: () => server.stop(),
   };
 }

@@ -1,0 +1,78 @@
+import { createTwoFilesPatch } from 'diff';
+import { diffNodeConfigs } from '../machineconfig/diff.ts';
+import { emptyNodeConfig } from '../machineconfig/empty-config.ts';
+import type { ConfigChange, NodeConfig } from '../machineconfig/node-config.ts';
+import { subjectOf, textOf } from './config-text.ts';
+import { type OfflineCluster, renderOffline } from './offline-cluster.ts';
+
+/** One difference on a node's disk. */
+export interface ChangeDiff {
+  readonly kind: ConfigChange['kind'];
+  readonly subject: string;
+  readonly change: ConfigChange['change'];
+  /** Unified diff of decoded contents and attributes. */
+  readonly diff: string;
+}
+
+/** What changes on the nodes of a pool. `shale diff -o json` prints a list of these. */
+export type PoolDiff =
+  | { readonly pool: string; readonly problems: readonly string[] }
+  | {
+      readonly pool: string;
+      readonly from?: string;
+      readonly to: string;
+      readonly changes: readonly ChangeDiff[];
+    };
+
+/** @returns what changes on each pool's nodes from one state of a cluster to another. */
+export function diffPools(before: OfflineCluster, after: OfflineCluster): readonly PoolDiff[] {
+  return after.pools.map((pool): PoolDiff => {
+    const { name } = pool.metadata;
+    const to = renderOffline(after, pool);
+    if (!to.ok) return { pool: name, problems: to.problems };
+    const known = before.pools.find((other) => other.metadata.name === name);
+    const from = known === undefined ? undefined : renderOffline(before, known);
+    if (from?.ok === false) return { pool: name, problems: from.problems };
+    return {
+      pool: name,
+      ...(from === undefined ? {} : { from: from.rendered.metadata.name }),
+      to: to.rendered.metadata.name,
+      changes: diffConfigs(from?.config ?? emptyNodeConfig, to.config),
+    };
+  });
+}
+
+/** @returns the differences of two configs as unified diffs, in the order of diffNodeConfigs. */
+export function diffConfigs(from: NodeConfig, to: NodeConfig): readonly ChangeDiff[] {
+  return diffNodeConfigs(from, to).map((change) => {
+    const subject = subjectOf(change);
+    const before = change.change === 'added' ? '/dev/null' : `a ${subject}`;
+    const after = change.change === 'removed' ? '/dev/null' : `b ${subject}`;
+    const patch = createTwoFilesPatch(
+      before,
+      after,
+      textOf(from, change),
+      textOf(to, change),
+      undefined,
+      undefined,
+      {
+        context: 3,
+        headerOptions: { includeIndex: false, includeUnderline: false, includeFileHeaders: true },
+      },
+    );
+    return { kind: change.kind, subject, change: change.change, diff: patch };
+  });
+}
+
+/** @returns the diffs for people: a line for each pool, and its patches below. */
+export function formatDiffs(diffs: readonly PoolDiff[]): string {
+  return diffs
+    .flatMap((diff) => {
+      if ('problems' in diff) {
+        return [`pool ${diff.pool}: can not be rendered`, ...diff.problems.map((problem) => `  ${problem}`)];
+      }
+      const head = diff.changes.length === 0 ? 'nothing changes' : `${diff.from ?? 'nothing'} -> ${diff.to}`;
+      return [`pool ${diff.pool}: ${head}`, ...diff.changes.map(({ diff: patch }) => patch.trimEnd())];
+    })
+    .join('\n');
+}

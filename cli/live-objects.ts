@@ -1,0 +1,111 @@
+import type { Command } from 'commander';
+import { ImageConfigs } from '../api/image-config.ts';
+import {
+  ImageContentSourcePolicies,
+  ImageDigestMirrorSets,
+  ImageTagMirrorSets,
+} from '../api/image-mirrors.ts';
+import { type Node, Nodes } from '../api/kubernetes.ts';
+import { MachineConfigs } from '../api/machine-config.ts';
+import { type MachineConfigNode, MachineConfigNodes } from '../api/machine-config-node.ts';
+import { MachineConfigPools } from '../api/machine-config-pool.ts';
+import { MachineConfigurations } from '../api/machine-configuration.ts';
+import { annotations } from '../api/names.ts';
+import type { Kind, KubernetesObject } from '../api/object.ts';
+import { type ApiClient, isNotFound } from '../cluster/api-client.ts';
+import { kubeconfigConnection } from '../cluster/connection.ts';
+import { createApiClient } from '../cluster/http-api-client.ts';
+import { CommandError, exitCodes } from './exit-codes.ts';
+
+/** Flags of commands that can look at a cluster. */
+export interface ClusterFlags {
+  readonly kubeconfig?: string;
+  readonly context?: string;
+}
+
+/** A command that answers a person doesn't hang on a cluster that does not. */
+const DEADLINE_MS = 60_000;
+
+/** @returns the command with `--kubeconfig` and `--context`, as kubectl has them. */
+export function withClusterFlags(command: Command): Command {
+  return command
+    .option(
+      '--kubeconfig <file>',
+      'the cluster, where no files say what it has; default: as kubectl finds it',
+    )
+    .option('--context <name>', 'context of the kubeconfig');
+}
+
+/** What has a part in rendering. */
+const KINDS: readonly Kind<KubernetesObject>[] = [
+  MachineConfigs,
+  MachineConfigPools,
+  MachineConfigurations,
+  ImageDigestMirrorSets,
+  ImageTagMirrorSets,
+  ImageContentSourcePolicies,
+  ImageConfigs,
+];
+
+/**
+ * @returns a client of the cluster that the flags or the environment name.
+ * @throws CommandError when there is none.
+ */
+export async function connect({ kubeconfig, context }: ClusterFlags): Promise<ApiClient> {
+  try {
+    const connection = await kubeconfigConnection({
+      ...(kubeconfig === undefined ? {} : { path: kubeconfig }),
+      ...(context === undefined ? {} : { context }),
+    });
+    return createApiClient(connection);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new CommandError(
+      `no cluster to look at: ${why}; name files by -f and --from, or a kubeconfig`,
+      exitCodes.unavailable,
+      {
+        cause: error,
+      },
+    );
+  }
+}
+
+/**
+ * Reads what a cluster has that has a part in rendering. What controllers made of it is left out: it is made again.
+ *
+ * @throws CommandError when the cluster can't be read, or Shale is not installed in it.
+ */
+export async function readLiveObjects(client: ApiClient): Promise<readonly KubernetesObject[]> {
+  const lists = await Promise.all(KINDS.map((kind) => readAll(client, kind)));
+  return lists
+    .flat()
+    .filter(({ metadata }) => metadata.annotations?.[annotations.generatedByController] === undefined);
+}
+
+/** What a cluster's nodes are in. */
+export interface LiveNodes {
+  readonly machineConfigNodes: readonly MachineConfigNode[];
+  readonly nodes: readonly Node[];
+}
+
+/** @throws CommandError */
+export async function readLiveNodes(client: ApiClient): Promise<LiveNodes> {
+  const [machineConfigNodes, nodes] = await Promise.all([
+    readAll(client, MachineConfigNodes),
+    readAll(client, Nodes),
+  ]);
+  return { machineConfigNodes, nodes };
+}
+
+async function readAll<T extends KubernetesObject>(client: ApiClient, kind: Kind<T>): Promise<readonly T[]> {
+  try {
+    return (await client.list(kind, { signal: AbortSignal.timeout(DEADLINE_MS) })).items;
+  } catch (error) {
+    const why = isNotFound(error)
+      ? `the cluster has no ${kind.plural}.${kind.group}: install Shale's manifests first (kubectl apply -k manifests/base)`
+      : error instanceof Error
+        ? error.message
+        : String(error);
+    throw new CommandError(why, exitCodes.unavailable, { cause: error });
+  }
+}
