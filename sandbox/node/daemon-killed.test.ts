@@ -173,7 +173,22 @@ function startDaemon(dir: string, changes: number): ChildProcess {
   const script = path.join(import.meta.dirname, 'killed-daemon.ts');
   return spawn(process.execPath, [script, dir, settings, String(changes)], {
     stdio: ['ignore', 'inherit', 'inherit'],
+    // A group of its own: commands of a daemon that died go on, and are ended with it when the test is through.
+    detached: true,
   });
+}
+
+/** Ends what a daemon that died has left running, and waits until it is gone. */
+async function endGroup({ pid }: ChildProcess): Promise<void> {
+  if (pid === undefined) return;
+  try {
+    for (;;) {
+      process.kill(-pid, 'SIGKILL');
+      await delay(5);
+    }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
 }
 
 async function isAt({ configVersion, configImage }: Target): Promise<boolean> {
@@ -200,7 +215,13 @@ async function reach(dir: string, target: Target, changes: number): Promise<bool
   });
   const { rebootRequest } = directoryNodeLayout(dir);
   let killed = false;
-  let daemon = startDaemon(dir, changes);
+  const started: ChildProcess[] = [];
+  const start = (limit: number) => {
+    const made = startDaemon(dir, limit);
+    started.push(made);
+    return made;
+  };
+  let daemon = start(changes);
   const end = Date.now() + DEADLINE_MS;
   try {
     while (!(await isAt(target))) {
@@ -210,15 +231,16 @@ async function reach(dir: string, target: Target, changes: number): Promise<bool
         await kill(daemon);
         await rm(rebootRequest, { force: true });
         await bootNode(dir);
-        daemon = startDaemon(dir, -1);
+        daemon = start(-1);
       } else if (daemon.signalCode !== null || daemon.exitCode !== null) {
         killed = true;
-        daemon = startDaemon(dir, -1);
+        daemon = start(-1);
       }
       await delay(20);
     }
   } finally {
     await kill(daemon);
+    for (const each of started) await endGroup(each);
   }
   return killed;
 }
