@@ -41,7 +41,7 @@ const HOLDER = 'shale-operator';
 const CHRONY = '/etc/chrony.conf';
 const DEADLINE_MS = 30_000;
 /** Every change is a point to be killed at; CI takes each of so many, all of them with SHALE_EVERY_KILL_POINT=1. */
-const STRIDE = process.env['SHALE_EVERY_KILL_POINT'] === '1' ? 1 : 8;
+const STRIDE = process.env['SHALE_EVERY_KILL_POINT'] === '1' ? 1 : 12;
 
 const restart: DisruptionAction = { type: 'Restart', service: 'chronyd.service' };
 const policies: ClusterPolicies = {
