@@ -1,0 +1,32 @@
+export interface Timing {
+  readonly medianMs: number;
+  readonly bestMs: number;
+}
+
+const LONGEST_MS = 2000;
+const FEWEST = 5;
+const MOST = 200;
+
+/** Runs something again and again for two seconds, at least five times. @returns how long it takes. */
+export function time(run: () => void): Timing {
+  const samples: number[] = [];
+  const until = performance.now() + LONGEST_MS;
+  while (samples.length < FEWEST || (performance.now() < until && samples.length < MOST)) {
+    const start = performance.now();
+    run();
+    samples.push(performance.now() - start);
+  }
+  const sorted = samples.toSorted((a, b) => a - b);
+  return { medianMs: sorted[Math.floor(sorted.length / 2)] ?? 0, bestMs: sorted[0] ?? 0 };
+}
+
+export interface Measured {
+  readonly size: number;
+  readonly ms: number;
+}
+
+/** @returns how much faster the time grows than the size; 1 is linear, '' for the first row. */
+export function growth(before: Measured | undefined, now: Measured): string {
+  if (before === undefined) return '';
+  return (now.ms / before.ms / (now.size / before.size)).toFixed(2);
+}
