@@ -51,6 +51,8 @@ export const annotations = {
    * of them. On a rendered one: a JSON list of those that every MachineConfig that has them marks so.
    */
   noReboot: 'shale.dev/no-reboot',
+  /** On a rendered MachineConfig: JSON {fileBytes, configBytes}, the limits of decoded contents where they are not the default. */
+  limits: 'shale.dev/limits',
   /** On a mirror object: what it asks of each pool's nodes, computed ahead. */
   effect: 'shale.dev/effect',
   /** On a rendered MachineConfig: the transitions from what the pool's nodes run now, computed ahead. */

@@ -6,6 +6,7 @@ import type { KubernetesObject } from '../api/object.ts';
 import { inWords } from '../disruption/summarise-policies.ts';
 import { diffPools, formatDiffs } from './diff.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
+import { type LimitFlags, limitsOf, withLimitFlags } from './limit-flags.ts';
 import {
   type ClusterFlags,
   connect,
@@ -32,7 +33,7 @@ function printAs(format: string, value: unknown): void {
   print(format === 'json' ? JSON.stringify(value, null, 2) : stringify(value));
 }
 
-interface FileFlags extends ClusterFlags {
+interface FileFlags extends ClusterFlags, LimitFlags {
   readonly filename: string[];
   readonly output: string;
 }
@@ -56,7 +57,7 @@ function change(command: Command): Command {
   const changed = command
     .option('--from <file...>', 'what there is now, as files; default: what the cluster has', [])
     .addOption(new Option('-f, --filename <file...>', `what changes: ${FILES}`).makeOptionMandatory());
-  return withClusterFlags(changed);
+  return withLimitFlags(withClusterFlags(changed));
 }
 
 /** `shale validate`: exit code 0 for what is valid, 1 with every problem for what is not. */
@@ -65,7 +66,7 @@ export function validateCommand(): Command {
   return filesOrCluster(command)
     .addOption(output('text', 'json'))
     .action(async (flags: FileFlags) => {
-      const cluster = offlineCluster(await objectsOf(flags));
+      const cluster = offlineCluster(await objectsOf(flags), limitsOf(flags));
       const problems = problemsOf(cluster);
       if (flags.output === 'json') printAs('json', { valid: problems.length === 0, problems });
       else if (problems.length === 0) print(`${cluster.configs.length} MachineConfigs are valid`);
@@ -82,7 +83,7 @@ export function renderCommand(): Command {
   return filesOrCluster(command)
     .addOption(output('yaml', 'json', 'name'))
     .action(async (flags: FileFlags & { pool: string }) => {
-      const cluster = offlineCluster(await objectsOf(flags));
+      const cluster = offlineCluster(await objectsOf(flags), limitsOf(flags));
       const pool = cluster.pools.find(({ metadata }) => metadata.name === flags.pool);
       if (pool === undefined) {
         const known = cluster.pools.map(({ metadata }) => metadata.name).join(', ');
@@ -140,15 +141,16 @@ export function planCommand(): Command {
 }
 
 async function planOf(flags: ChangeFlags): Promise<readonly PoolPlan[]> {
+  const limits = limitsOf(flags);
   const changes = await readObjects(flags.filename);
   if (flags.from.length > 0) {
     const before = await readObjects(flags.from);
-    return planPools(offlineCluster(before), offlineCluster([...before, ...changes]));
+    return planPools(offlineCluster(before, limits), offlineCluster([...before, ...changes], limits));
   }
   const client = await connect(flags);
   const [before, live] = await Promise.all([readLiveObjects(client), readLiveNodes(client)]);
   return withLiveNodes(
-    planPools(offlineCluster(before), offlineCluster([...before, ...changes])),
+    planPools(offlineCluster(before, limits), offlineCluster([...before, ...changes], limits)),
     live,
     Date.now(),
   );
@@ -171,10 +173,11 @@ export function diffCommand(): Command {
     .option('--pool <name>', 'one pool only')
     .addOption(output('text', 'json'))
     .action(async (flags: ChangeFlags & { pool?: string }) => {
+      const limits = limitsOf(flags);
       const changes = await readObjects(flags.filename);
       const before =
         flags.from.length > 0 ? await readObjects(flags.from) : await readLiveObjects(await connect(flags));
-      const all = diffPools(offlineCluster(before), offlineCluster([...before, ...changes]));
+      const all = diffPools(offlineCluster(before, limits), offlineCluster([...before, ...changes], limits));
       const diffs = all.filter(({ pool }) => flags.pool === undefined || pool === flags.pool);
       if (flags.pool !== undefined && diffs.length === 0) {
         throw new CommandError(`no pool ${flags.pool}`, exitCodes.usage);

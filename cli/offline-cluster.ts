@@ -15,6 +15,7 @@ import { labels } from '../api/names.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import { defaultPolicySettings } from '../disruption/default-policies.ts';
 import { effectivePolicies, validatePolicy } from '../disruption/effective-policies.ts';
+import { DEFAULT_LIMITS, type Limits } from '../machineconfig/ignition/contents.ts';
 import type { NodeConfig } from '../machineconfig/node-config.ts';
 import { parseMachineConfig } from '../machineconfig/parse-machine-config.ts';
 import { parseNodeConfig } from '../machineconfig/parse-node-config.ts';
@@ -34,6 +35,8 @@ export interface OfflineCluster {
     readonly itms: readonly ImageTagMirrorSet[];
     readonly image: ImageConfig | undefined;
   };
+  /** How far compressed contents may unfold. */
+  readonly limits: Limits;
 }
 
 /** Written to rendered configs where a controller would write its version. */
@@ -46,7 +49,10 @@ const VERSION = 'offline';
  * @returns the cluster; pools that no file defines are made as OpenShift makes them, one for each role of the
  *   MachineConfigs: `worker` and `master` select their own, any other inherits worker's.
  */
-export function offlineCluster(objects: readonly KubernetesObject[]): OfflineCluster {
+export function offlineCluster(
+  objects: readonly KubernetesObject[],
+  limits: Limits = DEFAULT_LIMITS,
+): OfflineCluster {
   const latest = new Map(
     objects.map((object) => [`${object.apiVersion}/${object.kind}/${object.metadata.name}`, object]),
   );
@@ -56,6 +62,7 @@ export function offlineCluster(objects: readonly KubernetesObject[]): OfflineClu
   const configs = ofKind<MachineConfig>(MachineConfigs.kind);
   const given = ofKind<MachineConfigPool>(MachineConfigPools.kind);
   return {
+    limits,
     pools: [...given, ...missingPools(configs, given)].sort((a, b) =>
       a.metadata.name < b.metadata.name ? -1 : 1,
     ),
@@ -99,7 +106,7 @@ export function problemsOf(cluster: OfflineCluster): string[] {
   const policy = cluster.machineConfiguration?.spec?.nodeDisruptionPolicy;
   return [
     ...cluster.configs.flatMap((config) =>
-      parseMachineConfig(config).problems.map(
+      parseMachineConfig(config, cluster.limits).problems.map(
         (problem) => `MachineConfig ${config.metadata.name}: ${formatProblem(problem)}`,
       ),
     ),
@@ -125,7 +132,12 @@ export function renderOffline(cluster: OfflineCluster, pool: MachineConfigPool):
   if (!mirrors.ok) return { ok: false, problems: mirrors.problems.map(formatProblem) };
   const all =
     mirrors.machineConfig === undefined ? cluster.configs : [...cluster.configs, mirrors.machineConfig];
-  const rendering = renderPool({ pool, configs: selectedConfigs(pool, all), controllerVersion: VERSION });
+  const rendering = renderPool({
+    pool,
+    configs: selectedConfigs(pool, all),
+    controllerVersion: VERSION,
+    limits: cluster.limits,
+  });
   if (!rendering.ok) {
     const lines = rendering.problems.flatMap(({ machineConfig, problems }) =>
       problems.map(

@@ -8,9 +8,10 @@ import type {
   PathEntry,
   Unit,
 } from './ignition/config.ts';
-import { ContentsReader, DEFAULT_LIMITS, type Limits } from './ignition/contents.ts';
+import { ContentsReader, type Limits } from './ignition/contents.ts';
 import { parseIgnition } from './ignition/parse.ts';
 import { kernelTypeOf, splitKernelArguments } from './kernel.ts';
+import { recordedLimits } from './limits.ts';
 import { readNoReboot } from './no-reboot.ts';
 import type { NodeConfig, NodeDirectory, NodeFile, NodeLink, NodeUnit, Owner } from './node-config.ts';
 import type { Problem } from './problem.ts';
@@ -35,10 +36,13 @@ const DEFAULT_DIRECTORY_MODE = 0o755;
  * Reads what a rendered MachineConfig (or a single one) means on a node's disk.
  *
  * @param rendered as the API or an image gave it; not trusted
- * @param limits how far compressed contents may unfold
+ * @param limits how far compressed contents may unfold; those it was rendered with
  * @returns the config with contents decoded and defaults filled in, or every problem
  */
-export function parseNodeConfig(rendered: MachineConfig, limits: Limits = DEFAULT_LIMITS): ParsedNodeConfig {
+export function parseNodeConfig(
+  rendered: MachineConfig,
+  limits: Limits = recordedLimits(rendered),
+): ParsedNodeConfig {
   const { spec, metadata } = rendered;
   const ignition = spec.config === undefined ? NO_IGNITION : parseIgnition(spec.config, limits);
   if (!ignition.ok) {

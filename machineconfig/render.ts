@@ -7,6 +7,7 @@ import type { IgnitionConfig } from './ignition/config.ts';
 import { type CheckedSources, ContentsReader, DEFAULT_LIMITS, type Limits } from './ignition/contents.ts';
 import { Report } from './ignition/report.ts';
 import { validateConfig } from './ignition/validate.ts';
+import { recordLimits } from './limits.ts';
 import { mergeIgnition } from './merge.ts';
 import { noRebootMarks } from './no-reboot.ts';
 import { type ParsedMachineConfig, parseMachineConfig } from './parse-machine-config.ts';
@@ -152,6 +153,7 @@ function finish(
       annotations: {
         [annotations.generatedByController]: controllerVersion,
         ...(noReboot.length === 0 ? {} : { [annotations.noReboot]: JSON.stringify(noReboot) }),
+        ...recordLimits(input.limits ?? DEFAULT_LIMITS),
       },
       ...(pool.metadata.uid !== undefined && { ownerReferences: [ownedBy(pool, pool.metadata.uid)] }),
     },

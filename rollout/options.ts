@@ -1,5 +1,6 @@
 import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../api/names.ts';
 import { SHALE_VERSION } from '../api/version.ts';
+import { DEFAULT_LIMITS, type Limits } from '../machineconfig/ignition/contents.ts';
 
 /** What an admin may set about rollouts. Every field has a default in {@link defaultRolloutOptions}. */
 export interface RolloutOptions {
@@ -14,6 +15,8 @@ export interface RolloutOptions {
    * together are one rendering and one reboot then. MCO waits 5 s.
    */
   readonly renderDelayMs: number;
+  /** How far compressed contents of MachineConfigs may unfold. */
+  readonly limits: Limits;
   /** Written to rendered configs, as MCO's controllers do. */
   readonly controllerVersion: string;
   /** The unit that "the container runtime" of MCO's default policies means on these hosts. */
@@ -49,6 +52,7 @@ export const defaultRolloutOptions: RolloutOptions = {
   // Longer than a fail-over of the operator takes, short enough that a dead operator doesn't lock nodes for long.
   leaseSeconds: 300,
   renderDelayMs: 2_000,
+  limits: DEFAULT_LIMITS,
   controllerVersion: SHALE_VERSION,
   containerRuntimeUnit: 'crio.service',
   stagingLimit: 100,

@@ -16,6 +16,7 @@ import { startRolloutControllers } from '../../rollout/operator-controllers.ts';
 import { defaultRolloutOptions, type RolloutOptions } from '../../rollout/options.ts';
 import { detectOtherOperator } from '../../rollout/other-operator.ts';
 import { CommandError, exitCodes } from '../exit-codes.ts';
+import { limitsOf, withLimitFlags } from '../limit-flags.ts';
 import { registryPruner } from './image-pruner.ts';
 
 interface OperatorFlags {
@@ -23,6 +24,8 @@ interface OperatorFlags {
   readonly leaseNamespace: string;
   readonly containerRuntimeUnit: string;
   readonly insecureRegistry: string[];
+  readonly maxFileMib?: number;
+  readonly maxConfigMib?: number;
   readonly image?: string;
   readonly kubeconfig?: string;
   readonly logLevel: string;
@@ -32,7 +35,7 @@ const NAME = 'shale-operator';
 
 /** `shale operator`: the process of the operator's Deployment. */
 export function operatorCommand(): Command {
-  return new Command('operator')
+  const command = new Command('operator')
     .description('Render pools, roll changes out, and start and stop layering; runs in the cluster.')
     .option('--namespace <name>', 'where Shale runs', process.env['POD_NAMESPACE'] ?? DEFAULT_NAMESPACE)
     .option('--lease-namespace <name>', 'where the leases of nodes are', DEFAULT_LEASE_NAMESPACE)
@@ -47,8 +50,8 @@ export function operatorCommand(): Command {
       "Shale's image, for the builder; by default the one of this process's own pod",
     )
     .option('--kubeconfig <file>', 'the cluster, where this is not one of its pods')
-    .option('--log-level <level>', "pino's: debug, info, warn, error", 'info')
-    .action(run);
+    .option('--log-level <level>', "pino's: debug, info, warn, error", 'info');
+  return withLimitFlags(command).action(run);
 }
 
 async function run(flags: OperatorFlags): Promise<void> {
@@ -93,6 +96,7 @@ async function lead({ client, log, image, flags, signal }: Leading): Promise<voi
     namespace,
     leaseNamespace: flags.leaseNamespace,
     containerRuntimeUnit: flags.containerRuntimeUnit,
+    limits: limitsOf(flags),
   };
   const failed = new AbortController();
   const either = AbortSignal.any([signal, failed.signal]);

@@ -1,0 +1,34 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import type { Limits } from '../machineconfig/ignition/contents.ts';
+import { limitsInMiB } from '../machineconfig/limits.ts';
+
+/** Flags that say how far compressed contents of MachineConfigs may unfold. */
+export interface LimitFlags {
+  readonly maxFileMib?: number;
+  readonly maxConfigMib?: number;
+}
+
+/** @returns the command with these flags. */
+export function withLimitFlags(command: Command): Command {
+  return command
+    .option(
+      '--max-file-mib <count>',
+      'MiB that a file of a MachineConfig may have once decoded (default 16)',
+      positive,
+    )
+    .option(
+      '--max-config-mib <count>',
+      'MiB that all files of a MachineConfig may have once decoded (default 64)',
+      positive,
+    );
+}
+
+export function limitsOf({ maxFileMib, maxConfigMib }: LimitFlags): Limits {
+  return limitsInMiB({ file: maxFileMib, config: maxConfigMib });
+}
+
+function positive(text: string): number {
+  const count = Number(text);
+  if (!Number.isSafeInteger(count) || count < 1) throw new InvalidArgumentError('a whole number above 0');
+  return count;
+}
