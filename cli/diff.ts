@@ -1,9 +1,9 @@
 import { createTwoFilesPatch } from 'diff';
 import { diffNodeConfigs } from '../machineconfig/diff.ts';
-import { emptyNodeConfig } from '../machineconfig/empty-config.ts';
 import type { ConfigChange, NodeConfig } from '../machineconfig/node-config.ts';
 import { subjectOf, textOf } from './config-text.ts';
-import { type OfflineCluster, renderOffline } from './offline-cluster.ts';
+import type { OfflineCluster } from './offline-cluster.ts';
+import { type BrokenPool, type PoolChange, poolChanges } from './pool-change.ts';
 
 /** One difference on a node's disk. */
 export interface ChangeDiff {
@@ -16,30 +16,15 @@ export interface ChangeDiff {
 
 /** What changes on the nodes of a pool. `shale diff -o json` prints a list of these. */
 export type PoolDiff =
-  | { readonly pool: string; readonly problems: readonly string[] }
-  | {
-      readonly pool: string;
-      readonly from?: string;
-      readonly to: string;
-      readonly changes: readonly ChangeDiff[];
-    };
+  | BrokenPool
+  | (Omit<PoolChange, 'before' | 'after'> & { readonly changes: readonly ChangeDiff[] });
 
 /** @returns what changes on each pool's nodes from one state of a cluster to another. */
 export function diffPools(before: OfflineCluster, after: OfflineCluster): readonly PoolDiff[] {
-  return after.pools.map((pool): PoolDiff => {
-    const { name } = pool.metadata;
-    const to = renderOffline(after, pool);
-    if (!to.ok) return { pool: name, problems: to.problems };
-    const known = before.pools.find((other) => other.metadata.name === name);
-    const from = known === undefined ? undefined : renderOffline(before, known);
-    if (from?.ok === false) return { pool: name, problems: from.problems };
-    return {
-      pool: name,
-      ...(from === undefined ? {} : { from: from.rendered.metadata.name }),
-      to: to.rendered.metadata.name,
-      changes: diffConfigs(from?.config ?? emptyNodeConfig, to.config),
-    };
-  });
+  return poolChanges(before, after, ({ before: from, after: to, ...names }) => ({
+    ...names,
+    changes: diffConfigs(from, to),
+  }));
 }
 
 /** @returns the differences of two configs as unified diffs, in the order of diffNodeConfigs. */

@@ -1,25 +1,21 @@
 import { type DisruptionAction, type DisruptionCause, formatActions } from '../api/disruption-action.ts';
 import { decideActions } from '../disruption/actions.ts';
-import { emptyNodeConfig } from '../machineconfig/empty-config.ts';
 import { maintenanceOf } from '../rollout/pools/node-state.ts';
 import type { LiveNodes } from './live-objects.ts';
-import { type OfflineCluster, policiesOf, renderOffline } from './offline-cluster.ts';
+import { type OfflineCluster, policiesOf } from './offline-cluster.ts';
+import { type BrokenPool, type PoolChange, poolChanges } from './pool-change.ts';
 
 /** What a change of a cluster's objects asks of the nodes of one pool. `-o json` prints a list of these. */
 export type PoolPlan =
-  | { readonly pool: string; readonly problems: readonly string[] }
-  | {
-      readonly pool: string;
-      /** Names of the rendered configs; `from` is absent for a pool that is new. */
-      readonly from?: string;
-      readonly to: string;
+  | BrokenPool
+  | (Omit<PoolChange, 'before' | 'after'> & {
       readonly actions: readonly DisruptionAction[];
       readonly causes: readonly DisruptionCause[];
       /** How many nodes the pool has, where a cluster was asked. */
       readonly nodes?: number;
       /** What stands in the way of a rollout now, in words. */
       readonly warnings?: readonly string[];
-    };
+    });
 
 /**
  * Works out what every pool's nodes will have to do.
@@ -29,21 +25,10 @@ export type PoolPlan =
  */
 export function planPools(before: OfflineCluster, after: OfflineCluster): PoolPlan[] {
   const policies = policiesOf(after);
-  return after.pools.map((pool): PoolPlan => {
-    const { name } = pool.metadata;
-    const to = renderOffline(after, pool);
-    if (!to.ok) return { pool: name, problems: to.problems };
-    const known = before.pools.find((other) => other.metadata.name === name);
-    const from = known === undefined ? undefined : renderOffline(before, known);
-    if (from?.ok === false) return { pool: name, problems: from.problems };
-    const decision = decideActions({ from: from?.config ?? emptyNodeConfig, to: to.config, policies });
-    return {
-      pool: name,
-      ...(from === undefined ? {} : { from: from.rendered.metadata.name }),
-      to: to.rendered.metadata.name,
-      ...decision,
-    };
-  });
+  return poolChanges(before, after, ({ before: from, after: to, ...names }) => ({
+    ...names,
+    ...decideActions({ from, to, policies }),
+  }));
 }
 
 /**
