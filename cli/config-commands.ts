@@ -22,15 +22,19 @@ import { formatPlan, type PoolPlan, planPools, withLiveNodes } from './plan.ts';
 
 const FILES = 'files or directories with objects; - is standard input';
 
+/** @param choices the first is for people, and the default. */
 const output = (...choices: string[]) =>
   new Option('-o, --output <format>', 'how to print').choices(choices).default(choices[0]);
+const TABLE = ['table', 'json', 'yaml'];
 
 function print(text: string): void {
   process.stdout.write(text.endsWith('\n') ? text : `${text}\n`);
 }
 
 function printAs(format: string, value: unknown): void {
-  print(format === 'json' ? JSON.stringify(value, null, 2) : stringify(value));
+  print(
+    format === 'json' ? JSON.stringify(value, null, 2) : stringify(value, { aliasDuplicateObjects: false }),
+  );
 }
 
 interface FileFlags extends ClusterFlags, LimitFlags {
@@ -64,11 +68,11 @@ function change(command: Command): Command {
 export function validateCommand(): Command {
   const command = new Command('validate').description('Check MachineConfigs and disruption policies.');
   return filesOrCluster(command)
-    .addOption(output('text', 'json'))
+    .addOption(output(...TABLE))
     .action(async (flags: FileFlags) => {
       const cluster = offlineCluster(await objectsOf(flags), limitsOf(flags));
       const problems = problemsOf(cluster);
-      if (flags.output === 'json') printAs('json', { valid: problems.length === 0, problems });
+      if (flags.output !== 'table') printAs(flags.output, { valid: problems.length === 0, problems });
       else if (problems.length === 0) print(`${cluster.configs.length} MachineConfigs are valid`);
       else print(problems.join('\n'));
       if (problems.length > 0) throw new CommandError(`${problems.length} problems found`);
@@ -121,7 +125,7 @@ export function planCommand(): Command {
     'Say what a change asks of the nodes of each pool, and why.',
   );
   return change(command)
-    .addOption(output('text', 'json'))
+    .addOption(output(...TABLE))
     .option(
       '--fail-on <cost>',
       `exit with 1 when a pool's nodes have to do that or more: ${COSTS.join(', ')}`,
@@ -133,7 +137,7 @@ export function planCommand(): Command {
     )
     .action(async (flags: ChangeFlags & { failOn?: Cost }) => {
       const plans = await planOf(flags);
-      if (flags.output === 'json') printAs('json', plans);
+      if (flags.output !== 'table') printAs(flags.output, plans);
       else print(formatPlan(plans));
       if (plans.some((plan) => 'problems' in plan)) throw new CommandError('not every pool can be rendered');
       failOn(plans, flags.failOn);
@@ -171,7 +175,7 @@ export function diffCommand(): Command {
   );
   return change(command)
     .option('--pool <name>', 'one pool only')
-    .addOption(output('text', 'json'))
+    .addOption(output(...TABLE))
     .action(async (flags: ChangeFlags & { pool?: string }) => {
       const limits = limitsOf(flags);
       const changes = await readObjects(flags.filename);
@@ -182,7 +186,7 @@ export function diffCommand(): Command {
       if (flags.pool !== undefined && diffs.length === 0) {
         throw new CommandError(`no pool ${flags.pool}`, exitCodes.usage);
       }
-      if (flags.output === 'json') printAs('json', diffs);
+      if (flags.output !== 'table') printAs(flags.output, diffs);
       else print(formatDiffs(diffs));
       const broken = diffs.filter((diff) => 'problems' in diff);
       if (broken.length > 0) throw new CommandError('not every pool can be rendered', exitCodes.usage);
@@ -199,11 +203,11 @@ export function policiesCommand(): Command {
   return withClusterFlags(command)
     .option('-f, --filename <file...>', 'files with the MachineConfiguration', [])
     .option('--defaults', 'the defaults alone, without a cluster')
-    .addOption(output('text', 'json', 'yaml'))
+    .addOption(output(...TABLE))
     .action(async (flags: FileFlags & { defaults?: boolean }) => {
       const objects = flags.defaults === true ? [] : await objectsOf(flags);
       const policies = policiesOf(offlineCluster(objects));
-      if (flags.output === 'text') print(formatPolicies(policies));
+      if (flags.output === 'table') print(formatPolicies(policies));
       else printAs(flags.output, policies);
     });
 }

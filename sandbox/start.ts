@@ -6,6 +6,7 @@ import type { ControlPlaneChoice } from './control-plane/start.ts';
 import { sandboxLayout } from './layout.ts';
 import { isLocked, SandboxInUse } from './lock.ts';
 import type { SandboxRecord } from './record.ts';
+import { missingRequirement } from './requirements.ts';
 import { KEEP, ServeMessage, SHALE } from './serve.ts';
 
 /** A sandbox that this process started. It goes down with this process, unless it is kept. */
@@ -38,6 +39,8 @@ const STOP_MS = 20_000;
  * @returns once it is up. @throws SandboxInUse; Error with its own reason when it doesn't come up; the signal's reason.
  */
 export async function startSandbox(options: StartOptions): Promise<StartedSandbox> {
+  const missing = await missingRequirement(process.getuid?.(), process.env['PATH'] ?? '');
+  if (missing !== undefined) throw new Error(missing);
   const layout = sandboxLayout(options.dir);
   if (await isLocked(layout.dir)) throw new SandboxInUse(layout.dir);
   await mkdir(layout.dir, { recursive: true });
