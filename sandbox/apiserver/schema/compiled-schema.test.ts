@@ -150,6 +150,15 @@ describe('rules', () => {
     ]);
   });
 
+  test('may ask about an old self that need not be there', () => {
+    const rule = 'oldSelf.hasValue() ? self.a >= oldSelf.value().a : self.a == 0';
+    const schema = rules({ rule, optionalOldSelf: true, message: 'no' });
+    expect(problemsOf(schema, { a: 0 })).toEqual([]);
+    expect(problemsOf(schema, { a: 1 })).toHaveLength(1);
+    expect(problemsOf(schema, { a: 1 }, { a: 2 })).toHaveLength(1);
+    expect(problemsOf(schema, { a: 3 }, { a: 2 })).toEqual([]);
+  });
+
   test('say what their message expression makes', () => {
     const schema = rules({ rule: 'self.a < self.b', messageExpression: "'a is ' + string(self.a)" });
     expect(problemsOf(schema, { a: 3, b: 2 })).toEqual(['spec: Invalid value: "object": a is 3']);
@@ -167,6 +176,8 @@ describe('rules', () => {
 
   test('that can not be parsed are refused', () => {
     expect(() => compileSchema(rules({ rule: 'self.a <' }))).toThrow('"self.a <"');
+    expect(() => compileSchema(rules({ rule: 'other.a == 1' }))).toThrow('other');
+    expect(() => compileSchema(rules({ rule: 'frobnicate(self.a)' }))).toThrow('frobnicate');
   });
 
   test('of items of a list-map see the item of the same key', () => {

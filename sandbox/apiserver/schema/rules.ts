@@ -1,6 +1,6 @@
 import { isArray, isObject, type Json } from '../json.ts';
 import type { Cause } from '../status.ts';
-import { celValue, compileExpression, type Program } from './cel.ts';
+import { celOptional, celValue, compileExpression, type Program } from './cel.ts';
 import type { StructuralSchema, ValidationRule } from './structural-schema.ts';
 import { child, mapKey, problem } from './validate.ts';
 
@@ -43,7 +43,7 @@ export function compileRules(schema: StructuralSchema): RuleCheck | undefined {
 function compileRule(rule: ValidationRule): CompiledRule {
   const compile = (expression: string): Program => {
     try {
-      return compileExpression(expression, ['self', 'oldSelf']);
+      return compileExpression(expression, ['self', 'oldSelf'], rule.optionalOldSelf ? ['oldSelf'] : []);
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       throw new Error(`the rule ${JSON.stringify(expression)} can't be compiled: ${why}`, { cause: error });
@@ -64,7 +64,8 @@ function checkRule(
   path: string,
 ): readonly Cause[] {
   if (transition && old === undefined) return [];
-  const variables = { self: celValue(value), oldSelf: celValue(old) };
+  const oldSelf = rule.optionalOldSelf ? celOptional(old) : celValue(old);
+  const variables = { self: celValue(value), oldSelf };
   const at = rule.fieldPath === undefined ? path : `${path}${rule.fieldPath}`;
   const shown = isObject(value) ? '"object"' : isArray(value) ? '"array"' : JSON.stringify(value);
   const failed = (why: string) => [problem(rule.reason, at, `Invalid value: ${shown}: ${why}`)];
