@@ -37,8 +37,6 @@ export interface ImageDocuments {
 
 const OCI_MANIFEST = 'application/vnd.oci.image.manifest.v1+json';
 const MAX_CONFIG_BYTES = 8 * 1024 * 1024;
-/** A copied blob is held in memory; a larger one would be the end of the builder. */
-const MAX_COPIED_BYTES = 512 * 1024 * 1024;
 
 /**
  * Puts one layer on an image, or none, and sets labels. Pure: the same input gives the same bytes.
@@ -128,7 +126,7 @@ export async function describeImage(
 
 /**
  * Pushes base + layer as a new image. The base's layers are mounted where the target is in the same registry and are there
- * already where it is the same repository; only from another registry they are copied, up to MAX_COPIED_BYTES each.
+ * already where it is the same repository; only from another registry they are copied, as they come.
  *
  * @returns the new image's digest.
  * @throws RegistryError, ContentError
@@ -165,12 +163,5 @@ async function bring(
     if (await client.mountBlob(target, blob.digest, base.repository, signal)) return;
   }
   if (await client.hasBlob(target, blob.digest, signal)) return;
-  if (blob.size > MAX_COPIED_BYTES) {
-    throw new ContentError(
-      `${base.registry}/${base.repository}: layer ${blob.digest} has ${blob.size} bytes, too many to copy to ${target.registry}; push the base image to that registry first`,
-    );
-  }
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of client.readBlob(base, blob, signal)) chunks.push(chunk);
-  await client.putBlob(target, Buffer.concat(chunks), signal);
+  await client.putBlobStream(target, blob.digest, client.readBlob(base, blob, signal), signal);
 }

@@ -19,6 +19,8 @@ export interface Descriptor {
 
 type Repository = Pick<Reference, 'registry' | 'repository'>;
 
+/** Bytes of a piece of a large blob: few requests, and little memory. */
+const PIECE_BYTES = 16 * 1024 * 1024;
 /** Manifests are read whole; registries refuse larger ones (distribution-spec, "Pushing Manifests"). */
 const MAX_MANIFEST_BYTES = 4 * 1024 * 1024;
 
@@ -46,6 +48,18 @@ export interface RegistryClient {
   readBlob(at: Repository, blob: Descriptor, signal: AbortSignal): AsyncIterable<Uint8Array>;
   /** Uploads in one piece; a blob that is there already is not sent. */
   putBlob(at: Repository, bytes: Uint8Array, signal: AbortSignal): Promise<Digest>;
+  /**
+   * Uploads a blob as it comes, piece by piece (distribution-spec, "Pushing a blob in chunks"): memory stays the same
+   * whatever its size. What was sent before a failure is begun anew by the caller.
+   *
+   * @throws RegistryError; what the bytes throw, and then the registry keeps nothing.
+   */
+  putBlobStream(
+    at: Repository,
+    digest: Digest,
+    bytes: AsyncIterable<Uint8Array>,
+    signal: AbortSignal,
+  ): Promise<void>;
   /** Makes a blob of another repository of the same registry available here. @returns false where the registry will not. */
   mountBlob(at: Repository, digest: Digest, from: string, signal: AbortSignal): Promise<boolean>;
 }
@@ -57,6 +71,41 @@ export function createRegistryClient(access: RegistryAccess): RegistryClient {
     { registry, repository }: Repository,
     request: Omit<RegistryRequest, 'registry' | 'repository'>,
   ) => transport.send({ registry, repository, ...request });
+
+  async function beginUpload(at: Repository, signal: AbortSignal): Promise<string> {
+    const response = await send(at, {
+      method: 'POST',
+      path: 'blobs/uploads/',
+      accept: [202],
+      scope: 'pull,push',
+      signal,
+    });
+    response.resume();
+    return uploadLocation(at, response.headers.location);
+  }
+
+  /** @returns where the next piece goes. */
+  async function sendPiece(
+    at: Repository,
+    location: string,
+    { offset, bytes }: { readonly offset: number; readonly bytes: Uint8Array },
+    signal: AbortSignal,
+  ): Promise<string> {
+    const response = await send(at, {
+      method: 'PATCH',
+      path: location,
+      headers: {
+        'content-type': 'application/octet-stream',
+        'content-range': `${offset}-${offset + bytes.length - 1}`,
+      },
+      body: bytes,
+      accept: [202],
+      scope: 'pull,push',
+      signal,
+    });
+    response.resume();
+    return uploadLocation(at, response.headers.location);
+  }
 
   async function upload(
     at: Repository,
@@ -154,16 +203,17 @@ export function createRegistryClient(access: RegistryAccess): RegistryClient {
     async putBlob(at, bytes, signal) {
       const digest = digestOf(bytes);
       if (await client.hasBlob(at, digest, signal)) return digest;
-      const response = await send(at, {
-        method: 'POST',
-        path: 'blobs/uploads/',
-        accept: [202],
-        scope: 'pull,push',
-        signal,
-      });
-      response.resume();
-      await upload(at, uploadLocation(at, response.headers.location), bytes, digest, signal);
+      await upload(at, await beginUpload(at, signal), bytes, digest, signal);
       return digest;
+    },
+    async putBlobStream(at, digest, bytes, signal) {
+      let location = await beginUpload(at, signal);
+      let offset = 0;
+      for await (const piece of inPieces(bytes, PIECE_BYTES)) {
+        location = await sendPiece(at, location, { offset, bytes: piece }, signal);
+        offset += piece.length;
+      }
+      await upload(at, location, new Uint8Array(), digest, signal);
     },
     async mountBlob(at, digest, from, signal) {
       const response = await send(at, {
@@ -182,6 +232,21 @@ export function createRegistryClient(access: RegistryAccess): RegistryClient {
 
 function headerDigest(header: string | string[] | undefined): Digest | undefined {
   return typeof header === 'string' && header !== '' ? parseDigest(header) : undefined;
+}
+
+/** Joins what comes into pieces of one size; the last may be smaller. */
+async function* inPieces(bytes: AsyncIterable<Uint8Array>, size: number): AsyncGenerator<Uint8Array> {
+  let held: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of bytes) {
+    held.push(chunk);
+    length += chunk.length;
+    if (length < size) continue;
+    yield Buffer.concat(held);
+    held = [];
+    length = 0;
+  }
+  if (length > 0) yield Buffer.concat(held);
 }
 
 function uploadLocation(at: Repository, location: string | undefined): string {
