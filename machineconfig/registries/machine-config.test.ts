@@ -86,6 +86,23 @@ describe('registriesMachineConfig', () => {
       /NeverContactSource/,
     ],
     [
+      'a source that one set never contacts and another does',
+      {
+        ...none,
+        idms: [idms({ source: 'q.io', mirrors: ['b.io'], mirrorSourcePolicy: 'NeverContactSource' })],
+        itms: [itms({ source: 'q.io', mirrors: ['c.io'] })],
+      },
+      /is NeverContactSource while ImageTagMirrorSet a mirrors the same source/,
+    ],
+    [
+      'a source that is never contacted and its own mirror',
+      {
+        ...none,
+        idms: [idms({ source: 'q.io', mirrors: ['q.io'], mirrorSourcePolicy: 'NeverContactSource' })],
+      },
+      /names the source among its mirrors/,
+    ],
+    [
       'a source with a quote in it',
       { ...none, idms: [idms({ source: 'q.io"\n', mirrors: ['a.io'] })] },
       /no registry/,

@@ -39,6 +39,8 @@ interface Given {
   readonly source: string;
   readonly mirrors: readonly string[];
   readonly never: boolean;
+  /** Whether the source is named among its mirrors. */
+  readonly itself: boolean;
   /** The object that says so, for messages. */
   readonly by: string;
 }
@@ -47,8 +49,8 @@ interface Given {
  * Merges what mirror objects say, by source (openshift/runtime-utils, pkg/registries): mirror lists of several objects
  * become one in which each list's own order holds as far as possible.
  *
- * @returns the rules by source in code-unit order, or the conflicts: a source that an ImageContentSourcePolicy mirrors
- *   and a set never contacts, and sources or mirrors that are no registry, repository or `*.domain`.
+ * @returns the rules by source in code-unit order, or the conflicts: a source that one object falls back to and another
+ *   never contacts, and sources or mirrors that are no registry, repository or `*.domain`.
  */
 export function mergeMirrorObjects({ icsp, idms, itms }: MirrorObjects): SourceRules {
   const legacy = icsp.flatMap(({ metadata, spec }) =>
@@ -61,10 +63,7 @@ export function mergeMirrorObjects({ icsp, idms, itms }: MirrorObjects): SourceR
     given(`ImageTagMirrorSet ${metadata.name}`, spec.imageTagMirrors ?? []),
   );
   const all = [...legacy, ...digests, ...tags];
-  const problems = [
-    ...all.flatMap(malformed),
-    ...legacy.flatMap((rule) => contradicted(rule, [...digests, ...tags])),
-  ];
+  const problems = [...all.flatMap(malformed), ...contradicted(all), ...all.flatMap(mirrorsItself)];
   if (problems.length > 0) return { ok: false, problems };
   const sources = [...new Set(all.map((rule) => rule.source))].sort();
   return {
@@ -92,6 +91,7 @@ function given(
     // The source itself is always tried last; naming it among its mirrors adds nothing.
     mirrors: mirrors.filter((mirror) => mirror !== source),
     never: mirrorSourcePolicy === 'NeverContactSource',
+    itself: mirrors.includes(source),
     by,
   }));
 }
@@ -117,14 +117,35 @@ function malformed({ source, mirrors, by }: Given): Problem[] {
   );
 }
 
-function contradicted(legacy: Given, sets: readonly Given[]): Problem[] {
-  return sets
-    .filter((set) => set.source === legacy.source && set.never)
-    .map((set) => ({
-      path: `${set.by}, source ${set.source}`,
-      reason: `is NeverContactSource while ${legacy.by} mirrors the same source and falls back to it`,
-      expected: 'one of the two for a source',
-    }));
+/**
+ * A source is either never contacted or fallen back to, whatever kind of object says so; an ImageContentSourcePolicy
+ * always falls back (MCO, validateRegistriesConfScopes).
+ */
+function contradicted(all: readonly Given[]): Problem[] {
+  return all
+    .filter(({ never }) => never)
+    .flatMap((rule) => {
+      const other = all.find(({ source, never }) => source === rule.source && !never);
+      if (other === undefined) return [];
+      return [
+        {
+          path: `${rule.by}, source ${rule.source}`,
+          reason: `is NeverContactSource while ${other.by} mirrors the same source and falls back to it`,
+          expected: 'one of the two for a source',
+        },
+      ];
+    });
+}
+
+function mirrorsItself({ source, itself, never, by }: Given): Problem[] {
+  if (!itself || !never) return [];
+  return [
+    {
+      path: `${by}, source ${source}`,
+      reason: 'is NeverContactSource and names the source among its mirrors',
+      expected: 'other mirrors, or AllowContactingSource',
+    },
+  ];
 }
 
 /**
