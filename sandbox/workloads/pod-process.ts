@@ -55,12 +55,20 @@ export async function preparePod(pod: Pod, environment: PodEnvironment): Promise
     args: hostArguments(container.args ?? [], environment.nodeDirectory(node)),
     env: {
       PATH: process.env['PATH'] ?? '/usr/sbin:/usr/bin:/sbin:/bin',
+      ...compileCache(process.env),
       KUBERNETES_SERVICE_HOST: environment.apiServer.host,
       KUBERNETES_SERVICE_PORT: String(environment.apiServer.port),
       SHALE_SERVICE_ACCOUNT_DIR: directory,
       ...resolveEnv(container, pod),
     },
   };
+}
+
+/** An image of Shale has the cache in it; here it is the one that bin/shale keeps. */
+function compileCache({
+  NODE_COMPILE_CACHE: directory,
+}: NodeJS.ProcessEnv): Readonly<Record<string, string>> {
+  return directory === undefined ? {} : { NODE_COMPILE_CACHE: directory };
 }
 
 /** Takes away what preparePod wrote. */
