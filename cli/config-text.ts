@@ -1,5 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { ConfigChange, NodeConfig, NodeFile, NodeUnit, Owner } from '../machineconfig/node-config.ts';
+import { withFingerprint } from './ssh-key.ts';
+
+export type Side = 'before' | 'after';
 
 /** @returns the name of what changed, as people speak of it. */
 export function subjectOf(change: ConfigChange): string {
@@ -20,10 +23,11 @@ export function subjectOf(change: ConfigChange): string {
 }
 
 /**
+ * @param side which of the two configs this is: that a secret is another one can be said without it.
  * @returns what a config has there, as lines that can be compared: attributes first, then decoded contents; '' for
- *   nothing. Never a password hash.
+ *   nothing. Never a password hash, and SSH keys by their fingerprints.
  */
-export function textOf(config: NodeConfig, change: ConfigChange): string {
+export function textOf(config: NodeConfig, change: ConfigChange, side: Side): string {
   switch (change.kind) {
     case 'file':
       return fileText(config.files.get(change.path));
@@ -38,9 +42,12 @@ export function textOf(config: NodeConfig, change: ConfigChange): string {
     case 'unit':
       return unitText(config.units.get(change.name));
     case 'sshKey':
-      return lines(config.sshKeys.get(change.user) ?? []);
+      return lines((config.sshKeys.get(change.user) ?? []).map(withFingerprint));
     case 'passwordHash':
-      return config.passwordHashes.has(change.user) ? '# a password hash\n' : '';
+      if (!config.passwordHashes.has(change.user)) return '';
+      return side === 'after' && change.change === 'changed'
+        ? '# another password hash\n'
+        : '# a password hash\n';
     case 'field':
       return lines([config[change.field]].flat().map(String));
   }

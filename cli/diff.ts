@@ -3,7 +3,7 @@ import { diffNodeConfigs } from '../machineconfig/diff.ts';
 import type { ConfigChange, NodeConfig } from '../machineconfig/node-config.ts';
 import { subjectOf, textOf } from './config-text.ts';
 import type { OfflineCluster } from './offline-cluster.ts';
-import { type BrokenPool, type PoolChange, poolChanges } from './pool-change.ts';
+import { type BrokenPool, type PoolChange, type PoolsBefore, poolChanges } from './pool-change.ts';
 
 /** One difference on a node's disk. */
 export interface ChangeDiff {
@@ -19,8 +19,15 @@ export type PoolDiff =
   | BrokenPool
   | (Omit<PoolChange, 'before' | 'after'> & { readonly changes: readonly ChangeDiff[] });
 
+/** What is between two MachineConfigs that were named. */
+export interface ConfigDiff {
+  readonly from: string;
+  readonly to: string;
+  readonly changes: readonly ChangeDiff[];
+}
+
 /** @returns what changes on each pool's nodes from one state of a cluster to another. */
-export function diffPools(before: OfflineCluster, after: OfflineCluster): readonly PoolDiff[] {
+export function diffPools(before: PoolsBefore, after: OfflineCluster): readonly PoolDiff[] {
   return poolChanges(before, after, ({ before: from, after: to, ...names }) => ({
     ...names,
     changes: diffConfigs(from, to),
@@ -36,8 +43,8 @@ export function diffConfigs(from: NodeConfig, to: NodeConfig): readonly ChangeDi
     const patch = createTwoFilesPatch(
       before,
       after,
-      textOf(from, change),
-      textOf(to, change),
+      textOf(from, change, 'before'),
+      textOf(to, change, 'after'),
       undefined,
       undefined,
       {
@@ -49,15 +56,16 @@ export function diffConfigs(from: NodeConfig, to: NodeConfig): readonly ChangeDi
   });
 }
 
-/** @returns the diffs for people: a line for each pool, and its patches below. */
-export function formatDiffs(diffs: readonly PoolDiff[]): string {
+/** @returns the diffs for people: a line for each pool or pair of configs, and its patches below. */
+export function formatDiffs(diffs: readonly (PoolDiff | ConfigDiff)[]): string {
   return diffs
     .flatMap((diff) => {
       if ('problems' in diff) {
         return [`pool ${diff.pool}: can not be rendered`, ...diff.problems.map((problem) => `  ${problem}`)];
       }
       const head = diff.changes.length === 0 ? 'nothing changes' : `${diff.from ?? 'nothing'} -> ${diff.to}`;
-      return [`pool ${diff.pool}: ${head}`, ...diff.changes.map(({ diff: patch }) => patch.trimEnd())];
+      const subject = 'pool' in diff ? `pool ${diff.pool}: ` : '';
+      return [`${subject}${head}`, ...diff.changes.map(({ diff: patch }) => patch.trimEnd())];
     })
     .join('\n');
 }

@@ -6,7 +6,7 @@ import {
   ImageTagMirrorSets,
 } from '../api/image-mirrors.ts';
 import { type Node, Nodes } from '../api/kubernetes.ts';
-import { MachineConfigs } from '../api/machine-config.ts';
+import { type MachineConfig, MachineConfigs } from '../api/machine-config.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../api/machine-config-node.ts';
 import { MachineConfigPools } from '../api/machine-config-pool.ts';
 import { MachineConfigurations } from '../api/machine-configuration.ts';
@@ -70,31 +70,35 @@ export async function connect({ kubeconfig, context }: ClusterFlags): Promise<Ap
   }
 }
 
-/**
- * Reads what a cluster has that has a part in rendering. What controllers made of it is left out: it is made again.
- *
- * @throws CommandError when the cluster can't be read, or Shale is not installed in it.
- */
-export async function readLiveObjects(client: ApiClient): Promise<readonly KubernetesObject[]> {
-  const lists = await Promise.all(KINDS.map((kind) => readAll(client, kind)));
-  return lists
-    .flat()
-    .filter(({ metadata }) => metadata.annotations?.[annotations.generatedByController] === undefined);
-}
-
-/** What a cluster's nodes are in. */
-export interface LiveNodes {
+/** What a cluster has, and what its nodes are in. */
+export interface LiveCluster {
+  /** What has a part in rendering, without what controllers made of it: that is made again. */
+  readonly objects: readonly KubernetesObject[];
+  /** The rendered configs, by name. */
+  readonly rendered: ReadonlyMap<string, MachineConfig>;
   readonly machineConfigNodes: readonly MachineConfigNode[];
   readonly nodes: readonly Node[];
 }
 
-/** @throws CommandError */
-export async function readLiveNodes(client: ApiClient): Promise<LiveNodes> {
-  const [machineConfigNodes, nodes] = await Promise.all([
+/** @throws CommandError when the cluster can't be read, or Shale is not installed in it. */
+export async function readLiveCluster(client: ApiClient): Promise<LiveCluster> {
+  const [lists, machineConfigNodes, nodes] = await Promise.all([
+    Promise.all(KINDS.map((kind) => readAll(client, kind))),
     readAll(client, MachineConfigNodes),
     readAll(client, Nodes),
   ]);
-  return { machineConfigNodes, nodes };
+  const isGenerated = ({ metadata }: KubernetesObject) =>
+    metadata.annotations?.[annotations.generatedByController] !== undefined;
+  const objects = lists.flat();
+  const rendered = (objects.filter(({ kind }) => kind === MachineConfigs.kind) as MachineConfig[]).filter(
+    isGenerated,
+  );
+  return {
+    objects: objects.filter((object) => !isGenerated(object)),
+    rendered: new Map(rendered.map((config) => [config.metadata.name, config])),
+    machineConfigNodes,
+    nodes,
+  };
 }
 
 async function readAll<T extends KubernetesObject>(client: ApiClient, kind: Kind<T>): Promise<readonly T[]> {

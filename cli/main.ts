@@ -1,13 +1,12 @@
 import { Command, CommanderError } from 'commander';
-import {
-  diffCommand,
-  planCommand,
-  policiesCommand,
-  renderCommand,
-  validateCommand,
-} from './config-commands.ts';
+import { LeadershipLost } from '../cluster/leader-election.ts';
+import { diffCommand } from './diff-command.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
 import { buildCommand, imageCommand } from './image-commands.ts';
+import { planCommand } from './plan-command.ts';
+import { policiesCommand } from './policies-command.ts';
+import { renderCommand } from './render-command.ts';
+import { validateCommand } from './validate-command.ts';
 
 /** Commands that are loaded only when they are called: a node's daemon need not carry what the sandbox is made of. */
 const LAZY_COMMANDS: Readonly<
@@ -79,6 +78,10 @@ function report(error: unknown): number {
     process.stderr.write(`shale: ${error.message}\n`);
     return error.exitCode;
   }
+  if (error instanceof LeadershipLost) {
+    process.stderr.write(`shale: ${error.message}\n`);
+    return exitCodes.failed;
+  }
   process.stderr.write(`shale: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
-  return exitCodes.failed;
+  return exitCodes.software;
 }

@@ -10,7 +10,7 @@ import { CommandError, exitCodes } from './exit-codes.ts';
  *
  * @param names files, directories (their .yaml, .yml and .json files, by name) or `-` for standard input.
  * @returns every document, in order; the items of a List in its place.
- * @throws CommandError that names the file: not there, not YAML, or a document that is no object.
+ * @throws CommandError (exit code 2) that names the file: not there, not YAML, or a document that is no object.
  */
 export async function readObjects(names: readonly string[]): Promise<KubernetesObject[]> {
   const objects: KubernetesObject[] = [];
@@ -33,11 +33,17 @@ async function filesOf(name: string): Promise<string[]> {
 }
 
 async function readFileObjects(file: string): Promise<KubernetesObject[]> {
-  const source = file === '-' ? await text(process.stdin) : await readFile(file, 'utf8');
+  const source =
+    file === '-'
+      ? await text(process.stdin)
+      : await readFile(file, 'utf8').catch((cause: unknown) => {
+          const why = cause instanceof Error ? cause.message : String(cause);
+          throw new CommandError(`${file} can not be read: ${why}`, exitCodes.usage, { cause });
+        });
   // Kubernetes reads YAML 1.1, where a mode written 0644 is octal.
   return parseAllDocuments(source, { version: '1.1' }).flatMap((document) => {
     const [error] = document.errors;
-    if (error !== undefined) throw new CommandError(`${file}: ${error.message}`);
+    if (error !== undefined) throw new CommandError(`${file}: ${error.message.trimEnd()}`, exitCodes.usage);
     const value: unknown = document.toJS();
     if (value === null) return [];
     const items =
@@ -45,7 +51,10 @@ async function readFileObjects(file: string): Promise<KubernetesObject[]> {
         ? (value as { items?: unknown }).items
         : [value];
     if (!Array.isArray(items) || !items.every(isObject)) {
-      throw new CommandError(`${file}: a document without apiVersion, kind or metadata.name`);
+      throw new CommandError(
+        `${file}: a document without apiVersion, kind or metadata.name`,
+        exitCodes.usage,
+      );
     }
     return items;
   });

@@ -13,7 +13,7 @@ import {
 } from '../api/machine-configuration.ts';
 import { labels } from '../api/names.ts';
 import type { KubernetesObject } from '../api/object.ts';
-import { defaultPolicySettings } from '../disruption/default-policies.ts';
+import { defaultPolicySettings, type PolicySettings } from '../disruption/default-policies.ts';
 import { effectivePolicies, validatePolicy } from '../disruption/effective-policies.ts';
 import { DEFAULT_LIMITS, type Limits } from '../machineconfig/ignition/contents.ts';
 import type { NodeConfig } from '../machineconfig/node-config.ts';
@@ -23,9 +23,12 @@ import { selectedConfigs } from '../machineconfig/pools.ts';
 import { formatProblem } from '../machineconfig/problem.ts';
 import { registriesMachineConfig } from '../machineconfig/registries/machine-config.ts';
 import { renderPool } from '../machineconfig/render.ts';
+import { shapeOf } from './object-shape.ts';
 
-/** What files say a cluster has, as far as rendering needs it. */
+/** What objects say a cluster has, as far as rendering needs it. */
 export interface OfflineCluster {
+  /** Objects that are not what their kind asks for, one line for each problem; they are in none of the other fields. */
+  readonly malformed: readonly string[];
   readonly pools: readonly MachineConfigPool[];
   readonly configs: readonly MachineConfig[];
   readonly machineConfiguration: MachineConfiguration | undefined;
@@ -56,12 +59,14 @@ export function offlineCluster(
   const latest = new Map(
     objects.map((object) => [`${object.apiVersion}/${object.kind}/${object.metadata.name}`, object]),
   );
-  // The files are what the API server would have stored; their schema is checked where they are applied.
+  const checked = [...latest.values()].map(shapeOf);
+  const wellFormed = checked.filter(({ problems }) => problems.length === 0);
   const ofKind = <T extends KubernetesObject>(kind: string): T[] =>
-    [...latest.values()].filter((object) => object.kind === kind) as T[];
+    wellFormed.map(({ object }) => object).filter((object) => object.kind === kind) as T[];
   const configs = ofKind<MachineConfig>(MachineConfigs.kind);
   const given = ofKind<MachineConfigPool>(MachineConfigPools.kind);
   return {
+    malformed: checked.flatMap(({ problems }) => problems),
     limits,
     pools: [...given, ...missingPools(configs, given)].sort((a, b) =>
       a.metadata.name < b.metadata.name ? -1 : 1,
@@ -75,6 +80,22 @@ export function offlineCluster(
       image: ofKind<ImageConfig>(ImageConfigs.kind)[0],
     },
   };
+}
+
+/**
+ * The cluster as it is once a change is applied.
+ *
+ * @param prune the change is everything there will be: what it does not name is gone. Pools are kept when the change
+ *   names none, because they come from whoever made the cluster as often as from where its MachineConfigs are kept.
+ */
+export function changedCluster(
+  before: readonly KubernetesObject[],
+  change: readonly KubernetesObject[],
+  { prune, limits }: { readonly prune: boolean; readonly limits: Limits },
+): OfflineCluster {
+  if (!prune) return offlineCluster([...before, ...change], limits);
+  const namesPools = change.some(({ kind }) => kind === MachineConfigPools.kind);
+  return offlineCluster([...(namesPools ? [] : offlineCluster(before, limits).pools), ...change], limits);
 }
 
 function missingPools(
@@ -105,6 +126,7 @@ function missingPools(
 export function problemsOf(cluster: OfflineCluster): string[] {
   const policy = cluster.machineConfiguration?.spec?.nodeDisruptionPolicy;
   return [
+    ...cluster.malformed,
     ...cluster.configs.flatMap((config) =>
       parseMachineConfig(config, cluster.limits).problems.map(
         (problem) => `MachineConfig ${config.metadata.name}: ${formatProblem(problem)}`,
@@ -147,12 +169,18 @@ export function renderOffline(cluster: OfflineCluster, pool: MachineConfigPool):
     );
     return { ok: false, problems: lines };
   }
-  const parsed = parseNodeConfig(rendering.rendered);
+  const parsed = parseNodeConfig(rendering.rendered, cluster.limits);
   if (!parsed.ok) return { ok: false, problems: parsed.problems.map(formatProblem) };
   return { ok: true, rendered: rendering.rendered, config: parsed.config, sources: rendering.sources };
 }
 
-/** @returns the disruption policies in force: the defaults, overridden by the MachineConfiguration's. */
-export function policiesOf({ machineConfiguration }: OfflineCluster): ClusterPolicies {
-  return effectivePolicies(machineConfiguration?.spec?.nodeDisruptionPolicy, defaultPolicySettings);
+/**
+ * @param settings what the operator is told by its flags.
+ * @returns the disruption policies that spec gives: the defaults, overridden by the MachineConfiguration's.
+ */
+export function policiesOf(
+  { machineConfiguration }: OfflineCluster,
+  settings: PolicySettings = defaultPolicySettings,
+): ClusterPolicies {
+  return effectivePolicies(machineConfiguration?.spec?.nodeDisruptionPolicy, settings);
 }

@@ -1,23 +1,32 @@
 import { z } from 'zod';
 import { DisruptionAction } from '../api/disruption-action.ts';
+import { ClusterPolicies } from '../api/machine-configuration.ts';
+import { COSTS, type Cost } from './cost.ts';
 
 /**
- * What `-o json` prints. Scripts build on it: fields are added, and never renamed or taken away. docs/reference/cli.md
- * tells of each.
+ * What `-o json` and `-o yaml` print; nothing is printed that does not fit. Scripts build on it: fields are added, and
+ * never renamed or taken away. docs/reference/cli.md tells of each.
  */
 const problems = z.array(z.string());
+const change = z.enum(['added', 'changed', 'removed']);
+const broken = z.strictObject({ pool: z.string(), problems });
 
 const Cause = z.strictObject({
   subject: z.string(),
   kind: z.enum(['file', 'unit', 'sshKey', 'field']),
-  change: z.enum(['added', 'changed', 'removed']),
+  change,
   rule: z.string(),
   actions: z.array(DisruptionAction),
 });
 
+/** How many nodes of a pool pay what; together they are all of its nodes. */
+const outcomes = z.strictObject(
+  Object.fromEntries(COSTS.map((cost) => [cost, z.number()])) as Record<Cost, z.ZodNumber>,
+);
+
 export const PlanOutput = z.array(
   z.union([
-    z.strictObject({ pool: z.string(), problems }),
+    broken,
     z.strictObject({
       pool: z.string(),
       from: z.string().optional(),
@@ -25,6 +34,7 @@ export const PlanOutput = z.array(
       actions: z.array(DisruptionAction),
       causes: z.array(Cause),
       nodes: z.number().optional(),
+      outcomes: outcomes.optional(),
       warnings: z.array(z.string()).optional(),
     }),
   ]),
@@ -32,16 +42,16 @@ export const PlanOutput = z.array(
 
 export const DiffOutput = z.array(
   z.union([
-    z.strictObject({ pool: z.string(), problems }),
+    broken,
     z.strictObject({
-      pool: z.string(),
+      pool: z.string().optional(),
       from: z.string().optional(),
       to: z.string(),
       changes: z.array(
         z.strictObject({
           kind: z.enum(['file', 'directory', 'link', 'unit', 'sshKey', 'passwordHash', 'field']),
           subject: z.string(),
-          change: z.enum(['added', 'changed', 'removed']),
+          change,
           diff: z.string(),
         }),
       ),
@@ -50,3 +60,14 @@ export const DiffOutput = z.array(
 );
 
 export const ValidateOutput = z.strictObject({ valid: z.boolean(), problems });
+
+/** As the operator writes it to status.nodeDisruptionPolicyStatus.clusterPolicies. */
+export const PoliciesOutput = ClusterPolicies;
+
+/** A MachineConfig; its spec is as the operator writes it. */
+export const RenderOutput = z.strictObject({
+  apiVersion: z.string(),
+  kind: z.literal('MachineConfig'),
+  metadata: z.looseObject({ name: z.string() }),
+  spec: z.looseObject({}),
+});

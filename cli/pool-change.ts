@@ -1,5 +1,8 @@
+import type { MachineConfig } from '../api/machine-config.ts';
 import { emptyNodeConfig } from '../machineconfig/empty-config.ts';
 import type { NodeConfig } from '../machineconfig/node-config.ts';
+import { parseNodeConfig } from '../machineconfig/parse-node-config.ts';
+import { formatProblem } from '../machineconfig/problem.ts';
 import { type OfflineCluster, renderOffline } from './offline-cluster.ts';
 
 /** A pool that can't be rendered before or after a change. */
@@ -18,29 +21,80 @@ export interface PoolChange {
   readonly after: NodeConfig;
 }
 
+type ReadConfig =
+  | { readonly ok: true; readonly config: NodeConfig }
+  | { readonly ok: false; readonly problems: readonly string[] };
+
+/** What the pools were before a change. */
+export interface PoolsBefore {
+  readonly names: readonly string[];
+  /** @returns undefined where a pool had nothing before. */
+  configOf(pool: string): ReadConfig | undefined;
+}
+
+/** @returns what a cluster's MachineConfigs ask of its pools. */
+export function asRendered(cluster: OfflineCluster): PoolsBefore {
+  return {
+    names: cluster.pools.map(({ metadata }) => metadata.name),
+    configOf: (name) => {
+      const pool = cluster.pools.find(({ metadata }) => metadata.name === name);
+      return pool === undefined ? undefined : renderOffline(cluster, pool);
+    },
+  };
+}
+
+/** @returns the rendered config that every node of a pool has taken, whatever its MachineConfigs ask by now. */
+export function asRunning(
+  cluster: OfflineCluster,
+  rendered: ReadonlyMap<string, MachineConfig>,
+): PoolsBefore {
+  return {
+    names: cluster.pools.map(({ metadata }) => metadata.name),
+    configOf: (name) => {
+      const pool = cluster.pools.find(({ metadata }) => metadata.name === name);
+      const running = pool?.status?.configuration?.name;
+      if (running === undefined) return undefined;
+      const config = rendered.get(running);
+      if (config === undefined) return { ok: false, problems: [`its rendered config ${running} is gone`] };
+      const parsed = parseNodeConfig(config);
+      return parsed.ok ? parsed : { ok: false, problems: parsed.problems.map(formatProblem) };
+    },
+  };
+}
+
 /**
- * Renders every pool as it is and as it will be.
+ * Looks at every pool as it was and as it will be.
  *
  * @param tell makes what a command says of a pool that can be rendered.
  */
 export function poolChanges<T>(
-  before: OfflineCluster,
+  before: PoolsBefore,
   after: OfflineCluster,
   tell: (change: PoolChange) => T,
 ): (T | BrokenPool)[] {
-  return after.pools.map((pool) => {
+  const told = after.pools.map((pool) => {
     const { name } = pool.metadata;
     const to = renderOffline(after, pool);
     if (!to.ok) return { pool: name, problems: to.problems };
-    const known = before.pools.find((other) => other.metadata.name === name);
-    const from = known === undefined ? undefined : renderOffline(before, known);
+    const from = before.configOf(name);
     if (from?.ok === false) return { pool: name, problems: from.problems };
     return tell({
       pool: name,
-      ...(from === undefined ? {} : { from: from.rendered.metadata.name }),
+      ...(from === undefined ? {} : { from: from.config.name }),
       to: to.rendered.metadata.name,
       before: from?.config ?? emptyNodeConfig,
       after: to.config,
     });
   });
+  const gone = before.names.filter((name) => !after.pools.some(({ metadata }) => metadata.name === name));
+  return [...told, ...gone.map(takenAway)];
+}
+
+function takenAway(pool: string): BrokenPool {
+  return {
+    pool,
+    problems: [
+      `the change takes MachineConfigPool ${pool} away: its nodes go to the pool that selects them then, or to none`,
+    ],
+  };
 }

@@ -1,16 +1,21 @@
+import { createHash } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { execa } from 'execa';
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { machineConfig, shale } from './shale-process.ts';
 
-const root = path.join(import.meta.dirname, '../..');
+let dir: string;
+beforeAll(async () => {
+  dir = await mkdtemp(path.join(tmpdir(), 'shale-cli-'));
+});
+afterAll(() => rm(dir, { recursive: true }));
 
-/** Runs shale as a person would. */
-async function shale(...args: string[]) {
-  const { stdout, stderr, exitCode } = await execa(path.join(root, 'bin/shale'), args, {
-    cwd: root,
-    reject: false,
-  });
-  return { stdout, stderr, exitCode };
+/** @returns the name of a file with that content. */
+async function file(name: string, content: string): Promise<string> {
+  const where = path.join(dir, name);
+  await writeFile(where, content);
+  return where;
 }
 
 describe('shale plan', () => {
@@ -19,7 +24,7 @@ describe('shale plan', () => {
     ['karg.yaml', 'pool worker: Reboot', 'kernelArguments takes effect at boot'],
     ['mixed.yaml', 'pool worker: Reboot', 'no policy names it'],
   ])('%s: %s', async (file, verdict, why) => {
-    const { stdout, exitCode } = await shale('plan', '--from', 'examples', '-f', `examples/tour/${file}`);
+    const { stdout, exitCode } = await shale(['plan', '--from', 'examples', '-f', `examples/tour/${file}`]);
     expect(exitCode).toBe(0);
     expect(stdout).toContain(verdict);
     expect(stdout).toContain(why);
@@ -28,34 +33,181 @@ describe('shale plan', () => {
   });
 
   test('what is applied again changes nothing', async () => {
-    const { stdout } = await shale('plan', '--from', 'examples', '-f', 'examples', '-o', 'json');
+    const { stdout } = await shale(['plan', '--from', 'examples', '-f', 'examples', '-o', 'json']);
     expect((JSON.parse(stdout) as { actions: unknown[] }[]).flatMap(({ actions }) => actions)).toEqual([]);
+  });
+
+  test.each([
+    ['reboot', 'karg.yaml', 1],
+    ['reboot', 'chrony-v2.yaml', 0],
+    ['restart', 'chrony-v2.yaml', 1],
+    ['live', 'chrony-v2.yaml', 1],
+    ['drain', 'chrony-v2.yaml', 0],
+  ])('--fail-on %s of %s ends with %i', async (cost, name, code) => {
+    const change = ['--from', 'examples', '-f', `examples/tour/${name}`];
+    expect((await shale(['plan', ...change, '--fail-on', cost])).exitCode).toBe(code);
+  });
+
+  test('of what is not there any more needs --prune', async () => {
+    const change = ['--from', 'examples', '-f', 'examples/20-worker-chrony.yaml'];
+    expect((await shale(['plan', ...change])).stdout).not.toContain('removed');
+    const { stdout } = await shale(['plan', ...change, '--prune']);
+    expect(stdout).toContain('removed /etc/sysctl.d/90-shale.conf');
+    // No file names a pool: those that there were are still asked.
+    expect(stdout).toContain('pool infra: Reboot');
+  });
+
+  test('a pool that --prune takes away is a no', async () => {
+    const pool = (name: string) =>
+      JSON.stringify({
+        apiVersion: 'machineconfiguration.openshift.io/v1',
+        kind: 'MachineConfigPool',
+        metadata: { name },
+        spec: { machineConfigSelector: {} },
+      });
+    const before = await file('pools.yaml', `${pool('edge')}\n---\n${pool('worker')}\n`);
+    const after = await file('one-pool.yaml', pool('worker'));
+    const { stdout, exitCode } = await shale(['plan', '--from', before, '-f', after, '--prune']);
+    expect(exitCode).toBe(1);
+    expect(stdout).toContain('the change takes MachineConfigPool edge away');
+  });
+
+  test('as Markdown is a table that no subject can break out of', async () => {
+    const config = machineConfig('pipes', {
+      storage: { files: [{ path: '/etc/a|b', contents: { source: 'data:,' } }] },
+    });
+    const { stdout } = await shale(['plan', '--from', 'examples', '-f', '-', '-o', 'markdown'], {
+      input: config,
+    });
+    expect(stdout).toContain('### pool worker: Reboot');
+    expect(stdout).toContain('| added | `/etc/a\\|b` | Reboot |');
+  });
+
+  test('refuses a policy that would not come into force', async () => {
+    const policy = JSON.stringify({
+      apiVersion: 'operator.openshift.io/v1',
+      kind: 'MachineConfiguration',
+      metadata: { name: 'cluster' },
+      spec: {
+        nodeDisruptionPolicy: {
+          files: [{ path: '/etc/a', actions: [{ type: 'Reboot' }, { type: 'Drain' }] }],
+        },
+      },
+    });
+    const { exitCode, stderr } = await shale(['plan', '--from', 'examples', '-f', '-'], { input: policy });
+    expect(exitCode).toBe(2);
+    expect(stderr).toContain('MachineConfiguration cluster: ');
+  });
+});
+
+describe('shale diff', () => {
+  test('shows decoded contents, attributes and removals', async () => {
+    const { stdout, exitCode } = await shale([
+      'diff',
+      '--from',
+      'examples',
+      '-f',
+      'examples/tour/mixed.yaml',
+      '--pool',
+      'worker',
+    ]);
+    expect(exitCode).toBe(1);
+    expect(stdout).toContain('--- /dev/null\n+++ b /etc/profile.d/idle-timeout.sh');
+    expect(stdout).toContain('+# mode 0644, owner 0:0');
+  });
+
+  test('compares two MachineConfigs, of files of their own or by name', async () => {
+    const [chrony, more] = ['examples/20-worker-chrony.yaml', 'examples/tour/chrony-v2.yaml'];
+    const files = await shale(['diff', chrony, more]);
+    expect(files.exitCode).toBe(1);
+    expect(files.stdout).toMatch(/^\+server ntp3/m);
+    const names = await shale(['diff', '20-worker-chrony', '80-worker-motd', '-f', 'examples']);
+    expect(names.exitCode).toBe(1);
+    expect(names.stdout).toContain('+++ b /etc/motd.d/50-configured-by.motd');
+  });
+
+  test('says that a password is another one, and never its hash', async () => {
+    const users = (hash: string) => ({ passwd: { users: [{ name: 'core', passwordHash: hash }] } });
+    const from = await file('old.yaml', machineConfig('p', users('$6$a$OLDHASH')));
+    const to = await file('new.yaml', machineConfig('p', users('$6$a$NEWHASH')));
+    const { stdout } = await shale(['diff', '--from', from, '-f', to]);
+    expect(stdout).toContain('-# a password hash\n+# another password hash');
+    expect(stdout).not.toContain('HASH');
+  });
+
+  test('names SSH keys by their fingerprints', async () => {
+    const key = Buffer.from('\0\0\0\x0bssh-ed25519 and thirty-two bytes of key').toString('base64');
+    const line = `no-pty ssh-ed25519 ${key} alice@example.org`;
+    const users = { passwd: { users: [{ name: 'core', sshAuthorizedKeys: [line] }] } };
+    const { stdout } = await shale(['diff', '--from', 'examples', '-f', '-'], {
+      input: machineConfig('99-alice', users),
+    });
+    const digest = createHash('sha256').update(Buffer.from(key, 'base64')).digest('base64');
+    expect(stdout).toContain(`+no-pty ssh-ed25519 SHA256:${digest.replace('=', '')} alice@example.org`);
+    expect(stdout).not.toContain(key);
+  });
+});
+
+describe('bad input is no answer:', () => {
+  test.each([
+    ['broken YAML', 'kind: [a', ''],
+    ['no object', '- 1', 'without apiVersion, kind or metadata.name'],
+    [
+      'a MachineConfig without spec',
+      '{apiVersion: machineconfiguration.openshift.io/v1, kind: MachineConfig, metadata: {name: a}}',
+      'MachineConfig a: spec: is missing',
+    ],
+    [
+      'a pool whose selector is a text',
+      '{apiVersion: machineconfiguration.openshift.io/v1, kind: MachineConfigPool, metadata: {name: a}, spec: {machineConfigSelector: all}}',
+      'MachineConfigPool a: spec.machineConfigSelector: ',
+    ],
+  ])('%s', async (_, input, message) => {
+    for (const command of ['plan', 'diff']) {
+      const { exitCode, stderr } = await shale([command, '--from', 'examples', '-f', '-'], { input });
+      expect(exitCode).toBe(2);
+      expect(stderr).toContain(message);
+      expect(stderr).not.toContain('    at ');
+    }
+  });
+
+  test('files without any pool', async () => {
+    const nothing = await file('nothing.yaml', '');
+    for (const command of ['plan', 'diff']) {
+      const { exitCode, stderr } = await shale([command, '--from', nothing, '-f', nothing]);
+      expect(exitCode).toBe(2);
+      expect(stderr).toContain('there is no pool');
+    }
+  });
+
+  test('a null where there is nothing is no value', async () => {
+    const input = machineConfig('nulls', {}, { kernelArguments: null, extensions: null, fips: null });
+    expect(await shale(['validate', '-f', '-'], { input })).toMatchObject({ exitCode: 0 });
   });
 });
 
 describe('shale validate', () => {
+  test('holds what is unfolded to the limits it is given', async () => {
+    const big = `data:,${'a'.repeat(1.5 * 1024 * 1024)}`;
+    const input = machineConfig('big', {
+      storage: { files: [{ path: '/etc/big', contents: { source: big } }] },
+    });
+    expect((await shale(['validate', '-f', '-'], { input })).exitCode).toBe(0);
+    const limited = await shale(['validate', '-f', '-', '--max-file-mib', '1'], { input });
+    expect(limited.exitCode).toBe(1);
+  });
+
   test('the examples are valid', async () => {
-    expect(await shale('validate', '-f', 'examples')).toMatchObject({ exitCode: 0 });
+    expect(await shale(['validate', '-f', 'examples'])).toMatchObject({ exitCode: 0 });
   });
 
   test('every problem of a file is told at once, and the exit code says so', async () => {
-    const bad = {
-      apiVersion: 'machineconfiguration.openshift.io/v1',
-      kind: 'MachineConfig',
-      metadata: { name: 'bad', labels: { 'machineconfiguration.openshift.io/role': 'worker' } },
-      spec: {
-        config: {
-          ignition: { version: '3.2.0' },
-          storage: {
-            files: [{ path: 'etc/relative' }, { path: '/etc/a', contents: { source: 'data:,%zz' } }],
-          },
-        },
+    const bad = machineConfig('bad', {
+      storage: {
+        files: [{ path: 'etc/relative' }, { path: '/etc/a', contents: { source: 'data:,%zz' } }],
       },
-    };
-    const { stdout, exitCode } = await execa(path.join(root, 'bin/shale'), ['validate', '-f', '-'], {
-      input: JSON.stringify(bad),
-      reject: false,
     });
+    const { stdout, exitCode } = await shale(['validate', '-f', '-'], { input: bad });
     expect(exitCode).toBe(1);
     expect(stdout).toContain('MachineConfig bad: $.storage.files[0].path');
     expect(stdout).toContain('$.storage.files[1].contents');
@@ -63,34 +215,30 @@ describe('shale validate', () => {
 });
 
 test('shale render prints the same rendered config whatever the order of the files', async () => {
-  const one = await shale('render', '--pool', 'worker', '-f', 'examples', '-o', 'name');
-  const other = await shale(
-    'render',
-    '--pool',
-    'worker',
-    '-f',
-    'examples/60-worker-unit.yaml',
-    'examples',
-    '-o',
-    'name',
-  );
+  const one = await shale(['render', '--pool', 'worker', '-f', 'examples', '-o', 'name']);
+  const files = ['examples/60-worker-unit.yaml', 'examples'];
+  const other = await shale(['render', '--pool', 'worker', '-f', ...files, '-o', 'name']);
   expect(one.stdout).toMatch(/^rendered-worker-[0-9a-f]{32}$/);
   expect(other.stdout).toBe(one.stdout);
 });
 
 test("shale policies lists the defaults with the admin's over them", async () => {
-  const { stdout } = await shale('policies', '-f', 'examples/90-disruption-policy.yaml');
+  const { stdout } = await shale(['policies', '-f', 'examples/90-disruption-policy.yaml']);
   expect(stdout).toContain('/etc/chrony.conf: Restart(chronyd.service)');
   expect(stdout).toContain('/etc/containers/registries.conf: Special');
 });
 
 test.each([
   [['plan'], 2],
-  [['plan', '-f', 'no-such-file'], 2],
+  [['plan', '--from', 'examples'], 2],
+  [['diff', '--from', 'examples'], 2],
+  [['plan', '--from', 'examples', '-f', 'no-such-file'], 2],
+  [['diff', '--from', 'examples', '-f', 'examples', '--pool', 'nobody'], 2],
+  [['diff', 'only-one'], 2],
   [['policies', '--defaults'], 0],
   [['no-such-command'], 2],
   [['--help'], 0],
   [['render', '--pool', 'nobody', '-f', 'examples'], 1],
 ])('shale %j ends with %i', async (args, code) => {
-  expect((await shale(...args)).exitCode).toBe(code);
+  expect((await shale(args)).exitCode).toBe(code);
 });

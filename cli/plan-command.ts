@@ -1,0 +1,83 @@
+import { Command, Option } from 'commander';
+import { defaultPolicySettings } from '../disruption/default-policies.ts';
+import { validatePolicy } from '../disruption/effective-policies.ts';
+import { formatProblem } from '../machineconfig/problem.ts';
+import { COSTS, type Cost, isAtLeast } from './cost.ts';
+import { CommandError, exitCodes } from './exit-codes.ts';
+import { type Change, type ChangeFlags, readChange, withChange } from './file-flags.ts';
+import { PlanOutput } from './output-schemas.ts';
+import { costOfPlan, keepsPolicy, type PoolPlan, planPools } from './plan.ts';
+import { formatPlan, formatPlanMarkdown } from './plan-text.ts';
+import { outputFlag, print, printAs, TABLE_FORMATS } from './print.ts';
+
+interface PlanFlags extends ChangeFlags {
+  readonly failOn?: Cost;
+  readonly containerRuntimeUnit: string;
+}
+
+const EXAMPLES = `
+Examples:
+  shale plan -f new.yaml                                   what new.yaml asks of the cluster
+  shale plan --prune -f configs/                           the same where configs/ is everything there will be
+  shale plan --from examples -f examples/tour/karg.yaml    of files alone`;
+
+/** `shale plan`: what a change asks of each pool's nodes, before anything is applied. */
+export function planCommand(): Command {
+  const command = new Command('plan').description(
+    'Say what a change asks of the nodes of each pool, and why.',
+  );
+  return withChange(command)
+    .addOption(outputFlag(...TABLE_FORMATS, 'markdown'))
+    .addOption(
+      new Option('--fail-on <cost>', "exit with 1 when a pool's nodes pay that or more").choices(
+        COSTS.filter((cost) => cost !== 'nothing'),
+      ),
+    )
+    .option(
+      '--container-runtime-unit <name>',
+      'the unit that default policies mean by the container runtime, as the operator has it',
+      defaultPolicySettings.containerRuntimeUnit,
+    )
+    .addHelpText('after', EXAMPLES)
+    .action(async (flags: PlanFlags) => {
+      if (flags.filename.length === 0) {
+        throw new CommandError('plan: what changes? name files by -f', exitCodes.usage);
+      }
+      const change = await readChange(flags);
+      refuseInvalidPolicy(change);
+      const { before, after, live } = change;
+      const { containerRuntimeUnit } = flags;
+      const plans = planPools({
+        before,
+        after,
+        settings: { containerRuntimeUnit },
+        ...(live === undefined ? {} : { live: { cluster: live, now: Date.now() } }),
+      });
+      printPlans(flags.output, plans);
+      if (plans.some((plan) => 'problems' in plan)) throw new CommandError('not every pool can be rendered');
+      failOn(plans, flags.failOn);
+    });
+}
+
+/** A policy that breaks a rule would not come into force: a plan by it would be of something else. */
+function refuseInvalidPolicy({ before, after, live }: Change): void {
+  const policy = after.machineConfiguration?.spec?.nodeDisruptionPolicy;
+  if (policy === undefined || (live !== undefined && keepsPolicy(before, after))) return;
+  const problems = validatePolicy(policy).map(formatProblem);
+  if (problems.length > 0) {
+    throw new CommandError(`MachineConfiguration cluster: ${problems.join('\n  ')}`, exitCodes.usage);
+  }
+}
+
+function printPlans(format: string, plans: readonly PoolPlan[]): void {
+  if (format === 'table') print(formatPlan(plans));
+  else if (format === 'markdown') print(formatPlanMarkdown(plans));
+  else printAs(format, PlanOutput, plans);
+}
+
+function failOn(plans: readonly PoolPlan[], least: Cost | undefined): void {
+  if (least === undefined) return;
+  const costly = plans.filter((plan) => !('problems' in plan) && isAtLeast(costOfPlan(plan), least));
+  if (costly.length === 0) return;
+  throw new CommandError(`--fail-on ${least}: ${costly.map(({ pool }) => `pool ${pool}`).join(', ')}`);
+}

@@ -1,0 +1,96 @@
+import { Command } from 'commander';
+import { formatActions } from '../api/disruption-action.ts';
+import type { ClusterPolicies, MachineConfiguration } from '../api/machine-configuration.ts';
+import { defaultPolicySettings, type PolicySettings } from '../disruption/default-policies.ts';
+import { validatePolicy } from '../disruption/effective-policies.ts';
+import { inWords } from '../disruption/summarise-policies.ts';
+import { formatProblem } from '../machineconfig/problem.ts';
+import { type FileFlags, objectsOf, refuseMalformed } from './file-flags.ts';
+import { withClusterFlags } from './live-objects.ts';
+import { type OfflineCluster, offlineCluster, policiesOf } from './offline-cluster.ts';
+import { PoliciesOutput } from './output-schemas.ts';
+import { outputFlag, print, printAs, TABLE_FORMATS } from './print.ts';
+
+interface PoliciesFlags extends FileFlags {
+  readonly defaults?: boolean;
+  readonly containerRuntimeUnit: string;
+}
+
+/** `shale policies`: the disruption policies in force. */
+export function policiesCommand(): Command {
+  const command = new Command('policies').description(
+    'List the node disruption policies in force: the defaults and what a MachineConfiguration overrides.',
+  );
+  return withClusterFlags(command)
+    .option(
+      '-f, --filename <file...>',
+      'files with the MachineConfiguration; default: what the cluster has',
+      [],
+    )
+    .option('--defaults', 'the defaults alone, without a cluster')
+    .option(
+      '--container-runtime-unit <name>',
+      'the unit that default policies mean by the container runtime, where no operator has written them',
+      defaultPolicySettings.containerRuntimeUnit,
+    )
+    .addOption(outputFlag(...TABLE_FORMATS))
+    .action(async (flags: PoliciesFlags) => {
+      const cluster = offlineCluster(flags.defaults === true ? [] : await objectsOf(flags));
+      refuseMalformed(cluster);
+      const live = flags.defaults !== true && flags.filename.length === 0;
+      const { policies, remarks } = inForce(cluster, live, flags);
+      if (flags.output === 'table') print(formatPolicies(policies));
+      else printAs(flags.output, PoliciesOutput, policies);
+      for (const remark of remarks) process.stderr.write(`shale: ${remark}\n`);
+    });
+}
+
+interface InForce {
+  readonly policies: ClusterPolicies;
+  /** What keeps them from being what spec says. */
+  readonly remarks: readonly string[];
+}
+
+/** @returns of a live cluster what its operator says is in force, and of files what an operator would make of them. */
+function inForce(cluster: OfflineCluster, live: boolean, settings: PolicySettings): InForce {
+  const given = policiesOf(cluster, settings);
+  const { machineConfiguration } = cluster;
+  const stored = live ? machineConfiguration?.status?.nodeDisruptionPolicyStatus?.clusterPolicies : undefined;
+  if (stored !== undefined) {
+    return { policies: stored, remarks: lagging(machineConfiguration) };
+  }
+  const problems = validatePolicy(machineConfiguration?.spec?.nodeDisruptionPolicy ?? {}).map(formatProblem);
+  const invalid = problems.map((problem) => `this policy will not come into force: ${problem}`);
+  const unwritten =
+    'no operator has written the policies in force; these are what spec and the defaults give';
+  return { policies: given, remarks: [...invalid, ...(live ? [unwritten] : [])] };
+}
+
+function lagging(configuration: MachineConfiguration | undefined): string[] {
+  const applied = configuration?.status?.conditions?.find(
+    ({ type }) => type === 'NodeDisruptionPolicyApplied',
+  );
+  if (configuration?.status?.observedGeneration !== configuration?.metadata.generation) {
+    return ['spec has changed since: the operator has not taken it up yet'];
+  }
+  return applied?.status === 'False' ? [`spec is not what is in force: ${applied.message}`] : [];
+}
+
+function formatPolicies({ files = [], units = [], sshkey, imageMirrors = [] }: ClusterPolicies): string {
+  const line = (
+    subject: string,
+    actions: readonly Parameters<typeof inWords>[0][],
+    source: string | undefined,
+  ) => `${subject}: ${actions.map(inWords).join(', ')}${source === undefined ? '' : "  (the admin's)"}`;
+  return [
+    ...files.map(({ path, actions, source }) => line(path, actions, source)),
+    ...units.map(({ name, actions, source }) => line(name, actions, source)),
+    ...(sshkey === undefined ? [] : [line('SSH keys', sshkey.actions, sshkey.source)]),
+    ...imageMirrors.flatMap(({ kind, ...changes }) =>
+      Object.entries(changes).map(([name, actions]) =>
+        line(`${name} rule of an ${kind}`, actions ?? [], 'Admin'),
+      ),
+    ),
+    `anything else: ${formatActions([{ type: 'Reboot' }])}`,
+  ].join('\n');
+}

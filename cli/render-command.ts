@@ -1,0 +1,33 @@
+import { Command } from 'commander';
+import { CommandError } from './exit-codes.ts';
+import { type FileFlags, objectsOf, refuseMalformed, withFilesOrCluster } from './file-flags.ts';
+import { limitsOf } from './limit-flags.ts';
+import { offlineCluster, renderOffline } from './offline-cluster.ts';
+import { RenderOutput } from './output-schemas.ts';
+import { outputFlag, print, printAs } from './print.ts';
+
+/** `shale render`: the rendered MachineConfig of a pool. */
+export function renderCommand(): Command {
+  const command = new Command('render')
+    .description("Merge a pool's MachineConfigs into its rendered config.")
+    .requiredOption('--pool <name>', 'the MachineConfigPool');
+  return withFilesOrCluster(command)
+    .addOption(outputFlag('yaml', 'json', 'name'))
+    .action(async (flags: FileFlags & { pool: string }) => {
+      const cluster = offlineCluster(await objectsOf(flags), limitsOf(flags));
+      refuseMalformed(cluster);
+      const pool = cluster.pools.find(({ metadata }) => metadata.name === flags.pool);
+      if (pool === undefined) {
+        const known = cluster.pools.map(({ metadata }) => metadata.name).join(', ');
+        throw new CommandError(`no pool ${flags.pool}; there are: ${known || 'none'}`);
+      }
+      const rendering = renderOffline(cluster, pool);
+      if (!rendering.ok) {
+        throw new CommandError(
+          `pool ${flags.pool} can not be rendered:\n  ${rendering.problems.join('\n  ')}`,
+        );
+      }
+      if (flags.output === 'name') print(rendering.rendered.metadata.name);
+      else printAs(flags.output, RenderOutput, rendering.rendered);
+    });
+}

@@ -1,0 +1,225 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { Nodes } from '../../api/kubernetes.ts';
+import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
+import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
+import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
+import { type MachineConfiguration, MachineConfigurations } from '../../api/machine-configuration.ts';
+import { annotations } from '../../api/names.ts';
+import type { NewObject } from '../../api/object.ts';
+import { readObjects } from '../../cli/object-files.ts';
+import { PlanOutput } from '../../cli/output-schemas.ts';
+import { defaultPolicySettings } from '../../disruption/default-policies.ts';
+import { policyStatus } from '../../rollout/policy/policy-status.ts';
+import { startApiServer } from '../../sandbox/apiserver/start.ts';
+import { applyObjects } from '../../sandbox/manifests/apply.ts';
+import { type ClusterUnderTest, quiet, startClusterUnderTest } from '../e2e/cluster-under-test.ts';
+import { root, type ShaleRun, shale } from './shale-process.ts';
+
+const signal = AbortSignal.timeout(120_000);
+let cluster: ClusterUnderTest;
+let dir: string;
+/** Name of the rendered config that the pool and one of its nodes are in. */
+let running: string;
+
+beforeAll(async () => {
+  dir = await mkdtemp(path.join(tmpdir(), 'shale-cli-'));
+  cluster = await startClusterUnderTest(signal);
+  await writeFile(kubeconfig(), cluster.kubeconfig(), { mode: 0o600 });
+  await applyObjects(cluster.client, await readObjects([path.join(root, 'examples')]), {
+    log: quiet,
+    signal,
+  });
+  running = await addRendering();
+  await addNode('worker-0', running, {
+    [annotations.plannedMaintenance]: '{"reason":"new disk","by":"ops"}',
+  });
+  await addNode('worker-1', undefined);
+}, 60_000);
+afterAll(async () => {
+  await cluster.stop();
+  await rm(dir, { recursive: true });
+});
+
+const kubeconfig = () => path.join(dir, 'kubeconfig');
+const here = (...args: string[]): Promise<ShaleRun> =>
+  shale(args, { env: { KUBECONFIG: kubeconfig(), HOME: dir } });
+
+/** What an operator would have written for the pool worker before its chrony.conf had a third server. */
+async function addRendering(): Promise<string> {
+  const { stdout } = await here('render', '--pool', 'worker', '-o', 'json');
+  const rendered = JSON.parse(stdout) as MachineConfig;
+  await cluster.client.create(MachineConfigs, rendered, { signal });
+  const { name } = rendered.metadata;
+  const pool = await cluster.client
+    .get<MachineConfigPool>(MachineConfigPools, 'worker', { signal })
+    .catch(() =>
+      cluster.client.create<MachineConfigPool>(
+        MachineConfigPools,
+        {
+          apiVersion: 'machineconfiguration.openshift.io/v1',
+          kind: 'MachineConfigPool',
+          metadata: { name: 'worker' },
+          spec: {
+            machineConfigSelector: { matchLabels: { 'machineconfiguration.openshift.io/role': 'worker' } },
+          },
+        },
+        { signal },
+      ),
+    );
+  await cluster.client.replaceStatus(
+    MachineConfigPools,
+    { ...pool, status: { ...pool.status, configuration: { name } } },
+    { signal },
+  );
+  return name;
+}
+
+async function addNode(name: string, current?: string, own: Record<string, string> = {}): Promise<void> {
+  await cluster.client.create(
+    Nodes,
+    { apiVersion: 'v1', kind: 'Node', metadata: { name, annotations: own } },
+    { signal },
+  );
+  const node: NewObject<MachineConfigNode> = {
+    apiVersion: 'machineconfiguration.openshift.io/v1',
+    kind: 'MachineConfigNode',
+    metadata: { name },
+    spec: { node: { name }, pool: { name: 'worker' }, configVersion: { desired: running } },
+  };
+  const created = await cluster.client.create(MachineConfigNodes, node, { signal });
+  if (current === undefined) return;
+  const status = { mode: 'Standard' as const, configVersion: { current, desired: current } };
+  await cluster.client.replaceStatus(MachineConfigNodes, { ...created, status }, { signal });
+}
+
+describe('plan', () => {
+  test('says what a file asks of its nodes, from what each of them runs', async () => {
+    const { stdout, exitCode } = await here('plan', '-f', 'examples/tour/chrony-v2.yaml');
+    expect(exitCode).toBe(0);
+    expect(stdout).toContain('pool worker (2 nodes): Restart(chronyd.service)');
+    expect(stdout).toContain('  from what they run now: 1 restart, 1 reboot');
+    expect(stdout).toContain('  warning: node worker-1 is counted as a reboot: it has not said what it runs');
+    expect(stdout).toContain(
+      '  warning: node worker-0 is passed by: flagged for maintenance by ops: new disk',
+    );
+  });
+
+  test('fails on what its worst node pays', async () => {
+    const { exitCode } = await here('plan', '-f', 'examples/tour/chrony-v2.yaml', '--fail-on', 'reboot');
+    expect(exitCode).toBe(1);
+  });
+
+  test('takes away what --prune files do not name, and keeps the pools', async () => {
+    const { stdout } = await here('plan', '--prune', '-f', 'examples/20-worker-chrony.yaml');
+    expect(stdout).toContain('removed /etc/sysctl.d/90-shale.conf');
+    expect(stdout).toContain('pool worker (2 nodes): Reboot');
+  });
+
+  test('counts every node once', async () => {
+    const { stdout } = await here('plan', '-f', 'examples/tour/karg.yaml', '-o', 'json');
+    const worker = PlanOutput.parse(JSON.parse(stdout)).find(({ pool }) => pool === 'worker');
+    expect(worker).toMatchObject({ nodes: 2, outcomes: { nothing: 0, live: 0, reboot: 2 } });
+  });
+});
+
+describe('diff', () => {
+  test('shows what a file changes', async () => {
+    const { stdout, exitCode } = await here('diff', '--pool', 'worker', '-f', 'examples/tour/chrony-v2.yaml');
+    expect(exitCode).toBe(1);
+    expect(stdout).toMatch(/^\+.*ntp3\.example\.org/m);
+    expect((await here('diff', '-f', 'examples')).exitCode).toBe(0);
+  });
+
+  test('--running shows what nodes do not run yet', async () => {
+    const same = await here('diff', '--running', '--pool', 'worker');
+    expect(same).toMatchObject({ exitCode: 0, stdout: 'pool worker: nothing changes' });
+    const more = await here('diff', '--running', '--pool', 'worker', '-f', 'examples/tour/karg.yaml');
+    expect(more.exitCode).toBe(1);
+    expect(more.stdout).toContain(`pool worker: ${running} -> rendered-worker-`);
+  });
+
+  test('compares two MachineConfigs by name, rendered or not', async () => {
+    const { stdout, exitCode } = await here('diff', '20-worker-chrony', running, '-o', 'text');
+    expect(exitCode).toBe(1);
+    expect(stdout).toContain('+++ b /etc/sysctl.d/90-shale.conf');
+    expect((await here('diff', running, running)).exitCode).toBe(0);
+    const unknown = await here('diff', running, 'rendered-worker-none');
+    expect(unknown).toMatchObject({
+      exitCode: 2,
+      stderr: 'shale: no MachineConfig rendered-worker-none, and no such file',
+    });
+  });
+});
+
+test('validate and render take what it has', async () => {
+  expect((await here('validate')).stdout).toBe('7 MachineConfigs are valid');
+  expect((await here('render', '--pool', 'worker', '-o', 'name')).stdout).toBe(running);
+});
+
+test('policies tells what is in force, and what keeps spec from it', async () => {
+  const before = await here('policies');
+  expect(before.stdout).toContain("/etc/chrony.conf: Restart(chronyd.service)  (the admin's)");
+  expect(before.stderr).toContain('no operator has written the policies in force');
+
+  const stored = await cluster.client.get<MachineConfiguration>(MachineConfigurations, 'cluster', { signal });
+  const status = policyStatus(
+    stored,
+    { ...defaultPolicySettings, containerRuntimeUnit: 'containerd.service' },
+    0,
+  );
+  const written = await cluster.client.replaceStatus(
+    MachineConfigurations,
+    { ...stored, status },
+    { signal },
+  );
+  const after = await here('policies');
+  expect(after.stdout).toContain('/etc/containers/policy.json: Reload(containerd.service)');
+  expect(after.stderr).toBe('');
+
+  await cluster.client.replace(MachineConfigurations, { ...written, spec: {} }, { signal });
+  const lagging = await here('policies');
+  expect(lagging.stdout).toContain("/etc/chrony.conf: Restart(chronyd.service)  (the admin's)");
+  expect(lagging.stderr).toContain('spec has changed since');
+});
+
+describe('a cluster that is not there is one line and exit code 69:', () => {
+  const at = (file: string) => shale(['validate'], { env: { KUBECONFIG: file, HOME: dir } });
+
+  test('no kubeconfig', async () => {
+    const { exitCode, stderr } = await at(path.join(dir, 'nothing'));
+    expect(exitCode).toBe(69);
+    expect(stderr.split('\n')).toHaveLength(1);
+  });
+
+  test('nobody listens', async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await new Promise((listening) => server.once('listening', listening));
+    const { port } = z.object({ port: z.number() }).parse(server.address());
+    await new Promise((closed) => server.close(closed));
+    const file = path.join(dir, 'closed');
+    await writeFile(file, cluster.kubeconfig().replaceAll(/127\.0\.0\.1:\d+/g, `127.0.0.1:${port}`));
+    const { exitCode, stderr } = await at(file);
+    expect(exitCode).toBe(69);
+    expect(stderr).toContain('ECONNREFUSED');
+    expect(stderr.split('\n')).toHaveLength(1);
+  });
+
+  test('Shale is not installed', async () => {
+    const bare = await startApiServer();
+    try {
+      const file = path.join(dir, 'bare');
+      await writeFile(file, bare.kubeconfig());
+      const { exitCode, stderr } = await at(file);
+      expect(exitCode).toBe(69);
+      expect(stderr).toContain("install Shale's manifests first");
+      expect(stderr.split('\n')).toHaveLength(1);
+    } finally {
+      await bare.stop();
+    }
+  });
+});

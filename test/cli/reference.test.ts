@@ -1,0 +1,47 @@
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import {
+  DiffOutput,
+  PlanOutput,
+  PoliciesOutput,
+  RenderOutput,
+  ValidateOutput,
+} from '../../cli/output-schemas.ts';
+import { root, shale } from './shale-process.ts';
+
+describe('-o json', () => {
+  test.each<[string, z.ZodType, string[]]>([
+    ['plan', PlanOutput, ['plan', '--from', 'examples', '-f', 'examples/tour/mixed.yaml']],
+    ['diff', DiffOutput, ['diff', '--from', 'examples', '-f', 'examples/tour/mixed.yaml']],
+    ['validate', ValidateOutput, ['validate', '-f', 'examples']],
+    ['render', RenderOutput, ['render', '--pool', 'worker', '-f', 'examples']],
+    ['policies', PoliciesOutput, ['policies', '-f', 'examples']],
+  ])('of %s is as promised', async (_, schema, args) => {
+    const { stdout } = await shale([...args, '-o', 'json']);
+    expect(schema.safeParse(JSON.parse(stdout)).error).toBeUndefined();
+  });
+
+  test.each<[string, z.ZodType]>([
+    ['plan', PlanOutput],
+    ['diff', DiffOutput],
+    ['validate', ValidateOutput],
+  ])('has each field of %s in the reference', async (_, schema) => {
+    const reference = await readFile(path.join(root, 'docs/reference/cli.md'), 'utf8');
+    const fields = fieldsOf(z.toJSONSchema(schema));
+    expect(fields.length).toBeGreaterThan(1);
+    expect(fields.filter((field) => !reference.includes(`\`${field}\``))).toEqual([]);
+  });
+});
+
+/** @returns names of all properties, however deep. */
+function fieldsOf(schema: unknown): string[] {
+  if (Array.isArray(schema)) return schema.flatMap(fieldsOf);
+  if (typeof schema !== 'object' || schema === null) return [];
+  return Object.entries(schema).flatMap(([key, value]) =>
+    key === 'properties' && typeof value === 'object' && value !== null
+      ? [...Object.keys(value), ...Object.values(value).flatMap(fieldsOf)]
+      : fieldsOf(value),
+  );
+}
