@@ -24,9 +24,13 @@ const PIECE_BYTES = 16 * 1024 * 1024;
 /** Manifests are read whole; registries refuse larger ones (distribution-spec, "Pushing Manifests"). */
 const MAX_MANIFEST_BYTES = 4 * 1024 * 1024;
 
+/** Of one list: a registry whose pages never end must not hold a build. */
+const MAX_PAGES = 100;
+
+const OCI_INDEX = 'application/vnd.oci.image.index.v1+json';
 const MANIFEST_TYPES = [
   'application/vnd.oci.image.manifest.v1+json',
-  'application/vnd.oci.image.index.v1+json',
+  OCI_INDEX,
   'application/vnd.docker.distribution.manifest.v2+json',
   'application/vnd.docker.distribution.manifest.list.v2+json',
 ].join(', ');
@@ -41,6 +45,22 @@ export interface RegistryClient {
     manifest: Pick<RawManifest, 'mediaType' | 'bytes'>,
     signal: AbortSignal,
   ): Promise<Digest>;
+  /**
+   * Pushes a manifest that has a subject (distribution-spec, "Pushing Manifests with Subject").
+   *
+   * @returns its digest, and whether the registry lists it among its subject's referrers by itself.
+   */
+  putReferrer(
+    at: Repository,
+    manifest: Pick<RawManifest, 'mediaType' | 'bytes'>,
+    signal: AbortSignal,
+  ): Promise<{ readonly digest: Digest; readonly listed: boolean }>;
+  /**
+   * Asks for what refers to a manifest (distribution-spec, "Listing Referrers").
+   *
+   * @returns the pages of the list, each an image index; undefined from a registry without that API.
+   */
+  getReferrers(at: Repository, subject: Digest, signal: AbortSignal): Promise<Uint8Array[] | undefined>;
   /** @returns false when it was gone already. */
   deleteManifest(at: Repository, digest: Digest, signal: AbortSignal): Promise<boolean>;
   hasBlob(at: Repository, digest: Digest, signal: AbortSignal): Promise<boolean>;
@@ -168,6 +188,46 @@ export function createRegistryClient(access: RegistryAccess): RegistryClient {
       response.resume();
       return digest;
     },
+    async putReferrer(at, { mediaType, bytes }, signal) {
+      const digest = digestOf(bytes);
+      const response = await send(at, {
+        method: 'PUT',
+        path: `manifests/${digest}`,
+        headers: { 'content-type': mediaType },
+        body: bytes,
+        accept: [201],
+        scope: 'pull,push',
+        signal,
+      });
+      response.resume();
+      return { digest, listed: response.headers['oci-subject'] !== undefined };
+    },
+    async getReferrers(at, subject, signal) {
+      const pages: Uint8Array[] = [];
+      let path: string | undefined = `referrers/${subject}`;
+      while (path !== undefined) {
+        if (pages.length === MAX_PAGES) {
+          throw new ContentError(
+            `${at.registry}/${at.repository}: more than ${MAX_PAGES} pages of referrers`,
+          );
+        }
+        const response = await send(at, {
+          method: 'GET',
+          path,
+          headers: { accept: OCI_INDEX },
+          accept: [200, 404],
+          scope: 'pull',
+          signal,
+        });
+        if (response.statusCode === 404) {
+          response.resume();
+          return undefined;
+        }
+        pages.push(await readAll(response, MAX_MANIFEST_BYTES, `referrers of ${subject}`));
+        path = nextPage(at, response.headers.link);
+      }
+      return pages;
+    },
     async deleteManifest(at, digest, signal) {
       const response = await send(at, {
         method: 'DELETE',
@@ -228,6 +288,14 @@ export function createRegistryClient(access: RegistryAccess): RegistryClient {
     },
   };
   return client;
+}
+
+/** RFC 8288, as distribution-spec uses it. A page lies on the registry itself: credentials go nowhere else. */
+function nextPage(at: Repository, link: string | string[] | undefined): string | undefined {
+  const target = /<([^>]*)>\s*;[^,]*\brel="?next"?/.exec(String(link ?? ''))?.[1];
+  if (target === undefined) return undefined;
+  const { pathname, search } = new URL(target, `https://${at.registry}/v2/${at.repository}/referrers/`);
+  return `${pathname}${search}`;
 }
 
 function headerDigest(header: string | string[] | undefined): Digest | undefined {

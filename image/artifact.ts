@@ -1,0 +1,72 @@
+import { type Digest, digestOf } from './digest.ts';
+import type { Reference } from './reference.ts';
+import type { Descriptor, RegistryClient } from './registry/registry-client.ts';
+
+/** Something that is no image and says something of one: a statement, a list of contents. */
+export interface Artifact {
+  /** What kind of thing it is, as a media type; by it a reader finds it among an image's referrers. */
+  readonly artifactType: string;
+  readonly content: Uint8Array;
+  /** Of the manifest; a list of referrers shows them. */
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+/** An artifact as a list of referrers names it (distribution-spec, "Listing Referrers"). */
+export interface Referrer extends Descriptor {
+  readonly artifactType: string;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+export const OCI_MANIFEST = 'application/vnd.oci.image.manifest.v1+json';
+/** OCI image-spec, manifest.md "Guidance for an Empty Descriptor". */
+const EMPTY_TYPE = 'application/vnd.oci.empty.v1+json';
+const EMPTY = Buffer.from('{}');
+
+/**
+ * The manifest of an artifact about a subject (OCI image-spec, manifest.md "Guidelines for Artifact Usage"). Pure: the
+ * same artifact of the same subject has the same bytes.
+ */
+export function artifactManifest(subject: Descriptor, artifact: Artifact): Uint8Array {
+  const { artifactType, content, annotations } = artifact;
+  const { mediaType, digest, size } = subject;
+  return Buffer.from(
+    JSON.stringify({
+      schemaVersion: 2,
+      mediaType: OCI_MANIFEST,
+      artifactType,
+      config: { mediaType: EMPTY_TYPE, digest: digestOf(EMPTY), size: EMPTY.length },
+      layers: [{ mediaType: artifactType, digest: digestOf(content), size: content.length }],
+      subject: { mediaType, digest, size },
+      annotations,
+    }),
+  );
+}
+
+/**
+ * Pushes an artifact; its subject may come later.
+ *
+ * @returns how a list of referrers names it, and whether the registry put it on that list by itself.
+ * @throws RegistryError
+ */
+export async function pushArtifact(
+  client: RegistryClient,
+  at: Pick<Reference, 'registry' | 'repository'>,
+  given: { readonly subject: Descriptor; readonly artifact: Artifact },
+  signal: AbortSignal,
+): Promise<{ readonly referrer: Referrer; readonly listed: boolean }> {
+  const { subject, artifact } = given;
+  const bytes = artifactManifest(subject, artifact);
+  await client.putBlob(at, EMPTY, signal);
+  await client.putBlob(at, artifact.content, signal);
+  const { digest, listed } = await client.putReferrer(at, { mediaType: OCI_MANIFEST, bytes }, signal);
+  const { artifactType, annotations } = artifact;
+  return {
+    referrer: { mediaType: OCI_MANIFEST, digest, size: bytes.length, artifactType, annotations },
+    listed,
+  };
+}
+
+/** The tag that stands for a digest where a tag is needed (distribution-spec, "Referrers Tag Schema"; cosign adds to it). */
+export function digestTag(digest: Digest): string {
+  return digest.replace(':', '-');
+}
