@@ -1,12 +1,12 @@
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { PUSH_SECRET_ANNOTATION } from '../../builder/build-controller.ts';
 import { type RegistryAccessOptions, readRegistryAccess } from '../../builder/registry-access.ts';
-import { parseDigest } from '../../image/digest.ts';
 import { parseReference } from '../../image/reference.ts';
+import { deleteWithReferrers } from '../../image/referrers.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import type { ImagePruner } from '../../opt-in/layering-controller.ts';
 
-/** @returns what deletes images from their registry, with the Secret that they were pushed with. */
+/** @returns what deletes images and what refers to them from their registry, with the Secret that they were pushed with. */
 export function registryPruner(options: RegistryAccessOptions): ImagePruner {
   return {
     async deleteImage(image, build: MachineOSBuild, signal) {
@@ -14,7 +14,7 @@ export function registryPruner(options: RegistryAccessOptions): ImagePruner {
       const access = await readRegistryAccess(options, [secret], signal);
       const reference = parseReference(image);
       if (reference.digest === undefined) throw new TypeError(`${image}: expected an image by digest`);
-      await createRegistryClient(access).deleteManifest(reference, parseDigest(reference.digest), signal);
+      await deleteWithReferrers(createRegistryClient(access), reference, reference.digest, signal);
     },
   };
 }
