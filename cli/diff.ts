@@ -17,7 +17,7 @@ export interface ChangeDiff {
 /** What changes on the nodes of a pool. `shale diff -o json` prints a list of these. */
 export type PoolDiff =
   | BrokenPool
-  | (Omit<PoolChange, 'before' | 'after'> & { readonly changes: readonly ChangeDiff[] });
+  | (Omit<PoolChange, 'before' | 'after' | 'refused'> & { readonly changes: readonly ChangeDiff[] });
 
 /** What is between two MachineConfigs that were named. */
 export interface ConfigDiff {
@@ -28,7 +28,7 @@ export interface ConfigDiff {
 
 /** @returns what changes on each pool's nodes from one state of a cluster to another. */
 export function diffPools(before: PoolsBefore, after: OfflineCluster): readonly PoolDiff[] {
-  return poolChanges(before, after, ({ before: from, after: to, ...names }) => ({
+  return poolChanges(before, after, ({ before: from, after: to, refused: _, ...names }) => ({
     ...names,
     changes: diffConfigs(from, to),
   }));

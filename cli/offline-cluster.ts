@@ -20,7 +20,7 @@ import type { NodeConfig } from '../machineconfig/node-config.ts';
 import { parseMachineConfig } from '../machineconfig/parse-machine-config.ts';
 import { parseNodeConfig } from '../machineconfig/parse-node-config.ts';
 import { selectedConfigs } from '../machineconfig/pools.ts';
-import { formatProblem } from '../machineconfig/problem.ts';
+import { type ConfigProblems, formatProblem } from '../machineconfig/problem.ts';
 import { registriesMachineConfig } from '../machineconfig/registries/machine-config.ts';
 import { renderPool } from '../machineconfig/render.ts';
 import { shapeOf } from './object-shape.ts';
@@ -138,12 +138,19 @@ export function problemsOf(cluster: OfflineCluster): string[] {
   ];
 }
 
+/** @returns the problems of one MachineConfig, one line each. */
+export function problemLines({ machineConfig, problems }: ConfigProblems): string[] {
+  const subject = machineConfig === '' ? '' : `MachineConfig ${machineConfig}: `;
+  return problems.map((problem) => `${subject}${formatProblem(problem)}`);
+}
+
 export type OfflineRendering =
   | {
       readonly ok: true;
       readonly rendered: MachineConfig;
       readonly config: NodeConfig;
-      readonly sources: readonly string[];
+      /** The MachineConfigs that went into it. */
+      readonly configs: readonly MachineConfig[];
     }
   | { readonly ok: false; readonly problems: readonly string[] };
 
@@ -154,24 +161,19 @@ export function renderOffline(cluster: OfflineCluster, pool: MachineConfigPool):
   if (!mirrors.ok) return { ok: false, problems: mirrors.problems.map(formatProblem) };
   const all =
     mirrors.machineConfig === undefined ? cluster.configs : [...cluster.configs, mirrors.machineConfig];
+  const configs = selectedConfigs(pool, all);
   const rendering = renderPool({
     pool,
-    configs: selectedConfigs(pool, all),
+    configs,
     controllerVersion: VERSION,
     limits: cluster.limits,
   });
   if (!rendering.ok) {
-    const lines = rendering.problems.flatMap(({ machineConfig, problems }) =>
-      problems.map(
-        (problem) =>
-          `${machineConfig === '' ? '' : `MachineConfig ${machineConfig}: `}${formatProblem(problem)}`,
-      ),
-    );
-    return { ok: false, problems: lines };
+    return { ok: false, problems: rendering.problems.flatMap(problemLines) };
   }
   const parsed = parseNodeConfig(rendering.rendered, cluster.limits);
   if (!parsed.ok) return { ok: false, problems: parsed.problems.map(formatProblem) };
-  return { ok: true, rendered: rendering.rendered, config: parsed.config, sources: rendering.sources };
+  return { ok: true, rendered: rendering.rendered, config: parsed.config, configs };
 }
 
 /**

@@ -54,7 +54,8 @@ export function planCommand(): Command {
         ...(live === undefined ? {} : { live: { cluster: live, now: Date.now() } }),
       });
       printPlans(flags.output, plans);
-      if (plans.some((plan) => 'problems' in plan)) throw new CommandError('not every pool can be rendered');
+      if (plans.some((plan) => 'problems' in plan))
+        throw new CommandError('not every pool can take the change');
       failOn(plans, flags.failOn);
     });
 }

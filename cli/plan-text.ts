@@ -9,7 +9,7 @@ export function formatPlan(plans: readonly PoolPlan[]): string {
 
 function formatPool(plan: PoolPlan): string[] {
   if ('problems' in plan) {
-    return [`pool ${plan.pool}: can not be rendered`, ...plan.problems.map((problem) => `  ${problem}`)];
+    return [`pool ${plan.pool}: refused`, ...plan.problems.map((problem) => `  ${problem}`)];
   }
   const causes = plan.causes.map(
     ({ subject, change, rule, actions }) => `  ${change} ${subject}: ${formatActions(actions)} (${rule})`,
@@ -43,7 +43,7 @@ export function formatPlanMarkdown(plans: readonly PoolPlan[]): string {
 
 function markdownOfPool(plan: PoolPlan): string[] {
   if ('problems' in plan) {
-    return [`### pool ${plan.pool}: can not be rendered`, '', ...plan.problems.map(listItem), ''];
+    return [`### pool ${plan.pool}: refused`, '', ...plan.problems.map(listItem), ''];
   }
   const rows = plan.causes.map(({ subject, change, rule, actions }) =>
     tableRow([change, `\`${subject}\``, formatActions(actions), rule]),

@@ -18,7 +18,7 @@ export type NodeOutcomes = Readonly<Record<Cost, number>>;
 /** What a change of a cluster's objects asks of the nodes of one pool. `-o json` prints a list of these. */
 export type PoolPlan = BrokenPool | PoolAsk;
 
-export interface PoolAsk extends Omit<PoolChange, 'before' | 'after'> {
+export interface PoolAsk extends Omit<PoolChange, 'before' | 'after' | 'refused'> {
   readonly actions: readonly DisruptionAction[];
   readonly causes: readonly DisruptionCause[];
   /** How many nodes the pool has, where a cluster was asked. */
@@ -41,8 +41,9 @@ export interface PlanInput {
 export function planPools(input: PlanInput): PoolPlan[] {
   const { before, after, settings, live } = input;
   const policies = policiesAfter(before, after, settings);
-  return poolChanges(asRendered(before), after, (change): PoolAsk => {
-    const { before: from, after: to, ...names } = change;
+  return poolChanges(asRendered(before), after, (change): PoolPlan => {
+    const { before: from, after: to, refused, ...names } = change;
+    if (refused.length > 0) return { pool: names.pool, problems: refused };
     const ask = { ...names, ...decideActions({ from, to, policies, settings }) };
     if (live === undefined) return ask;
     const decide = (config: NodeConfig) => costOf(decideActions({ from: config, to, policies, settings }));

@@ -1,11 +1,18 @@
 import type { MachineConfig } from '../api/machine-config.ts';
 import { emptyNodeConfig } from '../machineconfig/empty-config.ts';
+import type { Limits } from '../machineconfig/ignition/contents.ts';
 import type { NodeConfig } from '../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../machineconfig/parse-node-config.ts';
 import { formatProblem } from '../machineconfig/problem.ts';
-import { type OfflineCluster, renderOffline } from './offline-cluster.ts';
+import { irreconcilable } from '../machineconfig/reconcilable.ts';
+import {
+  type OfflineCluster,
+  type OfflineRendering,
+  problemLines,
+  renderOffline,
+} from './offline-cluster.ts';
 
-/** A pool that can't be rendered before or after a change. */
+/** A pool that a change leaves without a target: it can't be rendered, or the operator refuses the change. */
 export interface BrokenPool {
   readonly pool: string;
   readonly problems: readonly string[];
@@ -19,10 +26,12 @@ export interface PoolChange {
   readonly to: string;
   readonly before: NodeConfig;
   readonly after: NodeConfig;
+  /** What running nodes can't be brought to without being made anew, in words; the operator refuses the change then. */
+  readonly refused: readonly string[];
 }
 
 type ReadConfig =
-  | { readonly ok: true; readonly config: NodeConfig }
+  | { readonly ok: true; readonly config: NodeConfig; readonly rendered: MachineConfig }
   | { readonly ok: false; readonly problems: readonly string[] };
 
 /** What the pools were before a change. */
@@ -57,7 +66,9 @@ export function asRunning(
       const config = rendered.get(running);
       if (config === undefined) return { ok: false, problems: [`its rendered config ${running} is gone`] };
       const parsed = parseNodeConfig(config);
-      return parsed.ok ? parsed : { ok: false, problems: parsed.problems.map(formatProblem) };
+      return parsed.ok
+        ? { ...parsed, rendered: config }
+        : { ok: false, problems: parsed.problems.map(formatProblem) };
     },
   };
 }
@@ -84,10 +95,22 @@ export function poolChanges<T>(
       to: to.rendered.metadata.name,
       before: from?.config ?? emptyNodeConfig,
       after: to.config,
+      refused: refusals(from?.rendered, to, after.limits),
     });
   });
   const gone = before.names.filter((name) => !after.pools.some(({ metadata }) => metadata.name === name));
   return [...told, ...gone.map(takenAway)];
+}
+
+function refusals(
+  from: MachineConfig | undefined,
+  to: OfflineRendering & { readonly ok: true },
+  limits: Limits,
+): string[] {
+  if (from === undefined) return [];
+  return irreconcilable(from, to.rendered, to.configs, limits)
+    .flatMap(problemLines)
+    .map((line) => `can't be applied to running nodes: ${line}`);
 }
 
 function takenAway(pool: string): BrokenPool {

@@ -83,6 +83,15 @@ describe('shale plan', () => {
     expect(stdout).toContain('| added | `/etc/a\\|b` | Reboot |');
   });
 
+  test('of what running nodes can not be brought to is a no, and names the MachineConfig', async () => {
+    const input = machineConfig('99-dirs', { storage: { directories: [{ path: '/srv/data' }] } });
+    const { stdout, exitCode } = await shale(['plan', '--from', 'examples', '-f', '-'], { input });
+    expect(exitCode).toBe(1);
+    expect(stdout).toContain(
+      "can't be applied to running nodes: MachineConfig 99-dirs: $.storage.directories",
+    );
+  });
+
   test('refuses a policy that would not come into force', async () => {
     const policy = JSON.stringify({
       apiVersion: 'operator.openshift.io/v1',
