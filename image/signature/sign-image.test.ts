@@ -1,0 +1,205 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { execa } from 'execa';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { digestTag } from '../artifact.ts';
+import type { Digest } from '../digest.ts';
+import { parseReference, type Reference } from '../reference.ts';
+import { deleteWithReferrers, manifestAt } from '../referrers.ts';
+import { createRegistryClient, type RegistryClient } from '../registry/registry-client.ts';
+import { pushBaseImage } from '../testing/base-image.ts';
+import { startDockerRegistry } from '../testing/docker-registry.ts';
+import { isImageSignedBy, signImage } from './sign-image.ts';
+import { parseSigningKey } from './signing-key.ts';
+
+const signal = AbortSignal.timeout(60_000);
+
+function newKey(name = 'test key') {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  return parseSigningKey(String(privateKey.export({ type: 'pkcs8', format: 'pem' })), name);
+}
+
+async function imageInRegistry() {
+  const dir = await mkdtemp(path.join(tmpdir(), 'signature-'));
+  const registry = await startDockerRegistry({ dir });
+  onTestFinished(async () => {
+    await registry.stop();
+    await rm(dir, { recursive: true });
+  });
+  const client = createRegistryClient({ plainHttp: new Set([registry.host]) });
+  const name = `${registry.host}/os/worker`;
+  const digest = await pushBaseImage(client, `${name}:1`, signal);
+  return { client, at: parseReference(`${name}:1`), digest, dir, name };
+}
+
+/** What podman, skopeo, cri-o and bootc ask before they pull: the policy of containers-policy.json(5). */
+async function pullUnderPolicy(
+  { dir, name }: { readonly dir: string; readonly name: string },
+  digest: Digest,
+  publicKey: string,
+  identity?: string,
+) {
+  const at = await mkdtemp(path.join(dir, 'pull-'));
+  const registries = path.join(at, 'registries.d');
+  await mkdir(registries);
+  await writeFile(
+    path.join(registries, 'test.yaml'),
+    JSON.stringify({ docker: { [name]: { 'use-sigstore-attachments': true } } }),
+  );
+  await writeFile(path.join(at, 'key.pub'), publicKey);
+  const signedIdentity = identity === undefined ? {} : { signedIdentity: { type: identity } };
+  const requirement = { type: 'sigstoreSigned', keyPath: path.join(at, 'key.pub'), ...signedIdentity };
+  const policy = { default: [{ type: 'reject' }], transports: { docker: { [name]: [requirement] } } };
+  await writeFile(path.join(at, 'policy.json'), JSON.stringify(policy));
+  return execa(
+    process.env['SKOPEO'] ?? 'skopeo',
+    [
+      '--policy',
+      path.join(at, 'policy.json'),
+      '--registries.d',
+      registries,
+      'copy',
+      '--src-tls-verify=false',
+      '--remove-signatures',
+      `docker://${name}@${digest}`,
+      `dir:${path.join(at, 'image')}`,
+    ],
+    { reject: false, timeout: 30_000 },
+  );
+}
+
+/** Debian 12 builds its skopeo, podman and buildah without sigstore; SKOPEO names another one. */
+function skipWithoutSigstore(
+  skip: (why: string) => void,
+  pull: { readonly stderr: string; readonly code?: string | undefined },
+): void {
+  if (pull.code === 'ENOENT') skip('skopeo is not installed');
+  if (pull.stderr.includes('sigstore disabled')) skip('this skopeo is built without sigstore');
+}
+
+describe('a node that asks for signatures', () => {
+  test.for([undefined, 'matchRepository'])(
+    'takes an image that is signed by its key (signedIdentity: %s)',
+    async (identity, { skip }) => {
+      const image = await imageInRegistry();
+      const key = newKey();
+      await signImage(image.client, image.at, { digest: image.digest, key }, signal);
+      const pull = await pullUnderPolicy(image, image.digest, key.publicKey, identity);
+      skipWithoutSigstore(skip, pull);
+      expect(pull).toMatchObject({ exitCode: 0, stderr: '' });
+    },
+  );
+
+  test('takes none that is signed by another', async ({ skip }) => {
+    const image = await imageInRegistry();
+    await signImage(image.client, image.at, { digest: image.digest, key: newKey() }, signal);
+    const pull = await pullUnderPolicy(image, image.digest, newKey().publicKey);
+    skipWithoutSigstore(skip, pull);
+    expect(pull.exitCode).not.toBe(0);
+    expect(pull.stderr).toMatch(/Source image rejected: .*signature/);
+  });
+
+  test('takes none that is not signed, and none to which the signature of another was moved', async ({
+    skip,
+  }) => {
+    const { client, ...image } = await imageInRegistry();
+    const key = newKey();
+    await signImage(client, image.at, { digest: image.digest, key }, signal);
+    const altered = await pushAltered(client, image.at, image.digest);
+    const unsigned = await pullUnderPolicy(image, altered, key.publicKey);
+    skipWithoutSigstore(skip, unsigned);
+    expect(unsigned.stderr).toMatch(/signature was required, but no signature exists/);
+    const signature = await client.getManifest(
+      { ...image.at, tag: `${digestTag(image.digest)}.sig` },
+      signal,
+    );
+    await client.putManifest({ ...image.at, tag: `${digestTag(altered)}.sig` }, signature, signal);
+    const moved = await pullUnderPolicy(image, altered, key.publicKey);
+    skipWithoutSigstore(skip, moved);
+    expect(moved.exitCode).not.toBe(0);
+    expect(moved.stderr).toMatch(/Source image rejected/);
+    expect(
+      await isImageSignedBy(client, image.at, { digest: altered, publicKey: key.publicKey }, signal),
+    ).toBe(false);
+  });
+});
+
+/** The same image with another manifest. */
+async function pushAltered(client: RegistryClient, at: Reference, digest: Digest): Promise<Digest> {
+  const { bytes, mediaType } = await client.getManifest({ ...at, digest }, signal);
+  const manifest = {
+    ...(JSON.parse(Buffer.from(bytes).toString()) as object),
+    annotations: { altered: 'yes' },
+  };
+  return client.putManifest(
+    { ...at, tag: 'altered' },
+    { mediaType, bytes: Buffer.from(JSON.stringify(manifest)) },
+    signal,
+  );
+}
+
+test('openssl verifies what the registry serves, and refuses it with another key or payload', async () => {
+  const { client, at, digest, dir } = await imageInRegistry();
+  const key = newKey();
+  await signImage(client, at, { digest, key }, signal);
+  const v2 = `http://${at.registry}/v2/${at.repository}`;
+  const manifest = (await (
+    await fetch(`${v2}/manifests/${digestTag(digest)}.sig`, {
+      headers: { accept: 'application/vnd.oci.image.manifest.v1+json' },
+    })
+  ).json()) as { layers: { digest: string; mediaType: string; annotations: Record<string, string> }[] };
+  const [layer] = manifest.layers;
+  const payload = Buffer.from(await (await fetch(`${v2}/blobs/${layer?.digest}`)).arrayBuffer());
+  expect(JSON.parse(payload.toString())).toEqual({
+    critical: {
+      identity: { 'docker-reference': `${at.registry}/${at.repository}:1` },
+      image: { 'docker-manifest-digest': digest },
+      type: 'cosign container image signature',
+    },
+    optional: null,
+  });
+  const signature = Buffer.from(layer?.annotations['dev.cosignproject.cosign/signature'] ?? '', 'base64');
+  const files = {
+    key: path.join(dir, 'key.pub'),
+    signature: path.join(dir, 'sig'),
+    payload: path.join(dir, 'payload'),
+  };
+  const openssl = async (given: { publicKey: string; payload: Buffer }) => {
+    await writeFile(files.key, given.publicKey);
+    await writeFile(files.signature, signature);
+    await writeFile(files.payload, given.payload);
+    const args = ['dgst', '-sha256', '-verify', files.key, '-signature', files.signature, files.payload];
+    return (await execa('openssl', args, { reject: false })).stdout;
+  };
+  const { publicKey } = key;
+  expect(await openssl({ publicKey, payload })).toBe('Verified OK');
+  expect(await openssl({ publicKey: newKey().publicKey, payload })).toBe('Verification failure');
+  expect(await openssl({ publicKey, payload: Buffer.concat([payload, Buffer.from(' ')]) })).toBe(
+    'Verification failure',
+  );
+});
+
+test('an image that a key signed already is not signed again by it; another key adds its own', async () => {
+  const { client, at, digest } = await imageInRegistry();
+  const [one, other] = [newKey(), newKey()];
+  const tag = { ...at, tag: `${digestTag(digest)}.sig` };
+  expect(await signImage(client, at, { digest, key: one }, signal)).toBe(true);
+  const first = await client.getManifest(tag, signal);
+  expect(await signImage(client, { ...at, tag: 'other' }, { digest, key: one }, signal)).toBe(false);
+  expect((await client.getManifest(tag, signal)).digest).toBe(first.digest);
+  expect(await signImage(client, at, { digest, key: other }, signal)).toBe(true);
+  for (const { publicKey } of [one, other]) {
+    expect(await isImageSignedBy(client, at, { digest, publicKey }, signal)).toBe(true);
+  }
+  const { publicKey } = newKey();
+  expect(await isImageSignedBy(client, at, { digest, publicKey }, signal)).toBe(false);
+});
+
+test('a signature goes with its image', async () => {
+  const { client, at, digest } = await imageInRegistry();
+  await signImage(client, at, { digest, key: newKey() }, signal);
+  await deleteWithReferrers(client, at, digest, signal);
+  expect(await manifestAt(client, { ...at, tag: `${digestTag(digest)}.sig` }, signal)).toBeUndefined();
+});

@@ -1,0 +1,59 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { isSignedBy, parsePublicKey, parseSigningKey, SigningKeyError } from './signing-key.ts';
+
+const bytes = Buffer.from('payload');
+const ecKey = (namedCurve = 'P-256') => generateKeyPairSync('ec', { namedCurve }).privateKey;
+
+test.each(['pkcs8', 'sec1'] as const)('a key in %s signs what its public key verifies', (type) => {
+  const key = parseSigningKey(String(ecKey().export({ type, format: 'pem' })), 'key');
+  const publicKey = parsePublicKey(key.publicKey, 'public key');
+  expect(isSignedBy(publicKey, bytes, key.sign(bytes))).toBe(true);
+  expect(isSignedBy(publicKey, Buffer.from('another'), key.sign(bytes))).toBe(false);
+  expect(isSignedBy(publicKey, bytes, Buffer.from('no signature'))).toBe(false);
+});
+
+test.each<[string, string, RegExp]>([
+  ['nothing', '', /is no private key in PEM/],
+  ['a password-protected key', encrypted(), /is no private key in PEM that can be read without a password/],
+  ['another curve', pem(ecKey('P-384')), /of kind secp384r1; expected ECDSA on the curve P-256/],
+  ['another algorithm', pem(generateKeyPairSync('ed25519').privateKey), /of kind ed25519/],
+  [
+    "cosign's own encryption",
+    '-----BEGIN ENCRYPTED SIGSTORE PRIVATE KEY-----\nc2VjcmV0\n-----END ENCRYPTED SIGSTORE PRIVATE KEY-----\n',
+    /an ENCRYPTED SIGSTORE PRIVATE KEY can't be read/,
+  ],
+])('%s is refused, and the message says where and never what', (_name, text, why) => {
+  const parse = () => parseSigningKey(text, 'Secret shale-system/signing');
+  expect(parse).toThrow(SigningKeyError);
+  expect(parse).toThrow(/^Secret shale-system\/signing: /);
+  expect(parse).toThrow(why);
+  const secret = text.split('\n')[1] ?? '';
+  expect(caught(parse)).not.toContain(secret === '' ? '\0' : secret);
+});
+
+test('a public key of another kind is refused', () => {
+  const other = generateKeyPairSync('ed25519').publicKey.export({ type: 'spki', format: 'pem' });
+  expect(() => parsePublicKey(String(other), 'key.pub')).toThrow(/key\.pub: is a key of kind ed25519/);
+  expect(() => parsePublicKey('garbage', 'key.pub')).toThrow(/key\.pub: is no public key in PEM/);
+});
+
+function pem(key: ReturnType<typeof ecKey>): string {
+  return String(key.export({ type: 'pkcs8', format: 'pem' }));
+}
+
+function encrypted(): string {
+  return String(
+    ecKey().export({ type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'secret' }),
+  );
+}
+
+/** Everything that a log could print of an error. */
+function caught(work: () => unknown): string {
+  try {
+    work();
+    return '';
+  } catch (error) {
+    return error instanceof Error ? `${error.stack} ${String(error.cause)}` : String(error);
+  }
+}

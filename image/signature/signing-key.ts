@@ -1,0 +1,78 @@
+import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
+
+/** A private key that images are signed with. It has no text form: it can't be logged by mistake. */
+export interface SigningKey {
+  /** SubjectPublicKeyInfo in PEM: what a policy.json's `keyPath` and `cosign verify --key` take. */
+  readonly publicKey: string;
+  /** @returns the signature of bytes: ECDSA over SHA-256, DER. */
+  sign(bytes: Uint8Array): Uint8Array;
+}
+
+/** A key that can't be used; the message never holds what stands in it. */
+export class SigningKeyError extends Error {
+  override readonly name = 'SigningKeyError';
+}
+
+const ENCRYPTED = /-----BEGIN (ENCRYPTED (?:SIGSTORE|COSIGN) PRIVATE KEY)-----/;
+
+/**
+ * Reads a private key: ECDSA on P-256 in PEM, PKCS#8 or SEC 1, not encrypted.
+ *
+ * @param pem its text.
+ * @param where it comes from, for the message of an error.
+ * @throws SigningKeyError that says what is wrong and what would be right.
+ */
+export function parseSigningKey(pem: string, where: string): SigningKey {
+  const encrypted = ENCRYPTED.exec(pem)?.[1];
+  if (encrypted !== undefined) {
+    throw new SigningKeyError(
+      `${where}: an ${encrypted} can't be read; expected a PRIVATE KEY that is not encrypted (cosign import-key-pair takes the same)`,
+    );
+  }
+  const key = readPrivateKey(pem, where);
+  checkCurve(key, where);
+  return {
+    publicKey: String(createPublicKey(key).export({ type: 'spki', format: 'pem' })),
+    sign: (bytes) => sign('sha256', bytes, key),
+  };
+}
+
+/**
+ * Reads a public key: ECDSA on P-256 in PEM.
+ *
+ * @throws SigningKeyError
+ */
+export function parsePublicKey(pem: string, where: string): KeyObject {
+  try {
+    const key = createPublicKey(pem);
+    checkCurve(key, where);
+    return key;
+  } catch (cause) {
+    if (cause instanceof SigningKeyError) throw cause;
+    throw new SigningKeyError(`${where}: is no public key in PEM`, { cause });
+  }
+}
+
+/** @returns whether a key made the signature of these bytes. */
+export function isSignedBy(key: KeyObject, bytes: Uint8Array, signature: Uint8Array): boolean {
+  return verify('sha256', bytes, key, signature);
+}
+
+function readPrivateKey(pem: string, where: string): KeyObject {
+  try {
+    return createPrivateKey(pem);
+  } catch {
+    // Its cause may quote the key.
+    throw new SigningKeyError(
+      `${where}: is no private key in PEM that can be read without a password; expected one made by openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256`,
+    );
+  }
+}
+
+/** cosign and containers/image verify ECDSA over SHA-256; on P-256 alone that is what every version of both expects. */
+function checkCurve(key: KeyObject, where: string): void {
+  const curve = key.asymmetricKeyDetails?.namedCurve;
+  if (key.asymmetricKeyType === 'ec' && curve === 'prime256v1') return;
+  const found = curve ?? key.asymmetricKeyType ?? 'secret';
+  throw new SigningKeyError(`${where}: is a key of kind ${found}; expected ECDSA on the curve P-256`);
+}
