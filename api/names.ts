@@ -76,6 +76,8 @@ export const nodePaths = {
   imageConfig: '/usr/share/shale/machine-config.json',
   /** The daemon's journal and records. */
   state: '/var/lib/shale',
+  /** MCO's: whoever creates it on a node gives leave to overwrite what was changed by hand. */
+  forceFile: '/run/machine-config-daemon-force',
   /** The tmpfiles.d fragment by which an image delivers state paths. */
   tmpfiles: '/usr/lib/tmpfiles.d/shale.conf',
   kernelArguments: '/usr/lib/bootc/kargs.d/50-shale.toml',

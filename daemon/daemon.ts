@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { ApiClient } from '../cluster/api-client.ts';
 import type { EventRecorder } from '../cluster/events.ts';
+import type { DriftWatch } from './drift/drift-watch.ts';
 import type { NodePorts } from './host/node-ports.ts';
 import type { Journal } from './journal/journal.ts';
 import type { NodeChannel } from './node-channel.ts';
@@ -20,6 +21,7 @@ export interface Daemon {
   readonly client: ApiClient;
   readonly channel: NodeChannel;
   readonly events: EventRecorder;
+  readonly driftWatch: DriftWatch;
   readonly memory: Memory;
   readonly log: Logger;
   readonly signal: AbortSignal;

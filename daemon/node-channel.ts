@@ -33,14 +33,14 @@ export class NodeChannel {
       this.#object = type === 'DELETED' ? undefined : object;
       // A status that the daemon wrote itself is no reason to look again.
       const same = type === 'MODIFIED' && JSON.stringify(old?.spec) === JSON.stringify(object.spec);
-      if (!same) this.#announce();
+      if (!same) this.lookAgain();
     });
   }
 
   /** Watches until the signal. */
   async run(signal: AbortSignal): Promise<void> {
     await this.#informer.start(signal);
-    this.#announce();
+    this.lookAgain();
   }
 
   /** @returns once the first list is in. */
@@ -53,12 +53,12 @@ export class NodeChannel {
     return this.#object;
   }
 
-  /** How often the spec has changed: to be taken before the object is read, and given to `changedSince`. */
+  /** How often there was a reason to look again: to be taken before the object is read, and given to `changedSince`. */
   get changes(): number {
     return this.#changes;
   }
 
-  /** @returns when the spec has changed since, the time is over, or the signal is aborted. */
+  /** @returns when there was such a reason since, the time is over, or the signal is aborted. */
   async changedSince(changes: number, ms: number, signal: AbortSignal): Promise<void> {
     if (this.#changes !== changes || signal.aborted) return;
     const over = Promise.withResolvers<void>();
@@ -68,6 +68,13 @@ export class NodeChannel {
     await Promise.race([this.#changed.promise, over.promise]);
     clearTimeout(timer);
     signal.removeEventListener('abort', stop);
+  }
+
+  /** Ends `changedSince`: the spec, or something else that decides the next step, is another one. */
+  lookAgain(): void {
+    this.#changes += 1;
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers<void>();
   }
 
   /** Writes what the node is, where the status does not say it yet. @throws ApiError */
@@ -95,11 +102,5 @@ export class NodeChannel {
     const bounded = AbortSignal.any([signal, AbortSignal.timeout(WRITE_DEADLINE_MS)]);
     const { client } = this.#options;
     this.#object = await updateStatus(client, MachineConfigNodes, this.#object, compute, { signal: bounded });
-  }
-
-  #announce(): void {
-    this.#changes += 1;
-    this.#changed.resolve();
-    this.#changed = Promise.withResolvers<void>();
   }
 }

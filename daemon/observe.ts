@@ -14,6 +14,8 @@ export interface Memory {
   postponedCAs: string | undefined;
   /** What the next boot was last seen to be right for. */
   settledFor: string | undefined;
+  /** How the disk was last seen to differ from the config, in words. */
+  drift: string | undefined;
 }
 
 export interface Observation extends DaemonObservation {

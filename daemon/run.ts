@@ -8,6 +8,7 @@ import { writeTarget } from './apply/apply-config.ts';
 import { correctCurrent } from './booted-state.ts';
 import { type Daemon, publish, type StepOutcome } from './daemon.ts';
 import { decide, type Step } from './decide.ts';
+import { DriftWatch } from './drift/drift-watch.ts';
 import type { NodePorts } from './host/node-ports.ts';
 import { openJournal } from './journal/journal.ts';
 import { NodeChannel } from './node-channel.ts';
@@ -54,13 +55,15 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     client,
     channel,
     events: createEventRecorder(client, 'shale-daemon', log),
-    memory: { prepared: undefined, postponedCAs: undefined, settledFor: undefined },
+    driftWatch: new DriftWatch(() => channel.lookAgain(), log),
+    memory: { prepared: undefined, postponedCAs: undefined, settledFor: undefined, drift: undefined },
     log,
     signal,
   };
   const watching = channel.run(signal);
   await channel.synced();
   await loop(daemon, options.backoff ?? BACKOFF);
+  daemon.driftWatch.disarm();
   await watching;
 }
 

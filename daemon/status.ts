@@ -12,6 +12,8 @@ import type { Current } from './records/current.ts';
 /** Where the node is on its way to its target. */
 export type Phase =
   | { readonly kind: 'updated' }
+  /** The target was reached, and the disk has been changed by somebody else since. */
+  | { readonly kind: 'drifted'; readonly why: string }
   /** The target is brought to the disk. `problem`: what keeps it from there; it is tried again. */
   | {
       readonly kind: 'preparing';
@@ -98,9 +100,14 @@ function conditionsOf(phase: Phase, before: readonly Condition[], now: Date): Co
 }
 
 function degradedOf(phase: Phase): Said {
-  return phase.kind === 'degraded'
-    ? say('NodeDegraded', 'True', 'UpdateFailed', phase.why)
-    : say('NodeDegraded', 'False', 'AsExpected', '');
+  switch (phase.kind) {
+    case 'degraded':
+      return say('NodeDegraded', 'True', 'UpdateFailed', phase.why);
+    case 'drifted':
+      return say('NodeDegraded', 'True', 'ConfigDrift', phase.why);
+    default:
+      return say('NodeDegraded', 'False', 'AsExpected', '');
+  }
 }
 
 /** MCO's v1 conditions of an update (openshift/api, machineconfiguration/v1 MachineConfigNode), in their order. */
@@ -138,6 +145,8 @@ function saidOf(phase: Phase): Said[] {
         say('AppliedOSImage', 'True', 'Applied', ''),
         say('RebootedNode', 'Unknown', 'Rebooting', 'the node reboots'),
       );
+    case 'drifted':
+      return inOrder(say('Updated', 'False', 'ConfigDrift', phase.why));
     case 'degraded':
       return inOrder();
   }

@@ -5,6 +5,7 @@ import { applyLiveFrom, beginLive, fail, finish, rebootInto, requestReboot } fro
 import { applyRegistryCAs } from './certificates/registry-cas.ts';
 import { again, type Daemon, normal, publish, type StepOutcome, tell, warning } from './daemon.ts';
 import type { Step } from './decide.ts';
+import { watchOver } from './drift/watch-over.ts';
 import { settleNextBoot } from './next-boot.ts';
 import type { Observation } from './observe.ts';
 import { prepare } from './prepare/prepare.ts';
@@ -20,6 +21,8 @@ const PROGRESS_EVERY_MS = 1_000;
  * @throws what keeps the step from being taken; the step is decided anew then.
  */
 export async function takeStep(daemon: Daemon, step: Step, seen: Observation): Promise<StepOutcome> {
+  // What the daemon changes itself is no drift.
+  if (step.kind !== 'idle') daemon.driftWatch.disarm();
   switch (step.kind) {
     case 'idle':
       return beIdle(daemon, seen);
@@ -56,7 +59,8 @@ async function beIdle(daemon: Daemon, seen: Observation): Promise<StepOutcome> {
   const { memory, ports, signal } = daemon;
   memory.prepared = undefined;
   const running = JSON.stringify([seen.current?.config, seen.bootID, seen.lastUpdate?.finishedAt]);
-  await publish(daemon, seen, { kind: 'updated' });
+  const why = await watchOver(daemon, seen.current);
+  await publish(daemon, seen, why === undefined ? { kind: 'updated' } : { kind: 'drifted', why });
   if (memory.settledFor !== running) {
     await settleNextBoot(ports.backend, seen.current, signal);
     await ports.backend.cleanup(signal);

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { MachineConfig } from '../api/machine-config.ts';
+import { nodePaths } from '../api/names.ts';
 import { canonicalJson } from './canonical-json.ts';
 import type { IgnitionConfig, PasswdUser } from './ignition/config.ts';
 import { DEFAULT_LIMITS, type Limits } from './ignition/contents.ts';
@@ -10,7 +11,7 @@ import { inMergeOrder } from './render.ts';
 import { sourcesOf } from './sources.ts';
 
 /** MCO's daemon watches for this file to force an update; a config must not create it. */
-const FORCE_FILE = '/run/machine-config-daemon-force';
+const FORCE_FILE = nodePaths.forceFile;
 /** The only user whose keys and password MCO changes on a running node. */
 const CHANGEABLE_USER = 'core';
 

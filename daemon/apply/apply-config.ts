@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { nodePaths } from '../../api/names.ts';
+import { endForce, isForced } from '../drift/force-file.ts';
 import { nodeConfigOf, writtenConfigOf } from '../prepare/rendered-config.ts';
 import type { Current } from '../records/current.ts';
 import { verifyConfig } from '../standard/verify-config.ts';
@@ -14,8 +15,10 @@ export function applyConfig(context: UpdateContext, next: Extract<Current, { mod
   const to = nodeConfigOf(next.rendered);
   return {
     apply: async () => {
-      await writeConfig(writeTarget(root), { from: writtenConfigOf(current), to, force: again }, { signal });
+      const force = again || (await isForced(root));
+      await writeConfig(writeTarget(root), { from: writtenConfigOf(current), to, force }, { signal });
       await context.afterWriting();
+      await endForce(root);
     },
     differing: async () => (await verifyConfig(root, to)).map((drift) => drift.path),
   };

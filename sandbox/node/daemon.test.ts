@@ -3,28 +3,23 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { DisruptionAction } from '../../api/disruption-action.ts';
 import { ConfigMaps, Leases } from '../../api/kubernetes.ts';
-import { MachineConfigs } from '../../api/machine-config.ts';
 import type { Grant, MachineConfigNode, MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
-import { type ClusterPolicies, MachineConfigurations } from '../../api/machine-configuration.ts';
 import {
   DEFAULT_LEASE_NAMESPACE,
   DEFAULT_NAMESPACE,
   imageLabels,
-  MACHINE_CONFIGURATION,
   REGISTRY_CAS_CONFIG_MAP,
 } from '../../api/names.ts';
 import { type DigestedPullspec, parseDigestedPullspec } from '../../api/references.ts';
 import { registryCAsDigest } from '../../api/registry-cas.ts';
-import { conditionIsTrue } from '../../cluster/conditions.ts';
 import { directoryNodeLayout } from '../../daemon/host/directory-host.ts';
 import { readServiceRecords } from '../../daemon/host/service-recorder.ts';
-import { policyDigest } from '../../disruption/effective-policies.ts';
 import { encodeTransitionLabel } from '../../disruption/transitions.ts';
 import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from './testing.ts';
+import { CHRONY, isAt, policies, render, standardSpec } from './testing-configs.ts';
 import { type DaemonUnderTest, HOLDER, NODE, startDaemon } from './testing-daemon.ts';
 
 const POLICY = `sha256:${'a'.repeat(64)}`;
-const CHRONY = '/etc/chrony.conf';
 const restart: DisruptionAction = { type: 'Restart', service: 'chronyd.service' };
 
 /** An image as the builder makes it, with what it asks of a node that runs `from`. */
@@ -53,9 +48,6 @@ const layered = (
   policyDigest: POLICY,
   ...(level === undefined ? {} : { grant: { level, config, image, leaseHolder: HOLDER } }),
 });
-const grantOf = (config: string, level: Grant['level']): Grant => ({ level, config, leaseHolder: HOLDER });
-const isAt = (config: string) => (object: MachineConfigNode) =>
-  conditionIsTrue(object.status?.conditions, 'Updated') && object.status?.configVersion?.current === config;
 const isStaged = (config: string) => (object: MachineConfigNode) => object.status?.plan?.config === config;
 const read = (node: TestNode, file: string) => readFile(path.join(node.host.root, file), 'utf8');
 
@@ -194,11 +186,7 @@ describe.skipIf(noDirectoryNodes !== undefined)('a daemon', { timeout: 120_000 }
     await using daemon = await startDaemon(node);
     const policyDigest = await policies(daemon);
     await render(daemon, 'rendered-1', 'standard\n');
-    const standard = (config: string, level?: Grant['level']): Partial<MachineConfigNodeSpec> => ({
-      configVersion: { desired: config },
-      policyDigest,
-      ...(level === undefined ? {} : { grant: grantOf(config, level) }),
-    });
+    const standard = standardSpec(policyDigest);
     await daemon.want(standard('rendered-1', 'Disrupt'));
     const first = await daemon.until('the first config', isAt('rendered-1'));
     expect(first.status).toMatchObject({ mode: 'Standard', baseImage: node.stock });
@@ -248,37 +236,4 @@ async function holdLease({ client }: DaemonUnderTest, holderIdentity: string): P
   const body = { spec: { holderIdentity } };
   const where = { namespace: DEFAULT_LEASE_NAMESPACE };
   await client.patch(Leases, `node-${NODE}`, { type: 'merge', body }, where);
-}
-
-/** Puts a policy in force by which a change of chrony.conf restarts chronyd. */
-async function policies({ client }: DaemonUnderTest): Promise<string> {
-  const clusterPolicies: ClusterPolicies = {
-    files: [{ path: CHRONY, actions: [{ type: 'Restart', restart: { serviceName: 'chronyd.service' } }] }],
-  };
-  const made = await client.create(MachineConfigurations, {
-    apiVersion: 'operator.openshift.io/v1',
-    kind: 'MachineConfiguration',
-    metadata: { name: MACHINE_CONFIGURATION },
-    spec: {},
-  });
-  const digest = policyDigest(clusterPolicies);
-  const status = { nodeDisruptionPolicyStatus: { clusterPolicies }, policyDigest: digest };
-  await client.replaceStatus(MachineConfigurations, { ...made, status });
-  return digest;
-}
-
-async function render(
-  { client }: DaemonUnderTest,
-  name: string,
-  content: string,
-  kernelArguments: string[] = [],
-): Promise<void> {
-  const source = `data:,${encodeURIComponent(content)}`;
-  const files = [{ path: CHRONY, mode: 0o644, overwrite: true, contents: { source } }];
-  await client.create(MachineConfigs, {
-    apiVersion: 'machineconfiguration.openshift.io/v1',
-    kind: 'MachineConfig',
-    metadata: { name },
-    spec: { config: { ignition: { version: '3.4.0' }, storage: { files } }, kernelArguments },
-  });
 }

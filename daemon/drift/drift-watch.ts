@@ -1,0 +1,64 @@
+import { type FSWatcher, watch } from 'node:fs';
+import path from 'node:path';
+import type { Logger } from 'pino';
+
+/** Names to look out for, by the directory that has them or would. */
+export type WatchedNames = ReadonlyMap<string, ReadonlySet<string>>;
+
+/** Several changes of one save are one change. */
+const SETTLE_MS = 250;
+
+/**
+ * Watches names in directories (inotify). A hint and no proof: where the kernel refuses a watch, a change is found by
+ * the next look all the same.
+ */
+export class DriftWatch {
+  readonly #onChange: () => void;
+  readonly #log: Logger;
+  #watchers: readonly FSWatcher[] = [];
+  #settling: NodeJS.Timeout | undefined;
+
+  /** @param onChange called once after changes, a moment after the last of them. */
+  constructor(onChange: () => void, log: Logger) {
+    this.#onChange = onChange;
+    this.#log = log;
+  }
+
+  /**
+   * Watches these names and no others. What changes from here on is told, so that nothing is missed between this and a
+   * look that follows.
+   */
+  arm(names: WatchedNames): void {
+    const before = this.#watchers;
+    this.#watchers = [...names].flatMap(([directory, wanted]) => this.#watch(directory, wanted));
+    for (const watcher of before) watcher.close();
+  }
+
+  disarm(): void {
+    clearTimeout(this.#settling);
+    this.arm(new Map());
+  }
+
+  #watch(directory: string, wanted: ReadonlySet<string>): FSWatcher[] {
+    try {
+      const watcher = watch(directory, { persistent: false }, (_event, name) => {
+        // The directory's own name stands for a change of itself; no name, for one that the kernel does not name.
+        if (name === null || wanted.has(name) || name === path.basename(directory)) this.#changed();
+      });
+      watcher.on('error', (error) => {
+        this.#log.debug({ err: error, directory }, 'no longer watched');
+        this.#changed();
+      });
+      return [watcher];
+    } catch (error) {
+      this.#log.warn({ err: error, directory }, 'can not be watched; changes are found by looking only');
+      return [];
+    }
+  }
+
+  #changed(): void {
+    clearTimeout(this.#settling);
+    this.#settling = setTimeout(this.#onChange, SETTLE_MS);
+    this.#settling.unref();
+  }
+}
