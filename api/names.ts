@@ -57,6 +57,12 @@ export const annotations = {
   effect: 'shale.dev/effect',
   /** On a rendered MachineConfig: the transitions from what the pool's nodes run now, computed ahead. */
   transitions: 'shale.dev/transitions',
+  /**
+   * On a MachineConfigPool: where its MachineConfigs come from, a repository's URL and a commit of it, as whoever applies
+   * them says. They are told by the images' labels and provenance, and alone ask for no build.
+   */
+  sourceUrl: 'shale.dev/source-url',
+  sourceRevision: 'shale.dev/source-revision',
   /** On a MachineOSConfig or MachineOSBuild: ask for a new build of the same inputs. */
   rebuild: `${MCO_GROUP}/rebuild`,
 } as const;

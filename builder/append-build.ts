@@ -1,10 +1,12 @@
 import { formatActions } from '../api/disruption-action.ts';
 import type { MachineConfig } from '../api/machine-config.ts';
 import type { ClusterPolicies } from '../api/machine-configuration.ts';
+import { nodePaths } from '../api/names.ts';
 import { type DigestedPullspec, parseDigest, parseDigestedPullspec } from '../api/references.ts';
 import { computeTransitions, encodeTransitionLabel } from '../disruption/transitions.ts';
 import { describeImage, pushAppended } from '../image/append.ts';
-import type { Digest } from '../image/digest.ts';
+import { type Digest, digestOf } from '../image/digest.ts';
+import type { LayerEntry } from '../image/layer/entry.ts';
 import { LayerError, writeLayer } from '../image/layer/write-layer.ts';
 import { formatReference, parseReference, type Reference } from '../image/reference.ts';
 import type { RegistryClient } from '../image/registry/registry-client.ts';
@@ -12,6 +14,8 @@ import { ContentError, RegistryError } from '../image/registry/registry-error.ts
 import type { NodeConfig } from '../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../machineconfig/parse-node-config.ts';
 import { formatProblem } from '../machineconfig/problem.ts';
+import type { Source } from './attest/build-facts.ts';
+import { type SealOptions, sealImage } from './attest/seal-image.ts';
 import { BuildFailure } from './build-failure.ts';
 import { labelsOf } from './image-labels.ts';
 import { layerContent } from './layer-content.ts';
@@ -34,6 +38,9 @@ export interface AppendInput {
   readonly version: string;
   /** RFC 3339; fixed, so that equal inputs are one image (SOURCE_DATE_EPOCH). */
   readonly created: string;
+  readonly source?: Source;
+  /** Signature and provenance; without it neither. */
+  readonly seal?: SealOptions;
 }
 
 /**
@@ -76,26 +83,51 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
     to: { config, base: baseImage },
     policies: input.policies,
   });
+  const provenance = provenanceOf(input, baseImage);
   const labels = labelsOf({
-    pool: input.pool,
-    renderedConfig: input.rendered.metadata.name,
-    baseImage,
-    policyDigest: parseDigest(input.policyDigest),
+    ...provenance,
     disruption: encodeTransitionLabel({ version: 1, policyDigest: input.policyDigest, transitions }),
-    version: input.version,
   });
   const options = { labels, created: input.created, comment: `shale: ${input.rendered.metadata.name}` };
   const digest = await pushAppended(client, { base, description, target, layer, options }, signal);
+  const image = byDigest(target, digest);
+  const facts = { ...provenance, image, renderedConfigDigest: renderedConfigDigest(content.entries) };
+  const seal = input.seal ?? { attest: false };
+  const sealed = await sealImage(client, { target, facts, entries: content.entries, options: seal }, signal);
   return {
-    image: byDigest(target, digest),
+    image,
     baseImage,
     way: 'Append',
     transitions: transitions.slice(0, 50).map((transition) => ({
       from: `${transition.config} on ${transition.base}`,
       actions: formatActions(transition.actions),
     })),
-    summary: `one layer of ${layer.bytes.length} bytes on ${baseImage}`,
+    summary: `one layer of ${layer.bytes.length} bytes on ${baseImage}${sealed.signed ? ', signed' : ''}`,
+    warnings: sealed.warnings,
   };
+}
+
+/** What labels and provenance both tell. */
+function provenanceOf(input: AppendInput, baseImage: DigestedPullspec) {
+  return {
+    pool: input.pool,
+    renderedConfig: input.rendered.metadata.name,
+    requestedBase: input.baseImage,
+    baseImage,
+    policyDigest: parseDigest(input.policyDigest),
+    architecture: input.architecture,
+    pushSpec: input.pushSpec,
+    created: input.created,
+    version: input.version,
+    source: input.source ?? {},
+  };
+}
+
+/** Of the file by which a node, and whoever looks into the image, can tell what is in it. */
+function renderedConfigDigest(entries: readonly LayerEntry[]): Digest {
+  const carried = entries.find(({ path }) => path === nodePaths.imageConfig);
+  if (carried?.type !== 'file') throw new Error(`the layer has no ${nodePaths.imageConfig}`);
+  return digestOf(carried.content);
 }
 
 function nodeConfigOf(rendered: MachineConfig): NodeConfig {

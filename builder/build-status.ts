@@ -22,6 +22,8 @@ export type BuildPhase =
       readonly way: BuildWay;
       readonly transitions: readonly { readonly from: string; readonly actions: string }[];
       readonly summary: string;
+      /** What did not come about and is no reason to do without the image. */
+      readonly warnings?: readonly string[];
     }
   | { readonly kind: 'failed'; readonly reason: string; readonly message: string }
   | { readonly kind: 'interrupted'; readonly message: string };

@@ -89,6 +89,10 @@ export function createRunningBuilds(options: RunningBuildsOptions): RunningBuild
         const result = await options.build(job, signal);
         await report(job, { kind: 'succeeded', ...result });
         options.events.normal(job.build, 'BuildSucceeded', `${result.image}: ${result.summary}`);
+        for (const warning of result.warnings ?? []) {
+          options.events.warning(job.build, 'ProvenanceNotAttached', warning);
+          options.log.warn({ build: job.build.metadata.name, warning }, 'provenance not attached');
+        }
         options.log.info(
           { build: job.build.metadata.name, image: result.image, way: result.way },
           'build succeeded',

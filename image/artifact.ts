@@ -43,7 +43,20 @@ export function artifactManifest(subject: Descriptor, artifact: Artifact): Uint8
 }
 
 /**
- * Pushes an artifact; its subject may come later.
+ * Pushes what every artifact has in the place of a configuration. Once for each repository is enough.
+ *
+ * @throws RegistryError
+ */
+export async function pushEmptyConfig(
+  client: RegistryClient,
+  at: Pick<Reference, 'registry' | 'repository'>,
+  signal: AbortSignal,
+): Promise<void> {
+  await client.putBlob(at, EMPTY, signal);
+}
+
+/**
+ * Pushes an artifact; its subject may come later, the empty configuration has to be there.
  *
  * @returns how a list of referrers names it, and whether the registry put it on that list by itself.
  * @throws RegistryError
@@ -56,7 +69,6 @@ export async function pushArtifact(
 ): Promise<{ readonly referrer: Referrer; readonly listed: boolean }> {
   const { subject, artifact } = given;
   const bytes = artifactManifest(subject, artifact);
-  await client.putBlob(at, EMPTY, signal);
   await client.putBlob(at, artifact.content, signal);
   const { digest, listed } = await client.putReferrer(at, { mediaType: OCI_MANIFEST, bytes }, signal);
   const { artifactType, annotations } = artifact;

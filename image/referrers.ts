@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Artifact, digestTag, pushArtifact, type Referrer } from './artifact.ts';
+import { type Artifact, digestTag, pushArtifact, pushEmptyConfig, type Referrer } from './artifact.ts';
 import type { Digest } from './digest.ts';
 import { type Index, parseManifest } from './manifest.ts';
 import { formatReference, type Reference } from './reference.ts';
@@ -33,6 +33,7 @@ export async function attachArtifacts(
   signal: AbortSignal,
 ): Promise<Referrer[]> {
   const { subject, artifacts } = given;
+  await pushEmptyConfig(client, at, signal);
   const pushed: Awaited<ReturnType<typeof pushArtifact>>[] = [];
   for (const artifact of artifacts)
     pushed.push(await pushArtifact(client, at, { subject, artifact }, signal));

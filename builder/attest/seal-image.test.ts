@@ -1,0 +1,211 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer, request as httpRequest } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import type { MachineConfig } from '../../api/machine-config.ts';
+import { defaultPolicySettings } from '../../disruption/default-policies.ts';
+import { effectivePolicies, policyDigest } from '../../disruption/effective-policies.ts';
+import { describeImage } from '../../image/append.ts';
+import { parseReference } from '../../image/reference.ts';
+import { listReferrers } from '../../image/referrers.ts';
+import { createRegistryClient, type RegistryClient } from '../../image/registry/registry-client.ts';
+import { isImageSignedBy } from '../../image/signature/sign-image.ts';
+import { parseSigningKey } from '../../image/signature/signing-key.ts';
+import { pushBaseImage } from '../../image/testing/base-image.ts';
+import { startDockerRegistry } from '../../image/testing/docker-registry.ts';
+import { appendBuild } from '../append-build.ts';
+
+const signal = AbortSignal.timeout(60_000);
+const policies = effectivePolicies({}, defaultPolicySettings);
+const rendered: MachineConfig = {
+  apiVersion: 'machineconfiguration.openshift.io/v1',
+  kind: 'MachineConfig',
+  metadata: { name: 'rendered-worker-1' },
+  spec: {
+    config: {
+      ignition: { version: '3.5.0' },
+      storage: { files: [{ path: '/etc/motd', contents: { source: 'data:,hello' } }] },
+    },
+  },
+};
+
+function newKey() {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  return parseSigningKey(String(privateKey.export({ type: 'pkcs8', format: 'pem' })), 'test key');
+}
+
+async function setUp() {
+  const dir = await mkdtemp(path.join(tmpdir(), 'seal-'));
+  const registry = await startDockerRegistry({ dir });
+  onTestFinished(async () => {
+    await registry.stop();
+    await rm(dir, { recursive: true });
+  });
+  const client = createRegistryClient({ plainHttp: new Set([registry.host]) });
+  await pushBaseImage(client, `${registry.host}/os/stock:1`, signal);
+  return { client, host: registry.host, input: inputFor(registry.host) };
+}
+
+function inputFor(host: string) {
+  return {
+    pool: 'worker',
+    rendered,
+    baseImage: `${host}/os/stock:1`,
+    pushSpec: `${host}/os/worker:build-1`,
+    policies,
+    policyDigest: policyDigest(policies),
+    froms: [],
+    architecture: 'amd64',
+    version: '0.1.0',
+    created: '1970-01-01T00:00:00Z',
+    source: { url: 'https://git.example.com/nodes', revision: '0123456789'.repeat(4) },
+  };
+}
+
+/** The content of an artifact, as a reader gets at it from the image. */
+async function contentOf(client: RegistryClient, image: string, artifactType: string): Promise<unknown> {
+  const at = parseReference(image);
+  if (at.digest === undefined) throw new Error(`${image} has no digest`);
+  const referrers = await listReferrers(client, at, at.digest, signal);
+  const found = referrers.filter((referrer) => referrer.artifactType === artifactType);
+  expect(found).toHaveLength(1);
+  const { bytes } = await client.getManifest({ ...at, digest: found[0]?.digest ?? at.digest }, signal);
+  const { layers } = JSON.parse(Buffer.from(bytes).toString()) as {
+    layers: Parameters<RegistryClient['readBlob']>[1][];
+  };
+  const chunks: Uint8Array[] = [];
+  for (const layer of layers)
+    for await (const chunk of client.readBlob(at, layer, signal)) chunks.push(chunk);
+  return JSON.parse(Buffer.concat(chunks).toString());
+}
+
+test('from an image one finds what it was made of, and its files', async () => {
+  const { client, input, host } = await setUp();
+  const { image, baseImage, warnings } = await appendBuild(
+    client,
+    { ...input, seal: { attest: true } },
+    signal,
+  );
+  expect(warnings).toEqual([]);
+  const digest = image.slice(image.indexOf('@sha256:') + 8);
+  const base = baseImage.slice(baseImage.indexOf('@sha256:') + 8);
+  expect(await contentOf(client, image, 'application/vnd.in-toto+json')).toMatchObject({
+    subject: [{ name: `${host}/os/worker`, digest: { sha256: digest } }],
+    predicate: {
+      buildDefinition: {
+        externalParameters: { pool: 'worker', renderedConfig: 'rendered-worker-1' },
+        resolvedDependencies: expect.arrayContaining([
+          expect.objectContaining({ name: 'base image', digest: { sha256: base } }),
+          expect.objectContaining({ name: 'source', digest: { gitCommit: '0123456789'.repeat(4) } }),
+        ]),
+      },
+    },
+  });
+  const { files } = (await contentOf(client, image, 'application/spdx+json')) as {
+    files: { fileName: string }[];
+  };
+  expect(files.map(({ fileName }) => fileName)).toEqual([
+    './etc/motd',
+    './usr/share/shale/machine-config.json',
+  ]);
+  const made = await describeImage(client, parseReference(image), 'amd64', signal);
+  expect(made.config.config?.Labels).toMatchObject({
+    'org.opencontainers.image.revision': '0123456789'.repeat(4),
+    'org.opencontainers.image.base.name': `${host}/os/stock:1`,
+  });
+});
+
+test('a build that is done again attaches and signs nothing twice', async () => {
+  const { client, input } = await setUp();
+  const key = newKey();
+  const sealed = { ...input, seal: { attest: true, key } };
+  const first = await appendBuild(client, sealed, signal);
+  const at = parseReference(first.image);
+  if (at.digest === undefined) throw new Error('an image by digest is needed');
+  const before = await listReferrers(client, at, at.digest, signal);
+  const again = await appendBuild(client, sealed, signal);
+  expect(again.image).toBe(first.image);
+  expect(await listReferrers(client, at, at.digest, signal)).toEqual(before);
+  const given = { digest: at.digest, publicKey: key.publicKey };
+  expect(await isImageSignedBy(client, at, given, signal)).toBe(true);
+});
+
+test('without being asked for, nothing is attached', async () => {
+  const { client, input } = await setUp();
+  const { image } = await appendBuild(client, input, signal);
+  const at = parseReference(image);
+  expect(at.digest && (await listReferrers(client, at, at.digest, signal))).toEqual([]);
+});
+
+/** A registry that refuses manifests which a test chooses; everything else goes to a real one. */
+async function refusing(host: string, refused: (pathname: string, contentType: string) => boolean) {
+  const [hostname, port] = host.split(':');
+  const proxy = createServer((request, response) => {
+    const { method, url = '', headers } = request;
+    if (method === 'PUT' && refused(url, headers['content-type'] ?? '')) {
+      request.resume();
+      response.writeHead(400).end('{"errors":[{"code":"MANIFEST_INVALID","message":"manifest invalid"}]}');
+      return;
+    }
+    const onward = httpRequest({ hostname, port, method, path: url, headers }, (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(response);
+    });
+    request.pipe(onward);
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+  onTestFinished(
+    () =>
+      new Promise((resolve) => {
+        proxy.closeAllConnections();
+        proxy.close(() => resolve());
+      }),
+  );
+  return `127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+}
+
+test('a registry that refuses provenance is a warning, and the image is there', async () => {
+  const { host } = await setUp();
+  const proxy = await refusing(host, (url) => url.includes('/manifests/sha256:'));
+  const client = createRegistryClient({ plainHttp: new Set([proxy]) });
+  const result = await appendBuild(client, { ...inputFor(proxy), seal: { attest: true } }, signal);
+  expect(result.warnings).toEqual([expect.stringMatching(/provenance is not attached: .*manifest invalid/)]);
+  expect((await client.getManifest(parseReference(result.image), signal)).digest).toBe(
+    parseReference(result.image).digest,
+  );
+});
+
+test('a registry that refuses the signature fails the build', async () => {
+  const { host } = await setUp();
+  const proxy = await refusing(host, (url) => url.endsWith('.sig'));
+  const client = createRegistryClient({ plainHttp: new Set([proxy]) });
+  const input = { ...inputFor(proxy), seal: { attest: false, key: newKey() } };
+  await expect(appendBuild(client, input, signal)).rejects.toMatchObject({
+    reason: 'RegistryRefused',
+    temporary: false,
+  });
+});
+
+test('what is attached costs a handful of requests, and less when it is there', async () => {
+  const { host, input } = await setUp();
+  let requests = 0;
+  const onRequest = () => {
+    requests += 1;
+  };
+  const client = createRegistryClient({ plainHttp: new Set([host]), onRequest });
+  const countOf = async (seal: Parameters<typeof appendBuild>[1]['seal']) => {
+    requests = 0;
+    await appendBuild(client, { ...input, seal: seal ?? { attest: false } }, signal);
+    return requests;
+  };
+  const key = newKey();
+  await countOf(undefined);
+  const plain = await countOf(undefined);
+  expect((await countOf({ attest: true })) - plain).toBeLessThanOrEqual(15);
+  expect((await countOf({ attest: true })) - plain).toBeLessThanOrEqual(7);
+  expect((await countOf({ attest: false, key })) - plain).toBeLessThanOrEqual(8);
+  expect((await countOf({ attest: false, key })) - plain).toBeLessThanOrEqual(2);
+});
