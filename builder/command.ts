@@ -15,6 +15,8 @@ interface BuilderFlags {
   readonly insecureRegistry: string[];
   readonly architecture: string;
   readonly parallel: number;
+  readonly attest: boolean;
+  readonly signingKeySecret?: string;
   readonly kubeconfig?: string;
   readonly logLevel: string;
 }
@@ -29,6 +31,8 @@ export function builderCommand(): Command {
     .option('--insecure-registry <host...>', 'registries (host:port) to speak plain HTTP to', [])
     .option('--architecture <name>', 'which image of an index is the base', 'amd64')
     .option('--parallel <count>', 'images made at once', positive, 8)
+    .option('--no-attest', 'attach no provenance and no list of files to images')
+    .option('--signing-key-secret <name>', 'the Secret whose cosign.key signs images')
     .option('--kubeconfig <file>', 'the cluster, where this is not one of its pods')
     .option('--log-level <level>', "pino's: debug, info, warn, error", 'info')
     .action(run);
@@ -65,6 +69,8 @@ async function run(flags: BuilderFlags): Promise<void> {
         version: SHALE_VERSION,
         created: createdFrom(process.env['SOURCE_DATE_EPOCH']),
         parallel: flags.parallel,
+        attest: flags.attest,
+        ...(flags.signingKeySecret === undefined ? {} : { signingKeySecret: flags.signingKeySecret }),
         signal: leading,
       }),
   });

@@ -1,6 +1,10 @@
 import { labels, MACHINE_CONFIGURATION } from '../api/names.ts';
 import { createRegistryClient } from '../image/registry/registry-client.ts';
+import { SigningKeyError } from '../image/signature/signing-key.ts';
 import { appendBuild } from './append-build.ts';
+import { sourceOf } from './attest/pool-source.ts';
+import type { SealOptions } from './attest/seal-image.ts';
+import { readSigningKey } from './attest/signing-key-secret.ts';
 import { BuildFailure } from './build-failure.ts';
 import type { BuildCaches } from './caches.ts';
 import { knownStates } from './known-states.ts';
@@ -15,6 +19,10 @@ export interface ImageMakerOptions extends RegistryAccessOptions {
   readonly version: string;
   /** RFC 3339; the image's time, part of what is hashed. */
   readonly created: string;
+  /** Whether provenance is attached to images. */
+  readonly attest?: boolean;
+  /** Name of the Secret with the key that signs images; without it they are not signed. */
+  readonly signingKeySecret?: string;
 }
 
 /** @returns what makes and pushes the image of a build, out of what the cluster says at that moment. */
@@ -38,6 +46,8 @@ export function imageMaker(
     // The push Secret counts where both are for one registry: mounting the base's layers is part of the push.
     const secrets = [baseImagePullSecret?.name, renderedImagePushSecret?.name];
     const access = await readRegistryAccess(options, secrets, signal).catch(secretFailure);
+    // Read before the image is made: one that can't be signed is not pushed.
+    const seal = await sealOptions(options, signal).catch(secretFailure);
     return appendBuild(
       createRegistryClient(access),
       {
@@ -51,10 +61,18 @@ export function imageMaker(
         architecture: options.architecture,
         version: options.version,
         created: options.created,
+        source: sourceOf(caches.pools.get(pool)),
+        seal,
       },
       signal,
     );
   };
+}
+
+async function sealOptions(options: ImageMakerOptions, signal: AbortSignal): Promise<SealOptions> {
+  const { attest = false, signingKeySecret } = options;
+  if (signingKeySecret === undefined) return { attest };
+  return { attest, key: await readSigningKey(options, signingKeySecret, signal) };
 }
 
 /** A label under policies that are not those it names would tell nodes something wrong. */
@@ -73,7 +91,7 @@ function policiesInForce({ machineConfigurations }: BuildCaches, wanted: string 
 
 /** It may be on its way: Secrets come from other hands than MachineOSConfigs. */
 function secretFailure(error: unknown): never {
-  if (error instanceof SecretError) {
+  if (error instanceof SecretError || error instanceof SigningKeyError) {
     throw new BuildFailure('SecretUnusable', error.message, { cause: error, temporary: true });
   }
   throw error;

@@ -18,6 +18,10 @@ export interface BuilderOptions {
   readonly architecture: string;
   readonly version: string;
   readonly created: string;
+  /** Whether provenance is attached to images. */
+  readonly attest?: boolean;
+  /** Name of the Secret with the key that signs images. */
+  readonly signingKeySecret?: string;
   /** How many images are made at once. */
   readonly parallel: number;
   readonly signal: AbortSignal;

@@ -5,6 +5,9 @@ import { formatActions } from '../api/disruption-action.ts';
 import { imageLabels } from '../api/names.ts';
 import { SHALE_VERSION } from '../api/version.ts';
 import { appendBuild } from '../builder/append-build.ts';
+import type { Source } from '../builder/attest/build-facts.ts';
+import { sourceOf } from '../builder/attest/pool-source.ts';
+import type { SealOptions } from '../builder/attest/seal-image.ts';
 import { BuildFailure } from '../builder/build-failure.ts';
 import { policyDigest } from '../disruption/effective-policies.ts';
 import { parseTransitionLabel } from '../disruption/transitions.ts';
@@ -13,7 +16,9 @@ import { parseReference } from '../image/reference.ts';
 import { parseAuthFile } from '../image/registry/credentials.ts';
 import { createRegistryClient, type RegistryClient } from '../image/registry/registry-client.ts';
 import { ContentError, RegistryError } from '../image/registry/registry-error.ts';
+import { parseSigningKey, SigningKeyError } from '../image/signature/signing-key.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
+import { readTrust } from './image-trust.ts';
 import { readObjects } from './object-files.ts';
 import { offlineCluster, policiesOf, renderOffline } from './offline-cluster.ts';
 
@@ -36,16 +41,20 @@ function withRegistryOptions(command: Command): Command {
 }
 
 async function registryClient({ plainHttp, authfile, caFile }: RegistryOptions): Promise<RegistryClient> {
-  const read = (file: string) =>
-    readFile(file, 'utf8').catch((cause: unknown) => {
-      throw new CommandError(`${file}: can not be read`, exitCodes.usage, { cause });
-    });
-  const ca = caFile === undefined ? undefined : await read(caFile);
+  const ca = caFile === undefined ? undefined : await readText(caFile);
   return createRegistryClient({
     plainHttp: new Set(plainHttp),
-    ...(authfile === undefined ? {} : { auths: parseAuthFile(await read(authfile)) }),
+    ...(authfile === undefined ? {} : { auths: parseAuthFile(await readText(authfile)) }),
     ...(ca === undefined ? {} : { caFor: () => ca }),
   });
+}
+
+async function readText(file: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (cause) {
+    throw new CommandError(`${file}: can not be read`, exitCodes.usage, { cause });
+  }
 }
 
 /** `shale build`: the image that the Machine OS Builder would make of these files. */
@@ -57,6 +66,10 @@ export function buildCommand(): Command {
     .requiredOption('--base <image>', 'the base image, in the registry')
     .requiredOption('--push <image>', 'where the image goes: host[:port]/repository:tag')
     .option('--from <file...>', 'what the nodes run now; the label states the way from there', [])
+    .option('--sign-by <file>', 'private key (ECDSA P-256, PEM) that signs the image')
+    .option('--no-attest', 'attach no provenance and no list of files')
+    .option('--source-url <url>', 'where the files come from; overrides the annotation of the pool')
+    .option('--source-revision <commit>', 'which state of it; overrides the annotation of the pool')
     .addHelpText(
       'after',
       '\nExample:\n  shale build --pool worker -f examples --base r.example.com/os/stock:1 --push r.example.com/os/worker:1',
@@ -69,8 +82,9 @@ export function buildCommand(): Command {
         base: string;
         push: string;
         from: string[];
-      },
+      } & SupplyOptions,
     ) => {
+      const seal = await sealOptions(options);
       const client = await registryClient(options);
       const signal = AbortSignal.timeout(DEADLINE_MS);
       const before = await readObjects(options.from);
@@ -91,14 +105,46 @@ export function buildCommand(): Command {
           architecture: options.architecture,
           version: SHALE_VERSION,
           created: created(process.env),
+          source: sourceFor(cluster, options),
+          seal,
         },
         signal,
       ).catch(rethrow);
       process.stderr.write(`${result.summary}\n`);
+      for (const warning of result.warnings ?? []) process.stderr.write(`warning: ${warning}\n`);
       for (const { from, actions } of result.transitions) process.stderr.write(`from ${from}: ${actions}\n`);
       process.stdout.write(`${result.image}\n`);
     },
   );
+}
+
+interface SupplyOptions {
+  readonly signBy?: string;
+  readonly attest: boolean;
+  readonly sourceUrl?: string;
+  readonly sourceRevision?: string;
+}
+
+async function sealOptions({ signBy, attest }: SupplyOptions): Promise<SealOptions> {
+  if (signBy === undefined) return { attest };
+  try {
+    return { attest, key: parseSigningKey(await readText(signBy), signBy) };
+  } catch (error) {
+    if (!(error instanceof SigningKeyError)) throw error;
+    throw new CommandError(error.message, exitCodes.usage, { cause: error });
+  }
+}
+
+function sourceFor(
+  cluster: ReturnType<typeof offlineCluster>,
+  options: SupplyOptions & { readonly pool: string },
+): Source {
+  const { sourceUrl: url, sourceRevision: revision } = options;
+  return {
+    ...sourceOf(cluster.pools.find(({ metadata }) => metadata.name === options.pool)),
+    ...(url === undefined ? {} : { url }),
+    ...(revision === undefined ? {} : { revision }),
+  };
 }
 
 function renderFor(cluster: ReturnType<typeof offlineCluster>, name: string) {
@@ -137,21 +183,24 @@ export function imageCommand(): Command {
   const inspect = new Command('inspect')
     .description('Show base, pool, config, layers and transitions of an image.')
     .argument('<image>', 'host[:port]/repository[:tag][@digest]')
+    .option('--key <file>', 'public key (PEM) that a signature of the image has to be by')
     .addOption(new Option('-o, --output <format>', 'how to print').choices(['yaml', 'json']).default('yaml'));
   withRegistryOptions(inspect).action(
-    async (image: string, options: RegistryOptions & { output: string }) => {
+    async (image: string, options: RegistryOptions & { output: string; key?: string }) => {
       const client = await registryClient(options);
       const reference = parseReference(image);
-      const description = await describeImage(
-        client,
-        reference,
-        options.architecture,
-        AbortSignal.timeout(DEADLINE_MS),
-      ).catch(rethrow);
-      const shown = inWords(description);
+      const signal = AbortSignal.timeout(DEADLINE_MS);
+      const description = await describeImage(client, reference, options.architecture, signal).catch(rethrow);
+      const { digest } = description;
+      const trust = await readTrust(client, reference, { digest, keyFile: options.key }, signal).catch(
+        rethrow,
+      );
+      const shown = { ...inWords(description), ...trust };
       process.stdout.write(
         options.output === 'json' ? `${JSON.stringify(shown, null, 2)}\n` : stringify(shown),
       );
+      if (trust.signedByKey === false)
+        throw new CommandError(`${image}: ${digest} is not signed by the key in ${options.key}`);
     },
   );
   return new Command('image').description('Look at images in a registry.').addCommand(inspect);

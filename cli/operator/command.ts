@@ -24,6 +24,8 @@ interface OperatorFlags {
   readonly leaseNamespace: string;
   readonly containerRuntimeUnit: string;
   readonly insecureRegistry: string[];
+  readonly attest: boolean;
+  readonly signingKeySecret?: string;
   readonly maxFileMib?: number;
   readonly maxConfigMib?: number;
   readonly image?: string;
@@ -45,6 +47,8 @@ export function operatorCommand(): Command {
       defaultRolloutOptions.containerRuntimeUnit,
     )
     .option('--insecure-registry <host...>', 'registries (host:port) to speak plain HTTP to', [])
+    .option('--no-attest', 'attach no provenance and no list of files to images')
+    .option('--signing-key-secret <name>', 'the Secret whose cosign.key signs images')
     .option(
       '--image <pullspec>',
       "Shale's image, for the builder; by default the one of this process's own pod",
@@ -109,7 +113,7 @@ async function lead({ client, log, image, flags, signal }: Leading): Promise<voi
       namespace,
       image,
       pruner: registryPruner({ client, namespace, plainHttp: new Set(insecure) }),
-      builderArguments: insecure.length === 0 ? [] : ['--insecure-registry', ...insecure],
+      builderArguments: builderArguments(flags),
     }),
   ];
   const outcomes = await Promise.allSettled(
@@ -122,6 +126,19 @@ async function lead({ client, log, image, flags, signal }: Leading): Promise<voi
   );
   const broken = outcomes.find((outcome) => outcome.status === 'rejected');
   if (broken !== undefined) throw broken.reason;
+}
+
+/** What the operator was told about images is for the builder to do. */
+export function builderArguments({
+  insecureRegistry,
+  attest,
+  signingKeySecret,
+}: Pick<OperatorFlags, 'insecureRegistry' | 'attest' | 'signingKeySecret'>): readonly string[] {
+  return [
+    ...(insecureRegistry.length === 0 ? [] : ['--insecure-registry', ...insecureRegistry]),
+    ...(attest ? [] : ['--no-attest']),
+    ...(signingKeySecret === undefined ? [] : ['--signing-key-secret', signingKeySecret]),
+  ];
 }
 
 /** @returns the image of this process's own pod, or of the operator's Deployment. @throws CommandError. */

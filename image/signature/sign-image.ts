@@ -71,6 +71,16 @@ export async function isImageSignedBy(
   return hasSignatureBy(client, at, { ...given, layers }, signal);
 }
 
+/** @returns how many signatures lie beside an image, whoever made them and whether they hold or not. */
+export async function countSignatures(
+  client: RegistryClient,
+  at: Repository,
+  digest: Digest,
+  signal: AbortSignal,
+): Promise<number> {
+  return (await readSignatures(client, at, digest, signal)).length;
+}
+
 function signatureReference({ registry, repository }: Repository, digest: Digest): Reference {
   return { registry, repository, tag: `${digestTag(digest)}.sig` };
 }

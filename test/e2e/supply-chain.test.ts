@@ -1,0 +1,194 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Secrets } from '../../api/kubernetes.ts';
+import { MachineConfigs } from '../../api/machine-config.ts';
+import { MachineConfigPools } from '../../api/machine-config-pool.ts';
+import { type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build.ts';
+import { MachineOSConfigs } from '../../api/machine-os-config.ts';
+import { parseDigestedPullspec } from '../../api/references.ts';
+import { runBuilder } from '../../builder/run.ts';
+import { registryPruner } from '../../cli/operator/image-pruner.ts';
+import { conditionIsTrue } from '../../cluster/conditions.ts';
+import { createEventRecorder } from '../../cluster/events.ts';
+import { describeImage } from '../../image/append.ts';
+import { digestTag } from '../../image/artifact.ts';
+import { parseReference } from '../../image/reference.ts';
+import { listReferrers, manifestAt } from '../../image/referrers.ts';
+import { createRegistryClient } from '../../image/registry/registry-client.ts';
+import { isImageSignedBy } from '../../image/signature/sign-image.ts';
+import { parseSigningKey } from '../../image/signature/signing-key.ts';
+import { pushBaseImage } from '../../image/testing/base-image.ts';
+import { type DockerRegistry, startDockerRegistry } from '../../image/testing/docker-registry.ts';
+import { createCaches } from '../../rollout/caches.ts';
+import { startRolloutControllers } from '../../rollout/operator-controllers.ts';
+import { defaultRolloutOptions } from '../../rollout/options.ts';
+import {
+  type ClusterUnderTest,
+  NAMESPACE,
+  quiet,
+  seen,
+  startClusterUnderTest,
+} from './cluster-under-test.ts';
+
+let cluster: ClusterUnderTest;
+let registry: DockerRegistry;
+let dir: string;
+const plainHttp = new Set<string>();
+const stop = new AbortController();
+const ended: Promise<void>[] = [];
+const signal = AbortSignal.timeout(120_000);
+const POOL = 'worker';
+const role = { 'machineconfiguration.openshift.io/role': POOL };
+
+beforeAll(async () => {
+  dir = await mkdtemp(path.join(tmpdir(), 'shale-supply-'));
+  registry = await startDockerRegistry({ dir });
+  plainHttp.add(registry.host);
+  cluster = await startClusterUnderTest(signal);
+  await pushBaseImage(client(), `${registry.host}/os/stock:1`, signal);
+  ended.push(runOperator(), runBuilderProcess());
+}, 60_000);
+afterAll(async () => {
+  stop.abort();
+  await Promise.all(ended);
+  await cluster.stop();
+  await registry.stop();
+  await rm(dir, { recursive: true });
+});
+
+const client = () => createRegistryClient({ plainHttp });
+
+function runOperator(): Promise<void> {
+  const api = cluster.clientOf('shale-operator');
+  const events = createEventRecorder(api, 'shale-operator', quiet);
+  const options = { ...defaultRolloutOptions, namespace: NAMESPACE, renderDelayMs: 0 };
+  const caches = createCaches(api, options, quiet);
+  return startRolloutControllers({ client: api, caches, events, log: quiet, options, signal: stop.signal });
+}
+
+/** With the rights of its service account: whether it may read the key is part of what is tested. */
+function runBuilderProcess(): Promise<void> {
+  const api = cluster.clientOf('machine-os-builder');
+  return runBuilder({
+    client: api,
+    events: createEventRecorder(api, 'machine-os-builder', quiet),
+    log: quiet,
+    namespace: NAMESPACE,
+    plainHttp,
+    architecture: 'amd64',
+    version: '0',
+    created: '1970-01-01T00:00:00Z',
+    parallel: 2,
+    attest: true,
+    signingKeySecret: 'signing',
+    signal: stop.signal,
+  });
+}
+
+async function layerPool(): Promise<void> {
+  const group = { apiVersion: 'machineconfiguration.openshift.io/v1' };
+  await cluster.client.create(MachineConfigPools, {
+    ...group,
+    kind: 'MachineConfigPool',
+    metadata: {
+      name: POOL,
+      annotations: {
+        'shale.dev/source-url': 'https://git.example.com/nodes',
+        'shale.dev/source-revision': '0123456789'.repeat(4),
+      },
+    },
+    spec: { machineConfigSelector: { matchLabels: role }, nodeSelector: { matchLabels: { pool: POOL } } },
+  });
+  await cluster.client.create(MachineConfigs, {
+    ...group,
+    kind: 'MachineConfig',
+    metadata: { name: '50-worker', labels: role },
+    spec: {
+      osImageURL: `${registry.host}/os/stock:1`,
+      config: {
+        ignition: { version: '3.4.0' },
+        storage: { files: [{ path: '/etc/motd', contents: { source: 'data:,hello' } }] },
+      },
+    },
+  });
+  await cluster.client.create(MachineOSConfigs, {
+    ...group,
+    kind: 'MachineOSConfig',
+    metadata: { name: POOL },
+    spec: {
+      machineConfigPool: { name: POOL },
+      renderedImagePushSecret: { name: 'push' },
+      renderedImagePushSpec: `${registry.host}/os/worker:latest`,
+    },
+  });
+}
+
+const createSecret = (name: string, data: Record<string, string>) =>
+  cluster.client.create(
+    Secrets,
+    {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name },
+      data: Object.fromEntries(
+        Object.entries(data).map(([key, text]) => [key, Buffer.from(text).toString('base64')]),
+      ),
+    },
+    { namespace: NAMESPACE, signal },
+  );
+
+async function buildWhen(holds: (build: MachineOSBuild) => boolean): Promise<MachineOSBuild> {
+  const config = await seen(
+    cluster.client,
+    MachineOSConfigs,
+    POOL,
+    ({ status }) => status?.machineOSBuild !== undefined,
+  );
+  return seen(cluster.client, MachineOSBuilds, config.status?.machineOSBuild?.name ?? '', holds);
+}
+
+test('the builder waits for the key, then signs, tells where the image comes from, and all of it is pruned', async () => {
+  await createSecret('push', { '.dockerconfigjson': '{"auths":{}}' });
+  await layerPool();
+  const waiting = await buildWhen(({ status }) =>
+    (status?.conditions ?? []).some(({ message }) =>
+      message?.includes('Secret shale-system/signing: not found'),
+    ),
+  );
+  expect(waiting.status?.digestedImagePushSpec).toBeUndefined();
+
+  const pem = String(
+    generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'pem' }),
+  );
+  await createSecret('signing', { 'cosign.key': pem });
+  const build = await buildWhen(({ status }) => conditionIsTrue(status?.conditions, 'Succeeded'));
+  const image = build.status?.digestedImagePushSpec ?? '';
+  const at = parseReference(image);
+  if (at.digest === undefined) throw new Error(`${image} has no digest`);
+  const { publicKey } = parseSigningKey(pem, 'test key');
+  expect(await isImageSignedBy(client(), at, { digest: at.digest, publicKey }, signal)).toBe(true);
+  const referrers = await listReferrers(client(), at, at.digest, signal);
+  expect(referrers.map(({ artifactType }) => artifactType)).toEqual([
+    'application/vnd.in-toto+json',
+    'application/spdx+json',
+  ]);
+  const { config } = await describeImage(client(), at, 'amd64', signal);
+  expect(config.config?.Labels).toMatchObject({
+    'org.opencontainers.image.source': 'https://git.example.com/nodes',
+    'org.opencontainers.image.revision': '0123456789'.repeat(4),
+  });
+  expect(JSON.stringify(build)).not.toContain(pem.split('\n')[1]);
+
+  const pruner = registryPruner({ client: cluster.client, namespace: NAMESPACE, plainHttp });
+  await pruner.deleteImage(parseDigestedPullspec(image), build, signal);
+  const left = [
+    ...referrers.map(({ digest }) => ({ ...at, digest })),
+    { registry: at.registry, repository: at.repository, tag: digestTag(at.digest) },
+    { registry: at.registry, repository: at.repository, tag: `${digestTag(at.digest)}.sig` },
+    at,
+  ];
+  for (const reference of left) expect(await manifestAt(client(), reference, signal)).toBeUndefined();
+}, 60_000);
