@@ -1,4 +1,6 @@
 import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -19,6 +21,21 @@ const artifact = (text: string): Artifact => ({
   content: Buffer.from(JSON.stringify(text)),
   annotations: { about: text },
 });
+
+/** A registry that answers as a test says. */
+async function scripted(answer: RequestListener) {
+  const server = createServer(answer);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(
+    () =>
+      new Promise((resolve) => {
+        server.closeAllConnections();
+        server.close(() => resolve());
+      }),
+  );
+  const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return { client: createRegistryClient({ plainHttp: new Set([host]) }), at: parseReference(`${host}/a`) };
+}
 
 /** An image in a real docker-registry, which has no referrers API. */
 async function imageInRegistry() {
@@ -153,5 +170,47 @@ describe('where the registry has the referrers API', () => {
   test('pages that never end are given up', async () => {
     const { client, at } = await registryWithApi({ endless: true });
     await expect(listReferrers(client, at, subject.digest, signal)).rejects.toThrow(/pages of referrers/);
+  });
+});
+
+describe('where a registry answers something else', () => {
+  const list = Buffer.from(
+    JSON.stringify({
+      schemaVersion: 2,
+      manifests: [{ mediaType: 'm', digest: digestOf('statement'), size: 9 }],
+    }),
+  );
+
+  test.each([
+    [400, 'application/json'],
+    [404, 'text/plain'],
+    [405, 'text/plain'],
+    [406, 'text/plain'],
+    [200, 'text/html'],
+  ])('%i of type %s is no referrers API, and the tag is read', async (status, type) => {
+    const { client, at } = await scripted(({ url = '' }, response) => {
+      if (url.includes('/referrers/')) response.writeHead(status, { 'content-type': type }).end('<html>');
+      else response.writeHead(200, { 'content-type': OCI_INDEX }).end(list);
+    });
+    const listed = await listReferrers(client, at, digestOf('image'), signal);
+    expect(listed.map(({ digest }) => digest)).toEqual([digestOf('statement')]);
+  });
+
+  test('the next page is asked of the registry itself, wherever a link points', async () => {
+    const asked: string[] = [];
+    const { client, at } = await scripted(({ url = '' }, response) => {
+      asked.push(url);
+      const link = asked.length === 1 ? { link: '<https://elsewhere.example/v2/b?page=2>; rel="next"' } : {};
+      response.writeHead(200, { 'content-type': OCI_INDEX, ...link }).end(list);
+    });
+    await listReferrers(client, at, digestOf('image'), signal);
+    expect(asked).toEqual([`/v2/a/referrers/${digestOf('image')}`, '/v2/b?page=2']);
+  });
+
+  test('a list that is none is refused', async () => {
+    const { client, at } = await scripted((_request, response) =>
+      response.writeHead(200, { 'content-type': OCI_INDEX }).end('{"manifests":"many"}'),
+    );
+    await expect(listReferrers(client, at, digestOf('image'), signal)).rejects.toThrow(ContentError);
   });
 });

@@ -24,6 +24,8 @@ const PIECE_BYTES = 16 * 1024 * 1024;
 /** Manifests are read whole; registries refuse larger ones (distribution-spec, "Pushing Manifests"). */
 const MAX_MANIFEST_BYTES = 4 * 1024 * 1024;
 
+/** The specification says 404; registries from before it answer what they have for a path they don't know. */
+const NO_REFERRERS_API = [400, 404, 405, 406];
 /** Of one list: a registry whose pages never end must not hold a build. */
 const MAX_PAGES = 100;
 
@@ -215,11 +217,12 @@ export function createRegistryClient(access: RegistryAccess): RegistryClient {
           method: 'GET',
           path,
           headers: { accept: OCI_INDEX },
-          accept: [200, 404],
+          accept: pages.length === 0 ? [200, ...NO_REFERRERS_API] : [200],
           scope: 'pull',
           signal,
         });
-        if (response.statusCode === 404) {
+        // A registry behind a web page may answer whatever it is asked with that page.
+        if (response.statusCode !== 200 || !String(response.headers['content-type']).startsWith(OCI_INDEX)) {
           response.resume();
           return undefined;
         }
