@@ -66,7 +66,10 @@ export function buildCommand(): Command {
     .requiredOption('--base <image>', 'the base image, in the registry')
     .requiredOption('--push <image>', 'where the image goes: host[:port]/repository:tag')
     .option('--from <file...>', 'what the nodes run now; the label states the way from there', [])
-    .option('--sign-by <file>', 'private key (ECDSA P-256, PEM) that signs the image')
+    .option(
+      '--sign-by <file>',
+      'private key (ECDSA P-256, PEM) that signs the image; COSIGN_PASSWORD is its password',
+    )
     .option('--no-attest', 'attach no provenance and no list of files')
     .option('--source-url <url>', 'where the files come from; overrides the annotation of the pool')
     .option('--source-revision <commit>', 'which state of it; overrides the annotation of the pool')
@@ -128,7 +131,7 @@ interface SupplyOptions {
 async function sealOptions({ signBy, attest }: SupplyOptions): Promise<SealOptions> {
   if (signBy === undefined) return { attest };
   try {
-    return { attest, key: parseSigningKey(await readText(signBy), signBy) };
+    return { attest, key: parseSigningKey(await readText(signBy), signBy, process.env['COSIGN_PASSWORD']) };
   } catch (error) {
     if (!(error instanceof SigningKeyError)) throw error;
     throw new CommandError(error.message, exitCodes.usage, { cause: error });

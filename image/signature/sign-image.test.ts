@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
@@ -139,6 +139,40 @@ async function pushAltered(client: RegistryClient, at: Reference, digest: Digest
     signal,
   );
 }
+
+test('what skopeo signed is known as signed by its key', async ({ skip }) => {
+  const { client, at, digest, dir, name } = await imageInRegistry();
+  const prefix = path.join(dir, 'theirs');
+  const password = path.join(dir, 'password');
+  await writeFile(password, 'pass phrase');
+  const skopeo = (...args: string[]) =>
+    execa(process.env['SKOPEO'] ?? 'skopeo', args, { reject: false, timeout: 30_000 });
+  const made = await skopeo(
+    'generate-sigstore-key',
+    '--output-prefix',
+    prefix,
+    '--passphrase-file',
+    password,
+  );
+  if (made.code === 'ENOENT') skip('skopeo is not installed');
+  if (made.stderr.includes('unknown')) skip('this skopeo makes no sigstore keys');
+  const registries = path.join(dir, 'registries.d');
+  await mkdir(registries);
+  await writeFile(
+    path.join(registries, 'test.yaml'),
+    JSON.stringify({ docker: { [name]: { 'use-sigstore-attachments': true } } }),
+  );
+  const signed = await skopeo(
+    ...['--insecure-policy', '--registries.d', registries, 'copy', '--preserve-digests'],
+    ...['--src-tls-verify=false', '--dest-tls-verify=false'],
+    ...['--sign-by-sigstore-private-key', `${prefix}.private`, '--sign-passphrase-file', password],
+    ...[`docker://${name}:1`, `docker://${name}:2`],
+  );
+  expect(signed).toMatchObject({ exitCode: 0, stderr: '' });
+  const publicKey = await readFile(`${prefix}.pub`, 'utf8');
+  expect(await isImageSignedBy(client, at, { digest, publicKey }, signal)).toBe(true);
+  expect(await isImageSignedBy(client, at, { digest, publicKey: newKey().publicKey }, signal)).toBe(false);
+});
 
 test('openssl verifies what the registry serves, and refuses it with another key or payload', async () => {
   const { client, at, digest, dir } = await imageInRegistry();

@@ -15,7 +15,7 @@ test.each(['pkcs8', 'sec1'] as const)('a key in %s signs what its public key ver
 
 test.each<[string, string, RegExp]>([
   ['nothing', '', /is no private key in PEM/],
-  ['a password-protected key', encrypted(), /is no private key in PEM that can be read without a password/],
+  ['an encrypted key without its password', encrypted(), /is encrypted, and there is no password for it/],
   ['another curve', pem(ecKey('P-384')), /of kind secp384r1; expected ECDSA on the curve P-256/],
   ['another algorithm', pem(generateKeyPairSync('ed25519').privateKey), /of kind ed25519/],
   [
@@ -30,6 +30,14 @@ test.each<[string, string, RegExp]>([
   expect(parse).toThrow(why);
   const secret = text.split('\n')[1] ?? '';
   expect(caught(parse)).not.toContain(secret === '' ? '\0' : secret);
+});
+
+test('an encrypted key signs with its password, and is refused with another', () => {
+  const key = parseSigningKey(encrypted(), 'key', 'secret');
+  expect(isSignedBy(parsePublicKey(key.publicKey, 'public key'), bytes, key.sign(bytes))).toBe(true);
+  expect(() => parseSigningKey(encrypted(), 'key', 'guess')).toThrow(
+    'key: is encrypted, and the password is not its password',
+  );
 });
 
 test('a public key of another kind is refused', () => {

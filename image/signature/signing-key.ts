@@ -16,20 +16,21 @@ export class SigningKeyError extends Error {
 const ENCRYPTED = /-----BEGIN (ENCRYPTED (?:SIGSTORE|COSIGN) PRIVATE KEY)-----/;
 
 /**
- * Reads a private key: ECDSA on P-256 in PEM, PKCS#8 or SEC 1, not encrypted.
+ * Reads a private key: ECDSA on P-256 in PEM, PKCS#8 or SEC 1.
  *
  * @param pem its text.
  * @param where it comes from, for the message of an error.
+ * @param password of a PKCS#8 key that is encrypted.
  * @throws SigningKeyError that says what is wrong and what would be right.
  */
-export function parseSigningKey(pem: string, where: string): SigningKey {
+export function parseSigningKey(pem: string, where: string, password?: string): SigningKey {
   const encrypted = ENCRYPTED.exec(pem)?.[1];
   if (encrypted !== undefined) {
     throw new SigningKeyError(
-      `${where}: an ${encrypted} can't be read; expected a PRIVATE KEY that is not encrypted (cosign import-key-pair takes the same)`,
+      `${where}: an ${encrypted} can't be read; expected a PRIVATE KEY or an ENCRYPTED PRIVATE KEY as openssl writes them`,
     );
   }
-  const key = readPrivateKey(pem, where);
+  const key = readPrivateKey(pem, where, password);
   checkCurve(key, where);
   return {
     publicKey: String(createPublicKey(key).export({ type: 'spki', format: 'pem' })),
@@ -58,13 +59,16 @@ export function isSignedBy(key: KeyObject, bytes: Uint8Array, signature: Uint8Ar
   return verify('sha256', bytes, key, signature);
 }
 
-function readPrivateKey(pem: string, where: string): KeyObject {
+function readPrivateKey(pem: string, where: string, password: string | undefined): KeyObject {
   try {
-    return createPrivateKey(pem);
+    return createPrivateKey({ key: pem, ...(password === undefined ? {} : { passphrase: password }) });
   } catch {
     // Its cause may quote the key.
+    const encrypted = pem.includes('-----BEGIN ENCRYPTED PRIVATE KEY-----');
     throw new SigningKeyError(
-      `${where}: is no private key in PEM that can be read without a password; expected one made by openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256`,
+      encrypted
+        ? `${where}: is encrypted, and ${password === undefined ? 'there is no password for it' : 'the password is not its password'}`
+        : `${where}: is no private key in PEM; expected one made by openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256`,
     );
   }
 }

@@ -160,15 +160,15 @@ test('the builder waits for the key, then signs, tells where the image comes fro
   );
   expect(waiting.status?.digestedImagePushSpec).toBeUndefined();
 
-  const pem = String(
-    generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'pem' }),
-  );
-  await createSecret('signing', { 'cosign.key': pem });
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const encryption = { cipher: 'aes-256-cbc', passphrase: 'pass phrase' };
+  const pem = String(privateKey.export({ type: 'pkcs8', format: 'pem', ...encryption }));
+  await createSecret('signing', { 'cosign.key': pem, 'cosign.password': 'pass phrase' });
   const build = await buildWhen(({ status }) => conditionIsTrue(status?.conditions, 'Succeeded'));
   const image = build.status?.digestedImagePushSpec ?? '';
   const at = parseReference(image);
   if (at.digest === undefined) throw new Error(`${image} has no digest`);
-  const { publicKey } = parseSigningKey(pem, 'test key');
+  const { publicKey } = parseSigningKey(pem, 'test key', 'pass phrase');
   expect(await isImageSignedBy(client(), at, { digest: at.digest, publicKey }, signal)).toBe(true);
   const referrers = await listReferrers(client(), at, at.digest, signal);
   expect(referrers.map(({ artifactType }) => artifactType)).toEqual([
