@@ -6,7 +6,7 @@ import { imageLabels } from '../api/names.ts';
 import { SHALE_VERSION } from '../api/version.ts';
 import { appendBuild } from '../builder/append-build.ts';
 import type { Source } from '../builder/attest/build-facts.ts';
-import { sourceOf } from '../builder/attest/pool-source.ts';
+import { cleanSource, sourceOf } from '../builder/attest/pool-source.ts';
 import type { SealOptions } from '../builder/attest/seal-image.ts';
 import { BuildFailure } from '../builder/build-failure.ts';
 import { policyDigest } from '../disruption/effective-policies.ts';
@@ -142,12 +142,9 @@ function sourceFor(
   cluster: ReturnType<typeof offlineCluster>,
   options: SupplyOptions & { readonly pool: string },
 ): Source {
-  const { sourceUrl: url, sourceRevision: revision } = options;
-  return {
-    ...sourceOf(cluster.pools.find(({ metadata }) => metadata.name === options.pool)),
-    ...(url === undefined ? {} : { url }),
-    ...(revision === undefined ? {} : { revision }),
-  };
+  const pool = cluster.pools.find(({ metadata }) => metadata.name === options.pool);
+  const said = cleanSource({ url: options.sourceUrl, revision: options.sourceRevision });
+  return { ...sourceOf(pool), ...said };
 }
 
 function renderFor(cluster: ReturnType<typeof offlineCluster>, name: string) {

@@ -6,13 +6,22 @@ import type { Source } from './build-facts.ts';
 const MAX_LENGTH = 512;
 const PRINTABLE = /^[\x21-\x7e]+$/;
 
-/**
- * Where a pool's MachineConfigs come from, by its annotations. One that is empty, too long or has other characters than
- * a URL or a revision can have counts as not there: provenance must not be what stops a build.
- */
+/** Where a pool's MachineConfigs come from, by its annotations. */
 export function sourceOf(pool: MachineConfigPool | undefined): Source {
-  const url = usable(pool?.metadata.annotations?.[annotations.sourceUrl]);
-  const revision = usable(pool?.metadata.annotations?.[annotations.sourceRevision]);
+  const { [annotations.sourceUrl]: url, [annotations.sourceRevision]: revision } =
+    pool?.metadata.annotations ?? {};
+  return cleanSource({ url, revision });
+}
+
+/**
+ * What of a source can stand in a label. A URL or revision that is empty, too long or has other characters than such a
+ * thing has counts as not there: provenance must not be what stops a build.
+ */
+export function cleanSource(said: {
+  readonly url: string | undefined;
+  readonly revision: string | undefined;
+}): Source {
+  const [url, revision] = [usable(said.url), usable(said.revision)];
   return { ...(url === undefined ? {} : { url }), ...(revision === undefined ? {} : { revision }) };
 }
 

@@ -1,7 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer, request as httpRequest } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -16,6 +14,7 @@ import { isImageSignedBy } from '../../image/signature/sign-image.ts';
 import { parseSigningKey } from '../../image/signature/signing-key.ts';
 import { pushBaseImage } from '../../image/testing/base-image.ts';
 import { startDockerRegistry } from '../../image/testing/docker-registry.ts';
+import { startRefusingRegistry } from '../../image/testing/refusing-registry.ts';
 import { appendBuild } from '../append-build.ts';
 
 const signal = AbortSignal.timeout(60_000);
@@ -140,31 +139,10 @@ test('without being asked for, nothing is attached', async () => {
   expect(at.digest && (await listReferrers(client, at, at.digest, signal))).toEqual([]);
 });
 
-/** A registry that refuses manifests which a test chooses; everything else goes to a real one. */
-async function refusing(host: string, refused: (pathname: string, contentType: string) => boolean) {
-  const [hostname, port] = host.split(':');
-  const proxy = createServer((request, response) => {
-    const { method, url = '', headers } = request;
-    if (method === 'PUT' && refused(url, headers['content-type'] ?? '')) {
-      request.resume();
-      response.writeHead(400).end('{"errors":[{"code":"MANIFEST_INVALID","message":"manifest invalid"}]}');
-      return;
-    }
-    const onward = httpRequest({ hostname, port, method, path: url, headers }, (answer) => {
-      response.writeHead(answer.statusCode ?? 502, answer.headers);
-      answer.pipe(response);
-    });
-    request.pipe(onward);
-  });
-  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
-  onTestFinished(
-    () =>
-      new Promise((resolve) => {
-        proxy.closeAllConnections();
-        proxy.close(() => resolve());
-      }),
-  );
-  return `127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+async function refusing(host: string, refused: (pathname: string) => boolean): Promise<string> {
+  const registry = await startRefusingRegistry(host, refused);
+  onTestFinished(() => registry.stop());
+  return registry.host;
 }
 
 test('a registry that refuses provenance is a warning, and the image is there', async () => {

@@ -2,7 +2,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { Secrets } from '../../api/kubernetes.ts';
 import { MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
@@ -22,6 +22,7 @@ import { isImageSignedBy } from '../../image/signature/sign-image.ts';
 import { parseSigningKey } from '../../image/signature/signing-key.ts';
 import { pushBaseImage } from '../../image/testing/base-image.ts';
 import { type DockerRegistry, startDockerRegistry } from '../../image/testing/docker-registry.ts';
+import { startRefusingRegistry } from '../../image/testing/refusing-registry.ts';
 import { createCaches } from '../../rollout/caches.ts';
 import { startRolloutControllers } from '../../rollout/operator-controllers.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
@@ -37,11 +38,12 @@ let cluster: ClusterUnderTest;
 let registry: DockerRegistry;
 let dir: string;
 const plainHttp = new Set<string>();
+/** The first warning about provenance: of which build, and why. */
+const told = Promise.withResolvers<string>();
 const stop = new AbortController();
 const ended: Promise<void>[] = [];
 const signal = AbortSignal.timeout(120_000);
-const POOL = 'worker';
-const role = { 'machineconfiguration.openshift.io/role': POOL };
+const role = (pool: string) => ({ 'machineconfiguration.openshift.io/role': pool });
 
 beforeAll(async () => {
   dir = await mkdtemp(path.join(tmpdir(), 'shale-supply-'));
@@ -72,9 +74,16 @@ function runOperator(): Promise<void> {
 /** With the rights of its service account: whether it may read the key is part of what is tested. */
 function runBuilderProcess(): Promise<void> {
   const api = cluster.clientOf('machine-os-builder');
+  const events = createEventRecorder(api, 'machine-os-builder', quiet);
   return runBuilder({
     client: api,
-    events: createEventRecorder(api, 'machine-os-builder', quiet),
+    events: {
+      ...events,
+      warning(object, reason, message) {
+        if (reason === 'ProvenanceNotAttached') told.resolve(`${object.metadata.name}: ${message}`);
+        events.warning(object, reason, message);
+      },
+    },
     log: quiet,
     namespace: NAMESPACE,
     plainHttp,
@@ -88,26 +97,27 @@ function runBuilderProcess(): Promise<void> {
   });
 }
 
-async function layerPool(): Promise<void> {
+/** A pool without nodes whose images go to a registry. */
+async function layerPool(pool: string, host: string): Promise<void> {
   const group = { apiVersion: 'machineconfiguration.openshift.io/v1' };
   await cluster.client.create(MachineConfigPools, {
     ...group,
     kind: 'MachineConfigPool',
     metadata: {
-      name: POOL,
+      name: pool,
       annotations: {
         'shale.dev/source-url': 'https://git.example.com/nodes',
         'shale.dev/source-revision': '0123456789'.repeat(4),
       },
     },
-    spec: { machineConfigSelector: { matchLabels: role }, nodeSelector: { matchLabels: { pool: POOL } } },
+    spec: { machineConfigSelector: { matchLabels: role(pool) }, nodeSelector: { matchLabels: { pool } } },
   });
   await cluster.client.create(MachineConfigs, {
     ...group,
     kind: 'MachineConfig',
-    metadata: { name: '50-worker', labels: role },
+    metadata: { name: `50-${pool}`, labels: role(pool) },
     spec: {
-      osImageURL: `${registry.host}/os/stock:1`,
+      osImageURL: `${host}/os/stock:1`,
       config: {
         ignition: { version: '3.4.0' },
         storage: { files: [{ path: '/etc/motd', contents: { source: 'data:,hello' } }] },
@@ -117,11 +127,11 @@ async function layerPool(): Promise<void> {
   await cluster.client.create(MachineOSConfigs, {
     ...group,
     kind: 'MachineOSConfig',
-    metadata: { name: POOL },
+    metadata: { name: pool },
     spec: {
-      machineConfigPool: { name: POOL },
+      machineConfigPool: { name: pool },
       renderedImagePushSecret: { name: 'push' },
-      renderedImagePushSpec: `${registry.host}/os/worker:latest`,
+      renderedImagePushSpec: `${host}/os/${pool}:latest`,
     },
   });
 }
@@ -140,11 +150,11 @@ const createSecret = (name: string, data: Record<string, string>) =>
     { namespace: NAMESPACE, signal },
   );
 
-async function buildWhen(holds: (build: MachineOSBuild) => boolean): Promise<MachineOSBuild> {
+async function buildWhen(pool: string, holds: (build: MachineOSBuild) => boolean): Promise<MachineOSBuild> {
   const config = await seen(
     cluster.client,
     MachineOSConfigs,
-    POOL,
+    pool,
     ({ status }) => status?.machineOSBuild !== undefined,
   );
   return seen(cluster.client, MachineOSBuilds, config.status?.machineOSBuild?.name ?? '', holds);
@@ -152,8 +162,8 @@ async function buildWhen(holds: (build: MachineOSBuild) => boolean): Promise<Mac
 
 test('the builder waits for the key, then signs, tells where the image comes from, and all of it is pruned', async () => {
   await createSecret('push', { '.dockerconfigjson': '{"auths":{}}' });
-  await layerPool();
-  const waiting = await buildWhen(({ status }) =>
+  await layerPool('worker', registry.host);
+  const waiting = await buildWhen('worker', ({ status }) =>
     (status?.conditions ?? []).some(({ message }) =>
       message?.includes('Secret shale-system/signing: not found'),
     ),
@@ -164,7 +174,7 @@ test('the builder waits for the key, then signs, tells where the image comes fro
   const encryption = { cipher: 'aes-256-cbc', passphrase: 'pass phrase' };
   const pem = String(privateKey.export({ type: 'pkcs8', format: 'pem', ...encryption }));
   await createSecret('signing', { 'cosign.key': pem, 'cosign.password': 'pass phrase' });
-  const build = await buildWhen(({ status }) => conditionIsTrue(status?.conditions, 'Succeeded'));
+  const build = await buildWhen('worker', ({ status }) => conditionIsTrue(status?.conditions, 'Succeeded'));
   const image = build.status?.digestedImagePushSpec ?? '';
   const at = parseReference(image);
   if (at.digest === undefined) throw new Error(`${image} has no digest`);
@@ -192,3 +202,14 @@ test('the builder waits for the key, then signs, tells where the image comes fro
   ];
   for (const reference of left) expect(await manifestAt(client(), reference, signal)).toBeUndefined();
 }, 60_000);
+
+test('provenance that a registry refuses is an Event, and the image is there', async () => {
+  const refusing = await startRefusingRegistry(registry.host, (url) => url.includes('/manifests/sha256:'));
+  onTestFinished(() => refusing.stop());
+  plainHttp.add(refusing.host);
+  await layerPool('infra', refusing.host);
+  const build = await buildWhen('infra', ({ status }) => conditionIsTrue(status?.conditions, 'Succeeded'));
+  const at = parseReference(build.status?.digestedImagePushSpec ?? '');
+  expect(await manifestAt(client(), at, signal)).toBeDefined();
+  expect(await told.promise).toMatch(new RegExp(`^${build.metadata.name}: .*provenance is not attached: `));
+});
