@@ -11,6 +11,7 @@ import { parseReference } from '../../image/reference.ts';
 import { listReferrers } from '../../image/referrers.ts';
 import { createRegistryClient, type RegistryClient } from '../../image/registry/registry-client.ts';
 import { isImageSignedBy } from '../../image/signature/sign-image.ts';
+import { statementsSignedBy } from '../../image/signature/sign-statement.ts';
 import { parseSigningKey } from '../../image/signature/signing-key.ts';
 import { pushBaseImage } from '../../image/testing/base-image.ts';
 import { startDockerRegistry } from '../../image/testing/docker-registry.ts';
@@ -130,6 +131,11 @@ test('a build that is done again attaches and signs nothing twice', async () => 
   expect(await listReferrers(client, at, at.digest, signal)).toEqual(before);
   const given = { digest: at.digest, publicKey: key.publicKey };
   expect(await isImageSignedBy(client, at, given, signal)).toBe(true);
+  const [statement, ...more] = await statementsSignedBy(client, at, given, signal);
+  expect(more).toEqual([]);
+  expect(JSON.parse(Buffer.from(statement ?? '').toString())).toEqual(
+    await contentOf(client, first.image, 'application/vnd.in-toto+json'),
+  );
 });
 
 test('without being asked for, nothing is attached', async () => {

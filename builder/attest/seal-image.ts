@@ -6,6 +6,7 @@ import { attachArtifacts } from '../../image/referrers.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { ContentError, RegistryError } from '../../image/registry/registry-error.ts';
 import { signImage } from '../../image/signature/sign-image.ts';
+import { signStatement } from '../../image/signature/sign-statement.ts';
 import type { SigningKey } from '../../image/signature/signing-key.ts';
 import type { BuildFacts } from './build-facts.ts';
 import { IN_TOTO_TYPE, PROVENANCE_TYPE, slsaStatement } from './slsa-statement.ts';
@@ -30,7 +31,8 @@ export interface Sealed {
 const ATTEST_MS = 30_000;
 
 /**
- * What is done to an image once it is pushed: it is signed, and its provenance and list of files are attached. A node may
+ * What is done to an image once it is pushed: it is signed, and its provenance, signed too where there is a key, and its
+ * list of files are attached. A node may
  * ask for the signature, so without it the build fails; nobody's node waits for the rest, so trouble with that is a
  * warning.
  *
@@ -61,6 +63,10 @@ export async function sealImage(
     const subject = { mediaType, digest, size: bytes.length };
     const artifacts = attestations(facts, entries);
     await attachArtifacts(client, target, { subject, artifacts }, inTime);
+    if (key !== undefined) {
+      const statement = Buffer.from(slsaStatement(facts));
+      await signStatement(client, target, { digest, statement, predicateType: PROVENANCE_TYPE, key }, inTime);
+    }
     return { signed, attested: true, warnings: [] };
   } catch (error) {
     const warning = attachmentTrouble(error, { image: facts.image, timedOut: deadline.aborted });

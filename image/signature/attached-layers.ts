@@ -1,0 +1,120 @@
+import { digestTag, OCI_MANIFEST } from '../artifact.ts';
+import { type Digest, digestOf } from '../digest.ts';
+import { type Manifest, parseManifest } from '../manifest.ts';
+import { formatReference, type Reference } from '../reference.ts';
+import { manifestAt } from '../referrers.ts';
+import type { RegistryClient } from '../registry/registry-client.ts';
+import { ContentError } from '../registry/registry-error.ts';
+
+/** A signature or a signed statement, as the layer of an image that lies beside the one it is about. */
+export type AttachedLayer = Manifest['layers'][number];
+
+type Repository = Pick<Reference, 'registry' | 'repository'>;
+
+/** What lies beside an image, by the end of its tag (cosign, SIGNATURE_SPEC.md "Tag-based Discovery"). */
+export interface Place {
+  readonly at: Repository;
+  /** Of the image. */
+  readonly digest: Digest;
+  readonly kind: 'sig' | 'att';
+}
+
+/** cosign looks at no more either by default. */
+const MAX_LAYERS = 100;
+
+/** @returns the layers there are; none where nothing lies there. @throws RegistryError, ContentError */
+export async function readAttached(
+  client: RegistryClient,
+  place: Place,
+  signal: AbortSignal,
+): Promise<readonly AttachedLayer[]> {
+  const reference = referenceOf(place);
+  const raw = await manifestAt(client, reference, signal);
+  if (raw === undefined) return [];
+  const where = formatReference(reference);
+  const parsed = parseManifest(raw.bytes, where);
+  if (parsed.kind !== 'image') throw new ContentError(`${where}: an index where signatures belong`);
+  const { layers } = parsed.manifest;
+  if (layers.length > MAX_LAYERS) throw new ContentError(`${where}: ${layers.length} signatures`);
+  return layers;
+}
+
+/**
+ * Adds a layer to those there are.
+ *
+ * @param given.before what readAttached gave.
+ * @throws RegistryError
+ */
+export async function pushAttached(
+  client: RegistryClient,
+  place: Place,
+  given: {
+    readonly before: readonly AttachedLayer[];
+    readonly content: Uint8Array;
+    readonly mediaType: string;
+    readonly annotations: Readonly<Record<string, string>>;
+  },
+  signal: AbortSignal,
+): Promise<void> {
+  const { before, content, mediaType, annotations } = given;
+  const layer = { mediaType, digest: digestOf(content), size: content.length, annotations };
+  const { config, manifest } = documents([...before, layer]);
+  await client.putBlob(place.at, content, signal);
+  await client.putBlob(place.at, config, signal);
+  await client.putManifest(referenceOf(place), { mediaType: OCI_MANIFEST, bytes: manifest }, signal);
+}
+
+/**
+ * Reads a layer's content.
+ *
+ * @returns undefined for one of another media type, or a larger one: it is none of ours, and reading it would let a
+ *   registry fill the memory.
+ * @throws RegistryError, ContentError
+ */
+export async function readContent(
+  client: RegistryClient,
+  place: Place,
+  given: { readonly layer: AttachedLayer; readonly mediaType: string; readonly maxBytes: number },
+  signal: AbortSignal,
+): Promise<Uint8Array | undefined> {
+  const { layer, mediaType, maxBytes } = given;
+  if (layer.mediaType !== mediaType || layer.size > maxBytes) return undefined;
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of client.readBlob(place.at, layer, signal)) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+/** @returns the value of a layer's annotation. */
+export function annotationOf(layer: AttachedLayer, name: string): string | undefined {
+  const value = (layer['annotations'] as Record<string, unknown> | undefined)?.[name];
+  return typeof value === 'string' ? value : undefined;
+}
+
+function referenceOf({ at: { registry, repository }, digest, kind }: Place): Reference {
+  return { registry, repository, tag: `${digestTag(digest)}.${kind}` };
+}
+
+/** An image, as cosign makes it; its configuration describes nothing that could run. */
+function documents(layers: readonly AttachedLayer[]): {
+  readonly config: Uint8Array;
+  readonly manifest: Uint8Array;
+} {
+  const config = Buffer.from(
+    JSON.stringify({
+      architecture: '',
+      os: '',
+      config: {},
+      rootfs: { type: 'layers', diff_ids: layers.map(({ digest }) => digest) },
+    }),
+  );
+  const configType = 'application/vnd.oci.image.config.v1+json';
+  const manifest = Buffer.from(
+    JSON.stringify({
+      schemaVersion: 2,
+      mediaType: OCI_MANIFEST,
+      config: { mediaType: configType, digest: digestOf(config), size: config.length },
+      layers,
+    }),
+  );
+  return { config, manifest };
+}
