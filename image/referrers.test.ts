@@ -1,8 +1,5 @@
-import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { type Artifact, digestTag } from './artifact.ts';
 import { digestOf } from './digest.ts';
@@ -10,9 +7,8 @@ import { parseReference } from './reference.ts';
 import { attachArtifacts, deleteWithReferrers, listReferrers, manifestAt } from './referrers.ts';
 import { createRegistryClient } from './registry/registry-client.ts';
 import { ContentError } from './registry/registry-error.ts';
-import { pushBaseImage } from './testing/base-image.ts';
-import { startDockerRegistry } from './testing/docker-registry.ts';
 import { startReferrersRegistry } from './testing/referrers-registry.ts';
+import { startRegistryWithImage } from './testing/registry-with-image.ts';
 
 const signal = AbortSignal.timeout(60_000);
 const OCI_INDEX = 'application/vnd.oci.image.index.v1+json';
@@ -39,17 +35,11 @@ async function scripted(answer: RequestListener) {
 
 /** An image in a real docker-registry, which has no referrers API. */
 async function imageInRegistry() {
-  const dir = await mkdtemp(path.join(tmpdir(), 'referrers-'));
-  const registry = await startDockerRegistry({ dir });
-  onTestFinished(async () => {
-    await registry.stop();
-    await rm(dir, { recursive: true });
-  });
-  const newClient = () => createRegistryClient({ plainHttp: new Set([registry.host]) });
-  const client = newClient();
-  const name = `${registry.host}/os/worker`;
-  const digest = await pushBaseImage(client, `${name}:1`, signal);
-  const at = parseReference(name);
+  const image = await startRegistryWithImage(signal);
+  onTestFinished(() => image.stop());
+  const { client, digest } = image;
+  const { tag: _, ...at } = image.at;
+  const newClient = () => createRegistryClient({ plainHttp: new Set([at.registry]) });
   const { bytes, mediaType } = await client.getManifest({ ...at, digest }, signal);
   return { client, newClient, at, subject: { digest, mediaType, size: bytes.length } };
 }

@@ -1,4 +1,3 @@
-import { generateKeyPairSync } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -12,10 +11,10 @@ import { listReferrers } from '../../image/referrers.ts';
 import { createRegistryClient, type RegistryClient } from '../../image/registry/registry-client.ts';
 import { isImageSignedBy } from '../../image/signature/sign-image.ts';
 import { statementsSignedBy } from '../../image/signature/sign-statement.ts';
-import { parseSigningKey } from '../../image/signature/signing-key.ts';
 import { pushBaseImage } from '../../image/testing/base-image.ts';
 import { startDockerRegistry } from '../../image/testing/docker-registry.ts';
 import { startRefusingRegistry } from '../../image/testing/refusing-registry.ts';
+import { newSigningKey } from '../../image/testing/registry-with-image.ts';
 import { appendBuild } from '../append-build.ts';
 
 const signal = AbortSignal.timeout(60_000);
@@ -31,11 +30,6 @@ const rendered: MachineConfig = {
     },
   },
 };
-
-function newKey() {
-  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  return parseSigningKey(String(privateKey.export({ type: 'pkcs8', format: 'pem' })), 'test key');
-}
 
 async function setUp() {
   const dir = await mkdtemp(path.join(tmpdir(), 'seal-'));
@@ -120,7 +114,7 @@ test('from an image one finds what it was made of, and its files', async () => {
 
 test('a build that is done again attaches and signs nothing twice', async () => {
   const { client, input } = await setUp();
-  const key = newKey();
+  const key = newSigningKey();
   const sealed = { ...input, seal: { attest: true, key } };
   const first = await appendBuild(client, sealed, signal);
   const at = parseReference(first.image);
@@ -166,7 +160,7 @@ test('a registry that refuses the signature fails the build', async () => {
   const { host } = await setUp();
   const proxy = await refusing(host, (url) => url.endsWith('.sig'));
   const client = createRegistryClient({ plainHttp: new Set([proxy]) });
-  const input = { ...inputFor(proxy), seal: { attest: false, key: newKey() } };
+  const input = { ...inputFor(proxy), seal: { attest: false, key: newSigningKey() } };
   await expect(appendBuild(client, input, signal)).rejects.toMatchObject({
     reason: 'RegistryRefused',
     temporary: false,
@@ -185,7 +179,7 @@ test('what is attached costs a handful of requests, and less when it is there', 
     await appendBuild(client, { ...input, seal: seal ?? { attest: false } }, signal);
     return requests;
   };
-  const key = newKey();
+  const key = newSigningKey();
   await countOf(undefined);
   const plain = await countOf(undefined);
   expect((await countOf({ attest: true })) - plain).toBeLessThanOrEqual(15);

@@ -1,37 +1,21 @@
-import { generateKeyPairSync } from 'node:crypto';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { digestTag } from '../artifact.ts';
 import type { Digest } from '../digest.ts';
-import { parseReference, type Reference } from '../reference.ts';
+import type { Reference } from '../reference.ts';
 import { deleteWithReferrers, manifestAt } from '../referrers.ts';
-import { createRegistryClient, type RegistryClient } from '../registry/registry-client.ts';
-import { pushBaseImage } from '../testing/base-image.ts';
-import { startDockerRegistry } from '../testing/docker-registry.ts';
+import type { RegistryClient } from '../registry/registry-client.ts';
+import { newSigningKey, startRegistryWithImage } from '../testing/registry-with-image.ts';
 import { isImageSignedBy, signImage } from './sign-image.ts';
-import { parseSigningKey } from './signing-key.ts';
 
 const signal = AbortSignal.timeout(60_000);
 
-function newKey(name = 'test key') {
-  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  return parseSigningKey(String(privateKey.export({ type: 'pkcs8', format: 'pem' })), name);
-}
-
 async function imageInRegistry() {
-  const dir = await mkdtemp(path.join(tmpdir(), 'signature-'));
-  const registry = await startDockerRegistry({ dir });
-  onTestFinished(async () => {
-    await registry.stop();
-    await rm(dir, { recursive: true });
-  });
-  const client = createRegistryClient({ plainHttp: new Set([registry.host]) });
-  const name = `${registry.host}/os/worker`;
-  const digest = await pushBaseImage(client, `${name}:1`, signal);
-  return { client, at: parseReference(`${name}:1`), digest, dir, name };
+  const image = await startRegistryWithImage(signal);
+  onTestFinished(() => image.stop());
+  return { ...image, name: `${image.at.registry}/${image.at.repository}` };
 }
 
 /** What podman, skopeo, cri-o and bootc ask before they pull: the policy of containers-policy.json(5). */
@@ -84,7 +68,7 @@ describe('a node that asks for signatures', () => {
     'takes an image that is signed by its key (signedIdentity: %s)',
     async (identity, { skip }) => {
       const image = await imageInRegistry();
-      const key = newKey();
+      const key = newSigningKey();
       await signImage(image.client, image.at, { digest: image.digest, key }, signal);
       const pull = await pullUnderPolicy(image, image.digest, key.publicKey, identity);
       skipWithoutSigstore(skip, pull);
@@ -94,8 +78,8 @@ describe('a node that asks for signatures', () => {
 
   test('takes none that is signed by another', async ({ skip }) => {
     const image = await imageInRegistry();
-    await signImage(image.client, image.at, { digest: image.digest, key: newKey() }, signal);
-    const pull = await pullUnderPolicy(image, image.digest, newKey().publicKey);
+    await signImage(image.client, image.at, { digest: image.digest, key: newSigningKey() }, signal);
+    const pull = await pullUnderPolicy(image, image.digest, newSigningKey().publicKey);
     skipWithoutSigstore(skip, pull);
     expect(pull.exitCode).not.toBe(0);
     expect(pull.stderr).toMatch(/Source image rejected: .*signature/);
@@ -105,7 +89,7 @@ describe('a node that asks for signatures', () => {
     skip,
   }) => {
     const { client, ...image } = await imageInRegistry();
-    const key = newKey();
+    const key = newSigningKey();
     await signImage(client, image.at, { digest: image.digest, key }, signal);
     const altered = await pushAltered(client, image.at, image.digest);
     const unsigned = await pullUnderPolicy(image, altered, key.publicKey);
@@ -171,12 +155,14 @@ test('what skopeo signed is known as signed by its key', async ({ skip }) => {
   expect(signed).toMatchObject({ exitCode: 0, stderr: '' });
   const publicKey = await readFile(`${prefix}.pub`, 'utf8');
   expect(await isImageSignedBy(client, at, { digest, publicKey }, signal)).toBe(true);
-  expect(await isImageSignedBy(client, at, { digest, publicKey: newKey().publicKey }, signal)).toBe(false);
+  expect(await isImageSignedBy(client, at, { digest, publicKey: newSigningKey().publicKey }, signal)).toBe(
+    false,
+  );
 });
 
 test('openssl verifies what the registry serves, and refuses it with another key or payload', async () => {
   const { client, at, digest, dir } = await imageInRegistry();
-  const key = newKey();
+  const key = newSigningKey();
   await signImage(client, at, { digest, key }, signal);
   const v2 = `http://${at.registry}/v2/${at.repository}`;
   const manifest = (await (
@@ -209,7 +195,7 @@ test('openssl verifies what the registry serves, and refuses it with another key
   };
   const { publicKey } = key;
   expect(await openssl({ publicKey, payload })).toBe('Verified OK');
-  expect(await openssl({ publicKey: newKey().publicKey, payload })).toBe('Verification failure');
+  expect(await openssl({ publicKey: newSigningKey().publicKey, payload })).toBe('Verification failure');
   expect(await openssl({ publicKey, payload: Buffer.concat([payload, Buffer.from(' ')]) })).toBe(
     'Verification failure',
   );
@@ -217,7 +203,7 @@ test('openssl verifies what the registry serves, and refuses it with another key
 
 test('an image that a key signed already is not signed again by it; another key adds its own', async () => {
   const { client, at, digest } = await imageInRegistry();
-  const [one, other] = [newKey(), newKey()];
+  const [one, other] = [newSigningKey(), newSigningKey()];
   const tag = { ...at, tag: `${digestTag(digest)}.sig` };
   expect(await signImage(client, at, { digest, key: one }, signal)).toBe(true);
   const first = await client.getManifest(tag, signal);
@@ -227,13 +213,13 @@ test('an image that a key signed already is not signed again by it; another key 
   for (const { publicKey } of [one, other]) {
     expect(await isImageSignedBy(client, at, { digest, publicKey }, signal)).toBe(true);
   }
-  const { publicKey } = newKey();
+  const { publicKey } = newSigningKey();
   expect(await isImageSignedBy(client, at, { digest, publicKey }, signal)).toBe(false);
 });
 
 test('a signature goes with its image', async () => {
   const { client, at, digest } = await imageInRegistry();
-  await signImage(client, at, { digest, key: newKey() }, signal);
+  await signImage(client, at, { digest, key: newSigningKey() }, signal);
   await deleteWithReferrers(client, at, digest, signal);
   expect(await manifestAt(client, { ...at, tag: `${digestTag(digest)}.sig` }, signal)).toBeUndefined();
 });

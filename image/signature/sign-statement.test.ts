@@ -1,38 +1,20 @@
-import { generateKeyPairSync } from 'node:crypto';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';
 import { expect, onTestFinished, test } from 'vitest';
 import { digestTag } from '../artifact.ts';
-import { parseReference } from '../reference.ts';
 import { deleteWithReferrers, manifestAt } from '../referrers.ts';
-import { createRegistryClient } from '../registry/registry-client.ts';
-import { pushBaseImage } from '../testing/base-image.ts';
-import { startDockerRegistry } from '../testing/docker-registry.ts';
+import { newSigningKey, startRegistryWithImage } from '../testing/registry-with-image.ts';
 import { signedBytes, signStatement, statementsSignedBy } from './sign-statement.ts';
-import { parseSigningKey } from './signing-key.ts';
 
 const signal = AbortSignal.timeout(60_000);
 const statement = Buffer.from('{"_type":"https://in-toto.io/Statement/v1"}');
 const predicateType = 'https://slsa.dev/provenance/v1';
 
-function newKey() {
-  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  return parseSigningKey(String(privateKey.export({ type: 'pkcs8', format: 'pem' })), 'test key');
-}
-
 async function imageInRegistry() {
-  const dir = await mkdtemp(path.join(tmpdir(), 'statement-'));
-  const registry = await startDockerRegistry({ dir });
-  onTestFinished(async () => {
-    await registry.stop();
-    await rm(dir, { recursive: true });
-  });
-  const client = createRegistryClient({ plainHttp: new Set([registry.host]) });
-  const at = parseReference(`${registry.host}/os/worker`);
-  const digest = await pushBaseImage(client, `${registry.host}/os/worker:1`, signal);
-  return { client, at, digest, dir, tag: { ...at, tag: `${digestTag(digest)}.att` } };
+  const image = await startRegistryWithImage(signal);
+  onTestFinished(() => image.stop());
+  return { ...image, tag: { ...image.at, tag: `${digestTag(image.digest)}.att` } };
 }
 
 test("what is signed is DSSE's own example", () => {
@@ -43,19 +25,19 @@ test("what is signed is DSSE's own example", () => {
 
 test('a statement is found by the key that signed it, and by no other', async () => {
   const { client, at, digest } = await imageInRegistry();
-  const key = newKey();
+  const key = newSigningKey();
   expect(await signStatement(client, at, { digest, statement, predicateType, key }, signal)).toBe(true);
   const by = async (publicKey: string) =>
     (await statementsSignedBy(client, at, { digest, publicKey }, signal)).map((bytes) =>
       Buffer.from(bytes).toString(),
     );
   expect(await by(key.publicKey)).toEqual([statement.toString()]);
-  expect(await by(newKey().publicKey)).toEqual([]);
+  expect(await by(newSigningKey().publicKey)).toEqual([]);
 });
 
 test('openssl verifies the envelope that the registry serves', async () => {
   const { client, at, digest, dir } = await imageInRegistry();
-  const key = newKey();
+  const key = newSigningKey();
   await signStatement(client, at, { digest, statement, predicateType, key }, signal);
   const v2 = `http://${at.registry}/v2/${at.repository}`;
   const manifest = (await (
@@ -87,7 +69,7 @@ test('openssl verifies the envelope that the registry serves', async () => {
 
 test('a statement that a key signed is not signed again; another one is added', async () => {
   const { client, at, digest, tag } = await imageInRegistry();
-  const key = newKey();
+  const key = newSigningKey();
   const given = { digest, statement, predicateType, key };
   await signStatement(client, at, given, signal);
   const first = await client.getManifest(tag, signal);
@@ -102,7 +84,7 @@ test.each(['no JSON', '{}', '{"payloadType":"application/vnd.in-toto+json","payl
   'an envelope of %s is passed over',
   async (text) => {
     const { client, at, digest, tag } = await imageInRegistry();
-    const key = newKey();
+    const key = newSigningKey();
     await signStatement(client, at, { digest, statement, predicateType, key }, signal);
     const { bytes, mediaType } = await client.getManifest(tag, signal);
     const content = Buffer.from(text);
@@ -117,7 +99,7 @@ test.each(['no JSON', '{}', '{"payloadType":"application/vnd.in-toto+json","payl
 
 test('signed statements go with their image', async () => {
   const { client, at, digest, tag } = await imageInRegistry();
-  await signStatement(client, at, { digest, statement, predicateType, key: newKey() }, signal);
+  await signStatement(client, at, { digest, statement, predicateType, key: newSigningKey() }, signal);
   await deleteWithReferrers(client, at, digest, signal);
   expect(await manifestAt(client, tag, signal)).toBeUndefined();
 });
