@@ -197,6 +197,18 @@ describe('where a registry answers something else', () => {
     expect(asked).toEqual([`/v2/a/referrers/${digestOf('image')}`, '/v2/b?page=2']);
   });
 
+  test('odd values of an entry are passed over, the entry is not', async () => {
+    const odd = { mediaType: 'm', digest: digestOf('odd'), size: 3, artifactType: 7, annotations: { a: 1 } };
+    const { client, at } = await scripted((_request, response) =>
+      response
+        .writeHead(200, { 'content-type': OCI_INDEX })
+        .end(JSON.stringify({ schemaVersion: 2, manifests: [odd] })),
+    );
+    expect(await listReferrers(client, at, digestOf('image'), signal)).toEqual([
+      { ...odd, artifactType: '', annotations: {} },
+    ]);
+  });
+
   test('a list that is none is refused', async () => {
     const { client, at } = await scripted((_request, response) =>
       response.writeHead(200, { 'content-type': OCI_INDEX }).end('{"manifests":"many"}'),

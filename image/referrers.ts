@@ -14,9 +14,10 @@ const WRITES = 8;
 /** What cosign and its kin put beside an image, by tag. */
 const SIDE_TAGS = ['.sig', '.att', '.sbom'];
 
-const Named = z.looseObject({
-  artifactType: z.string().default(''),
-  annotations: z.record(z.string(), z.string()).default({}),
+/** What others wrote on a list is for show: odd values must not keep an image from being looked at or deleted. */
+const Named = z.object({
+  artifactType: z.string().catch(''),
+  annotations: z.record(z.string(), z.string()).catch({}),
 });
 
 /**
