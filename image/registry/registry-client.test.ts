@@ -79,6 +79,20 @@ describe('against docker-registry', () => {
     expect(await client.hasBlob(other, blob.digest, signal)).toBe(true);
   });
 
+  test('a blob is sent once, and what is there already costs one request', async () => {
+    const { host } = await registryWith();
+    const requests: string[] = [];
+    const client = createRegistryClient({
+      plainHttp: new Set([host]),
+      onRequest: ({ method, status }) => requests.push(`${method} ${status}`),
+    });
+    const at = parseReference(`${host}/os/worker`);
+    const digest = await client.putBlob(at, Buffer.from('content'), signal);
+    expect(await read(client.readBlob(at, { digest, size: 7, mediaType: '' }, signal))).toBe('content');
+    expect(await client.putBlob(at, Buffer.from('content'), signal)).toBe(digest);
+    expect(requests).toEqual(['POST 202', 'PUT 201', 'GET 200', 'POST 201']);
+  });
+
   test('plain HTTP is spoken only where it is listed', async () => {
     const { host } = await registryWith();
     await expect(

@@ -106,6 +106,24 @@ export function createRegistryClient(access: RegistryAccess): RegistryClient {
     return uploadLocation(at, response.headers.location);
   }
 
+  /** distribution-spec, "Mounting a blob from another repository". @returns where to upload it; undefined once it is there. */
+  async function mountOrBegin(
+    at: Repository,
+    digest: Digest,
+    from: string,
+    signal: AbortSignal,
+  ): Promise<string | undefined> {
+    const response = await send(at, {
+      method: 'POST',
+      path: `blobs/uploads/?mount=${encodeURIComponent(digest)}&from=${encodeURIComponent(from)}`,
+      accept: [201, 202],
+      scope: 'pull,push',
+      signal,
+    });
+    response.resume();
+    return response.statusCode === 201 ? undefined : uploadLocation(at, response.headers.location);
+  }
+
   /** @returns where the next piece goes. */
   async function sendPiece(
     at: Repository,
@@ -265,8 +283,9 @@ export function createRegistryClient(access: RegistryAccess): RegistryClient {
     },
     async putBlob(at, bytes, signal) {
       const digest = digestOf(bytes);
-      if (await client.hasBlob(at, digest, signal)) return digest;
-      await upload(at, await beginUpload(at, signal), bytes, digest, signal);
+      // A mount from the repository itself asks whether the blob is there and begins an upload where it is not, in one.
+      const location = await mountOrBegin(at, digest, at.repository, signal);
+      if (location !== undefined) await upload(at, location, bytes, digest, signal);
       return digest;
     },
     async putBlobStream(at, digest, bytes, signal) {
@@ -278,17 +297,8 @@ export function createRegistryClient(access: RegistryAccess): RegistryClient {
       }
       await upload(at, location, new Uint8Array(), digest, signal);
     },
-    async mountBlob(at, digest, from, signal) {
-      const response = await send(at, {
-        method: 'POST',
-        path: `blobs/uploads/?mount=${encodeURIComponent(digest)}&from=${encodeURIComponent(from)}`,
-        accept: [201, 202],
-        scope: 'pull,push',
-        signal,
-      });
-      response.resume();
-      return response.statusCode === 201;
-    },
+    mountBlob: async (at, digest, from, signal) =>
+      (await mountOrBegin(at, digest, from, signal)) === undefined,
   };
   return client;
 }
