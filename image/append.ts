@@ -144,14 +144,19 @@ export async function pushAppended(
 ): Promise<Digest> {
   const { base, description, target, layer, options } = given;
   const documents = appendLayer(description, layer, options);
-  for (const blob of description.manifest.layers) await bring(client, base, target, blob, signal);
+  for (const blob of description.manifest.layers) await bringBlob(client, base, target, blob, signal);
   if (layer !== undefined) await client.putBlob(target, layer.bytes, signal);
   await client.putBlob(target, documents.config, signal);
   // The manifest comes last: a registry never has an image whose parts are not all there.
   return client.putManifest(target, { mediaType: documents.mediaType, bytes: documents.manifest }, signal);
 }
 
-async function bring(
+/**
+ * Makes a blob of an image available in another repository: mounted within one registry, copied as it comes from another.
+ *
+ * @throws RegistryError, ContentError
+ */
+export async function bringBlob(
   client: RegistryClient,
   base: Reference,
   target: Reference,

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
 import { Readable, type Transform } from 'node:stream';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
-import { type Extract, extract, type Header } from 'tar-stream';
+import { extract, type Header } from 'tar-stream';
 import { type Digest, finish } from '../digest.ts';
+import { feed } from './feed-archive.ts';
 import type { LayerItem } from './layer-item.ts';
 
 /** streamx's types don't say of what its streams are. */
@@ -73,23 +73,6 @@ async function failureOf(feeding: Promise<void>): Promise<unknown> {
     () => undefined,
     (error: unknown) => error,
   );
-}
-
-/** Writes into the archive as fast as its entries are read, and ends it; an archive that is destroyed ends this. */
-async function feed(archive: Extract, bytes: AsyncIterable<Uint8Array>): Promise<void> {
-  const closed = new AbortController();
-  archive.once('close', () => closed.abort());
-  try {
-    for await (const chunk of bytes) {
-      if (archive.destroyed) return;
-      if (!archive.write(chunk))
-        await once(archive, 'drain', { signal: closed.signal }).catch(() => undefined);
-    }
-    archive.end(undefined);
-  } catch (error) {
-    archive.destroy(error instanceof Error ? error : new Error(String(error)));
-    throw error;
-  }
 }
 
 /** Hashes and counts what passes. */

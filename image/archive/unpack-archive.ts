@@ -1,0 +1,119 @@
+import { createHash } from 'node:crypto';
+import { open, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { extract, type Header } from 'tar-stream';
+import { z } from 'zod';
+import { type Digest, finish } from '../digest.ts';
+import { feed } from '../layer/feed-archive.ts';
+import { ContentError } from '../registry/registry-error.ts';
+
+/** A layer of an archive. */
+export interface UnpackedLayer {
+  readonly diffId: Digest;
+  /** Where its uncompressed bytes lie; absent where the caller has them. */
+  readonly file: string | undefined;
+}
+
+export interface UnpackedImage {
+  /** The image's configuration, byte for byte. */
+  readonly config: Uint8Array;
+  /** Lowest first. */
+  readonly layers: readonly UnpackedLayer[];
+}
+
+const ArchiveManifest = z
+  .array(z.looseObject({ Config: z.string(), Layers: z.array(z.string()).max(1000) }))
+  .length(1);
+
+type Entry = AsyncIterable<Uint8Array> & { readonly header: Header; resume(): void };
+
+const MAX_JSON_BYTES = 8 * 1024 * 1024;
+
+/**
+ * Unpacks what an engine saves (`docker save`; Docker image spec v1.2): one image, its layers as files of a directory.
+ *
+ * @param archive the tar archive as it comes.
+ * @param options `dir` takes the layers; those of `known` are not kept.
+ * @throws ContentError for anything but one image; the file system's errors; the signal's reason.
+ */
+export async function unpackImageArchive(
+  archive: AsyncIterable<Uint8Array>,
+  { dir, known }: { readonly dir: string; readonly known: ReadonlySet<Digest> },
+  signal: AbortSignal,
+): Promise<UnpackedImage> {
+  const reader = extract();
+  const feeding = feed(reader, archive);
+  feeding.catch(() => undefined);
+  const layers = new Map<string, UnpackedLayer>();
+  const links = new Map<string, string>();
+  const documents = new Map<string, Uint8Array>();
+  try {
+    for await (const entry of reader as unknown as AsyncIterable<Entry>) {
+      signal.throwIfAborted();
+      const { name, type, linkname, size = 0 } = entry.header;
+      if (type === 'symlink' || type === 'link') {
+        links.set(
+          name,
+          type === 'link' ? (linkname ?? '') : path.posix.join(path.posix.dirname(name), linkname ?? ''),
+        );
+        entry.resume();
+      } else if (type === 'file' && name.endsWith('.tar')) {
+        layers.set(name, await keepLayer(entry, { file: path.join(dir, `${layers.size}.tar`), known }));
+      } else if (type === 'file' && name.endsWith('.json') && size <= MAX_JSON_BYTES) {
+        documents.set(name, await readWhole(entry));
+      } else entry.resume();
+    }
+    await feeding;
+  } finally {
+    reader.destroy();
+  }
+  const [image] = readManifest(documents.get('manifest.json'));
+  const config = documents.get(image.Config);
+  if (config === undefined)
+    throw new ContentError(`an engine's archive names ${image.Config}, which is not in it`);
+  return {
+    config,
+    layers: image.Layers.map((name) => {
+      const layer = layers.get(name) ?? layers.get(links.get(name) ?? '');
+      if (layer === undefined)
+        throw new ContentError(`an engine's archive names ${name}, which is not in it`);
+      return layer;
+    }),
+  };
+}
+
+function readManifest(bytes: Uint8Array | undefined): [z.infer<typeof ArchiveManifest>[number]] {
+  try {
+    const [image] = ArchiveManifest.parse(JSON.parse(Buffer.from(bytes ?? []).toString('utf8')));
+    if (image !== undefined) return [image];
+  } catch (cause) {
+    throw new ContentError("an engine's archive has no manifest.json of one image", { cause });
+  }
+  throw new ContentError("an engine's archive has no image");
+}
+
+async function keepLayer(
+  bytes: AsyncIterable<Uint8Array>,
+  { file, known }: { readonly file: string; readonly known: ReadonlySet<Digest> },
+): Promise<UnpackedLayer> {
+  const hash = createHash('sha256');
+  const handle = await open(file, 'wx');
+  try {
+    for await (const chunk of bytes) {
+      hash.update(chunk);
+      await handle.writeFile(chunk);
+    }
+  } finally {
+    await handle.close();
+  }
+  const diffId = finish(hash);
+  if (!known.has(diffId)) return { diffId, file };
+  await rm(file);
+  return { diffId, file: undefined };
+}
+
+async function readWhole(bytes: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of bytes) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
