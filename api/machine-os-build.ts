@@ -28,6 +28,11 @@ export const MachineOSBuildStatus = z
       .meta({ 'x-kubernetes-validations': ['Failed', 'Interrupted', 'Succeeded'].map(finalOnce) })
       .exactOptional()
       .describe('Prepared, Building, Succeeded, Failed, Interrupted.'),
+    logTail: z
+      .array(z.string().max(500))
+      .max(200)
+      .exactOptional()
+      .describe("Shale's own: the last lines that a container engine printed, secrets masked."),
     builder: z
       .object({ imageBuilderType: z.string() })
       .exactOptional()

@@ -31,6 +31,39 @@ export const MachineOSConfigSpec = z.object({
     .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['containerfileArch'] })
     .exactOptional()
     .describe('Commands to run in the image, per architecture. Needs a container engine.'),
+  packages: z
+    .array(
+      z
+        .string()
+        .max(255)
+        .regex(/^[A-Za-z0-9][A-Za-z0-9+._:~=-]*$/),
+    )
+    .max(200)
+    .exactOptional()
+    .describe("Shale's own: packages to install in the image. Needs a container engine."),
+  buildArguments: z
+    .array(
+      z.object({
+        name: z
+          .string()
+          .max(255)
+          .regex(/^[A-Za-z_][A-Za-z0-9_]*$/),
+        value: z.string().max(4096),
+      }),
+    )
+    .max(50)
+    .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['name'] })
+    .exactOptional()
+    .describe(
+      "Shale's own: values of the Containerfile's ARGs. They stand in the image's history: no secrets.",
+    ),
+  buildSecrets: z
+    .array(NameReference)
+    .max(20)
+    .exactOptional()
+    .describe(
+      "Shale's own: Secrets beside the builder that commands may read at /run/secrets/<Secret>/<key>, with RUN --mount=type=secret,id=<Secret>/<key>. They reach no layer.",
+    ),
 });
 export type MachineOSConfigSpec = z.infer<typeof MachineOSConfigSpec>;
 

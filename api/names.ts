@@ -74,6 +74,10 @@ export const imageLabels = {
   baseImage: 'dev.shale.base-image',
   policyDigest: 'dev.shale.policy-digest',
   disruption: 'dev.shale.disruption',
+  /** The stock image, by digest, where an engine's image stands between it and the base image. */
+  stockImage: 'dev.shale.stock-image',
+  /** What an engine's image was made of: images of equal inputs are one. */
+  engineInputs: 'dev.shale.engine-inputs',
 } as const;
 
 /** Paths on a node, all relative to the host's root. */
