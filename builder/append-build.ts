@@ -7,13 +7,13 @@ import { computeTransitions, encodeTransitionLabel } from '../disruption/transit
 import { describeImage, pushAppended } from '../image/append.ts';
 import { type Digest, digestOf } from '../image/digest.ts';
 import type { LayerEntry } from '../image/layer/entry.ts';
-import { LayerError, writeLayer } from '../image/layer/write-layer.ts';
+import { writeLayer } from '../image/layer/write-layer.ts';
 import { formatReference, parseReference, type Reference } from '../image/reference.ts';
 import type { RegistryClient } from '../image/registry/registry-client.ts';
-import { ContentError, RegistryError } from '../image/registry/registry-error.ts';
 import type { NodeConfig } from '../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../machineconfig/parse-node-config.ts';
 import { formatProblem } from '../machineconfig/problem.ts';
+import { asBuildFailure } from './as-build-failure.ts';
 import type { Source } from './attest/build-facts.ts';
 import { type SealOptions, sealImage } from './attest/seal-image.ts';
 import { BuildFailure } from './build-failure.ts';
@@ -38,6 +38,8 @@ export interface AppendInput {
   readonly version: string;
   /** RFC 3339; fixed, so that equal inputs are one image (SOURCE_DATE_EPOCH). */
   readonly created: string;
+  /** The stock image, by digest, where the base is an engine's image made of it; it has the config's packages then. */
+  readonly stockImage?: DigestedPullspec;
   readonly source?: Source;
   /** Signature and provenance; without it neither. */
   readonly seal?: SealOptions;
@@ -63,7 +65,7 @@ export async function appendBuild(
 
 async function build(client: RegistryClient, input: AppendInput, signal: AbortSignal): Promise<BuildResult> {
   const config = nodeConfigOf(input.rendered);
-  const content = layerContent(config, input.rendered);
+  const content = layerContent(config, input.rendered, input.stockImage !== undefined);
   if (!content.ok) {
     const reasons = content.refusals.map(({ subject, why }) => `${subject}: ${why}`).join('; ');
     throw new BuildFailure(
@@ -120,6 +122,7 @@ function provenanceOf(input: AppendInput, baseImage: DigestedPullspec) {
     created: input.created,
     version: input.version,
     source: input.source ?? {},
+    ...(input.stockImage === undefined ? {} : { stockImage: input.stockImage }),
   };
 }
 
@@ -139,28 +142,4 @@ function nodeConfigOf(rendered: MachineConfig): NodeConfig {
 
 function byDigest({ registry, repository }: Reference, digest: Digest): DigestedPullspec {
   return parseDigestedPullspec(formatReference({ registry, repository, digest }));
-}
-
-/** Trouble that may pass is told apart from what an admin has to mend. */
-function asBuildFailure(error: unknown): BuildFailure {
-  if (error instanceof RegistryError) {
-    const refused = error.status === 401 || error.status === 403;
-    const reason = refused
-      ? 'RegistryRefusedCredentials'
-      : error.temporary
-        ? 'RegistryUnavailable'
-        : 'RegistryRefused';
-    const retryAfter = error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs };
-    return new BuildFailure(reason, error.message, {
-      cause: error,
-      temporary: error.temporary,
-      ...retryAfter,
-    });
-  }
-  if (error instanceof ContentError)
-    return new BuildFailure('UnexpectedContent', error.message, { cause: error });
-  if (error instanceof LayerError) return new BuildFailure('NotLayerable', error.message, { cause: error });
-  if (error instanceof TypeError)
-    return new BuildFailure('InvalidReference', error.message, { cause: error });
-  return BuildFailure.from(error);
 }

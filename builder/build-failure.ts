@@ -5,17 +5,24 @@ export class BuildFailure extends Error {
   /** Whether it may pass by itself: a registry that is down does, a wrong password does not. */
   readonly temporary: boolean;
   readonly retryAfterMs: number | undefined;
+  /** The last lines of a container engine's output, where one was at work. */
+  readonly logTail: readonly string[] | undefined;
 
   constructor(
     reason: string,
     message: string,
-    options: ErrorOptions & { readonly temporary?: boolean; readonly retryAfterMs?: number } = {},
+    options: ErrorOptions & {
+      readonly temporary?: boolean;
+      readonly retryAfterMs?: number;
+      readonly logTail?: readonly string[];
+    } = {},
   ) {
     super(message, options);
     this.name = 'BuildFailure';
     this.reason = reason;
     this.temporary = options.temporary ?? false;
     this.retryAfterMs = options.retryAfterMs;
+    this.logTail = options.logTail;
   }
 
   /** @returns the error itself, or, for one nobody foresaw, a failure that is tried again. */

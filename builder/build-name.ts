@@ -31,6 +31,9 @@ export function buildName(inputs: BuildInputs): string {
     [...(spec.containerFile ?? [])]
       .map(({ containerfileArch, content }) => [containerfileArch, content])
       .sort(([a = ''], [b = '']) => (a < b ? -1 : a > b ? 1 : 0)),
+    [...(spec.packages ?? [])].sort(),
+    (spec.buildArguments ?? []).map(({ name, value }) => `${name}=${value}`).sort(),
+    (spec.buildSecrets ?? []).map(({ name }) => name).sort(),
   ]);
   return `${machineOSConfig.metadata.name}-${createHash('sha256').update(hashed).digest('hex').slice(0, HASH_DIGITS)}`;
 }

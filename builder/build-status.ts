@@ -22,10 +22,17 @@ export type BuildPhase =
       readonly way: BuildWay;
       readonly transitions: readonly { readonly from: string; readonly actions: string }[];
       readonly summary: string;
+      /** Of a container engine, where one was at work. */
+      readonly logTail?: readonly string[];
       /** What did not come about and is no reason to do without the image. */
       readonly warnings?: readonly string[];
     }
-  | { readonly kind: 'failed'; readonly reason: string; readonly message: string }
+  | {
+      readonly kind: 'failed';
+      readonly reason: string;
+      readonly message: string;
+      readonly logTail?: readonly string[] | undefined;
+    }
   | { readonly kind: 'interrupted'; readonly message: string };
 
 /**
@@ -71,6 +78,7 @@ export function buildStatus(
         digestedImagePushSpec: phase.image,
         baseImage: phase.baseImage,
         transitions: [...phase.transitions],
+        ...logOf(phase),
         conditions: set(
           prepared,
           ['Building', 'False', 'Succeeded', 'the build is over'],
@@ -79,7 +87,7 @@ export function buildStatus(
       };
     case 'failed':
       return over(
-        before,
+        { ...before, ...logOf(phase) },
         now,
         set(
           prepared,
@@ -97,6 +105,14 @@ export function buildStatus(
         ),
       );
   }
+}
+
+function logOf({
+  logTail,
+}: {
+  readonly logTail?: readonly string[] | undefined;
+}): Pick<MachineOSBuildStatus, 'logTail'> {
+  return logTail === undefined || logTail.length === 0 ? {} : { logTail: [...logTail] };
 }
 
 function over(before: MachineOSBuildStatus, now: string, conditions: Condition[]): MachineOSBuildStatus {

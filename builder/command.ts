@@ -8,15 +8,17 @@ import { createApiClient } from '../cluster/http-api-client.ts';
 import { leadWhenElected } from '../cluster/leader-election.ts';
 import { createLogger } from '../cluster/log.ts';
 import { shutdownSignal } from '../cluster/signals.ts';
+import { type EngineFlags, engineParts, withEngineFlags } from './engine/engine-flags.ts';
 import { runBuilder } from './run.ts';
 
-interface BuilderFlags {
+interface BuilderFlags extends EngineFlags {
   readonly namespace: string;
   readonly insecureRegistry: string[];
   readonly architecture: string;
   readonly parallel: number;
   readonly attest: boolean;
   readonly signingKeySecret?: string;
+  readonly parallelEngine: number;
   readonly kubeconfig?: string;
   readonly logLevel: string;
 }
@@ -25,7 +27,7 @@ const LEASE = 'machine-os-builder';
 
 /** `shale machine-os-builder`: the process of the builder's Deployment. */
 export function builderCommand(): Command {
-  return new Command('machine-os-builder')
+  const command = new Command('machine-os-builder')
     .description("Build the pools' images; runs in the cluster while layering is on.")
     .option('--namespace <name>', 'where Shale runs', process.env['POD_NAMESPACE'] ?? DEFAULT_NAMESPACE)
     .option('--insecure-registry <host...>', 'registries (host:port) to speak plain HTTP to', [])
@@ -34,8 +36,9 @@ export function builderCommand(): Command {
     .option('--no-attest', 'attach no provenance and no list of files to images')
     .option('--signing-key-secret <name>', 'the Secret whose cosign.key signs images')
     .option('--kubeconfig <file>', 'the cluster, where this is not one of its pods')
-    .option('--log-level <level>', "pino's: debug, info, warn, error", 'info')
-    .action(run);
+    .option('--parallel-engine <count>', 'images made by a container engine at once', positive, 2)
+    .option('--log-level <level>', "pino's: debug, info, warn, error", 'info');
+  return withEngineFlags(command).action(run);
 }
 
 function positive(text: string): number {
@@ -69,6 +72,7 @@ async function run(flags: BuilderFlags): Promise<void> {
         version: SHALE_VERSION,
         created: createdFrom(process.env['SOURCE_DATE_EPOCH']),
         parallel: flags.parallel,
+        engine: engineParts(flags, flags.parallelEngine),
         attest: flags.attest,
         ...(flags.signingKeySecret === undefined ? {} : { signingKeySecret: flags.signingKeySecret }),
         signal: leading,

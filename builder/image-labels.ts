@@ -8,6 +8,7 @@ export interface ImageIdentity {
   /** The base image as it was asked for, by tag or digest. */
   readonly requestedBase: string;
   readonly baseImage: DigestedPullspec;
+  readonly stockImage?: DigestedPullspec;
   readonly policyDigest: Digest;
   /** The transition label's text, as disruption/ encodes it. */
   readonly disruption: string;
@@ -38,6 +39,7 @@ export function labelsOf(identity: ImageIdentity): Readonly<Record<string, strin
     [imageLabels.pool]: identity.pool,
     [imageLabels.renderedConfig]: identity.renderedConfig,
     [imageLabels.baseImage]: identity.baseImage,
+    ...(identity.stockImage === undefined ? {} : { [imageLabels.stockImage]: identity.stockImage }),
     [imageLabels.policyDigest]: identity.policyDigest,
     [imageLabels.disruption]: identity.disruption,
   };

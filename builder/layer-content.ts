@@ -29,10 +29,11 @@ const SET_ID_BITS = 0o6000;
  * @param config the rendered config, decoded.
  * @param rendered the rendered config as an object; the image carries it so that a node and `shale image inspect` can
  *   tell what is in it.
+ * @param hasPackages whether the base has the config's extensions and kernel already, by a container engine.
  * @returns the layer's entries, or everything that can't be carried.
  */
-export function layerContent(config: NodeConfig, rendered: MachineConfig): LayerContent {
-  const refusals = refusedFields(config);
+export function layerContent(config: NodeConfig, rendered: MachineConfig, hasPackages = false): LayerContent {
+  const refusals = refusedFields(config, hasPackages);
   const lines: TmpfilesLine[] = [];
   const entries: LayerEntry[] = [];
   for (const file of config.files.values()) addFile(file, entries, lines, refusals);
@@ -66,7 +67,7 @@ export function layerContent(config: NodeConfig, rendered: MachineConfig): Layer
 }
 
 /** What no layer can bring about: these need a container engine, an installation, or would publish a secret. */
-function refusedFields(config: NodeConfig): LayerRefusal[] {
+function refusedFields(config: NodeConfig, hasPackages: boolean): LayerRefusal[] {
   const refusals: LayerRefusal[] = [];
   if (config.passwordHashes.size > 0) {
     refusals.push({
@@ -74,13 +75,13 @@ function refusedFields(config: NodeConfig): LayerRefusal[] {
       why: 'everyone who can pull the image could read it; use SSH keys, or leave the pool in standard mode',
     });
   }
-  if (config.kernelType !== 'default') {
+  if (config.kernelType !== 'default' && !hasPackages) {
     refusals.push({
       subject: 'kernelType',
       why: `${config.kernelType} needs a container engine to install packages`,
     });
   }
-  if (config.extensions.length > 0) {
+  if (config.extensions.length > 0 && !hasPackages) {
     refusals.push({ subject: 'extensions', why: 'need a container engine to install packages' });
   }
   return refusals;

@@ -1,12 +1,15 @@
-import { labels, MACHINE_CONFIGURATION } from '../api/names.ts';
+import type { Logger } from 'pino';
+import { annotations, labels, MACHINE_CONFIGURATION } from '../api/names.ts';
 import { createRegistryClient } from '../image/registry/registry-client.ts';
 import { SigningKeyError } from '../image/signature/signing-key.ts';
-import { appendBuild } from './append-build.ts';
 import { sourceOf } from './attest/pool-source.ts';
 import type { SealOptions } from './attest/seal-image.ts';
 import { readSigningKey } from './attest/signing-key-secret.ts';
 import { BuildFailure } from './build-failure.ts';
+import { buildImage } from './build-image.ts';
 import type { BuildCaches } from './caches.ts';
+import type { EngineAccessParts } from './engine/engine-flags.ts';
+import { readBuildSecrets } from './engine/read-build-secrets.ts';
 import { knownStates } from './known-states.ts';
 import { type RegistryAccessOptions, readRegistryAccess, SecretError } from './registry-access.ts';
 import type { BuildJob, BuildResult } from './running-builds.ts';
@@ -23,6 +26,8 @@ export interface ImageMakerOptions extends RegistryAccessOptions {
   readonly attest?: boolean;
   /** Name of the Secret with the key that signs images; without it they are not signed. */
   readonly signingKeySecret?: string;
+  readonly engine: EngineAccessParts;
+  readonly log: Logger;
 }
 
 /** @returns what makes and pushes the image of a build, out of what the cluster says at that moment. */
@@ -31,13 +36,7 @@ export function imageMaker(
 ): (job: BuildJob, signal: AbortSignal) => Promise<BuildResult> {
   const { caches } = options;
   return async ({ build, machineOSConfig, rendered, baseImage }, signal) => {
-    const { baseImagePullSecret, renderedImagePushSecret, containerFile = [] } = machineOSConfig.spec;
-    if (containerFile.length > 0) {
-      throw new BuildFailure(
-        'NoEngine',
-        `MachineOSConfig ${machineOSConfig.metadata.name}: spec.containerFile needs a container engine, and this builder has none; remove it, or bring its result as the base image`,
-      );
-    }
+    const { baseImagePullSecret, renderedImagePushSecret } = machineOSConfig.spec;
     const { policies, policyDigest } = policiesInForce(caches, build.spec.policyDigest);
     const pool = machineOSConfig.spec.machineConfigPool.name;
     const builds = caches.builds
@@ -48,7 +47,7 @@ export function imageMaker(
     const access = await readRegistryAccess(options, secrets, signal).catch(secretFailure);
     // Read before the image is made: one that can't be signed is not pushed.
     const seal = await sealOptions(options, signal).catch(secretFailure);
-    return appendBuild(
+    return buildImage(
       createRegistryClient(access),
       {
         pool,
@@ -63,6 +62,13 @@ export function imageMaker(
         created: options.created,
         source: sourceOf(caches.pools.get(pool)),
         seal,
+        spec: machineOSConfig.spec,
+        rebuild: machineOSConfig.metadata.annotations?.[annotations.rebuild] ?? '',
+        readSecrets: (names) => readBuildSecrets(options, names, signal).catch(secretFailure),
+      },
+      {
+        ...options.engine,
+        onLine: (line) => options.log.info({ build: build.metadata.name, line }, 'engine'),
       },
       signal,
     );

@@ -5,6 +5,7 @@ import type { EventRecorder } from '../cluster/events.ts';
 import { createWorkQueue, type WorkQueue } from '../cluster/work-queue.ts';
 import { buildReconciler } from './build-controller.ts';
 import { type BuildCaches, createBuildCaches } from './caches.ts';
+import type { EngineAccessParts } from './engine/engine-flags.ts';
 import { imageMaker } from './make-image.ts';
 import { createRunningBuilds } from './running-builds.ts';
 
@@ -22,6 +23,7 @@ export interface BuilderOptions {
   readonly attest?: boolean;
   /** Name of the Secret with the key that signs images. */
   readonly signingKeySecret?: string;
+  readonly engine: EngineAccessParts;
   /** How many images are made at once. */
   readonly parallel: number;
   readonly signal: AbortSignal;

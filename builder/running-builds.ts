@@ -10,6 +10,7 @@ import { BuildFailure } from './build-failure.ts';
 import { isOver } from './build-state.ts';
 import { type BuildPhase, buildStatus } from './build-status.ts';
 import { buildRetryPolicy, decideRetry } from './retry.ts';
+import { createSlots } from './slots.ts';
 
 /** One build to do. */
 export interface BuildJob {
@@ -49,37 +50,22 @@ export function createRunningBuilds(options: RunningBuildsOptions): RunningBuild
     string,
     { readonly abort: AbortController; readonly done: Promise<void>; readonly job: BuildJob }
   >();
-  const waiting: (() => void)[] = [];
-  let free = options.parallel;
-
-  async function slot(signal: AbortSignal): Promise<void> {
-    if (free > 0) {
-      free -= 1;
-      return;
-    }
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    // Whoever gives up must leave the line, or the place would be handed to nobody.
-    const leave = () => {
-      const at = waiting.indexOf(resolve);
-      if (at !== -1) waiting.splice(at, 1);
-      reject(signal.reason as Error);
-    };
-    waiting.push(resolve);
-    signal.addEventListener('abort', leave, { once: true });
-    await promise;
-    signal.removeEventListener('abort', leave);
-  }
-
-  function release(): void {
-    const next = waiting.shift();
-    if (next === undefined) free += 1;
-    else next();
-  }
+  const slots = createSlots(options.parallel);
 
   async function report(job: BuildJob, phase: BuildPhase): Promise<void> {
     await updateStatus(options.client, MachineOSBuilds, job.build, (seen) =>
       isOver(seen) ? seen.status : buildStatus(seen.status, phase, options.now().toISOString()),
     );
+  }
+
+  function tellSuccess({ build }: BuildJob, { image, way, summary, warnings = [] }: BuildResult): void {
+    const { name } = build.metadata;
+    options.events.normal(build, 'BuildSucceeded', `${image}: ${summary}`);
+    for (const warning of warnings) {
+      options.events.warning(build, 'ProvenanceNotAttached', warning);
+      options.log.warn({ build: name, warning }, 'provenance not attached');
+    }
+    options.log.info({ build: name, image, way }, 'build succeeded');
   }
 
   async function attempts(job: BuildJob, signal: AbortSignal): Promise<void> {
@@ -88,15 +74,7 @@ export function createRunningBuilds(options: RunningBuildsOptions): RunningBuild
       try {
         const result = await options.build(job, signal);
         await report(job, { kind: 'succeeded', ...result });
-        options.events.normal(job.build, 'BuildSucceeded', `${result.image}: ${result.summary}`);
-        for (const warning of result.warnings ?? []) {
-          options.events.warning(job.build, 'ProvenanceNotAttached', warning);
-          options.log.warn({ build: job.build.metadata.name, warning }, 'provenance not attached');
-        }
-        options.log.info(
-          { build: job.build.metadata.name, image: result.image, way: result.way },
-          'build succeeded',
-        );
+        tellSuccess(job, result);
         return;
       } catch (error) {
         if (signal.aborted) throw error;
@@ -107,8 +85,9 @@ export function createRunningBuilds(options: RunningBuildsOptions): RunningBuild
           'build failed',
         );
         if (decision.kind === 'giveUp') {
-          await report(job, { kind: 'failed', reason: failure.reason, message: failure.message });
-          options.events.warning(job.build, failure.reason, failure.message);
+          const { reason, message, logTail } = failure;
+          await report(job, { kind: 'failed', reason, message, logTail });
+          options.events.warning(job.build, reason, message);
           return;
         }
         const of = buildRetryPolicy.attempts;
@@ -121,12 +100,7 @@ export function createRunningBuilds(options: RunningBuildsOptions): RunningBuild
   async function run(job: BuildJob, signal: AbortSignal): Promise<void> {
     const build = job.build.metadata.name;
     try {
-      await slot(signal);
-      try {
-        await attempts(job, signal);
-      } finally {
-        release();
-      }
+      await slots.hold(signal, () => attempts(job, signal));
     } catch (error) {
       // Aborted: whoever aborted tells why. Anything else is trouble with the API server; the build is found again.
       if (!signal.aborted) options.log.error({ build, err: error }, 'build could not be reported');

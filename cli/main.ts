@@ -1,8 +1,9 @@
 import { Command, CommanderError } from 'commander';
 import { LeadershipLost } from '../cluster/leader-election.ts';
+import { buildCommand } from './build-command.ts';
 import { diffCommand } from './diff-command.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
-import { buildCommand, imageCommand } from './image-commands.ts';
+import { imageCommand } from './image-inspect.ts';
 import { planCommand } from './plan-command.ts';
 import { policiesCommand } from './policies-command.ts';
 import { renderCommand } from './render-command.ts';

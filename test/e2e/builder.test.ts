@@ -13,6 +13,7 @@ import { type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { imageLabels, MACHINE_CONFIGURATION } from '../../api/names.ts';
 import type { NewObject } from '../../api/object.ts';
+import { engineParts } from '../../builder/engine/engine-flags.ts';
 import { runBuilder } from '../../builder/run.ts';
 import { conditionIsTrue } from '../../cluster/conditions.ts';
 import { createEventRecorder } from '../../cluster/events.ts';
@@ -89,6 +90,7 @@ function runBuilderProcess(until: AbortSignal): Promise<void> {
     version: '0',
     created: '1970-01-01T00:00:00Z',
     parallel: 4,
+    engine: engineParts({ engineMinutes: 1, engineWorkDir: tmpdir() }, 1),
     signal: until,
   });
 }

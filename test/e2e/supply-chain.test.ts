@@ -9,6 +9,7 @@ import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { parseDigestedPullspec } from '../../api/references.ts';
+import { engineParts } from '../../builder/engine/engine-flags.ts';
 import { runBuilder } from '../../builder/run.ts';
 import { registryPruner } from '../../cli/operator/image-pruner.ts';
 import { conditionIsTrue } from '../../cluster/conditions.ts';
@@ -91,6 +92,7 @@ function runBuilderProcess(): Promise<void> {
     version: '0',
     created: '1970-01-01T00:00:00Z',
     parallel: 2,
+    engine: engineParts({ engineMinutes: 1, engineWorkDir: tmpdir() }, 1),
     attest: true,
     signingKeySecret: 'signing',
     signal: stop.signal,

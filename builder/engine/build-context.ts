@@ -1,0 +1,49 @@
+import { pack } from 'tar-stream';
+import type { LayerEntry } from '../../image/layer/entry.ts';
+import { TREE } from './engine-wish.ts';
+
+/** Name of the Containerfile in a context. */
+export const CONTAINERFILE = 'Containerfile';
+/** How the names of secrets' files in a context begin; the ignore file keeps them from every COPY and ADD. */
+const SECRETS = '.shale-secret-';
+
+/** A value that commands may read at /run/secrets/<id> while they run. */
+export interface BuildSecret {
+  /** `<Secret>/<key>` */
+  readonly id: string;
+  readonly value: Uint8Array;
+}
+
+export interface BuildContext {
+  readonly containerfile: string;
+  /** The rendered config's files, where the Containerfile reads them. */
+  readonly tree: readonly LayerEntry[];
+  readonly secrets: readonly BuildSecret[];
+}
+
+/** @returns where the secret of that place in the list lies in the context. */
+export function secretFile(index: number): string {
+  return `${SECRETS}${index}`;
+}
+
+/**
+ * Writes what an engine is sent: sorted, owned by root, of one time, so that an engine's cache knows it again.
+ *
+ * @returns a tar archive.
+ */
+export async function writeBuildContext({ containerfile, tree, secrets }: BuildContext): Promise<Buffer> {
+  const archive = pack();
+  const file = (name: string, content: Uint8Array, mode: number) =>
+    archive.entry({ name, mode, uid: 0, gid: 0, mtime: new Date(0) }, Buffer.from(content));
+  file(CONTAINERFILE, Buffer.from(containerfile), 0o644);
+  // buildah reads .containerignore before .dockerignore, Docker only the latter.
+  for (const name of ['.containerignore', '.dockerignore']) file(name, Buffer.from(`${SECRETS}*\n`), 0o644);
+  for (const [index, { value }] of secrets.entries()) file(secretFile(index), value, 0o600);
+  for (const entry of [...tree].sort((a, b) => (a.path < b.path ? -1 : 1))) {
+    if (entry.type === 'file') file(`${TREE}${entry.path}`, entry.content, entry.mode);
+  }
+  archive.finalize();
+  const chunks: Buffer[] = [];
+  for await (const chunk of archive) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
+}

@@ -1,0 +1,100 @@
+import { BuildFailure } from '../build-failure.ts';
+import type { EngineWish } from './engine-wish.ts';
+
+/**
+ * The Containerfile that an engine is given. The user's part follows MCO's: the stage to build on is called `configs`, a
+ * part that begins with a stage of its own says `FROM configs AS final`, and one without any goes on where the generated
+ * part ends (MCO, Containerfile.on-cluster-build-template).
+ *
+ * Unlike MCO's, `configs` has no file of the MachineConfigs: they are laid on the result as its last layer.
+ *
+ * @param base name of the base image in the engine.
+ * @param extensionsImage name of the image with the extensions, in the engine; '' for none.
+ * @throws BuildFailure for a kernel that no base can be given.
+ */
+export function effectiveContainerfile(base: string, wish: EngineWish, extensionsImage: string): string {
+  const runs = [
+    installExtensions(wish, extensionsImage),
+    switchKernel(wish.kernelType),
+    installPackages(wish.packages),
+  ];
+  return [
+    ...(extensionsImage === '' ? [] : [`FROM ${extensionsImage} AS extensions`]),
+    `FROM ${base} AS configs`,
+    ...runs.filter((run) => run !== ''),
+    ...(wish.containerfile.trim() === '' ? [] : [wish.containerfile.trimEnd()]),
+    '',
+  ].join('\n');
+}
+
+const REPOSITORY = '/etc/yum.repos.d/coreos-extensions.repo';
+const MOUNTED = '/tmp/shale-extensions';
+
+/** The extensions image has a package repository, which is there while the command runs and leaves nothing behind. */
+function installExtensions({ extensions }: EngineWish, image: string): string {
+  if (extensions.length === 0) return '';
+  const install = `rpm-ostree install ${extensions.join(' ')}`;
+  const needed = needsRpmOstree(`extensions (${extensions.join(', ')})`);
+  if (image === '') return `RUN ${needed} && ${install}`;
+  const lines = [
+    '[coreos-extensions]',
+    'name=coreos-extensions',
+    'enabled=1',
+    `baseurl=file://${MOUNTED}/usr/share/rpm-ostree/extensions/`,
+    'gpgcheck=0',
+  ];
+  const write = `printf '%s\\n' ${lines.map((line) => `'${line}'`).join(' ')} > ${REPOSITORY}`;
+  return `RUN --mount=type=bind,from=extensions,source=/,target=${MOUNTED} ${needed} && ${write} && ${install} && rm ${REPOSITORY}`;
+}
+
+/** Packages of the kernels as Red Hat's images have them (MCO, daemon/update.go switchKernel). */
+const DEFAULT_KERNEL = [
+  'kernel',
+  'kernel-core',
+  'kernel-modules',
+  'kernel-modules-core',
+  'kernel-modules-extra',
+];
+const KERNELS: Readonly<Record<string, readonly string[]>> = {
+  realtime: [
+    'kernel-rt-core',
+    'kernel-rt-modules',
+    'kernel-rt-modules-core',
+    'kernel-rt-modules-extra',
+    'kernel-rt-kvm',
+  ],
+  '64k-pages': [
+    'kernel-64k-core',
+    'kernel-64k-modules',
+    'kernel-64k-modules-core',
+    'kernel-64k-modules-extra',
+  ],
+};
+
+function switchKernel(kernelType: string): string {
+  if (kernelType === 'default') return '';
+  const packages = KERNELS[kernelType];
+  if (packages === undefined) {
+    throw new BuildFailure(
+      'UnknownKernelType',
+      `kernelType ${JSON.stringify(kernelType)} is unknown; expected default, ${Object.keys(KERNELS).join(' or ')}`,
+    );
+  }
+  const install = packages.map((name) => `--install ${name}`).join(' ');
+  return `RUN ${needsRpmOstree(`kernelType ${kernelType}`)} && rpm-ostree override remove ${DEFAULT_KERNEL.join(' ')} ${install}`;
+}
+
+function needsRpmOstree(what: string): string {
+  return `{ command -v rpm-ostree >/dev/null || { echo "${what} needs rpm-ostree, which the base image does not have" >&2; exit 1; }; }`;
+}
+
+function installPackages(packages: readonly string[]): string {
+  if (packages.length === 0) return '';
+  const names = packages.join(' ');
+  return [
+    `RUN if command -v rpm-ostree >/dev/null; then rpm-ostree install ${names}`,
+    `elif command -v dnf >/dev/null; then dnf -y install ${names} && dnf clean all`,
+    `elif command -v apt-get >/dev/null; then apt-get update && DEBIAN_FRONTEND=noninteractive apt-get -y install --no-install-recommends ${names} && rm -rf /var/lib/apt/lists/*`,
+    'else echo "packages need rpm-ostree, dnf or apt-get, and the base image has none of them" >&2; exit 1; fi',
+  ].join('; ');
+}

@@ -1,0 +1,343 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import path from 'node:path';
+import type { MachineConfig } from '../../api/machine-config.ts';
+import { imageLabels } from '../../api/names.ts';
+import { type DigestedPullspec, parseDigestedPullspec } from '../../api/references.ts';
+import { describeImage, type ImageDescription } from '../../image/append.ts';
+import { unpackImageArchive } from '../../image/archive/unpack-archive.ts';
+import { writeImageArchive } from '../../image/archive/write-archive.ts';
+import type { Digest } from '../../image/digest.ts';
+import type { LayerEntry } from '../../image/layer/entry.ts';
+import { parseImageConfig } from '../../image/manifest.ts';
+import { pushOnBase } from '../../image/push-layers.ts';
+import { formatReference, parseReference, type Reference } from '../../image/reference.ts';
+import type { RegistryClient } from '../../image/registry/registry-client.ts';
+import { RegistryError } from '../../image/registry/registry-error.ts';
+import { BuildFailure } from '../build-failure.ts';
+import type { Slots } from '../slots.ts';
+import { type BuildSecret, CONTAINERFILE, secretFile, writeBuildContext } from './build-context.ts';
+import { BuildLog } from './build-log.ts';
+import { type ContainerEngine, type EngineAbout, EngineError, StepFailed } from './container-engine.ts';
+import { effectiveContainerfile } from './containerfile.ts';
+import {
+  type EngineInputs,
+  type EngineWish,
+  engineImageName,
+  engineInputsDigest,
+  readsTree,
+} from './engine-wish.ts';
+import { findSecret } from './find-secret.ts';
+
+export interface EngineImageRequest {
+  readonly wish: EngineWish;
+  readonly pool: string;
+  /** By tag or digest. */
+  readonly baseImage: string;
+  /** Where the pool's images go; the engine's image is kept beside them. */
+  readonly pushSpec: string;
+  readonly rendered: MachineConfig;
+  /** In Go's words. */
+  readonly architecture: string;
+  /** Value of the rebuild annotation; '' where there is none. */
+  readonly rebuild: string;
+  /** @returns the rendered config's files; asked only for a Containerfile that reads them. */
+  readonly tree: () => readonly LayerEntry[];
+  /** @returns the values of the Secrets that the wish names; asked only when commands run. @throws BuildFailure */
+  readonly secrets: () => Promise<readonly BuildSecret[]>;
+}
+
+export interface EngineParts {
+  /** @returns the engine; asked only when commands have to run. @throws BuildFailure where there is none. */
+  readonly engine: () => Promise<ContainerEngine>;
+  readonly client: RegistryClient;
+  /** Where what the engine made lies for a while: it needs room for the base image. */
+  readonly workDir: string;
+  /** Places at the engine. */
+  readonly slots: Slots;
+  /** ms that the engine may take for one image. */
+  readonly limitMs: number;
+  /** Is given each line that the engine prints, masked. */
+  readonly onLine: (line: string) => void;
+}
+
+/** An image that commands have made of the base: what the rendered config is then laid on. */
+export interface EngineImage {
+  readonly image: DigestedPullspec;
+  /** The base image that it was made of, by digest. */
+  readonly stockImage: DigestedPullspec;
+  /** Whether the engine had to work for it. */
+  readonly built: boolean;
+  readonly logTail: readonly string[];
+}
+
+/** What an engine's image is known by. */
+export type EngineImageKey = Omit<EngineImageRequest, 'pool' | 'tree' | 'secrets'>;
+
+interface Sought {
+  readonly inputs: EngineInputs;
+  readonly base: { readonly reference: Reference; readonly description: ImageDescription };
+  readonly target: Reference;
+  /** The base image by digest. */
+  readonly stockImage: DigestedPullspec;
+  /** Absent where the registry has none. */
+  readonly image: DigestedPullspec | undefined;
+}
+
+/**
+ * Looks for the image that commands made of the base before.
+ *
+ * @throws RegistryError, ContentError
+ */
+export async function findEngineImage(
+  client: RegistryClient,
+  request: EngineImageKey,
+  signal: AbortSignal,
+): Promise<Sought> {
+  const { wish, architecture, rendered, rebuild } = request;
+  const reference = parseReference(request.baseImage);
+  const description = await describeImage(client, reference, architecture, signal);
+  const stockImage = byDigest(reference, description.digest);
+  const inputs: EngineInputs = {
+    ...wish,
+    baseImage: stockImage,
+    architecture,
+    renderedConfig: readsTree(wish.containerfile) ? rendered.metadata.name : '',
+    rebuild,
+  };
+  const target = parseReference(engineImageName(request.pushSpec, inputs));
+  const digest = await findImage(client, target, inputs, signal);
+  const image = digest === undefined ? undefined : byDigest(target, digest);
+  return { inputs, base: { reference, description }, target, stockImage, image };
+}
+
+/** @returns the digest of an engine's image of these inputs; undefined where the registry has none. */
+async function findImage(
+  client: RegistryClient,
+  target: Reference,
+  inputs: EngineInputs,
+  signal: AbortSignal,
+): Promise<Digest | undefined> {
+  try {
+    const { digest, config } = await describeImage(client, target, inputs.architecture, signal);
+    return config.config?.Labels?.[imageLabels.engineInputs] === engineInputsDigest(inputs)
+      ? digest
+      : undefined;
+  } catch (error) {
+    if (error instanceof RegistryError && error.status === 404) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * The image that commands make of the base. An image of equal inputs that is in the registry already is taken; so a
+ * rendered config that changes costs no engine's work.
+ *
+ * The engine is given nothing of registries: base and result go through this process, with its credentials, CAs and
+ * mirrors.
+ *
+ * @throws BuildFailure, RegistryError, ContentError.
+ */
+export async function engineImage(
+  parts: EngineParts,
+  request: EngineImageRequest,
+  signal: AbortSignal,
+): Promise<EngineImage> {
+  const sought = await findEngineImage(parts.client, request, signal);
+  const { stockImage, image, target } = sought;
+  if (image !== undefined) return { image, stockImage, built: false, logTail: [] };
+  const secrets = request.wish.buildSecrets.length === 0 ? [] : await request.secrets();
+  const log = new BuildLog(secrets, parts.onLine);
+  const work: Work = { ...parts, ...sought, request, secrets, log };
+  const digest = await parts.slots.hold(signal, () => makeInTime(work, signal));
+  return { image: byDigest(target, digest), stockImage, built: true, logTail: log.tail };
+}
+
+/** @throws BuildFailure with what the engine printed; the signal's reason. */
+async function makeInTime(work: Work, signal: AbortSignal): Promise<Digest> {
+  const { limitMs, log } = work;
+  const deadline = AbortSignal.timeout(limitMs);
+  try {
+    return await make(work, AbortSignal.any([signal, deadline]));
+  } catch (error) {
+    signal.throwIfAborted();
+    log.end();
+    if (deadline.aborted) {
+      const message = `the container engine took longer than ${limitMs / 60_000} minutes; make the Containerfile's steps shorter, or give the builder --engine-minutes`;
+      throw new BuildFailure('EngineTimedOut', message, { cause: error, logTail: log.tail });
+    }
+    throw asBuildFailure(error, log);
+  }
+}
+
+interface Work extends EngineParts, Sought {
+  readonly request: EngineImageRequest;
+  readonly secrets: readonly BuildSecret[];
+  readonly log: BuildLog;
+}
+
+async function make(work: Work, signal: AbortSignal): Promise<Digest> {
+  const { client, base, request, inputs, log, secrets, workDir } = work;
+  const engine = await work.engine();
+  const about = await engine.about(signal);
+  refuseWhatEngineCant(request.wish, about);
+  const name = await loadImage(engine, client, base, signal);
+  const extensions = await loadExtensions(engine, client, request, signal);
+  const containerfile = effectiveContainerfile(name, request.wish, extensions);
+  const tree = inputs.renderedConfig === '' ? [] : request.tree();
+  const context = await writeBuildContext({ containerfile, tree, secrets });
+  const tag = `shale.local/pool/${request.pool}:${request.architecture}`;
+  const cacheFrom = (await engine.hasImage(tag, signal)) ? [tag] : [];
+  await engine.build(
+    {
+      context,
+      containerfile: CONTAINERFILE,
+      tag,
+      ...(about.architecture === request.architecture ? {} : { platform: `linux/${request.architecture}` }),
+      buildArguments: request.wish.buildArguments,
+      secrets: secrets.map(({ id }, index) => ({ id, file: secretFile(index) })),
+      cacheFrom,
+    },
+    (text) => log.write(text),
+    signal,
+  );
+  log.end();
+  const dir = await mkdtemp(path.join(workDir, 'shale-engine-'));
+  try {
+    const archive = await engine.save(tag, signal);
+    const known = new Set(base.description.config.rootfs.diff_ids);
+    const built = await unpackImageArchive(archive, { dir, known }, signal);
+    const own = ownLayers(built.layers, base.description.config.rootfs.diff_ids);
+    for (const file of own) {
+      const id = await findSecret(file, secrets);
+      if (id !== undefined) throw secretInLayer(id);
+    }
+    const config = labelled(built.config, inputs);
+    const image = { base: base.reference, description: base.description, config, layers: own };
+    return await pushOnBase(client, image, work.target, signal);
+  } finally {
+    await rm(dir, { recursive: true, force: true });
+  }
+}
+
+function refuseWhatEngineCant(wish: EngineWish, { kind, version, buildKit }: EngineAbout): void {
+  const engine = `${kind} ${version}`;
+  if (wish.buildSecrets.length > 0 && kind !== 'Podman') {
+    throw new BuildFailure(
+      'SecretsNotSupported',
+      `buildSecrets: ${engine} would have to be given them as build arguments or files, and they would stay in the image; use Podman as the engine, which mounts them while a command runs`,
+    );
+  }
+  if (wish.extensionsImage !== '' && kind !== 'Podman' && !buildKit) {
+    throw new BuildFailure(
+      'MountsNotSupported',
+      `extensions: ${engine} without BuildKit can't mount the extensions image ${wish.extensionsImage}; use Podman, or Docker with BuildKit`,
+    );
+  }
+}
+
+/** @returns the name that the engine has the image by. */
+async function loadImage(
+  engine: ContainerEngine,
+  client: RegistryClient,
+  { reference, description }: Work['base'],
+  signal: AbortSignal,
+): Promise<string> {
+  const { config, manifest } = description;
+  const name = `shale.local/base:${manifest.config.digest.slice('sha256:'.length)}`;
+  if (await engine.hasImage(name, signal)) return name;
+  const layers = manifest.layers.map((blob, index) => {
+    const diffId = config.rootfs.diff_ids[index];
+    if (diffId === undefined) {
+      throw new BuildFailure(
+        'UnexpectedContent',
+        `${formatReference(reference)} has more layers than diff_ids`,
+      );
+    }
+    return { diffId, size: blob.size, open: () => client.readBlob(reference, blob, signal) };
+  });
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of client.readBlob(reference, manifest.config, signal)) chunks.push(chunk);
+  const archive = writeImageArchive({ name, config: withHistory(Buffer.concat(chunks)), layers });
+  await engine.load(archive, signal);
+  return name;
+}
+
+/** Podman counts an image's layers in its history, which an image may lack (OCI image-spec, config.md: optional). */
+function withHistory(bytes: Uint8Array): Uint8Array {
+  const config = parseImageConfig(bytes, 'the base image');
+  const layers = config.rootfs.diff_ids.length;
+  const told = (config.history ?? []).filter(({ empty_layer = false }) => !empty_layer).length;
+  if (told === layers) return bytes;
+  const history = config.rootfs.diff_ids.map(() => ({ created_by: 'base image' }));
+  return Buffer.from(JSON.stringify({ ...config, history }));
+}
+
+async function loadExtensions(
+  engine: ContainerEngine,
+  client: RegistryClient,
+  { wish, architecture }: EngineImageRequest,
+  signal: AbortSignal,
+): Promise<string> {
+  if (wish.extensionsImage === '') return '';
+  const reference = parseReference(wish.extensionsImage);
+  const description = await describeImage(client, reference, architecture, signal);
+  return loadImage(engine, client, { reference, description }, signal);
+}
+
+/** @returns files with what the commands added. */
+function ownLayers(
+  layers: readonly { readonly diffId: Digest; readonly file: string | undefined }[],
+  base: readonly Digest[],
+): string[] {
+  const stands = base.every((diffId, index) => layers[index]?.diffId === diffId);
+  if (!stands) {
+    throw new BuildFailure(
+      'NotOnBase',
+      "the Containerfile's last stage does not stand on the base image; it has to be FROM configs",
+    );
+  }
+  return layers.slice(base.length).map(({ diffId, file }) => {
+    // A command that adds nothing can leave a layer that the base has as well.
+    if (file === undefined)
+      throw new BuildFailure('UnexpectedContent', `layer ${diffId} repeats one of the base image`);
+    return file;
+  });
+}
+
+function labelled(bytes: Uint8Array, inputs: EngineInputs): Uint8Array {
+  const config = parseImageConfig(bytes, "the engine's image");
+  const Labels = { ...config.config?.Labels, [imageLabels.engineInputs]: engineInputsDigest(inputs) };
+  return Buffer.from(JSON.stringify({ ...config, config: { ...config.config, Labels } }));
+}
+
+function secretInLayer(id: string): BuildFailure {
+  return new BuildFailure(
+    'SecretInLayer',
+    `a command of the Containerfile wrote the secret ${id} into the image, which was not pushed; read it at /run/secrets/${id} and keep no copy`,
+  );
+}
+
+const DISK_FULL = /no space left on device/i;
+
+function asBuildFailure(error: unknown, log: BuildLog): unknown {
+  const logTail = log.tail;
+  if (!(error instanceof StepFailed || error instanceof EngineError)) return error;
+  const message = log.mask(error.message).trim();
+  if (error instanceof EngineError) {
+    return new BuildFailure(error.reason, message, { cause: error, temporary: true, logTail });
+  }
+  const last = logTail.slice(-5).join(' | ');
+  if (logTail.some((line) => DISK_FULL.test(line))) {
+    const why = `the container engine's disk is full: ${message}. The last output: ${last}`;
+    return new BuildFailure('EngineDiskFull', why, { cause: error, temporary: true, logTail });
+  }
+  return new BuildFailure(
+    'ContainerfileFailed',
+    `${message}. The last output: ${last}. Mend containerFile, packages or extensions; status.logTail has more`,
+    { cause: error, logTail },
+  );
+}
+
+function byDigest({ registry, repository }: Reference, digest: Digest): DigestedPullspec {
+  return parseDigestedPullspec(formatReference({ registry, repository, digest }));
+}

@@ -1,0 +1,189 @@
+import { Command } from 'commander';
+import { type Secret, Secrets } from '../api/kubernetes.ts';
+import {
+  type MachineOSConfig,
+  type MachineOSConfigSpec,
+  MachineOSConfigs,
+} from '../api/machine-os-config.ts';
+import type { KubernetesObject } from '../api/object.ts';
+import { SHALE_VERSION } from '../api/version.ts';
+import type { Source } from '../builder/attest/build-facts.ts';
+import { cleanSource, sourceOf } from '../builder/attest/pool-source.ts';
+import type { SealOptions } from '../builder/attest/seal-image.ts';
+import { buildImage } from '../builder/build-image.ts';
+import type { BuildSecret } from '../builder/engine/build-context.ts';
+import { type EngineFlags, engineParts, withEngineFlags } from '../builder/engine/engine-flags.ts';
+import { findEngineImage } from '../builder/engine/engine-image.ts';
+import { engineWish } from '../builder/engine/engine-wish.ts';
+import { secretValues } from '../builder/engine/read-build-secrets.ts';
+import { policyDigest } from '../disruption/effective-policies.ts';
+import { describeImage } from '../image/append.ts';
+import { parseReference } from '../image/reference.ts';
+import type { RegistryClient } from '../image/registry/registry-client.ts';
+import { parseSigningKey, SigningKeyError } from '../image/signature/signing-key.ts';
+import { CommandError, exitCodes } from './exit-codes.ts';
+import { refuseMalformed } from './file-flags.ts';
+import { readObjects } from './object-files.ts';
+import { offlineCluster, policiesOf, renderOffline } from './offline-cluster.ts';
+import {
+  REGISTRY_DEADLINE_MS,
+  type RegistryFlags,
+  readText,
+  registryClient,
+  rethrow,
+  withRegistryFlags,
+} from './registry-flags.ts';
+
+/** `shale build`: the image that the Machine OS Builder would make of these files. */
+export function buildCommand(): Command {
+  const command = new Command('build')
+    .description("Make a pool's image from files: one layer on the base image, pushed to a registry.")
+    .requiredOption('--pool <name>', 'the MachineConfigPool')
+    .requiredOption('-f, --filename <file...>', 'files or directories with objects; - is standard input')
+    .requiredOption('--base <image>', 'the base image, in the registry')
+    .requiredOption('--push <image>', 'where the image goes: host[:port]/repository:tag')
+    .option('--from <file...>', 'what the nodes run now; the label states the way from there', [])
+    .option(
+      '--sign-by <file>',
+      'private key (ECDSA P-256, PEM) that signs the image; COSIGN_PASSWORD is its password',
+    )
+    .option('--no-attest', 'attach no provenance and no list of files')
+    .option('--source-url <url>', 'where the files come from; overrides the annotation of the pool')
+    .option('--source-revision <commit>', 'which state of it; overrides the annotation of the pool')
+    .addHelpText(
+      'after',
+      '\nExample:\n  shale build --pool worker -f examples --base r.example.com/os/stock:1 --push r.example.com/os/worker:1',
+    );
+  return withEngineFlags(withRegistryFlags(command)).action(
+    async (
+      options: RegistryFlags & {
+        pool: string;
+        filename: string[];
+        base: string;
+        push: string;
+        from: string[];
+      } & SupplyOptions &
+        EngineFlags,
+    ) => {
+      const seal = await sealOptions(options);
+      const client = await registryClient(options);
+      const signal = AbortSignal.timeout(REGISTRY_DEADLINE_MS + options.engineMinutes * 60_000);
+      const before = await readObjects(options.from);
+      const objects = [...before, ...(await readObjects(options.filename))];
+      const cluster = offlineCluster(objects);
+      refuseMalformed(cluster);
+      const policies = policiesOf(cluster);
+      const rendered = renderFor(cluster, options.pool);
+      const froms = options.from.length === 0 ? [] : await stateBefore(client, before, options, signal);
+      const result = await buildImage(
+        client,
+        {
+          pool: options.pool,
+          rendered,
+          baseImage: options.base,
+          pushSpec: options.push,
+          policies,
+          policyDigest: policyDigest(policies),
+          froms,
+          architecture: options.architecture,
+          version: SHALE_VERSION,
+          created: created(process.env),
+          source: sourceFor(cluster, options),
+          seal,
+          spec: specFor(objects, options.pool),
+          rebuild: '',
+          readSecrets: (names) => secretsOf(objects, names),
+        },
+        { ...engineParts(options, 1), onLine: (line) => process.stderr.write(`${line}\n`) },
+        signal,
+      ).catch(rethrow);
+      process.stderr.write(`${result.summary}\n`);
+      for (const warning of result.warnings ?? []) process.stderr.write(`warning: ${warning}\n`);
+      for (const { from, actions } of result.transitions) process.stderr.write(`from ${from}: ${actions}\n`);
+      process.stdout.write(`${result.image}\n`);
+    },
+  );
+}
+
+interface SupplyOptions {
+  readonly signBy?: string;
+  readonly attest: boolean;
+  readonly sourceUrl?: string;
+  readonly sourceRevision?: string;
+}
+
+async function sealOptions({ signBy, attest }: SupplyOptions): Promise<SealOptions> {
+  if (signBy === undefined) return { attest };
+  try {
+    return { attest, key: parseSigningKey(await readText(signBy), signBy, process.env['COSIGN_PASSWORD']) };
+  } catch (error) {
+    if (!(error instanceof SigningKeyError)) throw error;
+    throw new CommandError(error.message, exitCodes.usage, { cause: error });
+  }
+}
+
+function sourceFor(
+  cluster: ReturnType<typeof offlineCluster>,
+  options: SupplyOptions & { readonly pool: string },
+): Source {
+  const pool = cluster.pools.find(({ metadata }) => metadata.name === options.pool);
+  const said = cleanSource({ url: options.sourceUrl, revision: options.sourceRevision });
+  return { ...sourceOf(pool), ...said };
+}
+
+function renderFor(cluster: ReturnType<typeof offlineCluster>, name: string) {
+  const pool = cluster.pools.find(({ metadata }) => metadata.name === name);
+  if (pool === undefined) throw new CommandError(`no pool ${name} in these files`);
+  const rendering = renderOffline(cluster, pool);
+  if (!rendering.ok)
+    throw new CommandError(`pool ${name} can not be rendered:\n  ${rendering.problems.join('\n  ')}`);
+  return rendering.rendered;
+}
+
+/** What nodes run before: the rendered config of the files, on the base or on what an engine has made of it for them. */
+async function stateBefore(
+  client: RegistryClient,
+  objects: readonly KubernetesObject[],
+  options: RegistryFlags & { pool: string; base: string; push: string },
+  signal: AbortSignal,
+) {
+  const { pool, base: baseImage, push: pushSpec, architecture } = options;
+  const config = renderFor(offlineCluster(objects), pool);
+  const wish = engineWish(specFor(objects, pool), config, architecture);
+  if (wish !== undefined) {
+    const request = { wish, baseImage, pushSpec, rendered: config, architecture, rebuild: '' };
+    const { image } = await findEngineImage(client, request, signal).catch(rethrow);
+    // An image that was never made is run by nobody.
+    return image === undefined ? [] : [{ config, base: image }];
+  }
+  const base = parseReference(baseImage);
+  const { digest } = await describeImage(client, base, architecture, signal).catch(rethrow);
+  return [{ config, base: `${base.registry}/${base.repository}@${digest}` }];
+}
+
+/** @returns the MachineOSConfig of a pool, where the files have one: what its image has beyond the MachineConfigs. */
+function specFor(objects: readonly KubernetesObject[], pool: string): MachineOSConfigSpec | undefined {
+  const configs = objects.filter(({ kind }) => kind === MachineOSConfigs.kind) as MachineOSConfig[];
+  return configs.findLast(({ metadata }) => metadata.name === pool)?.spec;
+}
+
+/** @throws CommandError for one that the files don't have. */
+async function secretsOf(
+  objects: readonly KubernetesObject[],
+  names: readonly string[],
+): Promise<readonly BuildSecret[]> {
+  const secrets = objects.filter(({ kind }) => kind === Secrets.kind) as Secret[];
+  return names.flatMap((name) => {
+    const secret = secrets.findLast(({ metadata }) => metadata.name === name);
+    if (secret === undefined) throw new CommandError(`buildSecrets: no Secret ${name} in these files`);
+    return secretValues(secret);
+  });
+}
+
+/** https://reproducible-builds.org/specs/source-date-epoch/ */
+function created(env: NodeJS.ProcessEnv): string {
+  const seconds = Number(env['SOURCE_DATE_EPOCH'] ?? '0');
+  if (!Number.isSafeInteger(seconds))
+    throw new CommandError('SOURCE_DATE_EPOCH is not a number of seconds', exitCodes.usage);
+  return new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
+}

@@ -1,0 +1,58 @@
+import { readFile } from 'node:fs/promises';
+import type { Command } from 'commander';
+import { BuildFailure } from '../builder/build-failure.ts';
+import { parseAuthFile } from '../image/registry/credentials.ts';
+import { createRegistryClient, type RegistryClient } from '../image/registry/registry-client.ts';
+import { ContentError, RegistryError } from '../image/registry/registry-error.ts';
+import { CommandError, exitCodes } from './exit-codes.ts';
+
+/** A command that hangs on a registry is of no use to anybody. */
+export const REGISTRY_DEADLINE_MS = 300_000;
+
+/** Flags that say how registries are reached. */
+export interface RegistryFlags {
+  readonly plainHttp: string[];
+  readonly authfile?: string;
+  readonly caFile?: string;
+  readonly architecture: string;
+}
+
+/** @returns the command with these flags. */
+export function withRegistryFlags(command: Command): Command {
+  return command
+    .option('--plain-http <host...>', 'registries (host:port) to speak plain HTTP to', [])
+    .option('--authfile <file>', 'credentials, as docker and podman keep them')
+    .option('--ca-file <file>', 'PEM certificates to trust for registries')
+    .option('--architecture <name>', 'which image of an index', 'amd64');
+}
+
+/** @returns a client that reaches registries as the flags say. @throws CommandError */
+export async function registryClient({
+  plainHttp,
+  authfile,
+  caFile,
+}: RegistryFlags): Promise<RegistryClient> {
+  const ca = caFile === undefined ? undefined : await readText(caFile);
+  return createRegistryClient({
+    plainHttp: new Set(plainHttp),
+    ...(authfile === undefined ? {} : { auths: parseAuthFile(await readText(authfile)) }),
+    ...(ca === undefined ? {} : { caFor: () => ca }),
+  });
+}
+
+/** @throws CommandError when the file can't be read. */
+export async function readText(file: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (cause) {
+    throw new CommandError(`${file}: can not be read`, exitCodes.usage, { cause });
+  }
+}
+
+/** @throws CommandError for trouble with a registry or an image: a message, and no stack. */
+export function rethrow(error: unknown): never {
+  if (error instanceof RegistryError || error instanceof ContentError || error instanceof BuildFailure) {
+    throw new CommandError(error.message, exitCodes.failed, { cause: error });
+  }
+  throw error;
+}

@@ -1,0 +1,148 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { request } from 'node:http';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { DIE_WITH_PARENT } from '../workloads/die-with-parent.ts';
+
+/** A container engine of the sandbox's own: its storage, its socket, and nothing of the machine's. */
+export interface StartedEngine {
+  /** For `--engine`. */
+  readonly url: string;
+  /** Ends it, with all that it runs, and takes away its storage. */
+  stop(): Promise<void>;
+}
+
+export interface StartEngineOptions {
+  readonly kind: 'podman' | 'docker';
+  /** Its storage; made if it isn't there, and taken away at the end. */
+  readonly dir: string;
+  /** Docker only: builds by BuildKit. */
+  readonly buildKit?: boolean;
+}
+
+const READY_MS = 20_000;
+const PROGRAMS = { podman: 'podman', docker: 'dockerd' } as const;
+/**
+ * What an engine started, and what it mounted, ends with it; Docker's bridge and Podman's are of a network that nobody else
+ * sees.
+ */
+const NAMESPACES = ['unshare', '--net', '--pid', '--mount', '--fork', '--kill-child', '--mount-proc', '--'];
+const SEARCHED = `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin`.split(':');
+
+/** @returns why an engine can't run on this machine, in words; undefined when it can. */
+export function engineObstacle(kind: StartEngineOptions['kind']): string | undefined {
+  if (process.getuid?.() !== 0) return `${kind} needs root here`;
+  if (find(PROGRAMS[kind]) === undefined) {
+    return `${PROGRAMS[kind]} is not installed (package ${kind === 'podman' ? 'podman' : 'docker.io'})`;
+  }
+  if (kind === 'podman' && runtime() === undefined) return 'podman needs runc or crun';
+  return undefined;
+}
+
+/**
+ * Starts an engine on a socket of its own.
+ *
+ * @throws Error with what it printed, when it is not ready in time.
+ */
+export async function startEngine({
+  kind,
+  dir,
+  buildKit = false,
+}: StartEngineOptions): Promise<StartedEngine> {
+  await mkdir(dir, { recursive: true });
+  await writeFile(path.join(dir, 'daemon.json'), JSON.stringify({ features: { buildkit: buildKit } }));
+  // A socket's path has at most 107 bytes (unix(7)); the storage may lie deeper than that.
+  const run = await mkdtemp(path.join(tmpdir(), 'shale-engine-'));
+  const socket = path.join(run, 'engine.sock');
+  const args = kind === 'podman' ? podman(dir, socket) : docker(dir, socket);
+  const [command = '', ...rest] = [
+    ...DIE_WITH_PARENT,
+    ...NAMESPACES,
+    find(PROGRAMS[kind]) ?? PROGRAMS[kind],
+    ...args,
+  ];
+  const child = spawn(command, rest, { stdio: ['ignore', 'pipe', 'pipe'] });
+  const printed = tailOf(child);
+  const exited = new Promise<void>((resolve) => {
+    child.once('exit', () => resolve());
+    child.once('error', () => resolve());
+  });
+  const stop = async () => {
+    // unshare does not pass SIGTERM on; nothing of the engine's is kept, so nothing needs an orderly end.
+    child.kill('SIGKILL');
+    await exited;
+    await rm(dir, { recursive: true, force: true, maxRetries: 20 });
+    await rm(run, { recursive: true, force: true });
+  };
+  try {
+    await ready(socket, child);
+  } catch (error) {
+    await stop();
+    throw new Error(`${kind} did not start: ${printed()}`, { cause: error });
+  }
+  return { url: `unix://${socket}`, stop };
+}
+
+function podman(dir: string, socket: string): string[] {
+  const storage = ['--root', path.join(dir, 'root'), '--runroot', path.join(dir, 'run')];
+  const how = ['--cgroup-manager', 'cgroupfs', '--runtime', runtime() ?? 'crun', '--events-backend', 'file'];
+  return [...storage, ...how, 'system', 'service', '--time', '0', `unix://${socket}`];
+}
+
+function docker(dir: string, socket: string): string[] {
+  return [
+    ...['--data-root', path.join(dir, 'root'), '--exec-root', path.join(dir, 'exec')],
+    ...[
+      '--pidfile',
+      path.join(dir, 'pid'),
+      '--host',
+      `unix://${socket}`,
+      '--config-file',
+      path.join(dir, 'daemon.json'),
+    ],
+    ...['--iptables=false', '--ip-masq=false', '--bip', '172.31.253.1/24'],
+  ];
+}
+
+/** crun refuses cgroups of both versions at once, as some machines have them. */
+function runtime(): string | undefined {
+  return find('runc') ?? find('crun');
+}
+
+function find(program: string): string | undefined {
+  return SEARCHED.map((dir) => path.join(dir, program)).find((file) => existsSync(file));
+}
+
+async function ready(socket: string, child: ChildProcess): Promise<void> {
+  const deadline = performance.now() + READY_MS;
+  while (!(await answers(socket))) {
+    if (child.exitCode !== null || child.signalCode !== null) throw new Error('it ended');
+    if (performance.now() > deadline) throw new Error(`no answer within ${READY_MS} ms`);
+    await delay(50);
+  }
+}
+
+function answers(socketPath: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const asked = request({ socketPath, path: '/_ping', timeout: 1_000 }, (response) => {
+      response.resume();
+      resolve(response.statusCode === 200);
+    });
+    asked.once('timeout', () => asked.destroy());
+    asked.once('error', () => resolve(false));
+    asked.end();
+  });
+}
+
+function tailOf(child: ChildProcess): () => string {
+  let text = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding('utf8').on('data', (chunk: string) => {
+      text = `${text}${chunk}`.slice(-2_000);
+    });
+  }
+  return () => text.trim();
+}
