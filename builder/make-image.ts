@@ -3,8 +3,7 @@ import { annotations, labels, MACHINE_CONFIGURATION } from '../api/names.ts';
 import { createRegistryClient } from '../image/registry/registry-client.ts';
 import { SigningKeyError } from '../image/signature/signing-key.ts';
 import { sourceOf } from './attest/pool-source.ts';
-import type { SealOptions } from './attest/seal-image.ts';
-import { readSigningKey } from './attest/signing-key-secret.ts';
+import { signingKeyReader } from './attest/signing-key-secret.ts';
 import { BuildFailure } from './build-failure.ts';
 import { buildImage } from './build-image.ts';
 import type { BuildCaches } from './caches.ts';
@@ -34,7 +33,8 @@ export interface ImageMakerOptions extends RegistryAccessOptions {
 export function imageMaker(
   options: ImageMakerOptions,
 ): (job: BuildJob, signal: AbortSignal) => Promise<BuildResult> {
-  const { caches } = options;
+  const { caches, attest = false, signingKeySecret } = options;
+  const readKey = signingKeySecret === undefined ? undefined : signingKeyReader(options, signingKeySecret);
   return async ({ build, machineOSConfig, rendered, baseImage }, signal) => {
     const { baseImagePullSecret, renderedImagePushSecret } = machineOSConfig.spec;
     const { policies, policyDigest } = policiesInForce(caches, build.spec.policyDigest);
@@ -46,7 +46,8 @@ export function imageMaker(
     const secrets = [baseImagePullSecret?.name, renderedImagePushSecret?.name];
     const access = await readRegistryAccess(options, secrets, signal).catch(secretFailure);
     // Read before the image is made: one that can't be signed is not pushed.
-    const seal = await sealOptions(options, signal).catch(secretFailure);
+    const key = await readKey?.(signal).catch(secretFailure);
+    const seal = { attest, ...(key === undefined ? {} : { key }) };
     return buildImage(
       createRegistryClient(access),
       {
@@ -73,12 +74,6 @@ export function imageMaker(
       signal,
     );
   };
-}
-
-async function sealOptions(options: ImageMakerOptions, signal: AbortSignal): Promise<SealOptions> {
-  const { attest = false, signingKeySecret } = options;
-  if (signingKeySecret === undefined) return { attest };
-  return { attest, key: await readSigningKey(options, signingKeySecret, signal) };
 }
 
 /** A label under policies that are not those it names would tell nodes something wrong. */

@@ -1,9 +1,14 @@
 import { generateKeyPairSync } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import { expect, test } from 'vitest';
 import { isSignedBy, parsePublicKey, parseSigningKey, SigningKeyError } from './signing-key.ts';
 
 const bytes = Buffer.from('payload');
 const ecKey = (namedCurve = 'P-256') => generateKeyPairSync('ec', { namedCurve }).privateKey;
+
+const fixture = (name: string) => readFileSync(path.join(import.meta.dirname, 'fixtures', name), 'utf8');
+const skopeoKey = fixture('skopeo.private');
 
 test.each(['pkcs8', 'sec1'] as const)('a key in %s signs what its public key verifies', (type) => {
   const key = parseSigningKey(String(ecKey().export({ type, format: 'pem' })), 'key');
@@ -19,9 +24,9 @@ test.each<[string, string, RegExp]>([
   ['another curve', pem(ecKey('P-384')), /of kind secp384r1; expected ECDSA on the curve P-256/],
   ['another algorithm', pem(generateKeyPairSync('ed25519').privateKey), /of kind ed25519/],
   [
-    "cosign's own encryption",
-    '-----BEGIN ENCRYPTED SIGSTORE PRIVATE KEY-----\nc2VjcmV0\n-----END ENCRYPTED SIGSTORE PRIVATE KEY-----\n',
-    /an ENCRYPTED SIGSTORE PRIVATE KEY can't be read/,
+    "cosign's own encryption without its password",
+    skopeoKey,
+    /is encrypted, and there is no password for it/,
   ],
 ])('%s is refused, and the message says where and never what', (_name, text, why) => {
   const parse = () => parseSigningKey(text, 'Secret shale-system/signing');
@@ -38,6 +43,35 @@ test('an encrypted key signs with its password, and is refused with another', ()
   expect(() => parseSigningKey(encrypted(), 'key', 'guess')).toThrow(
     'key: is encrypted, and the password is not its password',
   );
+});
+
+test('a key that skopeo made and encrypted signs what its public key verifies', () => {
+  const key = parseSigningKey(skopeoKey, 'key', 'correct horse');
+  expect(key.publicKey).toBe(fixture('skopeo.pub'));
+  const publicKey = parsePublicKey(fixture('skopeo.pub'), 'skopeo.pub');
+  expect(isSignedBy(publicKey, bytes, key.sign(bytes))).toBe(true);
+  expect(() => parseSigningKey(skopeoKey, 'key', 'wrong horse')).toThrow(
+    'key: is encrypted, and the password is not its password',
+  );
+});
+
+const sealed = JSON.parse(
+  Buffer.from(skopeoKey.split('\n').slice(1, -2).join(''), 'base64').toString(),
+) as Record<string, Record<string, unknown>>;
+
+test.each<[string, unknown, string]>([
+  ['no JSON', undefined, 'its text is not as cosign writes it'],
+  ['another way to derive keys', { ...sealed, kdf: { ...sealed['kdf'], name: 'pbkdf2' } }, 'kdf.name'],
+  [
+    'a derivation that would fill the memory',
+    { ...sealed, kdf: { ...sealed['kdf'], params: { N: 2 ** 24, r: 8, p: 1 } } },
+    'kdf.params',
+  ],
+  ['a short nonce', { ...sealed, cipher: { ...sealed['cipher'], nonce: 'AAAA' } }, 'cipher.nonce'],
+])('an encrypted key with %s is refused', (_name, content, why) => {
+  const text = Buffer.from(JSON.stringify(content) ?? '').toString('base64');
+  const pem = `-----BEGIN ENCRYPTED SIGSTORE PRIVATE KEY-----\n${text}\n-----END ENCRYPTED SIGSTORE PRIVATE KEY-----\n`;
+  expect(() => parseSigningKey(pem, 'key', 'correct horse')).toThrow(`key: is encrypted, and ${why}`);
 });
 
 test('a public key of another kind is refused', () => {

@@ -1,4 +1,5 @@
 import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
+import { encryptedKind, openEncryptedKey } from './encrypted-key.ts';
 
 /** A private key that images are signed with. It has no text form: it can't be logged by mistake. */
 export interface SigningKey {
@@ -13,23 +14,15 @@ export class SigningKeyError extends Error {
   override readonly name = 'SigningKeyError';
 }
 
-const ENCRYPTED = /-----BEGIN (ENCRYPTED (?:SIGSTORE|COSIGN) PRIVATE KEY)-----/;
-
 /**
- * Reads a private key: ECDSA on P-256 in PEM, PKCS#8 or SEC 1.
+ * Reads a private key: ECDSA on P-256 in PEM, PKCS#8 or SEC 1, or as cosign encrypts it.
  *
  * @param pem its text.
  * @param where it comes from, for the message of an error.
- * @param password of a PKCS#8 key that is encrypted.
+ * @param password of a key that is encrypted.
  * @throws SigningKeyError that says what is wrong and what would be right.
  */
 export function parseSigningKey(pem: string, where: string, password?: string): SigningKey {
-  const encrypted = ENCRYPTED.exec(pem)?.[1];
-  if (encrypted !== undefined) {
-    throw new SigningKeyError(
-      `${where}: an ${encrypted} can't be read; expected a PRIVATE KEY or an ENCRYPTED PRIVATE KEY as openssl writes them`,
-    );
-  }
   const key = readPrivateKey(pem, where, password);
   checkCurve(key, where);
   return {
@@ -60,6 +53,7 @@ export function isSignedBy(key: KeyObject, bytes: Uint8Array, signature: Uint8Ar
 }
 
 function readPrivateKey(pem: string, where: string, password: string | undefined): KeyObject {
+  if (encryptedKind(pem) !== undefined) return readCosignKey(pem, where, password);
   try {
     return createPrivateKey({ key: pem, ...(password === undefined ? {} : { passphrase: password }) });
   } catch {
@@ -70,6 +64,19 @@ function readPrivateKey(pem: string, where: string, password: string | undefined
         ? `${where}: is encrypted, and ${password === undefined ? 'there is no password for it' : 'the password is not its password'}`
         : `${where}: is no private key in PEM; expected one made by openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256`,
     );
+  }
+}
+
+function readCosignKey(pem: string, where: string, password: string | undefined): KeyObject {
+  if (password === undefined) {
+    throw new SigningKeyError(`${where}: is encrypted, and there is no password for it`);
+  }
+  const opened = openEncryptedKey(pem, password);
+  if (!opened.ok) throw new SigningKeyError(`${where}: is encrypted, and ${opened.why}`);
+  try {
+    return createPrivateKey({ key: Buffer.from(opened.pkcs8), format: 'der', type: 'pkcs8' });
+  } catch {
+    throw new SigningKeyError(`${where}: what it holds under its password is no private key`);
   }
 }
 
