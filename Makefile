@@ -7,13 +7,16 @@ SHELL := /bin/sh
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -E env PATH="$(PATH)")
 
-.PHONY: help install demo down test lint types check unit manifests format bench clean
+.PHONY: help install install-tests demo down test lint types check unit manifests format bench clean
 
 help: ## show this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 install: ## install the npm and Debian packages that are missing
 	@bin/bootstrap
+
+install-tests: install ## install what only tests need, too
+	@bin/bootstrap debian-tests
 
 demo: install ## a cluster on this machine, and a tour of Shale's main job (KEEP=1 leaves it up)
 	@$(SUDO) bin/shale sandbox tour $(if $(KEEP),--keep)
@@ -25,7 +28,7 @@ clean: ## remove what was installed and made here
 	@$(SUDO) bin/shale sandbox down 2>/dev/null || true
 	$(SUDO) rm -rf .shale node_modules
 
-test: install lint types check unit ## everything that CI runs
+test: install-tests lint types check unit ## everything that CI runs
 
 lint:
 	biome ci --error-on-warnings .

@@ -20,8 +20,16 @@ export function currentAfterBoot(
   if (image === undefined || image === current?.image) return current;
   const config = labels[imageLabels.renderedConfig];
   if (config === undefined) return undefined;
-  const baseImage = labels[imageLabels.baseImage];
-  return { version: 1, mode: 'Layered', config, image, ...(baseImage === undefined ? {} : { baseImage }) };
+  return { version: 1, mode: 'Layered', config, image, ...basesOf(labels) };
+}
+
+/** @returns what an image of Shale's says of the images below it. */
+export function basesOf(labels: Deployment['labels']): { baseImage?: string; stockImage?: string } {
+  const { [imageLabels.baseImage]: baseImage, [imageLabels.stockImage]: stockImage } = labels;
+  return {
+    ...(baseImage === undefined ? {} : { baseImage }),
+    ...(stockImage === undefined ? {} : { stockImage }),
+  };
 }
 
 /** Makes the record say what the node has booted, after a boot that nobody here asked for. */

@@ -11,12 +11,15 @@ export const builderPodLabels = { 'app.kubernetes.io/name': BUILDER_DEPLOYMENT }
  * @param namespace where Shale runs.
  * @param image the image the operator itself runs: all processes are one image.
  * @param args arguments of the builder beyond its name.
+ * @param podmanImage of a rootless Podman beside the builder, by whose socket it runs commands; none without it.
  */
 export function builderDeployment(
   namespace: string,
   image: string,
   args: readonly string[],
+  podmanImage?: string,
 ): NewObject<Deployment> {
+  const sidecar = podmanImage === undefined ? undefined : podmanSidecar(podmanImage);
   return {
     apiVersion: 'apps/v1',
     kind: 'Deployment',
@@ -43,7 +46,7 @@ export function builderDeployment(
             {
               name: 'builder',
               image,
-              args: ['machine-os-builder', ...args],
+              args: ['machine-os-builder', ...args, ...(sidecar?.builderArguments ?? [])],
               env: [{ name: 'POD_NAMESPACE', valueFrom: { fieldRef: { fieldPath: 'metadata.namespace' } } }],
               resources: { requests: { cpu: '50m', memory: '128Mi' } },
               securityContext: {
@@ -53,10 +56,46 @@ export function builderDeployment(
                 runAsUser: 65532,
                 capabilities: { drop: ['ALL'] },
               },
+              ...(sidecar === undefined ? {} : { volumeMounts: [SOCKET_MOUNT, WORK_MOUNT] }),
             },
+            ...(sidecar === undefined ? [] : [sidecar.container]),
           ],
+          ...(sidecar === undefined
+            ? {}
+            : { volumes: sidecar.volumes, securityContext: { fsGroup: PODMAN_USER } }),
         },
       },
     },
+  };
+}
+
+/** The user that Podman's image is made for, with subordinate ids for user namespaces. */
+const PODMAN_USER = 1000;
+const SOCKET_MOUNT = { name: 'podman-socket', mountPath: '/run/podman' } as const;
+const WORK_MOUNT = { name: 'engine-work', mountPath: '/work' } as const;
+const STORAGE_MOUNT = { name: 'podman-storage', mountPath: '/home/podman/.local/share/containers' } as const;
+
+/**
+ * Podman without privileges beside the builder: chroot isolation and the vfs driver need neither devices nor mounts, and
+ * its user namespace is made by newuidmap, for which alone it may gain privileges.
+ */
+function podmanSidecar(image: string) {
+  const socket = `unix://${SOCKET_MOUNT.mountPath}/podman.sock`;
+  return {
+    builderArguments: ['--engine', socket, '--engine-work-dir', WORK_MOUNT.mountPath],
+    container: {
+      name: 'podman',
+      image,
+      command: ['podman', '--storage-driver', 'vfs', 'system', 'service', '--time', '0', socket],
+      env: [{ name: 'BUILDAH_ISOLATION', value: 'chroot' }],
+      resources: { requests: { cpu: '50m', memory: '128Mi' } },
+      securityContext: {
+        runAsNonRoot: true,
+        runAsUser: PODMAN_USER,
+        capabilities: { drop: ['ALL'], add: ['SETUID', 'SETGID'] },
+      },
+      volumeMounts: [SOCKET_MOUNT, STORAGE_MOUNT],
+    },
+    volumes: [SOCKET_MOUNT, WORK_MOUNT, STORAGE_MOUNT].map(({ name }) => ({ name, emptyDir: {} })),
   };
 }

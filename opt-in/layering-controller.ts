@@ -32,6 +32,8 @@ export interface LayeringOptions {
   readonly image: string;
   /** Arguments of the builder beyond its name. */
   readonly builderArguments: readonly string[];
+  /** Image of a rootless Podman beside the builder; without it none runs there. */
+  readonly podmanImage?: string;
   readonly signal: AbortSignal;
 }
 
@@ -117,7 +119,12 @@ async function take(
   const { client, log, namespace, signal } = options;
   switch (step.kind) {
     case 'startBuilder': {
-      const deployment = builderDeployment(namespace, options.image, options.builderArguments);
+      const deployment = builderDeployment(
+        namespace,
+        options.image,
+        options.builderArguments,
+        options.podmanImage,
+      );
       log.info({ deployment: BUILDER_DEPLOYMENT }, 'starting the Machine OS Builder');
       await unlessThere(client.create(Deployments, deployment, { namespace, signal }));
       return;

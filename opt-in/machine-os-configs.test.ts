@@ -75,3 +75,18 @@ test('an invalid switch changes nothing', () => {
     delete: [],
   });
 });
+
+test("what an admin adds to the switch's own objects stays", () => {
+  const added = {
+    containerFile: [{ containerfileArch: 'NoArch' as const, content: 'RUN true' }],
+    packages: ['htop'],
+  };
+  const present = created(on).map((config) => ({ ...config, spec: { ...config.spec, ...added } }));
+  expect(decideMachineOSConfigs(on, pools, present).replace).toEqual([]);
+  const moved: SwitchState = {
+    ...on,
+    settings: { ...on.settings, imageRepository: 'other.example.com/{pool}' },
+  };
+  const [replaced] = decideMachineOSConfigs(moved, pools, present).replace;
+  expect(replaced?.spec).toMatchObject(added);
+});

@@ -30,8 +30,8 @@ export function decideMachineOSConfigs(
   const replace: MachineOSConfig[] = [];
   for (const pool of wanted) {
     if (state.kind !== 'on') break;
-    const spec = specFor(pool, state.settings);
     const existing = byPool.get(pool);
+    const spec = { ...adminsPart(existing), ...specFor(pool, state.settings) };
     if (existing === undefined) create.push(newMachineOSConfig(pool, spec));
     else if (madeBySwitch(existing) && !sameSpec(existing.spec, spec)) replace.push({ ...existing, spec });
   }
@@ -67,6 +67,18 @@ function specFor(pool: string, settings: SwitchSettings): MachineOSConfig['spec'
   };
 }
 
+/** What the switch does not speak of is the admin's, in an object that the switch made, too. */
+function adminsPart(existing: MachineOSConfig | undefined): Partial<MachineOSConfig['spec']> {
+  if (existing === undefined) return {};
+  const { containerFile, packages, buildArguments, buildSecrets } = existing.spec;
+  return {
+    ...(containerFile === undefined ? {} : { containerFile }),
+    ...(packages === undefined ? {} : { packages }),
+    ...(buildArguments === undefined ? {} : { buildArguments }),
+    ...(buildSecrets === undefined ? {} : { buildSecrets }),
+  };
+}
+
 function newMachineOSConfig(pool: string, spec: MachineOSConfig['spec']): NewObject<MachineOSConfig> {
   return {
     apiVersion: 'machineconfiguration.openshift.io/v1',
@@ -76,7 +88,6 @@ function newMachineOSConfig(pool: string, spec: MachineOSConfig['spec']): NewObj
   };
 }
 
-/** Both are of the few fields above, so their canonical text tells. */
 function sameSpec(a: MachineOSConfig['spec'], b: MachineOSConfig['spec']): boolean {
   const canonical = (spec: MachineOSConfig['spec']) =>
     JSON.stringify(Object.entries(spec).sort(([x], [y]) => (x < y ? -1 : x > y ? 1 : 0)));

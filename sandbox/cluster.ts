@@ -1,12 +1,13 @@
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { Logger } from 'pino';
-import type { DaemonSet } from '../api/kubernetes.ts';
+import type { DaemonSet, Deployment } from '../api/kubernetes.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import type { DigestedPullspec } from '../api/references.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { createApiClient } from '../cluster/http-api-client.ts';
 import { memorySource } from '../daemon/os/ostree/memory-source.ts';
+import type { LayerEntry } from '../image/layer/entry.ts';
 import {
   CONTROL_PLANE_NODE,
   MACHINE_LABEL,
@@ -19,6 +20,9 @@ import {
 } from './cluster-objects.ts';
 import { connectWith } from './control-plane/access.ts';
 import type { ControlPlane } from './control-plane/control-plane.ts';
+import { type ClusterEngine, startClusterEngine } from './engine/cluster-engine.ts';
+import { shellEntries } from './engine/shell.ts';
+import type { StartedEngine } from './engine/start-engine.ts';
 import type { SandboxLayout } from './layout.ts';
 import { createMachines, type Machine } from './machines.ts';
 import { applyObjects } from './manifests/apply.ts';
@@ -47,10 +51,12 @@ export interface Cluster {
   readonly client: ApiClient;
   readonly registry: SandboxRegistry;
   readonly stockImage: DigestedPullspec;
+  readonly engine: ClusterEngine;
   /** Resolves when the signal was aborted and nothing of the cluster runs any more. @throws what ended it before. */
   readonly ended: Promise<void>;
 }
 
+const OPERATOR = 'shale-operator';
 const ROOT = path.join(import.meta.dirname, '..');
 
 /**
@@ -71,23 +77,30 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   const client = createApiClient(await connectWith(controlPlane.access));
   onProgress('registry');
   const registry = await startRegistry(layout.registry);
+  onProgress('container engine');
+  const engine = await startClusterEngine(layout.engine, log);
+  const stopBoth = async () => {
+    await engine.started?.stop();
+    await registry.stop();
+  };
   try {
     onProgress('stock OS image');
-    const image = await pushImage(registry, 'os/stock', stockImage(), running);
+    const stock = [...stockImage(), ...(engine.started === undefined ? [] : shellEntries())];
+    const image = await pushImage(registry, 'os/stock', stock, running);
     onProgress(`installing ${MACHINES.length} nodes, and Shale's manifests`);
     const [machines] = await Promise.all([
-      installMachines(layout, image, running),
-      installShale(client, registry, image, { log, signal: running }),
+      installMachines(layout, { image, stock }, running),
+      installShale(client, { registry, image, engine: engine.started }, { log, signal: running }),
     ]);
     onProgress('booting the nodes');
     const ended = runToEnd(run({ ...options, signal: running }, client, machines), async () => {
       stop.abort();
-      await registry.stop();
+      await stopBoth();
     });
-    return { client, registry, stockImage: image, ended };
+    return { client, registry, stockImage: image, engine: engine.shown, ended };
   } catch (error) {
     stop.abort();
-    await registry.stop();
+    await stopBoth();
     throw error;
   }
 }
@@ -104,18 +117,18 @@ async function runToEnd(running: Promise<void>, stop: () => Promise<void>): Prom
 export async function clearCluster(layout: SandboxLayout): Promise<void> {
   const nodes = await readdir(layout.nodes).catch(() => []);
   await Promise.all(nodes.map((name) => removeNode(layout.node(name))));
-  for (const dir of [layout.nodes, layout.registry, layout.pods]) {
+  for (const dir of [layout.nodes, layout.registry, layout.pods, layout.engine]) {
     await rm(dir, { recursive: true, force: true });
   }
 }
 
 async function installMachines(
   layout: SandboxLayout,
-  image: DigestedPullspec,
+  { image, stock }: { readonly image: DigestedPullspec; readonly stock: readonly LayerEntry[] },
   signal: AbortSignal,
 ): Promise<Machine[]> {
   // Straight from memory, as an installer has the image on its medium.
-  const source = memorySource(new Map([[image, { labels: {}, layers: [stockImage()] }]]));
+  const source = memorySource(new Map([[image, { labels: {}, layers: [stock] }]]));
   return Promise.all(
     MACHINES.map(async ({ name }) => {
       const directory = layout.node(name);
@@ -127,16 +140,20 @@ async function installMachines(
 
 async function installShale(
   client: ApiClient,
-  registry: SandboxRegistry,
-  image: DigestedPullspec,
+  parts: {
+    readonly registry: SandboxRegistry;
+    readonly image: DigestedPullspec;
+    readonly engine: StartedEngine | undefined;
+  },
   options: { readonly log: Logger; readonly signal: AbortSignal },
 ): Promise<void> {
+  const { registry, image, engine } = parts;
   const manifests = await readKustomization(path.join(ROOT, 'manifests/base'));
   await applyObjects(
     client,
     [
       ...nodeObjects(),
-      ...manifests.map(onMachinesOnly),
+      ...manifests.map(onMachinesOnly).map((object) => withEngine(object, engine)),
       ...poolObjects(),
       stockMachineConfig(image),
       registryCAs({ [registry.host]: registry.caPem }),
@@ -145,6 +162,20 @@ async function installShale(
     options,
   );
   await reportNode(client, CONTROL_PLANE_NODE, true);
+}
+
+/** The operator hands the engine on to the builder. */
+function withEngine(object: KubernetesObject, engine: StartedEngine | undefined): KubernetesObject {
+  if (engine === undefined || object.kind !== 'Deployment' || object.metadata.name !== OPERATOR)
+    return object;
+  const deployment = object as Deployment;
+  const { template } = deployment.spec;
+  const containers = template.spec.containers.map((container) => ({
+    ...container,
+    args: [...(container.args ?? []), '--engine', engine.url],
+  }));
+  const spec = { ...deployment.spec, template: { ...template, spec: { ...template.spec, containers } } };
+  return { ...deployment, spec } as KubernetesObject;
 }
 
 /** The daemon runs where there is a machine for it to configure. */

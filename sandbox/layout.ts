@@ -9,6 +9,8 @@ export interface SandboxLayout {
   /** Of the process that holds the sandbox. */
   readonly ownLog: string;
   readonly registry: string;
+  /** Storage of the builder's container engine. */
+  readonly engine: string;
   readonly logs: string;
   readonly nodes: string;
   readonly pods: string;
@@ -26,6 +28,7 @@ export function sandboxLayout(dir: string): SandboxLayout {
     record: path.join(dir, 'sandbox.json'),
     ownLog: path.join(dir, 'sandbox.log'),
     registry: path.join(dir, 'registry'),
+    engine: path.join(dir, 'engine'),
     logs,
     nodes,
     pods: path.join(dir, 'pods'),

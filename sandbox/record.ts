@@ -14,6 +14,8 @@ export const SandboxRecord = z.object({
   registryCA: z.string(),
   /** By digest. */
   stockImage: z.string(),
+  /** The container engine that the builder has; why there is none, in words. */
+  engine: z.union([z.object({ kind: z.string() }), z.object({ missing: z.string() })]),
 });
 export type SandboxRecord = z.infer<typeof SandboxRecord>;
 

@@ -66,6 +66,7 @@ async function hold(layout: SandboxLayout, { choice, tell, log, signal }: ServeO
       registryHost: cluster.registry.host,
       registryCA: cluster.registry.caPem,
       stockImage: cluster.stockImage,
+      engine: cluster.engine,
     };
     await writeRecord(layout, record);
     tell({ type: 'ready', record });

@@ -4,6 +4,7 @@ import { builderArguments } from './command.ts';
 
 test.each([
   [{ insecureRegistry: [], attest: true }, []],
+  [{ insecureRegistry: [], attest: true, engine: 'unix:///e.sock' }, ['--engine', 'unix:///e.sock']],
   [
     { insecureRegistry: ['a:1', 'b:2'], attest: false, signingKeySecret: 'signing' },
     ['--insecure-registry', 'a:1', 'b:2', '--no-attest', '--signing-key-secret', 'signing'],

@@ -26,6 +26,9 @@ interface OperatorFlags {
   readonly insecureRegistry: string[];
   readonly attest: boolean;
   readonly signingKeySecret?: string;
+  readonly engine?: string;
+  readonly engineTlsDir?: string;
+  readonly engineImage: string;
   readonly maxFileMib?: number;
   readonly maxConfigMib?: number;
   readonly image?: string;
@@ -34,6 +37,9 @@ interface OperatorFlags {
 }
 
 const NAME = 'shale-operator';
+const PODMAN_SIDECAR = 'podman-sidecar';
+/** Podman's own image, which is made for running it in a container without privileges. */
+const PODMAN_IMAGE = 'quay.io/podman/stable:v5';
 
 /** `shale operator`: the process of the operator's Deployment. */
 export function operatorCommand(): Command {
@@ -49,6 +55,15 @@ export function operatorCommand(): Command {
     .option('--insecure-registry <host...>', 'registries (host:port) to speak plain HTTP to', [])
     .option('--no-attest', 'attach no provenance and no list of files to images')
     .option('--signing-key-secret <name>', 'the Secret whose cosign.key signs images')
+    .option(
+      '--engine <what>',
+      'container engine of the builder, for what needs commands to run in an image: podman-sidecar, or the address of one; without it such images are refused',
+    )
+    .option(
+      '--engine-tls-dir <dir>',
+      "in the builder's pod: ca.pem, cert.pem and key.pem of an engine on TCP",
+    )
+    .option('--engine-image <pullspec>', 'image of the podman sidecar', PODMAN_IMAGE)
     .option(
       '--image <pullspec>',
       "Shale's image, for the builder; by default the one of this process's own pod",
@@ -114,6 +129,7 @@ async function lead({ client, log, image, flags, signal }: Leading): Promise<voi
       image,
       pruner: registryPruner({ client, namespace, plainHttp: new Set(insecure) }),
       builderArguments: builderArguments(flags),
+      ...(flags.engine === PODMAN_SIDECAR ? { podmanImage: flags.engineImage } : {}),
     }),
   ];
   const outcomes = await Promise.allSettled(
@@ -128,16 +144,25 @@ async function lead({ client, log, image, flags, signal }: Leading): Promise<voi
   if (broken !== undefined) throw broken.reason;
 }
 
+type BuilderFlags = Pick<
+  OperatorFlags,
+  'insecureRegistry' | 'attest' | 'signingKeySecret' | 'engine' | 'engineTlsDir'
+>;
+
 /** What the operator was told about images is for the builder to do. */
 export function builderArguments({
   insecureRegistry,
   attest,
   signingKeySecret,
-}: Pick<OperatorFlags, 'insecureRegistry' | 'attest' | 'signingKeySecret'>): readonly string[] {
+  engine,
+  engineTlsDir,
+}: BuilderFlags): readonly string[] {
   return [
     ...(insecureRegistry.length === 0 ? [] : ['--insecure-registry', ...insecureRegistry]),
     ...(attest ? [] : ['--no-attest']),
     ...(signingKeySecret === undefined ? [] : ['--signing-key-secret', signingKeySecret]),
+    ...(engine === undefined || engine === PODMAN_SIDECAR ? [] : ['--engine', engine]),
+    ...(engineTlsDir === undefined ? [] : ['--engine-tls-dir', engineTlsDir]),
   ];
 }
 

@@ -1,5 +1,6 @@
 import { imageLabels } from '../../api/names.ts';
 import { findTransition, parseTransitionLabel } from '../../disruption/transitions.ts';
+import { basesOf } from '../booted-state.ts';
 import type { DeploymentChange } from '../deployment-change.ts';
 import type { Deployment } from '../os/backend.ts';
 import type { Current } from '../records/current.ts';
@@ -28,7 +29,6 @@ export async function prepareLayered(
   if (asked.actions.some(({ type }) => type === 'Reboot')) {
     await stageTarget(preparation, change, { evenIfBooted: true });
   }
-  const baseImage = staged.labels[imageLabels.baseImage];
   return {
     plan: { config: target.config, image: target.image, staged: true, ...asked },
     next: {
@@ -36,7 +36,7 @@ export async function prepareLayered(
       mode: 'Layered',
       config: target.config,
       image: target.image,
-      ...(baseImage === undefined ? {} : { baseImage }),
+      ...basesOf(staged.labels),
     },
     policyDigest: spec.policyDigest,
   };

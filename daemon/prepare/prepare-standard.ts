@@ -34,7 +34,7 @@ export async function prepareStandard(
   refuseWhatNeedsLayering(config);
   const { booted } = await backend.status(signal);
   const fromBase = current === undefined ? booted.image : current.baseImage;
-  const baseImage = target.osImage || fromBase;
+  const baseImage = target.osImage || stockImageOf(current) || fromBase;
   const asked = await actionsOf(preparation, { config, fromBase, baseImage });
   const next: StandardCurrent = {
     version: 1,
@@ -52,6 +52,11 @@ export async function prepareStandard(
     next,
     policyDigest: spec.policyDigest,
   };
+}
+
+/** The way out of layering leads past what a container engine made of the stock image. */
+function stockImageOf(current: Current | undefined): string | undefined {
+  return current?.mode === 'Layered' ? current.stockImage : undefined;
 }
 
 /** An image tool alone can't install packages or another kernel; an image that is built with them can. */

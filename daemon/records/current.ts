@@ -31,7 +31,10 @@ export const Current = z.discriminatedUnion('mode', [
     mode: z.literal('Layered'),
     config: z.string(),
     image: DigestedPullspecSchema,
+    /** What the config's layer lies on. */
     baseImage: z.string().exactOptional(),
+    /** What to go back to, where a container engine made the base image of it. */
+    stockImage: z.string().exactOptional(),
   }),
 ]);
 /** What the node runs, as the daemon last brought it about. */

@@ -27,9 +27,11 @@ function plainProgress(output: ProgressOutput, total: number): TourListener {
     onStep: (number, title) => void output.write(`[${number}/${total}] ${title}\n`),
     onProgress: (seen) => void output.write(`      ${seen}\n`),
     onCheck: (what) => void output.write(`      ok: ${what}\n`),
-    onStepEnd: ({ number, seconds, failure }) =>
+    onStepEnd: ({ number, seconds, failure, skipped }) =>
       void output.write(
-        `[${number}/${total}] ${failure === undefined ? 'done' : 'FAILED'} in ${seconds.toFixed(1)} s\n`,
+        skipped === undefined
+          ? `[${number}/${total}] ${failure === undefined ? 'done' : 'FAILED'} in ${seconds.toFixed(1)} s\n`
+          : `[${number}/${total}] skipped: ${skipped}\n`,
       ),
   };
 }
@@ -43,9 +45,11 @@ function terminalProgress(output: ProgressOutput, total: number): TourListener {
     onStep: (number, title) => void output.write(`[${number}/${total}] ${title}\n`),
     onProgress: show,
     onCheck: (what) => void output.write(`${CLEAR_LINE}      ✓ ${what}\n`),
-    onStepEnd: ({ seconds, failure }) =>
+    onStepEnd: ({ seconds, failure, skipped }) =>
       void output.write(
-        `${CLEAR_LINE}      ${failure === undefined ? '✓ done' : '✗ failed'} in ${seconds.toFixed(1)} s\n`,
+        skipped === undefined
+          ? `${CLEAR_LINE}      ${failure === undefined ? '✓ done' : '✗ failed'} in ${seconds.toFixed(1)} s\n`
+          : `${CLEAR_LINE}      - skipped: ${skipped}\n`,
       ),
   };
 }

@@ -40,8 +40,14 @@ function shortConfig(name: string): string {
   return hash === '' ? pool : `${pool}-${hash.slice(0, SHORT_HASH)}`;
 }
 
-function stepCells({ number, seconds, failure, title }: StepReport): readonly string[] {
-  return [String(number), seconds.toFixed(1), failure === undefined ? 'ok' : 'FAILED', title];
+function stepCells({ number, seconds, failure, skipped, title }: StepReport): readonly string[] {
+  const result = failure === undefined ? (skipped === undefined ? 'ok' : 'skipped') : 'FAILED';
+  return [
+    String(number),
+    seconds.toFixed(1),
+    result,
+    skipped === undefined ? title : `${title} (${skipped})`,
+  ];
 }
 
 function failureLines({ number, failure }: StepReport): readonly string[] {

@@ -21,6 +21,8 @@ export interface StepReport {
   /** What was found to be so, in words. */
   readonly checks: readonly string[];
   readonly rows: readonly NodeRow[];
+  /** Why it was not taken, on a machine that lacks what it needs. */
+  readonly skipped?: string;
   readonly failure?: { readonly message: string; readonly logs: readonly LogTail[] };
 }
 

@@ -13,9 +13,10 @@ import { readExamples } from './examples.ts';
 import { watchMemory } from './memory.ts';
 import type { LogTail, StepReport, TourReport } from './report.ts';
 import { RolloutFailed } from './rollout-look.ts';
-import { CheckFailed, type TourContext, type TourStep } from './step.ts';
+import { CheckFailed, StepSkipped, type TourContext, type TourStep } from './step.ts';
 import { certificates } from './steps/certificates.ts';
 import { clusterUp } from './steps/cluster-up.ts';
+import { commands } from './steps/commands.ts';
 import { liveChange } from './steps/live-change.ts';
 import { mixedChange } from './steps/mixed-change.ts';
 import { rebootChange } from './steps/reboot-change.ts';
@@ -33,6 +34,7 @@ export const TOUR: readonly TourStep[] = [
   rebootChange,
   mixedChange,
   certificates,
+  commands,
   switchOff,
 ];
 
@@ -168,6 +170,7 @@ async function takeStep({ number, step, start, parts, updates, options }: StepTo
     return ended();
   } catch (error) {
     signal.throwIfAborted();
+    if (error instanceof StepSkipped) return { ...ended(), skipped: error.message };
     const pods = podsToAsk(error, waitedFor);
     const expected =
       error instanceof RolloutFailed || error instanceof CheckFailed || error instanceof WaitTimeout;

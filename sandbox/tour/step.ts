@@ -30,6 +30,11 @@ export interface TourStep {
   run(tour: TourContext): Promise<void>;
 }
 
+/** A step can't be taken on this machine; the tour goes on without it. */
+export class StepSkipped extends Error {
+  override readonly name = 'StepSkipped';
+}
+
 /** What a step expects isn't so. */
 export class CheckFailed extends Error {
   override readonly name = 'CheckFailed';

@@ -29,7 +29,7 @@ let base: DigestedPullspec;
 beforeAll(async () => {
   dir = await mkdtemp(path.join(tmpdir(), 'shale-engines-'));
   registry = await startRegistry(path.join(dir, 'registry'));
-  const shell = shellObstacle() === undefined ? await shellEntries() : [];
+  const shell = shellObstacle() === undefined ? shellEntries() : [];
   base = await pushImage(registry, 'os/stock', [...stockImage(), ...shell], signal);
 });
 afterAll(async () => {

@@ -1,0 +1,46 @@
+import { describe, expect, test } from 'vitest';
+import { effectiveContainerfile } from './containerfile.ts';
+import type { EngineWish } from './engine-wish.ts';
+
+const nothing: EngineWish = {
+  containerfile: '',
+  extensions: [],
+  extensionsImage: '',
+  kernelType: 'default',
+  packages: [],
+  buildArguments: {},
+  buildSecrets: [],
+};
+const file = (wish: Partial<EngineWish>, extensionsImage = '') =>
+  effectiveContainerfile('shale.local/base:1', { ...nothing, ...wish }, extensionsImage);
+
+describe('the Containerfile that an engine is given', () => {
+  test("begins with the stage that the user's stages build on", () => {
+    expect(file({ containerfile: 'FROM configs AS final\nRUN true\n\n' })).toBe(
+      'FROM shale.local/base:1 AS configs\nFROM configs AS final\nRUN true\n',
+    );
+    expect(file({ containerfile: 'RUN true' })).toBe('FROM shale.local/base:1 AS configs\nRUN true\n');
+  });
+
+  test('installs extensions from their image, which leaves nothing behind', () => {
+    const text = file({ extensions: ['kerberos', 'usbguard'] }, 'shale.local/base:2');
+    expect(text).toContain('FROM shale.local/base:2 AS extensions\nFROM shale.local/base:1 AS configs\n');
+    expect(text).toContain('RUN --mount=type=bind,from=extensions,');
+    expect(text).toContain(
+      'rpm-ostree install kerberos usbguard && rm /etc/yum.repos.d/coreos-extensions.repo',
+    );
+  });
+
+  test('switches the kernel before it installs packages', () => {
+    const text = file({ kernelType: 'realtime', packages: ['htop'] });
+    const [kernel, packages] = ['override remove kernel ', 'dnf -y install htop'].map((part) =>
+      text.indexOf(part),
+    );
+    expect(kernel).toBeGreaterThan(0);
+    expect(packages).toBeGreaterThan(kernel ?? 0);
+  });
+
+  test('there is none for an unknown kernel', () => {
+    expect(() => file({ kernelType: 'zen' })).toThrow('expected default, realtime or 64k-pages');
+  });
+});
