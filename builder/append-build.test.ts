@@ -91,6 +91,26 @@ test('equal inputs are one image', async () => {
   expect(one.image).toBe(other.image);
 });
 
+test('another policy is another label on the same layer, of which no byte is sent', async () => {
+  const { client, input } = await setUp();
+  const appended = await appendBuild(client, input, signal);
+  expect(appended.way).toBe('Append');
+  const none = effectivePolicies(
+    { files: [{ path: '/etc/chrony.conf', actions: [{ type: 'None' }] }] },
+    defaultPolicySettings,
+  );
+  const pushSpec = input.pushSpec.replace('build-1', 'build-2');
+  const changed = { ...input, policies: none, policyDigest: policyDigest(none), pushSpec };
+  const relabelled = await appendBuild(client, changed, signal);
+  expect(relabelled.way).toBe('Relabel');
+  expect(relabelled.transitions.map(({ actions }) => actions)).toEqual(['None']);
+  const [before, after] = await Promise.all(
+    [appended, relabelled].map(({ image }) => describeImage(client, parseReference(image), 'amd64', signal)),
+  );
+  expect(after?.manifest.layers).toEqual(before?.manifest.layers);
+  expect(after?.digest).not.toBe(before?.digest);
+});
+
 test('what no layer can carry fails for good, with the reason', async () => {
   const { client, input } = await setUp();
   const realtime = { ...input, rendered: rendered('rendered-worker-3', 'c', { kernelType: 'realtime' }) };

@@ -91,7 +91,11 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
     disruption: encodeTransitionLabel({ version: 1, policyDigest: input.policyDigest, transitions }),
   });
   const options = { labels, created: input.created, comment: `shale: ${input.rendered.metadata.name}` };
-  const digest = await pushAppended(client, { base, description, target, layer, options }, signal);
+  const { digest, layerSent } = await pushAppended(
+    client,
+    { base, description, target, layer, options },
+    signal,
+  );
   const image = byDigest(target, digest);
   const facts = { ...provenance, image, renderedConfigDigest: renderedConfigDigest(content.entries) };
   const seal = input.seal ?? { attest: false };
@@ -99,7 +103,7 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
   return {
     image,
     baseImage,
-    way: 'Append',
+    way: layerSent ? 'Append' : 'Relabel',
     transitions: transitions.slice(0, 50).map((transition) => ({
       from: `${transition.config} on ${transition.base}`,
       actions: formatActions(transition.actions),

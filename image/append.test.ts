@@ -48,7 +48,7 @@ test('an image is base + one layer, and no byte of the base is read or sent', as
   const target = parseReference(`${host}/os/worker:build-1`);
   const description = await describeImage(client, base, 'amd64', signal);
   const layer = await writeLayer([file('/etc/chrony.conf', 'pool x')]);
-  const digest = await pushAppended(client, { base, description, target, layer, options }, signal);
+  const { digest } = await pushAppended(client, { base, description, target, layer, options }, signal);
   const baseLayer = description.manifest.layers[0]?.digest;
   expect(requests.filter((line) => line.startsWith('GET') && line.includes(`blobs/${baseLayer}`))).toEqual(
     [],
@@ -70,7 +70,9 @@ test('the same input is the same image', async () => {
       { base, description, target: parseReference(`${host}/os/${name}:1`), layer, options },
       signal,
     );
-  expect(await push('one')).toBe(await push('other'));
+  const one = await push('one');
+  expect((await push('other')).digest).toBe(one.digest);
+  expect(await push('one')).toEqual({ digest: one.digest, layerSent: false });
 });
 
 test('other labels are another image of the same layers', async () => {
@@ -78,10 +80,10 @@ test('other labels are another image of the same layers', async () => {
   const first = parseReference(`${host}/os/worker:1`);
   const layer = await writeLayer([file('/etc/a', 'a')]);
   const description = await describeImage(client, base, 'amd64', signal);
-  const digest = await pushAppended(client, { base, description, target: first, layer, options }, signal);
+  const { digest } = await pushAppended(client, { base, description, target: first, layer, options }, signal);
   const made = await describeImage(client, { ...first, digest }, 'amd64', signal);
   requests.length = 0;
-  const relabelled = await pushAppended(
+  const { digest: relabelled } = await pushAppended(
     client,
     {
       base: first,
@@ -96,6 +98,29 @@ test('other labels are another image of the same layers', async () => {
   expect(after.manifest.layers).toEqual(made.manifest.layers);
   expect(after.config.config?.Labels?.['dev.shale.pool']).toBe('infra');
   expect(requests.length).toBeLessThan(10);
+});
+
+test('a layer that somebody deletes before the manifest comes is sent again', async () => {
+  const { client, base, host } = await setUp();
+  const target = parseReference(`${host}/os/worker:1`);
+  const description = await describeImage(client, base, 'amd64', signal);
+  const layer = await writeLayer([file('/etc/a', 'a')]);
+  let puts = 0;
+  const disturbed: RegistryClient = {
+    ...client,
+    async putManifest(...args) {
+      puts += 1;
+      if (puts === 1) {
+        const blob = `http://${host}/v2/${target.repository}/blobs/${layer.digest}`;
+        expect((await fetch(blob, { method: 'DELETE', signal })).status).toBe(202);
+      }
+      return client.putManifest(...args);
+    },
+  };
+  const { digest } = await pushAppended(disturbed, { base, description, target, layer, options }, signal);
+  expect(puts).toBe(2);
+  expect(await client.hasBlob(target, layer.digest, signal)).toBe(true);
+  expect((await client.getManifest({ ...target, digest }, signal)).digest).toBe(digest);
 });
 
 test('an index gives the image of the architecture, or says what there is', async () => {

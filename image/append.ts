@@ -9,7 +9,7 @@ import {
 } from './manifest.ts';
 import type { Reference } from './reference.ts';
 import type { Descriptor, RegistryClient } from './registry/registry-client.ts';
-import { ContentError } from './registry/registry-error.ts';
+import { ContentError, RegistryError } from './registry/registry-error.ts';
 
 /** An image by what describes it; its layers stay where they are. */
 export interface ImageDescription {
@@ -124,31 +124,80 @@ export async function describeImage(
   };
 }
 
+/** An image that was pushed. */
+export interface PushedImage {
+  readonly digest: Digest;
+  /** Whether the layer had to be sent; an image of other labels alone has it already. */
+  readonly layerSent: boolean;
+}
+
+interface AppendedImage {
+  readonly base: Reference;
+  readonly description: ImageDescription;
+  readonly target: Reference;
+  readonly layer: Layer | undefined;
+  readonly options: AppendOptions;
+}
+
+/** Codes by which a registry refuses a manifest that names a blob it does not have (distribution-spec, "Error Codes"). */
+const BLOB_MISSING = ['MANIFEST_BLOB_UNKNOWN', 'BLOB_UNKNOWN'];
+
 /**
  * Pushes base + layer as a new image. The base's layers are mounted where the target is in the same registry and are there
  * already where it is the same repository; only from another registry they are copied, as they come.
  *
- * @returns the new image's digest.
  * @throws RegistryError, ContentError
  */
 export async function pushAppended(
   client: RegistryClient,
-  given: {
-    readonly base: Reference;
-    readonly description: ImageDescription;
-    readonly target: Reference;
-    readonly layer: Layer | undefined;
-    readonly options: AppendOptions;
-  },
+  image: AppendedImage,
   signal: AbortSignal,
-): Promise<Digest> {
-  const { base, description, target, layer, options } = given;
+): Promise<PushedImage> {
+  const { description, target, layer, options } = image;
   const documents = appendLayer(description, layer, options);
-  for (const blob of description.manifest.layers) await bringBlob(client, base, target, blob, signal);
-  if (layer !== undefined) await client.putBlob(target, layer.bytes, signal);
-  await client.putBlob(target, documents.config, signal);
+  const manifest = { mediaType: documents.mediaType, bytes: documents.manifest };
+  const layerSent = await bringParts(client, image, documents, signal);
   // The manifest comes last: a registry never has an image whose parts are not all there.
-  return client.putManifest(target, { mediaType: documents.mediaType, bytes: documents.manifest }, signal);
+  try {
+    return { digest: await client.putManifest(target, manifest, signal), layerSent };
+  } catch (error) {
+    if (!(error instanceof RegistryError && BLOB_MISSING.includes(error.code))) throw error;
+  }
+  // Somebody deleted a part between its push and the manifest's: everything is looked after once more.
+  await bringParts(client, image, documents, signal);
+  return { digest: await client.putManifest(target, manifest, signal), layerSent: layer !== undefined };
+}
+
+/** Requests that a registry is asked at a time; each waits for the registry's disk. */
+const PARALLEL = 4;
+
+/** @returns whether the layer had to be sent. */
+async function bringParts(
+  client: RegistryClient,
+  { base, description, target, layer }: AppendedImage,
+  { config }: ImageDocuments,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const ended = new AbortController();
+  const either = AbortSignal.any([signal, ended.signal]);
+  let layerSent = false;
+  const parts = [
+    async () => {
+      if (layer !== undefined) layerSent = (await client.putBlob(target, layer.bytes, either)).sent;
+    },
+    () => client.putBlob(target, config, either),
+    ...description.manifest.layers.map((blob) => () => bringBlob(client, base, target, blob, either)),
+  ].values();
+  const work = async () => {
+    for (const bring of parts) await bring();
+  };
+  try {
+    await Promise.all(Array.from({ length: PARALLEL }, work));
+    return layerSent;
+  } finally {
+    // One that failed ends the others: nothing is sent for an image that will not be.
+    ended.abort();
+  }
 }
 
 /**

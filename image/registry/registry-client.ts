@@ -68,8 +68,12 @@ export interface RegistryClient {
   hasBlob(at: Repository, digest: Digest, signal: AbortSignal): Promise<boolean>;
   /** The blob's bytes as they come; the last chunk is given only when size and digest are right. */
   readBlob(at: Repository, blob: Descriptor, signal: AbortSignal): AsyncIterable<Uint8Array>;
-  /** Uploads in one piece; a blob that is there already is not sent. */
-  putBlob(at: Repository, bytes: Uint8Array, signal: AbortSignal): Promise<Digest>;
+  /** Uploads in one piece. @returns whether it had to be sent: a blob that is there already is not. */
+  putBlob(
+    at: Repository,
+    bytes: Uint8Array,
+    signal: AbortSignal,
+  ): Promise<{ readonly digest: Digest; readonly sent: boolean }>;
   /**
    * Uploads a blob as it comes, piece by piece (distribution-spec, "Pushing a blob in chunks"): memory stays the same
    * whatever its size. What was sent before a failure is begun anew by the caller.
@@ -122,6 +126,18 @@ export function createRegistryClient(access: RegistryAccess): RegistryClient {
     });
     response.resume();
     return response.statusCode === 201 ? undefined : uploadLocation(at, response.headers.location);
+  }
+
+  /** distribution-spec has no such request, and most registries do; those that don't forget the upload after a while. */
+  async function cancelUpload(at: Repository, location: string, signal: AbortSignal): Promise<void> {
+    const response = await send(at, {
+      method: 'DELETE',
+      path: location,
+      accept: [200, 202, 204, 400, 404, 405],
+      scope: 'pull,push',
+      signal,
+    });
+    response.resume();
   }
 
   /** @returns where the next piece goes. */
@@ -286,7 +302,7 @@ export function createRegistryClient(access: RegistryAccess): RegistryClient {
       // A mount from the repository itself asks whether the blob is there and begins an upload where it is not, in one.
       const location = await mountOrBegin(at, digest, at.repository, signal);
       if (location !== undefined) await upload(at, location, bytes, digest, signal);
-      return digest;
+      return { digest, sent: location !== undefined };
     },
     async putBlobStream(at, digest, bytes, signal) {
       let location = await beginUpload(at, signal);
@@ -297,8 +313,13 @@ export function createRegistryClient(access: RegistryAccess): RegistryClient {
       }
       await upload(at, location, new Uint8Array(), digest, signal);
     },
-    mountBlob: async (at, digest, from, signal) =>
-      (await mountOrBegin(at, digest, from, signal)) === undefined,
+    async mountBlob(at, digest, from, signal) {
+      const location = await mountOrBegin(at, digest, from, signal);
+      if (location === undefined) return true;
+      // A registry that will not mount has begun an upload, which nobody goes on with.
+      await cancelUpload(at, location, signal);
+      return false;
+    },
   };
   return client;
 }

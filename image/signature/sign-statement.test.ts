@@ -89,7 +89,7 @@ test.each(['no JSON', '{}', '{"payloadType":"application/vnd.in-toto+json","payl
     const { bytes, mediaType } = await client.getManifest(tag, signal);
     const content = Buffer.from(text);
     const manifest = JSON.parse(Buffer.from(bytes).toString()) as { layers: object[] };
-    const blob = await client.putBlob(at, content, signal);
+    const { digest: blob } = await client.putBlob(at, content, signal);
     manifest.layers.unshift({ ...manifest.layers[0], digest: blob, size: content.length });
     await client.putManifest(tag, { mediaType, bytes: Buffer.from(JSON.stringify(manifest)) }, signal);
     const { publicKey } = key;

@@ -58,7 +58,7 @@ async function pushImage(name: string) {
     { type: 'file', path: '/etc/chrony.conf', mode: 0o644, uid: 0, gid: 0, content },
   ]);
   const from = parseReference(base);
-  const digest = await pushAppended(
+  const { digest } = await pushAppended(
     pusher(),
     {
       base: from,
