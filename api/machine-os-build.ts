@@ -28,6 +28,9 @@ export const MachineOSBuildStatus = z
       .meta({ 'x-kubernetes-validations': ['Failed', 'Interrupted', 'Succeeded'].map(finalOnce) })
       .exactOptional()
       .describe('Prepared, Building, Succeeded, Failed, Interrupted.'),
+    engineImage: DigestedPullspecSchema.exactOptional().describe(
+      "Shale's own: what a container engine made of the base image, and the image stands on.",
+    ),
     logTail: z
       .array(z.string().max(500))
       .max(200)

@@ -39,7 +39,8 @@ export async function buildImage(
   if (made === undefined) return appendBuild(client, input, signal);
   const { image, stockImage, built, logTail } = made;
   const result = await appendBuild(client, { ...input, baseImage: image, stockImage }, signal);
-  return built ? { ...result, way: 'Engine', logTail } : result;
+  const onEngine = { ...result, engineImage: image };
+  return built ? { ...onEngine, way: 'Engine', logTail } : onEngine;
 }
 
 async function makeBase(

@@ -22,6 +22,7 @@ export type BuildPhase =
       readonly way: BuildWay;
       readonly transitions: readonly { readonly from: string; readonly actions: string }[];
       readonly summary: string;
+      readonly engineImage?: DigestedPullspec;
       /** Of a container engine, where one was at work. */
       readonly logTail?: readonly string[];
       /** What did not come about and is no reason to do without the image. */
@@ -78,6 +79,7 @@ export function buildStatus(
         digestedImagePushSpec: phase.image,
         baseImage: phase.baseImage,
         transitions: [...phase.transitions],
+        ...(phase.engineImage === undefined ? {} : { engineImage: phase.engineImage }),
         ...logOf(phase),
         conditions: set(
           prepared,

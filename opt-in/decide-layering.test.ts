@@ -40,7 +40,10 @@ const node = (current?: string, desired?: string): MachineConfigNode => ({
     configVersion: { desired: 'rendered-worker-1' },
     ...(desired === undefined ? {} : { configImage: { desiredImage: desired } }),
   },
-  status: current === undefined ? {} : { configImage: { currentImage: current } },
+  status:
+    current === undefined
+      ? { mode: 'Standard' }
+      : { mode: 'Layered', configImage: { currentImage: current } },
 });
 const made = builderDeployment('shale-system', 'shale', []);
 const deployment = { ...made, metadata: { ...made.metadata, name: 'machine-os-builder' } };
@@ -51,7 +54,9 @@ const off: LayeringObservation = {
   builds: [],
   nodes: [node()],
   builder: undefined,
+  wantedBuilder: made,
   builderPods: 0,
+  keepImages: 3,
 };
 const on: LayeringObservation = {
   ...off,
@@ -66,6 +71,27 @@ describe('switching on', () => {
       'settled',
     );
   });
+});
+
+test('a builder of another version or with other flags is updated', () => {
+  const settled = { ...on, machineOSConfigs: [wish(true)], builder: deployment };
+  const wanted = (image: string, args: string[]) => builderDeployment('shale-system', image, args);
+  expect(decideLayering({ ...settled, wantedBuilder: wanted('shale:2', []) }).kind).toBe('updateBuilder');
+  expect(decideLayering({ ...settled, wantedBuilder: wanted('shale', ['--no-attest']) }).kind).toBe(
+    'updateBuilder',
+  );
+  // What the API server fills in is no difference.
+  const { spec } = deployment;
+  const [container] = spec.template.spec.containers;
+  const filledIn = {
+    ...container,
+    name: 'builder',
+    imagePullPolicy: 'IfNotPresent',
+    terminationMessagePath: '/x',
+  };
+  const template = { ...spec.template, spec: { ...spec.template.spec, containers: [filledIn] } };
+  const stored = { ...deployment, spec: { ...spec, template } } as typeof deployment;
+  expect(decideLayering({ ...settled, builder: stored }).kind).toBe('settled');
 });
 
 describe('switching off', () => {
@@ -89,8 +115,16 @@ describe('switching off', () => {
   });
 
   test('then what layering made is pruned, and that is all', () => {
-    expect(decideLayering({ ...off, builds: [build] })).toEqual({ kind: 'prune', builds: [build] });
+    expect(decideLayering({ ...off, builds: [build] })).toEqual({
+      kind: 'prune',
+      builds: [{ build, images: [image] }],
+    });
     expect(decideLayering(off).kind).toBe('settled');
+  });
+
+  test('no image is deleted while a node of its pool has not told what it runs', () => {
+    const { status: _, ...silent } = node();
+    expect(decideLayering({ ...off, builds: [build], nodes: [silent] }).kind).toBe('wait');
   });
 
   test("an admin's own MachineOSConfig keeps the builder", () => {

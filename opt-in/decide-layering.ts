@@ -3,6 +3,8 @@ import type { MachineConfigNode } from '../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../api/machine-os-config.ts';
+import type { NewObject } from '../api/object.ts';
+import { decidePrune, isUsed, type PrunedBuild } from './decide-prune.ts';
 import { decideMachineOSConfigs, type MachineOSConfigChanges, madeBySwitch } from './machine-os-configs.ts';
 import type { SwitchState } from './switch.ts';
 
@@ -14,16 +16,21 @@ export interface LayeringObservation {
   readonly builds: readonly MachineOSBuild[];
   readonly nodes: readonly MachineConfigNode[];
   readonly builder: Deployment | undefined;
+  /** What it should be. */
+  readonly wantedBuilder: NewObject<Deployment>;
   /** How many pods of the builder there are, those on their way out included. */
   readonly builderPods: number;
+  /** How many finished builds a pool keeps beyond what is used. */
+  readonly keepImages: number;
 }
 
 /** The next thing to do; after it the cluster is observed again. */
 export type LayeringStep =
   | { readonly kind: 'startBuilder' }
+  | { readonly kind: 'updateBuilder' }
   | { readonly kind: 'stopBuilder' }
   | { readonly kind: 'changeMachineOSConfigs'; readonly changes: MachineOSConfigChanges }
-  | { readonly kind: 'prune'; readonly builds: readonly MachineOSBuild[] }
+  | { readonly kind: 'prune'; readonly builds: readonly PrunedBuild[] }
   | { readonly kind: 'wait'; readonly why: string }
   | { readonly kind: 'settled' };
 
@@ -45,14 +52,25 @@ export function decideLayering(seen: LayeringObservation): LayeringStep {
     return { kind: 'changeMachineOSConfigs', changes };
   }
   if (builderWanted && seen.builder === undefined) return { kind: 'startBuilder' };
-  const orphans = orphanedBuilds(seen);
-  if (orphans.length === 0) return { kind: 'settled' };
-  const unused = orphans.filter((build) => !inUse(build, seen.nodes));
-  if (unused.length > 0) return { kind: 'prune', builds: unused };
+  if (seen.builder !== undefined && isOutdated(seen.builder, seen.wantedBuilder))
+    return { kind: 'updateBuilder' };
+  const pruned = decidePrune({ ...seen, keep: seen.keepImages });
+  if (pruned.length > 0) return { kind: 'prune', builds: pruned };
+  const waiting = orphanedBuilds(seen).filter((build) => isUsed(build, seen.nodes));
+  if (waiting.length === 0) return { kind: 'settled' };
   return {
     kind: 'wait',
-    why: `${orphans.length} images are still run by nodes on their way back to the stock image`,
+    why: `${waiting.length} images are still run by nodes on their way back to the stock image`,
   };
+}
+
+/** What the API server fills in is not ours to compare. */
+function isOutdated(builder: Deployment, wanted: NewObject<Deployment>): boolean {
+  const essence = ({ spec }: Pick<Deployment, 'spec'>) =>
+    JSON.stringify(
+      spec.template.spec.containers.map(({ name, image, command, args }) => [name, image, command, args]),
+    );
+  return essence(builder) !== essence(wanted);
 }
 
 /** The builder serves the switch and every MachineOSConfig that an admin made by hand. */
@@ -70,14 +88,4 @@ function isBuilderWanted({ state, machineOSConfigs }: LayeringObservation): bool
 function orphanedBuilds({ builds, machineOSConfigs }: LayeringObservation): MachineOSBuild[] {
   const wished = new Set(machineOSConfigs.map((config) => config.metadata.name));
   return builds.filter((build) => !wished.has(build.spec.machineOSConfig.name));
-}
-
-/** A node that reported nothing yet may run anything: its desired image counts as well as its current one. */
-function inUse(build: MachineOSBuild, nodes: readonly MachineConfigNode[]): boolean {
-  const image = build.status?.digestedImagePushSpec;
-  if (image === undefined) return false;
-  return nodes.some(
-    ({ spec, status }) =>
-      spec.configImage?.desiredImage === image || status?.configImage?.currentImage === image,
-  );
 }

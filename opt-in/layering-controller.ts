@@ -1,10 +1,11 @@
 import type { Logger } from 'pino';
-import { ConfigMaps, Deployments, Pods } from '../api/kubernetes.ts';
-import { MachineConfigNodes } from '../api/machine-config-node.ts';
+import { ConfigMaps, type Deployment, Deployments, Pods } from '../api/kubernetes.ts';
+import { type MachineConfigNode, MachineConfigNodes } from '../api/machine-config-node.ts';
 import { MachineConfigPools } from '../api/machine-config-pool.ts';
 import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts';
 import { MachineOSConfigs } from '../api/machine-os-config.ts';
 import { BUILDER_DEPLOYMENT, SWITCH_CONFIG_MAP } from '../api/names.ts';
+import type { NewObject } from '../api/object.ts';
 import type { DigestedPullspec } from '../api/references.ts';
 import { type ApiClient, isAlreadyExists } from '../cluster/api-client.ts';
 import { done, type Result, requeueAfter, runController } from '../cluster/controller.ts';
@@ -13,6 +14,7 @@ import { createInformer } from '../cluster/informer.ts';
 import { createWorkQueue } from '../cluster/work-queue.ts';
 import { builderDeployment, builderPodLabels } from './builder-deployment.ts';
 import { decideLayering, type LayeringObservation, type LayeringStep } from './decide-layering.ts';
+import type { PrunedBuild } from './decide-prune.ts';
 import type { MachineOSConfigChanges } from './machine-os-configs.ts';
 import { formatProblems, readSwitch } from './switch.ts';
 
@@ -34,6 +36,8 @@ export interface LayeringOptions {
   readonly builderArguments: readonly string[];
   /** Image of a rootless Podman beside the builder; without it none runs there. */
   readonly podmanImage?: string;
+  /** How many finished builds a pool keeps beyond what is used. */
+  readonly keepImages: number;
   readonly signal: AbortSignal;
 }
 
@@ -68,8 +72,20 @@ export async function runLayeringController(options: LayeringOptions): Promise<v
   await Promise.all(informers.map((informer) => informer.synced()));
   queue.add(KEY);
 
-  /** Reads what decides from the API itself: right after a step the caches still show what was before it. */
-  async function observe(): Promise<LayeringObservation> {
+  const wantedBuilder = builderDeployment(
+    namespace,
+    options.image,
+    options.builderArguments,
+    options.podmanImage,
+  );
+
+  /**
+   * Reads what decides from the API itself: right after a step the caches still show what was before it. Nodes are many
+   * and are asked for only when something is about to be deleted.
+   */
+  async function observe(
+    listNodes: () => Promise<readonly MachineConfigNode[]>,
+  ): Promise<LayeringObservation> {
     const labelSelector = Object.entries(builderPodLabels)
       .map(([key, value]) => `${key}=${value}`)
       .join(',');
@@ -89,21 +105,27 @@ export async function runLayeringController(options: LayeringOptions): Promise<v
       pools: pools.list(),
       machineOSConfigs: wishes.items,
       builds: present.items,
-      nodes: nodes.list(),
+      nodes: await listNodes(),
       builder,
+      wantedBuilder,
+      keepImages: options.keepImages,
       builderPods: pods.items.length,
     };
   }
 
   async function reconcile(): Promise<Result> {
     for (let step = 0; step < STEPS_OF_A_PASS; step += 1) {
-      const next = decideLayering(await observe());
+      let next = decideLayering(await observe(async () => nodes.list()));
+      if (next.kind === 'prune') {
+        const live = async () => (await client.list(MachineConfigNodes, { signal })).items;
+        next = decideLayering(await observe(live));
+      }
       if (next.kind === 'settled') return done;
       if (next.kind === 'wait') {
         log.info({ why: next.why }, 'layering waits');
         return requeueAfter(WAIT_MS);
       }
-      await take(next, options);
+      await take(next, options, wantedBuilder);
     }
     return requeueAfter(0);
   }
@@ -115,18 +137,18 @@ export async function runLayeringController(options: LayeringOptions): Promise<v
 async function take(
   step: Exclude<LayeringStep, { kind: 'settled' | 'wait' }>,
   options: LayeringOptions,
+  wantedBuilder: NewObject<Deployment>,
 ): Promise<void> {
   const { client, log, namespace, signal } = options;
   switch (step.kind) {
-    case 'startBuilder': {
-      const deployment = builderDeployment(
-        namespace,
-        options.image,
-        options.builderArguments,
-        options.podmanImage,
-      );
+    case 'startBuilder':
       log.info({ deployment: BUILDER_DEPLOYMENT }, 'starting the Machine OS Builder');
-      await unlessThere(client.create(Deployments, deployment, { namespace, signal }));
+      await unlessThere(client.create(Deployments, wantedBuilder, { namespace, signal }));
+      return;
+    case 'updateBuilder': {
+      log.info({ deployment: BUILDER_DEPLOYMENT }, 'updating the Machine OS Builder');
+      const body = { spec: { template: wantedBuilder.spec.template } };
+      await client.patch(Deployments, BUILDER_DEPLOYMENT, { type: 'merge', body }, { namespace, signal });
       return;
     }
     case 'stopBuilder':
@@ -141,7 +163,7 @@ async function take(
       await change(step.changes, options);
       return;
     case 'prune':
-      for (const build of step.builds) await prune(build, options);
+      await pruneAll(step.builds, options);
   }
 }
 
@@ -160,12 +182,39 @@ async function change(
   }
 }
 
-/** The image first: its MachineOSBuild is the only record of it. */
-async function prune(build: MachineOSBuild, { client, pruner, log, signal }: LayeringOptions): Promise<void> {
-  const image = build.status?.digestedImagePushSpec;
-  if (image !== undefined) await pruner.deleteImage(image as DigestedPullspec, build, signal);
+/**
+ * One that fails keeps no other from going; it is told where an admin looks, and tried again.
+ *
+ * @throws AggregateError with every failure.
+ */
+async function pruneAll(builds: readonly PrunedBuild[], options: LayeringOptions): Promise<void> {
+  const failures: unknown[] = [];
+  for (const pruned of builds) {
+    try {
+      await prune(pruned, options);
+    } catch (error) {
+      options.signal.throwIfAborted();
+      failures.push(error);
+      const why = error instanceof Error ? error.message : String(error);
+      options.events.warning(
+        pruned.build,
+        'PruneFailed',
+        `${pruned.images.join(', ')} could not be deleted: ${why}; it is tried again, and given up when this object is deleted`,
+      );
+    }
+  }
+  if (failures.length > 0)
+    throw new AggregateError(failures, `${failures.length} builds could not be pruned`);
+}
+
+/** The images first: the MachineOSBuild is the only record of them. */
+async function prune(
+  { build, images }: PrunedBuild,
+  { client, pruner, log, signal }: LayeringOptions,
+): Promise<void> {
+  for (const image of images) await pruner.deleteImage(image, build, signal);
   await client.delete(MachineOSBuilds, build.metadata.name, { signal });
-  log.info({ build: build.metadata.name, image }, 'image pruned');
+  log.info({ build: build.metadata.name, images }, 'build pruned');
 }
 
 async function unlessThere(created: Promise<unknown>): Promise<void> {

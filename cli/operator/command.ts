@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { Command } from 'commander';
+import { Command, InvalidArgumentError } from 'commander';
 import type { Logger } from 'pino';
 import { Deployments, Pods } from '../../api/kubernetes.ts';
 import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../../api/names.ts';
@@ -29,6 +29,7 @@ interface OperatorFlags {
   readonly engine?: string;
   readonly engineTlsDir?: string;
   readonly engineImage: string;
+  readonly keepImages: number;
   readonly maxFileMib?: number;
   readonly maxConfigMib?: number;
   readonly image?: string;
@@ -64,6 +65,7 @@ export function operatorCommand(): Command {
       "in the builder's pod: ca.pem, cert.pem and key.pem of an engine on TCP",
     )
     .option('--engine-image <pullspec>', 'image of the podman sidecar', PODMAN_IMAGE)
+    .option('--keep-images <count>', 'images that a pool keeps beyond those in use, to go back to', count, 3)
     .option(
       '--image <pullspec>',
       "Shale's image, for the builder; by default the one of this process's own pod",
@@ -71,6 +73,12 @@ export function operatorCommand(): Command {
     .option('--kubeconfig <file>', 'the cluster, where this is not one of its pods')
     .option('--log-level <level>', "pino's: debug, info, warn, error", 'info');
   return withLimitFlags(command).action(run);
+}
+
+function count(text: string): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value) || value < 0) throw new InvalidArgumentError('a whole number, 0 or more');
+  return value;
 }
 
 async function run(flags: OperatorFlags): Promise<void> {
@@ -129,6 +137,7 @@ async function lead({ client, log, image, flags, signal }: Leading): Promise<voi
       image,
       pruner: registryPruner({ client, namespace, plainHttp: new Set(insecure) }),
       builderArguments: builderArguments(flags),
+      keepImages: flags.keepImages,
       ...(flags.engine === PODMAN_SIDECAR ? { podmanImage: flags.engineImage } : {}),
     }),
   ];

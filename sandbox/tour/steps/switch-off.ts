@@ -11,7 +11,10 @@ export const switchOff: TourStep = {
   title: 'Switch off: back to the stock image, and everything that layering made is pruned',
   async run(tour) {
     const { view } = tour;
-    const images = view.builds.list().flatMap(({ status }) => status?.digestedImagePushSpec ?? []);
+    const images = view.builds
+      .list()
+      .flatMap(({ status }) => [status?.digestedImagePushSpec, status?.engineImage])
+      .filter((image) => image !== undefined);
     const rolledOut = await rollOut(tour, {
       what: 'every node is back on the stock image',
       mode: 'Standard',

@@ -1,0 +1,148 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { MachineConfigNode } from '../api/machine-config-node.ts';
+import type { MachineOSBuild } from '../api/machine-os-build.ts';
+import type { MachineOSConfig } from '../api/machine-os-config.ts';
+import { type DigestedPullspec, parseDigestedPullspec } from '../api/references.ts';
+import { decidePrune, type PruneObservation } from './decide-prune.ts';
+
+const group = 'machineconfiguration.openshift.io/v1';
+const image = (digit: number): DigestedPullspec =>
+  parseDigestedPullspec(`r.io/os/worker@sha256:${String(digit).padStart(64, '0')}`);
+const condition = (type: string) => ({
+  type,
+  status: 'True' as const,
+  reason: type,
+  message: '',
+  lastTransitionTime: '2026-01-01T00:00:00Z',
+});
+function build(
+  number: number,
+  more: Partial<MachineOSBuild['status']> & { outcome?: string } = {},
+): MachineOSBuild {
+  const { outcome = 'Succeeded', ...status } = more;
+  return {
+    apiVersion: group,
+    kind: 'MachineOSBuild',
+    metadata: { name: `worker-${number}` },
+    spec: {
+      machineConfig: { name: `rendered-worker-${number}` },
+      machineOSConfig: { name: 'worker' },
+      renderedImagePushSpec: `r.io/os/worker:worker-${number}`,
+    },
+    status: {
+      conditions: outcome === '' ? [] : [condition(outcome)],
+      buildEnd: `2026-01-01T00:00:${String(number).padStart(2, '0')}Z`,
+      ...(outcome === 'Succeeded' ? { digestedImagePushSpec: image(number) } : {}),
+      ...status,
+    },
+  };
+}
+const wish = (current: number): MachineOSConfig => ({
+  apiVersion: group,
+  kind: 'MachineOSConfig',
+  metadata: { name: 'worker' },
+  spec: { machineConfigPool: { name: 'worker' }, renderedImagePushSpec: 'r.io/os/worker:latest' },
+  status: { machineOSBuild: { group: '', resource: 'machineosbuilds', name: `worker-${current}` } },
+});
+const node = (runs: number, desired = runs): MachineConfigNode => ({
+  apiVersion: group,
+  kind: 'MachineConfigNode',
+  metadata: { name: 'n' },
+  spec: {
+    node: { name: 'n' },
+    pool: { name: 'worker' },
+    configVersion: { desired: 'x' },
+    configImage: { desiredImage: image(desired) },
+  },
+  status: { mode: 'Layered', configImage: { currentImage: image(runs) } },
+});
+const numbers = (count: number) => Array.from({ length: count }, (_, at) => at + 1);
+const builds = (count: number) => numbers(count).map((number) => build(number));
+const namesOf = (seen: Partial<PruneObservation>) =>
+  decidePrune({ builds: [], machineOSConfigs: [wish(9)], nodes: [], keep: 2, ...seen }).map(
+    ({ build: { metadata } }) => metadata.name,
+  );
+
+describe('of a pool that is layered', () => {
+  test('the newest are kept, and what its MachineOSConfig names', () => {
+    expect(namesOf({ builds: builds(6), machineOSConfigs: [wish(1)] })).toEqual([
+      'worker-2',
+      'worker-3',
+      'worker-4',
+    ]);
+  });
+
+  test('what a node runs or is meant to run is kept, however old', () => {
+    expect(namesOf({ builds: builds(6), nodes: [node(1, 2)] })).toEqual(['worker-3', 'worker-4']);
+  });
+
+  test('everything is kept while a node has not told what it runs', () => {
+    const { status: _, ...silent } = node(1);
+    expect(namesOf({ builds: builds(6), nodes: [silent] })).toEqual([]);
+    const elsewhere = { ...silent, spec: { ...silent.spec, pool: { name: 'infra' } } };
+    expect(namesOf({ builds: builds(6), nodes: [elsewhere] })).not.toEqual([]);
+  });
+
+  test('builds that are not over stay, and of those that failed the newest', () => {
+    const failed = [1, 2, 3].map((number) => build(number, { outcome: 'Failed' }));
+    expect(namesOf({ builds: [...failed, build(4, { outcome: '' }), build(5)] })).toEqual(['worker-1']);
+  });
+});
+
+test('an image that a build which stays has too is not deleted with one that goes', () => {
+  const shared = [build(1, { digestedImagePushSpec: image(5) }), build(2), build(5)];
+  const pruned = decidePrune({ builds: shared, machineOSConfigs: [wish(5)], nodes: [], keep: 1 });
+  expect(pruned.map(({ build: { metadata }, images }) => [metadata.name, images])).toEqual([
+    ['worker-1', []],
+    ['worker-2', [image(2)]],
+  ]);
+});
+
+test("an engine's image goes with the last build that stands on it", () => {
+  const engine = image(77);
+  const two = [build(1, { engineImage: engine }), build(2, { engineImage: engine }), build(3)];
+  const prune = (keep: number) =>
+    decidePrune({ builds: two, machineOSConfigs: [wish(3)], nodes: [], keep }).map(({ images }) => images);
+  expect(prune(2)).toEqual([[image(1)]]);
+  expect(prune(1)).toEqual([
+    [image(1), engine],
+    [image(2), engine],
+  ]);
+});
+
+test('no image that is used, wanted or shared with what stays is ever deleted', () => {
+  const digits = fc.integer({ min: 1, max: 6 });
+  fc.assert(
+    fc.property(
+      fc.array(fc.tuple(digits, fc.constantFrom('Succeeded', 'Failed', 'Interrupted', '')), { maxLength: 8 }),
+      fc.array(fc.tuple(digits, digits), { maxLength: 3 }),
+      fc.option(fc.integer({ min: 1, max: 8 })),
+      fc.nat(3),
+      (made, runs, wanted, keep) => {
+        const all = made.map(([digit, outcome], at) =>
+          build(at + 1, {
+            outcome,
+            ...(outcome === 'Succeeded' ? { digestedImagePushSpec: image(digit) } : {}),
+          }),
+        );
+        const nodes = runs.map(([current, desired]) => node(current, desired));
+        const pruned = decidePrune({
+          builds: all,
+          machineOSConfigs: wanted === null ? [] : [wish(wanted)],
+          nodes,
+          keep,
+        });
+        const staying = all.filter((one) => !pruned.some(({ build: gone }) => gone === one));
+        const needed = new Set([
+          ...staying.map(({ status }) => status?.digestedImagePushSpec),
+          ...runs.flat().map(image),
+        ]);
+        expect(pruned.flatMap(({ images }) => images).filter((name) => needed.has(name))).toEqual([]);
+        expect(staying.length).toBeGreaterThanOrEqual(
+          wanted === null ? 0 : Math.min(keep, made.filter(([, outcome]) => outcome === 'Succeeded').length),
+        );
+      },
+    ),
+  );
+});

@@ -1,0 +1,100 @@
+import type { MachineConfigNode } from '../api/machine-config-node.ts';
+import type { MachineOSBuild } from '../api/machine-os-build.ts';
+import type { MachineOSConfig } from '../api/machine-os-config.ts';
+import type { DigestedPullspec } from '../api/references.ts';
+import { conditionIsTrue } from '../cluster/conditions.ts';
+
+export interface PruneObservation {
+  readonly builds: readonly MachineOSBuild[];
+  readonly machineOSConfigs: readonly MachineOSConfig[];
+  readonly nodes: readonly MachineConfigNode[];
+  /** How many finished builds a pool keeps beyond what is used: what to go back to, and what failed last. */
+  readonly keep: number;
+}
+
+/** A build that nobody needs any more, with the images that go with it. */
+export interface PrunedBuild {
+  readonly build: MachineOSBuild;
+  /** Empty where another build that stays has them too. */
+  readonly images: readonly DigestedPullspec[];
+}
+
+/**
+ * Decides which builds and images go: those that no node runs or is meant to run, no pool wants, and no rollback needs.
+ *
+ * A node that has not told what it runs may run any image of its pool. An image is deleted by digest, and equal inputs
+ * make equal digests: it stays while any build that stays has it.
+ */
+export function decidePrune(seen: PruneObservation): readonly PrunedBuild[] {
+  const pruned = seen.builds.filter((build) => !isNeeded(build, seen));
+  const staying = seen.builds.filter((build) => !pruned.includes(build));
+  const kept = new Set([...staying.flatMap(imagesOf), ...usedImages(seen.nodes)]);
+  return pruned.map((build) => ({ build, images: imagesOf(build).filter((image) => !kept.has(image)) }));
+}
+
+/** @returns whether a node runs a build's image, is meant to, or may. */
+export function isUsed(build: MachineOSBuild, nodes: readonly MachineConfigNode[]): boolean {
+  const image = build.status?.digestedImagePushSpec;
+  if (image === undefined) return false;
+  return (
+    usedImages(nodes).includes(image) ||
+    nodes.some((node) => isSilent(node) && poolOf(node) === poolOfBuild(build))
+  );
+}
+
+function isNeeded(build: MachineOSBuild, seen: PruneObservation): boolean {
+  if (isUsed(build, seen.nodes)) return true;
+  const config = seen.machineOSConfigs.find(
+    ({ metadata }) => metadata.name === build.spec.machineOSConfig.name,
+  );
+  if (config === undefined) return false;
+  if (config.status?.machineOSBuild?.name === build.metadata.name || !isOver(build)) return true;
+  const alike = seen.builds
+    .filter(({ spec }) => spec.machineOSConfig.name === config.metadata.name)
+    .filter((other) => isOver(other) && hasSucceeded(other) === hasSucceeded(build))
+    .sort(newestFirst);
+  return alike.indexOf(build) < seen.keep;
+}
+
+function usedImages(nodes: readonly MachineConfigNode[]): string[] {
+  return nodes.flatMap(({ spec, status }) =>
+    [spec.configImage?.desiredImage, status?.configImage?.currentImage].filter(
+      (image) => image !== undefined,
+    ),
+  );
+}
+
+function isSilent({ status }: MachineConfigNode): boolean {
+  return status?.mode === undefined;
+}
+
+function poolOf({ spec }: MachineConfigNode): string {
+  return spec.pool.name;
+}
+
+/** A MachineOSConfig has the name of its pool (machineOSConfigRules). */
+function poolOfBuild({ spec }: MachineOSBuild): string {
+  return spec.machineOSConfig.name;
+}
+
+function imagesOf({ status }: MachineOSBuild): DigestedPullspec[] {
+  // Digested by the schema of the status.
+  const images = [status?.digestedImagePushSpec, status?.engineImage] as (DigestedPullspec | undefined)[];
+  return images.filter((image) => image !== undefined);
+}
+
+function hasSucceeded({ status }: MachineOSBuild): boolean {
+  return conditionIsTrue(status?.conditions, 'Succeeded');
+}
+
+function isOver(build: MachineOSBuild): boolean {
+  return ['Succeeded', 'Failed', 'Interrupted'].some((type) =>
+    conditionIsTrue(build.status?.conditions, type),
+  );
+}
+
+function newestFirst(a: MachineOSBuild, b: MachineOSBuild): number {
+  const [endA = '', endB = ''] = [a.status?.buildEnd, b.status?.buildEnd];
+  if (endA !== endB) return endA > endB ? -1 : 1;
+  return a.metadata.name < b.metadata.name ? -1 : 1;
+}
