@@ -6,7 +6,11 @@ import type { Host } from './host.ts';
 /** The request only; the shutdown goes on after it. */
 const REBOOT_TIMEOUT_MS = 60_000;
 
-/** Enters the namespaces of the host's init from a pod with hostPID (nsenter(1)). */
+/**
+ * Enters the namespaces of the host's init from a pod with hostPID (nsenter(1)). That of process ids is the pod's already;
+ * asked for it all the same, nsenter would run the command in a process of its own and hand no signal on, so that no
+ * time limit could end it.
+ */
 export const HOST_NAMESPACES: readonly string[] = [
   'nsenter',
   '--target=1',
@@ -14,7 +18,6 @@ export const HOST_NAMESPACES: readonly string[] = [
   '--uts',
   '--ipc',
   '--net',
-  '--pid',
   '--',
 ];
 
