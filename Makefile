@@ -7,7 +7,7 @@ SHELL := /bin/sh
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -E env PATH="$(PATH)")
 
-.PHONY: help install install-tests demo down test lint types check unit manifests format bench clean
+.PHONY: help install install-tests demo down test lint types check unit lab manifests format bench clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -42,6 +42,9 @@ check:
 
 unit:
 	$(SUDO) node node_modules/vitest/vitest.mjs run
+
+lab: install-tests ## only the tests on machines with systemd (test/node-lab)
+	$(SUDO) node node_modules/vitest/vitest.mjs run test/node-lab
 
 manifests: ## generate manifests/crds from api/
 	node manifests/generate.ts
