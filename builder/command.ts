@@ -7,7 +7,7 @@ import { createEventRecorder } from '../cluster/events.ts';
 import { createApiClient } from '../cluster/http-api-client.ts';
 import { leadWhenElected } from '../cluster/leader-election.ts';
 import { createLogger } from '../cluster/log.ts';
-import { shutdownSignal } from '../cluster/signals.ts';
+import { untilShutDown } from '../cluster/signals.ts';
 import { type EngineFlags, engineParts, withEngineFlags } from './engine/engine-flags.ts';
 import { runBuilder } from './run.ts';
 
@@ -38,7 +38,9 @@ export function builderCommand(): Command {
     .option('--kubeconfig <file>', 'the cluster, where this is not one of its pods')
     .option('--parallel-engine <count>', 'images made by a container engine at once', positive, 2)
     .option('--log-level <level>', "pino's: debug, info, warn, error", 'info');
-  return withEngineFlags(command).action(run);
+  return withEngineFlags(command).action((flags: BuilderFlags) =>
+    untilShutDown((signal) => run(flags, signal)),
+  );
 }
 
 function positive(text: string): number {
@@ -47,8 +49,7 @@ function positive(text: string): number {
   return count;
 }
 
-async function run(flags: BuilderFlags): Promise<void> {
-  const signal = shutdownSignal();
+async function run(flags: BuilderFlags, signal: AbortSignal): Promise<void> {
   const log = createLogger('machine-os-builder', flags.logLevel);
   const connection =
     flags.kubeconfig === undefined

@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { runController } from '../cluster/controller.ts';
 import type { EventRecorder } from '../cluster/events.ts';
+import { LeadershipLost } from '../cluster/leader-election.ts';
 import { createWorkQueue, type WorkQueue } from '../cluster/work-queue.ts';
 import { buildReconciler } from './build-controller.ts';
 import { type BuildCaches, createBuildCaches } from './caches.ts';
@@ -58,7 +59,8 @@ export async function runBuilder(options: BuilderOptions): Promise<void> {
   await Promise.all(informers.map((informer) => informer.synced()));
   const reconcile = buildReconciler({ client, caches, running, events, log, now });
   await runController({ name: 'builds', queue, workers: WORKERS, reconcile, log, signal });
-  await running.stopAll();
+  // Whoever lost the lease has lost its builds with it: another builder is at work on them.
+  await running.stopAll(!(signal.reason instanceof LeadershipLost));
   await Promise.all(watching);
 }
 

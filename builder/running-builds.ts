@@ -40,8 +40,12 @@ export interface RunningBuilds {
   /** Stops a build and waits until it has stopped; a build that is not running is none to stop. */
   abort(name: string): Promise<void>;
   names(): ReadonlySet<string>;
-  /** Stops everything and marks it as interrupted, so that the next builder begins anew. */
-  stopAll(): Promise<void>;
+  /**
+   * Stops everything.
+   *
+   * @param mark marks it as interrupted, so that the next builder begins anew. Not for what another builder is at work on.
+   */
+  stopAll(mark: boolean): Promise<void>;
 }
 
 /** @returns a runner without any build yet. */
@@ -122,10 +126,11 @@ export function createRunningBuilds(options: RunningBuildsOptions): RunningBuild
       await entry?.done;
     },
     names: () => new Set(running.keys()),
-    async stopAll() {
+    async stopAll(mark) {
       const all = [...running.values()];
       for (const { abort } of all) abort.abort(new Error('the builder is stopping'));
       await Promise.all(all.map(({ done }) => done));
+      if (!mark) return;
       const message = 'the Machine OS Builder was stopped while the image was being built';
       await Promise.all(all.map(({ job }) => report(job, { kind: 'interrupted', message })));
     },

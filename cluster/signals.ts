@@ -16,3 +16,25 @@ export function shutdownSignal(): AbortSignal {
   process.on('SIGINT', stop);
   return controller.signal;
 }
+
+/**
+ * Does a process's work until SIGTERM or SIGINT. What breaks off because of the signal, at whatever point, is how the
+ * process ends, and no error.
+ *
+ * @throws what the work throws for any other reason.
+ */
+export async function untilShutDown(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  const signal = shutdownSignal();
+  try {
+    await work(signal);
+  } catch (error) {
+    if (!signal.aborted || !brokeOff(error, signal.reason)) throw error;
+  }
+}
+
+/** Clients wrap the reason as the cause of their own error, or tell of an AbortError. */
+function brokeOff(error: unknown, reason: unknown): boolean {
+  if (error === reason) return true;
+  if (!(error instanceof Error)) return false;
+  return error.name === 'AbortError' || brokeOff(error.cause, reason);
+}

@@ -5,7 +5,7 @@ import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../api/names.ts';
 import { inClusterConnection, kubeconfigConnection } from '../cluster/connection.ts';
 import { createApiClient } from '../cluster/http-api-client.ts';
 import { createLogger } from '../cluster/log.ts';
-import { shutdownSignal } from '../cluster/signals.ts';
+import { untilShutDown } from '../cluster/signals.ts';
 import { directoryNodeLayout } from './host/directory-host.ts';
 import { directoryNode } from './host/directory-node.ts';
 import type { NodePorts } from './host/node-ports.ts';
@@ -54,11 +54,10 @@ export function daemonCommand(): Command {
     )
     .option('--kubeconfig <file>', 'in place of the service account')
     .option('--log-level <level>', 'of pino', 'info')
-    .action(run);
+    .action((flags: DaemonFlags) => untilShutDown((signal) => run(flags, signal)));
 }
 
-async function run(flags: DaemonFlags): Promise<void> {
-  const signal = shutdownSignal();
+async function run(flags: DaemonFlags, signal: AbortSignal): Promise<void> {
   const connection =
     flags.kubeconfig === undefined
       ? await inClusterConnection(process.env)

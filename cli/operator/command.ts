@@ -9,7 +9,7 @@ import { createEventRecorder } from '../../cluster/events.ts';
 import { createApiClient } from '../../cluster/http-api-client.ts';
 import { leadWhenElected } from '../../cluster/leader-election.ts';
 import { createLogger } from '../../cluster/log.ts';
-import { shutdownSignal } from '../../cluster/signals.ts';
+import { untilShutDown } from '../../cluster/signals.ts';
 import { runLayeringController } from '../../opt-in/layering-controller.ts';
 import { createCaches } from '../../rollout/caches.ts';
 import { startRolloutControllers } from '../../rollout/operator-controllers.ts';
@@ -72,7 +72,9 @@ export function operatorCommand(): Command {
     )
     .option('--kubeconfig <file>', 'the cluster, where this is not one of its pods')
     .option('--log-level <level>', "pino's: debug, info, warn, error", 'info');
-  return withLimitFlags(command).action(run);
+  return withLimitFlags(command).action((flags: OperatorFlags) =>
+    untilShutDown((signal) => run(flags, signal)),
+  );
 }
 
 function count(text: string): number {
@@ -81,8 +83,7 @@ function count(text: string): number {
   return value;
 }
 
-async function run(flags: OperatorFlags): Promise<void> {
-  const signal = shutdownSignal();
+async function run(flags: OperatorFlags, signal: AbortSignal): Promise<void> {
   const log = createLogger(NAME, flags.logLevel);
   const connection =
     flags.kubeconfig === undefined

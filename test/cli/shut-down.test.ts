@@ -1,0 +1,44 @@
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { execa } from 'execa';
+import { expect, onTestFinished, test } from 'vitest';
+import { z } from 'zod';
+import { root } from './shale-process.ts';
+
+test.each([
+  ['operator', []],
+  ['machine-os-builder', []],
+  ['daemon', ['--node-name', 'worker-0']],
+])('SIGTERM ends %s in order while its API server does not answer', async (command, flags) => {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const dir = await mkdtemp(path.join(tmpdir(), 'shale-shut-down-'));
+  onTestFinished(async () => {
+    server.close();
+    await rm(dir, { recursive: true });
+  });
+  const { port } = z.object({ port: z.number() }).parse(server.address());
+  const kubeconfig = path.join(dir, 'kubeconfig');
+  await writeFile(
+    kubeconfig,
+    JSON.stringify({
+      apiVersion: 'v1',
+      kind: 'Config',
+      'current-context': 'x',
+      contexts: [{ name: 'x', context: { cluster: 'x', user: 'x' } }],
+      clusters: [{ name: 'x', cluster: { server: `https://127.0.0.1:${port}` } }],
+      users: [{ name: 'x', user: { token: 'x' } }],
+    }),
+  );
+  const connected = once(server, 'connection');
+  const args = [command, '--kubeconfig', kubeconfig, ...flags];
+  const running = execa(path.join(root, 'bin/shale'), args, { cwd: dir, reject: false, timeout: 30_000 });
+  await connected;
+  running.kill('SIGTERM');
+  const { exitCode, stderr } = await running;
+  expect(stderr).not.toContain('    at ');
+  expect(exitCode).toBe(0);
+});
