@@ -1,0 +1,65 @@
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { directoryNodeLayout } from '../../daemon/host/directory-host.ts';
+import type { NodePorts } from '../../daemon/host/node-ports.ts';
+import { systemctl } from '../../daemon/host/systemctl.ts';
+import { rebootCommand } from '../../daemon/host/systemd-host.ts';
+import { listDeployments } from '../../daemon/os/ostree/deployments.ts';
+import type { ImageSource } from '../../daemon/os/ostree/image-source.ts';
+import { OstreeBackend } from '../../daemon/os/ostree/ostree-backend.ts';
+import { bootMachine, type SystemdMachine } from './machine.ts';
+
+const REBOOT_REQUEST_MS = 30_000;
+
+/** One boot of a node that createNode made of an image with systemd. */
+export interface BootedNode extends NodePorts {
+  readonly machine: SystemdMachine;
+}
+
+/**
+ * Boots what the node's bootloader has first, as ostree-prepare-root mounts it: /usr can be written to until the next
+ * boot and never reaches the deployment, /etc is the deployment's own, /var is that of all deployments.
+ *
+ * @param dir of the node. @param source where its images come from.
+ * @returns the machine, and what a daemon acts on it by. @throws when there is no deployment or it doesn't come up.
+ */
+export async function bootSystemdNode(
+  dir: string,
+  source: ImageSource,
+  signal: AbortSignal,
+): Promise<BootedNode> {
+  const { sysroot } = directoryNodeLayout(dir);
+  const [first] = await listDeployments(sysroot);
+  if (first === undefined) throw new Error(`${sysroot}: no deployment to boot; the node was not created`);
+  const { directory } = first;
+  const upper = path.join(dir, 'usr-of-this-boot');
+  await rm(upper, { recursive: true, force: true });
+  await mkdir(upper);
+  const booted = path.join(dir, 'ostree-booted');
+  await writeFile(booted, '');
+  const machine = await bootMachine({
+    root: directory,
+    nspawnArguments: [
+      `--overlay=${path.join(directory, 'usr')}:${upper}:/usr`,
+      `--bind=${path.resolve(directory, '../../var')}:/var`,
+      `--bind=${sysroot}:/sysroot`,
+      `--bind=${path.join(sysroot, 'boot')}:/boot`,
+      `--bind-ro=${booted}:/run/ostree-booted`,
+    ],
+    consoleFile: path.join(dir, 'console'),
+    signal,
+  });
+  const { root, run, bootID } = machine;
+  return {
+    machine,
+    host: {
+      root,
+      bootID,
+      reboot: async (reason, stop) => {
+        await run(rebootCommand(reason), { timeoutMs: REBOOT_REQUEST_MS, signal: stop });
+      },
+    },
+    services: systemctl(run, (place) => path.join('/', path.relative(root, place))),
+    backend: new OstreeBackend({ root, sysroot, source, bootedDirectory: async () => directory }),
+  };
+}

@@ -1,0 +1,121 @@
+import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type DigestedPullspec, parseDigestedPullspec } from '../../api/references.ts';
+import { applyLive, verifyLive } from '../../daemon/live/live-apply.ts';
+import type { ImageSource, SourceLayer } from '../../daemon/os/ostree/image-source.ts';
+import { type MemoryImage, memorySource } from '../../daemon/os/ostree/memory-source.ts';
+import type { LayerItem } from '../../image/layer/layer-item.ts';
+import { createNode } from '../../sandbox/node/create.ts';
+import { removeNode } from '../../sandbox/node/remove.ts';
+import { layerFile } from '../../sandbox/node/testing.ts';
+import { type BootedNode, bootSystemdNode } from '../../sandbox/systemd-node/node.ts';
+import { rootfsLayer } from '../../sandbox/systemd-node/rootfs-layer.ts';
+import { FIRST_TIME_MS, labRootfs, noLab } from './lab.ts';
+
+const UNIT = '/usr/lib/systemd/system/lab.service';
+const CONFIG = '/etc/lab.conf';
+const UNIT_TEXT = `[Service]
+ExecStart=/bin/sh -c 'cat ${CONFIG}; exec sleep infinity'
+[Install]
+WantedBy=multi-user.target
+`;
+const WANTS = '/etc/systemd/system/multi-user.target.wants/lab.service';
+const extraKernelArguments = { remove: [], add: [] };
+
+/** @returns the file that the tests change, the service that reads it, and its link as `systemctl enable` makes it. */
+const layer = (config: string, more: readonly LayerItem[] = []): readonly LayerItem[] => [
+  layerFile(UNIT, UNIT_TEXT),
+  layerFile(CONFIG, config),
+  { type: 'symlink', path: WANTS, target: UNIT, uid: 0, gid: 0 },
+  ...more,
+];
+
+/** An image of a whole distribution takes seconds to stage. */
+const TEST_MS = 90_000;
+
+describe.skipIf(noLab !== undefined)('deployments of a machine with systemd', { timeout: TEST_MS }, () => {
+  let dir: string;
+  let node: BootedNode;
+  let source: ImageSource;
+  const images = new Map<DigestedPullspec, MemoryImage>();
+  const signal = AbortSignal.timeout(FIRST_TIME_MS);
+
+  const addImage = (digit: string, items: readonly LayerItem[]): DigestedPullspec => {
+    const name = parseDigestedPullspec(`registry.test:5000/os/image@sha256:${digit.repeat(64)}`);
+    images.set(name, { labels: {}, layers: [items] });
+    return name;
+  };
+  const read = (name: string) => readFile(path.join(node.host.root, name), 'utf8');
+  const sh = async (line: string) =>
+    (await node.machine.run(['sh', '-c', line], { timeoutMs: 30_000, signal })).trim();
+  const mainPid = () => sh('systemctl show --property=MainPID --value lab.service');
+  const reboot = async () => {
+    await node.host.reboot('the test', signal);
+    expect(await node.machine.ended()).toBe('rebooting');
+    node = await bootSystemdNode(dir, source, signal);
+  };
+
+  beforeAll(async () => {
+    source = ontoRootfs(await labRootfs(), memorySource(images));
+    dir = await mkdtemp(path.join(tmpdir(), 'shale-lab-'));
+    await createNode({ dir, name: 'lab', image: addImage('1', layer('one\n')), source, signal });
+    node = await bootSystemdNode(dir, source, signal);
+  }, FIRST_TIME_MS);
+  afterAll(async () => {
+    await node?.machine.kill();
+    if (dir !== undefined) await removeNode(dir);
+  });
+
+  it('applies an image live and restarts the service: another process, the same boot', async () => {
+    const [pid, bootID] = [await mainPid(), await node.host.bootID()];
+    const added = layerFile('/usr/share/lab', 'live\n');
+    const image = addImage('2', layer('two\n', [added]));
+    const staged = await node.backend.stage(image, { extraKernelArguments, signal });
+    const { booted } = await node.backend.status(signal);
+    const { host, services } = node;
+    await applyLive({ host, services, booted, staged, beforeStep: async () => undefined, signal });
+    await services.restart('lab.service', signal);
+    expect(await verifyLive({ host, booted, staged, signal })).toEqual([]);
+    expect(await sh(`cat ${CONFIG} /usr/share/lab`)).toBe('two\nlive');
+    expect(await mainPid()).not.toBe(pid);
+    expect(await sh('journalctl --output=cat --lines=20 --unit=lab.service')).toContain('two');
+    expect(await node.host.bootID()).toBe(bootID);
+  });
+
+  it('reboots into what was staged, with the edits of its admin, and back', async () => {
+    const bootID = await node.host.bootID();
+    await writeFile(path.join(node.host.root, 'etc/motd'), 'edited here\n');
+    await node.backend.stage(addImage('3', layer('three\n', [layerFile('/usr/share/lab', 'booted\n')])), {
+      extraKernelArguments,
+      signal,
+    });
+    await node.backend.finalizeStaged(new Map(), signal);
+    await reboot();
+    expect(await node.host.bootID()).not.toBe(bootID);
+    expect(await read('/usr/share/lab')).toBe('booted\n');
+    expect(await read('/etc/motd')).toBe('edited here\n');
+    expect(await node.services.state('lab.service', signal)).toBe('active');
+
+    await node.backend.rollback(signal);
+    await reboot();
+    expect((await node.backend.status(signal)).booted.image).toContain('1'.repeat(64));
+    expect(await node.services.state('lab.service', signal)).toBe('active');
+  });
+});
+
+/** @returns a source whose images have the root file system as their lowest layer. */
+function ontoRootfs(rootfs: string, source: ImageSource): ImageSource {
+  const lowest: SourceLayer = {
+    diffId: `sha256:${'0'.repeat(64)}`,
+    size: 0,
+    read: () => rootfsLayer(rootfs),
+  };
+  return {
+    open: async (image, signal) => {
+      const { labels, layers } = await source.open(image, signal);
+      return { labels, layers: [lowest, ...layers] };
+    },
+  };
+}
