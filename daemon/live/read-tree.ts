@@ -79,10 +79,20 @@ async function compareEntries(
   target: string,
 ): Promise<'same' | { readonly current: TreeEntry | undefined; readonly target: TreeEntry | undefined }> {
   const [a, b] = await Promise.all([statOf(current), statOf(target)]);
-  if (a !== undefined && b !== undefined && a.dev === b.dev && a.ino === b.ino) return 'same';
+  if (a !== undefined && b !== undefined && isSameFile(a, b)) return 'same';
   const entries = { current: await readTreeEntry(current), target: await readTreeEntry(target) };
   if (entries.current?.kind === 'directory') return entries;
   return sameEntry(entries.current, entries.target) ? 'same' : entries;
+}
+
+/**
+ * One inode, or a file of an overlay (`ostree admin unlock`, `bootc usr-overlay`) whose lower one is that inode. An overlay
+ * has a device number of its own and keeps a file's inode number when it is written to, but then the change time is
+ * the copy's (Linux, Documentation/filesystems/overlayfs.rst, "Inode properties").
+ */
+function isSameFile(a: BigIntStats, b: BigIntStats): boolean {
+  if (a.ino !== b.ino) return false;
+  return a.dev === b.dev || (a.isFile() && b.isFile() && a.ctimeNs === b.ctimeNs && a.size === b.size);
 }
 
 async function statOf(place: string): Promise<BigIntStats | undefined> {

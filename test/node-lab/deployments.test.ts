@@ -84,6 +84,24 @@ describe.skipIf(noLab !== undefined)('deployments of a machine with systemd', { 
     expect(await node.host.bootID()).toBe(bootID);
   });
 
+  it('sees what was changed below /usr in place, though size and time are as they were', async () => {
+    const { host, backend } = node;
+    const { booted, staged = booted } = await backend.status(signal);
+    expect(await verifyLive({ host, booted, staged, signal })).toEqual([]);
+    await sh(
+      'touch -r /usr/share/lab /run/time; echo LIVE > /usr/share/lab; touch -r /run/time /usr/share/lab',
+    );
+    await sh('sed -i s/Debian/debian/ /usr/lib/os-release');
+    await sh(
+      'cp -p /usr/bin/tty /run/tty; dd if=/dev/zero of=/usr/bin/tty bs=1 count=8 conv=notrunc; touch -r /run/tty /usr/bin/tty',
+    );
+    expect(await verifyLive({ host, booted, staged, signal })).toEqual([
+      '/usr/bin/tty',
+      '/usr/lib/os-release',
+      '/usr/share/lab',
+    ]);
+  });
+
   it('reboots into what was staged, with the edits of its admin, and back', async () => {
     const bootID = await node.host.bootID();
     await writeFile(path.join(node.host.root, 'etc/motd'), 'edited here\n');
