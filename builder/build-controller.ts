@@ -5,14 +5,15 @@ import { type MachineOSConfig, MachineOSConfigs } from '../api/machine-os-config
 import { labels, MACHINE_CONFIGURATION } from '../api/names.ts';
 import type { NewObject } from '../api/object.ts';
 import { type ApiClient, isAlreadyExists } from '../cluster/api-client.ts';
-import { done, type Result } from '../cluster/controller.ts';
+import { done, type Result, requeueAfter } from '../cluster/controller.ts';
 import type { EventRecorder } from '../cluster/events.ts';
 import { updateStatus } from '../cluster/update-status.ts';
+import { isMovable } from './base-images.ts';
 import { pushSpecOf } from './build-name.ts';
 import { isOver } from './build-state.ts';
 import { type BuildPhase, buildStatus } from './build-status.ts';
 import type { BuildCaches } from './caches.ts';
-import { type BuildDecision, decideBuild } from './decide-build.ts';
+import { type BuildDecision, decideBuild, requestedBase } from './decide-build.ts';
 import type { RunningBuilds } from './running-builds.ts';
 
 export interface BuildControllerOptions {
@@ -22,6 +23,10 @@ export interface BuildControllerOptions {
   readonly events: EventRecorder;
   readonly log: Logger;
   readonly now: () => Date;
+  /** @returns the base image by digest. @throws what keeps a tag from being looked up. */
+  readonly resolveBase: (config: MachineOSConfig, requested: string) => Promise<string>;
+  /** ms after which a base image by tag is looked at again. */
+  readonly baseCheckMs: number;
 }
 
 /** Annotation of a MachineOSBuild: the Secret its image was pushed with, for whoever deletes the image later. */
@@ -80,10 +85,13 @@ export function buildReconciler(options: BuildControllerOptions): (name: string)
       return done;
     }
     const pool = caches.pools.get(config.spec.machineConfigPool.name);
+    const rendered = caches.machineConfigs.get(pool?.spec.configuration?.name ?? '');
+    const requested = requestedBase(config, rendered);
     const decision = decideBuild({
       machineOSConfig: config,
       pool,
-      rendered: caches.machineConfigs.get(pool?.spec.configuration?.name ?? ''),
+      rendered,
+      baseImage: requested === undefined ? undefined : await baseOf(config, requested),
       policyDigest: caches.machineConfigurations.get(MACHINE_CONFIGURATION)?.status?.policyDigest,
       builds,
       running: running.names(),
@@ -98,8 +106,20 @@ export function buildReconciler(options: BuildControllerOptions): (name: string)
     }
     await take(config, decision);
     await pointTo(config, decision);
-    return done;
+    // A tag may come to name another image, and nothing tells of it.
+    return requested !== undefined && isMovable(requested) ? requeueAfter(options.baseCheckMs) : done;
   };
+
+  /** @throws what keeps the tag from being looked up; the controller tries again. */
+  async function baseOf(config: MachineOSConfig, requested: string): Promise<string> {
+    try {
+      return await options.resolveBase(config, requested);
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      events.warning(config, 'BaseImageUnknown', `base image ${requested} can not be looked up: ${why}`);
+      throw error;
+    }
+  }
 
   async function take(config: MachineOSConfig, wanted: WantedBuild): Promise<void> {
     switch (wanted.next) {

@@ -16,6 +16,7 @@ interface BuilderFlags extends EngineFlags {
   readonly insecureRegistry: string[];
   readonly architecture: string;
   readonly parallel: number;
+  readonly baseCheckMinutes: number;
   readonly attest: boolean;
   readonly signingKeySecret?: string;
   readonly parallelEngine: number;
@@ -32,6 +33,12 @@ export function builderCommand(): Command {
     .option('--namespace <name>', 'where Shale runs', process.env['POD_NAMESPACE'] ?? DEFAULT_NAMESPACE)
     .option('--insecure-registry <host...>', 'registries (host:port) to speak plain HTTP to', [])
     .option('--architecture <name>', 'which image of an index is the base', 'amd64')
+    .option(
+      '--base-check-minutes <count>',
+      'how often a base image by tag is looked at for another digest',
+      positive,
+      15,
+    )
     .option('--parallel <count>', 'images made at once', positive, 8)
     .option('--no-attest', 'attach no provenance and no list of files to images')
     .option('--signing-key-secret <name>', 'the Secret whose cosign.key signs images')
@@ -73,6 +80,7 @@ async function run(flags: BuilderFlags, signal: AbortSignal): Promise<void> {
         version: SHALE_VERSION,
         created: createdFrom(process.env['SOURCE_DATE_EPOCH']),
         parallel: flags.parallel,
+        baseCheckMs: flags.baseCheckMinutes * 60_000,
         engine: engineParts(flags, flags.parallelEngine),
         attest: flags.attest,
         ...(flags.signingKeySecret === undefined ? {} : { signingKeySecret: flags.signingKeySecret }),

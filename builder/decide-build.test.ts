@@ -28,6 +28,7 @@ const seen: BuildObservation = {
     metadata: { name: 'rendered-worker-1' },
     spec: { osImageURL: base },
   },
+  baseImage: base,
   policyDigest: 'sha256:p',
   builds: [],
   running: new Set(),

@@ -12,6 +12,8 @@ export interface BuildObservation {
   readonly pool: MachineConfigPool | undefined;
   /** The rendered config that the pool goes to. */
   readonly rendered: MachineConfig | undefined;
+  /** The base image by digest; absent where none is asked for (requestedBase). */
+  readonly baseImage: string | undefined;
   /** Digest of the disruption policies in force; absent until the operator has written it. */
   readonly policyDigest: string | undefined;
   /** Every build of this MachineOSConfig. */
@@ -44,7 +46,7 @@ export type BuildDecision =
  * inputs are wanted again is made anew, because conditions of a build that is over can't change (MCO's rule).
  */
 export function decideBuild(seen: BuildObservation): BuildDecision {
-  const { machineOSConfig, pool, rendered, policyDigest } = seen;
+  const { machineOSConfig, pool, rendered, policyDigest, baseImage } = seen;
   const poolName = machineOSConfig.spec.machineConfigPool.name;
   if (pool === undefined) return { kind: 'wait', why: `MachineConfigPool ${poolName} does not exist` };
   const renderedConfig = pool.spec.configuration?.name;
@@ -54,8 +56,7 @@ export function decideBuild(seen: BuildObservation): BuildDecision {
     return { kind: 'wait', why: `MachineConfig ${renderedConfig} does not exist yet` };
   if (policyDigest === undefined)
     return { kind: 'wait', why: 'the disruption policies in force are not known yet' };
-  const baseImage = rendered.spec.osImageURL || machineOSConfig.spec.baseImage;
-  if (baseImage === undefined || baseImage === '') {
+  if (baseImage === undefined) {
     return {
       kind: 'wait',
       why: `no base image: set osImageURL in a MachineConfig of pool ${poolName}, or baseImage in the MachineOSConfig or the switch`,
@@ -81,6 +82,14 @@ export function decideBuild(seen: BuildObservation): BuildDecision {
     next: nextStep(build, seen.running.has(name)),
     interrupt: seen.builds.filter((candidate) => candidate.metadata.name !== name && !isOver(candidate)),
   };
+}
+
+/** @returns the base image as it is asked for, by tag or digest: a MachineConfig's counts more. */
+export function requestedBase(
+  { spec }: MachineOSConfig,
+  rendered: MachineConfig | undefined,
+): string | undefined {
+  return rendered?.spec.osImageURL || spec.baseImage || undefined;
 }
 
 function nextStep(

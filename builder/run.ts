@@ -4,10 +4,13 @@ import { runController } from '../cluster/controller.ts';
 import type { EventRecorder } from '../cluster/events.ts';
 import { LeadershipLost } from '../cluster/leader-election.ts';
 import { createWorkQueue, type WorkQueue } from '../cluster/work-queue.ts';
+import { createRegistryClient } from '../image/registry/registry-client.ts';
+import { createBaseImages } from './base-images.ts';
 import { buildReconciler } from './build-controller.ts';
 import { type BuildCaches, createBuildCaches } from './caches.ts';
 import type { EngineAccessParts } from './engine/engine-flags.ts';
 import { imageMaker } from './make-image.ts';
+import { readRegistryAccess } from './registry-access.ts';
 import { createRunningBuilds } from './running-builds.ts';
 
 export interface BuilderOptions {
@@ -28,6 +31,8 @@ export interface BuilderOptions {
   /** How many images are made at once. */
   readonly parallel: number;
   readonly signal: AbortSignal;
+  /** ms after which a base image by tag is looked at again. */
+  readonly baseCheckMs: number;
   readonly now?: () => Date;
 }
 
@@ -57,7 +62,25 @@ export async function runBuilder(options: BuilderOptions): Promise<void> {
   const informers = Object.values(caches);
   const watching = informers.map((informer) => informer.start(signal));
   await Promise.all(informers.map((informer) => informer.synced()));
-  const reconcile = buildReconciler({ client, caches, running, events, log, now });
+  const bases = createBaseImages({
+    freshMs: options.baseCheckMs,
+    now: () => performance.now(),
+    onStale: (image, error) => log.warn({ image, err: error }, 'base image could not be looked up again'),
+  });
+  const reconcile = buildReconciler({
+    client,
+    caches,
+    running,
+    events,
+    log,
+    now,
+    baseCheckMs: options.baseCheckMs,
+    resolveBase: ({ spec }, requested) =>
+      bases.resolve(requested, async (reference) => {
+        const access = await readRegistryAccess(options, [spec.baseImagePullSecret?.name], signal);
+        return (await createRegistryClient(access).getManifest(reference, signal)).digest;
+      }),
+  });
   await runController({ name: 'builds', queue, workers: WORKERS, reconcile, log, signal });
   // Whoever lost the lease has lost its builds with it: another builder is at work on them.
   await running.stopAll(!(signal.reason instanceof LeadershipLost));

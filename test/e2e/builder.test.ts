@@ -18,7 +18,7 @@ import { runBuilder } from '../../builder/run.ts';
 import { conditionIsTrue } from '../../cluster/conditions.ts';
 import { createEventRecorder } from '../../cluster/events.ts';
 import { parseTransitionLabel } from '../../disruption/transitions.ts';
-import { describeImage } from '../../image/append.ts';
+import { describeImage, pushAppended } from '../../image/append.ts';
 import { parseReference } from '../../image/reference.ts';
 import { parseAuthFile } from '../../image/registry/credentials.ts';
 import { createRegistryClient, type RegistryClient } from '../../image/registry/registry-client.ts';
@@ -90,6 +90,7 @@ function runBuilderProcess(until: AbortSignal): Promise<void> {
     version: '0',
     created: '1970-01-01T00:00:00Z',
     parallel: 4,
+    baseCheckMs: 200,
     engine: engineParts({ engineMinutes: 1, engineWorkDir: tmpdir() }, 1),
     signal: until,
   });
@@ -149,6 +150,7 @@ async function layerPool(
   pool: string,
   secret: string,
   pushSpec = `${registry.host}/os/${pool}:latest`,
+  from = base,
 ): Promise<void> {
   const { client } = cluster;
   await client.create(
@@ -161,9 +163,8 @@ async function layerPool(
     },
     { signal },
   );
-  await client.create(MachineConfigs, machineConfig(pool, `50-${pool}`, { '/etc/chrony.conf': 'server a' }), {
-    signal,
-  });
+  const config = machineConfig(pool, `50-${pool}`, { '/etc/chrony.conf': 'server a' });
+  await client.create(MachineConfigs, { ...config, spec: { ...config.spec, osImageURL: from } }, { signal });
   await client.create(
     MachineOSConfigs,
     {
@@ -355,5 +356,37 @@ describe('a MachineConfig that is invalid', () => {
     expect(pool.spec.configuration?.name).toBe(before);
     await client.delete(MachineConfigs, '60-bad', { signal });
     await seen(client, MachineConfigPools, 'first', (object) => !degraded(object));
+  });
+});
+
+describe('a base image by tag', () => {
+  test('is looked at again, and another digest is another build', async () => {
+    await createSecret('moving', 'secret');
+    const tag = `${registry.host}/os/moving-stock:1`;
+    const before = await pushBaseImage(registryClient(), tag, signal);
+    await layerPool('moving', 'moving', undefined, tag);
+    const one = await buildOf('moving', has('Succeeded'));
+    expect(one.status?.baseImage).toBe(`${registry.host}/os/moving-stock@${before}`);
+
+    const at = parseReference(tag);
+    const { digest: after } = await pushAppended(
+      registryClient(),
+      {
+        base: at,
+        description: await describeImage(registryClient(), at, 'amd64', signal),
+        target: at,
+        layer: undefined,
+        options: { labels: { moved: 'yes' }, created: '1970-01-01T00:00:00Z', comment: 'moved' },
+      },
+      signal,
+    );
+    await seen(
+      cluster.client,
+      MachineOSConfigs,
+      'moving',
+      ({ status }) => status?.machineOSBuild?.name !== one.metadata.name,
+    );
+    const other = await buildOf('moving', has('Succeeded'));
+    expect(other.status?.baseImage).toBe(`${registry.host}/os/moving-stock@${after}`);
   });
 });

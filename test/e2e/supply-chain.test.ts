@@ -92,6 +92,7 @@ function runBuilderProcess(): Promise<void> {
     version: '0',
     created: '1970-01-01T00:00:00Z',
     parallel: 2,
+    baseCheckMs: 60_000,
     engine: engineParts({ engineMinutes: 1, engineWorkDir: tmpdir() }, 1),
     attest: true,
     signingKeySecret: 'signing',
