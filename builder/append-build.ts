@@ -91,7 +91,7 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
     disruption: encodeTransitionLabel({ version: 1, policyDigest: input.policyDigest, transitions }),
   });
   const options = { labels, created: input.created, comment: `shale: ${input.rendered.metadata.name}` };
-  const { digest, layerSent } = await pushAppended(
+  const { digest, layerSent, bytes } = await pushAppended(
     client,
     { base, description, target, layer, options },
     signal,
@@ -103,6 +103,7 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
   return {
     image,
     baseImage,
+    bytes,
     way: layerSent ? 'Append' : 'Relabel',
     transitions: transitions.slice(0, 50).map((transition) => ({
       from: `${transition.config} on ${transition.base}`,

@@ -22,6 +22,8 @@ export type BuildPhase =
       readonly way: BuildWay;
       readonly transitions: readonly { readonly from: string; readonly actions: string }[];
       readonly summary: string;
+      /** Bytes of layers that were sent, and that the registry mounted. */
+      readonly bytes: { readonly sent: number; readonly mounted: number };
       readonly engineImage?: DigestedPullspec;
       /** Of a container engine, where one was at work. */
       readonly logTail?: readonly string[];

@@ -8,6 +8,7 @@ import { createApiClient } from '../cluster/http-api-client.ts';
 import { leadWhenElected } from '../cluster/leader-election.ts';
 import { createLogger } from '../cluster/log.ts';
 import { untilShutDown } from '../cluster/signals.ts';
+import { type BuilderTelemetry, startBuilderTelemetry } from './builder-telemetry.ts';
 import { type EngineFlags, engineParts, withEngineFlags } from './engine/engine-flags.ts';
 import { runBuilder } from './run.ts';
 
@@ -16,6 +17,7 @@ interface BuilderFlags extends EngineFlags {
   readonly insecureRegistry: string[];
   readonly architecture: string;
   readonly parallel: number;
+  readonly metricsPort: number;
   readonly baseCheckMinutes: number;
   readonly attest: boolean;
   readonly signingKeySecret?: string;
@@ -39,6 +41,7 @@ export function builderCommand(): Command {
       positive,
       15,
     )
+    .option('--metrics-port <port>', 'where /metrics, /healthz and /readyz are; 0: nowhere', portNumber, 0)
     .option('--parallel <count>', 'images made at once', positive, 8)
     .option('--no-attest', 'attach no provenance and no list of files to images')
     .option('--signing-key-secret <name>', 'the Secret whose cosign.key signs images')
@@ -56,7 +59,27 @@ function positive(text: string): number {
   return count;
 }
 
+function portNumber(text: string): number {
+  const port = Number(text);
+  if (!Number.isSafeInteger(port) || port < 0 || port > 65_535)
+    throw new InvalidArgumentError('a port, or 0');
+  return port;
+}
+
 async function run(flags: BuilderFlags, signal: AbortSignal): Promise<void> {
+  const telemetry = flags.metricsPort === 0 ? undefined : await startBuilderTelemetry(flags.metricsPort);
+  try {
+    await build(flags, telemetry, signal);
+  } finally {
+    await telemetry?.close();
+  }
+}
+
+async function build(
+  flags: BuilderFlags,
+  telemetry: BuilderTelemetry | undefined,
+  signal: AbortSignal,
+): Promise<void> {
   const log = createLogger('machine-os-builder', flags.logLevel);
   const connection =
     flags.kubeconfig === undefined
@@ -80,6 +103,7 @@ async function run(flags: BuilderFlags, signal: AbortSignal): Promise<void> {
         version: SHALE_VERSION,
         created: createdFrom(process.env['SOURCE_DATE_EPOCH']),
         parallel: flags.parallel,
+        ...(telemetry === undefined ? {} : { watch: telemetry.watch }),
         baseCheckMs: flags.baseCheckMinutes * 60_000,
         engine: engineParts(flags, flags.parallelEngine),
         attest: flags.attest,

@@ -81,11 +81,7 @@ describe('decideBuild', () => {
     ['no pool', { pool: undefined }, /does not exist/],
     ['no rendered config', { rendered: undefined }, /rendered-worker-1 does not exist/],
     ['policies unknown', { policyDigest: undefined }, /policies/],
-    [
-      'no base image',
-      { rendered: { apiVersion, kind: 'MachineConfig', metadata: { name: 'rendered-worker-1' }, spec: {} } },
-      /osImageURL/,
-    ],
+    ['no base image', { baseImage: undefined }, /osImageURL/],
   ])('%s: it waits and says for what', (_name, more, why) => {
     const decision = decideBuild({ ...seen, ...more });
     expect(decision.kind === 'wait' && decision.why).toMatch(why);

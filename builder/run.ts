@@ -7,6 +7,7 @@ import { createWorkQueue, type WorkQueue } from '../cluster/work-queue.ts';
 import { createRegistryClient } from '../image/registry/registry-client.ts';
 import { createBaseImages } from './base-images.ts';
 import { buildReconciler } from './build-controller.ts';
+import { type BuildMetrics, noMetrics } from './build-metrics.ts';
 import { type BuildCaches, createBuildCaches } from './caches.ts';
 import type { EngineAccessParts } from './engine/engine-flags.ts';
 import { imageMaker } from './make-image.ts';
@@ -28,6 +29,8 @@ export interface BuilderOptions {
   /** Name of the Secret with the key that signs images. */
   readonly signingKeySecret?: string;
   readonly engine: EngineAccessParts;
+  /** @returns what to tell metrics by; nobody watches without it. */
+  readonly watch?: (queueLength: () => number) => BuildMetrics;
   /** How many images are made at once. */
   readonly parallel: number;
   readonly signal: AbortSignal;
@@ -49,6 +52,7 @@ export async function runBuilder(options: BuilderOptions): Promise<void> {
   const { client, events, log, signal } = options;
   const now = options.now ?? (() => new Date());
   const caches = createBuildCaches(client, log);
+  const queue = createWorkQueue();
   const running = createRunningBuilds({
     client,
     events,
@@ -56,8 +60,8 @@ export async function runBuilder(options: BuilderOptions): Promise<void> {
     now,
     build: imageMaker({ ...options, caches }),
     parallel: options.parallel,
+    metrics: options.watch?.(() => queue.length()) ?? noMetrics,
   });
-  const queue = createWorkQueue();
   routeEvents(caches, queue);
   const informers = Object.values(caches);
   const watching = informers.map((informer) => informer.start(signal));

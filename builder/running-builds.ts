@@ -7,6 +7,7 @@ import type { ApiClient } from '../cluster/api-client.ts';
 import type { EventRecorder } from '../cluster/events.ts';
 import { updateStatus } from '../cluster/update-status.ts';
 import { BuildFailure } from './build-failure.ts';
+import type { BuildMetrics } from './build-metrics.ts';
 import { isOver } from './build-state.ts';
 import { type BuildPhase, buildStatus } from './build-status.ts';
 import { buildRetryPolicy, decideRetry } from './retry.ts';
@@ -32,6 +33,7 @@ export interface RunningBuildsOptions {
   readonly build: (job: BuildJob, signal: AbortSignal) => Promise<BuildResult>;
   /** How many builds go on at once; an appended layer costs little, so a pool seldom waits for another. */
   readonly parallel: number;
+  readonly metrics: BuildMetrics;
 }
 
 /** The builds that this process is at work on. */
@@ -75,15 +77,18 @@ export function createRunningBuilds(options: RunningBuildsOptions): RunningBuild
   async function attempts(job: BuildJob, signal: AbortSignal): Promise<void> {
     await report(job, { kind: 'started' });
     for (let attempt = 1; ; attempt += 1) {
+      const began = performance.now();
       try {
         const result = await options.build(job, signal);
         await report(job, { kind: 'succeeded', ...result });
+        options.metrics.succeeded(result.way, secondsSince(began), result.bytes);
         tellSuccess(job, result);
         return;
       } catch (error) {
         if (signal.aborted) throw error;
         const failure = BuildFailure.from(error);
         const decision = decideRetry(buildRetryPolicy, attempt, failure.temporary, failure.retryAfterMs);
+        options.metrics.failed(failure, secondsSince(began), decision.kind === 'giveUp');
         options.log.warn(
           { build: job.build.metadata.name, attempt, err: failure.message, next: decision.kind },
           'build failed',
@@ -103,9 +108,14 @@ export function createRunningBuilds(options: RunningBuildsOptions): RunningBuild
 
   async function run(job: BuildJob, signal: AbortSignal): Promise<void> {
     const build = job.build.metadata.name;
+    const asked = performance.now();
     try {
-      await slots.hold(signal, () => attempts(job, signal));
+      await slots.hold(signal, () => {
+        options.metrics.started(secondsSince(asked));
+        return attempts(job, signal);
+      });
     } catch (error) {
+      if (signal.aborted) options.metrics.interrupted();
       // Aborted: whoever aborted tells why. Anything else is trouble with the API server; the build is found again.
       if (!signal.aborted) options.log.error({ build, err: error }, 'build could not be reported');
     } finally {
@@ -135,4 +145,8 @@ export function createRunningBuilds(options: RunningBuildsOptions): RunningBuild
       await Promise.all(all.map(({ job }) => report(job, { kind: 'interrupted', message })));
     },
   };
+}
+
+function secondsSince(start: number): number {
+  return (performance.now() - start) / 1_000;
 }

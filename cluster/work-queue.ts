@@ -29,6 +29,8 @@ export interface WorkQueue {
   take(): Promise<string | undefined>;
   /** Says that the work on a key that `take` gave is over. */
   finish(key: string): void;
+  /** Keys that wait. */
+  length(): number;
   /** Wakes every taker and drops what waits. */
   shutDown(): void;
 }
@@ -88,6 +90,7 @@ export function createWorkQueue(options: WorkQueueOptions = {}): WorkQueue {
   }
 
   return {
+    length: () => waiting.size,
     add,
     addAfter,
     addRateLimited(key) {

@@ -129,6 +129,8 @@ export interface PushedImage {
   readonly digest: Digest;
   /** Whether the layer had to be sent; an image of other labels alone has it already. */
   readonly layerSent: boolean;
+  /** Bytes of layers that were sent or copied, and that the registry mounted. */
+  readonly bytes: { readonly sent: number; readonly mounted: number };
 }
 
 interface AppendedImage {
@@ -156,44 +158,54 @@ export async function pushAppended(
   const { description, target, layer, options } = image;
   const documents = appendLayer(description, layer, options);
   const manifest = { mediaType: documents.mediaType, bytes: documents.manifest };
-  const layerSent = await bringParts(client, image, documents, signal);
+  const { layerSent, bytes } = await bringParts(client, image, documents, signal);
   // The manifest comes last: a registry never has an image whose parts are not all there.
   try {
-    return { digest: await client.putManifest(target, manifest, signal), layerSent };
+    return { digest: await client.putManifest(target, manifest, signal), layerSent, bytes };
   } catch (error) {
     if (!(error instanceof RegistryError && BLOB_MISSING.includes(error.code))) throw error;
   }
   // Somebody deleted a part between its push and the manifest's: everything is looked after once more.
   await bringParts(client, image, documents, signal);
-  return { digest: await client.putManifest(target, manifest, signal), layerSent: layer !== undefined };
+  return {
+    digest: await client.putManifest(target, manifest, signal),
+    layerSent: layer !== undefined,
+    bytes,
+  };
 }
 
 /** Requests that a registry is asked at a time; each waits for the registry's disk. */
 const PARALLEL = 4;
 
-/** @returns whether the layer had to be sent. */
 async function bringParts(
   client: RegistryClient,
   { base, description, target, layer }: AppendedImage,
   { config }: ImageDocuments,
   signal: AbortSignal,
-): Promise<boolean> {
+): Promise<Pick<PushedImage, 'layerSent' | 'bytes'>> {
   const ended = new AbortController();
   const either = AbortSignal.any([signal, ended.signal]);
   let layerSent = false;
+  const bytes = { sent: 0, mounted: 0 };
   const parts = [
     async () => {
-      if (layer !== undefined) layerSent = (await client.putBlob(target, layer.bytes, either)).sent;
+      if (layer === undefined) return;
+      layerSent = (await client.putBlob(target, layer.bytes, either)).sent;
+      if (layerSent) bytes.sent += layer.bytes.length;
     },
     () => client.putBlob(target, config, either),
-    ...description.manifest.layers.map((blob) => () => bringBlob(client, base, target, blob, either)),
+    ...description.manifest.layers.map((blob) => async () => {
+      const how = await bringBlob(client, base, target, blob, either);
+      if (how === 'copied') bytes.sent += blob.size;
+      else if (how === 'mounted') bytes.mounted += blob.size;
+    }),
   ].values();
   const work = async () => {
     for (const bring of parts) await bring();
   };
   try {
     await Promise.all(Array.from({ length: PARALLEL }, work));
-    return layerSent;
+    return { layerSent, bytes };
   } finally {
     // One that failed ends the others: nothing is sent for an image that will not be.
     ended.abort();
@@ -203,6 +215,7 @@ async function bringParts(
 /**
  * Makes a blob of an image available in another repository: mounted within one registry, copied as it comes from another.
  *
+ * @returns what had to be done.
  * @throws RegistryError, ContentError
  */
 export async function bringBlob(
@@ -211,11 +224,12 @@ export async function bringBlob(
   target: Reference,
   blob: Descriptor,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<'there' | 'mounted' | 'copied'> {
   if (base.registry === target.registry) {
-    if (base.repository === target.repository) return;
-    if (await client.mountBlob(target, blob.digest, base.repository, signal)) return;
+    if (base.repository === target.repository) return 'there';
+    if (await client.mountBlob(target, blob.digest, base.repository, signal)) return 'mounted';
   }
-  if (await client.hasBlob(target, blob.digest, signal)) return;
+  if (await client.hasBlob(target, blob.digest, signal)) return 'there';
   await client.putBlobStream(target, blob.digest, client.readBlob(base, blob, signal), signal);
+  return 'copied';
 }

@@ -3,8 +3,10 @@ import { builderCommand } from '../builder/command.ts';
 import { builderDeployment } from './builder-deployment.ts';
 
 const podOf = (podmanImage?: string) =>
-  builderDeployment('shale-system', 'shale:1', ['--insecure-registry', 'r:1'], podmanImage).spec.template
-    .spec;
+  builderDeployment('shale-system', 'shale:1', ['--insecure-registry', 'r:1'], {
+    metricsPort: 8080,
+    ...(podmanImage === undefined ? {} : { podmanImage }),
+  }).spec.template.spec;
 
 test('a podman beside the builder shares its socket and nothing of the host', () => {
   const { containers, volumes = [] } = podOf('podman:5');
@@ -29,4 +31,8 @@ test('a podman beside the builder shares its socket and nothing of the host', ()
 test('without an image there is the builder alone', () => {
   expect(podOf().containers.map(({ name }) => name)).toEqual(['builder']);
   expect(podOf()).not.toHaveProperty('volumes');
+  expect(podOf().containers[0]).toMatchObject({
+    ports: [{ containerPort: 8080 }],
+    livenessProbe: { httpGet: { path: '/healthz', port: 8080 } },
+  });
 });

@@ -5,19 +5,26 @@ import type { NewObject } from '../api/object.ts';
 /** On the builder's pods; their Deployment selects them by it. */
 export const builderPodLabels = { 'app.kubernetes.io/name': BUILDER_DEPLOYMENT } as const;
 
+/** What stands around the builder. */
+export interface BuilderSurroundings {
+  /** Image of a rootless Podman beside the builder, by whose socket it runs commands; none without it. */
+  readonly podmanImage?: string;
+  /** Where the builder's arguments say that its metrics and its health are; nobody asks without it. */
+  readonly metricsPort?: number;
+}
+
 /**
  * The Machine OS Builder's Deployment.
  *
  * @param namespace where Shale runs.
  * @param image the image the operator itself runs: all processes are one image.
  * @param args arguments of the builder beyond its name.
- * @param podmanImage of a rootless Podman beside the builder, by whose socket it runs commands; none without it.
  */
 export function builderDeployment(
   namespace: string,
   image: string,
   args: readonly string[],
-  podmanImage?: string,
+  { podmanImage, metricsPort }: BuilderSurroundings = {},
 ): NewObject<Deployment> {
   const sidecar = podmanImage === undefined ? undefined : podmanSidecar(podmanImage);
   return {
@@ -57,6 +64,7 @@ export function builderDeployment(
                 capabilities: { drop: ['ALL'] },
               },
               ...(sidecar === undefined ? {} : { volumeMounts: [SOCKET_MOUNT, WORK_MOUNT] }),
+              ...(metricsPort === undefined ? {} : probes(metricsPort)),
             },
             ...(sidecar === undefined ? [] : [sidecar.container]),
           ],
@@ -66,6 +74,14 @@ export function builderDeployment(
         },
       },
     },
+  };
+}
+
+function probes(port: number) {
+  return {
+    ports: [{ name: 'metrics', containerPort: port }],
+    livenessProbe: { httpGet: { path: '/healthz', port }, periodSeconds: 20, failureThreshold: 3 },
+    readinessProbe: { httpGet: { path: '/readyz', port }, periodSeconds: 10 },
   };
 }
 

@@ -12,7 +12,7 @@ import { done, type Result, requeueAfter, runController } from '../cluster/contr
 import type { EventRecorder } from '../cluster/events.ts';
 import { createInformer } from '../cluster/informer.ts';
 import { createWorkQueue } from '../cluster/work-queue.ts';
-import { builderDeployment, builderPodLabels } from './builder-deployment.ts';
+import { type BuilderSurroundings, builderDeployment, builderPodLabels } from './builder-deployment.ts';
 import { decideLayering, type LayeringObservation, type LayeringStep } from './decide-layering.ts';
 import type { PrunedBuild } from './decide-prune.ts';
 import type { MachineOSConfigChanges } from './machine-os-configs.ts';
@@ -34,8 +34,7 @@ export interface LayeringOptions {
   readonly image: string;
   /** Arguments of the builder beyond its name. */
   readonly builderArguments: readonly string[];
-  /** Image of a rootless Podman beside the builder; without it none runs there. */
-  readonly podmanImage?: string;
+  readonly surroundings: BuilderSurroundings;
   /** How many finished builds a pool keeps beyond what is used. */
   readonly keepImages: number;
   readonly signal: AbortSignal;
@@ -76,7 +75,7 @@ export async function runLayeringController(options: LayeringOptions): Promise<v
     namespace,
     options.image,
     options.builderArguments,
-    options.podmanImage,
+    options.surroundings,
   );
 
   /**

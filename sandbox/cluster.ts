@@ -164,15 +164,15 @@ async function installShale(
   await reportNode(client, CONTROL_PLANE_NODE, true);
 }
 
-/** The operator hands the engine on to the builder. */
+/** The operator hands the engine on to the builder, which opens no port on the machine. */
 function withEngine(object: KubernetesObject, engine: StartedEngine | undefined): KubernetesObject {
-  if (engine === undefined || object.kind !== 'Deployment' || object.metadata.name !== OPERATOR)
-    return object;
+  if (object.kind !== 'Deployment' || object.metadata.name !== OPERATOR) return object;
+  const more = ['--builder-metrics-port', '0', ...(engine === undefined ? [] : ['--engine', engine.url])];
   const deployment = object as Deployment;
   const { template } = deployment.spec;
   const containers = template.spec.containers.map((container) => ({
     ...container,
-    args: [...(container.args ?? []), '--engine', engine.url],
+    args: [...(container.args ?? []), ...more],
   }));
   const spec = { ...deployment.spec, template: { ...template, spec: { ...template.spec, containers } } };
   return { ...deployment, spec } as KubernetesObject;

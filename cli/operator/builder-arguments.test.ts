@@ -3,16 +3,34 @@ import { builderCommand } from '../../builder/command.ts';
 import { builderArguments } from './command.ts';
 
 test.each([
-  [{ insecureRegistry: [], attest: true }, []],
-  [{ insecureRegistry: [], attest: true, engine: 'unix:///e.sock' }, ['--engine', 'unix:///e.sock']],
+  [{ insecureRegistry: [], attest: true, builderMetricsPort: 0 }, []],
   [
-    { insecureRegistry: ['a:1', 'b:2'], attest: false, signingKeySecret: 'signing' },
-    ['--insecure-registry', 'a:1', 'b:2', '--no-attest', '--signing-key-secret', 'signing'],
+    { insecureRegistry: [], attest: true, builderMetricsPort: 0, engine: 'unix:///e.sock' },
+    ['--engine', 'unix:///e.sock'],
+  ],
+  [
+    {
+      insecureRegistry: ['a:1', 'b:2'],
+      attest: false,
+      signingKeySecret: 'signing',
+      builderMetricsPort: 8080,
+    },
+    [
+      '--insecure-registry',
+      'a:1',
+      'b:2',
+      '--no-attest',
+      '--signing-key-secret',
+      'signing',
+      '--metrics-port',
+      '8080',
+    ],
   ],
 ])('what the operator was told %j reaches the builder in words it knows', (flags, expected) => {
   const args = builderArguments(flags);
   expect(args).toEqual(expected);
   const builder = builderCommand().action(() => undefined);
   builder.parse([...args], { from: 'user' });
-  expect(builder.opts()).toMatchObject(flags);
+  const { builderMetricsPort: metricsPort, ...shared } = flags;
+  expect(builder.opts()).toMatchObject({ ...shared, metricsPort });
 });

@@ -30,6 +30,7 @@ interface OperatorFlags {
   readonly engineTlsDir?: string;
   readonly engineImage: string;
   readonly keepImages: number;
+  readonly builderMetricsPort: number;
   readonly maxFileMib?: number;
   readonly maxConfigMib?: number;
   readonly image?: string;
@@ -65,6 +66,12 @@ export function operatorCommand(): Command {
       "in the builder's pod: ca.pem, cert.pem and key.pem of an engine on TCP",
     )
     .option('--engine-image <pullspec>', 'image of the podman sidecar', PODMAN_IMAGE)
+    .option(
+      '--builder-metrics-port <port>',
+      "where the builder's pod has /metrics, /healthz and /readyz; 0: nowhere",
+      count,
+      0,
+    )
     .option('--keep-images <count>', 'images that a pool keeps beyond those in use, to go back to', count, 3)
     .option(
       '--image <pullspec>',
@@ -139,7 +146,10 @@ async function lead({ client, log, image, flags, signal }: Leading): Promise<voi
       pruner: registryPruner({ client, namespace, plainHttp: new Set(insecure) }),
       builderArguments: builderArguments(flags),
       keepImages: flags.keepImages,
-      ...(flags.engine === PODMAN_SIDECAR ? { podmanImage: flags.engineImage } : {}),
+      surroundings: {
+        ...(flags.engine === PODMAN_SIDECAR ? { podmanImage: flags.engineImage } : {}),
+        ...(flags.builderMetricsPort === 0 ? {} : { metricsPort: flags.builderMetricsPort }),
+      },
     }),
   ];
   const outcomes = await Promise.allSettled(
@@ -156,7 +166,7 @@ async function lead({ client, log, image, flags, signal }: Leading): Promise<voi
 
 type BuilderFlags = Pick<
   OperatorFlags,
-  'insecureRegistry' | 'attest' | 'signingKeySecret' | 'engine' | 'engineTlsDir'
+  'insecureRegistry' | 'attest' | 'signingKeySecret' | 'engine' | 'engineTlsDir' | 'builderMetricsPort'
 >;
 
 /** What the operator was told about images is for the builder to do. */
@@ -166,12 +176,14 @@ export function builderArguments({
   signingKeySecret,
   engine,
   engineTlsDir,
+  builderMetricsPort,
 }: BuilderFlags): readonly string[] {
   return [
     ...(insecureRegistry.length === 0 ? [] : ['--insecure-registry', ...insecureRegistry]),
     ...(attest ? [] : ['--no-attest']),
     ...(signingKeySecret === undefined ? [] : ['--signing-key-secret', signingKeySecret]),
     ...(engine === undefined || engine === PODMAN_SIDECAR ? [] : ['--engine', engine]),
+    ...(builderMetricsPort === 0 ? [] : ['--metrics-port', String(builderMetricsPort)]),
     ...(engineTlsDir === undefined ? [] : ['--engine-tls-dir', engineTlsDir]),
   ];
 }

@@ -1,0 +1,27 @@
+import { startTelemetry, type Telemetry } from '../cluster/telemetry.ts';
+import type { BuildMetrics } from './build-metrics.ts';
+
+export interface BuilderTelemetry extends Telemetry {
+  /** @returns what to tell metrics by. @param queueLength is asked whenever somebody reads them. */
+  watch(queueLength: () => number): BuildMetrics;
+}
+
+/** Serves the builder's metrics and health. The client library is loaded only for a builder that is watched. */
+export async function startBuilderTelemetry(port: number, host?: string): Promise<BuilderTelemetry> {
+  const { prometheusMetrics } = await import('./prometheus-metrics.ts');
+  let length = () => 0;
+  const { metrics, registry } = prometheusMetrics(() => length());
+  const telemetry = await startTelemetry({
+    port,
+    ...(host === undefined ? {} : { host }),
+    metrics: async () => ({ text: await registry.metrics(), type: registry.contentType }),
+    notReady: () => undefined,
+  });
+  return {
+    ...telemetry,
+    watch(queueLength) {
+      length = queueLength;
+      return metrics;
+    },
+  };
+}
