@@ -52,5 +52,8 @@ manifests: ## generate manifests/crds from api/
 format: ## format and mend what can be mended by itself
 	biome check --write .
 
-bench: ## print the figures of bench/
+bench: ## print the figures of bench/, of what needs no registry
 	@for file in bench/render.ts bench/diff.ts; do echo "== $$file"; node $$file || exit 1; done
+
+bench-images: install-tests ## print the figures of the builder beside docker build and buildah (needs root, some minutes)
+	@for file in bench/append.ts bench/pools.ts; do echo "== $$file"; $(SUDO) node $$file || exit 1; done

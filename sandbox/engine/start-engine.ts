@@ -11,6 +11,8 @@ import { DIE_WITH_PARENT } from '../workloads/die-with-parent.ts';
 export interface StartedEngine {
   /** For `--engine`. */
   readonly url: string;
+  /** Of the process that all of the engine's descend from. */
+  readonly pid: number;
   /** Ends it, with all that it runs, and takes away its storage. */
   stop(): Promise<void>;
 }
@@ -21,15 +23,12 @@ export interface StartEngineOptions {
   readonly dir: string;
   /** Docker only: builds by BuildKit. */
   readonly buildKit?: boolean;
+  /** Its own, where it is left alone and reaches nobody; the machine's, to pull and push by itself. */
+  readonly network?: 'own' | 'host';
 }
 
 const READY_MS = 20_000;
 const PROGRAMS = { podman: 'podman', docker: 'dockerd' } as const;
-/**
- * What an engine started, and what it mounted, ends with it; Docker's bridge and Podman's are of a network that nobody else
- * sees.
- */
-const NAMESPACES = ['unshare', '--net', '--pid', '--mount', '--fork', '--kill-child', '--mount-proc', '--'];
 const SEARCHED = `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin`.split(':');
 
 /** @returns why an engine can't run on this machine, in words; undefined when it can. */
@@ -51,16 +50,17 @@ export async function startEngine({
   kind,
   dir,
   buildKit = false,
+  network = 'own',
 }: StartEngineOptions): Promise<StartedEngine> {
   await mkdir(dir, { recursive: true });
   await writeFile(path.join(dir, 'daemon.json'), JSON.stringify({ features: { buildkit: buildKit } }));
   // A socket's path has at most 107 bytes (unix(7)); the storage may lie deeper than that.
   const run = await mkdtemp(path.join(tmpdir(), 'shale-engine-'));
   const socket = path.join(run, 'engine.sock');
-  const args = kind === 'podman' ? podman(dir, socket) : docker(dir, socket);
+  const args = kind === 'podman' ? podman(dir, socket) : docker(dir, socket, network);
   const [command = '', ...rest] = [
     ...DIE_WITH_PARENT,
-    ...NAMESPACES,
+    ...namespaces(network),
     find(PROGRAMS[kind]) ?? PROGRAMS[kind],
     ...args,
   ];
@@ -83,7 +83,13 @@ export async function startEngine({
     await stop();
     throw new Error(`${kind} did not start: ${printed()}`, { cause: error });
   }
-  return { url: `unix://${socket}`, stop };
+  return { url: `unix://${socket}`, pid: child.pid ?? 0, stop };
+}
+
+/** What an engine started, and what it mounted, ends with it; a bridge that it makes is of a network that nobody else sees. */
+function namespaces(network: 'own' | 'host'): string[] {
+  const net = network === 'own' ? ['--net'] : [];
+  return ['unshare', ...net, '--pid', '--mount', '--fork', '--kill-child', '--mount-proc', '--'];
 }
 
 function podman(dir: string, socket: string): string[] {
@@ -92,7 +98,8 @@ function podman(dir: string, socket: string): string[] {
   return [...storage, ...how, 'system', 'service', '--time', '0', `unix://${socket}`];
 }
 
-function docker(dir: string, socket: string): string[] {
+function docker(dir: string, socket: string, network: 'own' | 'host'): string[] {
+  const bridge = network === 'own' ? ['--bip', '172.31.253.1/24'] : ['--bridge', 'none'];
   return [
     ...['--data-root', path.join(dir, 'root'), '--exec-root', path.join(dir, 'exec')],
     ...[
@@ -103,7 +110,7 @@ function docker(dir: string, socket: string): string[] {
       '--config-file',
       path.join(dir, 'daemon.json'),
     ],
-    ...['--iptables=false', '--ip-masq=false', '--bip', '172.31.253.1/24'],
+    ...['--iptables=false', '--ip-masq=false', ...bridge],
   ];
 }
 

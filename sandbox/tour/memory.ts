@@ -9,13 +9,13 @@ export interface MemoryWatch {
   stop(): number;
 }
 
-/** @param roots process ids whose descendants count too. */
-export function watchMemory(roots: readonly number[]): MemoryWatch {
+/** @param roots process ids whose descendants count too. @param intervalMs between two looks. */
+export function watchMemory(roots: readonly number[], intervalMs = INTERVAL_MS): MemoryWatch {
   let peak = 0;
   const look = async () => {
     peak = Math.max(peak, residentBytes(await readProcesses(), roots));
   };
-  const timer = setInterval(() => void look(), INTERVAL_MS);
+  const timer = setInterval(() => void look(), intervalMs);
   timer.unref();
   return {
     stop() {
