@@ -12,6 +12,7 @@ import path from 'node:path';
 import { execa } from 'execa';
 import { type AppendInput, appendBuild } from '../builder/append-build.ts';
 import { layerContent } from '../builder/layer-content.ts';
+import type { BuildResult } from '../builder/running-builds.ts';
 import { defaultPolicySettings } from '../disruption/default-policies.ts';
 import { effectivePolicies, policyDigest } from '../disruption/effective-policies.ts';
 import { writeLayer } from '../image/layer/write-layer.ts';
@@ -124,9 +125,11 @@ function shaleProcess({ host }: CountingProxy): Peer {
 
 /** What the builder calls, with a client of its own for each image: no token and no connection is left of the one before. */
 function shaleFunction({ host }: CountingProxy): Peer {
+  let previous: BuildResult | undefined;
   return {
     name: 'shale append (in the builder)',
-    build: async (_context, image) => {
+    build: async (_context, image, cold) => {
+      if (cold) previous = undefined;
       const revision = Number(image.slice(image.lastIndexOf(':') + 1));
       const files = Number(/-(\d+):/.exec(image)?.[1]);
       const input: AppendInput = {
@@ -140,8 +143,11 @@ function shaleFunction({ host }: CountingProxy): Peer {
         architecture,
         version: '0',
         created: '1970-01-01T00:00:00Z',
+        ...(previous === undefined ? {} : { previousImage: previous.image }),
       };
-      return measure([process.pid], () => appendBuild(createRegistryClient({ plainHttp }), input, signal));
+      return measure([process.pid], async () => {
+        previous = await appendBuild(createRegistryClient({ plainHttp }), input, signal);
+      });
     },
     stop: async () => undefined,
   };

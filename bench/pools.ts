@@ -5,6 +5,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import type { DigestedPullspec } from '../api/references.ts';
 import { type AppendInput, appendBuild } from '../builder/append-build.ts';
 import { createSlots } from '../builder/slots.ts';
 import { defaultPolicySettings } from '../disruption/default-policies.ts';
@@ -31,8 +32,12 @@ const other = effectivePolicies(
   defaultPolicySettings,
 );
 
+const lastImages = new Map<number, DigestedPullspec>();
+
 function inputOf(pool: number, policies: typeof none, tag: string): AppendInput {
+  const previousImage = lastImages.get(pool);
   return {
+    ...(previousImage === undefined ? {} : { previousImage }),
     pool: `pool-${pool}`,
     rendered: renderedConfig(configFiles(FILES, pool), pool),
     baseImage: `${proxy.host}/os/stock:1`,
@@ -51,7 +56,11 @@ async function buildAll(first: number, count: number, policies: typeof none, tag
   proxy.take();
   const start = performance.now();
   const builds = Array.from({ length: count }, (_, index) =>
-    slots.hold(signal, () => appendBuild(client, inputOf(first + index, policies, tag), signal)),
+    slots.hold(signal, async () => {
+      const result = await appendBuild(client, inputOf(first + index, policies, tag), signal);
+      lastImages.set(first + index, result.image);
+      return result;
+    }),
   );
   const ways = new Set((await Promise.all(builds)).map(({ way }) => way));
   return { seconds: (performance.now() - start) / 1000, ways: [...ways].join(), ...proxy.take() };

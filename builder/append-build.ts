@@ -40,6 +40,8 @@ export interface AppendInput {
   readonly created: string;
   /** The stock image, by digest, where the base is an engine's image made of it; it has the config's packages then. */
   readonly stockImage?: DigestedPullspec;
+  /** The pool's last image, where it was pushed to the same repository: what it has need not be asked for again. */
+  readonly previousImage?: DigestedPullspec;
   readonly source?: Source;
   /** Signature and provenance; without it neither. */
   readonly seal?: SealOptions;
@@ -91,9 +93,10 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
     disruption: encodeTransitionLabel({ version: 1, policyDigest: input.policyDigest, transitions }),
   });
   const options = { labels, created: input.created, comment: `shale: ${input.rendered.metadata.name}` };
+  const previous = previousIn(target, input.previousImage);
   const { digest, layerSent, bytes } = await pushAppended(
     client,
-    { base, description, target, layer, options },
+    { base, description, target, layer, options, ...(previous === undefined ? {} : { previous }) },
     signal,
   );
   const image = byDigest(target, digest);
@@ -112,6 +115,11 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
     summary: `one layer of ${layer.bytes.length} bytes on ${baseImage}${sealed.signed ? ', signed' : ''}`,
     warnings: sealed.warnings,
   };
+}
+
+function previousIn({ registry, repository }: Reference, image: string | undefined): Digest | undefined {
+  const previous = image === undefined ? undefined : parseReference(image);
+  return previous?.registry === registry && previous.repository === repository ? previous.digest : undefined;
 }
 
 /** What labels and provenance both tell. */

@@ -1,5 +1,7 @@
 import type { Logger } from 'pino';
+import type { MachineOSConfig } from '../api/machine-os-config.ts';
 import { annotations, labels, MACHINE_CONFIGURATION } from '../api/names.ts';
+import type { DigestedPullspec } from '../api/references.ts';
 import { createRegistryClient } from '../image/registry/registry-client.ts';
 import { SigningKeyError } from '../image/signature/signing-key.ts';
 import { sourceOf } from './attest/pool-source.ts';
@@ -57,6 +59,7 @@ export function imageMaker(
         pushSpec: build.spec.renderedImagePushSpec,
         policies,
         policyDigest,
+        ...previousOf(machineOSConfig),
         froms: knownStates(pool, caches.nodes.list(), builds, (name) => caches.machineConfigs.get(name)),
         architecture: options.architecture,
         version: options.version,
@@ -74,6 +77,13 @@ export function imageMaker(
       signal,
     );
   };
+}
+
+/** The image that the MachineOSConfig was given last. */
+function previousOf({ status }: MachineOSConfig): { previousImage?: DigestedPullspec } {
+  const image = status?.currentImagePullSpec;
+  // Digested by the schema of the status.
+  return image === undefined ? {} : { previousImage: image as DigestedPullspec };
 }
 
 /** A label under policies that are not those it names would tell nodes something wrong. */

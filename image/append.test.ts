@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { describeImage, pushAppended } from './append.ts';
+import type { Digest } from './digest.ts';
 import { digestOf } from './digest.ts';
 import type { LayerEntry } from './layer/entry.ts';
 import { writeLayer } from './layer/write-layer.ts';
@@ -98,6 +99,27 @@ test('other labels are another image of the same layers', async () => {
   expect(after.manifest.layers).toEqual(made.manifest.layers);
   expect(after.config.config?.Labels?.['dev.shale.pool']).toBe('infra');
   expect(requests.length).toBeLessThan(10);
+});
+
+test("the base's layers are not asked for where the image before stands on them", async () => {
+  const { client, base, host, requests } = await setUp();
+  const target = parseReference(`${host}/os/worker:1`);
+  const description = await describeImage(client, base, 'amd64', signal);
+  const push = async (content: string, previous?: Digest) => {
+    const layer = await writeLayer([file('/etc/a', content)]);
+    requests.length = 0;
+    const image = { base, description, target, layer, options };
+    return pushAppended(client, previous === undefined ? image : { ...image, previous }, signal);
+  };
+  const mounts = () => requests.filter((request) => request.includes('POST')).length;
+  const first = await push('a');
+  const withMounts = mounts();
+  const second = await push('b', first.digest);
+  expect(mounts()).toBe(withMounts - description.manifest.layers.length);
+  expect(second.bytes.mounted).toBe(0);
+  await client.deleteManifest(target, second.digest, signal);
+  const third = await push('c', second.digest);
+  expect(third.bytes.mounted).toBeGreaterThan(0);
 });
 
 test('a layer that somebody deletes before the manifest comes is sent again', async () => {

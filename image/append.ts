@@ -139,6 +139,11 @@ interface AppendedImage {
   readonly target: Reference;
   readonly layer: Layer | undefined;
   readonly options: AppendOptions;
+  /**
+   * An image that the target's repository had lately. Where it is still there and stands on the same base, so are the
+   * base's layers: a registry keeps what a manifest names.
+   */
+  readonly previous?: Digest;
 }
 
 /** Codes by which a registry refuses a manifest that names a blob it does not have (distribution-spec, "Error Codes"). */
@@ -158,7 +163,8 @@ export async function pushAppended(
   const { description, target, layer, options } = image;
   const documents = appendLayer(description, layer, options);
   const manifest = { mediaType: documents.mediaType, bytes: documents.manifest };
-  const { layerSent, bytes } = await bringParts(client, image, documents, signal);
+  const hasBase = await standsOnBase(client, image, signal);
+  const { layerSent, bytes } = await bringParts(client, { ...image, hasBase }, documents, signal);
   // The manifest comes last: a registry never has an image whose parts are not all there.
   try {
     return { digest: await client.putManifest(target, manifest, signal), layerSent, bytes };
@@ -166,7 +172,7 @@ export async function pushAppended(
     if (!(error instanceof RegistryError && BLOB_MISSING.includes(error.code))) throw error;
   }
   // Somebody deleted a part between its push and the manifest's: everything is looked after once more.
-  await bringParts(client, image, documents, signal);
+  await bringParts(client, { ...image, hasBase: false }, documents, signal);
   return {
     digest: await client.putManifest(target, manifest, signal),
     layerSent: layer !== undefined,
@@ -177,9 +183,28 @@ export async function pushAppended(
 /** Requests that a registry is asked at a time; each waits for the registry's disk. */
 const PARALLEL = 4;
 
+/** One question in place of one for each layer of the base. */
+async function standsOnBase(
+  client: RegistryClient,
+  { base, description, target, previous }: AppendedImage,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { registry, repository } = target;
+  if (previous === undefined || (base.registry === registry && base.repository === repository)) return false;
+  try {
+    const { bytes } = await client.getManifest({ registry, repository, digest: previous }, signal);
+    const parsed = parseManifest(bytes, `${registry}/${repository}@${previous}`);
+    const there = new Set(parsed.kind === 'image' ? parsed.manifest.layers.map(({ digest }) => digest) : []);
+    return description.manifest.layers.every(({ digest }) => there.has(digest));
+  } catch (error) {
+    if (error instanceof RegistryError && error.status === 404) return false;
+    throw error;
+  }
+}
+
 async function bringParts(
   client: RegistryClient,
-  { base, description, target, layer }: AppendedImage,
+  { base, description, target, layer, hasBase }: AppendedImage & { readonly hasBase: boolean },
   { config }: ImageDocuments,
   signal: AbortSignal,
 ): Promise<Pick<PushedImage, 'layerSent' | 'bytes'>> {
@@ -194,7 +219,7 @@ async function bringParts(
       if (layerSent) bytes.sent += layer.bytes.length;
     },
     () => client.putBlob(target, config, either),
-    ...description.manifest.layers.map((blob) => async () => {
+    ...(hasBase ? [] : description.manifest.layers).map((blob) => async () => {
       const how = await bringBlob(client, base, target, blob, either);
       if (how === 'copied') bytes.sent += blob.size;
       else if (how === 'mounted') bytes.mounted += blob.size;
