@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
 import { DEFAULT_NAMESPACE } from '../api/names.ts';
 import { SHALE_VERSION } from '../api/version.ts';
 import { inClusterConnection, kubeconfigConnection } from '../cluster/connection.ts';
@@ -11,6 +11,7 @@ import { untilShutDown } from '../cluster/signals.ts';
 import { type BuilderTelemetry, startBuilderTelemetry } from './builder-telemetry.ts';
 import { type EngineFlags, engineParts, withEngineFlags } from './engine/engine-flags.ts';
 import { runBuilder } from './run.ts';
+import { wholeNumber } from './whole-number.ts';
 
 interface BuilderFlags extends EngineFlags {
   readonly namespace: string;
@@ -38,32 +39,24 @@ export function builderCommand(): Command {
     .option(
       '--base-check-minutes <count>',
       'how often a base image by tag is looked at for another digest',
-      positive,
+      wholeNumber(1),
       15,
     )
-    .option('--metrics-port <port>', 'where /metrics, /healthz and /readyz are; 0: nowhere', portNumber, 0)
-    .option('--parallel <count>', 'images made at once', positive, 8)
+    .option(
+      '--metrics-port <port>',
+      'where /metrics, /healthz and /readyz are; 0: nowhere',
+      wholeNumber(0, 65_535),
+      0,
+    )
+    .option('--parallel <count>', 'images made at once', wholeNumber(1), 8)
     .option('--no-attest', 'attach no provenance and no list of files to images')
     .option('--signing-key-secret <name>', 'the Secret whose cosign.key signs images')
     .option('--kubeconfig <file>', 'the cluster, where this is not one of its pods')
-    .option('--parallel-engine <count>', 'images made by a container engine at once', positive, 2)
+    .option('--parallel-engine <count>', 'images made by a container engine at once', wholeNumber(1), 2)
     .option('--log-level <level>', "pino's: debug, info, warn, error", 'info');
   return withEngineFlags(command).action((flags: BuilderFlags) =>
     untilShutDown((signal) => run(flags, signal)),
   );
-}
-
-function positive(text: string): number {
-  const count = Number(text);
-  if (!Number.isSafeInteger(count) || count < 1) throw new InvalidArgumentError('a whole number above 0');
-  return count;
-}
-
-function portNumber(text: string): number {
-  const port = Number(text);
-  if (!Number.isSafeInteger(port) || port < 0 || port > 65_535)
-    throw new InvalidArgumentError('a port, or 0');
-  return port;
 }
 
 async function run(flags: BuilderFlags, signal: AbortSignal): Promise<void> {

@@ -1,4 +1,5 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
+import { wholeNumber } from '../builder/whole-number.ts';
 import type { Limits } from '../machineconfig/ignition/contents.ts';
 import { limitsInMiB } from '../machineconfig/limits.ts';
 
@@ -14,21 +15,15 @@ export function withLimitFlags(command: Command): Command {
     .option(
       '--max-file-mib <count>',
       'MiB that a file of a MachineConfig may have once decoded (default 16)',
-      positive,
+      wholeNumber(1),
     )
     .option(
       '--max-config-mib <count>',
       'MiB that all files of a MachineConfig may have once decoded (default 64)',
-      positive,
+      wholeNumber(1),
     );
 }
 
 export function limitsOf({ maxFileMib, maxConfigMib }: LimitFlags): Limits {
   return limitsInMiB({ file: maxFileMib, config: maxConfigMib });
-}
-
-function positive(text: string): number {
-  const count = Number(text);
-  if (!Number.isSafeInteger(count) || count < 1) throw new InvalidArgumentError('a whole number above 0');
-  return count;
 }

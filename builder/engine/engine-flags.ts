@@ -1,7 +1,8 @@
 import { tmpdir } from 'node:os';
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import { BuildFailure } from '../build-failure.ts';
 import { createSlots } from '../slots.ts';
+import { wholeNumber } from '../whole-number.ts';
 import type { ContainerEngine } from './container-engine.ts';
 import type { EngineParts } from './engine-image.ts';
 
@@ -24,7 +25,7 @@ export function withEngineFlags(command: Command): Command {
       'Docker or Podman, for what needs commands to run in the image: unix:///path or tcp://host:port',
     )
     .option('--engine-tls-dir <dir>', 'ca.pem, cert.pem and key.pem of an engine on TCP')
-    .option('--engine-minutes <count>', 'how long the engine may take for one image', positive, 60)
+    .option('--engine-minutes <count>', 'how long the engine may take for one image', wholeNumber(1), 60)
     .option('--engine-work-dir <dir>', 'where its images lie for a while; needs their room', tmpdir());
 }
 
@@ -63,10 +64,4 @@ async function reach(url: string, tlsDir: string | undefined): Promise<Container
     const why = error instanceof Error ? error.message : String(error);
     throw new BuildFailure('EngineMisconfigured', why, { cause: error });
   }
-}
-
-function positive(text: string): number {
-  const count = Number(text);
-  if (!Number.isSafeInteger(count) || count < 1) throw new InvalidArgumentError('a whole number above 0');
-  return count;
 }

@@ -1,8 +1,9 @@
 import { hostname } from 'node:os';
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
 import type { Logger } from 'pino';
 import { Deployments, Pods } from '../../api/kubernetes.ts';
 import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../../api/names.ts';
+import { wholeNumber } from '../../builder/whole-number.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { inClusterConnection, kubeconfigConnection } from '../../cluster/connection.ts';
 import { createEventRecorder } from '../../cluster/events.ts';
@@ -69,10 +70,15 @@ export function operatorCommand(): Command {
     .option(
       '--builder-metrics-port <port>',
       "where the builder's pod has /metrics, /healthz and /readyz; 0: nowhere",
-      count,
+      wholeNumber(0, 65_535),
       0,
     )
-    .option('--keep-images <count>', 'images that a pool keeps beyond those in use, to go back to', count, 3)
+    .option(
+      '--keep-images <count>',
+      'images that a pool keeps beyond those in use, to go back to',
+      wholeNumber(0),
+      3,
+    )
     .option(
       '--image <pullspec>',
       "Shale's image, for the builder; by default the one of this process's own pod",
@@ -82,12 +88,6 @@ export function operatorCommand(): Command {
   return withLimitFlags(command).action((flags: OperatorFlags) =>
     untilShutDown((signal) => run(flags, signal)),
   );
-}
-
-function count(text: string): number {
-  const value = Number(text);
-  if (!Number.isSafeInteger(value) || value < 0) throw new InvalidArgumentError('a whole number, 0 or more');
-  return value;
 }
 
 async function run(flags: OperatorFlags, signal: AbortSignal): Promise<void> {

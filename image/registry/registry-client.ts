@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import { type Digest, digestOf, finish, parseDigest } from '../digest.ts';
 import { manifestKey, type Reference } from '../reference.ts';
 import { ContentError } from './registry-error.ts';
@@ -185,6 +186,26 @@ export function createRegistryClient(access: RegistryAccess): RegistryClient {
     response.resume();
   }
 
+  /** @param name tag or digest. */
+  async function sendManifest(
+    at: Repository,
+    name: string,
+    { mediaType, bytes }: Pick<RawManifest, 'mediaType' | 'bytes'>,
+    signal: AbortSignal,
+  ): Promise<IncomingMessage> {
+    const response = await send(at, {
+      method: 'PUT',
+      path: `manifests/${name}`,
+      headers: { 'content-type': mediaType },
+      body: bytes,
+      accept: [201],
+      scope: 'pull,push',
+      signal,
+    });
+    response.resume();
+    return response;
+  }
+
   const client: RegistryClient = {
     async getManifest(reference, signal) {
       const key = manifestKey(reference);
@@ -210,32 +231,14 @@ export function createRegistryClient(access: RegistryAccess): RegistryClient {
         mediaType: (response.headers['content-type'] ?? '').split(';')[0]?.trim() ?? '',
       };
     },
-    async putManifest(reference, { mediaType, bytes }, signal) {
-      const digest = digestOf(bytes);
-      const response = await send(reference, {
-        method: 'PUT',
-        path: `manifests/${reference.tag ?? digest}`,
-        headers: { 'content-type': mediaType },
-        body: bytes,
-        accept: [201],
-        scope: 'pull,push',
-        signal,
-      });
-      response.resume();
+    async putManifest(reference, manifest, signal) {
+      const digest = digestOf(manifest.bytes);
+      await sendManifest(reference, reference.tag ?? digest, manifest, signal);
       return digest;
     },
-    async putReferrer(at, { mediaType, bytes }, signal) {
-      const digest = digestOf(bytes);
-      const response = await send(at, {
-        method: 'PUT',
-        path: `manifests/${digest}`,
-        headers: { 'content-type': mediaType },
-        body: bytes,
-        accept: [201],
-        scope: 'pull,push',
-        signal,
-      });
-      response.resume();
+    async putReferrer(at, manifest, signal) {
+      const digest = digestOf(manifest.bytes);
+      const response = await sendManifest(at, digest, manifest, signal);
       return { digest, listed: response.headers['oci-subject'] !== undefined };
     },
     async getReferrers(at, subject, signal) {
