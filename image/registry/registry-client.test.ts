@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -68,6 +69,27 @@ describe('against docker-registry', () => {
       code: 'MANIFEST_UNKNOWN',
       temporary: false,
     });
+  });
+
+  test('a manifest is sent again while another client writes which blobs the repository has', async () => {
+    const { host, dir } = await registryWith();
+    const { client, at, blob } = await pushOne({ plainHttp: new Set([host]) }, host);
+    const { bytes } = await client.getManifest(at, signal);
+    const hex = blob.digest.slice('sha256:'.length);
+    const links = path.join(dir, 'blobs/docker/registry/v2/repositories/os/worker/_layers/sha256');
+    const link = path.join(links, hex, 'link');
+    // The state in between: docker-registry truncates the file before it writes the digest.
+    await writeFile(link, '');
+    const statuses: number[] = [];
+    const again = createRegistryClient({
+      plainHttp: new Set([host]),
+      onRequest: ({ status }) => {
+        statuses.push(status);
+        writeFileSync(link, blob.digest);
+      },
+    });
+    await again.putManifest({ ...at, tag: '2' }, { mediaType, bytes }, signal);
+    expect(statuses).toEqual([400, 201]);
   });
 
   test('a blob is mounted from another repository without being sent', async () => {

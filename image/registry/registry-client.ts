@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
 import { type Digest, digestOf, finish, parseDigest } from '../digest.ts';
 import { manifestKey, type Reference } from '../reference.ts';
-import { ContentError } from './registry-error.ts';
+import { ContentError, RegistryError } from './registry-error.ts';
 import { createTransport, type RegistryAccess, type RegistryRequest } from './transport.ts';
 
 /** A manifest as it came: what is hashed is what was read, never what was written again. */
@@ -27,6 +28,9 @@ const MAX_MANIFEST_BYTES = 4 * 1024 * 1024;
 
 /** The specification says 404; registries from before it answer what they have for a path they don't know. */
 const NO_REFERRERS_API = [400, 404, 405, 406];
+const TORN_LINK_ATTEMPTS = 4;
+const TORN_LINK_MS = 100;
+
 /** Of one list: a registry whose pages never end must not hold a build. */
 const MAX_PAGES = 100;
 
@@ -193,17 +197,24 @@ export function createRegistryClient(access: RegistryAccess): RegistryClient {
     { mediaType, bytes }: Pick<RawManifest, 'mediaType' | 'bytes'>,
     signal: AbortSignal,
   ): Promise<IncomingMessage> {
-    const response = await send(at, {
-      method: 'PUT',
-      path: `manifests/${name}`,
-      headers: { 'content-type': mediaType },
-      body: bytes,
-      accept: [201],
-      scope: 'pull,push',
-      signal,
-    });
-    response.resume();
-    return response;
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        const response = await send(at, {
+          method: 'PUT',
+          path: `manifests/${name}`,
+          headers: { 'content-type': mediaType },
+          body: bytes,
+          accept: [201],
+          scope: 'pull,push',
+          signal,
+        });
+        response.resume();
+        return response;
+      } catch (error) {
+        if (!isTornLink(error) || attempt === TORN_LINK_ATTEMPTS) throw error;
+        await delay(attempt * TORN_LINK_MS, undefined, { signal });
+      }
+    }
   }
 
   const client: RegistryClient = {
@@ -325,6 +336,14 @@ export function createRegistryClient(access: RegistryAccess): RegistryClient {
     },
   };
   return client;
+}
+
+/**
+ * docker-registry keeps which blobs a repository has in files that it does not write whole: while another client pushes a
+ * blob that a manifest names, the file may be read empty, and the manifest is refused for a digest that is right.
+ */
+function isTornLink(error: unknown): boolean {
+  return error instanceof RegistryError && error.status === 400 && error.code === 'DIGEST_INVALID';
 }
 
 /** RFC 8288, as distribution-spec uses it. A page lies on the registry itself: credentials go nowhere else. */
