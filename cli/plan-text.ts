@@ -28,11 +28,11 @@ function headOf(plan: PoolAsk): string {
   return `pool ${plan.pool}${count}: ${plan.causes.length === 0 ? 'nothing changes' : formatActions(plan.actions)}`;
 }
 
-/** @returns such as `2 restart, 1 reboot`; '' where no cluster was asked or the pool has no node. */
+/** @returns such as `2 restart, 1 reboot`; '' where no cluster was asked, or no node has anything to do. */
 function inWords({ outcomes }: PoolAsk): string {
-  if (outcomes === undefined) return '';
+  if (outcomes === undefined || COSTS.every((cost) => cost === 'nothing' || outcomes[cost] === 0)) return '';
   return COSTS.filter((cost) => outcomes[cost] > 0)
-    .map((cost) => `${outcomes[cost]} ${cost}`)
+    .map((cost) => `${outcomes[cost]} ${cost === 'nothing' ? 'nothing to do' : cost}`)
     .join(', ');
 }
 
