@@ -46,6 +46,26 @@ export const annotations = {
   cordonedByShale: 'shale.dev/cordoned',
   /** On a Node flagged for maintenance: JSON {reason, by, until}. */
   plannedMaintenance: 'shale.dev/planned-maintenance',
+  /** On a Node that somebody has switched off, or is about to: JSON {reason, by, since}. Nothing waits for it. */
+  poweredOff: 'shale.dev/powered-off',
+  /**
+   * On a MachineConfigPool: when updates may begin, a JSON list of {schedule, duration, timeZone}: when a window opens
+   * (five fields of cron), for how long ("4h"), and where (IANA name, UTC without one). Absent: at any time.
+   */
+  maintenanceWindows: 'shale.dev/maintenance-windows',
+  /** On a MachineConfigPool, `true`: updates that neither drain nor reboot begin outside of the windows, too. */
+  liveOutsideWindows: 'shale.dev/live-outside-windows',
+  /** On a MachineConfigPool: for how many seconds a live update must hold before further nodes take it. */
+  soakSeconds: 'shale.dev/soak-seconds',
+  /** On a MachineConfigPool: JSON {canary, after}, how many failed nodes stop a rollout before and after the first success. */
+  failureThreshold: 'shale.dev/failure-threshold',
+  /** On a MachineConfigPool, `true`: a rollout that failed nodes have stopped goes back to what the pool ran before. */
+  autoRollback: 'shale.dev/auto-rollback',
+  /**
+   * On a MachineConfigPool: JSON {config, image, by, reason, at}, what it goes back to. It is kept there until the
+   * annotation goes, or until what the pool wants is another than `from`, which the operator adds.
+   */
+  rollback: 'shale.dev/rollback',
   /**
    * On a MachineConfig: its own files and units that need no reboot, by path and name separated by commas; `*` for all
    * of them. On a rendered one: a JSON list of those that every MachineConfig that has them marks so.

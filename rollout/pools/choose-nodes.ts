@@ -56,7 +56,10 @@ export function isBeingDisrupted(node: NodeState): boolean {
 }
 
 /** @returns how many nodes have taken the target and kept it for the time that counts as proof. */
-export function provenNodes(nodes: readonly NodeState[], { soak, now }: ChoiceLimits): number {
+export function provenNodes(
+  nodes: readonly NodeState[],
+  { soak, now }: Pick<ChoiceLimits, 'soak' | 'now'>,
+): number {
   return nodes.filter(
     ({ assigned, progress, ready }) =>
       assigned &&

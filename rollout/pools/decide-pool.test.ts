@@ -1,10 +1,21 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import { annotations } from '../../api/names.ts';
 import { defaultRolloutOptions, type RolloutOptions } from '../options.ts';
-import { aMachineConfigNode, aNode, aPool, condition } from '../testing/objects.ts';
+import {
+  aMachineConfigNode,
+  aNode,
+  aPool,
+  condition,
+  REBOOT,
+  RESTART,
+  someSettings,
+} from '../testing/objects.ts';
 import { simulate, type Weather } from '../testing/simulation.ts';
 import { decidePool, lookAgainAfter, type ObservedNode } from './decide-pool.ts';
+import { parseWindows } from './maintenance-windows.ts';
+import type { PoolSettings } from './pool-settings.ts';
 import type { PoolTarget } from './pool-target.ts';
 
 const NEXT: PoolTarget = { kind: 'standard', target: { config: 'rendered-worker-2' } };
@@ -26,9 +37,20 @@ const running = (name: string, config: string, status: MachineConfigNode['status
       ...status,
     },
   );
-const decide = (nodes: readonly ObservedNode[], spec = {}, options: Partial<RolloutOptions> = {}) =>
+const decide = (
+  nodes: readonly ObservedNode[],
+  spec = {},
+  options: Partial<RolloutOptions> = {},
+  settings: Partial<PoolSettings> = {},
+) =>
   decidePool(
-    { pool: aPool('worker', spec), target: NEXT, policyDigest: 'sha256:p', nodes },
+    {
+      pool: aPool('worker', spec),
+      settings: someSettings(settings),
+      target: NEXT,
+      policyDigest: 'sha256:p',
+      nodes,
+    },
     { ...defaultRolloutOptions, ...options },
     0,
   );
@@ -99,8 +121,57 @@ describe('a failed node', () => {
 
 it('looks again in time to renew its leases, and not at all when nothing is under way', () => {
   const options = { ...defaultRolloutOptions, leaseSeconds: 300 };
-  expect(lookAgainAfter(decide([observed('a')]), options, 0)).toBeUndefined();
-  expect(lookAgainAfter(decide([observed('a', { lease: { by: 'us' } })]), options, 0)).toBe(100_000);
+  const wait = (nodes: readonly ObservedNode[]) => lookAgainAfter(decide(nodes), someSettings(), options, 0);
+  expect(wait([observed('a')])).toBeUndefined();
+  expect(wait([observed('a', { lease: { by: 'us' } })])).toBe(100_000);
+});
+
+describe('outside of the maintenance windows', () => {
+  // The windows below are asked at the epoch, a Thursday, 0:00 in UTC.
+  const later = parseWindows('[{"schedule": "20 0 * * *", "duration": "1h"}]');
+  const staged = (name: string, actions: typeof REBOOT, more: Partial<ObservedNode> = {}) =>
+    observed(name, {
+      machineConfigNode: aMachineConfigNode(
+        name,
+        { configVersion: { desired: 'rendered-worker-2' } },
+        {
+          plan: { config: 'rendered-worker-2', staged: true, actions: [...actions], causes: [], source: 'x' },
+        },
+      ),
+      ...more,
+    });
+  const begun = (nodes: readonly ObservedNode[], settings: Partial<PoolSettings>) => {
+    const decision = decide(nodes, {}, {}, settings);
+    return { decision, steps: [...decision.steps].map(([name, { kind }]) => `${kind} ${name}`) };
+  };
+
+  it('nodes stage and nothing more, until the next window opens', () => {
+    const { steps, decision } = begun([staged('a', REBOOT), staged('b', RESTART)], { windows: later });
+    expect(steps).toEqual([]);
+    expect(decision.awaitsWindow).toEqual({ opensAt: 1_200_000 });
+    expect(lookAgainAfter(decision, someSettings(), { leaseSeconds: 1 }, 0)).toBe(1_200_000);
+  });
+
+  it('live updates begin where the pool lets them', () => {
+    const settings = { windows: later, liveOutsideWindows: true };
+    const { steps, decision } = begun([staged('a', REBOOT), staged('b', RESTART)], settings);
+    expect(steps).toEqual(['take b']);
+    expect(decision.awaitsWindow).toBeDefined();
+  });
+
+  it('what has begun ends', () => {
+    const mark = { metadata: { name: 'a', annotations: { [annotations.cordonedByShale]: 'true' } } };
+    const drained = staged('a', REBOOT, { node: aNode('a', { ...mark, spec: { unschedulable: true } }) });
+    expect(begun([drained], { windows: later }).steps).toEqual(['take a']);
+    expect(begun([{ ...drained, lease: { by: 'us' } }], { windows: later }).steps).toEqual(['drain a']);
+  });
+
+  it('inside of one, nothing is different', () => {
+    const now = parseWindows('[{"schedule": "30 23 * * *", "duration": "1h"}]');
+    const { steps, decision } = begun([staged('a', REBOOT)], { windows: now });
+    expect(steps).toEqual(['take a']);
+    expect(decision.awaitsWindow).toBeUndefined();
+  });
 });
 
 describe('a whole rollout, whatever happens on the way', () => {

@@ -2,11 +2,13 @@ import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode, MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { RolloutOptions } from '../options.ts';
-import { chooseNodes, provenNodes } from './choose-nodes.ts';
+import { type Choice, chooseNodes, provenNodes } from './choose-nodes.ts';
+import { type WindowState, windowState } from './maintenance-windows.ts';
 import { maxUnavailable } from './max-unavailable.ts';
 import { type LeaseHolding, type NodeState, readNode } from './node-state.ts';
 import { isAtWork, type NodeStep, nodeStep } from './node-step.ts';
 import { type Assignment, assignedSpec, nodeTarget, sameTarget, targetOf } from './node-target.ts';
+import type { PoolSettings } from './pool-settings.ts';
 import type { PoolTarget } from './pool-target.ts';
 
 export interface ObservedNode {
@@ -18,6 +20,7 @@ export interface ObservedNode {
 
 export interface PoolObservation {
   readonly pool: MachineConfigPool;
+  readonly settings: PoolSettings;
   readonly target: PoolTarget;
   readonly policyDigest: string | undefined;
   readonly nodes: readonly ObservedNode[];
@@ -35,6 +38,8 @@ export interface PoolDecision {
   readonly passedBy: readonly { readonly name: string; readonly why: string }[];
   /** Why the rollout has stopped, where failed nodes stopped it. */
   readonly halted: string | undefined;
+  /** Set where nodes could begin but for the pool's maintenance windows; `opensAt`: the next one, ms since the epoch. */
+  readonly awaitsWindow: { readonly opensAt: number | undefined } | undefined;
 }
 
 /**
@@ -45,7 +50,7 @@ export interface PoolDecision {
 export function decidePool(seen: PoolObservation, options: RolloutOptions, now: number): PoolDecision {
   const assign = chooseAssignments(seen, options.stagingLimit);
   const states = seen.nodes.flatMap((observed) => readWithAssignment(seen, observed, assign, now));
-  const halted = haltedBy(states, options, now);
+  const halted = haltedBy(states, seen.settings, now);
   const closed = closedBecause(seen, halted);
   const context = { closed, patience: options.degradedPatienceSeconds * 1000, now };
   const steps = new Map<string, NodeStep>();
@@ -57,8 +62,9 @@ export function decidePool(seen: PoolObservation, options: RolloutOptions, now: 
     closed === undefined && seen.target.kind !== 'awaiting-image'
       ? chooseNodes(states, choiceLimits(seen, options, now))
       : { begin: [], passedBy: [] };
-  for (const { name, level } of choice.begin) steps.set(name, { kind: 'take', level });
-  return { create: newcomers(seen), assign, steps, states, passedBy: choice.passedBy, halted };
+  const { begin, awaitsWindow } = withinWindows(choice.begin, states, seen.settings, now);
+  for (const { name, level } of begin) steps.set(name, { kind: 'take', level });
+  return { create: newcomers(seen), assign, steps, states, passedBy: choice.passedBy, halted, awaitsWindow };
 }
 
 /**
@@ -68,7 +74,8 @@ export function decidePool(seen: PoolObservation, options: RolloutOptions, now: 
  */
 export function lookAgainAfter(
   decision: PoolDecision,
-  options: RolloutOptions,
+  { soak }: PoolSettings,
+  options: Pick<RolloutOptions, 'leaseSeconds'>,
   now: number,
 ): number | undefined {
   const waits: number[] = [];
@@ -77,23 +84,43 @@ export function lookAgainAfter(
   if (decision.passedBy.length > 0) waits.push(PASSED_BY_RETRY);
   for (const { progress } of decision.states) {
     if (progress.kind === 'updated' && progress.since !== undefined) {
-      const soaks = progress.since + options.soakSeconds * 1000 - now;
+      const soaks = progress.since + soak - now;
       if (soaks > 0) waits.push(soaks);
     }
   }
-  return waits.length === 0 ? undefined : Math.min(...waits);
+  const opensAt = decision.awaitsWindow?.opensAt;
+  if (opensAt !== undefined) waits.push(opensAt - now);
+  return waits.length === 0 ? undefined : Math.min(...waits, LONGEST_WAIT);
 }
 
 /** ms; a maintenance that ends or a foreign lease that expires makes no event that the operator watches for. */
 const PASSED_BY_RETRY = 30_000;
 
-function choiceLimits({ pool, nodes }: PoolObservation, options: RolloutOptions, now: number) {
+/** ms; a timer of Node's takes no more than 2^31 - 1, and a clock that was set is noticed in time. */
+const LONGEST_WAIT = 3_600_000;
+
+function choiceLimits({ pool, settings, nodes }: PoolObservation, options: RolloutOptions, now: number) {
   return {
     maxUnavailable: maxUnavailable(pool.spec.maxUnavailable, nodes.length),
-    soak: options.soakSeconds * 1000,
+    soak: settings.soak,
     now,
     ...(options.operatorNode === undefined ? {} : { operatorNode: options.operatorNode }),
   };
+}
+
+/** What has begun ends, whatever the hour: a node of ours that stays cordoned until the next window serves nobody. */
+function withinWindows(
+  begin: Choice['begin'],
+  states: readonly NodeState[],
+  { windows, liveOutsideWindows }: PoolSettings,
+  now: number,
+): Pick<Choice, 'begin'> & Pick<PoolDecision, 'awaitsWindow'> {
+  const state: WindowState = windows === undefined ? { open: true } : windowState(windows, now);
+  if (state.open) return { begin, awaitsWindow: undefined };
+  const begun = new Set(states.filter(({ work }) => work.cordon !== undefined).map(({ name }) => name));
+  const may = begin.filter(({ name, level }) => begun.has(name) || (level === 'Live' && liveOutsideWindows));
+  const { opensAt } = state;
+  return { begin: may, awaitsWindow: may.length === begin.length ? undefined : { opensAt } };
 }
 
 /** Nodes already staging count against the limit; a paused pool gives no target at all. */
@@ -157,16 +184,20 @@ function newcomers({ pool, target, policyDigest, nodes }: PoolObservation): Pool
     }));
 }
 
-function haltedBy(states: readonly NodeState[], options: RolloutOptions, now: number): string | undefined {
+function haltedBy(
+  states: readonly NodeState[],
+  { soak, failureThreshold }: PoolSettings,
+  now: number,
+): string | undefined {
   const failed = states.filter(({ assigned, progress }) => assigned && progress.kind === 'degraded');
   if (failed.length === 0) return undefined;
-  const proven = provenNodes(states, { maxUnavailable: 0, soak: options.soakSeconds * 1000, now }) > 0;
-  const threshold = options.failureThreshold[proven ? 'proven' : 'unproven'];
+  const proven = provenNodes(states, { soak, now }) > 0;
+  const threshold = failureThreshold[proven ? 'proven' : 'unproven'];
   if (failed.length < threshold) return undefined;
   const names = failed.map(({ name }) => name).toSorted();
   return `the rollout is stopped: ${names.length} node(s) failed, the threshold is ${threshold}: ${names.join(', ')}`;
 }
 
-function closedBecause({ pool }: PoolObservation, halted: string | undefined): string | undefined {
-  return pool.spec.paused === true ? 'the pool is paused' : halted;
+function closedBecause({ pool, settings }: PoolObservation, halted: string | undefined): string | undefined {
+  return pool.spec.paused === true ? 'the pool is paused' : (settings.closed ?? halted);
 }

@@ -16,6 +16,7 @@ import type { Membership } from './membership.ts';
 import { progressOf } from './node-state.ts';
 import { assignmentPatch } from './node-target.ts';
 import { NodeWork } from './node-work.ts';
+import { poolSettings } from './pool-settings.ts';
 import { poolStatus, targetInWords } from './pool-status.ts';
 import { type PoolTarget, poolTarget } from './pool-target.ts';
 
@@ -59,7 +60,7 @@ export class PoolController {
     const seen = await this.#observe(pool, signal);
     const decision = decidePool(seen, options, now());
     const notes = new Map<string, string>();
-    const waits = [lookAgainAfter(decision, options, now())];
+    const waits = [lookAgainAfter(decision, seen.settings, options, now())];
     const failure = await outcomeOf(async () => {
       await this.#createMissing(decision, signal);
       await this.#assign(seen, decision, signal);
@@ -72,7 +73,7 @@ export class PoolController {
   }
 
   async #observe(pool: MachineConfigPool, signal: AbortSignal): Promise<PoolObservation> {
-    const { caches, membership, leases } = this.#parts;
+    const { caches, membership, leases, options } = this.#parts;
     const members = membership.nodesOf(pool.metadata.name).flatMap((name) => {
       const node = caches.nodes.get(name);
       const machineConfigNode = caches.machineConfigNodes.get(name);
@@ -84,6 +85,7 @@ export class PoolController {
     const policyDigest = caches.machineConfigurations.get(MACHINE_CONFIGURATION)?.status?.policyDigest;
     return {
       pool,
+      settings: poolSettings(pool, options),
       target: this.#target(pool, policyDigest),
       policyDigest,
       nodes: members.map((member) => ({
@@ -178,13 +180,14 @@ export class PoolController {
     signal: AbortSignal,
   ): Promise<void> {
     const { client, now, events } = this.#parts;
+    const { settings, target } = seen;
     const machineCount = seen.nodes.length;
     const before = seen.pool.status;
     const after = await updateStatus(
       client,
       MachineConfigPools,
       seen.pool,
-      (pool) => poolStatus({ pool, target: seen.target, machineCount, decision, notes }, now()),
+      (pool) => poolStatus({ pool, settings, target, machineCount, decision, notes }, now()),
       { signal },
     );
     this.#parts.caches.pools.remember(after);

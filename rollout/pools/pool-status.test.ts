@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { MachineConfigPoolStatus } from '../../api/machine-config-pool.ts';
-import { aPool, aState, condition, image, REBOOT } from '../testing/objects.ts';
+import { aPool, aState, condition, image, REBOOT, someSettings } from '../testing/objects.ts';
 import type { PoolDecision } from './decide-pool.ts';
 import type { NodeState } from './node-state.ts';
 import { type PoolStatusInputs, poolStatus } from './pool-status.ts';
@@ -15,12 +15,14 @@ const decision = (states: readonly NodeState[], more: Partial<PoolDecision> = {}
   states,
   passedBy: [],
   halted: undefined,
+  awaitsWindow: undefined,
   ...more,
 });
 const statusOf = (states: readonly NodeState[], more: Partial<PoolStatusInputs> = {}) =>
   poolStatus(
     {
       pool: { ...pool, status: ran },
+      settings: someSettings(),
       target: { kind: 'standard', target: { config: CONFIGURATION.name } },
       machineCount: states.length,
       decision: decision(states),
@@ -167,4 +169,20 @@ describe('a layered pool', () => {
 it('is the same when nothing has changed', () => {
   const first = statusOf([aState('a'), behind]);
   expect(statusOf([aState('a'), behind], { pool: { ...pool, status: first } })).toEqual(first);
+});
+
+it('a pool says when its next maintenance window opens', () => {
+  const opensAt = Date.parse('2026-06-06T20:00:00Z');
+  const waiting = decision([behind], { awaitsWindow: { opensAt } });
+  expect(verdict(statusOf([behind], { decision: waiting }), 'Updating')).toBe(
+    'True AwaitingMaintenanceWindow 0 of 1 nodes run rendered-worker-2; the next maintenance window opens at 2026-06-06T20:00:00.000Z',
+  );
+});
+
+it('a pool says which of its settings can’t be read', () => {
+  const settings = someSettings({ closed: 'annotation x can’t be read', problems: ['x is wrong'] });
+  const status = statusOf([behind], { settings });
+  expect(verdict(status, 'Updating')).toMatch(/^False SettingsUnreadable .*annotation x can’t be read/);
+  expect(verdict(status, 'Degraded')).toBe('True Degraded x is wrong');
+  expect(verdict(statusOf([aState('a')], { settings }), 'Degraded')).toBe('True Degraded x is wrong');
 });

@@ -9,11 +9,13 @@ import { isUnavailable } from './choose-nodes.ts';
 import type { PoolDecision } from './decide-pool.ts';
 import type { NodeState } from './node-state.ts';
 import type { NodeStep } from './node-step.ts';
+import type { PoolSettings } from './pool-settings.ts';
 import type { PoolTarget } from './pool-target.ts';
 
 /** What a pool's status is made from. */
 export interface PoolStatusInputs {
   readonly pool: MachineConfigPool;
+  readonly settings: Pick<PoolSettings, 'problems' | 'closed'>;
   readonly target: PoolTarget;
   /** Nodes of the pool, those without a MachineConfigNode included. */
   readonly machineCount: number;
@@ -95,7 +97,7 @@ function updatedVerdict({ target, machineCount }: PoolStatusInputs, done: boolea
 }
 
 function updatingVerdict(inputs: PoolStatusInputs, done: boolean, updated: number): Verdict {
-  const { pool, target, machineCount, decision } = inputs;
+  const { pool, settings, target, machineCount, decision } = inputs;
   if (done) return { status: 'False', reason: 'AllNodesUpdated', message: '' };
   const count = `${updated} of ${machineCount} nodes run ${targetInWords(target)}`;
   if (pool.spec.paused === true)
@@ -108,12 +110,25 @@ function updatingVerdict(inputs: PoolStatusInputs, done: boolean, updated: numbe
   }
   if (decision.halted !== undefined)
     return { status: 'False', reason: 'RolloutStopped', message: `${count}; ${decision.halted}` };
+  if (settings.closed !== undefined)
+    return { status: 'False', reason: 'SettingsUnreadable', message: `${count}; ${settings.closed}` };
   const remarks = nodeRemarks(inputs);
+  const { awaitsWindow } = decision;
+  if (awaitsWindow !== undefined) {
+    const message = [count, windowInWords(awaitsWindow), ...remarks].join('; ');
+    return { status: 'True', reason: 'AwaitingMaintenanceWindow', message };
+  }
   return {
     status: 'True',
     reason: decision.passedBy.length > 0 ? 'NodesPassedBy' : 'NodesUpdating',
     message: [count, ...remarks].join('; '),
   };
+}
+
+function windowInWords({ opensAt }: NonNullable<PoolDecision['awaitsWindow']>): string {
+  return opensAt === undefined
+    ? 'no maintenance window ever opens'
+    : `the next maintenance window opens at ${new Date(opensAt).toISOString()}`;
 }
 
 /** One remark per node that waits for something an admin may want to know of. */
@@ -158,12 +173,13 @@ function nodeDegradedVerdict(states: readonly NodeState[]): Verdict {
     : { status: 'True', reason: 'NodesDegraded', message: listed(reports.toSorted()).join(', ') };
 }
 
-function degradedVerdict({ pool, target, decision }: PoolStatusInputs): Verdict {
+function degradedVerdict({ pool, settings, target, decision }: PoolStatusInputs): Verdict {
   const render = pool.status?.conditions?.find(({ type }) => type === 'RenderDegraded');
   const causes = [
     ...(render?.status === 'True' ? [render.message] : []),
     ...(target.kind === 'awaiting-image' && target.state === 'BuildFailed' ? [target.why] : []),
     ...(decision.halted === undefined ? [] : [decision.halted]),
+    ...settings.problems,
   ];
   const nodes = nodeDegradedVerdict(decision.states);
   if (causes.length > 0) return { status: 'True', reason: 'Degraded', message: causes.join('; ') };

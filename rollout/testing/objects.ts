@@ -6,7 +6,9 @@ import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import type { Condition } from '../../api/object.ts';
+import { defaultRolloutOptions } from '../options.ts';
 import type { NodeState } from '../pools/node-state.ts';
+import { type PoolSettings, poolSettings } from '../pools/pool-settings.ts';
 
 /** Objects as the API server would hand them out, for the tests of this room. */
 
@@ -34,6 +36,11 @@ export function aPool(name: string, spec: Partial<MachineConfigPool['spec']> = {
       ...spec,
     },
   };
+}
+
+/** What a pool without annotations is led by. */
+export function someSettings(more: Partial<PoolSettings> = {}): PoolSettings {
+  return { ...poolSettings(aPool('worker'), defaultRolloutOptions), ...more };
 }
 
 export function aNode(name: string, more: Partial<Pick<Node, 'metadata' | 'spec' | 'status'>> = {}): Node {

@@ -7,7 +7,7 @@ import { decidePool } from '../pools/decide-pool.ts';
 import { isDisruptive, type LeaseHolding, progressOf } from '../pools/node-state.ts';
 import type { NodeStep } from '../pools/node-step.ts';
 import { assignedSpec } from '../pools/node-target.ts';
-import { aMachineConfigNode, aNode, aPool, condition } from './objects.ts';
+import { aMachineConfigNode, aNode, aPool, condition, someSettings } from './objects.ts';
 
 export interface Weather {
   readonly nodes: number;
@@ -176,8 +176,9 @@ function decideAndAct(machines: readonly Machine[], world: World, maxUnavailable
     lease: machine.lease,
     inMaintenance: false,
   }));
-  const options = { ...defaultRolloutOptions, failureThreshold: { unproven: 99, proven: 99 } };
-  const decision = decidePool({ pool, target, policyDigest: undefined, nodes }, options, 0);
+  const settings = someSettings({ failureThreshold: { unproven: 99, proven: 99 } });
+  const seen = { pool, settings, target, policyDigest: undefined, nodes };
+  const decision = decidePool(seen, defaultRolloutOptions, 0);
   for (const machine of machines) {
     const assignment = decision.assign.get(machine.name);
     if (assignment !== undefined) machine.spec = assignedSpec(machine.spec, assignment);

@@ -1,0 +1,65 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { parseWindows, windowState } from './maintenance-windows.ts';
+
+const windows = (...list: readonly object[]) => parseWindows(JSON.stringify(list));
+const at = (time: string) => Date.parse(time);
+const saturday = { schedule: '0 22 * * 6', duration: '4h', timeZone: 'Europe/Berlin' };
+
+describe('a window on Saturday night in Berlin', () => {
+  it.each([
+    ['a second before', '2026-11-21T20:59:59Z', { open: false, opensAt: at('2026-11-21T21:00:00Z') }],
+    ['as it opens', '2026-11-21T21:00:00Z', { open: true }],
+    ['past midnight', '2026-11-22T00:59:59Z', { open: true }],
+    ['as it closes', '2026-11-22T01:00:00Z', { open: false, opensAt: at('2026-11-28T21:00:00Z') }],
+    ['in summer time', '2026-07-04T20:00:00Z', { open: true }],
+  ])('%s', (_what, time, state) => {
+    expect(windowState(windows(saturday), at(time))).toEqual(state);
+  });
+});
+
+it('the earliest of several windows counts, and UTC where none is named', () => {
+  const both = windows(saturday, { schedule: '30 3 * * 1-5', duration: '1h30m' });
+  expect(windowState(both, at('2026-11-23T03:29:00Z'))).toEqual({
+    open: false,
+    opensAt: at('2026-11-23T03:30:00Z'),
+  });
+  expect(windowState(both, at('2026-11-23T04:59:59Z'))).toEqual({ open: true });
+});
+
+it('no window at all never opens', () => {
+  expect(windowState([], 0)).toEqual({ open: false, opensAt: undefined });
+});
+
+it.each([
+  ['no list', '{}', /expected array/],
+  ['no JSON', 'sometimes', /not valid JSON/],
+  ['six fields', JSON.stringify([{ ...saturday, schedule: '0 0 22 * * 6' }]), /window 1: .*5 parts/],
+  ['a day that never comes', JSON.stringify([{ ...saturday, schedule: '0 0 30 2 *' }]), /never comes/],
+  ['no such place', JSON.stringify([{ ...saturday, timeZone: 'Mars/Olympus' }]), /Mars\/Olympus/],
+  ['no length', JSON.stringify([saturday, { ...saturday, duration: '0h' }]), /window 2: duration "0h"/],
+  ['a length in words', JSON.stringify([{ ...saturday, duration: 'long' }]), /duration "long"/],
+  ['a field that nobody knows', JSON.stringify([{ ...saturday, timezone: 'UTC' }]), /timezone/],
+])('%s is refused', (_what, text, why) => {
+  expect(() => parseWindows(text)).toThrow(why);
+});
+
+it('a closed window is open when it says, and not a moment before', () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 0, max: 59 }),
+      fc.integer({ min: 0, max: 23 }),
+      fc.integer({ min: 1, max: 600 }),
+      fc.constantFrom('Europe/Berlin', 'America/New_York', 'Asia/Kolkata', 'UTC'),
+      fc.integer({ min: at('2026-01-01T00:00:00Z'), max: at('2027-01-01T00:00:00Z') }),
+      (minute, hour, length, timeZone, now) => {
+        const daily = windows({ schedule: `${minute} ${hour} * * *`, duration: `${length}m`, timeZone });
+        const state = windowState(daily, now);
+        if (state.open) return;
+        expect(state.opensAt).toBeGreaterThan(now);
+        expect(windowState(daily, state.opensAt ?? 0).open).toBe(true);
+        expect(windowState(daily, (state.opensAt ?? 0) - 1).open).toBe(false);
+      },
+    ),
+  );
+});

@@ -1,0 +1,76 @@
+import { Cron } from 'croner';
+import { z } from 'zod';
+
+/** A time that comes again and again. */
+export interface MaintenanceWindow {
+  /** When it opens. */
+  readonly opens: Cron;
+  /** ms */
+  readonly duration: number;
+}
+
+/** Whether updates may begin at a moment; `opensAt`: when they next may, in ms since the epoch, if ever. */
+export type WindowState =
+  | { readonly open: true }
+  | { readonly open: false; readonly opensAt: number | undefined };
+
+const HOUR = 3_600_000;
+const MINUTE = 60_000;
+/** Hours and minutes as Go's durations have them, and as Kubernetes' fields do. */
+const DURATION = /^(?=\d)(?:(\d{1,3})h)?(?:(\d{1,4})m)?$/;
+
+const Windows = z.array(
+  z.strictObject({
+    schedule: z.string(),
+    duration: z.string(),
+    timeZone: z.string().default('UTC'),
+  }),
+);
+
+/**
+ * Reads windows as the annotation of a pool has them (api/names.ts).
+ *
+ * @throws Error that says which window can't be read, and why.
+ */
+export function parseWindows(text: string): readonly MaintenanceWindow[] {
+  return Windows.parse(JSON.parse(text)).map(({ schedule, duration, timeZone }, index) => {
+    try {
+      return { opens: parseSchedule(schedule, timeZone), duration: parseDuration(duration) };
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      throw new Error(`window ${index + 1}: ${why}`, { cause: error });
+    }
+  });
+}
+
+/**
+ * Whether one of the windows is open. Clocks that are put forward or back move an opening as cron does.
+ *
+ * @param now ms since the epoch.
+ */
+export function windowState(windows: readonly MaintenanceWindow[], now: number): WindowState {
+  const isOpen = windows.some(({ opens, duration }) => {
+    const lastStillOpen = opens.nextRun(new Date(now - duration));
+    return lastStillOpen !== null && lastStillOpen.getTime() <= now;
+  });
+  if (isOpen) return { open: true };
+  const next = windows.flatMap(({ opens }) => opens.nextRun(new Date(now))?.getTime() ?? []);
+  return { open: false, opensAt: next.length === 0 ? undefined : Math.min(...next) };
+}
+
+function parseSchedule(schedule: string, timeZone: string): Cron {
+  const opens = new Cron(schedule, { mode: '5-part', timezone: timeZone, paused: true });
+  // Asked from a fixed moment: only then is it known that the time zone exists and that the day ever comes.
+  if (opens.nextRun(new Date(0)) === null)
+    throw new Error(`schedule ${JSON.stringify(schedule)} never comes`);
+  return opens;
+}
+
+function parseDuration(text: string): number {
+  const [, hours = '0', minutes = '0'] = DURATION.exec(text) ?? [];
+  const duration = Number(hours) * HOUR + Number(minutes) * MINUTE;
+  if (duration === 0) {
+    throw new Error(`duration ${JSON.stringify(text)}: expected hours and minutes such as "4h" or "1h30m"`);
+  }
+  return duration;
+}

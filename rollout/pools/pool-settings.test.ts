@@ -1,0 +1,78 @@
+import { describe, expect, it } from 'vitest';
+import { annotations } from '../../api/names.ts';
+import { aPool, image } from '../testing/objects.ts';
+import { poolSettings } from './pool-settings.ts';
+
+const options = { soakSeconds: 30, failureThreshold: { unproven: 1, proven: 2 } };
+const settings = (set: Partial<Record<keyof typeof annotations, string>>) => {
+  const pool = aPool('worker');
+  const texts = Object.entries(set).map(([key, text]) => [
+    annotations[key as keyof typeof annotations],
+    text,
+  ]);
+  return poolSettings({ metadata: { ...pool.metadata, annotations: Object.fromEntries(texts) } }, options);
+};
+
+it('a pool without annotations has the operator’s settings', () => {
+  expect(settings({})).toEqual({
+    windows: undefined,
+    liveOutsideWindows: false,
+    soak: 30_000,
+    failureThreshold: { unproven: 1, proven: 2 },
+    autoRollback: false,
+    rollback: undefined,
+    closed: undefined,
+    problems: [],
+  });
+});
+
+it('annotations are what they say', () => {
+  const rollback = { config: 'rendered-worker-1', image: image('1'), by: 'ada', reason: 'slow', at: 'now' };
+  expect(
+    settings({
+      maintenanceWindows: '[]',
+      liveOutsideWindows: 'true',
+      soakSeconds: '0',
+      failureThreshold: '{"canary": 2, "after": 5}',
+      autoRollback: 'true',
+      rollback: JSON.stringify(rollback),
+    }),
+  ).toEqual({
+    windows: [],
+    liveOutsideWindows: true,
+    soak: 0,
+    failureThreshold: { unproven: 2, proven: 5 },
+    autoRollback: true,
+    rollback,
+    closed: undefined,
+    problems: [],
+  });
+});
+
+describe('what can’t be read is taken with care and told', () => {
+  it.each<[keyof typeof annotations, string, object, RegExp]>([
+    ['maintenanceWindows', '{', { windows: [] }, /maintenance-windows can't be read, so no window opens: /],
+    ['liveOutsideWindows', 'yes', { liveOutsideWindows: false }, /wait for a window too: .*not "yes"/],
+    ['soakSeconds', 'long', { soak: Number.POSITIVE_INFINITY }, /one node at a time/],
+    ['soakSeconds', '', { soak: Number.POSITIVE_INFINITY }, /one node at a time/],
+    ['soakSeconds', '-1', { soak: Number.POSITIVE_INFINITY }, /one node at a time/],
+    [
+      'failureThreshold',
+      '{"canary": 0, "after": 1}',
+      { failureThreshold: { unproven: 1, proven: 1 } },
+      /canary/,
+    ],
+    ['autoRollback', '', { autoRollback: false }, /nothing is rolled back/],
+    [
+      'rollback',
+      '{"config": "x", "image": "os:latest"}',
+      { rollback: undefined, closed: `annotation ${annotations.rollback} can't be read` },
+      /no update begins: image /,
+    ],
+  ])('%s: %s', (name, text, expected, problem) => {
+    const found = settings({ [name]: text });
+    expect(found).toMatchObject(expected);
+    expect(found.problems).toEqual([expect.stringMatching(problem)]);
+    expect(found.problems[0]).not.toContain('\n');
+  });
+});

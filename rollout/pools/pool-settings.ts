@@ -1,0 +1,100 @@
+import { z } from 'zod';
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import { annotations } from '../../api/names.ts';
+import type { RolloutOptions } from '../options.ts';
+import { type MaintenanceWindow, parseWindows } from './maintenance-windows.ts';
+import { parseRollback, type RollbackRequest } from './rollback.ts';
+
+/** What an admin has set for one pool by its annotations (api/names.ts), with the operator's own settings behind. */
+export interface PoolSettings {
+  /** Updates begin only in one of these; undefined: at any time. */
+  readonly windows: readonly MaintenanceWindow[] | undefined;
+  readonly liveOutsideWindows: boolean;
+  /** ms for which a live update must have held before it counts as proof; Infinity: none ever counts. */
+  readonly soak: number;
+  readonly failureThreshold: RolloutOptions['failureThreshold'];
+  readonly autoRollback: boolean;
+  readonly rollback: RollbackRequest | undefined;
+  /** Why nothing may begin, where a setting can't be read that asks for more than care. */
+  readonly closed: string | undefined;
+  /** Annotations that can't be read, each with what is wrong and what is done in its place. */
+  readonly problems: readonly string[];
+}
+
+const Seconds = z.coerce.number().int().min(0).max(604_800);
+const Threshold = z.strictObject({ canary: z.int().min(1), after: z.int().min(1) });
+
+/** Reads a pool's settings. One that can't be read is taken in the way that disrupts least, and told. */
+export function poolSettings(
+  { metadata }: Pick<MachineConfigPool, 'metadata'>,
+  options: Pick<RolloutOptions, 'soakSeconds' | 'failureThreshold'>,
+): PoolSettings {
+  const problems: string[] = [];
+  const read = <T>(
+    name: string,
+    parse: (text: string) => T,
+    unset: T,
+    careful: { readonly value: T; readonly words: string },
+  ): T => {
+    const text = metadata.annotations?.[name];
+    if (text === undefined) return unset;
+    try {
+      return parse(text);
+    } catch (error) {
+      problems.push(`annotation ${name} can't be read, so ${careful.words}: ${reasonOf(error)}`);
+      return careful.value;
+    }
+  };
+  const rollback = read<RollbackRequest | 'unreadable' | undefined>(
+    annotations.rollback,
+    parseRollback,
+    undefined,
+    { value: 'unreadable', words: 'no update begins' },
+  );
+  return {
+    windows: read(annotations.maintenanceWindows, parseWindows, undefined, {
+      value: [],
+      words: 'no window opens',
+    }),
+    liveOutsideWindows: read(annotations.liveOutsideWindows, parseFlag, false, {
+      value: false,
+      words: 'live updates wait for a window too',
+    }),
+    soak: read(
+      annotations.soakSeconds,
+      (text) => Seconds.parse(text.trim() === '' ? 'nothing' : text) * 1000,
+      options.soakSeconds * 1000,
+      { value: Number.POSITIVE_INFINITY, words: 'live updates go one node at a time' },
+    ),
+    failureThreshold: read(annotations.failureThreshold, parseThreshold, options.failureThreshold, {
+      value: { unproven: 1, proven: 1 },
+      words: 'one failed node stops a rollout',
+    }),
+    autoRollback: read(annotations.autoRollback, parseFlag, false, {
+      value: false,
+      words: 'nothing is rolled back by itself',
+    }),
+    rollback: rollback === 'unreadable' ? undefined : rollback,
+    closed: rollback === 'unreadable' ? `annotation ${annotations.rollback} can't be read` : undefined,
+    problems,
+  };
+}
+
+function parseFlag(text: string): boolean {
+  if (text !== 'true' && text !== 'false')
+    throw new Error(`expected "true" or "false", not ${JSON.stringify(text)}`);
+  return text === 'true';
+}
+
+function parseThreshold(text: string): RolloutOptions['failureThreshold'] {
+  const { canary, after } = Threshold.parse(JSON.parse(text));
+  return { unproven: canary, proven: after };
+}
+
+/** In one line: conditions are read in tables. */
+function reasonOf(error: unknown): string {
+  if (error instanceof z.ZodError) {
+    return error.issues.map(({ path, message }) => [...path, message].join(' ')).join(', ');
+  }
+  return error instanceof Error ? error.message : String(error);
+}
