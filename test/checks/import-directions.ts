@@ -15,6 +15,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   'opt-in': ['api', 'cluster'],
   rollout: ['api', 'machineconfig', 'disruption', 'cluster'],
   daemon: ['api', 'machineconfig', 'disruption', 'image', 'cluster'],
+  page: ['api', 'disruption', 'cluster', 'rollout'],
   cli: [
     'api',
     'machineconfig',
@@ -25,6 +26,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     'opt-in',
     'rollout',
     'daemon',
+    'page',
     'sandbox',
   ],
   sandbox: [
@@ -88,7 +90,7 @@ function impure(room: string, file: string, imported: string): string | undefine
 
 if (import.meta.main) {
   const root = path.join(import.meta.dirname, '../..');
-  const files = globSync(`{${Object.keys(arrows).join(',')}}/**/*.ts`, { cwd: root });
+  const files = globSync(`{${Object.keys(arrows).join(',')}}/**/*.{ts,tsx}`, { cwd: root });
   // Unit tests may use another room's real parts (a real API server, a real registry) to exercise their own.
   const found = files
     .filter((file) => !file.endsWith('.test.ts') && !file.includes('/testing/'))

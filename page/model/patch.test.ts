@@ -1,0 +1,93 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { applyPatch, diffViews, shareRows } from './patch.ts';
+import { EMPTY_VIEW, type NodeRow, type PageView } from './view.ts';
+
+const row = (state: NodeRow['state'], more: Partial<NodeRow> = {}): NodeRow => ({
+  pool: 'worker',
+  state,
+  ready: true,
+  ...more,
+});
+const withNodes = (nodes: PageView['nodes']): PageView => ({ ...EMPTY_VIEW, nodes });
+const withLog = (...lines: string[]): PageView => ({ ...EMPTY_VIEW, logs: { build: lines } });
+
+describe('a patch', () => {
+  test('holds the fields that changed and no others', () => {
+    const before = withNodes({ a: row('waiting', { note: 'its turn' }), b: row('updated') });
+    const after = withNodes({ a: row('draining'), b: row('updated') });
+    expect(diffViews(before, after)).toEqual({
+      rows: { nodes: { a: { state: 'draining', note: null } } },
+      logs: {},
+    });
+  });
+
+  test('takes rows away and brings new ones', () => {
+    const before = withNodes({ a: row('updated') });
+    const after = withNodes({ b: row('updated') });
+    expect(diffViews(before, after)?.rows.nodes).toEqual({ a: null, b: row('updated') });
+  });
+
+  test('of two views that say the same is none', () => {
+    expect(diffViews(withNodes({ a: row('updated') }), withNodes({ a: row('updated') }))).toBeUndefined();
+  });
+
+  test.each([
+    ['lines that came', ['a', 'b'], ['a', 'b', 'c'], { drop: 0, add: ['c'] }],
+    ['a tail that moved on', ['a', 'b', 'c'], ['b', 'c', 'd'], { drop: 1, add: ['d'] }],
+    ['equal lines', ['a', 'a'], ['a', 'a', 'a'], { drop: 0, add: ['a'] }],
+    ['another log', ['a', 'b'], ['c'], { drop: 2, add: ['c'] }],
+    ['a log that was emptied', ['a'], [], { drop: 1, add: [] }],
+  ])('of a log has %s', (_, before, after, expected) => {
+    expect(diffViews(withLog(...before), withLog(...after))?.logs).toEqual({ build: expected });
+  });
+
+  test('leaves rows that it does not name the objects they were', () => {
+    const before = withNodes({ a: row('waiting'), b: row('updated') });
+    const patch = diffViews(before, withNodes({ a: row('updated'), b: row('updated') }));
+    if (patch === undefined) throw new Error('nothing changed');
+    const after = applyPatch(before, patch);
+    expect(after.nodes['b']).toBe(before.nodes['b']);
+    expect(after.pools).toBe(before.pools);
+  });
+
+  test('makes of any view any other', () => {
+    const views = fc.record({
+      nodes: fc.dictionary(
+        fc.stringMatching(/^[a-e]$/),
+        fc.record(
+          { pool: fc.constant('worker'), state: fc.constantFrom('waiting', 'updated'), note: fc.string() },
+          { requiredKeys: ['pool', 'state'] },
+        ),
+      ),
+      logs: fc.dictionary(
+        fc.stringMatching(/^[a-c]$/),
+        fc.array(fc.constantFrom('x', 'y'), { maxLength: 6 }),
+      ),
+    });
+    fc.assert(
+      fc.property(views, views, (first, second) => {
+        const before = { ...EMPTY_VIEW, ...plain(first) } as PageView;
+        const after = { ...EMPTY_VIEW, ...plain(second) } as PageView;
+        const patch = diffViews(before, after);
+        expect(patch === undefined ? before : applyPatch(before, patch)).toEqual(after);
+      }),
+    );
+  });
+});
+
+test('rows that say the same stay the same objects', () => {
+  const before = withNodes({ a: row('waiting', { staging: { done: 1, total: 2 } }), b: row('updated') });
+  const after = shareRows(
+    before,
+    withNodes({ a: row('waiting', { staging: { done: 1, total: 2 } }), b: row('draining') }),
+  );
+  expect(after.nodes['a']).toBe(before.nodes['a']);
+  expect(after.nodes['b']).toEqual(row('draining'));
+  expect(shareRows(before, structuredClone(before))).toBe(before);
+});
+
+/** fast-check's records have no prototype; what comes from JSON has. */
+function plain(value: unknown): object {
+  return JSON.parse(JSON.stringify(value)) as object;
+}

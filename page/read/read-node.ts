@@ -1,0 +1,143 @@
+import type { Lease, Node } from '../../api/kubernetes.ts';
+import type { MachineConfigNode, NodeConditionType } from '../../api/machine-config-node.ts';
+import type { Condition } from '../../api/object.ts';
+import { holdingOf } from '../../rollout/node-leases.ts';
+import { defaultRolloutOptions } from '../../rollout/options.ts';
+import { type NodeState, readNode } from '../../rollout/pools/node-state.ts';
+import type { LastUpdate, NodeRow, NodeStateName } from '../model/view.ts';
+import type { PlanTable } from './plan-table.ts';
+
+/** One node, as the objects that speak of it have it. */
+export interface NodeSource {
+  readonly node: Node | undefined;
+  readonly machineConfigNode: MachineConfigNode | undefined;
+  readonly lease: Lease | undefined;
+  readonly inMaintenance: boolean;
+}
+
+/** Holder of the leases that Shale's rollout takes. */
+export const LEASE_HOLDER = defaultRolloutOptions.leaseHolder;
+
+/** A node that is gone, or not there yet, while its MachineConfigNode is: never Ready. */
+function absentNode(name: string): Node {
+  return { apiVersion: 'v1', kind: 'Node', metadata: { name } };
+}
+
+/**
+ * @param plans takes what the node's target, and its last update, ask of it.
+ * @param now ms since the epoch.
+ */
+export function nodeRow(name: string, source: NodeSource, plans: PlanTable, now: number): NodeRow {
+  const { node = absentNode(name), machineConfigNode, lease, inMaintenance } = source;
+  if (machineConfigNode === undefined) return unmanagedRow(node);
+  const { spec, status } = machineConfigNode;
+  const state = readNode(
+    { node, spec, status, assigned: true, lease: holdingOf(lease, LEASE_HOLDER, now), inMaintenance },
+    now,
+  );
+  const word = stateName(state, status?.conditions);
+  const since = stateSince(word, machineConfigNode, lease);
+  const note = noteOf(word, state, status?.conditions);
+  const { plan, lastUpdate, staging } = status ?? {};
+  const image = status?.configImage?.currentImage;
+  return {
+    pool: spec.pool.name,
+    state: word,
+    ...(since === undefined ? {} : { since }),
+    ...(note === undefined ? {} : { note }),
+    ...(staging === undefined ? {} : { staging: { done: staging.bytesDone, total: staging.bytesTotal } }),
+    ready: state.ready,
+    ...(state.schedulable ? {} : { cordoned: true }),
+    ...(state.obstacle === undefined ? {} : { maintenance: state.obstacle }),
+    ...(state.zone === '' ? {} : { zone: state.zone }),
+    ...(status?.configVersion?.current ? { config: status.configVersion.current } : {}),
+    ...(image === undefined ? {} : { image }),
+    desiredConfig: spec.configVersion.desired,
+    ...(spec.configImage === undefined ? {} : { desiredImage: spec.configImage.desiredImage }),
+    ...(status?.mode === undefined ? {} : { mode: status.mode }),
+    ...(plan === undefined ? {} : { plan: plans.keyOf(plan) }),
+    ...(lastUpdate === undefined ? {} : { last: lastOf(lastUpdate, plans) }),
+  };
+}
+
+function unmanagedRow({ metadata, spec, status }: Node): NodeRow {
+  const ready = (status?.conditions ?? []).some((found) => found.type === 'Ready' && found.status === 'True');
+  const note = 'no MachineConfigNode speaks of it';
+  return {
+    pool: '',
+    state: 'unmanaged',
+    note,
+    ready,
+    ...(spec?.unschedulable === true ? { cordoned: true } : {}),
+    ...(metadata.creationTimestamp === undefined ? {} : { since: Date.parse(metadata.creationTimestamp) }),
+  };
+}
+
+type NodeConditions = readonly Condition[] | undefined;
+
+/** What the daemon does just now it says by a condition that is Unknown (daemon/status.ts). */
+function isUnderWay(conditions: NodeConditions, type: NodeConditionType): boolean {
+  return conditions?.some((found) => found.type === type && found.status === 'Unknown') ?? false;
+}
+
+function stateName({ progress, work }: NodeState, conditions: NodeConditions): NodeStateName {
+  if (progress.kind === 'degraded' || progress.kind === 'updated') return progress.kind;
+  if (isUnderWay(conditions, 'RebootedNode')) return 'rebooting';
+  if (work.grant !== undefined || isUnderWay(conditions, 'UpdateExecuted')) return 'applying';
+  if (progress.kind === 'preparing') return 'preparing';
+  return work.cordon === undefined ? 'waiting' : 'draining';
+}
+
+/** The condition that began to hold when a node came into a state. */
+const SINCE: Readonly<Record<NodeStateName, NodeConditionType | undefined>> = {
+  updated: 'Updated',
+  preparing: 'UpdatePrepared',
+  waiting: 'UpdatePrepared',
+  draining: undefined,
+  applying: 'UpdateExecuted',
+  rebooting: 'RebootedNode',
+  degraded: 'NodeDegraded',
+  unmanaged: undefined,
+};
+
+function stateSince(
+  state: NodeStateName,
+  { status }: MachineConfigNode,
+  lease: Lease | undefined,
+): number | undefined {
+  const type = SINCE[state];
+  const text =
+    state === 'draining'
+      ? lease?.spec?.acquireTime
+      : state === 'updated' && status?.lastUpdate !== undefined
+        ? status.lastUpdate.finishedAt
+        : status?.conditions?.find((found) => found.type === type)?.lastTransitionTime;
+  const since = Date.parse(text ?? '');
+  return Number.isNaN(since) ? undefined : since;
+}
+
+function noteOf(word: NodeStateName, state: NodeState, conditions: NodeConditions): string | undefined {
+  const said = (type: NodeConditionType) =>
+    conditions?.find((found) => found.type === type)?.message || undefined;
+  const { progress } = state;
+  if (progress.kind === 'degraded') return progress.why;
+  if (progress.kind === 'preparing' && progress.why !== undefined) return progress.why;
+  if (state.lease.by === 'other' && word === 'waiting') return `its lease is held by ${state.lease.holder}`;
+  if (word === 'applying') return said('UpdateExecuted');
+  if (word === 'waiting') return said('UpdatePrepared');
+  return undefined;
+}
+
+function lastOf(
+  update: NonNullable<NonNullable<MachineConfigNode['status']>['lastUpdate']>,
+  plans: PlanTable,
+): LastUpdate {
+  return {
+    plan: plans.keyOf(update),
+    config: update.config,
+    start: Date.parse(update.startedAt),
+    end: Date.parse(update.finishedAt),
+    result: update.result,
+    ...(update.message === undefined ? {} : { message: update.message }),
+  };
+}

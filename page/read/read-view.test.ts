@@ -1,0 +1,263 @@
+import { describe, expect, test } from 'vitest';
+import type { Lease, Node } from '../../api/kubernetes.ts';
+import type { MachineConfigNode, UpdatePlan } from '../../api/machine-config-node.ts';
+import { annotations, labels } from '../../api/names.ts';
+import type { Condition } from '../../api/object.ts';
+import { leaseNameOf } from '../../rollout/node-leases.ts';
+import {
+  aBuild,
+  aMachineConfigNode,
+  aNode,
+  aPool,
+  aSuccess,
+  condition,
+  REBOOT,
+} from '../../rollout/testing/objects.ts';
+import type { NodeRow, PageView } from '../model/view.ts';
+import type { ClusterObjects } from './objects.ts';
+import { readView } from './read-view.ts';
+
+const NOW = Date.parse('2026-11-01T12:00:00Z');
+const at = (seconds: number) => new Date(NOW + seconds * 1000).toISOString();
+const NOTHING: ClusterObjects = {
+  pools: [],
+  machineConfigNodes: [],
+  nodes: [],
+  builds: [],
+  leases: [],
+  machineConfiguration: undefined,
+  inMaintenance: new Set(),
+  trouble: [],
+};
+const TARGET = 'rendered-worker-1';
+const plan: UpdatePlan = { config: TARGET, staged: true, actions: [...REBOOT], causes: [], source: 'label' };
+
+const view = (objects: Partial<ClusterObjects>, before?: PageView, now = NOW): PageView =>
+  readView({ ...NOTHING, ...objects }, before, now);
+
+function lease(node: string, holder: string, takenAt = at(-60)): Lease {
+  return {
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: { name: leaseNameOf(node), namespace: 'medik8s-leases' },
+    spec: { holderIdentity: holder, acquireTime: takenAt, renewTime: at(-1), leaseDurationSeconds: 300 },
+  };
+}
+
+function unknown(type: string, message: string, since = at(-10)): Condition {
+  return { type, status: 'Unknown', reason: type, message, lastTransitionTime: since };
+}
+
+describe('the state of a node', () => {
+  const updated = { configVersion: { current: TARGET, desired: TARGET }, conditions: [condition('Updated')] };
+  const grant = { level: 'Disrupt', config: TARGET, leaseHolder: 'shale-operator' } as const;
+  const cordoned: Partial<Node> = {
+    metadata: { name: 'a', annotations: { [annotations.cordonedByShale]: 'true' } },
+    spec: { unschedulable: true },
+  };
+  const staged = { plan, conditions: [condition('UpdatePrepared', 'True', 'waits for its turn')] };
+
+  test.each<[NodeRow['state'], string, MachineConfigNode, Partial<Node>, Partial<NodeRow>]>([
+    ['updated', 'runs its target', aMachineConfigNode('a', {}, updated), {}, {}],
+    [
+      'preparing',
+      'has not reported',
+      aMachineConfigNode('a'),
+      {},
+      { note: 'the daemon has not reported yet' },
+    ],
+    ['waiting', 'is staged', aMachineConfigNode('a', {}, staged), {}, { note: 'waits for its turn' }],
+    ['draining', 'is cordoned by Shale', aMachineConfigNode('a', {}, staged), cordoned, { cordoned: true }],
+    ['applying', 'has leave to act', aMachineConfigNode('a', { grant }, staged), cordoned, {}],
+    [
+      'applying',
+      'says what it does',
+      aMachineConfigNode('a', {}, { plan, conditions: [unknown('UpdateExecuted', 'writes files')] }),
+      {},
+      { note: 'writes files', since: NOW - 10_000 },
+    ],
+    [
+      'rebooting',
+      'reboots',
+      aMachineConfigNode('a', { grant }, { plan, conditions: [unknown('RebootedNode', '')] }),
+      cordoned,
+      {},
+    ],
+    [
+      'degraded',
+      'failed',
+      aMachineConfigNode('a', {}, { plan, conditions: [condition('NodeDegraded', 'True', 'no space left')] }),
+      {},
+      { note: 'no space left' },
+    ],
+  ])('is %s when it %s', (state, _, machineConfigNode, node, more) => {
+    const { nodes } = view({ nodes: [aNode('a', node)], machineConfigNodes: [machineConfigNode] });
+    expect(nodes['a']).toMatchObject({
+      pool: 'worker',
+      state,
+      ready: node.spec === undefined || true,
+      ...more,
+    });
+  });
+
+  test('is unmanaged without a MachineConfigNode', () => {
+    expect(view({ nodes: [aNode('a')] }).nodes['a']).toMatchObject({ pool: '', state: 'unmanaged' });
+  });
+
+  test('is told of a node that is gone, too', () => {
+    const { nodes } = view({ machineConfigNodes: [aMachineConfigNode('a', {}, updated)] });
+    expect(nodes['a']).toMatchObject({ state: 'updated', ready: false });
+  });
+});
+
+test('maintenance is told in words, by annotation and by NodeMaintenance', () => {
+  const flagged = aNode('a', {
+    metadata: {
+      name: 'a',
+      annotations: { [annotations.plannedMaintenance]: '{"reason":"new disk","by":"ops"}' },
+    },
+  });
+  const { nodes } = view({
+    nodes: [flagged, aNode('b')],
+    machineConfigNodes: [aMachineConfigNode('a'), aMachineConfigNode('b')],
+    inMaintenance: new Set(['b']),
+  });
+  expect(nodes['a']?.maintenance).toBe('flagged for maintenance by ops: new disk');
+  expect(nodes['b']?.maintenance).toBe('a NodeMaintenance is active');
+});
+
+test('leases are those that somebody holds now', () => {
+  const expired = lease('c', 'somebody');
+  const { leases } = view({
+    leases: [
+      lease('a', 'shale-operator'),
+      lease('b', 'node-healthcheck'),
+      { ...expired, spec: { ...expired.spec, renewTime: at(-301) } },
+    ],
+  });
+  expect(leases).toEqual({
+    a: { node: 'a', holder: 'shale-operator', ours: true, since: NOW - 60_000 },
+    b: { node: 'b', holder: 'node-healthcheck', ours: false, since: NOW - 60_000 },
+  });
+});
+
+test('nodes that are asked the same share one plan', () => {
+  const machineConfigNodes = ['a', 'b'].map((name) => aMachineConfigNode(name, {}, { plan: { ...plan } }));
+  const { nodes, plans } = view({ machineConfigNodes });
+  expect(Object.values(plans)).toEqual([{ actions: ['Reboot'], causes: [], source: 'label' }]);
+  expect(nodes['a']?.plan).toBe(nodes['b']?.plan);
+});
+
+describe('a pool', () => {
+  test.each([
+    ['settled', [condition('Updated', 'True', 'All 3 nodes run it')], {}, 'All 3 nodes run it'],
+    ['busy', [condition('Updating', 'True', '1 of 3')], {}, '1 of 3'],
+    [
+      'paused',
+      [condition('Updating', 'False', 'The pool is paused')],
+      { paused: true },
+      'The pool is paused',
+    ],
+    ['trouble', [condition('Updating'), condition('Degraded', 'True', 'a failed')], {}, 'a failed'],
+    ['busy', [], {}, 'The operator has not spoken of this pool yet'],
+  ])('is %s', (tone, conditions, spec, headline) => {
+    const pool = { ...aPool('worker', spec), status: { machineCount: 3, conditions } };
+    expect(view({ pools: [pool] }).pools['worker']).toMatchObject({ tone, headline, machines: 3 });
+  });
+});
+
+test('a build tells its state, its pool, its transitions and the end of its log', () => {
+  const build = aBuild('b', TARGET, {
+    status: { ...aSuccess('a'), logTail: ['one', 'two'], transitions: [{ from: 'x', actions: 'Reboot' }] },
+  });
+  const labelled = { ...build, metadata: { ...build.metadata, labels: { [labels.targetPool]: 'infra' } } };
+  const { builds, logs } = view({ builds: [labelled] });
+  expect(builds['b']).toMatchObject({
+    state: 'succeeded',
+    pool: 'infra',
+    way: 'Append',
+    transitions: [{ from: 'x', actions: 'Reboot' }],
+  });
+  expect(logs).toEqual({ b: ['one', 'two'] });
+});
+
+describe('the timeline', () => {
+  const node = aNode('a', {
+    metadata: { name: 'a', annotations: { [annotations.cordonedByShale]: 'true' } },
+    spec: { unschedulable: true },
+  });
+  const draining = {
+    nodes: [node],
+    machineConfigNodes: [aMachineConfigNode('a', {}, { plan })],
+    leases: [lease('a', 'shale-operator')],
+  };
+  const rebooting = {
+    ...draining,
+    machineConfigNodes: [
+      aMachineConfigNode(
+        'a',
+        {},
+        { plan, conditions: [unknown('RebootedNode', ''), condition('UpdateExecuted')].map(atMinus10) },
+      ),
+    ],
+  };
+  const done = {
+    nodes: [aNode('a')],
+    machineConfigNodes: [
+      aMachineConfigNode(
+        'a',
+        {},
+        {
+          configVersion: { current: TARGET, desired: TARGET },
+          conditions: [condition('Updated')],
+          lastUpdate: {
+            ...plan,
+            startedAt: at(-10.5),
+            finishedAt: at(30),
+            bootIDBefore: '1',
+            bootIDAfter: '2',
+            result: 'Succeeded',
+          },
+        },
+      ),
+    ],
+  };
+  const spans = ({ segments }: PageView) =>
+    Object.values(segments)
+      .toSorted((a, b) => a.start - b.start)
+      .map(({ kind, start, end }) => [kind, (start - NOW) / 1000, end && (end - NOW) / 1000]);
+
+  test('keeps a drain that nothing tells of any more, and one span for each thing', () => {
+    const first = view(draining);
+    expect(spans(first)).toEqual([['drain', -60, undefined]]);
+    const second = view(rebooting, first);
+    expect(spans(second)).toEqual([
+      ['drain', -60, -10],
+      ['reboot', -10, undefined],
+    ]);
+    const third = view(done, second, NOW + 31_000);
+    expect(spans(third)).toEqual([
+      ['drain', -60, -10],
+      ['reboot', -10.5, 30],
+    ]);
+    expect(view(done, third, NOW + 32_000)).toBe(third);
+  });
+
+  test('ends a drain that was given up when it is no longer seen', () => {
+    const first = view(draining);
+    const second = view(
+      { nodes: [aNode('a')], machineConfigNodes: [aMachineConfigNode('a')] },
+      first,
+      NOW + 5_000,
+    );
+    expect(spans(second)).toEqual([['drain', -60, 5]]);
+  });
+
+  test('forgets after a day', () => {
+    expect(spans(view(done, undefined, NOW + 25 * 3_600_000))).toEqual([]);
+  });
+});
+
+function atMinus10(given: Condition): Condition {
+  return { ...given, lastTransitionTime: at(-10) };
+}

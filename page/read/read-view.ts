@@ -1,0 +1,105 @@
+import type { KubernetesObject } from '../../api/object.ts';
+import { leaseNameOf, nodeOfLease } from '../../rollout/node-leases.ts';
+import { shareRows } from '../model/patch.ts';
+import {
+  EMPTY_VIEW,
+  type LeaseRow,
+  type NodeRow,
+  type PageView,
+  type SegmentRow,
+  type Table,
+} from '../model/view.ts';
+import type { ClusterObjects } from './objects.ts';
+import { PlanTable } from './plan-table.ts';
+import { buildRow } from './read-build.ts';
+import { LEASE_HOLDER, nodeRow } from './read-node.ts';
+import { policyRows, policyTrouble } from './read-policies.ts';
+import { poolRow } from './read-pool.ts';
+import { segmentsOf } from './read-segments.ts';
+import { remember } from './remember.ts';
+
+/**
+ * What the page shows.
+ *
+ * @param objects as they are now.
+ * @param before the view so far: its timeline is gone on with, and rows that still hold stay the same objects.
+ * @param now ms since the epoch.
+ */
+export function readView(objects: ClusterObjects, before: PageView = EMPTY_VIEW, now: number): PageView {
+  const plans = new PlanTable();
+  const { nodes, segments } = readNodes(objects, plans, now);
+  const view: PageView = {
+    pools: table(objects.pools, poolRow),
+    nodes,
+    plans: plans.rows(),
+    builds: table(objects.builds, buildRow),
+    policies: policyRows(objects.machineConfiguration),
+    leases: leaseRows(objects, now),
+    segments: remember(before.segments, segments, now),
+    remarks: remarkRows(objects),
+    logs: table(
+      objects.builds.filter(({ status }) => status?.logTail !== undefined),
+      ({ status }) => status?.logTail ?? [],
+    ),
+  };
+  return shareRows(before, view);
+}
+
+function readNodes(
+  objects: ClusterObjects,
+  plans: PlanTable,
+  now: number,
+): { readonly nodes: Table<NodeRow>; readonly segments: readonly SegmentRow[] } {
+  const nodesByName = byName(objects.nodes);
+  const ownByName = byName(objects.machineConfigNodes);
+  const leases = byName(objects.leases);
+  const rows: Record<string, NodeRow> = {};
+  const segments: SegmentRow[] = [];
+  for (const name of [...new Set([...nodesByName.keys(), ...ownByName.keys()])].toSorted()) {
+    const machineConfigNode = ownByName.get(name);
+    const lease = leases.get(leaseNameOf(name));
+    const inMaintenance = objects.inMaintenance.has(name);
+    const row = nodeRow(
+      name,
+      { node: nodesByName.get(name), machineConfigNode, lease, inMaintenance },
+      plans,
+      now,
+    );
+    rows[name] = row;
+    if (machineConfigNode !== undefined) segments.push(...segmentsOf(machineConfigNode, row.state, lease));
+  }
+  return { nodes: rows, segments };
+}
+
+/** Leases of nodes that somebody holds; one that has run out is nobody's. */
+function leaseRows({ leases }: ClusterObjects, now: number): Table<LeaseRow> {
+  const rows: Record<string, LeaseRow> = {};
+  for (const { metadata, spec } of leases) {
+    const node = nodeOfLease(metadata.name);
+    const { holderIdentity: holder = '', renewTime, leaseDurationSeconds } = spec ?? {};
+    const ends = Date.parse(renewTime ?? '') + (leaseDurationSeconds ?? Number.NaN) * 1000;
+    if (node === undefined || holder === '' || !(ends > now)) continue;
+    const since = Date.parse(spec?.acquireTime ?? '');
+    rows[node] = { node, holder, ours: holder === LEASE_HOLDER, ...(Number.isNaN(since) ? {} : { since }) };
+  }
+  return rows;
+}
+
+function remarkRows({ machineConfiguration, trouble }: ClusterObjects): PageView['remarks'] {
+  const policies = policyTrouble(machineConfiguration);
+  return Object.fromEntries(
+    [...trouble, ...(policies === undefined ? [] : [policies])].map((text) => [text, { text }]),
+  );
+}
+
+function table<T extends KubernetesObject, Row>(objects: readonly T[], read: (object: T) => Row): Table<Row> {
+  return Object.fromEntries(
+    objects
+      .map((object) => [object.metadata.name, read(object)] as const)
+      .toSorted(([a], [b]) => (a < b ? -1 : 1)),
+  );
+}
+
+function byName<T extends KubernetesObject>(objects: readonly T[]): Map<string, T> {
+  return new Map(objects.map((object) => [object.metadata.name, object]));
+}
