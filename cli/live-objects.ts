@@ -10,9 +10,9 @@ import { type MachineConfig, MachineConfigs } from '../api/machine-config.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../api/machine-config-node.ts';
 import { MachineConfigPools } from '../api/machine-config-pool.ts';
 import { MachineConfigurations } from '../api/machine-configuration.ts';
-import { annotations } from '../api/names.ts';
+import { annotations, DEFAULT_NAMESPACE } from '../api/names.ts';
 import type { Kind, KubernetesObject } from '../api/object.ts';
-import { type ApiClient, isNotFound } from '../cluster/api-client.ts';
+import { type ApiClient, isNotFound, type Selection } from '../cluster/api-client.ts';
 import { kubeconfigConnection } from '../cluster/connection.ts';
 import { createApiClient } from '../cluster/http-api-client.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
@@ -21,19 +21,19 @@ import { CommandError, exitCodes } from './exit-codes.ts';
 export interface ClusterFlags {
   readonly kubeconfig?: string;
   readonly context?: string;
+  /** Where Shale runs. */
+  readonly namespace: string;
 }
 
 /** A command that answers a person doesn't hang on a cluster that does not. */
 const DEADLINE_MS = 60_000;
 
-/** @returns the command with `--kubeconfig` and `--context`, as kubectl has them. */
+/** @returns the command with `--kubeconfig`, `--context` and `--namespace`, as kubectl has them. */
 export function withClusterFlags(command: Command): Command {
   return command
-    .option(
-      '--kubeconfig <file>',
-      'the cluster, where no files say what it has; default: as kubectl finds it',
-    )
-    .option('--context <name>', 'context of the kubeconfig');
+    .option('--kubeconfig <file>', 'the cluster; default: as kubectl finds it')
+    .option('--context <name>', 'context of the kubeconfig')
+    .option('-n, --namespace <name>', 'where Shale runs', DEFAULT_NAMESPACE);
 }
 
 /** What has a part in rendering. */
@@ -51,7 +51,7 @@ const KINDS: readonly Kind<KubernetesObject>[] = [
  * @returns a client of the cluster that the flags or the environment name.
  * @throws CommandError when there is none.
  */
-export async function connect({ kubeconfig, context }: ClusterFlags): Promise<ApiClient> {
+export async function connect({ kubeconfig, context }: Partial<ClusterFlags>): Promise<ApiClient> {
   try {
     const connection = await kubeconfigConnection({
       ...(kubeconfig === undefined ? {} : { path: kubeconfig }),
@@ -101,10 +101,18 @@ export async function readLiveCluster(client: ApiClient): Promise<LiveCluster> {
   };
 }
 
-async function readAll<T extends KubernetesObject>(client: ApiClient, kind: Kind<T>): Promise<readonly T[]> {
+/** @returns every object of a kind. @throws CommandError when they can't be read, or the cluster has no such kind. */
+export async function readAll<T extends KubernetesObject>(
+  client: ApiClient,
+  kind: Kind<T>,
+  selection: Selection = {},
+): Promise<readonly T[]> {
+  const deadline = AbortSignal.timeout(DEADLINE_MS);
+  const signal = selection.signal === undefined ? deadline : AbortSignal.any([deadline, selection.signal]);
   try {
-    return (await client.list(kind, { signal: AbortSignal.timeout(DEADLINE_MS) })).items;
+    return (await client.list(kind, { ...selection, signal })).items;
   } catch (error) {
+    selection.signal?.throwIfAborted();
     const why = isNotFound(error)
       ? `the cluster has no ${kind.plural}.${kind.group}: install Shale's manifests first (kubectl apply -k manifests/base)`
       : error instanceof Error

@@ -13,6 +13,14 @@ import { validateCommand } from './validate-command.ts';
 const LAZY_COMMANDS: Readonly<
   Record<string, { readonly description: string; readonly load: () => Promise<Command> }>
 > = {
+  enable: {
+    description: 'Switch layering on: every pool gets an image, and its nodes move to it.',
+    load: async () => (await import('./layering/switch-command.ts')).enableCommand(),
+  },
+  disable: {
+    description: 'Switch layering off: nodes go back to the stock image, and what layering made is deleted.',
+    load: async () => (await import('./layering/switch-command.ts')).disableCommand(),
+  },
   operator: {
     description: 'Render pools, roll changes out, and start and stop layering; runs in the cluster.',
     load: async () => (await import('./operator/command.ts')).operatorCommand(),
@@ -34,8 +42,8 @@ const LAZY_COMMANDS: Readonly<
 /** @param name of the command that is called: only this one of the lazy commands is more than its description. */
 async function lazyCommands(name: string | undefined): Promise<Command[]> {
   return Promise.all(
-    Object.entries(LAZY_COMMANDS).map(([known, { description, load }]) =>
-      known === name ? load() : new Command(known).description(description),
+    Object.entries(LAZY_COMMANDS).map(async ([known, { description, load }]) =>
+      (known === name ? await load() : new Command(known)).description(description),
     ),
   );
 }

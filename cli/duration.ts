@@ -1,0 +1,38 @@
+import { InvalidArgumentError, Option } from 'commander';
+
+const UNITS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000 } as const;
+
+/**
+ * Reads a time span as kubectl's flags and people write it: `90s`, `30m`, `2h`, `1h30m`, `7d`.
+ *
+ * @returns ms, more than 0.
+ * @throws InvalidArgumentError, which commander prints with the flag's name.
+ */
+export function parseDuration(text: string): number {
+  const parts = /^(\d+d)?(\d+h)?(\d+m)?(\d+s)?$/.exec(text)?.slice(1) ?? [];
+  const ms = parts.reduce((sum, part) => {
+    if (part === undefined) return sum;
+    return sum + Number(part.slice(0, -1)) * UNITS[part.at(-1) as keyof typeof UNITS];
+  }, 0);
+  if (ms > 0 && Number.isSafeInteger(ms)) return ms;
+  throw new InvalidArgumentError('a time span such as 90s, 30m, 2h, 1h30m or 7d');
+}
+
+/** @returns a span of ms in words that parseDuration reads, its two largest units; `0s` for less than a second. */
+export function formatDuration(ms: number): string {
+  const parts: string[] = [];
+  let rest = Math.max(0, Math.floor(ms / 1000)) * 1000;
+  for (const [unit, size] of Object.entries(UNITS)) {
+    const count = Math.floor(rest / size);
+    rest -= count * size;
+    if (count > 0) parts.push(`${count}${unit}`);
+  }
+  return parts.length === 0 ? '0s' : parts.slice(0, 2).join('');
+}
+
+/** @returns `--timeout`, in ms. @param standard what it is unless given, as formatDuration writes it. */
+export function timeoutFlag(standard: string): Option {
+  return new Option('--timeout <span>', 'how long to wait, such as 90s, 30m, 2h')
+    .argParser(parseDuration)
+    .default(parseDuration(standard), standard);
+}

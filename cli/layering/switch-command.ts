@@ -1,0 +1,222 @@
+import { Command } from 'commander';
+import { ConfigMaps } from '../../api/kubernetes.ts';
+import { DEFAULT_LEASE_NAMESPACE, SWITCH_CONFIG_MAP } from '../../api/names.ts';
+import { type ApiClient, isNotFound } from '../../cluster/api-client.ts';
+import { madeBySwitch } from '../../opt-in/machine-os-configs.ts';
+import { formatProblems } from '../../opt-in/switch.ts';
+import { timeoutFlag } from '../duration.ts';
+import { CommandError, exitCodes } from '../exit-codes.ts';
+import { type ClusterFlags, withClusterFlags } from '../live-objects.ts';
+import { observeCluster } from '../observe/cluster-watch.ts';
+import { nodesOfPool, type ObservedCluster } from '../observe/observed-cluster.ts';
+import { obstaclesOf } from '../observe/obstacles.ts';
+import { onCluster } from '../on-cluster.ts';
+import { print } from '../print.ts';
+import type { LayeringGoal } from './arrival.ts';
+import {
+  dataPatch,
+  type EnableWish,
+  layeredPools,
+  meaningOf,
+  type SwitchData,
+  switchedOff,
+  switchedOn,
+} from './switch-data.ts';
+import { waitForArrival } from './wait-for-arrival.ts';
+
+interface SwitchFlags extends ClusterFlags {
+  readonly pool: readonly string[];
+  readonly leaseNamespace: string;
+  readonly wait?: boolean;
+  /** ms */
+  readonly timeout: number;
+}
+
+type EnableFlags = SwitchFlags & EnableWish['settings'] & { readonly allPools?: boolean };
+
+const ENABLE_EXAMPLES = `
+Examples:
+  shale enable --image-repository r.example.com/os/{pool} --push-secret push   every pool
+  shale enable --pool worker --wait                                            one pool more; waits for its nodes
+  shale enable                                                                 as it was before 'shale disable'`;
+
+/** `shale enable`: switches layering on, as an admin's own ConfigMap would. */
+export function enableCommand(): Command {
+  const command = new Command('enable')
+    .option(
+      '--pool <name...>',
+      'pools to take along, beside those that are; default: as it was, at first all',
+      [],
+    )
+    .option('--all-pools', 'every pool, those that come later too')
+    .option(
+      '--image-repository <repository>',
+      "where images go: host[:port]/repository; {pool} is the pool's name",
+    )
+    .option('--push-secret <name>', 'Secret to push images with')
+    .option('--pull-secret <name>', 'Secret to pull base images with')
+    .option('--base-image <image>', 'base image of pools whose MachineConfigs set no osImageURL');
+  return withSwitchFlags(command)
+    .addHelpText('after', ENABLE_EXAMPLES)
+    .action((flags: EnableFlags) =>
+      onCluster(flags, async (client, signal) => {
+        const seen = await observeCluster(client, flags, signal);
+        refuseUnknownPools(flags.pool, seen);
+        const { pool: pools, allPools = false } = flags;
+        const data = switchedOn(dataOf(seen), { pools, allPools, settings: settingsOf(flags) });
+        const layered = layeredBy(data, seen);
+        await carryOut(client, flags, seen, data, { layered, standard: [], clean: false }, signal);
+      }),
+    );
+}
+
+/** `shale disable`: switches layering off, for all pools or for some. */
+export function disableCommand(): Command {
+  const command = new Command('disable').option(
+    '--pool <name...>',
+    'pools to take back to the stock image; default: all',
+    [],
+  );
+  return withSwitchFlags(command).action((flags: SwitchFlags) =>
+    onCluster(flags, async (client, signal) => {
+      const seen = await observeCluster(client, flags, signal);
+      refuseUnknownPools(flags.pool, seen);
+      const names = seen.pools.map(({ metadata }) => metadata.name);
+      const data = switchedOff(dataOf(seen), flags.pool, names);
+      const asked = flags.pool.length === 0 ? names : flags.pool;
+      const standard = asked.filter((pool) => !isAdmins(pool, seen));
+      const clean = meaningOf(data).kind === 'off';
+      for (const pool of asked.filter((name) => isAdmins(name, seen))) {
+        warn(
+          `pool ${pool} stays layered: its MachineOSConfig was made by hand; delete it to take the pool back`,
+        );
+      }
+      await carryOut(client, flags, seen, data, { layered: [], standard, clean }, signal);
+    }),
+  );
+}
+
+function withSwitchFlags(command: Command): Command {
+  return withClusterFlags(command)
+    .option('--lease-namespace <name>', 'where the leases of nodes are', DEFAULT_LEASE_NAMESPACE)
+    .option('--wait', 'until every node of the pools is there')
+    .addOption(timeoutFlag('2h'));
+}
+
+function settingsOf(flags: EnableFlags): EnableWish['settings'] {
+  const { imageRepository, pushSecret, pullSecret, baseImage } = flags;
+  return {
+    ...(imageRepository === undefined ? {} : { imageRepository }),
+    ...(pushSecret === undefined ? {} : { pushSecret }),
+    ...(pullSecret === undefined ? {} : { pullSecret }),
+    ...(baseImage === undefined ? {} : { baseImage }),
+  };
+}
+
+function dataOf({ switchMap }: ObservedCluster): SwitchData {
+  return switchMap?.data ?? {};
+}
+
+function refuseUnknownPools(pools: readonly string[], seen: ObservedCluster): void {
+  const known = seen.pools.map(({ metadata }) => metadata.name);
+  const unknown = pools.filter((pool) => !known.includes(pool));
+  if (unknown.length === 0) return;
+  throw new CommandError(
+    `no pool ${unknown.join(', ')}; there are: ${known.join(', ') || 'none'}`,
+    exitCodes.usage,
+  );
+}
+
+/** @returns the pools that are to be layered. @throws CommandError for data that the operator would not take. */
+function layeredBy(data: SwitchData, seen: ObservedCluster): readonly string[] {
+  const state = meaningOf(data);
+  if (state.kind === 'invalid') throw new CommandError(formatProblems(state.problems), exitCodes.usage);
+  return layeredPools(
+    state,
+    seen.pools.map(({ metadata }) => metadata.name),
+  );
+}
+
+function isAdmins(pool: string, { machineOSConfigs }: ObservedCluster): boolean {
+  return machineOSConfigs.some(
+    (config) => config.spec.machineConfigPool.name === pool && !madeBySwitch(config),
+  );
+}
+
+async function carryOut(
+  client: ApiClient,
+  flags: SwitchFlags,
+  seen: ObservedCluster,
+  data: SwitchData,
+  goal: LayeringGoal,
+  signal: AbortSignal,
+): Promise<void> {
+  const pools = [...goal.layered, ...goal.standard];
+  for (const line of obstaclesOf(seen, pools, Date.now())) warn(line);
+  for (const { metadata, spec } of seen.pools) {
+    if (spec.paused === true && pools.includes(metadata.name)) {
+      warn(`pool ${metadata.name} is paused: its nodes move once it is not`);
+    }
+  }
+  if ((seen.operator?.status?.availableReplicas ?? 0) === 0) {
+    warn(`no operator runs in namespace ${flags.namespace}: nothing moves until one does`);
+  }
+  const changed = await writeSwitch(client, flags.namespace, seen, data, signal);
+  const where = `ConfigMap ${flags.namespace}/${SWITCH_CONFIG_MAP}`;
+  print(`${where}: ${changed ? '' : 'unchanged, '}${inWords(data)}`);
+  for (const pool of pools) print(`  pool ${pool}: ${wayOf(pool, goal, seen)}`);
+  if (flags.wait !== true) return;
+  const { timeout } = flags;
+  await waitForArrival({ client, places: flags, goal, timeout, output: process.stderr, signal });
+  print('done');
+}
+
+/** @returns whether there was anything to write. @throws ApiError on a conflict: another's change must be seen first. */
+async function writeSwitch(
+  client: ApiClient,
+  namespace: string,
+  { switchMap }: ObservedCluster,
+  data: SwitchData,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const patch = dataPatch(switchMap?.data ?? {}, data);
+  if (switchMap !== undefined) {
+    if (patch === undefined) return false;
+    const { name, resourceVersion } = switchMap.metadata;
+    const body = { metadata: { resourceVersion }, data: patch };
+    await client.patch(ConfigMaps, name, { type: 'merge', body }, { namespace, signal });
+    return true;
+  }
+  // No ConfigMap at all means off.
+  if (meaningOf(data).kind === 'off') return false;
+  const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: SWITCH_CONFIG_MAP }, data };
+  await client.create(ConfigMaps, object, { namespace, signal }).catch((error: unknown) => {
+    if (!isNotFound(error)) throw error;
+    throw new CommandError(
+      `the cluster has no namespace ${namespace}: install Shale's manifests first (kubectl apply -k manifests/base)`,
+      exitCodes.unavailable,
+      { cause: error },
+    );
+  });
+  return true;
+}
+
+function inWords(data: SwitchData): string {
+  const state = meaningOf(data);
+  if (state.kind !== 'on') return 'layering is off';
+  const { pools, imageRepository } = state.settings;
+  return `layering is on for ${pools === undefined ? 'all pools' : pools.join(', ')}; images go to ${imageRepository}`;
+}
+
+function wayOf(pool: string, { layered }: LayeringGoal, seen: ObservedCluster): string {
+  const nodes = nodesOfPool(seen, pool);
+  const toImage = layered.includes(pool);
+  const moving = nodes.filter(({ status }) => status?.mode !== (toImage ? 'Layered' : 'Standard')).length;
+  const where = toImage ? 'an image' : 'the stock image';
+  if (moving === 0) return `${nodes.length} ${nodes.length === 1 ? 'node' : 'nodes'}, already on ${where}`;
+  return `${moving} of ${nodes.length} nodes move to ${where}, one reboot each`;
+}
+
+function warn(text: string): void {
+  process.stderr.write(`warning: ${text}\n`);
+}

@@ -1,0 +1,56 @@
+import { describe, expect, test } from 'vitest';
+import { dataPatch, type EnableWish, meaningOf, switchedOff, switchedOn } from './switch-data.ts';
+
+const REPOSITORY = 'r.example.com/os/{pool}';
+const wish = (more: Partial<EnableWish> = {}): EnableWish => ({
+  pools: [],
+  allPools: false,
+  settings: {},
+  ...more,
+});
+const on = (more = {}) => ({ enabled: 'true', imageRepository: REPOSITORY, ...more });
+const off = (more = {}) => ({ ...on(more), enabled: 'false' });
+const KNOWN = ['infra', 'master', 'worker'];
+
+describe('switched on', () => {
+  test.each([
+    ['for the first time', {}, wish({ settings: { imageRepository: REPOSITORY } }), on()],
+    ['again', off({ pushSecret: 'push' }), wish(), on({ pushSecret: 'push' })],
+    ['again, for the pools of last time', off({ pools: 'worker' }), wish(), on({ pools: 'worker' })],
+    ['again, for another pool', off({ pools: 'worker' }), wish({ pools: ['infra'] }), on({ pools: 'infra' })],
+    ['for one pool more', on({ pools: 'worker' }), wish({ pools: ['infra'] }), on({ pools: 'worker,infra' })],
+    ['for a pool that is', on({ pools: 'worker' }), wish({ pools: ['worker'] }), on({ pools: 'worker' })],
+    ['for one pool where all are', on(), wish({ pools: ['worker'] }), on()],
+    ['for all pools', on({ pools: 'worker' }), wish({ allPools: true }), on()],
+    [
+      'with another Secret',
+      on({ pushSecret: 'a' }),
+      wish({ settings: { pushSecret: 'b' } }),
+      on({ pushSecret: 'b' }),
+    ],
+  ])('%s', (_, before, given, after) => {
+    expect(switchedOn(before, given)).toEqual(after);
+    expect(switchedOn(after, given)).toEqual(after);
+  });
+});
+
+describe('switched off', () => {
+  test.each([
+    ['for all pools', on({ pools: 'worker' }), [], off({ pools: 'worker' })],
+    ['where it never was on', {}, [], { enabled: 'false' }],
+    ['for one of some', on({ pools: 'worker infra' }), ['infra'], on({ pools: 'worker' })],
+    ['for one of all', on(), ['master'], on({ pools: 'infra,worker' })],
+    ['for the last one', on({ pools: 'worker' }), ['worker'], off({ pools: 'worker' })],
+    ['for every one of all', on(), KNOWN, off()],
+    ['for one that is not on', on({ pools: 'worker' }), ['infra'], on({ pools: 'worker' })],
+    ['for one while all are off', off(), ['infra'], off()],
+  ])('%s', (_, before, pools, after) => {
+    expect(switchedOff(before, pools, KNOWN)).toEqual(after);
+    expect(meaningOf(after).kind).not.toBe('invalid');
+  });
+});
+
+test('only what differs is written', () => {
+  expect(dataPatch(on({ pools: 'a' }), off())).toEqual({ enabled: 'false', pools: null });
+  expect(dataPatch(on(), on())).toBeUndefined();
+});

@@ -1,0 +1,75 @@
+import { readSwitch, type SwitchState } from '../../opt-in/switch.ts';
+
+/** The data of the ConfigMap `on-cluster-layering`. */
+export type SwitchData = Readonly<Record<string, string>>;
+
+/** What `shale enable` is told. */
+export interface EnableWish {
+  /** Pools to take along; empty: those that the switch names, or all where it names none. */
+  readonly pools: readonly string[];
+  /** Every pool, those that come later too, whatever the switch names. */
+  readonly allPools: boolean;
+  /** Values of the switch's other keys; an absent one stays as it is. */
+  readonly settings: Partial<Record<'imageRepository' | 'pushSecret' | 'pullSecret' | 'baseImage', string>>;
+}
+
+/** @returns the switch's data once the wish is added. What the wish does not speak of stays. */
+export function switchedOn(data: SwitchData, { pools, allPools, settings }: EnableWish): SwitchData {
+  const { pools: named, ...rest } = data;
+  const isOn = readSwitch({ ...FRAME, data }).kind === 'on';
+  // Off, the pools of last time are no promise: the ones that are named now are meant, and no others.
+  const before = isOn || pools.length === 0 ? named : undefined;
+  const coversAll = isOn && named === undefined;
+  const next = allPools || coversAll ? undefined : joined([...listed(before), ...pools]);
+  return { ...rest, ...settings, ...(next === undefined ? {} : { pools: next }), enabled: 'true' };
+}
+
+/**
+ * @param pools to take back; empty: all of them.
+ * @param known every pool there is, for a switch that names none.
+ * @returns the switch's data without these pools; settings stay, so that it can be switched on again as it was.
+ */
+export function switchedOff(
+  data: SwitchData,
+  pools: readonly string[],
+  known: readonly string[],
+): SwitchData {
+  if (pools.length === 0) return { ...data, enabled: 'false' };
+  const layered = layeredPools(readSwitch({ ...FRAME, data }), known);
+  const left = layered.filter((pool) => !pools.includes(pool));
+  if (left.length === layered.length) return data;
+  // An empty list would mean every pool.
+  const next = joined(left);
+  return next === undefined ? { ...data, enabled: 'false' } : { ...data, pools: next };
+}
+
+/** @returns the pools of `known` that the switch layers. */
+export function layeredPools(state: SwitchState, known: readonly string[]): readonly string[] {
+  if (state.kind !== 'on') return [];
+  const { pools } = state.settings;
+  return pools === undefined ? known : known.filter((pool) => pools.includes(pool));
+}
+
+/** @returns the merge patch (RFC 7386) of one to the other; undefined when they are equal. */
+export function dataPatch(from: SwitchData, to: SwitchData): Record<string, string | null> | undefined {
+  const removed = Object.keys(from).filter((key) => to[key] === undefined);
+  const set = Object.entries(to).filter(([key, value]) => from[key] !== value);
+  if (removed.length + set.length === 0) return undefined;
+  return Object.fromEntries([...removed.map((key) => [key, null] as const), ...set]);
+}
+
+/** readSwitch looks at the data alone. */
+const FRAME = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: '' } } as const;
+
+/** @returns what the data would mean. */
+export function meaningOf(data: SwitchData): SwitchState {
+  return readSwitch({ ...FRAME, data });
+}
+
+function listed(pools: string | undefined): readonly string[] {
+  return pools?.split(/[\s,]+/).filter((pool) => pool !== '') ?? [];
+}
+
+function joined(pools: readonly string[]): string | undefined {
+  return pools.length === 0 ? undefined : [...new Set(pools)].join(',');
+}

@@ -1,0 +1,162 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import pino, { type Logger } from 'pino';
+import { ConfigMaps, Deployments, Leases, Nodes } from '../../api/kubernetes.ts';
+import { MachineConfigNodes } from '../../api/machine-config-node.ts';
+import { MachineConfigPools } from '../../api/machine-config-pool.ts';
+import { MachineOSBuilds } from '../../api/machine-os-build.ts';
+import { MachineOSConfigs } from '../../api/machine-os-config.ts';
+import { BUILDER_DEPLOYMENT, OPERATOR_DEPLOYMENT, SWITCH_CONFIG_MAP } from '../../api/names.ts';
+import type { Kind, KubernetesObject } from '../../api/object.ts';
+import { type ApiClient, ApiError } from '../../cluster/api-client.ts';
+import { createInformer } from '../../cluster/informer.ts';
+import { MaintenanceLookup } from '../../rollout/node-maintenance.ts';
+import { CommandError } from '../exit-codes.ts';
+import { readAll } from '../live-objects.ts';
+import type { ObservedCluster } from './observed-cluster.ts';
+
+/** Where what is not cluster-wide lies. */
+export interface Places {
+  /** Where Shale runs. */
+  readonly namespace: string;
+  readonly leaseNamespace: string;
+}
+
+/** A cluster that is looked at again whenever something changes. */
+export interface ClusterWatch {
+  observe(): Promise<ObservedCluster>;
+  /** Resolves soon after the next change, or after that many ms without one. @throws the signal's reason. */
+  changed(withinMs: number): Promise<void>;
+  /** Ends the watches. */
+  close(): Promise<void>;
+}
+
+/** ms; changes come in swarms, and one look after them is enough. */
+const SETTLE_MS = 100;
+
+/** How one kind is read: once, or again and again. */
+type Source = <T extends KubernetesObject>(
+  kind: Kind<T>,
+  where?: { readonly namespace?: string; readonly fieldSelector?: string },
+) => Promise<() => readonly T[]>;
+
+/** @returns the cluster as it is now. @throws CommandError when it can't be read. */
+export async function observeCluster(
+  client: ApiClient,
+  places: Places,
+  signal: AbortSignal,
+): Promise<ObservedCluster> {
+  const observe = await openObservation(client, places, async (kind, where) => {
+    const items = await readAll(client, kind, { ...where, signal });
+    return () => items;
+  });
+  return observe(signal);
+}
+
+/**
+ * Opens a watch on each kind.
+ *
+ * @param signal ends the watches.
+ * @throws CommandError when the cluster can't be read.
+ */
+export async function watchCluster(
+  client: ApiClient,
+  places: Places,
+  signal: AbortSignal,
+): Promise<ClusterWatch> {
+  const stop = new AbortController();
+  const watching = AbortSignal.any([signal, stop.signal]);
+  const log = warningsOnStandardError();
+  const started: Promise<void>[] = [];
+  let change = Promise.withResolvers<void>();
+  const observe = await openObservation(client, places, async (kind, where) => {
+    // An informer tries for ever; what can't be read at all must be told at once.
+    await readAll(client, kind, { ...where, signal: watching });
+    const informer = createInformer(client, kind, { ...where, log });
+    informer.onChange(() => change.resolve());
+    started.push(informer.start(watching));
+    await informer.synced();
+    return () => informer.list();
+  });
+  signal.throwIfAborted();
+  return {
+    observe: () => observe(watching),
+    async changed(withinMs) {
+      const changed = new AbortController();
+      const either = AbortSignal.any([watching, changed.signal]);
+      void change.promise.then(() => changed.abort());
+      await delay(withinMs, undefined, { signal: either }).catch(() => watching.throwIfAborted());
+      await delay(SETTLE_MS, undefined, { signal: watching });
+      change = Promise.withResolvers<void>();
+    },
+    async close() {
+      stop.abort();
+      await Promise.all(started);
+    },
+  };
+}
+
+async function openObservation(
+  client: ApiClient,
+  { namespace, leaseNamespace }: Places,
+  open: Source,
+): Promise<(signal: AbortSignal) => Promise<ObservedCluster>> {
+  const maintenance = new MaintenanceLookup(client, Date.now);
+  const [pools, machineConfigNodes, machineOSConfigs, builds, nodes, switchMaps, deployments, leases] =
+    await Promise.all([
+      open(MachineConfigPools),
+      open(MachineConfigNodes),
+      open(MachineOSConfigs),
+      open(MachineOSBuilds),
+      open(Nodes),
+      open(ConfigMaps, { namespace, fieldSelector: `metadata.name=${SWITCH_CONFIG_MAP}` }),
+      open(Deployments, { namespace }),
+      unlessForbidden(open(Leases, { namespace: leaseNamespace })),
+    ]);
+  const deployment = (name: string) => deployments().find(({ metadata }) => metadata.name === name);
+  return async (signal) => ({
+    switchMap: switchMaps()[0],
+    operator: deployment(OPERATOR_DEPLOYMENT),
+    builder: deployment(BUILDER_DEPLOYMENT),
+    pools: pools().toSorted(byName),
+    machineOSConfigs: machineOSConfigs(),
+    builds: builds(),
+    machineConfigNodes: machineConfigNodes().toSorted(byName),
+    nodes: nodes(),
+    leases: leases?.(),
+    inMaintenance: (await unlessForbidden(maintenance.nodes(signal))) ?? new Set(),
+  });
+}
+
+/** Leases and NodeMaintenances are another team's: whoever may not read them still sees the rest. */
+async function unlessForbidden<T>(read: Promise<T>): Promise<T | undefined> {
+  try {
+    return await read;
+  } catch (error) {
+    const cause = error instanceof CommandError ? error.cause : error;
+    if (cause instanceof ApiError && cause.status === 403) return undefined;
+    throw error;
+  }
+}
+
+function byName(a: KubernetesObject, b: KubernetesObject): number {
+  return a.metadata.name < b.metadata.name ? -1 : 1;
+}
+
+/** A watch that breaks off is opened again; a person who waits should know why nothing moves meanwhile. */
+function warningsOnStandardError(): Logger {
+  return pino(
+    { level: 'warn' },
+    {
+      write(line: string) {
+        const { kind, msg, err } = JSON.parse(line) as {
+          kind?: string;
+          msg: string;
+          err?: { message?: string };
+        };
+        process.stderr.write(
+          `shale: ${kind ?? ''}: ${msg}${err?.message === undefined ? '' : `: ${err.message}`}\n`,
+        );
+      },
+    },
+  );
+}

@@ -1,0 +1,145 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type ConfigMap, ConfigMaps, Nodes } from '../../api/kubernetes.ts';
+import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
+import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
+import { MachineOSConfigs } from '../../api/machine-os-config.ts';
+import { annotations, SWITCH_CONFIG_MAP } from '../../api/names.ts';
+import {
+  API_VERSION,
+  condition,
+  imageOf,
+  type PoolCluster,
+  PROCESSES_MS,
+  signal,
+  startPoolCluster,
+} from './cluster-with-pools.ts';
+
+let cluster: PoolCluster;
+beforeAll(async () => {
+  cluster = await startPoolCluster();
+  const updated = { conditions: [condition('Updated', 'True')] };
+  await cluster.addPool('worker', updated);
+  await cluster.addPool('infra', updated);
+  await cluster.addNode('worker-0', 'worker', {}, { mode: 'Standard' });
+});
+afterAll(() => cluster.stop());
+
+const namespace = 'shale-system';
+const switchData = async (): Promise<ConfigMap['data']> =>
+  (await cluster.client.get(ConfigMaps, SWITCH_CONFIG_MAP, { namespace, signal })).data;
+const REPOSITORY = 'r.example.com/os/{pool}';
+
+describe('enable', { timeout: PROCESSES_MS }, () => {
+  test('refuses what the operator would not understand, and writes nothing', async () => {
+    const { exitCode, stderr } = await cluster.shale('enable');
+    expect(exitCode).toBe(2);
+    expect(stderr).toContain('data.imageRepository: is ""; expected host[:port]/repository');
+    expect(await cluster.client.find(ConfigMaps, SWITCH_CONFIG_MAP, { namespace, signal })).toBeUndefined();
+  });
+
+  test('refuses a pool that is not there', async () => {
+    const { exitCode, stderr } = await cluster.shale('enable', '--pool', 'wroker');
+    expect(exitCode).toBe(2);
+    expect(stderr).toBe('shale: no pool wroker; there are: infra, worker');
+  });
+
+  test('writes the ConfigMap as an admin would, tells what stands in the way, and may be said twice', async () => {
+    const flag = { [annotations.plannedMaintenance]: '{"reason":"new disk","by":"ops"}' };
+    const body = { metadata: { annotations: flag } };
+    await cluster.client.patch(Nodes, 'worker-0', { type: 'merge', body }, { signal });
+    const args = ['enable', '--pool', 'worker', '--image-repository', REPOSITORY, '--push-secret', 'push'];
+    const first = await cluster.shale(...args);
+    expect(first).toMatchObject({ exitCode: 0 });
+    expect(first.stdout).toContain('layering is on for worker; images go to r.example.com/os/{pool}');
+    expect(first.stdout).toContain('pool worker: 1 of 1 nodes move to an image, one reboot each');
+    expect(first.stderr).toContain('node worker-0 is passed by: flagged for maintenance by ops: new disk');
+    expect(first.stderr).toContain('no operator runs in namespace shale-system');
+    const data = { enabled: 'true', pools: 'worker', imageRepository: REPOSITORY, pushSecret: 'push' };
+    expect(await switchData()).toEqual(data);
+    const again = await cluster.shale(...args);
+    expect(again).toMatchObject({ exitCode: 0 });
+    expect(again.stdout).toContain('unchanged, layering is on');
+    expect(await switchData()).toEqual(data);
+  });
+
+  test('--wait says how far it is when the time is over', async () => {
+    const { exitCode, stderr } = await cluster.shale('enable', '--wait', '--timeout', '1s');
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain('shale: not done after 1s: worker: 0/1 nodes, it has no MachineOSConfig yet');
+  });
+
+  test('--wait ends when the last node is there', async () => {
+    const waiting = cluster.shale('enable', '--wait', '--timeout', '60s');
+    const image = imageOf('worker', 'a');
+    await cluster.client.create(
+      MachineOSConfigs,
+      {
+        apiVersion: API_VERSION,
+        kind: 'MachineOSConfig',
+        metadata: { name: 'worker', labels: { 'shale.dev/made-by-switch': 'true' } },
+        spec: {
+          machineConfigPool: { name: 'worker' },
+          renderedImagePushSpec: 'r.example.com/os/worker:latest',
+        },
+      },
+      { signal },
+    );
+    await setNode({ configImage: { desiredImage: image } }, { mode: 'Layered', image });
+    await setPool([condition('Updated', 'True'), condition('BuildSuccess', 'True')]);
+    expect(await waiting).toMatchObject({ exitCode: 0 });
+  });
+});
+
+describe('disable', { timeout: PROCESSES_MS }, () => {
+  test('takes one pool back, and the last one switches off; the settings stay', async () => {
+    await cluster.shale('enable', '--pool', 'infra');
+    expect(await switchData()).toMatchObject({ enabled: 'true', pools: 'worker,infra' });
+    const one = await cluster.shale('disable', '--pool', 'infra');
+    expect(one).toMatchObject({ exitCode: 0 });
+    expect(await switchData()).toMatchObject({ enabled: 'true', pools: 'worker' });
+    const { stdout } = await cluster.shale('disable');
+    expect(stdout).toContain('layering is off');
+    expect(await switchData()).toMatchObject({ enabled: 'false', imageRepository: REPOSITORY });
+  });
+
+  test('--wait ends when every node is back and nothing is left', async () => {
+    const waiting = cluster.shale('disable', '--wait', '--timeout', '60s');
+    await cluster.client.delete(MachineOSConfigs, 'worker', { signal });
+    await setNode({ configImage: null }, { mode: 'Standard' });
+    await setPool([condition('Updated', 'True')]);
+    expect(await waiting).toMatchObject({ exitCode: 0 });
+  });
+
+  test("leaves an admin's own MachineOSConfig, and says so", async () => {
+    const spec = {
+      machineConfigPool: { name: 'infra' },
+      renderedImagePushSpec: 'r.example.com/os/infra:latest',
+    };
+    const own = { apiVersion: API_VERSION, kind: 'MachineOSConfig', metadata: { name: 'infra' }, spec };
+    await cluster.client.create(MachineOSConfigs, own, { signal });
+    const { exitCode, stderr } = await cluster.shale('disable', '--pool', 'infra');
+    expect(exitCode).toBe(0);
+    expect(stderr).toContain('pool infra stays layered: its MachineOSConfig was made by hand');
+  });
+});
+
+async function setNode(spec: object, { mode, image }: { mode: 'Standard' | 'Layered'; image?: string }) {
+  const patched = await cluster.client.patch<MachineConfigNode>(
+    MachineConfigNodes,
+    'worker-0',
+    { type: 'merge', body: { spec } },
+    { signal },
+  );
+  const status = {
+    mode,
+    configVersion: { current: 'rendered-x', desired: 'rendered-x' },
+    ...(image === undefined ? {} : { configImage: { currentImage: image } }),
+    conditions: [condition('Updated', 'True')],
+  };
+  await cluster.client.replaceStatus(MachineConfigNodes, { ...patched, status }, { signal });
+}
+
+async function setPool(conditions: ReturnType<typeof condition>[]) {
+  const pool = await cluster.client.get<MachineConfigPool>(MachineConfigPools, 'worker', { signal });
+  await cluster.client.replaceStatus(MachineConfigPools, { ...pool, status: { conditions } }, { signal });
+}
