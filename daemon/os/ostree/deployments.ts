@@ -37,13 +37,13 @@ export async function listDeployments(sysroot: string): Promise<readonly OstreeD
     if (entry !== undefined) entries.push(entry);
   }
   entries.sort((a, b) => b.version - a.version);
-  return Promise.all(entries.map((entry) => readDeployment(sysroot, entry)));
+  return Promise.all(entries.map((entry) => followEntry(sysroot, entry)));
 }
 
 /** `../../../deploy/<os>/deploy/<commit>.<serial>` */
 const DEPLOYMENT_LINK = /\/deploy\/([^/]+)\/deploy\/([0-9a-f]{64})\.(\d+)$/;
 
-async function readDeployment(sysroot: string, entry: BootloaderEntry): Promise<OstreeDeployment> {
+async function followEntry(sysroot: string, entry: BootloaderEntry): Promise<OstreeDeployment> {
   const link = path.join(sysroot, entry.deploymentLink);
   const target = await readlink(link).catch((cause: unknown) => {
     throw new SysrootError(`${link}: bootloader entry "${entry.title}" leads to no deployment`, { cause });
@@ -53,16 +53,31 @@ async function readDeployment(sysroot: string, entry: BootloaderEntry): Promise<
   if (osName === undefined || commit === undefined || serial === undefined) {
     throw new SysrootError(`${link}: expected a link to deploy/<os>/deploy/<commit>.<serial>, got ${target}`);
   }
-  const id = `${commit}.${serial}`;
+  return readDeployment(sysroot, {
+    id: `${commit}.${serial}`,
+    osName,
+    kernelArguments: entry.kernelArguments,
+  });
+}
+
+/** @returns a deployment of which it is known where it lies, with what its origin says. */
+export async function readDeployment(
+  sysroot: string,
+  { id, osName, kernelArguments }: Pick<OstreeDeployment, 'id' | 'osName' | 'kernelArguments'>,
+): Promise<OstreeDeployment> {
   const directory = path.join(sysroot, 'ostree/deploy', osName, 'deploy', id);
-  const origin = (await readFile(`${directory}.origin`, 'utf8').catch(ignoreMissing)) ?? '';
-  const image = imageOfOrigin(origin);
+  const image = imageOfOrigin(await readOrigin(directory));
   return {
     id,
-    commit,
+    commit: id.slice(0, id.indexOf('.')),
     osName,
     directory,
-    kernelArguments: entry.kernelArguments,
+    kernelArguments,
     ...(image === undefined ? {} : { image }),
   };
+}
+
+/** @returns the text of the origin that lies beside a deployment's directory; empty when it has none. */
+export async function readOrigin(directory: string): Promise<string> {
+  return (await readFile(`${directory}.origin`, 'utf8').catch(ignoreMissing)) ?? '';
 }

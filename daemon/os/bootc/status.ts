@@ -1,0 +1,97 @@
+import { z } from 'zod';
+import { digestedImage } from '../image-tool/image-name.ts';
+import { type ToolDeployment, type ToolDeployments, ToolStatusError } from '../image-tool/image-tool.ts';
+import type { RunOsCommand } from '../os-command.ts';
+
+const BootEntrySchema = z.object({
+  image: z
+    .object({
+      image: z.object({ image: z.string(), transport: z.string() }),
+      imageDigest: z.string(),
+    })
+    .nullish(),
+  incompatible: z.boolean(),
+  pinned: z.boolean(),
+  softRebootCapable: z.boolean().default(false),
+  ostree: z
+    .object({ checksum: z.string(), deploySerial: z.number().int().nonnegative(), stateroot: z.string() })
+    .nullish(),
+  composefs: z.object({}).nullish(),
+});
+
+/** bootc's docs/src/host-v1.schema.json, as far as it is read here; see transcripts/README.md. */
+const HostSchema = z.object({
+  apiVersion: z.literal('org.containers.bootc/v1'),
+  kind: z.literal('BootcHost'),
+  status: z.object({
+    type: z.string().nullish(),
+    staged: BootEntrySchema.nullish(),
+    booted: BootEntrySchema.nullish(),
+    rollback: BootEntrySchema.nullish(),
+    otherDeployments: z.array(BootEntrySchema).default([]),
+    readOnly: z.boolean().default(false),
+  }),
+});
+
+/** A host as `bootc status` tells of it. */
+export type BootcHost = z.infer<typeof HostSchema>;
+
+const TIMEOUT_MS = 120_000;
+
+/** @returns `bootc status`. @throws OsCommandError, ToolStatusError. */
+export async function bootcStatus(run: RunOsCommand, signal: AbortSignal): Promise<BootcHost> {
+  const command = ['bootc', 'status', '--format=json', '--format-version=1'] as const;
+  return parseBootcStatus(await run([...command], { timeoutMs: TIMEOUT_MS, signal }));
+}
+
+/** @throws ToolStatusError for anything but version 1 of the format. */
+export function parseBootcStatus(text: string): BootcHost {
+  try {
+    return HostSchema.parse(JSON.parse(text));
+  } catch (cause) {
+    throw new ToolStatusError('bootc status: expected a BootcHost of org.containers.bootc/v1 (bootc 1.1.0)', {
+      cause,
+    });
+  }
+}
+
+/** @returns what bootc says of each deployment that ostree keeps. */
+export function bootcDeployments({ status }: BootcHost): ToolDeployments {
+  const { staged, booted, rollback, otherDeployments } = status;
+  const deployments = new Map<string, ToolDeployment>();
+  for (const entry of [staged, booted, rollback, ...otherDeployments]) {
+    if (entry?.ostree === undefined || entry.ostree === null) continue;
+    const { checksum, deploySerial } = entry.ostree;
+    const image = imageOf(entry);
+    deployments.set(`${checksum}.${deploySerial}`, {
+      isPinned: entry.pinned,
+      canSoftReboot: entry.softRebootCapable,
+      ...(image === undefined ? {} : { image }),
+    });
+  }
+  return deployments;
+}
+
+/** Only a registry's images can be had again by their name. */
+function imageOf({ image }: z.infer<typeof BootEntrySchema>) {
+  if (image === undefined || image === null || image.image.transport !== 'registry') return undefined;
+  return digestedImage(image.image.image, image.imageDigest);
+}
+
+/**
+ * Why bootc can't manage a host; undefined when it can.
+ *
+ * @param host what it says itself.
+ */
+export function bootcObstacle({ status }: BootcHost): string | undefined {
+  const { booted, readOnly } = status;
+  if (booted === undefined || booted === null) return 'bootc has not booted this host';
+  if (booted.composefs !== undefined && booted.composefs !== null) {
+    return 'bootc keeps its deployments in composefs and not in ostree; expected a host that was installed with the ostree backend';
+  }
+  if (booted.incompatible) {
+    return 'the booted deployment was changed by rpm-ostree (packages, overrides), and bootc refuses to go on from it';
+  }
+  if (readOnly) return 'the physical root is read-only';
+  return undefined;
+}

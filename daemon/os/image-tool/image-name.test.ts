@@ -1,0 +1,25 @@
+import { describe, expect, it } from 'vitest';
+import { digestedImage } from './image-name.ts';
+
+const found = `sha256:${'a'.repeat(64)}`;
+const asked = `sha256:${'b'.repeat(64)}`;
+
+describe('digestedImage', () => {
+  it.each([
+    ['quay.io/os/image', `quay.io/os/image@${found}`],
+    ['quay.io/os/image:latest', `quay.io/os/image@${found}`],
+    ['localhost:5000/os/image', `localhost:5000/os/image@${found}`],
+    ['localhost:5000/os/image:1', `localhost:5000/os/image@${found}`],
+    // A digest that was asked for may be that of an index; what was found is then one of its manifests.
+    [`quay.io/os/image@${asked}`, `quay.io/os/image@${asked}`],
+    [`quay.io/os/image:latest@${asked}`, `quay.io/os/image@${asked}`],
+    ['/var/tmp/oci-directory', undefined],
+    ['image', undefined],
+  ])('%s', (name, expected) => {
+    expect(digestedImage(name, found)).toBe(expected);
+  });
+
+  it('is nothing where no digest is known', () => {
+    expect(digestedImage('quay.io/os/image', undefined)).toBeUndefined();
+  });
+});

@@ -1,0 +1,43 @@
+import type { DigestedPullspec } from '../../../api/references.ts';
+
+/** What an image tool says of one deployment. */
+export interface ToolDeployment {
+  /** Absent when it was made from no image of a registry, or from one that was changed on this host. */
+  readonly image?: DigestedPullspec;
+  /** Kept by the admin (`ostree admin pin`): never cleaned up. */
+  readonly isPinned: boolean;
+  /** Can be entered without the kernel being booted anew. */
+  readonly canSoftReboot: boolean;
+}
+
+/** An image tool's deployments, by `<commit>.<serial>`. */
+export type ToolDeployments = ReadonlyMap<string, ToolDeployment>;
+
+export interface PullOptions {
+  /** Whether the host's policy (containers-policy.json(5)) lets nothing in that isn't signed: then the tool is told so. */
+  readonly mustBeSigned: boolean;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * A tool that brings images to an ostree sysroot and knows which deployment is of which image. Everything else, ostree
+ * does for it and for Shale alike.
+ */
+export interface ImageTool {
+  readonly name: 'bootc' | 'rpm-ostree';
+  /** @throws OsCommandError, ToolStatusError. */
+  deployments(signal: AbortSignal): Promise<ToolDeployments>;
+  /** Pulls an image that no deployment is of, and stages it. @throws OsCommandError */
+  pull(image: DigestedPullspec, options: PullOptions): Promise<void>;
+  /** Deletes the deployments that are before the booted one, at least one. @param count of them. @throws OsCommandError */
+  dropNext(count: number, signal: AbortSignal): Promise<void>;
+  /** Makes the deployment after the booted one the next boot. Nothing is before the booted one. @throws OsCommandError */
+  rollback(signal: AbortSignal): Promise<void>;
+  /** Deletes what the tool keeps for itself and no deployment needs. @throws OsCommandError */
+  cleanup(signal: AbortSignal): Promise<void>;
+}
+
+/** An image tool's status is not what its version's description says. */
+export class ToolStatusError extends Error {
+  override readonly name = 'ToolStatusError';
+}

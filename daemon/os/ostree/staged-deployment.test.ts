@@ -1,0 +1,68 @@
+import { describe, expect, it } from 'vitest';
+import { GVariantError, readDictionary, readStrings } from './gvariant.ts';
+import { parseStagedNote } from './staged-deployment.ts';
+
+/** /run/ostree/staged-deployment as ostree 2022.7 (Debian 12) wrote it after `ostree admin deploy --stage`. */
+const RECORDED = Buffer.from(
+  [
+    'dGFyZ2V0AABuYW1lAAAAADI2ZGRjNWY1MTZiMmExOGY1MmQxZGJhMjBkNzRlYjllMWIxZjJmMmI4YjQwNmJlZWIzNmIxZjE3OTk0',
+    'MmRhOTguMgAAcwUAAG9zbmFtZQAAc3RvY2sAAHMHAAAAAAAAAGJvb3Rjc3VtAAAAAAAAAAA3YzA3MTc3ZjlmNGNiNDlmYjY2MjBl',
+    'MmQ1MThhM2Y0NDMwYTEwNWEyYTA0MGRiZGIxMDQzYjYxNWIzNTBkMDNjAABzCU5hvABhe3N2fQcAAG1lcmdlLWRlcGxveW1lbnQA',
+    'AAAAAAAAAG5hbWUAAAAAMjZkZGM1ZjUxNmIyYTE4ZjUyZDFkYmEyMGQ3NGViOWUxYjFmMmYyYjhiNDA2YmVlYjM2YjFmMTc5OTQy',
+    'ZGE5OC4wAABzBQAAb3NuYW1lAABzdG9jawAAcwcAAAAAAAAAYm9vdGNzdW0AAAAAAAAAADdjMDcxNzdmOWY0Y2I0OWZiNjYyMGUy',
+    'ZDUxOGEzZjQ0MzBhMTA1YTJhMDQwZGJkYjEwNDNiNjE1YjM1MGQwM2MAAHMJTmG8AGF7c3Z9EQAAa2FyZ3MAAAByb290PUxBQkVM',
+    'PXJvb3QAZHluZGJnPSJmaWxlIHguYyArcCIAECUAYXMGzgCuAeMB',
+  ].join(''),
+  'base64',
+);
+
+describe('parseStagedNote', () => {
+  it('reads what ostree wrote', () => {
+    expect(parseStagedNote(RECORDED)).toEqual({
+      id: '26ddc5f516b2a18f52d1dba20d74eb9e1b1f2f2b8b406beeb36b1f179942da98.2',
+      osName: 'stock',
+      kernelArguments: ['root=LABEL=root', 'dyndbg="file x.c +p"'],
+      isLocked: false,
+    });
+  });
+
+  it('refuses what was cut off at any byte, and never reads past the end', () => {
+    for (let length = 1; length < RECORDED.length; length += 1) {
+      expect(() => parseStagedNote(RECORDED.subarray(0, length))).toThrow();
+    }
+  });
+
+  it('says what is missing', () => {
+    expect(() => parseStagedNote(new Uint8Array())).toThrow('target: expected a a{sv}, got nothing');
+  });
+});
+
+describe('readStrings', () => {
+  it.each([
+    ['none', '', []],
+    ['empty ones', '\0\0\x01\x02', ['', '']],
+    ['more than one', 'a\0bc\0\x02\x05', ['a', 'bc']],
+  ])('%s', (_name, bytes, expected) => {
+    expect(readStrings(Buffer.from(bytes, 'latin1'))).toEqual(expected);
+  });
+
+  it('reads wide offsets', () => {
+    const long = 'x'.repeat(300);
+    const bytes = Buffer.from(`${long}\0\x2d\x01`, 'latin1');
+    expect(readStrings(bytes)).toEqual([long]);
+  });
+
+  it.each([
+    ['ends out of order', 'a\0b\0\x04\x02'],
+    ['a table outside', 'a\0\x09'],
+    ['no end of string', 'ab\x02'],
+  ])('refuses %s', (_name, bytes) => {
+    expect(() => readStrings(Buffer.from(bytes, 'latin1'))).toThrow(GVariantError);
+  });
+});
+
+describe('readDictionary', () => {
+  it('refuses an entry without a value', () => {
+    expect(() => readDictionary(Buffer.from('a\0\x02\x03', 'latin1'))).toThrow(GVariantError);
+  });
+});

@@ -1,0 +1,61 @@
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { ignoreMissing } from '../../live/tree-entry.ts';
+import type { OstreeDeployment } from './deployments.ts';
+import { readDeployment } from './deployments.ts';
+import { GVariantError, readDictionary, readString, readStrings } from './gvariant.ts';
+
+/** Where ostree notes what it will write to the bootloader at shutdown (libostree, _OSTREE_SYSROOT_RUNSTATE_STAGED). */
+const STAGED_FILE = 'run/ostree/staged-deployment';
+
+/** What is noted of a staged deployment. */
+export interface StagedNote {
+  /** `<commit>.<serial>` */
+  readonly id: string;
+  readonly osName: string;
+  readonly kernelArguments: readonly string[];
+  /** Kept on the disk, but not for the next boot (`ostree admin lock-finalization`, `bootc upgrade --download-only`). */
+  readonly isLocked: boolean;
+}
+
+/**
+ * Reads the deployment that ostree has staged: it is on the disk, but no bootloader entry leads to it before shutdown.
+ *
+ * @param root the running root. @param sysroot the physical root.
+ * @returns nothing when none is staged for the next boot. @throws GVariantError when the note can't be read.
+ */
+export async function readStagedDeployment(
+  root: string,
+  sysroot: string,
+): Promise<OstreeDeployment | undefined> {
+  const bytes = await readFile(path.join(root, STAGED_FILE)).catch(ignoreMissing);
+  if (bytes === undefined) return undefined;
+  const { id, osName, kernelArguments, isLocked } = parseStagedNote(bytes);
+  return isLocked ? undefined : readDeployment(sysroot, { id, osName, kernelArguments });
+}
+
+/** @returns what a staged-deployment file says. @throws GVariantError */
+export function parseStagedNote(bytes: Uint8Array): StagedNote {
+  const note = readDictionary(bytes);
+  const target = readDictionary(requireValue(note, 'target', 'a{sv}'));
+  const id = readString(requireValue(target, 'name', 's'));
+  if (!/^[0-9a-f]{64}\.\d+$/.test(id)) {
+    throw new GVariantError(`${STAGED_FILE}: target: expected <commit>.<serial>, got ${JSON.stringify(id)}`);
+  }
+  return {
+    id,
+    osName: readString(requireValue(target, 'osname', 's')),
+    kernelArguments: readStrings(requireValue(note, 'kargs', 'as')).filter(
+      (argument) => !argument.startsWith('ostree='),
+    ),
+    isLocked: note.get('locked')?.bytes[0] === 1,
+  };
+}
+
+function requireValue(dictionary: ReturnType<typeof readDictionary>, name: string, type: string): Uint8Array {
+  const value = dictionary.get(name);
+  if (value?.type !== type) {
+    throw new GVariantError(`${STAGED_FILE}: ${name}: expected a ${type}, got ${value?.type ?? 'nothing'}`);
+  }
+  return value.bytes;
+}

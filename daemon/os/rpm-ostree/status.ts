@@ -1,0 +1,73 @@
+import { z } from 'zod';
+import type { DigestedPullspec } from '../../../api/references.ts';
+import { digestedImage } from '../image-tool/image-name.ts';
+import { type ToolDeployments, ToolStatusError } from '../image-tool/image-tool.ts';
+
+const DeploymentSchema = z.object({
+  osname: z.string(),
+  checksum: z.string(),
+  serial: z.number().int().nonnegative(),
+  booted: z.boolean(),
+  pinned: z.boolean().default(false),
+  'container-image-reference': z.string().optional(),
+  'container-image-reference-digest': z.string().optional(),
+});
+
+/** `rpm-ostree status --json`, as far as it is read here; see transcripts/README.md. */
+const StatusSchema = z.object({ deployments: z.array(DeploymentSchema) });
+
+export type RpmOstreeStatus = z.infer<typeof StatusSchema>;
+
+/** @throws ToolStatusError when it isn't what rpm-ostree prints. */
+export function parseRpmOstreeStatus(text: string): RpmOstreeStatus {
+  try {
+    return StatusSchema.parse(JSON.parse(text));
+  } catch (cause) {
+    throw new ToolStatusError('rpm-ostree status: expected {"deployments": […]}, each with its checksum', {
+      cause,
+    });
+  }
+}
+
+/** @returns what rpm-ostree says of each deployment. */
+export function rpmOstreeDeployments({ deployments }: RpmOstreeStatus): ToolDeployments {
+  return new Map(
+    deployments.map((deployment) => {
+      const {
+        checksum,
+        serial,
+        pinned,
+        'container-image-reference': reference,
+        'container-image-reference-digest': digest,
+      } = deployment;
+      const image = reference === undefined ? undefined : imageOfReference(reference, digest);
+      // rpm-ostree has no word for what can be entered without a boot of the kernel.
+      const known = { isPinned: pinned, canSoftReboot: false };
+      return [`${checksum}.${serial}`, image === undefined ? known : { ...known, image }];
+    }),
+  );
+}
+
+/** Ways of signing, each before the transport (ostree-rs-ext, container::OstreeImageReference). */
+const REGISTRY_IMAGE = [
+  /^ostree-unverified-registry:(?<name>.*)$/,
+  /^ostree-remote-registry:[^:]+:(?<name>.*)$/,
+  /^ostree-(?:unverified-image|image-signed):(?:docker:\/\/|registry:)(?<name>.*)$/,
+  /^ostree-remote-image:[^:]+:(?:docker:\/\/|registry:)(?<name>.*)$/,
+];
+
+/**
+ * @param reference how rpm-ostree names an image: signature check, transport, name.
+ * @param digest what it found there.
+ * @returns nothing for an image that is of no registry.
+ */
+export function imageOfReference(
+  reference: string,
+  digest: string | undefined,
+): DigestedPullspec | undefined {
+  for (const form of REGISTRY_IMAGE) {
+    const name = form.exec(reference)?.groups?.['name'];
+    if (name !== undefined) return digestedImage(name, digest);
+  }
+  return undefined;
+}
