@@ -38,6 +38,13 @@ describe('nodes with a disruptive plan', () => {
     expect(begun(nodes, { maxUnavailable: 3 })).toEqual(['a']);
   });
 
+  it('share nothing with a node that was switched off on request', () => {
+    const off = { ready: false, away: { kind: 'switched-off', why: 'fan' } } as const;
+    expect(begun([staged('a'), aState('b', off), staged('c', REBOOT, off)])).toEqual(['a']);
+    const cordoned = { ...off, schedulable: false, work: { cordon: { uncordon: true }, grant: undefined } };
+    expect(begun([staged('a'), staged('b', REBOOT, cordoned)])).toEqual(['a']);
+  });
+
   it('may go on where they are unavailable already, for that takes no further node away', () => {
     expect(begun([staged('a'), staged('b', REBOOT, { schedulable: false })])).toEqual(['b']);
   });
@@ -129,6 +136,7 @@ const anyState: fc.Arbitrary<NodeState> = fc.record({
   schedulable: fc.boolean(),
   bootAgrees: fc.boolean(),
   obstacle: fc.constantFrom(undefined, undefined, 'in the way'),
+  away: fc.constantFrom<NodeState['away'][]>(undefined, undefined, { kind: 'being-deleted', why: 'old' }),
   lease: fc.constantFrom<NodeState['lease'][]>({ by: 'nobody' }, { by: 'us' }, { by: 'other', holder: 'x' }),
   work: fc.record({
     cordon: fc.constantFrom(undefined, undefined, { uncordon: true }),

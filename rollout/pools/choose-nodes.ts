@@ -27,7 +27,9 @@ export interface Choice {
  * a time. Plans without disruption take no such slot: first one canary, then twice as many as have proven it.
  * Order as MCO's: by zone, then by age.
  */
-export function chooseNodes(nodes: readonly NodeState[], limits: ChoiceLimits): Choice {
+export function chooseNodes(all: readonly NodeState[], limits: ChoiceLimits): Choice {
+  // Nobody counts on a node that was switched off on request.
+  const nodes = all.filter(({ away }) => away?.kind !== 'switched-off');
   const waiting = nodes.filter(awaitsBeginning).toSorted(inOrder(limits.operatorNode));
   const passedBy = waiting.flatMap((node) => {
     const why = reasonToPassBy(node);

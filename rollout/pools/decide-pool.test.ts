@@ -24,6 +24,7 @@ const observed = (name: string, more: Partial<ObservedNode> = {}): ObservedNode 
   machineConfigNode: running(name, 'rendered-worker-1'),
   lease: { by: 'nobody' },
   inMaintenance: false,
+  machineDeleting: false,
   ...more,
 });
 const running = (name: string, config: string, status: MachineConfigNode['status'] = {}) =>

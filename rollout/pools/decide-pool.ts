@@ -5,7 +5,7 @@ import type { RolloutOptions } from '../options.ts';
 import { type Choice, chooseNodes, provenNodes } from './choose-nodes.ts';
 import { type WindowState, windowState } from './maintenance-windows.ts';
 import { maxUnavailable } from './max-unavailable.ts';
-import { type LeaseHolding, type NodeState, readNode } from './node-state.ts';
+import { isReady, type LeaseHolding, type NodeState, readNode } from './node-state.ts';
 import { isAtWork, type NodeStep, nodeStep } from './node-step.ts';
 import { type Assignment, assignedSpec, nodeTarget, sameTarget, targetOf } from './node-target.ts';
 import type { PoolSettings } from './pool-settings.ts';
@@ -16,6 +16,7 @@ export interface ObservedNode {
   readonly machineConfigNode: MachineConfigNode | undefined;
   readonly lease: LeaseHolding;
   readonly inMaintenance: boolean;
+  readonly machineDeleting: boolean;
 }
 
 export interface PoolObservation {
@@ -123,17 +124,23 @@ function withinWindows(
   return { begin: may, awaitsWindow: may.length === begin.length ? undefined : { opensAt } };
 }
 
-/** Nodes already staging count against the limit; a paused pool gives no target at all. */
+/**
+ * Nodes already staging count against the limit; a paused pool gives no target at all. One that is not Ready takes none
+ * of the room: it may stay away for long, and comes upon its target when it is back.
+ */
 function chooseAssignments(seen: PoolObservation, stagingLimit: number): ReadonlyMap<string, Assignment> {
   const assign = new Map<string, Assignment>();
-  let staging = seen.nodes.filter(({ machineConfigNode }) => isStaging(seen, machineConfigNode)).length;
+  let staging = seen.nodes.filter(
+    ({ node, machineConfigNode }) => isReady(node) && isStaging(seen, machineConfigNode),
+  ).length;
   for (const { node, machineConfigNode } of seen.nodes) {
     if (machineConfigNode === undefined) continue;
     const keeps = targetOf(machineConfigNode.spec);
     const wanted = nodeTarget(seen.target, machineConfigNode) ?? keeps;
     const moves = !sameTarget(keeps, wanted);
-    const mayMove = moves && seen.pool.spec.paused !== true && staging < stagingLimit;
-    if (mayMove) staging += 1;
+    const takesRoom = isReady(node);
+    const mayMove = moves && seen.pool.spec.paused !== true && (!takesRoom || staging < stagingLimit);
+    if (mayMove && takesRoom) staging += 1;
     assign.set(node.metadata.name, {
       pool: seen.pool.metadata.name,
       target: mayMove ? wanted : keeps,
@@ -154,16 +161,17 @@ function isStaging({ target }: PoolObservation, node: MachineConfigNode | undefi
 
 function readWithAssignment(
   seen: PoolObservation,
-  { node, machineConfigNode, lease, inMaintenance }: ObservedNode,
+  observed: ObservedNode,
   assign: ReadonlyMap<string, Assignment>,
   now: number,
 ): NodeState[] {
+  const { node, machineConfigNode } = observed;
   const assignment = assign.get(node.metadata.name);
   if (machineConfigNode === undefined || assignment === undefined) return [];
   const spec = assignedSpec(machineConfigNode.spec, assignment);
   const wanted = nodeTarget(seen.target, machineConfigNode);
   const assigned = wanted !== undefined && sameTarget(wanted, targetOf(spec));
-  return [readNode({ node, spec, status: machineConfigNode.status, assigned, lease, inMaintenance }, now)];
+  return [readNode({ ...observed, spec, status: machineConfigNode.status, assigned }, now)];
 }
 
 function newcomers({ pool, target, policyDigest, nodes }: PoolObservation): PoolDecision['create'] {
@@ -189,13 +197,17 @@ function haltedBy(
   { soak, failureThreshold }: PoolSettings,
   now: number,
 ): string | undefined {
-  const failed = states.filter(({ assigned, progress }) => assigned && progress.kind === 'degraded');
+  const failed = states.filter(hasFailed);
   if (failed.length === 0) return undefined;
   const proven = provenNodes(states, { soak, now }) > 0;
   const threshold = failureThreshold[proven ? 'proven' : 'unproven'];
   if (failed.length < threshold) return undefined;
   const names = failed.map(({ name }) => name).toSorted();
   return `the rollout is stopped: ${names.length} node(s) failed, the threshold is ${threshold}: ${names.join(', ')}`;
+}
+
+function hasFailed({ assigned, away, progress }: NodeState): boolean {
+  return assigned && away === undefined && progress.kind === 'degraded' && progress.ofAnother !== true;
 }
 
 function closedBecause({ pool, settings }: PoolObservation, halted: string | undefined): string | undefined {

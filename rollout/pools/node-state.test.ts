@@ -55,6 +55,28 @@ describe('progress', () => {
   });
 });
 
+it('a failure of an earlier target is told apart from one of this', () => {
+  const record = {
+    config: 'rendered-worker-0',
+    actions: [],
+    causes: [],
+    source: '',
+    startedAt: LONG_AGO,
+    finishedAt: LONG_AGO,
+    bootIDBefore: '',
+    bootIDAfter: '',
+    result: 'Failed' as const,
+  };
+  const failed = (lastUpdate: object) =>
+    progressOf(spec, {
+      conditions: [condition('NodeDegraded', 'True', 'no space')],
+      lastUpdate: { ...record, ...lastUpdate },
+    });
+  expect(failed({})).toMatchObject({ kind: 'degraded', ofAnother: true });
+  expect(failed({ config: CONFIG })).not.toHaveProperty('ofAnother');
+  expect(failed({ result: 'Succeeded' })).not.toHaveProperty('ofAnother');
+});
+
 describe('a node', () => {
   const seen = (more: Partial<NodeObservation> = {}): NodeObservation => ({
     node: aNode('n'),
@@ -63,6 +85,7 @@ describe('a node', () => {
     assigned: true,
     lease: { by: 'nobody' },
     inMaintenance: false,
+    machineDeleting: false,
     ...more,
   });
   const flagged = (value: string) =>
@@ -101,6 +124,41 @@ describe('a node', () => {
     for (const more of [{ node: deleted }, { node: doomed }, { inMaintenance: true }])
       expect(readNode(seen(more), NOW).obstacle).toBeDefined();
     expect(readNode(seen(), NOW).obstacle).toBeUndefined();
+  });
+
+  const off = (ready: 'True' | 'False', value: string, readySince = LONG_AGO) =>
+    readNode(
+      seen({
+        node: aNode('n', {
+          metadata: { name: 'n', annotations: { [annotations.poweredOff]: value } },
+          status: { conditions: [{ ...condition('Ready', ready), lastTransitionTime: readySince }] },
+        }),
+      }),
+      NOW,
+    );
+  const fan = '{"by":"ann","reason":"fan","since":"2026-03-01T00:00:00Z"}';
+
+  it('that was switched off on request is waited for by nobody', () => {
+    const why = 'switched off on request by ann: fan';
+    expect(off('False', fan)).toMatchObject({ away: { kind: 'switched-off', why } });
+    expect(off('False', 'not json').away).toMatchObject({ kind: 'switched-off' });
+  });
+
+  it('that is about to be switched off is left alone, and one that came back since is like any other', () => {
+    expect(off('True', fan)).toMatchObject({
+      away: undefined,
+      obstacle: 'switched off on request by ann: fan',
+    });
+    expect(off('True', fan, '2026-03-02T00:00:00Z')).toMatchObject({ away: undefined, obstacle: undefined });
+    expect(off('True', '{}', '2026-03-02T00:00:00Z').obstacle).toBeDefined();
+  });
+
+  it('whose Machine is deleted is neither disrupted nor waited for', () => {
+    const why = 'its Machine is being deleted';
+    expect(readNode(seen({ machineDeleting: true }), NOW)).toMatchObject({
+      obstacle: why,
+      away: { kind: 'being-deleted', why },
+    });
   });
 
   it('speaks from one boot only when kubelet and daemon name the same', () => {

@@ -16,7 +16,13 @@ export type Progress =
   | { readonly kind: 'staged'; readonly actions: readonly DisruptionAction[] }
   /** The node runs its target. `since`: when its last update ended, in ms since the epoch. */
   | { readonly kind: 'updated'; readonly since?: number }
-  | { readonly kind: 'degraded'; readonly why: string; readonly since: number };
+  /** `ofAnother`: what failed is an earlier target, and the daemon has not come to this one yet. */
+  | {
+      readonly kind: 'degraded';
+      readonly why: string;
+      readonly since: number;
+      readonly ofAnother?: boolean;
+    };
 
 /** Who holds the node lease. */
 export type LeaseHolding =
@@ -28,6 +34,12 @@ export interface Work {
   /** Cordoned under our annotation; `uncordon` when it was schedulable before. */
   readonly cordon: { readonly uncordon: boolean } | undefined;
   readonly grant: Grant['level'] | undefined;
+}
+
+/** Why a node is not expected to take part now: it takes what it missed when it is back, if it comes back. */
+export interface Away {
+  readonly kind: 'switched-off' | 'being-deleted';
+  readonly why: string;
 }
 
 /** One node of a pool, as the deciders see it. */
@@ -43,6 +55,8 @@ export interface NodeState {
   readonly bootAgrees: boolean;
   /** Why the node is not to be disrupted now, where that is so. */
   readonly obstacle: string | undefined;
+  /** Set on a node that nothing waits for and whose state is nobody's failure. */
+  readonly away: Away | undefined;
   readonly lease: LeaseHolding;
   readonly work: Work;
   /** Whether the spec states what the pool wants of this node. */
@@ -58,6 +72,8 @@ export interface NodeObservation {
   readonly lease: LeaseHolding;
   /** The node has an active NodeMaintenance (medik8s). */
   readonly inMaintenance: boolean;
+  /** The node's Machine is being deleted, as far as anybody asked. */
+  readonly machineDeleting?: boolean;
 }
 
 /** Topology label of well-known meaning (kubernetes.io/docs/reference/labels-annotations-taints). */
@@ -65,6 +81,8 @@ const ZONE = 'topology.kubernetes.io/zone';
 const CONTROL_PLANE_ROLES = [`${labels.nodeRolePrefix}control-plane`, `${labels.nodeRolePrefix}master`];
 /** Set by the cluster autoscaler on a node it is about to delete. */
 const TO_BE_DELETED = 'ToBeDeletedByClusterAutoscaler';
+const NODE_DELETED = 'the node is being deleted';
+const MACHINE_DELETED = 'its Machine is being deleted';
 
 /**
  * Reads one node.
@@ -80,10 +98,11 @@ export function readNode(seen: NodeObservation, now: number): NodeState {
     zone: metadata.labels?.[ZONE] ?? '',
     createdAt: metadata.creationTimestamp ?? '',
     controlPlane: CONTROL_PLANE_ROLES.some((role) => metadata.labels?.[role] !== undefined),
-    ready: (node.status?.conditions ?? []).some(({ type, status }) => type === 'Ready' && status === 'True'),
+    ready: isReady(node),
     schedulable: node.spec?.unschedulable !== true,
     bootAgrees: kubeletBoot === undefined || status?.bootID === undefined || kubeletBoot === status.bootID,
     obstacle: obstacleOf(seen, now),
+    away: awayOf(seen),
     lease: seen.lease,
     work: { cordon: cordonOf(node), grant: validGrant(spec) },
     assigned: seen.assigned,
@@ -109,6 +128,7 @@ export function progressOf(
       kind: 'degraded',
       why: degraded.message || degraded.reason,
       since: Date.parse(degraded.lastTransitionTime),
+      ...(failedAtAnother(spec, status) ? { ofAnother: true } : {}),
     };
   }
   const image = spec.configImage?.desiredImage;
@@ -131,6 +151,15 @@ export function progressOf(
     : { kind: 'preparing' };
 }
 
+/** The daemon keeps NodeDegraded until another target is on the disk, and its record names the one that failed. */
+function failedAtAnother(
+  { configVersion, configImage }: MachineConfigNodeSpec,
+  { lastUpdate }: MachineConfigNodeStatus,
+): boolean {
+  if (lastUpdate === undefined || lastUpdate.result === 'Succeeded') return false;
+  return lastUpdate.config !== configVersion.desired || lastUpdate.image !== configImage?.desiredImage;
+}
+
 /** A grant for another target than the one desired is none (api/machine-config-node.ts). */
 function validGrant({
   grant,
@@ -147,8 +176,39 @@ function cordonOf(node: Node): Work['cordon'] {
   return mark === undefined ? undefined : { uncordon: mark === 'true' };
 }
 
-function obstacleOf({ node, inMaintenance }: NodeObservation, now: number): string | undefined {
+/** @returns whether the node's kubelet says that it can run pods, as far as the cluster knows. */
+export function isReady(node: Node): boolean {
+  return readyCondition(node)?.status === 'True';
+}
+
+function readyCondition({ status }: Node) {
+  return status?.conditions?.find(({ type }) => type === 'Ready');
+}
+
+function obstacleOf({ node, inMaintenance, machineDeleting }: NodeObservation, now: number) {
+  if (machineDeleting === true) return MACHINE_DELETED;
   return inMaintenance ? 'a NodeMaintenance is active' : maintenanceOf(node, now);
+}
+
+function awayOf({ node, machineDeleting }: NodeObservation): Away | undefined {
+  if (machineDeleting === true) return { kind: 'being-deleted', why: MACHINE_DELETED };
+  if (node.metadata.deletionTimestamp !== undefined) return { kind: 'being-deleted', why: NODE_DELETED };
+  const why = switchedOff(node);
+  return why === undefined || isReady(node) ? undefined : { kind: 'switched-off', why };
+}
+
+/**
+ * @returns that somebody has switched the node off or is about to; undefined where nobody said so, or where the node
+ *   came back since: it became Ready after the flag was set, which may be left on it.
+ */
+function switchedOff(node: Node): string | undefined {
+  const text = node.metadata.annotations?.[annotations.poweredOff];
+  if (text === undefined) return undefined;
+  const flag = readFlag(text);
+  if (flag === undefined) return `switched off on request (annotation ${annotations.poweredOff})`;
+  const ready = readyCondition(node);
+  const cameBack = ready?.status === 'True' && Date.parse(ready.lastTransitionTime) > Date.parse(flag.since);
+  return cameBack ? undefined : `switched off on request${byWhomAndWhy(flag)}`;
 }
 
 /**
@@ -156,29 +216,37 @@ function obstacleOf({ node, inMaintenance }: NodeObservation, now: number): stri
  * @returns why a rollout passes a node by, as the Node itself says it; undefined when nothing stands in its way.
  */
 export function maintenanceOf(node: Node, now: number): string | undefined {
-  if (node.metadata.deletionTimestamp !== undefined) return 'the node is being deleted';
+  if (node.metadata.deletionTimestamp !== undefined) return NODE_DELETED;
   if (node.spec?.taints?.some(({ key }) => key === TO_BE_DELETED))
     return 'the cluster autoscaler is about to delete the node';
   const planned = node.metadata.annotations?.[annotations.plannedMaintenance];
-  return planned === undefined ? undefined : plannedMaintenance(planned, now);
+  return (planned === undefined ? undefined : plannedMaintenance(planned, now)) ?? switchedOff(node);
 }
 
-/** An annotation that can't be read still says that somebody wants the node left alone. */
 function plannedMaintenance(text: string, now: number): string | undefined {
-  const unreadable = `flagged for maintenance (annotation ${annotations.plannedMaintenance})`;
+  const flag = readFlag(text);
+  if (flag === undefined) return `flagged for maintenance (annotation ${annotations.plannedMaintenance})`;
+  return Date.parse(flag.until) <= now ? undefined : `flagged for maintenance${byWhomAndWhy(flag)}`;
+}
+
+type Flag = Readonly<Record<'by' | 'reason' | 'since' | 'until', string>>;
+
+/** @returns undefined for what can't be read: it still says that somebody wants the node left alone. */
+function readFlag(text: string): Flag | undefined {
   let flag: unknown;
   try {
     flag = JSON.parse(text);
   } catch {
-    return unreadable;
+    return undefined;
   }
-  if (typeof flag !== 'object' || flag === null) return unreadable;
+  if (typeof flag !== 'object' || flag === null) return undefined;
   const field = (name: string) => {
     const value = (flag as Readonly<Record<string, unknown>>)[name];
     return typeof value === 'string' ? value : '';
   };
-  if (Date.parse(field('until')) <= now) return undefined;
-  const by = field('by') === '' ? '' : ` by ${field('by')}`;
-  const reason = field('reason') === '' ? '' : `: ${field('reason')}`;
-  return `flagged for maintenance${by}${reason}`;
+  return { by: field('by'), reason: field('reason'), since: field('since'), until: field('until') };
+}
+
+function byWhomAndWhy({ by, reason }: Flag): string {
+  return `${by === '' ? '' : ` by ${by}`}${reason === '' ? '' : `: ${reason}`}`;
 }

@@ -10,6 +10,7 @@ const granted: NodeState['work'] = { cordon: { uncordon: true }, grant: 'Disrupt
 const live: NodeState['work'] = { cordon: undefined, grant: 'Live' };
 const reboot: NodeState['progress'] = { kind: 'staged', actions: REBOOT };
 const restart: NodeState['progress'] = { kind: 'staged', actions: RESTART };
+const off = { ready: false, away: { kind: 'switched-off', why: 'fan' } } as const;
 const preparing: NodeState['progress'] = { kind: 'preparing' };
 const failedAt = (since: number): NodeState['progress'] => ({ kind: 'degraded', why: 'no space', since });
 
@@ -52,6 +53,8 @@ describe('the next step for a node', () => {
       { lease: ours, work: cordoned, progress: reboot, assigned: false },
       'back-out',
     ],
+    ['granted, then switched off', { lease: ours, work: granted, progress: reboot, ...off }, 'back-out'],
+    ['failed, then switched off', { work: cordoned, progress: failedAt(0), ...off }, 'back-out'],
     [
       'granted, then another target came',
       { lease: ours, work: granted, progress: reboot, assigned: false },

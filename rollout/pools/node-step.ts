@@ -37,6 +37,8 @@ export function nodeStep(node: NodeState, context: StepContext): NodeStep {
     const why = `lost its lease to ${node.lease.holder}`;
     return node.work.grant === undefined ? { kind: 'none' } : { kind: 'suspend', why };
   }
+  // Its lease and its place among the unavailable are of use to others; the cordon would outlast the reason for it.
+  if (node.away?.kind === 'switched-off') return { kind: 'back-out', why: node.away.why };
   switch (node.progress.kind) {
     case 'updated':
       return stepWhenUpdated(node);

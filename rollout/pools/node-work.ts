@@ -8,6 +8,7 @@ import type { EventRecorder } from '../../cluster/events.ts';
 import type { Caches } from '../caches.ts';
 import { describeDrain, drainRetryAfter, drainStep } from '../drain/drain-step.ts';
 import type { NodeLeases } from '../node-leases.ts';
+import type { MachineLookup } from '../node-machines.ts';
 import type { RolloutOptions } from '../options.ts';
 import { isDisruptive } from './node-state.ts';
 import type { NodeStep } from './node-step.ts';
@@ -23,6 +24,7 @@ export interface StepReport {
 export interface NodeWorkParts {
   readonly client: ApiClient;
   readonly leases: NodeLeases;
+  readonly machines: MachineLookup;
   readonly events: EventRecorder;
   readonly log: Logger;
   readonly options: RolloutOptions;
@@ -87,6 +89,9 @@ export class NodeWork {
 
   async #take(piece: WorkPiece, level: Grant['level'], signal: AbortSignal): Promise<StepReport> {
     const { name } = piece.node.metadata;
+    // The next look knows it by then and chooses another node.
+    if (await this.#parts.machines.isDeleting(piece.node, signal))
+      return { note: 'passed by: its Machine is being deleted', lookAgainAfter: 0 };
     const refused = await this.#keepLease(name, signal);
     if (refused.note !== undefined) return refused;
     switch (level) {

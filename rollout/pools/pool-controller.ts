@@ -1,7 +1,8 @@
 import type { Logger } from 'pino';
+import type { Node } from '../../api/kubernetes.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
-import { MACHINE_CONFIGURATION } from '../../api/names.ts';
+import { annotations, MACHINE_CONFIGURATION } from '../../api/names.ts';
 import { type ApiClient, isAlreadyExists } from '../../cluster/api-client.ts';
 import { done, type Result, requeueAfter } from '../../cluster/controller.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
@@ -9,11 +10,12 @@ import { updateStatus } from '../../cluster/update-status.ts';
 import type { Caches } from '../caches.ts';
 import { inParallel } from '../in-parallel.ts';
 import type { NodeLeases } from '../node-leases.ts';
+import { MachineLookup } from '../node-machines.ts';
 import { MaintenanceLookup } from '../node-maintenance.ts';
 import type { RolloutOptions } from '../options.ts';
 import { decidePool, lookAgainAfter, type PoolDecision, type PoolObservation } from './decide-pool.ts';
 import type { Membership } from './membership.ts';
-import { progressOf } from './node-state.ts';
+import { isReady, progressOf } from './node-state.ts';
 import { assignmentPatch } from './node-target.ts';
 import { NodeWork } from './node-work.ts';
 import { poolSettings } from './pool-settings.ts';
@@ -45,10 +47,12 @@ export class PoolController {
   readonly #parts: PoolControllerParts;
   readonly #work: NodeWork;
   readonly #maintenance: MaintenanceLookup;
+  readonly #machines: MachineLookup;
 
   constructor(parts: PoolControllerParts) {
     this.#parts = parts;
-    this.#work = new NodeWork(parts);
+    this.#machines = new MachineLookup(parts.client, parts.now);
+    this.#work = new NodeWork({ ...parts, machines: this.#machines });
     this.#maintenance = new MaintenanceLookup(parts.client, parts.now);
   }
 
@@ -82,6 +86,9 @@ export class PoolController {
     // Maintenance matters only where a node may be taken next, and costs a request.
     const someWait = members.some(({ machineConfigNode: of }) => of && awaitsGrant(of));
     const inMaintenance = someWait ? await this.#maintenance.nodes(signal) : new Set<string>();
+    await inParallel(members, PARALLEL_NODES, async ({ node }) => {
+      if (mayBeOnItsWayOut(node)) await this.#machines.isDeleting(node, signal);
+    });
     const policyDigest = caches.machineConfigurations.get(MACHINE_CONFIGURATION)?.status?.policyDigest;
     return {
       pool,
@@ -91,6 +98,7 @@ export class PoolController {
       nodes: members.map((member) => ({
         ...member,
         inMaintenance: inMaintenance.has(member.node.metadata.name),
+        machineDeleting: this.#machines.known(member.node),
       })),
     };
   }
@@ -200,6 +208,14 @@ export class PoolController {
 
 function awaitsGrant({ spec, status }: MachineConfigNode): boolean {
   return spec.grant === undefined && progressOf(spec, status).kind === 'staged';
+}
+
+/** Whoever deletes a Machine cordons its node first, or lets the host end. */
+function mayBeOnItsWayOut(node: Node): boolean {
+  const cordonedByOthers =
+    node.spec?.unschedulable === true &&
+    node.metadata.annotations?.[annotations.cordonedByShale] === undefined;
+  return cordonedByOthers || !isReady(node);
 }
 
 function isStopped(status: MachineConfigPool['status']): boolean {

@@ -186,3 +186,39 @@ it('a pool says which of its settings can’t be read', () => {
   expect(verdict(status, 'Degraded')).toBe('True Degraded x is wrong');
   expect(verdict(statusOf([aState('a')], { settings }), 'Degraded')).toBe('True Degraded x is wrong');
 });
+
+describe('a node that is switched off or being deleted', () => {
+  const off = aState('b', {
+    ready: false,
+    progress: { kind: 'degraded', why: 'no answer', since: 0 },
+    away: { kind: 'switched-off', why: 'switched off on request by ann: fan' },
+  });
+
+  it('keeps no pool from being Updated, and is told', () => {
+    const status = statusOf([aState('a'), off]);
+    expect(verdict(status, 'Updated')).toBe(
+      'True AllNodesUpdated All nodes but 1 of 2 run rendered-worker-2; b is not waited for: switched off on request by ann: fan',
+    );
+    expect(verdict(status, 'Degraded')).toMatch(/^False/);
+    expect(status).toMatchObject({
+      machineCount: 2,
+      updatedMachineCount: 1,
+      unavailableMachineCount: 1,
+      degradedMachineCount: 0,
+      configuration: CONFIGURATION,
+    });
+  });
+
+  it('is named while the others are on their way', () => {
+    expect(verdict(statusOf([behind, { ...off, name: 'z' }]), 'Updating')).toMatch(
+      /z: not waited for: switched off/,
+    );
+  });
+});
+
+it('a pool that has nothing to do tells what a rollout would pass by', () => {
+  const flagged = aState('a', { obstacle: 'flagged for maintenance by ann' });
+  expect(verdict(statusOf([flagged]), 'Updated')).toBe(
+    'True AllNodesUpdated All 1 nodes run rendered-worker-2; a would be passed by: flagged for maintenance by ann',
+  );
+});

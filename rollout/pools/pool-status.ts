@@ -41,10 +41,11 @@ export function poolStatus(inputs: PoolStatusInputs, now: number): MachineConfig
   const { pool, machineCount, decision } = inputs;
   const { states } = decision;
   const updated = states.filter(isUpdated);
-  const ready = updated.filter((node) => node.ready && node.schedulable);
+  const ready = updated.filter((node) => node.ready && node.schedulable && !isAway(node));
   const unavailable = states.filter(isUnavailable);
-  const degraded = states.filter(({ progress }) => progress.kind === 'degraded');
-  const done = ready.length === machineCount && isResolved(inputs.target);
+  const degraded = states.filter(isDegraded);
+  const away = states.filter(isAway).length;
+  const done = ready.length === machineCount - away && isResolved(inputs.target);
   const configuration = done ? pool.spec.configuration : pool.status?.configuration;
   return {
     ...(pool.metadata.generation === undefined ? {} : { observedGeneration: pool.metadata.generation }),
@@ -60,6 +61,14 @@ export function poolStatus(inputs: PoolStatusInputs, now: number): MachineConfig
 
 function isUpdated({ assigned, progress }: NodeState): boolean {
   return assigned && progress.kind === 'updated';
+}
+
+function isAway({ away }: NodeState): boolean {
+  return away !== undefined;
+}
+
+function isDegraded({ away, progress }: NodeState): boolean {
+  return away === undefined && progress.kind === 'degraded';
 }
 
 function isResolved(target: PoolTarget): boolean {
@@ -86,14 +95,21 @@ function conditionsOf(
   );
 }
 
-function updatedVerdict({ target, machineCount }: PoolStatusInputs, done: boolean): Verdict {
-  return done
-    ? {
-        status: 'True',
-        reason: 'AllNodesUpdated',
-        message: `All ${machineCount} nodes run ${targetInWords(target)}`,
-      }
-    : { status: 'False', reason: 'NodesOutstanding', message: '' };
+function updatedVerdict({ target, machineCount, decision }: PoolStatusInputs, done: boolean): Verdict {
+  if (!done) return { status: 'False', reason: 'NodesOutstanding', message: '' };
+  const away = decision.states.filter(isAway).length;
+  const who = away === 0 ? `All ${machineCount} nodes` : `All nodes but ${away} of ${machineCount}`;
+  const message = [`${who} run ${targetInWords(target)}`, ...obstaclesInWords(decision.states)].join('; ');
+  return { status: 'True', reason: 'AllNodesUpdated', message };
+}
+
+/** Told before a rollout begins, too: whoever is about to start one knows then what it will not get to. */
+function obstaclesInWords(states: readonly NodeState[]): string[] {
+  const told = states.flatMap(({ name, away, obstacle }) => {
+    if (away !== undefined) return [`${name} is not waited for: ${away.why}`];
+    return obstacle === undefined ? [] : [`${name} would be passed by: ${obstacle}`];
+  });
+  return listed(told.toSorted());
 }
 
 function updatingVerdict(inputs: PoolStatusInputs, done: boolean, updated: number): Verdict {
@@ -134,8 +150,9 @@ function windowInWords({ opensAt }: NonNullable<PoolDecision['awaitsWindow']>): 
 /** One remark per node that waits for something an admin may want to know of. */
 function nodeRemarks({ decision, notes }: PoolStatusInputs): string[] {
   const remarks = new Map<string, string>();
-  for (const { name, progress } of decision.states) {
+  for (const { name, progress, away } of decision.states) {
     if (progress.kind === 'preparing' && progress.why !== undefined) remarks.set(name, progress.why);
+    if (away !== undefined) remarks.set(name, `not waited for: ${away.why}`);
   }
   for (const [name, step] of decision.steps) {
     const why = waitingFor(step);
@@ -165,8 +182,10 @@ function waitingFor(step: NodeStep): string | undefined {
 }
 
 function nodeDegradedVerdict(states: readonly NodeState[]): Verdict {
-  const reports = states.flatMap(({ name, progress }) =>
-    progress.kind === 'degraded' ? [`Node ${name} is reporting: ${JSON.stringify(progress.why)}`] : [],
+  const reports = states.flatMap(({ name, progress, away }) =>
+    away === undefined && progress.kind === 'degraded'
+      ? [`Node ${name} is reporting: ${JSON.stringify(progress.why)}`]
+      : [],
   );
   return reports.length === 0
     ? { status: 'False', reason: 'NoNodeDegraded', message: '' }

@@ -148,6 +148,7 @@ export function aState(name: string, more: Partial<NodeState> = {}): NodeState {
     schedulable: true,
     bootAgrees: true,
     obstacle: undefined,
+    away: undefined,
     lease: { by: 'nobody' },
     work: { cordon: undefined, grant: undefined },
     assigned: true,

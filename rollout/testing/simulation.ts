@@ -175,6 +175,7 @@ function decideAndAct(machines: readonly Machine[], world: World, maxUnavailable
     machineConfigNode: objectOf(machine),
     lease: machine.lease,
     inMaintenance: false,
+    machineDeleting: false,
   }));
   const settings = someSettings({ failureThreshold: { unproven: 99, proven: 99 } });
   const seen = { pool, settings, target, policyDigest: undefined, nodes };

@@ -1,0 +1,96 @@
+import type { Node } from '../api/kubernetes.ts';
+import type { Kind, KubernetesObject } from '../api/object.ts';
+import type { ApiClient } from '../cluster/api-client.ts';
+
+/** The Machine that a Node says it stands on; Cluster API and OpenShift each have a kind of that name. */
+interface MachineReference {
+  /** Versions of the kind, the newest first: which of them a cluster serves depends on its age. */
+  readonly kinds: readonly Kind<KubernetesObject>[];
+  readonly namespace: string;
+  readonly name: string;
+}
+
+const machines = (group: string, version: string): Kind<KubernetesObject> => ({
+  group,
+  version,
+  kind: 'Machine',
+  plural: 'machines',
+  namespaced: true,
+});
+const OPENSHIFT_MACHINES = [machines('machine.openshift.io', 'v1beta1')];
+const CLUSTER_API_MACHINES = [
+  machines('cluster.x-k8s.io', 'v1beta2'),
+  machines('cluster.x-k8s.io', 'v1beta1'),
+];
+
+/** On a Node: `namespace/name` of its Machine (openshift/machine-api-operator, nodelink controller). */
+const OPENSHIFT_MACHINE = 'machine.openshift.io/machine';
+/** On a Node: its Machine and where that is (kubernetes-sigs/cluster-api, api/core, "NodeAnnotations"). */
+const CLUSTER_API_MACHINE = 'cluster.x-k8s.io/machine';
+const CLUSTER_API_NAMESPACE = 'cluster.x-k8s.io/cluster-namespace';
+
+/** ms for which an answer holds. */
+const ANSWER_HOLDS = 30_000;
+
+/**
+ * Which nodes' Machines are being deleted. A single one is asked for, where a node is about to be taken or looks as if
+ * it was on its way out: not watched, because most clusters don't have the kind, and Machines are many.
+ */
+export class MachineLookup {
+  readonly #client: ApiClient;
+  readonly #now: () => number;
+  readonly #answers = new Map<string, { readonly at: number; readonly deleting: boolean }>();
+
+  /** @param now ms since the epoch. */
+  constructor(client: ApiClient, now: () => number) {
+    this.#client = client;
+    this.#now = now;
+  }
+
+  /** @returns whether the node's Machine was being deleted when it was last asked for, lately. */
+  known(node: Node): boolean {
+    return this.#fresh(node)?.deleting === true;
+  }
+
+  /**
+   * @returns whether the node's Machine is being deleted; false for a node without one, or where nobody knows the kind.
+   * @throws ApiError
+   */
+  async isDeleting(node: Node, signal: AbortSignal): Promise<boolean> {
+    const reference = machineOf(node);
+    if (reference === undefined) return false;
+    const fresh = this.#fresh(node);
+    if (fresh !== undefined) return fresh.deleting;
+    const deleting = await isDeleting(this.#client, reference, signal);
+    this.#answers.set(node.metadata.name, { at: this.#now(), deleting });
+    return deleting;
+  }
+
+  #fresh({ metadata }: Node) {
+    const answer = this.#answers.get(metadata.name);
+    if (answer === undefined || this.#now() - answer.at < ANSWER_HOLDS) return answer;
+    this.#answers.delete(metadata.name);
+    return undefined;
+  }
+}
+
+async function isDeleting(
+  client: ApiClient,
+  { kinds, namespace, name }: MachineReference,
+  signal: AbortSignal,
+): Promise<boolean> {
+  for (const kind of kinds) {
+    // A kind that is not served answers 404 like an object that is not there.
+    const machine = await client.find(kind, name, { namespace, signal });
+    if (machine !== undefined) return machine.metadata.deletionTimestamp !== undefined;
+  }
+  return false;
+}
+
+function machineOf({ metadata: { annotations = {} } }: Node): MachineReference | undefined {
+  const [namespace, name] = (annotations[OPENSHIFT_MACHINE] ?? '').split('/');
+  if (namespace && name) return { kinds: OPENSHIFT_MACHINES, namespace, name };
+  const machine = annotations[CLUSTER_API_MACHINE];
+  const cluster = annotations[CLUSTER_API_NAMESPACE];
+  return machine && cluster ? { kinds: CLUSTER_API_MACHINES, namespace: cluster, name: machine } : undefined;
+}
