@@ -10,7 +10,13 @@ export class RegistryError extends Error {
 
   constructor(
     message: string,
-    about: { readonly code?: string; readonly status: number; readonly retryAfterMs?: number | undefined },
+    about: {
+      readonly code?: string;
+      readonly status: number;
+      readonly retryAfterMs?: number | undefined;
+      /** Where the status alone doesn't tell. */
+      readonly temporary?: boolean;
+    },
     options?: ErrorOptions,
   ) {
     super(message, options);
@@ -18,7 +24,8 @@ export class RegistryError extends Error {
     this.code = about.code ?? '';
     this.status = about.status;
     this.temporary =
-      about.status === 0 || about.status === 408 || about.status === 429 || about.status >= 500;
+      about.temporary ??
+      (about.status === 0 || about.status === 408 || about.status === 429 || about.status >= 500);
     this.retryAfterMs = about.retryAfterMs;
   }
 }

@@ -1,9 +1,10 @@
-import { request as httpRequest, type IncomingMessage } from 'node:http';
-import { request as httpsRequest } from 'node:https';
-import { setTimeout as delay } from 'node:timers/promises';
+import type { IncomingMessage } from 'node:http';
 import { authorize, parseChallenge } from './authorization.ts';
+import { type Connections, createConnections } from './connection.ts';
 import { type AuthFile, credentialsFor } from './credentials.ts';
+import { readText, refusal } from './refusal.ts';
 import { RegistryError } from './registry-error.ts';
+import { pauseOrThrow } from './retry.ts';
 
 /** How to reach registries. */
 export interface RegistryAccess {
@@ -12,6 +13,10 @@ export interface RegistryAccess {
   caFor?(registry: string): string | undefined;
   /** Registries to speak plain HTTP to; every other one has to have TLS. */
   readonly plainHttp?: ReadonlySet<string>;
+  /** Any certificate will do, and plain HTTP where a registry has no TLS: `insecure` of registries.conf. */
+  readonly insecure?: boolean;
+  /** ms; a registry that says nothing for so long is not at work any more. One minute where it is not given. */
+  readonly silenceMs?: number;
   /** Told of each request that was answered, for metrics and benchmarks. */
   readonly onRequest?: (request: {
     readonly method: string;
@@ -34,14 +39,9 @@ export interface RegistryRequest {
   readonly signal: AbortSignal;
 }
 
-const ATTEMPTS = 4;
-const FIRST_RETRY_MS = 250;
-const LONGEST_RETRY_MS = 10_000;
-/** A registry that says nothing for so long is not at work any more. */
-const SILENCE_MS = 60_000;
 const REDIRECTS = 5;
-/** Of an error's body: enough for a message, too little to fill a memory. */
-const ERROR_BODY_BYTES = 4_096;
+/** Of a token service's answer. */
+const TOKEN_BYTES = 1_000_000;
 
 /** Sends requests to registries: retries, challenges, redirects. */
 export interface Transport {
@@ -52,11 +52,12 @@ export interface Transport {
 /** @returns a transport; tokens it was given are used again until they no longer work. */
 export function createTransport(access: RegistryAccess): Transport {
   const tokens = new Map<string, string>();
+  const connections = createConnections(access);
 
   async function once(request: RegistryRequest): Promise<IncomingMessage> {
     const key = `${request.registry}/${request.repository}:${request.scope}`;
     const known = tokens.get(key);
-    let response = await exchange(request, access, known);
+    let response = await exchange(request, access, connections, known);
     if (response.statusCode !== 401) return response;
     const challenge = parseChallenge(response.headers['www-authenticate'] ?? '');
     response.resume();
@@ -65,7 +66,7 @@ export function createTransport(access: RegistryAccess): Transport {
       challenge,
       credentials,
       scopeOf(request),
-      tokenFetcher(request, access),
+      tokenFetcher(request, connections),
     );
     if (authorization === undefined) {
       throw new RegistryError(
@@ -74,7 +75,7 @@ export function createTransport(access: RegistryAccess): Transport {
       );
     }
     tokens.set(key, authorization);
-    response = await exchange(request, access, authorization);
+    response = await exchange(request, access, connections, authorization);
     if (response.statusCode === 401) tokens.delete(key);
     return response;
   }
@@ -85,14 +86,9 @@ export function createTransport(access: RegistryAccess): Transport {
         try {
           const response = await once(request);
           if (request.accept.includes(response.statusCode ?? 0)) return response;
-          throw await refusal(request, response);
+          throw await refusal(inWords(request), response);
         } catch (error) {
-          const failure = asRegistryError(request, error);
-          if (!failure.temporary || attempt === ATTEMPTS || request.signal.aborted) throw failure;
-          const backoff = Math.min(FIRST_RETRY_MS * 2 ** (attempt - 1), LONGEST_RETRY_MS);
-          await delay(Math.min(Math.max(backoff, failure.retryAfterMs ?? 0), LONGEST_RETRY_MS), undefined, {
-            signal: request.signal,
-          });
+          await pauseOrThrow(attempt, asRegistryError(request, error), request.signal);
         }
       }
     },
@@ -116,22 +112,17 @@ function urlOf({ registry, repository, path }: RegistryRequest, { plainHttp }: R
 async function exchange(
   request: RegistryRequest,
   access: RegistryAccess,
+  connections: Connections,
   authorization: string | undefined,
 ): Promise<IncomingMessage> {
   const first = urlOf(request, access);
   let url = first;
   for (let hops = 0; hops <= REDIRECTS; hops += 1) {
-    if (url.protocol === 'http:' && access.plainHttp?.has(url.host) !== true) {
-      throw new RegistryError(`${inWords(request)}: ${url.host} is not listed for plain HTTP`, {
-        status: 400,
-        code: 'UNSUPPORTED',
-      });
-    }
     const headers = {
       ...request.headers,
       ...(authorization !== undefined && url.host === first.host ? { authorization } : {}),
     };
-    const response = await open(url, request, headers, access.caFor?.(url.host));
+    const response = await connections.open(url, { ...request, headers });
     access.onRequest?.({
       method: request.method,
       url: `${url.origin}${url.pathname}`,
@@ -146,46 +137,13 @@ async function exchange(
   throw new RegistryError(`${inWords(request)}: more than ${REDIRECTS} redirects`, { status: 310 });
 }
 
-function open(
-  url: URL,
-  request: RegistryRequest,
-  headers: Record<string, string>,
-  ca: string | undefined,
-): Promise<IncomingMessage> {
-  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-  const length = request.body === undefined ? {} : { 'content-length': String(request.body.length) };
-  const options = {
-    method: request.method,
-    headers: { ...headers, ...length, 'user-agent': 'shale' },
-    signal: request.signal,
-  };
-  const sent =
-    url.protocol === 'http:'
-      ? httpRequest(url, options)
-      : httpsRequest(url, { ...options, ...(ca === undefined ? {} : { ca }) });
-  sent.setTimeout(SILENCE_MS, () =>
-    sent.destroy(new Error(`${url.host} said nothing for ${SILENCE_MS / 1000} s`)),
-  );
-  sent.once('response', resolve);
-  sent.once('error', reject);
-  sent.end(request.body);
-  return promise;
-}
-
 /** distribution-spec's token service (docs/spec/auth/token.md). */
-function tokenFetcher(request: RegistryRequest, access: RegistryAccess) {
+function tokenFetcher(request: RegistryRequest, connections: Connections) {
   return async (url: URL, headers: Record<string, string>): Promise<string> => {
-    if (url.protocol === 'http:' && access.plainHttp?.has(url.host) !== true) {
-      throw new RegistryError(
-        `${inWords(request)}: the token service ${url.host} is not listed for plain HTTP`,
-        { status: 400 },
-      );
-    }
-    const asked: RegistryRequest = { ...request, method: 'GET', accept: [200] };
-    const { body: _, ...withoutBody } = asked;
-    const response = await open(url, withoutBody, headers, access.caFor?.(url.host));
-    if (response.statusCode !== 200) throw await refusal(request, response);
-    const answer = JSON.parse(await readText(response, 1_000_000)) as {
+    const { signal } = request;
+    const response = await connections.open(url, { method: 'GET', headers, signal });
+    if (response.statusCode !== 200) throw await refusal(inWords(request), response);
+    const answer = JSON.parse(await readText(response, TOKEN_BYTES)) as {
       token?: string;
       access_token?: string;
     };
@@ -198,37 +156,6 @@ function tokenFetcher(request: RegistryRequest, access: RegistryAccess) {
   };
 }
 
-async function refusal(request: RegistryRequest, response: IncomingMessage): Promise<RegistryError> {
-  const status = response.statusCode ?? 0;
-  const body = await readText(response, ERROR_BODY_BYTES).catch(() => '');
-  const { code, message } = firstError(body);
-  const seconds = Number(response.headers['retry-after']);
-  const retryAfterMs = Number.isFinite(seconds) ? seconds * 1000 : undefined;
-  const why = message === '' ? `HTTP ${status}` : `${message} (HTTP ${status})`;
-  return new RegistryError(`${inWords(request)}: ${why}`, { code, status, retryAfterMs });
-}
-
-/** distribution-spec, "Error Codes". */
-function firstError(body: string): { readonly code: string; readonly message: string } {
-  try {
-    const [first] = (JSON.parse(body) as { errors?: { code?: string; message?: string }[] }).errors ?? [];
-    return { code: first?.code ?? '', message: first?.message ?? '' };
-  } catch {
-    return { code: '', message: '' };
-  }
-}
-
-async function readText(response: IncomingMessage, limit: number): Promise<string> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of response) {
-    chunks.push(chunk as Buffer);
-    length += (chunk as Buffer).length;
-    if (length > limit) break;
-  }
-  return Buffer.concat(chunks).subarray(0, limit).toString('utf8');
-}
-
 /** The path of an upload is a secret of its own; what is told is the registry and the repository. */
 function inWords({ method, registry, repository, path }: RegistryRequest): string {
   return `${method} ${registry}/${repository}${/^(manifests|blobs\/sha256|tags)/.test(path) ? ` ${path}` : ''}`;
@@ -237,5 +164,7 @@ function inWords({ method, registry, repository, path }: RegistryRequest): strin
 function asRegistryError(request: RegistryRequest, error: unknown): RegistryError {
   if (error instanceof RegistryError) return error;
   const why = error instanceof Error ? error.message : String(error);
-  return new RegistryError(`${inWords(request)}: ${why}`, { status: 0 }, { cause: error });
+  // What is wrong with a URL or a setting stays wrong.
+  const about = error instanceof TypeError ? { status: 400, code: 'UNSUPPORTED' } : { status: 0 };
+  return new RegistryError(`${inWords(request)}: ${why}`, about, { cause: error });
 }

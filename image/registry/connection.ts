@@ -1,0 +1,95 @@
+import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import type { RegistryAccess } from './transport.ts';
+
+/** One HTTP request, without redirects, challenges or retries. */
+export interface Outgoing {
+  readonly method: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array;
+  readonly signal: AbortSignal;
+}
+
+/** Opens connections to registries, their storage and their token services. */
+export interface Connections {
+  /**
+   * @throws TypeError for plain HTTP to a host that is not listed for it; the connection's error.
+   */
+  open(url: URL, outgoing: Outgoing): Promise<IncomingMessage>;
+}
+
+/** A registry that says nothing for so long is not at work any more; ms. */
+const SILENCE_MS = 60_000;
+/** What a connection breaks with where the other side has no TLS, or nothing listens on the port of HTTPS. */
+const WITHOUT_TLS: readonly unknown[] = ['EPROTO', 'ECONNREFUSED', 'ECONNRESET'];
+
+/** @returns what opens connections as it is told. */
+export function createConnections({
+  plainHttp,
+  insecure = false,
+  caFor,
+  silenceMs = SILENCE_MS,
+}: RegistryAccess): Connections {
+  /** Hosts that were found to have no TLS; only where that is allowed. */
+  const withoutTls = new Set<string>();
+
+  function sent(url: URL, options: object): ClientRequest {
+    if (url.protocol === 'http:') return httpRequest(url, options);
+    const ca = caFor?.(url.host);
+    return httpsRequest(url, {
+      ...options,
+      ...(ca === undefined ? {} : { ca }),
+      ...(insecure ? { rejectUnauthorized: false } : {}),
+    });
+  }
+
+  function openOnce(url: URL, { method, headers, body, signal }: Outgoing): Promise<IncomingMessage> {
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+    const length = body === undefined ? {} : { 'content-length': String(body.length) };
+    const request = sent(url, {
+      method,
+      headers: { ...headers, ...length, 'user-agent': 'shale' },
+      signal,
+    });
+    request.setTimeout(silenceMs, () =>
+      request.destroy(new Error(`${url.host} said nothing for ${silenceMs / 1000} s`)),
+    );
+    request.once('response', resolve);
+    request.once('error', reject);
+    request.end(body);
+    return promise;
+  }
+
+  /** containers-registries.conf(5): an insecure registry has TLS with any certificate, or none. */
+  async function openInsecure(url: URL, outgoing: Outgoing): Promise<IncomingMessage> {
+    if (withoutTls.has(url.host)) return openOnce(withScheme(url, 'http:'), outgoing);
+    try {
+      return await openOnce(url, outgoing);
+    } catch (error) {
+      if (outgoing.signal.aborted || !WITHOUT_TLS.includes((error as NodeJS.ErrnoException).code))
+        throw error;
+      const response = await openOnce(withScheme(url, 'http:'), outgoing).catch(() => {
+        throw error;
+      });
+      withoutTls.add(url.host);
+      return response;
+    }
+  }
+
+  return {
+    async open(url, outgoing) {
+      if (url.protocol === 'https:') return insecure ? openInsecure(url, outgoing) : openOnce(url, outgoing);
+      if (!insecure && plainHttp?.has(url.host) !== true) {
+        throw new TypeError(`${url.host} is not listed for plain HTTP`);
+      }
+      return openOnce(url, outgoing);
+    },
+  };
+}
+
+/** @returns the URL with the other scheme; its port, where it has one, stays. */
+function withScheme(url: URL, protocol: 'http:' | 'https:'): URL {
+  const other = new URL(url);
+  other.protocol = protocol;
+  return other;
+}

@@ -1,0 +1,113 @@
+import type { Digest } from '../digest.ts';
+import { formatReference, type Reference } from '../reference.ts';
+import { isInsecure, type OpenSource, type PullSource, pullSources } from './pull-sources.ts';
+import type { RegistriesConf } from './registries-conf.ts';
+import { createRegistryClient, type RegistryClient } from './registry-client.ts';
+import type { RegistryAccess } from './transport.ts';
+import { trySources } from './try-sources.ts';
+
+type Repository = Pick<Reference, 'registry' | 'repository'>;
+
+export interface MirrorOptions {
+  readonly conf: RegistriesConf;
+  /**
+   * The repository that is pushed to. What is read of it is what stands there, never a mirror's copy: a list that is read
+   * to be written again must be the list itself.
+   */
+  readonly own?: Repository;
+}
+
+/** Tags that stand for a digest: lists of referrers, signatures (distribution-spec, "Referrers Tag Schema"; cosign). */
+const DIGEST_TAG = /^sha256-([a-f0-9]{64})/;
+
+/**
+ * A client that reads as registries.conf says, from mirrors, from elsewhere or not at all, and writes where it is told.
+ *
+ * Its methods also throw a TypeError where registries.conf makes something of a name that is none.
+ */
+export function createMirroredClient(access: RegistryAccess, { conf, own }: MirrorOptions): RegistryClient {
+  const secure = createRegistryClient(access);
+  const insecure = createRegistryClient({ ...access, insecure: true });
+  const clientFor = (allowed: boolean) => (allowed ? insecure : secure);
+  const writer = (at: Repository) => clientFor(isInsecure(bare(at), conf));
+  /** Where the last manifest of a repository was found: what it names is there, whatever mirror is for tags alone. */
+  const found = new Map<string, OpenSource>();
+
+  function sourcesOf(reference: Reference): readonly PullSource[] {
+    if (own !== undefined && formatReference(bare(own)) === formatReference(bare(reference))) {
+      return [{ kind: 'open', reference, insecure: isInsecure(reference, conf) }];
+    }
+    const sources = pullSources(reference, conf);
+    const first = reference.digest && found.get(formatReference(bare(reference)));
+    return first === undefined
+      ? sources
+      : [first, ...sources.filter((source) => !isSamePlace(source, first))];
+  }
+
+  const read = <T>(
+    reference: Reference,
+    signal: AbortSignal,
+    ask: (client: RegistryClient, at: Repository, source: OpenSource) => Promise<T>,
+  ): Promise<T> =>
+    trySources(
+      sourcesOf(reference),
+      (source) => ask(clientFor(source.insecure), bare(source.reference), source),
+      signal,
+    );
+
+  return {
+    getManifest(reference, signal) {
+      const { tag, digest } = reference;
+      const name = { ...(tag === undefined ? {} : { tag }), ...(digest === undefined ? {} : { digest }) };
+      return read({ ...digestOfTag(tag), ...reference }, signal, async (client, at, source) => {
+        const manifest = await client.getManifest({ ...at, ...name }, signal);
+        found.set(formatReference(bare(reference)), source);
+        return manifest;
+      });
+    },
+    getReferrers: (at, digest, signal) =>
+      read({ ...bare(at), digest }, signal, (client, there) => client.getReferrers(there, digest, signal)),
+    hasBlob: (at, digest, signal) =>
+      read({ ...bare(at), digest }, signal, (client, there) => client.hasBlob(there, digest, signal)),
+    async *readBlob(at, blob, signal) {
+      yield* await read({ ...bare(at), digest: blob.digest }, signal, (client, there) =>
+        begun(client.readBlob(there, blob, signal)),
+      );
+    },
+    putManifest: (reference, manifest, signal) => writer(reference).putManifest(reference, manifest, signal),
+    putReferrer: (at, manifest, signal) => writer(at).putReferrer(at, manifest, signal),
+    deleteManifest: (at, digest, signal) => writer(at).deleteManifest(at, digest, signal),
+    putBlob: (at, bytes, signal) => writer(at).putBlob(at, bytes, signal),
+    putBlobStream: (at, digest, bytes, signal) => writer(at).putBlobStream(at, digest, bytes, signal),
+    mountBlob: (at, digest, from, signal) => writer(at).mountBlob(at, digest, from, signal),
+  };
+}
+
+function bare({ registry, repository }: Repository): Repository {
+  return { registry, repository };
+}
+
+function digestOfTag(tag: string | undefined): { readonly digest?: Digest } {
+  const hex = DIGEST_TAG.exec(tag ?? '')?.[1];
+  return hex === undefined ? {} : { digest: `sha256:${hex}` as Digest };
+}
+
+function isSamePlace(source: PullSource, other: OpenSource): boolean {
+  return (
+    source.kind === 'open' &&
+    formatReference(bare(source.reference)) === formatReference(bare(other.reference))
+  );
+}
+
+/** Reads until there is something to give: a place that has nothing shows it by then. */
+async function begun(bytes: AsyncIterable<Uint8Array>): Promise<AsyncIterable<Uint8Array>> {
+  const iterator = bytes[Symbol.asyncIterator]();
+  const first = await iterator.next();
+  return (async function* rest() {
+    try {
+      for (let next = first; next.done !== true; next = await iterator.next()) yield next.value;
+    } finally {
+      await iterator.return?.();
+    }
+  })();
+}
