@@ -50,6 +50,13 @@ export const MachineConfigPoolStatus = z.object({
     .exactOptional()
     .describe('Nodes that are not Ready, cordoned, or being updated.'),
   degradedMachineCount: z.int().exactOptional().describe('Nodes whose update failed.'),
+  architectures: z
+    .array(z.string())
+    .max(10)
+    .exactOptional()
+    .describe(
+      "Shale's own: the architectures of the pool's nodes, in Go's words; the pool's image is made for each.",
+    ),
   conditions: Conditions.exactOptional(),
 });
 export type MachineConfigPoolStatus = z.infer<typeof MachineConfigPoolStatus>;

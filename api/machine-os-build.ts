@@ -55,6 +55,20 @@ export const MachineOSBuildStatus = z
     buildEnd: z.string().meta({ format: 'date-time' }).exactOptional(),
     digestedImagePushSpec: DigestedPullspecSchema.exactOptional().describe('The image, by digest.'),
     baseImage: z.string().max(447).exactOptional().describe("Shale's own: the base image by digest."),
+    instances: z
+      .array(
+        z.object({
+          architecture: z.string().max(64),
+          image: DigestedPullspecSchema,
+          baseImage: z.string().max(447),
+          engineImage: DigestedPullspecSchema.exactOptional(),
+        }),
+      )
+      .max(10)
+      .exactOptional()
+      .describe(
+        "Shale's own: the images of which the image is an index, in a pool of mixed architectures; each with what it stands on.",
+      ),
     attempts: z.int().min(0).exactOptional().describe("Shale's own: how often the build was tried."),
     transitions: z
       .array(z.object({ from: z.string(), actions: z.string() }))

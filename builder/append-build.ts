@@ -4,7 +4,7 @@ import type { ClusterPolicies } from '../api/machine-configuration.ts';
 import { nodePaths } from '../api/names.ts';
 import { type DigestedPullspec, parseDigest, parseDigestedPullspec } from '../api/references.ts';
 import { computeTransitions, encodeTransitionLabel } from '../disruption/transitions.ts';
-import { describeImage, pushAppended } from '../image/append.ts';
+import { describeImage, type ImageDescription, pushAppended } from '../image/append.ts';
 import { type Digest, digestOf } from '../image/digest.ts';
 import type { LayerEntry } from '../image/layer/entry.ts';
 import { writeLayer } from '../image/layer/write-layer.ts';
@@ -18,6 +18,7 @@ import type { Source } from './attest/build-facts.ts';
 import { type SealOptions, sealImage } from './attest/seal-image.ts';
 import { BuildFailure } from './build-failure.ts';
 import { labelsOf } from './image-labels.ts';
+import type { KnownState } from './known-states.ts';
 import { layerContent } from './layer-content.ts';
 import type { BuildResult } from './running-builds.ts';
 
@@ -32,7 +33,7 @@ export interface AppendInput {
   readonly policies: ClusterPolicies;
   readonly policyDigest: string;
   /** What the pool's nodes run now: rendered configs, each with the base image it stands on. */
-  readonly froms: readonly { readonly config: MachineConfig; readonly base: string }[];
+  readonly froms: readonly KnownState[];
   /** In Go's words. */
   readonly architecture: string;
   readonly version: string;
@@ -81,9 +82,12 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
     writeLayer(content.entries),
     describeImage(client, base, input.architecture, signal),
   ]);
+  refuseOtherArchitecture(description, input);
   const baseImage = byDigest(base, description.digest);
   const transitions = computeTransitions({
-    froms: input.froms.map((from) => ({ config: nodeConfigOf(from.config), base: from.base })),
+    froms: input.froms
+      .filter(isFor(input.architecture))
+      .map((from) => ({ config: nodeConfigOf(from.config), base: from.base })),
     to: { config, base: baseImage },
     policies: input.policies,
   });
@@ -115,6 +119,23 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
     summary: `one layer of ${layer.bytes.length} bytes on ${baseImage}${sealed.signed ? ', signed' : ''}`,
     warnings: sealed.warnings,
   };
+}
+
+/** An index was asked for its image; a base image without one may be anything. */
+function refuseOtherArchitecture(
+  { config }: ImageDescription,
+  { baseImage, architecture }: AppendInput,
+): void {
+  if (config.architecture === architecture) return;
+  throw new BuildFailure(
+    'BaseImageArchitecture',
+    `base image ${baseImage} is for ${config.architecture}, and nodes of the pool are ${architecture}; give the pool a base image that has both, or these nodes a pool of their own`,
+  );
+}
+
+/** Nodes never change their architecture. */
+function isFor(wanted: string): (state: KnownState) => boolean {
+  return ({ architecture }) => architecture === undefined || architecture === wanted;
 }
 
 function previousIn({ registry, repository }: Reference, image: string | undefined): Digest | undefined {

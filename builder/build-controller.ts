@@ -27,6 +27,8 @@ export interface BuildControllerOptions {
   readonly resolveBase: (config: MachineOSConfig, requested: string) => Promise<string>;
   /** ms after which a base image by tag is looked at again. */
   readonly baseCheckMs: number;
+  /** In Go's words. */
+  readonly ownArchitecture: string;
 }
 
 /** Annotation of a MachineOSBuild: the Secret its image was pushed with, for whoever deletes the image later. */
@@ -93,6 +95,7 @@ export function buildReconciler(options: BuildControllerOptions): (name: string)
       rendered,
       baseImage: requested === undefined ? undefined : await baseOf(config, requested),
       policyDigest: caches.machineConfigurations.get(MACHINE_CONFIGURATION)?.status?.policyDigest,
+      ownArchitecture: options.ownArchitecture,
       builds,
       running: running.names(),
     });
@@ -148,7 +151,8 @@ export function buildReconciler(options: BuildControllerOptions): (name: string)
       { pool: config.spec.machineConfigPool.name, build: wanted.name, config: wanted.renderedConfig },
       'build starts',
     );
-    running.start({ build, machineOSConfig: config, rendered, baseImage: wanted.baseImage });
+    const { baseImage, architectures } = wanted;
+    running.start({ build, machineOSConfig: config, rendered, baseImage, architectures });
   }
 }
 

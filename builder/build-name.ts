@@ -8,6 +8,8 @@ export interface BuildInputs {
   /** The base image as it was asked for, by tag or digest. */
   readonly baseImage: string;
   readonly policyDigest: string;
+  /** In Go's words, sorted. */
+  readonly architectures: readonly string[];
   /** Value of the rebuild annotation: another value asks for another build of the same. */
   readonly rebuild?: string;
 }
@@ -20,12 +22,13 @@ const HASH_DIGITS = 32;
  * a changed input is another.
  */
 export function buildName(inputs: BuildInputs): string {
-  const { machineOSConfig, renderedConfig, baseImage, policyDigest, rebuild = '' } = inputs;
+  const { machineOSConfig, renderedConfig, baseImage, policyDigest, architectures, rebuild = '' } = inputs;
   const { spec } = machineOSConfig;
   const hashed = JSON.stringify([
     renderedConfig,
     baseImage,
     policyDigest,
+    architectures,
     rebuild,
     spec.renderedImagePushSpec,
     [...(spec.containerFile ?? [])]

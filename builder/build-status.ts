@@ -5,6 +5,15 @@ import type { DigestedPullspec } from '../api/references.ts';
 /** How an image is made: a layer on the base, new labels on an image that has the layer, or a container engine. */
 export type BuildWay = 'Append' | 'Relabel' | 'Engine';
 
+/** One of the images that an index names. */
+export interface ImageInstance {
+  /** In Go's words. */
+  readonly architecture: string;
+  readonly image: DigestedPullspec;
+  readonly baseImage: DigestedPullspec;
+  readonly engineImage?: DigestedPullspec;
+}
+
 /** A point in the life of a build, told in the words of its conditions. */
 export type BuildPhase =
   | { readonly kind: 'started' }
@@ -25,6 +34,8 @@ export type BuildPhase =
       /** Bytes of layers that were sent, and that the registry mounted. */
       readonly bytes: { readonly sent: number; readonly mounted: number };
       readonly engineImage?: DigestedPullspec;
+      /** Of an image for several architectures, which is an index. */
+      readonly instances?: readonly ImageInstance[];
       /** Of a container engine, where one was at work. */
       readonly logTail?: readonly string[];
       /** What did not come about and is no reason to do without the image. */
@@ -82,6 +93,7 @@ export function buildStatus(
         baseImage: phase.baseImage,
         transitions: [...phase.transitions],
         ...(phase.engineImage === undefined ? {} : { engineImage: phase.engineImage }),
+        ...(phase.instances === undefined ? {} : { instances: [...phase.instances] }),
         ...logOf(phase),
         conditions: set(
           prepared,

@@ -8,6 +8,7 @@ import { createApiClient } from '../cluster/http-api-client.ts';
 import { leadWhenElected } from '../cluster/leader-election.ts';
 import { createLogger } from '../cluster/log.ts';
 import { untilShutDown } from '../cluster/signals.ts';
+import { goArchitecture } from '../image/architecture.ts';
 import { type BuilderTelemetry, startBuilderTelemetry } from './builder-telemetry.ts';
 import { type EngineFlags, engineParts, withEngineFlags } from './engine/engine-flags.ts';
 import { runBuilder } from './run.ts';
@@ -35,7 +36,11 @@ export function builderCommand(): Command {
     .description("Build the pools' images; runs in the cluster while layering is on.")
     .option('--namespace <name>', 'where Shale runs', process.env['POD_NAMESPACE'] ?? DEFAULT_NAMESPACE)
     .option('--insecure-registry <host...>', 'registries (host:port) to speak plain HTTP to', [])
-    .option('--architecture <name>', 'which image of an index is the base', 'amd64')
+    .option(
+      '--architecture <name>',
+      'what images are made for in pools whose nodes have not said theirs',
+      goArchitecture(process.arch),
+    )
     .option(
       '--base-check-minutes <count>',
       'how often a base image by tag is looked at for another digest',

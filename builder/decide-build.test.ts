@@ -30,6 +30,7 @@ const seen: BuildObservation = {
   },
   baseImage: base,
   policyDigest: 'sha256:p',
+  ownArchitecture: 'amd64',
   builds: [],
   running: new Set(),
 };
@@ -38,6 +39,7 @@ const inputs = {
   renderedConfig: 'rendered-worker-1',
   baseImage: base,
   policyDigest: 'sha256:p',
+  architectures: ['amd64'],
 };
 const name = buildName(inputs);
 const build = (of: string, condition?: string): MachineOSBuild => ({
@@ -98,12 +100,22 @@ describe('decideBuild', () => {
   });
 });
 
+test.each([
+  ['of its nodes', ['arm64', 'amd64'], ['amd64', 'arm64']],
+  ["of the builder's host while its nodes have not said theirs", undefined, ['amd64']],
+])('a pool gets an image for the architectures %s', (_name, architectures, expected) => {
+  const status = architectures === undefined ? {} : { architectures };
+  const pool = seen.pool && { ...seen.pool, status };
+  expect(decideBuild({ ...seen, pool })).toMatchObject({ architectures: expected });
+});
+
 test('every input of an image is in its name, and nothing else', () => {
   const changed = [
     { ...inputs, renderedConfig: 'rendered-worker-2' },
     { ...inputs, baseImage: 'other' },
     { ...inputs, policyDigest: 'sha256:q' },
     { ...inputs, rebuild: 'again' },
+    { ...inputs, architectures: ['amd64', 'arm64'] },
     {
       ...inputs,
       machineOSConfig: {

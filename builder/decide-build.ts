@@ -16,6 +16,8 @@ export interface BuildObservation {
   readonly baseImage: string | undefined;
   /** Digest of the disruption policies in force; absent until the operator has written it. */
   readonly policyDigest: string | undefined;
+  /** Of an image for a pool whose nodes have not said theirs; in Go's words. */
+  readonly ownArchitecture: string;
   /** Every build of this MachineOSConfig. */
   readonly builds: readonly MachineOSBuild[];
   /** Names of the builds that this process is at work on. */
@@ -30,6 +32,8 @@ export type BuildDecision =
       readonly renderedConfig: string;
       readonly baseImage: string;
       readonly policyDigest: string;
+      /** What the image is made for. */
+      readonly architectures: readonly string[];
       /** The object of that name, where there is one already. */
       readonly build: MachineOSBuild | undefined;
       /** What to do for it next. */
@@ -63,11 +67,13 @@ export function decideBuild(seen: BuildObservation): BuildDecision {
     };
   }
   const rebuild = machineOSConfig.metadata.annotations?.[annotations.rebuild];
+  const architectures = architecturesOf(pool, seen.ownArchitecture);
   const inputs = {
     machineOSConfig,
     renderedConfig,
     baseImage,
     policyDigest,
+    architectures,
     ...(rebuild === undefined ? {} : { rebuild }),
   };
   const name = buildName(inputs);
@@ -78,6 +84,7 @@ export function decideBuild(seen: BuildObservation): BuildDecision {
     renderedConfig,
     baseImage,
     policyDigest,
+    architectures,
     build,
     next: nextStep(build, seen.running.has(name)),
     interrupt: seen.builds.filter((candidate) => candidate.metadata.name !== name && !isOver(candidate)),
@@ -90,6 +97,12 @@ export function requestedBase(
   rendered: MachineConfig | undefined,
 ): string | undefined {
   return rendered?.spec.osImageURL || spec.baseImage || undefined;
+}
+
+/** A pool without nodes gets an image all the same: its first node finds one. */
+function architecturesOf({ status }: MachineConfigPool, own: string): readonly string[] {
+  const told = status?.architectures ?? [];
+  return told.length === 0 ? [own] : [...new Set(told)].sort();
 }
 
 function nextStep(

@@ -8,6 +8,8 @@ export interface KnownState {
   readonly config: MachineConfig;
   /** By digest. */
   readonly base: string;
+  /** What the base is for, in Go's words; absent where nothing tells. */
+  readonly architecture?: string;
 }
 
 /**
@@ -26,13 +28,29 @@ export function knownStates(
   const reported = nodes
     .filter(({ spec }) => spec.pool.name === pool)
     .map(({ status }) => ({ name: status?.configVersion?.current, base: status?.baseImage }));
-  const built = builds
-    .filter((build) => outcomeOf(build) === 'Succeeded')
-    .map(({ spec, status }) => ({ name: spec.machineConfig.name, base: status?.baseImage }));
+  const built = builds.filter((build) => outcomeOf(build) === 'Succeeded').flatMap(statesOf);
+  const architectures = new Map(built.map(({ base, architecture }) => [base, architecture]));
   const states = new Map<string, KnownState>();
   for (const { name, base } of [...reported, ...built]) {
     const config = name === undefined ? undefined : configs(name);
-    if (config !== undefined && base !== undefined) states.set(`${name} ${base}`, { config, base });
+    if (config === undefined || base === undefined) continue;
+    const architecture = architectures.get(base);
+    states.set(`${name} ${base}`, { config, base, ...(architecture === undefined ? {} : { architecture }) });
   }
   return [...states].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, state]) => state);
+}
+
+interface BuiltState {
+  readonly name: string;
+  readonly base: string | undefined;
+  readonly architecture: string | undefined;
+}
+
+/** An image for several architectures stands on a base image for each. */
+function statesOf({ spec, status }: MachineOSBuild): readonly BuiltState[] {
+  const { name } = spec.machineConfig;
+  const { instances, baseImage } = status ?? {};
+  return instances === undefined
+    ? [{ name, base: baseImage, architecture: undefined }]
+    : instances.map(({ baseImage: base, architecture }) => ({ name, base, architecture }));
 }

@@ -7,7 +7,7 @@ import { SigningKeyError } from '../image/signature/signing-key.ts';
 import { sourceOf } from './attest/pool-source.ts';
 import { signingKeyReader } from './attest/signing-key-secret.ts';
 import { BuildFailure } from './build-failure.ts';
-import { buildImage } from './build-image.ts';
+import { buildForArchitectures } from './build-for-architectures.ts';
 import type { BuildCaches } from './caches.ts';
 import type { EngineAccessParts } from './engine/engine-flags.ts';
 import { readBuildSecrets } from './engine/read-build-secrets.ts';
@@ -17,8 +17,6 @@ import type { BuildJob, BuildResult } from './running-builds.ts';
 
 export interface ImageMakerOptions extends RegistryAccessOptions {
   readonly caches: BuildCaches;
-  /** Which image of an index is the base, in Go's words. */
-  readonly architecture: string;
   /** Of Shale, for the image's labels. */
   readonly version: string;
   /** RFC 3339; the image's time, part of what is hashed. */
@@ -37,7 +35,7 @@ export function imageMaker(
 ): (job: BuildJob, signal: AbortSignal) => Promise<BuildResult> {
   const { caches, attest = false, signingKeySecret } = options;
   const readKey = signingKeySecret === undefined ? undefined : signingKeyReader(options, signingKeySecret);
-  return async ({ build, machineOSConfig, rendered, baseImage }, signal) => {
+  return async ({ build, machineOSConfig, rendered, baseImage, architectures }, signal) => {
     const { baseImagePullSecret, renderedImagePushSecret } = machineOSConfig.spec;
     const { policies, policyDigest } = policiesInForce(caches, build.spec.policyDigest);
     const pool = machineOSConfig.spec.machineConfigPool.name;
@@ -50,7 +48,7 @@ export function imageMaker(
     // Read before the image is made: one that can't be signed is not pushed.
     const key = await readKey?.(signal).catch(secretFailure);
     const seal = { attest, ...(key === undefined ? {} : { key }) };
-    return buildImage(
+    return buildForArchitectures(
       createRegistryClient(access),
       {
         pool,
@@ -61,7 +59,7 @@ export function imageMaker(
         policyDigest,
         ...previousOf(machineOSConfig),
         froms: knownStates(pool, caches.nodes.list(), builds, (name) => caches.machineConfigs.get(name)),
-        architecture: options.architecture,
+        architectures,
         version: options.version,
         created: options.created,
         source: sourceOf(caches.pools.get(pool)),

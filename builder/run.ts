@@ -21,6 +21,7 @@ export interface BuilderOptions {
   /** Where Shale's own objects are. */
   readonly namespace: string;
   readonly plainHttp: ReadonlySet<string>;
+  /** For pools whose nodes have not said theirs; in Go's words. */
   readonly architecture: string;
   readonly version: string;
   readonly created: string;
@@ -79,6 +80,7 @@ export async function runBuilder(options: BuilderOptions): Promise<void> {
     log,
     now,
     baseCheckMs: options.baseCheckMs,
+    ownArchitecture: options.architecture,
     resolveBase: ({ spec }, requested) =>
       bases.resolve(requested, async (reference) => {
         const access = await readRegistryAccess(options, [spec.baseImagePullSecret?.name], signal);

@@ -20,6 +20,8 @@ export interface BuildJob {
   readonly rendered: MachineConfig;
   /** By tag or digest, as it was asked for. */
   readonly baseImage: string;
+  /** In Go's words: of several the image is an index. */
+  readonly architectures: readonly string[];
 }
 
 export type BuildResult = Omit<Extract<BuildPhase, { kind: 'succeeded' }>, 'kind'>;

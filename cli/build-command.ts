@@ -10,14 +10,16 @@ import { SHALE_VERSION } from '../api/version.ts';
 import type { Source } from '../builder/attest/build-facts.ts';
 import { cleanSource, sourceOf } from '../builder/attest/pool-source.ts';
 import type { SealOptions } from '../builder/attest/seal-image.ts';
-import { buildImage } from '../builder/build-image.ts';
+import { buildForArchitectures } from '../builder/build-for-architectures.ts';
 import type { BuildSecret } from '../builder/engine/build-context.ts';
 import { type EngineFlags, engineParts, withEngineFlags } from '../builder/engine/engine-flags.ts';
-import { findEngineImage } from '../builder/engine/engine-image.ts';
+import { type EngineImageKey, findEngineImage } from '../builder/engine/engine-image.ts';
 import { engineWish } from '../builder/engine/engine-wish.ts';
 import { secretValues } from '../builder/engine/read-build-secrets.ts';
+import type { KnownState } from '../builder/known-states.ts';
 import { policyDigest } from '../disruption/effective-policies.ts';
 import { describeImage } from '../image/append.ts';
+import { goArchitecture } from '../image/architecture.ts';
 import { parseReference } from '../image/reference.ts';
 import type { RegistryClient } from '../image/registry/registry-client.ts';
 import { parseSigningKey, SigningKeyError } from '../image/signature/signing-key.ts';
@@ -42,6 +44,9 @@ export function buildCommand(): Command {
     .requiredOption('-f, --filename <file...>', 'files or directories with objects; - is standard input')
     .requiredOption('--base <image>', 'the base image, in the registry')
     .requiredOption('--push <image>', 'where the image goes: host[:port]/repository:tag')
+    .option('--architecture <name...>', "the nodes' architectures; for several the image is an index", [
+      goArchitecture(process.arch),
+    ])
     .option('--from <file...>', 'what the nodes run now; the label states the way from there', [])
     .option(
       '--sign-by <file>',
@@ -62,6 +67,7 @@ export function buildCommand(): Command {
         base: string;
         push: string;
         from: string[];
+        architecture: string[];
       } & SupplyOptions &
         EngineFlags,
     ) => {
@@ -75,7 +81,7 @@ export function buildCommand(): Command {
       const policies = policiesOf(cluster);
       const rendered = renderFor(cluster, options.pool);
       const froms = options.from.length === 0 ? [] : await stateBefore(client, before, options, signal);
-      const result = await buildImage(
+      const result = await buildForArchitectures(
         client,
         {
           pool: options.pool,
@@ -85,7 +91,7 @@ export function buildCommand(): Command {
           policies,
           policyDigest: policyDigest(policies),
           froms,
-          architecture: options.architecture,
+          architectures: [...new Set(options.architecture)].sort(),
           version: SHALE_VERSION,
           created: created(process.env),
           source: sourceFor(cluster, options),
@@ -144,21 +150,33 @@ function renderFor(cluster: ReturnType<typeof offlineCluster>, name: string) {
 async function stateBefore(
   client: RegistryClient,
   objects: readonly KubernetesObject[],
-  options: RegistryFlags & { pool: string; base: string; push: string },
+  options: { pool: string; base: string; push: string; architecture: readonly string[] },
   signal: AbortSignal,
-) {
-  const { pool, base: baseImage, push: pushSpec, architecture } = options;
+): Promise<readonly KnownState[]> {
+  const { pool, base: baseImage, push: pushSpec } = options;
   const config = renderFor(offlineCluster(objects), pool);
-  const wish = engineWish(specFor(objects, pool), config, architecture);
-  if (wish !== undefined) {
-    const request = { wish, baseImage, pushSpec, rendered: config, architecture, rebuild: '' };
-    const { image } = await findEngineImage(client, request, signal).catch(rethrow);
+  const spec = specFor(objects, pool);
+  const states: KnownState[] = [];
+  for (const architecture of new Set(options.architecture)) {
+    const request = { baseImage, pushSpec, rendered: config, architecture, rebuild: '' };
+    const base = await baseBefore(client, request, spec, signal).catch(rethrow);
     // An image that was never made is run by nobody.
-    return image === undefined ? [] : [{ config, base: image }];
+    if (base !== undefined) states.push({ config, base, architecture });
   }
-  const base = parseReference(baseImage);
-  const { digest } = await describeImage(client, base, architecture, signal).catch(rethrow);
-  return [{ config, base: `${base.registry}/${base.repository}@${digest}` }];
+  return states;
+}
+
+async function baseBefore(
+  client: RegistryClient,
+  request: Omit<EngineImageKey, 'wish'>,
+  spec: MachineOSConfigSpec | undefined,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const wish = engineWish(spec, request.rendered, request.architecture);
+  if (wish !== undefined) return (await findEngineImage(client, { ...request, wish }, signal)).image;
+  const base = parseReference(request.baseImage);
+  const { digest } = await describeImage(client, base, request.architecture, signal);
+  return `${base.registry}/${base.repository}@${digest}`;
 }
 
 /** @returns the MachineOSConfig of a pool, where the files have one: what its image has beyond the MachineConfigs. */

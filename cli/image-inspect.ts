@@ -4,6 +4,7 @@ import { formatActions } from '../api/disruption-action.ts';
 import { imageLabels } from '../api/names.ts';
 import { parseTransitionLabel } from '../disruption/transitions.ts';
 import { describeImage, type ImageDescription } from '../image/append.ts';
+import { goArchitecture } from '../image/architecture.ts';
 import { parseReference } from '../image/reference.ts';
 import { CommandError } from './exit-codes.ts';
 import { readTrust } from './image-trust.ts';
@@ -20,10 +21,14 @@ export function imageCommand(): Command {
   const inspect = new Command('inspect')
     .description('Show base, pool, config, layers and transitions of an image.')
     .argument('<image>', 'host[:port]/repository[:tag][@digest]')
+    .option('--architecture <name>', 'which image of an index', goArchitecture(process.arch))
     .option('--key <file>', 'public key (PEM) that a signature of the image has to be by')
     .addOption(new Option('-o, --output <format>', 'how to print').choices(['yaml', 'json']).default('yaml'));
   withRegistryFlags(inspect).action(
-    async (image: string, options: RegistryFlags & { output: string; key?: string }) => {
+    async (
+      image: string,
+      options: RegistryFlags & { output: string; key?: string; architecture: string },
+    ) => {
       const client = await registryClient(options);
       const reference = parseReference(image);
       const signal = AbortSignal.timeout(REGISTRY_DEADLINE_MS);

@@ -14,7 +14,6 @@ export interface RegistryFlags {
   readonly plainHttp: string[];
   readonly authfile?: string;
   readonly caFile?: string;
-  readonly architecture: string;
 }
 
 /** @returns the command with these flags. */
@@ -22,8 +21,7 @@ export function withRegistryFlags(command: Command): Command {
   return command
     .option('--plain-http <host...>', 'registries (host:port) to speak plain HTTP to', [])
     .option('--authfile <file>', 'credentials, as docker and podman keep them')
-    .option('--ca-file <file>', 'PEM certificates to trust for registries')
-    .option('--architecture <name>', 'which image of an index', 'amd64');
+    .option('--ca-file <file>', 'PEM certificates to trust for registries');
 }
 
 /** @returns a client that reaches registries as the flags say. @throws CommandError */

@@ -15,6 +15,8 @@ import { ContentError, RegistryError } from './registry/registry-error.ts';
 export interface ImageDescription {
   readonly digest: Digest;
   readonly mediaType: string;
+  /** Size of the manifest as it came. */
+  readonly manifestBytes: number;
   readonly manifest: Manifest;
   readonly config: ImageConfig;
 }
@@ -119,6 +121,7 @@ export async function describeImage(
   return {
     digest: raw.digest,
     mediaType: parsed.manifest.mediaType ?? raw.mediaType,
+    manifestBytes: raw.bytes.length,
     manifest: parsed.manifest,
     config: parseImageConfig(Buffer.concat(chunks), where),
   };

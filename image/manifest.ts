@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { imageFor, platformsOf } from './architecture.ts';
 import type { Digest } from './digest.ts';
 import { ContentError } from './registry/registry-error.ts';
 
@@ -36,6 +37,7 @@ export type Index = z.infer<typeof Index>;
 const ImageConfig = z.looseObject({
   architecture: z.string(),
   os: z.string(),
+  variant: z.string().exactOptional(),
   config: z
     .looseObject({ Labels: z.record(z.string(), z.string()).nullable().exactOptional() })
     .nullable()
@@ -73,16 +75,11 @@ export function parseImageConfig(bytes: Uint8Array, where: string): ImageConfig 
  * @returns the digest of the index's Linux image for an architecture.
  * @throws ContentError that lists what there is.
  */
-export function chooseByPlatform({ manifests }: Index, architecture: string, where: string): Digest {
-  const chosen = manifests.find(
-    ({ platform }) => platform?.os === 'linux' && platform.architecture === architecture,
-  );
+export function chooseByPlatform(index: Index, architecture: string, where: string): Digest {
+  const chosen = imageFor(index, architecture);
   if (chosen !== undefined) return chosen.digest;
-  const there = manifests.map(({ platform }) =>
-    platform === undefined ? 'unknown' : `${platform.os}/${platform.architecture}`,
-  );
   throw new ContentError(
-    `${where}: no image for linux/${architecture}; there are ${there.join(', ') || 'none'}`,
+    `${where}: no image for linux/${architecture}; there are ${platformsOf(index).join(', ') || 'none'}`,
   );
 }
 

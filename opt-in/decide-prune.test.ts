@@ -65,6 +65,15 @@ const namesOf = (seen: Partial<PruneObservation>) =>
   );
 
 describe('of a pool that is layered', () => {
+  const shared = { architecture: 'amd64', image: image(8), baseImage: 'b' };
+  const own = { architecture: 'arm64', image: image(9), baseImage: 'b', engineImage: image(7) };
+
+  test('the images of an index go with it, but those that another image is made of too', () => {
+    const builds = [build(1, { instances: [shared, own] }), build(2, { instances: [shared] })];
+    const pruned = decidePrune({ builds, machineOSConfigs: [wish(2)], nodes: [], keep: 1 });
+    expect(pruned.map(({ images }) => images)).toEqual([[image(1), image(9), image(7)]]);
+  });
+
   test('the newest are kept, and what its MachineOSConfig names', () => {
     expect(namesOf({ builds: builds(6), machineOSConfigs: [wish(1)] })).toEqual([
       'worker-2',

@@ -79,8 +79,9 @@ function poolOfBuild({ spec }: MachineOSBuild): string {
 
 function imagesOf({ status }: MachineOSBuild): DigestedPullspec[] {
   // Digested by the schema of the status.
-  const images = [status?.digestedImagePushSpec, status?.engineImage] as (DigestedPullspec | undefined)[];
-  return images.filter((image) => image !== undefined);
+  const instances = (status?.instances ?? []).flatMap(({ image, engineImage }) => [image, engineImage]);
+  const images = [status?.digestedImagePushSpec, ...instances, status?.engineImage];
+  return (images as (DigestedPullspec | undefined)[]).filter((image) => image !== undefined);
 }
 
 function hasSucceeded({ status }: MachineOSBuild): boolean {

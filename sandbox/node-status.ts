@@ -1,6 +1,7 @@
 import { type Node, Nodes } from '../api/kubernetes.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { updateStatus } from '../cluster/update-status.ts';
+import { goArchitecture } from '../image/architecture.ts';
 
 /**
  * Reports what a kubelet does: Ready, and the boot id by which others see that the machine has rebooted.
@@ -40,7 +41,7 @@ function nodeStatus(
     nodeInfo: {
       ...node.status?.nodeInfo,
       ...(bootID === undefined ? {} : { bootID }),
-      architecture: process.arch === 'arm64' ? 'arm64' : 'amd64',
+      architecture: goArchitecture(process.arch),
       kubeletVersion: 'v1.34.0+sandbox',
     },
   };

@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type DigestedPullspec, parseDigestedPullspec } from '../api/references.ts';
+import { goArchitecture } from '../image/architecture.ts';
 import { digestOf } from '../image/digest.ts';
 import type { LayerEntry } from '../image/layer/entry.ts';
 import { writeLayer } from '../image/layer/write-layer.ts';
@@ -57,7 +58,7 @@ export async function pushImage(
   const layer = await writeLayer(entries);
   // Without a time of creation the same content has the same digest each time (OCI image-spec, config.md: optional).
   const config = json({
-    architecture: process.arch === 'arm64' ? 'arm64' : 'amd64',
+    architecture: goArchitecture(process.arch),
     os: 'linux',
     config: {},
     rootfs: { type: 'layers', diff_ids: [layer.diffId] },

@@ -318,6 +318,8 @@ function secretInLayer(id: string): BuildFailure {
 }
 
 const DISK_FULL = /no space left on device/i;
+/** What the kernel says of a program of another architecture (execve(2), ENOEXEC). */
+const FOREIGN = /exec format error/i;
 
 function asBuildFailure(error: unknown, log: BuildLog): unknown {
   const logTail = log.tail;
@@ -330,6 +332,10 @@ function asBuildFailure(error: unknown, log: BuildLog): unknown {
   if (logTail.some((line) => DISK_FULL.test(line))) {
     const why = `the container engine's disk is full: ${message}. The last output: ${last}`;
     return new BuildFailure('EngineDiskFull', why, { cause: error, temporary: true, logTail });
+  }
+  if (logTail.some((line) => FOREIGN.test(line))) {
+    const why = `the container engine's host can't run programs of this architecture: ${message}. Use an engine on such a host (--engine), or let this one emulate it (qemu-user-static with binfmt_misc)`;
+    return new BuildFailure('EngineArchitecture', why, { cause: error, logTail });
   }
   return new BuildFailure(
     'ContainerfileFailed',

@@ -9,12 +9,14 @@ const mediaType = 'application/vnd.oci.image.manifest.v1+json';
  * Pushes a small base image for tests: one layer, one label, fields of its own that have to survive.
  *
  * @param name `host:port/repository:tag`
+ * @param architecture in Go's words.
  * @returns its digest.
  */
 export async function pushBaseImage(
   client: RegistryClient,
   name: string,
   signal: AbortSignal,
+  architecture = 'amd64',
 ): Promise<Digest> {
   const at = parseReference(name);
   const content = Buffer.from('ID=stock');
@@ -23,7 +25,7 @@ export async function pushBaseImage(
   ]);
   const config = Buffer.from(
     JSON.stringify({
-      architecture: 'amd64',
+      architecture,
       os: 'linux',
       author: 'somebody',
       config: { Labels: { kept: 'yes' } },

@@ -49,6 +49,8 @@ export interface NodeState {
   /** RFC 3339, as the API server wrote it. */
   readonly createdAt: string;
   readonly controlPlane: boolean;
+  /** In Go's words; absent where the kubelet has not said. */
+  readonly architecture?: string;
   readonly ready: boolean;
   readonly schedulable: boolean;
   /** The kubelet speaks from the boot that the daemon speaks from. */
@@ -92,12 +94,13 @@ const MACHINE_DELETED = 'its Machine is being deleted';
 export function readNode(seen: NodeObservation, now: number): NodeState {
   const { node, spec, status } = seen;
   const { metadata } = node;
-  const kubeletBoot = node.status?.nodeInfo?.bootID;
+  const { bootID: kubeletBoot, architecture } = node.status?.nodeInfo ?? {};
   return {
     name: metadata.name,
     zone: metadata.labels?.[ZONE] ?? '',
     createdAt: metadata.creationTimestamp ?? '',
     controlPlane: CONTROL_PLANE_ROLES.some((role) => metadata.labels?.[role] !== undefined),
+    ...(architecture === undefined ? {} : { architecture }),
     ready: isReady(node),
     schedulable: node.spec?.unschedulable !== true,
     bootAgrees: kubeletBoot === undefined || status?.bootID === undefined || kubeletBoot === status.bootID,

@@ -222,3 +222,18 @@ it('a pool that has nothing to do tells what a rollout would pass by', () => {
     'True AllNodesUpdated All 1 nodes run rendered-worker-2; a would be passed by: flagged for maintenance by ann',
   );
 });
+
+describe('the architectures of a pool', () => {
+  it('are those that its nodes tell, each once', () => {
+    const states = ['arm64', 'amd64', 'arm64'].map((architecture, index) =>
+      aState(`n${index}`, { architecture }),
+    );
+    expect(statusOf([...states, aState('silent')]).architectures).toEqual(['amd64', 'arm64']);
+  });
+
+  it('stay known when no node is left to tell', () => {
+    const before = { ...pool, status: { ...ran, architectures: ['arm64'] } };
+    expect(statusOf([], { pool: before }).architectures).toEqual(['arm64']);
+    expect(statusOf([]).architectures).toBeUndefined();
+  });
+});

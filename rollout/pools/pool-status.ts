@@ -55,8 +55,19 @@ export function poolStatus(inputs: PoolStatusInputs, now: number): MachineConfig
     readyMachineCount: ready.length,
     unavailableMachineCount: unavailable.length,
     degradedMachineCount: degraded.length,
+    ...architecturesOf(states, pool.status),
     conditions: conditionsOf(inputs, done, updated.length, now),
   };
+}
+
+/** Those that the pool had stay known while no node tells its own: no image is made anew for that. */
+function architecturesOf(
+  states: readonly NodeState[],
+  before: MachineConfigPoolStatus | undefined,
+): Pick<MachineConfigPoolStatus, 'architectures'> {
+  const told = states.flatMap(({ architecture }) => architecture ?? []);
+  const architectures = told.length === 0 ? before?.architectures : [...new Set(told)].sort();
+  return architectures === undefined ? {} : { architectures };
 }
 
 function isUpdated({ assigned, progress }: NodeState): boolean {

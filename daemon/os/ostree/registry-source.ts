@@ -1,6 +1,7 @@
 import { arch } from 'node:os';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { describeImage, type ImageDescription } from '../../../image/append.ts';
+import { goArchitecture } from '../../../image/architecture.ts';
 import { readLayer } from '../../../image/layer/read-layer.ts';
 import { parseReference, type Reference } from '../../../image/reference.ts';
 import { parseAuthFile } from '../../../image/registry/credentials.ts';
@@ -18,9 +19,6 @@ export interface RegistrySourceOptions {
   readonly plainHttp: ReadonlySet<string>;
 }
 
-/** What images say for Node's names of architectures (Go's GOARCH). */
-const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', ia32: '386' };
-
 /**
  * Images as registries have them. What a registry needs is read for each image anew, so that a certificate authority
  * or a pull secret that was just delivered counts.
@@ -30,7 +28,7 @@ export function registrySource(options: RegistrySourceOptions): ImageSource {
     async open(image, signal) {
       const reference = parseReference(image);
       const client = await clientFor(reference, options, signal);
-      const description = await describeImage(client, reference, ARCHITECTURES[arch()] ?? arch(), signal);
+      const description = await describeImage(client, reference, goArchitecture(arch()), signal);
       return sourceImage(client, reference, description, image);
     },
   };

@@ -1,0 +1,144 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { imageLabels } from '../api/names.ts';
+import { defaultPolicySettings } from '../disruption/default-policies.ts';
+import { effectivePolicies, policyDigest } from '../disruption/effective-policies.ts';
+import { describeImage } from '../image/append.ts';
+import { pushIndex } from '../image/image-index.ts';
+import { parseManifest } from '../image/manifest.ts';
+import { formatReference, parseReference } from '../image/reference.ts';
+import { isImageSignedBy } from '../image/signature/sign-image.ts';
+import { pushBaseImage } from '../image/testing/base-image.ts';
+import { newSigningKey, startRegistryWithImage } from '../image/testing/registry-with-image.ts';
+import { buildForArchitectures, type PoolImageInput } from './build-for-architectures.ts';
+import { createSlots } from './slots.ts';
+
+const signal = AbortSignal.timeout(60_000);
+const policies = effectivePolicies(undefined, defaultPolicySettings);
+const engine = {
+  engine: () => Promise.reject(new Error('no commands have to run')),
+  workDir: '/tmp',
+  slots: createSlots(1),
+  limitMs: 1,
+  onLine: () => undefined,
+};
+
+async function setUp() {
+  const { client, at, stop } = await startRegistryWithImage(signal);
+  onTestFinished(stop);
+  const { registry } = at;
+  const stock = { registry, repository: 'os/stock' };
+  const amd64 = await pushBaseImage(client, `${registry}/os/stock:amd64`, signal);
+  const arm64 = await pushBaseImage(client, `${registry}/os/stock:arm64`, signal, 'arm64');
+  const base = await pushIndex(client, { ...stock, tag: '1' }, [amd64, arm64], signal);
+  const input: PoolImageInput = {
+    pool: 'worker',
+    rendered: {
+      apiVersion: 'machineconfiguration.openshift.io/v1',
+      kind: 'MachineConfig',
+      metadata: { name: 'rendered-worker-1' },
+      spec: { config: { ignition: { version: '3.5.0' } } },
+    },
+    baseImage: `${registry}/os/stock:1`,
+    pushSpec: `${registry}/os/worker:build-1`,
+    policies,
+    policyDigest: policyDigest(policies),
+    froms: [],
+    architectures: ['amd64', 'arm64'],
+    version: '0',
+    created: '1970-01-01T00:00:00Z',
+    spec: undefined,
+    rebuild: '',
+    readSecrets: () => Promise.resolve([]),
+  };
+  return { client, input, stock, digests: { amd64, arm64, base } };
+}
+
+test('a pool of two architectures gets an index with an image for each, on the base for each', async () => {
+  const { client, input, stock, digests } = await setUp();
+  const result = await buildForArchitectures(client, input, engine, signal);
+  expect(result.baseImage).toBe(formatReference({ ...stock, digest: digests.base }));
+  const index = await client.getManifest(parseReference(result.image), signal);
+  expect(parseManifest(index.bytes, 'it').kind).toBe('index');
+  for (const architecture of ['amd64', 'arm64'] as const) {
+    const { digest, config } = await describeImage(
+      client,
+      parseReference(result.image),
+      architecture,
+      signal,
+    );
+    const base = formatReference({ ...stock, digest: digests[architecture] });
+    expect(config.architecture).toBe(architecture);
+    expect(config.config?.Labels?.[imageLabels.baseImage]).toBe(base);
+    expect(result.instances).toContainEqual({
+      architecture,
+      image: formatReference({ ...stock, repository: 'os/worker', digest }),
+      baseImage: base,
+    });
+  }
+});
+
+test('the same again is the same index', async () => {
+  const { client, input } = await setUp();
+  const one = await buildForArchitectures(client, input, engine, signal);
+  const other = await buildForArchitectures(
+    client,
+    { ...input, pushSpec: input.pushSpec.replace('build-1', 'build-2') },
+    engine,
+    signal,
+  );
+  expect(other.image).toBe(one.image);
+});
+
+test('one architecture is an image without an index, the same as in the index', async () => {
+  const { client, input } = await setUp();
+  const both = await buildForArchitectures(client, input, engine, signal);
+  const one = await buildForArchitectures(client, { ...input, architectures: ['arm64'] }, engine, signal);
+  expect(one.instances).toBeUndefined();
+  expect(both.instances?.find(({ architecture }) => architecture === 'arm64')?.image).toBe(one.image);
+});
+
+test('the way is told from the state of an architecture only in its own image', async () => {
+  const { client, input, stock, digests } = await setUp();
+  const froms = (['amd64', 'arm64'] as const).map((architecture) => ({
+    config: input.rendered,
+    base: formatReference({ ...stock, digest: digests[architecture] }),
+    architecture,
+  }));
+  const { transitions } = await buildForArchitectures(client, { ...input, froms }, engine, signal);
+  expect(transitions.map(({ actions }) => actions)).toEqual(['None', 'None']);
+});
+
+test('the index is signed as its images are', async () => {
+  const { client, input } = await setUp();
+  const key = newSigningKey();
+  const seal = { attest: false, key };
+  const { image, instances = [] } = await buildForArchitectures(client, { ...input, seal }, engine, signal);
+  for (const signed of [image, ...instances.map((instance) => instance.image)]) {
+    const { digest, ...at } = parseReference(signed);
+    if (digest === undefined) throw new Error(`${signed}: expected a digest`);
+    expect(await isImageSignedBy(client, at, { digest, publicKey: key.publicKey }, signal)).toBe(true);
+  }
+});
+
+test.each([
+  [
+    'an index without one of them',
+    '1',
+    ['amd64', 's390x'],
+    'UnexpectedContent',
+    /linux\/s390x.*linux\/amd64/,
+  ],
+  ['an image of one of them', 'amd64', ['amd64', 'arm64'], 'BaseImageArchitecture', /is for amd64/],
+])('%s as the base fails for good, and no index appears', async (_name, tag, architectures, reason, why) => {
+  const { client, input } = await setUp();
+  const wrong = { ...input, baseImage: input.baseImage.replace(/1$/, tag), architectures };
+  const build = buildForArchitectures(client, wrong, engine, signal);
+  await expect(build).rejects.toMatchObject({
+    reason,
+    temporary: false,
+    message: expect.stringMatching(why),
+  });
+  await expect(client.getManifest(parseReference(input.pushSpec), signal)).rejects.toMatchObject({
+    status: 404,
+  });
+});

@@ -1,0 +1,89 @@
+import { describeImage } from './append.ts';
+import type { Digest } from './digest.ts';
+import type { ImageConfig } from './manifest.ts';
+import type { Reference } from './reference.ts';
+import type { Descriptor, RegistryClient } from './registry/registry-client.ts';
+import { ContentError } from './registry/registry-error.ts';
+
+const OCI_INDEX = 'application/vnd.oci.image.index.v1+json';
+const DOCKER_LIST = 'application/vnd.docker.distribution.manifest.list.v2+json';
+const DOCKER_MANIFEST = 'application/vnd.docker.distribution.manifest.v2+json';
+
+/** An image of an index, with what its configuration says it runs on. */
+export interface Instance {
+  readonly descriptor: Descriptor;
+  readonly platform: Pick<ImageConfig, 'os' | 'architecture' | 'variant'>;
+}
+
+/** An index, ready to be pushed. */
+export interface IndexDocument {
+  readonly mediaType: string;
+  readonly bytes: Uint8Array;
+}
+
+/**
+ * Makes an image index (OCI image-spec, image-index.md), or a manifest list where all its images are Docker's, which old
+ * clients of Docker's understand. Pure: the same images in any order give the same bytes.
+ *
+ * @throws ContentError for two images of one platform: a node could not tell which is its own.
+ */
+export function imageIndex(instances: readonly Instance[]): IndexDocument {
+  const byPlatform = new Map<string, Instance>();
+  for (const instance of instances) {
+    const name = platformName(instance);
+    if (byPlatform.has(name)) throw new ContentError(`an index can't have two images for ${name}`);
+    byPlatform.set(name, instance);
+  }
+  const docker = instances.every(({ descriptor }) => descriptor.mediaType === DOCKER_MANIFEST);
+  const mediaType = docker ? DOCKER_LIST : OCI_INDEX;
+  const manifests = [...byPlatform]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([, { descriptor, platform }]) => ({
+      mediaType: descriptor.mediaType,
+      digest: descriptor.digest,
+      size: descriptor.size,
+      platform: {
+        architecture: platform.architecture,
+        os: platform.os,
+        ...(platform.variant === undefined ? {} : { variant: platform.variant }),
+      },
+    }));
+  return { mediaType, bytes: Buffer.from(JSON.stringify({ schemaVersion: 2, mediaType, manifests })) };
+}
+
+/**
+ * Pushes an index of images that the repository has.
+ *
+ * @param target where to, by tag.
+ * @param images of one platform each.
+ * @returns the index's digest.
+ * @throws RegistryError, ContentError
+ */
+export async function pushIndex(
+  client: RegistryClient,
+  target: Reference,
+  images: readonly Digest[],
+  signal: AbortSignal,
+): Promise<Digest> {
+  const instances: Instance[] = [];
+  for (const digest of images) instances.push(await instanceOf(client, target, digest, signal));
+  return client.putManifest(target, imageIndex(instances), signal);
+}
+
+async function instanceOf(
+  client: RegistryClient,
+  { registry, repository }: Reference,
+  digest: Digest,
+  signal: AbortSignal,
+): Promise<Instance> {
+  const found = await describeImage(client, { registry, repository, digest }, '', signal);
+  const { os, architecture, variant } = found.config;
+  return {
+    descriptor: { mediaType: found.mediaType, digest, size: found.manifestBytes },
+    platform: { os, architecture, ...(variant === undefined ? {} : { variant }) },
+  };
+}
+
+function platformName({ platform: { os, architecture, variant = '' } }: Instance): string {
+  return [os, architecture, variant].filter((part) => part !== '').join('/');
+}
