@@ -113,7 +113,7 @@ async function pass(daemon: Daemon, started: boolean): Promise<PassResult> {
 /** After a restart of the daemon or of the node, before anything is decided. */
 async function startUp({ ports, journal, log, signal }: Daemon): Promise<void> {
   const { root } = ports.host;
-  if ((await finishOrUndoWrite(writeTarget(root))) === 'undone') {
+  if ((await finishOrUndoWrite(writeTarget(ports))) === 'undone') {
     log.warn('a write that was interrupted has been undone');
   }
   if ((await journal.read()) !== undefined) return;

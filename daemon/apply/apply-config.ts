@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { nodePaths } from '../../api/names.ts';
 import { endForce, isForced } from '../drift/force-file.ts';
+import type { NodePorts } from '../host/node-ports.ts';
 import { nodeConfigOf, writtenConfigOf } from '../prepare/rendered-config.ts';
 import type { Current } from '../records/current.ts';
 import { verifyConfig } from '../standard/verify-config.ts';
@@ -12,11 +13,12 @@ import type { LiveWay, UpdateContext } from './update-context.ts';
 export function applyConfig(context: UpdateContext, next: Extract<Current, { mode: 'Standard' }>): LiveWay {
   const { ports, current, again, signal } = context;
   const { root } = ports.host;
+  const target = writeTarget(ports);
   const to = nodeConfigOf(next.rendered);
   return {
     apply: async () => {
       const force = again || (await isForced(root));
-      await writeConfig(writeTarget(root), { from: writtenConfigOf(current), to, force }, { signal });
+      await writeConfig(target, { from: writtenConfigOf(current), to, force }, { signal });
       await context.afterWriting();
       await endForce(root);
     },
@@ -24,7 +26,7 @@ export function applyConfig(context: UpdateContext, next: Extract<Current, { mod
   };
 }
 
-/** @returns where standard mode writes. @param root the running root. */
-export function writeTarget(root: string): WriteTarget {
-  return { root, stateDir: path.join(root, nodePaths.state) };
+/** @returns where standard mode writes: the running root. */
+export function writeTarget({ host: { root }, setPasswords }: NodePorts): WriteTarget {
+  return { root, stateDir: path.join(root, nodePaths.state), setPasswords };
 }

@@ -1,8 +1,9 @@
 import { emptyNodeConfig } from '../../machineconfig/empty-config.ts';
 import { type DeploymentChange, deploymentChange } from '../deployment-change.ts';
 import type { Deployment, OsBackend } from '../os/backend.ts';
-import { nodeConfigOf } from '../prepare/rendered-config.ts';
+import { nodeConfigOf, writtenConfigOf } from '../prepare/rendered-config.ts';
 import { readManagedPaths, untouchedManagedPaths } from '../records/managed-paths.ts';
+import { planPasswords, readPasswordFields } from '../standard/passwords.ts';
 import { writeConfig } from '../standard/write-config.ts';
 import type { Update } from '../update.ts';
 import { applyConfig, writeTarget } from './apply-config.ts';
@@ -28,12 +29,30 @@ export async function makeNextBoot(context: UpdateContext, { next }: Update): Pr
   if (change === undefined) return;
   const managed = await untouchedManagedPaths(host.root, await readManagedPaths(host.root));
   const staged = await finalize(backend, change, managed, signal);
-  if (next.mode === 'Layered') return;
+  if (next.mode === 'Layered') {
+    await takeBackPasswords(context, staged);
+    return;
+  }
   await writeConfig(
-    { ...writeTarget(host.root), root: staged.root, varRoot: host.root },
+    { ...writeTarget(ports), root: staged.root, varRoot: host.root },
     { from: emptyNodeConfig, to: nodeConfigOf(next.rendered), force: true },
     { signal },
   );
+}
+
+/**
+ * A layered image has no passwords (builder/layer-content.ts), and ostree's merge would carry those of standard mode along
+ * for ever. One that somebody else has set since is theirs.
+ */
+async function takeBackPasswords(
+  { ports, current, signal }: UpdateContext,
+  { root }: Deployment,
+): Promise<void> {
+  const from = writtenConfigOf(current);
+  if (from.passwordHashes.size === 0) return;
+  const { changes } = planPasswords({ from, to: emptyNodeConfig }, await readPasswordFields(root));
+  const ours = changes.filter(({ user, before }) => from.passwordHashes.get(user) === before);
+  await ports.setPasswords(root, new Map(ours.map(({ user, after }) => [user, after])), signal);
 }
 
 /** Staged before; the same deployment again, unless it was undone meanwhile. */

@@ -1,8 +1,9 @@
 import path from 'node:path';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { desiredTree } from '../standard/desired-tree.ts';
+import { SHADOW } from '../standard/passwords.ts';
 import type { Drift } from '../standard/verify-config.ts';
-import { locate, type WriteTarget } from '../standard/write-target.ts';
+import { locate, type TreeRoots } from '../standard/write-target.ts';
 import type { WatchedNames } from './drift-watch.ts';
 
 /** Longest list of paths in a condition or an event; the log has them all. */
@@ -12,9 +13,10 @@ const NAMED_PATHS = 10;
  * @returns what to watch for a config's paths to be as it wants them: each path in its directory, and where that is not
  *   there, the first of its parents that is missing.
  */
-export async function watchedNames(target: WriteTarget, config: NodeConfig): Promise<WatchedNames> {
+export async function watchedNames(target: TreeRoots, config: NodeConfig): Promise<WatchedNames> {
   const names = new Map<string, Set<string>>();
-  for (const name of (await desiredTree(target, config)).keys()) {
+  const passwords = config.passwordHashes.size > 0 ? [SHADOW] : [];
+  for (const name of [...(await desiredTree(target, config)).keys(), ...passwords]) {
     const { place, missingParents } = await locate(target, name);
     const watched = missingParents[0]?.place ?? place;
     const directory = path.dirname(watched);

@@ -33,7 +33,7 @@ export async function watchOver(daemon: Daemon, current: Current | undefined): P
   }
   const { root } = ports.host;
   const config = nodeConfigOf(current.rendered);
-  const names = new Map(await watchedNames(writeTarget(root), config));
+  const names = new Map(await watchedNames({ root }, config));
   names.set(path.dirname(forceFileIn(root)), new Set([path.basename(nodePaths.forceFile)]));
   driftWatch.arm(names);
   if (await isForced(root)) {
@@ -53,7 +53,7 @@ export async function watchOver(daemon: Daemon, current: Current | undefined): P
 async function putBack(daemon: Daemon, config: NodeConfig): Promise<void> {
   const { ports, signal } = daemon;
   const { written, removed } = await writeConfig(
-    writeTarget(ports.host.root),
+    writeTarget(ports),
     { from: config, to: config, force: true },
     { signal },
   );

@@ -1,6 +1,8 @@
 import path from 'node:path';
+import { osCommandRunner } from '../os/os-command.ts';
 import type { ImageSource } from '../os/ostree/image-source.ts';
 import { OstreeBackend } from '../os/ostree/ostree-backend.ts';
+import { chpasswd } from './chpasswd.ts';
 import { directoryHost, directoryNodeLayout, readDirectoryMachine } from './directory-host.ts';
 import type { NodePorts } from './node-ports.ts';
 import { serviceRecorder } from './service-recorder.ts';
@@ -15,6 +17,7 @@ export function directoryNode(dir: string, source: ImageSource): NodePorts {
   return {
     host: directoryHost(layout),
     services: serviceRecorder(layout),
+    setPasswords: chpasswd(osCommandRunner()),
     backend: new OstreeBackend({
       root,
       sysroot,

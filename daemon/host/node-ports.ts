@@ -1,4 +1,5 @@
 import type { OsBackend } from '../os/backend.ts';
+import type { SetPasswords } from '../standard/passwords.ts';
 import type { Host, ServiceManager } from './host.ts';
 
 /** Everything by which a daemon acts on its node. */
@@ -6,4 +7,5 @@ export interface NodePorts {
   readonly host: Host;
   readonly services: ServiceManager;
   readonly backend: OsBackend;
+  readonly setPasswords: SetPasswords;
 }

@@ -2,6 +2,7 @@ import path from 'node:path';
 import { osCommandRunner } from '../os/os-command.ts';
 import type { ImageSource } from '../os/ostree/image-source.ts';
 import { OstreeBackend } from '../os/ostree/ostree-backend.ts';
+import { chpasswd } from './chpasswd.ts';
 import type { NodePorts } from './node-ports.ts';
 import { systemctl } from './systemctl.ts';
 import { bootedDirectory, HOST_NAMESPACES, systemdHost } from './systemd-host.ts';
@@ -19,6 +20,7 @@ export function systemdNode(root: string, source: ImageSource): NodePorts {
   return {
     host: systemdHost({ root, run }),
     services: systemctl(run, commandPath),
+    setPasswords: chpasswd(run, commandPath),
     backend: new OstreeBackend({
       root,
       sysroot,

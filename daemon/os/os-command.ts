@@ -25,6 +25,8 @@ export interface OsCommandFailure {
 
 export interface OsCommandOptions {
   readonly timeoutMs: number;
+  /** Standard input; without it there is none. In no message, as the command line is. */
+  readonly input?: string;
   readonly signal: AbortSignal;
 }
 
@@ -39,16 +41,16 @@ const KILL_AFTER_MS = 10_000;
 
 /**
  * @param prefix put before each command, to enter the host's namespaces from a pod (`nsenter -t 1 -m --`).
- * @returns a runner of commands with the C locale, without standard input.
+ * @returns a runner of commands with the C locale.
  */
 export function osCommandRunner(prefix: readonly string[] = []): RunOsCommand {
-  return async (command, { timeoutMs, signal }) => {
+  return async (command, { timeoutMs, input, signal }) => {
     signal.throwIfAborted();
     const [program = command[0], ...rest] = [...prefix, ...command];
     try {
       const { stdout } = await execa(program, rest, {
         env: { LC_ALL: 'C' },
-        stdin: 'ignore',
+        ...(input === undefined ? { stdin: 'ignore' } : { input }),
         timeout: timeoutMs,
         cancelSignal: signal,
         forceKillAfterDelay: KILL_AFTER_MS,

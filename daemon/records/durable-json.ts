@@ -23,11 +23,16 @@ export async function readRecord<T>(file: string, schema: z.ZodType<T>): Promise
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;
   }
+  let value: unknown;
   try {
-    return schema.parse(JSON.parse(text));
-  } catch (cause) {
-    throw new RecordError(file, { cause });
+    value = JSON.parse(text);
+  } catch {
+    // Its message quotes the text, which may hold a password hash.
+    throw new RecordError(file);
   }
+  const parsed = schema.safeParse(value);
+  if (!parsed.success) throw new RecordError(file, { cause: parsed.error });
+  return parsed.data;
 }
 
 /**

@@ -6,7 +6,7 @@ import { unitLinks } from '../../machineconfig/unit-links.ts';
 import { resolveInRoot } from '../live/resolve-in-root.ts';
 import { readTreeEntry, type TreeEntry } from '../live/tree-entry.ts';
 import { type Account, type Accounts, ownerIds, readAccounts } from './accounts.ts';
-import { locate, type WriteTarget } from './write-target.ts';
+import { locate, type TreeRoots } from './write-target.ts';
 
 /** What a config wants at one path. */
 export interface Desired {
@@ -44,7 +44,7 @@ const PARENTS: DirectoryAttributes = { mode: 0o755, ...ROOT_ONLY };
  *
  * @throws UnknownAccountError for a file's owner that the tree doesn't know.
  */
-export async function desiredTree(target: WriteTarget, config: NodeConfig): Promise<DesiredTree> {
+export async function desiredTree(target: TreeRoots, config: NodeConfig): Promise<DesiredTree> {
   const accounts = await readAccounts(target.root);
   const tree = new Map<string, Desired>();
   for (const directory of config.directories.values()) {
@@ -85,7 +85,7 @@ function desiredLink(target: string, ids: { readonly uid: number; readonly gid: 
 }
 
 /** A hard link is as its target is, be that the config's or the node's. */
-async function desiredHardLink(target: WriteTarget, hardLinkTo: string, tree: DesiredTree): Promise<Desired> {
+async function desiredHardLink(target: TreeRoots, hardLinkTo: string, tree: DesiredTree): Promise<Desired> {
   const entry =
     tree.get(hardLinkTo)?.entry ?? (await readTreeEntry((await locate(target, hardLinkTo)).place));
   return { entry, hardLinkTo, parents: PARENTS };
@@ -120,7 +120,7 @@ function attributesOf({ uid, gid }: Account, mode: number): DirectoryAttributes 
 
 /** The text of a unit decides its links, and the units that its Also= names decide theirs: read until no more are asked for. */
 async function linksOfUnits(
-  target: WriteTarget,
+  target: TreeRoots,
   units: readonly NodeUnit[],
 ): Promise<ReturnType<typeof unitLinks>> {
   const texts = new Map<string, string | undefined>();

@@ -1,7 +1,8 @@
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { readTreeEntry, sameEntry, type TreeEntry } from '../live/tree-entry.ts';
 import { desiredTree } from './desired-tree.ts';
-import { locate, type WriteTarget } from './write-target.ts';
+import { passwordDrifts, readPasswordFields } from './passwords.ts';
+import { locate, type TreeRoots } from './write-target.ts';
 
 /** A path that is not as a config wants it. */
 export interface Drift {
@@ -18,7 +19,7 @@ export type DriftKind = 'content' | 'mode' | 'owner' | 'missing' | 'unexpected' 
  *
  * @param root of the tree. @param varRoot the root that has its /var, when that is another.
  * @returns where they differ, in the order of paths; none when the tree is as the config wants it.
- * @throws UnknownAccountError, PathError, the file system's errors, the signal's reason when aborted.
+ * @throws UnknownAccountError, PathError, PasswordError, the file system's errors, the signal's reason when aborted.
  */
 export async function verifyConfig(
   root: string,
@@ -26,7 +27,7 @@ export async function verifyConfig(
   options: { readonly varRoot?: string; readonly signal?: AbortSignal } = {},
 ): Promise<readonly Drift[]> {
   const { varRoot, signal } = options;
-  const target: WriteTarget = { root, stateDir: '', ...(varRoot === undefined ? {} : { varRoot }) };
+  const target: TreeRoots = { root, ...(varRoot === undefined ? {} : { varRoot }) };
   const drifts: Drift[] = [];
   for (const [path, { entry }] of await desiredTree(target, config)) {
     signal?.throwIfAborted();
@@ -34,6 +35,7 @@ export async function verifyConfig(
     const drift = driftOf(path, await readTreeEntry(place), entry);
     if (drift !== undefined) drifts.push(drift);
   }
+  if (config.passwordHashes.size > 0) drifts.push(...passwordDrifts(config, await readPasswordFields(root)));
   return drifts.sort((a, b) => (a.path < b.path ? -1 : 1));
 }
 

@@ -7,6 +7,7 @@ import { configOf, fileOf } from '../../disruption/testing/configs.ts';
 import { emptyNodeConfig as empty } from '../../machineconfig/empty-config.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { readManagedPaths, untouchedManagedPaths } from '../records/managed-paths.ts';
+import { readPasswordFields } from './passwords.ts';
 import { createTree, first, second, snapshot } from './testing/written-tree.ts';
 import { verifyConfig } from './verify-config.ts';
 import { finishOrUndoWrite, type WriteTarget, writeConfig } from './write-config.ts';
@@ -111,7 +112,7 @@ describe('writeConfig', () => {
     const host = await createTree();
     await rm(at('var'), { recursive: true });
     await writeConfig(
-      { root: target.root, stateDir: host.stateDir, varRoot: host.root },
+      { ...host, root: target.root, varRoot: host.root },
       { from: empty, to: first, force: true },
       { signal },
     );
@@ -128,7 +129,39 @@ describe('writeConfig', () => {
   });
 });
 
-describe('a write that fails', () => {
+describe('passwords', () => {
+  const core = async () => (await readPasswordFields(target.root)).get('core');
+
+  it('are set, changed, and gone when no config has one', async () => {
+    await write(empty, first);
+    expect(await core()).toBe('$6$first');
+    await write(first, second);
+    expect(await core()).toBe('$6$second');
+    await write(second, empty);
+    expect(await core()).toBe('*');
+    expect((await lstat(at('etc/shadow'))).mode & 0o777).toBe(0o600);
+  });
+
+  it('that somebody else has set are refused unless forced, and taking a write back leaves them', async () => {
+    await write(empty, first);
+    await target.setPasswords(target.root, new Map([['core', '$6$admin']]), signal);
+    await expect(write(first, second)).rejects.toThrow('/etc/shadow: user core has another password');
+    expect(await core()).toBe('$6$admin');
+    const beforeStep = async (step: string) => {
+      if (step !== 'record what was done') return;
+      await target.setPasswords(target.root, new Map([['core', '$6$meanwhile']]), signal);
+      throw new Error('injected');
+    };
+    const failing = { from: first, to: second, force: true };
+    await expect(writeConfig(target, failing, { signal, beforeStep })).rejects.toThrow('injected');
+    expect(await core()).toBe('$6$meanwhile');
+    expect((await readPasswordFields(target.root)).get('root')).toBe('*');
+    await write(first, second, true);
+    expect(await core()).toBe('$6$second');
+  });
+});
+
+describe('a write that fails', { timeout: 120_000 }, () => {
   it.each([
     ['the first', empty, first],
     ['a later', first, second],

@@ -17,6 +17,7 @@ import {
   readOriginals,
   writeOriginals,
 } from './originals.ts';
+import { type PasswordChange, planPasswords, readPasswordFields, SHADOW } from './passwords.ts';
 import { type ObservedPath, planWrite, type WritePlan } from './plan-write.ts';
 import { takeStep } from './take-step.ts';
 import type { Drift } from './verify-config.ts';
@@ -62,14 +63,14 @@ export class UndoError extends AggregateError {
 }
 
 /**
- * Brings a tree from one config to the next: files, directories, links, units with their links, SSH keys. What it takes
+ * Brings a tree from one config to the next: files, directories, links, units with their links, SSH keys, passwords. What it takes
  * over from others is kept, and comes back when no config wants the path any more. It ends in the new state or, on any
  * failure, in the old one; killed half-way, finishOrUndoWrite restores the old one.
  *
- * Neither reloads nor restarts anything, and sets no kernel arguments and no passwords.
+ * Neither reloads nor restarts anything, and sets no kernel arguments.
  *
  * @returns the paths written and removed; none when the tree was right already.
- * @throws ForeignChangeError unless forced, UnknownAccountError, PathError, all before anything is changed; the signal's
+ * @throws ForeignChangeError unless forced, UnknownAccountError, PathError, PasswordError, all before anything is changed; the signal's
  *   reason and the file system's errors after all was taken back; UndoError when it could not be.
  */
 export async function writeConfig(
@@ -89,14 +90,17 @@ export async function writeConfig(
     before.originals,
     made.map(({ name, place }) => ({ name, place })),
   );
-  if (!force && plan.foreign.length > 0) throw new ForeignChangeError(plan.foreign);
-  if (plan.steps.length > 0 || !sameOriginals(before.originals, plan.originals)) {
+  const passwords = await passwordsOf(target, { from, to });
+  const foreign = [...plan.foreign, ...passwords.foreign];
+  if (!force && foreign.length > 0) throw new ForeignChangeError(foreign);
+  const { changes } = passwords;
+  if (plan.steps.length > 0 || changes.length > 0 || !sameOriginals(before.originals, plan.originals)) {
     const about = async (step: string): Promise<void> => {
       signal.throwIfAborted();
       await beforeStep?.(step);
     };
     try {
-      await takeSteps(target, plan, before, about);
+      await takeSteps(target, { plan, passwords: changes, before }, { about, signal });
     } catch (cause) {
       await finishOrUndoWrite(target).catch((error: unknown) => {
         throw new UndoError([cause, error], `${to.name} could not be written, nor the write undone`, {
@@ -108,20 +112,42 @@ export async function writeConfig(
   }
   const isRemoval = ({ kind }: { readonly kind: string }) => kind === 'remove' || kind === 'remove directory';
   return {
-    written: plan.steps.filter((step) => !isRemoval(step)).map(({ name }) => name),
+    written: [
+      ...plan.steps.filter((step) => !isRemoval(step)).map(({ name }) => name),
+      ...(changes.length > 0 ? [SHADOW] : []),
+    ],
     removed: plan.steps.filter(isRemoval).map(({ name }) => name),
   };
 }
 
+/** Nothing is read where neither config has a password: a tree without users is none of a host. */
+async function passwordsOf(
+  target: WriteTarget,
+  configs: Pick<ConfigWrite, 'from' | 'to'>,
+): Promise<ReturnType<typeof planPasswords>> {
+  const has = configs.from.passwordHashes.size > 0 || configs.to.passwordHashes.size > 0;
+  return has ? planPasswords(configs, await readPasswordFields(target.root)) : { changes: [], foreign: [] };
+}
+
+interface Steps {
+  readonly plan: WritePlan;
+  readonly passwords: readonly PasswordChange[];
+  readonly before: RecordsBefore;
+}
+
+interface Taking {
+  readonly about: (step: string) => Promise<void>;
+  readonly signal: AbortSignal;
+}
+
 async function takeSteps(
   target: WriteTarget,
-  plan: WritePlan,
-  before: RecordsBefore,
-  about: (step: string) => Promise<void>,
+  { plan, passwords, before }: Steps,
+  { about, signal }: Taking,
 ): Promise<void> {
   const { stateDir } = target;
   await about('log what is there');
-  await openWriteLog(stateDir, plan.steps, before);
+  await openWriteLog(stateDir, { steps: plan.steps, passwords }, before);
   await about('record what is intended');
   const intended = intendManagedPaths(before.managed, etcOnly(new Map([...plan.released, ...plan.owned])));
   await writeManagedPaths(recordRoot(target), intended);
@@ -131,6 +157,14 @@ async function takeSteps(
   for (const step of plan.steps) {
     await about(`${step.kind} ${step.name}`);
     await takeStep(step);
+  }
+  if (passwords.length > 0) {
+    await about('set passwords');
+    await target.setPasswords(
+      target.root,
+      new Map(passwords.map(({ user, after }) => [user, after])),
+      signal,
+    );
   }
   await about('record what was done');
   // Until a staged deployment is booted, the running /etc still has what it had, and that is Shale's too.

@@ -12,6 +12,7 @@ import {
   recordOf,
   writeOriginals,
 } from './originals.ts';
+import { type PasswordChange, readPasswordFields, takingBack } from './passwords.ts';
 import { copyEntry, syncDirectory, takeStep, temporaryAt, type WriteStep } from './take-step.ts';
 import type { WriteTarget } from './write-target.ts';
 
@@ -34,6 +35,7 @@ type Touched = z.infer<typeof Touched>;
 const WriteLog = z.object({
   version: z.literal(1),
   touched: z.array(Touched),
+  passwords: z.array(z.object({ user: z.string(), before: z.string(), after: z.string() })),
   originals: OriginalsRecord,
   managed: z.array(z.tuple([z.string(), z.array(z.string())])),
 });
@@ -50,7 +52,10 @@ export interface RecordsBefore {
  */
 export async function openWriteLog(
   stateDir: string,
-  steps: readonly WriteStep[],
+  {
+    steps,
+    passwords,
+  }: { readonly steps: readonly WriteStep[]; readonly passwords: readonly PasswordChange[] },
   { originals, managed }: RecordsBefore,
 ): Promise<void> {
   const directory = backupsIn(stateDir);
@@ -68,6 +73,7 @@ export async function openWriteLog(
   await writeRecord(logIn(stateDir), {
     version: 1,
     touched,
+    passwords,
     originals: recordOf(originals),
     managed: [...managed],
   });
@@ -92,6 +98,11 @@ export async function finishOrUndoWrite(target: WriteTarget): Promise<'nothing' 
   for (const { place, before } of log.touched.toReversed()) await clear(place, before);
   for (const [index, touched] of log.touched.entries()) {
     await putBack(touched, backupAt(stateDir, index));
+  }
+  if (log.passwords.length > 0) {
+    const fields = takingBack(log.passwords, await readPasswordFields(target.root));
+    // What has to be taken back is not cancelled; setting passwords has a time limit of its own.
+    await target.setPasswords(target.root, fields, new AbortController().signal);
   }
   const originals = originalsOf(log.originals);
   await writeOriginals(stateDir, originals);

@@ -2,15 +2,21 @@ import type { Stats } from 'node:fs';
 import { lstat, readlink, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { ignoreMissing } from '../live/tree-entry.ts';
+import type { SetPasswords } from './passwords.ts';
 
-/** Where standard mode writes. */
-export interface WriteTarget {
-  /** The tree written to: the host's root, or a staged deployment's root before a reboot. */
+/** A tree that a config speaks of. */
+export interface TreeRoots {
+  /** The host's root, or a staged deployment's root before a reboot. */
   readonly root: string;
-  /** Where originals and the log of a write lie: `/var/lib/shale` of the host. */
-  readonly stateDir: string;
   /** The root that has /var when `root` is a staged deployment: the host's. */
   readonly varRoot?: string;
+}
+
+/** Where standard mode writes. */
+export interface WriteTarget extends TreeRoots {
+  /** Where originals and the log of a write lie: `/var/lib/shale` of the host. */
+  readonly stateDir: string;
+  readonly setPasswords: SetPasswords;
 }
 
 /** Where a path of a config lies, every link of its parents followed. */
@@ -46,7 +52,7 @@ export class PathError extends Error {
  * @throws PathError when the path isn't absolute or has too many links on its way.
  */
 export async function locate(
-  target: WriteTarget,
+  target: TreeRoots,
   name: string,
   leaving: ReadonlySet<string> = new Set(),
 ): Promise<Location> {
@@ -82,7 +88,7 @@ const MOUNTS: ReadonlySet<string> = new Set(['/etc', '/var']);
  * A directory node has links where a host has mounts (daemon/host/directory-host.ts), and what lies below a mount is
  * called by the mount's name. Such a link is relative and stays in the root; any other is followed as one.
  */
-async function statOf(target: WriteTarget, name: string): Promise<Stats | undefined> {
+async function statOf(target: TreeRoots, name: string): Promise<Stats | undefined> {
   const place = placeIn(target, name);
   const stats = await lstat(place).catch(ignoreMissing);
   if (stats?.isSymbolicLink() !== true || !MOUNTS.has(name)) return stats;
@@ -91,7 +97,7 @@ async function statOf(target: WriteTarget, name: string): Promise<Stats | undefi
   return real?.startsWith(`${inside}/`) === true ? stat(real) : stats;
 }
 
-function placeIn({ root, varRoot }: WriteTarget, name: string): string {
+function placeIn({ root, varRoot }: TreeRoots, name: string): string {
   const isState = name === '/var' || name.startsWith('/var/');
   return path.join(isState ? (varRoot ?? root) : root, name);
 }

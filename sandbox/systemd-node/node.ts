@@ -1,9 +1,11 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { chpasswd } from '../../daemon/host/chpasswd.ts';
 import { directoryNodeLayout } from '../../daemon/host/directory-host.ts';
 import type { NodePorts } from '../../daemon/host/node-ports.ts';
 import { systemctl } from '../../daemon/host/systemctl.ts';
 import { rebootCommand } from '../../daemon/host/systemd-host.ts';
+import { osCommandRunner } from '../../daemon/os/os-command.ts';
 import { listDeployments } from '../../daemon/os/ostree/deployments.ts';
 import type { ImageSource } from '../../daemon/os/ostree/image-source.ts';
 import { OstreeBackend } from '../../daemon/os/ostree/ostree-backend.ts';
@@ -59,6 +61,7 @@ export async function bootSystemdNode(
         await run(rebootCommand(reason), { timeoutMs: REBOOT_REQUEST_MS, signal: stop });
       },
     },
+    setPasswords: chpasswd(osCommandRunner()),
     services: systemctl(run, (place) => path.join('/', path.relative(root, place))),
     backend: new OstreeBackend({ root, sysroot, source, bootedDirectory: async () => directory }),
   };

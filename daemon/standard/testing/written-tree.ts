@@ -3,8 +3,11 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { configOf, fileOf, unitsOf } from '../../../disruption/testing/configs.ts';
 import type { NodeConfig } from '../../../machineconfig/node-config.ts';
+import { chpasswd } from '../../host/chpasswd.ts';
 import { readTree } from '../../live/read-tree.ts';
 import { contentDigest } from '../../live/tree-entry.ts';
+import { osCommandRunner } from '../../os/os-command.ts';
+import { readPasswordFields, SHADOW } from '../passwords.ts';
 import type { WriteTarget } from '../write-config.ts';
 
 const UNIT = '[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n';
@@ -25,6 +28,10 @@ export const first: NodeConfig = configOf(
       { name: 'os.service', enabled: false, dropins: new Map([['10-x.conf', '[Service]\nNice=1\n']]) },
     ),
     sshKeys: new Map([['core', ['ssh-ed25519 A']]]),
+    passwordHashes: new Map([
+      ['core', '$6$first'],
+      ['nobody-here', '$6$x'],
+    ]),
   },
 );
 
@@ -42,6 +49,10 @@ export const second: NodeConfig = configOf(
     ),
     units: unitsOf({ name: 'own.service', masked: true }, { name: 'os.service', enabled: true }),
     sshKeys: new Map([['core', ['ssh-ed25519 B']]]),
+    passwordHashes: new Map([
+      ['core', '$6$second'],
+      ['root', '$6$root'],
+    ]),
   },
 );
 
@@ -54,7 +65,10 @@ export async function createTree(): Promise<WriteTarget> {
     await mkdir(at(directory), { recursive: true });
   }
   await symlink('var/home', at('home'));
-  await writeFile(at('etc/passwd'), 'core:x:1000:1000::/home/core:/bin/sh\n');
+  await writeFile(at('etc/passwd'), 'root:x:0:0::/root:/bin/sh\ncore:x:1000:1000::/home/core:/bin/sh\n');
+  await writeFile(at('etc/shadow'), 'root:*:20000:0:99999:7:::\ncore:*:20000:0:99999:7:::\n', {
+    mode: 0o600,
+  });
   await writeFile(at('etc/group'), 'core:x:1000:\n');
   await writeFile(at('usr/etc/stock.conf'), 'stock');
   await writeFile(at('etc/stock.conf'), 'stock');
@@ -62,14 +76,19 @@ export async function createTree(): Promise<WriteTarget> {
   await chmod(at('etc/admin.conf'), 0o640);
   await writeFile(at('usr/lib/systemd/system/os.service'), UNIT);
   await symlink('/usr/lib/systemd/system/os.service', at(`${wants}/os.service`));
-  return { root, stateDir: at('var/lib/shale') };
+  return { root, stateDir: at('var/lib/shale'), setPasswords: chpasswd(osCommandRunner()) };
 }
+
+/** Of the password file the fields are compared: chpasswd(8) notes the day of a change, and keeps a copy and a lock beside it. */
+const PASSWORD_FILES: ReadonlySet<string> = new Set([SHADOW, '/etc/shadow-', '/etc/.pwd.lock']);
 
 /** @returns everything in the tree but the daemon's own records. */
 export async function snapshot({ root }: WriteTarget): Promise<readonly string[]> {
   const tree = await readTree(root, '/', AbortSignal.timeout(30_000));
-  return [...tree]
-    .filter(([name]) => name !== '/var/lib' && !name.startsWith('/var/lib/'))
+  const passwords = [...(await readPasswordFields(root))].map((entry) => entry.join(' has password '));
+  const entries = [...tree]
+    .filter(([name]) => !PASSWORD_FILES.has(name) && name !== '/var/lib' && !name.startsWith('/var/lib/'))
     .map(([name, entry]) => `${name} ${contentDigest(entry)}`)
     .sort();
+  return [...passwords, ...entries];
 }
