@@ -8,11 +8,11 @@ import { createApiClient } from '../cluster/http-api-client.ts';
 import { leadWhenElected } from '../cluster/leader-election.ts';
 import { createLogger } from '../cluster/log.ts';
 import { untilShutDown } from '../cluster/signals.ts';
+import { wholeNumber } from '../cluster/whole-number.ts';
 import { goArchitecture } from '../image/architecture.ts';
 import { type BuilderTelemetry, startBuilderTelemetry } from './builder-telemetry.ts';
 import { type EngineFlags, engineParts, withEngineFlags } from './engine/engine-flags.ts';
 import { runBuilder } from './run.ts';
-import { wholeNumber } from './whole-number.ts';
 
 interface BuilderFlags extends EngineFlags {
   readonly namespace: string;

@@ -1,17 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { formatAction, formatActions } from '../api/disruption-action.ts';
-import type { UpdateRecord } from '../api/machine-config-node.ts';
+import { formatAction } from '../api/disruption-action.ts';
 import { updateLive } from './apply/apply-live.ts';
 import { leaseObstacle } from './apply/lease-check.ts';
 import { makeNextBoot } from './apply/reboot-into.ts';
 import { LiveUpdateFailed, type UpdateContext } from './apply/update-context.ts';
-import { correctCurrent } from './booted-state.ts';
 import { again, type Daemon, normal, publish, type StepOutcome, tell, warning } from './daemon.ts';
-import type { JournalEntry } from './journal/journal.ts';
+import { finish, inWords } from './end-update.ts';
+import type { JournalEntry, JournalEntryAt } from './journal/journal.ts';
 import type { Observation } from './observe.ts';
-import { type Current, writeCurrent } from './records/current.ts';
-import { writeLastUpdate } from './records/last-update.ts';
-import { writeManagedPaths } from './records/managed-paths.ts';
+import type { Current } from './records/current.ts';
 import { ForeignChangeError, UndoError } from './standard/write-config.ts';
 import { byReboot, type Update } from './update.ts';
 
@@ -19,17 +16,21 @@ const LEASE_RETRY_MS = 5_000;
 /** A machine that was asked to reboot and still runs after this is asked again. */
 const REBOOT_DEADLINE_MS = 600_000;
 
-/** @returns how long to wait for the lease; undefined when the node may be touched. */
-async function waitForLease(
+/**
+ * @param holder who gave leave, and has to hold the node's lease still.
+ * @returns how long to wait for the lease; undefined when the node may be touched.
+ */
+export async function waitForLease(
   daemon: Daemon,
-  { plan }: Update,
+  { plan }: Pick<Update, 'plan'>,
+  holder: string,
   seen: Observation,
 ): Promise<StepOutcome | undefined> {
   const why = await leaseObstacle({
     client: daemon.client,
     node: daemon.nodeName,
     namespace: daemon.leaseNamespace,
-    holder: seen.spec.grant?.leaseHolder ?? '',
+    holder,
     signal: daemon.signal,
   });
   if (why === undefined) return undefined;
@@ -39,15 +40,27 @@ async function waitForLease(
 
 /** Begins an update that needs no reboot, while the node's lease is the operator's. */
 export async function beginLive(daemon: Daemon, update: Update, seen: Observation): Promise<StepOutcome> {
-  const obstacle = await waitForLease(daemon, update, seen);
+  const obstacle = await waitForLease(daemon, update, holderOf(seen), seen);
   if (obstacle !== undefined) return obstacle;
   const entry = newEntry(update, seen);
   await daemon.journal.write(entry);
   return applyLiveFrom(daemon, entry, seen, false);
 }
 
-function newEntry({ plan, next }: Update, { bootID }: Observation): JournalEntry {
-  return { version: 1, step: 'applying', plan, next, bootID, startedAt: new Date().toISOString() };
+function newEntry({ plan, next }: Update, seen: Observation): JournalEntryAt<'applying'> {
+  return {
+    version: 1,
+    step: 'applying',
+    plan,
+    next,
+    bootID: seen.bootID,
+    startedAt: new Date().toISOString(),
+    leaseHolder: holderOf(seen),
+  };
+}
+
+function holderOf({ spec }: Observation): string {
+  return spec.grant?.leaseHolder ?? '';
 }
 
 /**
@@ -106,7 +119,7 @@ function onDisk({ current, journal, bootedImage }: Observation): Current | undef
 
 /** Makes the target the next boot and asks for it, while the node's lease is the operator's. */
 export async function rebootInto(daemon: Daemon, update: Update, seen: Observation): Promise<StepOutcome> {
-  const obstacle = await waitForLease(daemon, update, seen);
+  const obstacle = await waitForLease(daemon, update, holderOf(seen), seen);
   if (obstacle !== undefined) return obstacle;
   const { journal } = daemon;
   const entry = newEntry(update, seen);
@@ -128,64 +141,12 @@ export async function rebootInto(daemon: Daemon, update: Update, seen: Observati
 }
 
 /** The process is ended by the reboot; one that does not come is asked for again. */
-export async function requestReboot({ ports, signal }: Daemon, entry: JournalEntry): Promise<StepOutcome> {
-  await ports.host.reboot(`shale: update to ${inWords(entry)}`, signal);
+export async function requestReboot(
+  { ports, signal }: Daemon,
+  entry: JournalEntry,
+  reason = `shale: update to ${inWords(entry)}`,
+): Promise<StepOutcome> {
+  await ports.host.reboot(reason, signal);
   await delay(REBOOT_DEADLINE_MS, undefined, { signal });
   return again;
-}
-
-function inWords({ plan, next }: Update): string {
-  return next.mode === 'Layered' ? `${plan.config} in ${next.image}` : `${plan.config} in standard mode`;
-}
-
-/** The node runs the target: records it and ends the update. */
-export async function finish(daemon: Daemon, entry: JournalEntry, seen: Observation): Promise<StepOutcome> {
-  const { root } = daemon.ports.host;
-  const rebooted = entry.bootID !== seen.bootID;
-  // finalizeStaged gave the new /etc the image's own version of all that Shale had written.
-  if (rebooted && entry.next.mode === 'Layered') await writeManagedPaths(root, new Map());
-  await writeCurrent(root, entry.next);
-  await writeLastUpdate(root, recordOf(entry, seen, 'Succeeded'));
-  await daemon.journal.clear();
-  daemon.memory.prepared = undefined;
-  const did = formatActions(entry.plan.actions);
-  if (rebooted) normal(daemon, 'Rebooted', `runs ${inWords(entry)} after a reboot`);
-  else normal(daemon, 'AppliedLive', `runs ${inWords(entry)} without a reboot: ${did}`);
-  return again;
-}
-
-/** The node runs something else than the target: records what, and that this target has failed. */
-export async function fail(
-  daemon: Daemon,
-  { entry, why }: { readonly entry: JournalEntry; readonly why: string },
-  seen: Observation,
-): Promise<StepOutcome> {
-  const { ports, signal } = daemon;
-  await correctCurrent(ports, seen.current, signal);
-  await writeLastUpdate(ports.host.root, recordOf(entry, seen, 'Failed', why));
-  await daemon.journal.clear();
-  warning(daemon, 'Degraded', `update to ${inWords(entry)} failed: ${why}`);
-  return again;
-}
-
-function recordOf(
-  { plan, bootID, startedAt }: JournalEntry,
-  seen: Observation,
-  result: UpdateRecord['result'],
-  message?: string,
-): UpdateRecord {
-  const { config, image, actions, causes, source } = plan;
-  return {
-    config,
-    ...(image === undefined ? {} : { image }),
-    actions,
-    causes,
-    source,
-    startedAt,
-    finishedAt: new Date().toISOString(),
-    bootIDBefore: bootID,
-    bootIDAfter: seen.bootID,
-    result,
-    ...(message === undefined ? {} : { message }),
-  };
 }

@@ -6,12 +6,13 @@ import { inClusterConnection, kubeconfigConnection } from '../cluster/connection
 import { createApiClient } from '../cluster/http-api-client.ts';
 import { createLogger } from '../cluster/log.ts';
 import { untilShutDown } from '../cluster/signals.ts';
+import { wholeNumber } from '../cluster/whole-number.ts';
 import { directoryNodeLayout } from './host/directory-host.ts';
 import { directoryNode } from './host/directory-node.ts';
 import type { NodePorts } from './host/node-ports.ts';
 import { systemdNode } from './host/systemd-node.ts';
 import { registrySource } from './os/ostree/registry-source.ts';
-import { runDaemon } from './run.ts';
+import { HEALTH_LIMITS, runDaemon } from './run.ts';
 
 interface DaemonFlags {
   readonly nodeName: string;
@@ -21,6 +22,8 @@ interface DaemonFlags {
   readonly directoryNode?: string;
   readonly authFile?: string;
   readonly insecureRegistry: readonly string[];
+  readonly healthCheckLimit: number;
+  readonly kubeletLimit: number;
   readonly kubeconfig?: string;
   readonly logLevel: string;
 }
@@ -52,6 +55,18 @@ export function daemonCommand(): Command {
       (host: string, hosts: readonly string[]) => [...hosts, host],
       [],
     )
+    .option(
+      '--health-check-limit <seconds>',
+      "time that the node's own health checks have in all to pass after a reboot into a target",
+      wholeNumber(1),
+      HEALTH_LIMITS.checksMs / 1000,
+    )
+    .option(
+      '--kubelet-limit <seconds>',
+      'time that the kubelet has to be Ready after it',
+      wholeNumber(1),
+      HEALTH_LIMITS.kubeletMs / 1000,
+    )
     .option('--kubeconfig <file>', 'in place of the service account')
     .option('--log-level <level>', 'of pino', 'info')
     .action((flags: DaemonFlags) => untilShutDown((signal) => run(flags, signal)));
@@ -68,6 +83,7 @@ async function run(flags: DaemonFlags, signal: AbortSignal): Promise<void> {
     nodeName: flags.nodeName,
     namespace: flags.namespace,
     leaseNamespace: flags.leaseNamespace,
+    healthLimits: { checksMs: flags.healthCheckLimit * 1000, kubeletMs: flags.kubeletLimit * 1000 },
     log: createLogger('daemon', flags.logLevel),
     signal,
   });

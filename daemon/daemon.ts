@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import type { ApiClient } from '../cluster/api-client.ts';
 import type { EventRecorder } from '../cluster/events.ts';
 import type { DriftWatch } from './drift/drift-watch.ts';
+import type { HealthLimits } from './health/decide-health.ts';
 import type { NodePorts } from './host/node-ports.ts';
 import type { Journal } from './journal/journal.ts';
 import type { NodeChannel } from './node-channel.ts';
@@ -16,6 +17,7 @@ export interface Daemon {
   readonly leaseNamespace: string;
   /** ms that one service action may take. */
   readonly actionLimitMs: number;
+  readonly healthLimits: HealthLimits;
   readonly ports: NodePorts;
   readonly journal: Journal;
   readonly client: ApiClient;

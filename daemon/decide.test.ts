@@ -58,15 +58,23 @@ const grant = (level: Grant['level'], config: string, digit?: string): { grant: 
     ...(digit === undefined ? {} : { image: image(digit) }),
   },
 });
-const journal = (step: JournalEntry['step'], more: Partial<JournalEntry> = {}): JournalEntry => ({
+const begun = {
   version: 1,
-  step,
   plan: plan('rendered-2', '2', []),
   next: { ...running, config: 'rendered-2', image: image('2') },
   bootID: 'boot-1',
   startedAt: '2026-01-01T00:00:00Z',
-  ...more,
-});
+} as const;
+const journal = (
+  step: 'applying' | 'rebooting',
+  more: Partial<Pick<JournalEntry, 'plan' | 'next'>> = {},
+): JournalEntry => ({ ...begun, step, ...more });
+const verifying: JournalEntry = {
+  ...begun,
+  step: 'verifying',
+  verifying: { bootID: 'boot-2', sinceMs: 0, boots: 1 },
+};
+const rollingBack: JournalEntry = { ...begun, step: 'rollingBack', failedBoot: 'boot-2', why: 'sick' };
 const at = (more: Partial<DaemonObservation>): DaemonObservation => ({
   spec: layered('rendered-1', '1'),
   current: running,
@@ -93,6 +101,7 @@ const prepared = (
 const wanted = (actions: UpdatePlan['actions'], more: Partial<MachineConfigNodeSpec>) =>
   at({ spec: layered('rendered-2', '2', more), prepared: prepared('rendered-2', '2', actions) });
 
+const sick = { config: 'rendered-2', image: image('2'), why: 'x', reason: 'HealthCheckFailed' } as const;
 const stuck = (desired: MachineConfigNodeSpec, other?: PreparedUpdate) =>
   at({
     spec: desired,
@@ -184,12 +193,35 @@ describe('decide', () => {
     [
       'booted into the target',
       at({ journal: journal('rebooting'), bootID: 'boot-2', bootedImage: image('2') }),
-      'finish',
+      'verify',
     ],
     [
       'a power failure while it applied, with the target staged',
       at({ journal: journal('applying'), bootID: 'boot-2', bootedImage: image('2') }),
-      'finish',
+      'verify',
+    ],
+    [
+      'the daemon starts anew while it verifies',
+      at({ journal: verifying, bootID: 'boot-2', bootedImage: image('2') }),
+      'verify',
+    ],
+    [
+      'a power failure while it verifies',
+      at({ journal: verifying, bootID: 'boot-3', bootedImage: image('2') }),
+      'verify',
+    ],
+    ['somebody else went back while it verifies', at({ journal: verifying, bootID: 'boot-3' }), 'fail'],
+    ['not healthy', at({ journal: rollingBack, bootID: 'boot-2', bootedImage: image('2') }), 'rollBack'],
+    ['booted what ran before', at({ journal: rollingBack, bootID: 'boot-3' }), 'rolledBack'],
+    [
+      'booted what ran before, whatever that was',
+      at({ journal: rollingBack, bootID: 'boot-3', current: undefined, bootedImage: undefined }),
+      'rolledBack',
+    ],
+    [
+      'booted the target again when it was to go back',
+      at({ journal: rollingBack, bootID: 'boot-3', bootedImage: image('2') }),
+      'fail',
     ],
     ['booted into something else', at({ journal: journal('rebooting'), bootID: 'boot-2' }), 'fail'],
     [
@@ -204,7 +236,7 @@ describe('decide', () => {
         bootID: 'boot-2',
         bootedImage: base,
       }),
-      'finish',
+      'verify',
     ],
     [
       'not back on the stock image',
@@ -252,19 +284,16 @@ describe('decide', () => {
     ],
     [
       'a target that failed is not tried again',
-      at({ spec: layered('rendered-2', '2'), failed: { config: 'rendered-2', image: image('2'), why: 'x' } }),
+      at({ spec: layered('rendered-2', '2'), failed: sick }),
       'degraded',
     ],
+    ['another target is', at({ spec: layered('rendered-3', '3'), failed: sick }), 'prepare'],
     [
-      'another target is',
-      at({ spec: layered('rendered-3', '3'), failed: { config: 'rendered-2', image: image('2'), why: 'x' } }),
-      'prepare',
+      'a node that runs its target and was not healthy',
+      at({ spec: layered('rendered-2', '2'), current: begun.next, failed: sick }),
+      'recheck',
     ],
-    [
-      'going back after a failure',
-      at({ failed: { config: 'rendered-2', image: image('2'), why: 'x' } }),
-      'idle',
-    ],
+    ['going back after a failure', at({ failed: sick }), 'idle'],
   ])('%s', (_name, seen, kind) => {
     expect(decide(seen).kind).toBe(kind);
   });

@@ -1,7 +1,7 @@
 import type { DisruptionAction } from '../api/disruption-action.ts';
 import type { MachineConfigNodeSpec } from '../api/machine-config-node.ts';
-import { isStuck, type JournalEntry } from './journal/journal.ts';
-import type { Current } from './records/current.ts';
+import { isStuck, type JournalEntry, type JournalEntryAt } from './journal/journal.ts';
+import { type Current, imageOf } from './records/current.ts';
 import { isAt, isFor, type Target, targetOf } from './target.ts';
 import { leadsTo, type PreparedUpdate, reboots, type Update } from './update.ts';
 
@@ -22,8 +22,18 @@ export interface DaemonObservation {
   /** Digest of registry CAs that could not be had; they are tried again later. */
   readonly postponedCAs: string | undefined;
   /** The last update to this target failed, and why; the node waits for another target. */
-  readonly failed: { readonly config: string; readonly image?: string; readonly why: string } | undefined;
+  readonly failed:
+    | {
+        readonly config: string;
+        readonly image?: string;
+        readonly why: string;
+        readonly reason: FailureReason;
+      }
+    | undefined;
 }
+
+/** Why an update failed, as the reason of a condition. */
+export type FailureReason = 'UpdateFailed' | 'HealthCheckFailed';
 
 export type Level = 'Live' | 'Disrupt';
 
@@ -33,8 +43,12 @@ export type Step =
   /** Goes on with the update that a crash or a reboot interrupted. */
   | { readonly kind: 'applyAgain'; readonly entry: JournalEntry }
   | { readonly kind: 'rebootAgain'; readonly entry: JournalEntry }
-  /** The machine has booted what the journal says: verify it, record it, tell. */
-  | { readonly kind: 'finish'; readonly entry: JournalEntry }
+  /** The machine has booted what the journal says: look whether it is healthy, and end the update or go back. */
+  | { readonly kind: 'verify'; readonly entry: JournalEntry }
+  /** The target is not healthy: make what ran before the next boot, and reboot. */
+  | { readonly kind: 'rollBack'; readonly entry: JournalEntryAt<'rollingBack'> }
+  /** The machine has booted what ran before: record it, tell. */
+  | { readonly kind: 'rolledBack'; readonly entry: JournalEntryAt<'rollingBack'> }
   /** The machine has booted something else than the journal's target. */
   | { readonly kind: 'fail'; readonly entry: JournalEntry; readonly why: string }
   /**
@@ -50,7 +64,9 @@ export type Step =
     }
   | { readonly kind: 'apply'; readonly update: Update }
   | { readonly kind: 'reboot'; readonly update: Update }
-  | { readonly kind: 'degraded'; readonly why: string }
+  | { readonly kind: 'degraded'; readonly why: string; readonly reason: FailureReason }
+  /** The node runs its target and was not healthy, with nothing to go back to: it may be by now. */
+  | { readonly kind: 'recheck'; readonly why: string }
   | { readonly kind: 'idle' };
 
 /**
@@ -71,10 +87,12 @@ function towardsTarget(seen: DaemonObservation): Step {
   const target = targetOf(seen.spec);
   const { journal: stuck, prepared } = seen;
   if (stuck === undefined) {
-    if (isAt(target, seen.current)) return { kind: 'idle' };
-    if (seen.failed !== undefined && isFor(failedTarget(seen.failed), target)) {
-      return { kind: 'degraded', why: seen.failed.why };
+    const failed =
+      seen.failed !== undefined && isFor(failedTarget(seen.failed), target) ? seen.failed : undefined;
+    if (isAt(target, seen.current)) {
+      return failed === undefined ? { kind: 'idle' } : { kind: 'recheck', why: failed.why };
     }
+    if (failed !== undefined) return { kind: 'degraded', why: failed.why, reason: failed.reason };
   } else if (leadsTo(stuck, target)) return whenGranted(seen, target, stuck);
   const usable =
     prepared !== undefined &&
@@ -107,18 +125,38 @@ function failedTarget({ config, image }: NonNullable<DaemonObservation['failed']
 }
 
 /** @returns undefined where the update under way leaves the choice of what to reboot into. */
-function resume(entry: JournalEntry, { bootID, bootedImage }: DaemonObservation): Step | undefined {
-  const rebooted = entry.bootID !== bootID;
-  const { next } = entry;
-  const expected = next.mode === 'Layered' ? next.image : next.baseImage;
-  const bootedTarget = expected === undefined || expected === bootedImage;
-  if (entry.step === 'rebooting') {
-    if (!rebooted) return { kind: 'rebootAgain', entry };
-    if (bootedTarget) return { kind: 'finish', entry };
-    const why = `the node booted ${bootedImage ?? 'no known image'} in place of ${expected}`;
-    return { kind: 'fail', entry, why };
+function resume(entry: JournalEntry, seen: DaemonObservation): Step | undefined {
+  const rebooted = entry.bootID !== seen.bootID;
+  const target = imageOf(entry.next);
+  const bootedTarget = target === undefined || target === seen.bootedImage;
+  switch (entry.step) {
+    case 'rebooting':
+      if (!rebooted) return { kind: 'rebootAgain', entry };
+      return bootedTarget ? { kind: 'verify', entry } : bootedOther(entry, seen, target);
+    case 'verifying':
+      return bootedTarget ? { kind: 'verify', entry } : bootedOther(entry, seen, target);
+    case 'rollingBack':
+      return entry.failedBoot === seen.bootID ? { kind: 'rollBack', entry } : wentBack(entry, seen);
+    case 'applying':
+      // Files survive a reboot in the middle of writing them; they are written again, not believed.
+      if (rebooted && entry.next.mode === 'Layered' && bootedTarget) return { kind: 'verify', entry };
+      return isStuck(entry) ? undefined : { kind: 'applyAgain', entry };
   }
-  // Files survive a reboot in the middle of writing them; they are written again, not believed.
-  if (rebooted && next.mode === 'Layered' && bootedTarget) return { kind: 'finish', entry };
-  return isStuck(entry) ? undefined : { kind: 'applyAgain', entry };
+}
+
+function wentBack(entry: JournalEntryAt<'rollingBack'>, seen: DaemonObservation): Step {
+  const before = seen.current === undefined ? undefined : imageOf(seen.current);
+  // Where it isn't known what ran before, anything but the target is.
+  const isBack =
+    before === undefined ? imageOf(entry.next) !== seen.bootedImage : before === seen.bootedImage;
+  return isBack ? { kind: 'rolledBack', entry } : bootedOther(entry, seen, before);
+}
+
+function bootedOther(
+  entry: JournalEntry,
+  { bootedImage }: DaemonObservation,
+  wanted: string | undefined,
+): Step {
+  const why = `the node booted ${bootedImage ?? 'no known image'} in place of ${wanted ?? 'what ran before'}`;
+  return { kind: 'fail', entry, why };
 }

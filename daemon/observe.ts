@@ -14,6 +14,8 @@ export interface Memory {
   postponedCAs: string | undefined;
   /** What the next boot was last seen to be right for. */
   settledFor: string | undefined;
+  /** The boot whose required health checks have all passed. */
+  checkedBoot: string | undefined;
   /** How the disk was last seen to differ from the config, in words. */
   drift: string | undefined;
 }
@@ -51,7 +53,8 @@ export async function observe(
 }
 
 function failureOf(last: UpdateRecord | undefined): DaemonObservation['failed'] {
-  if (last?.result !== 'Failed') return undefined;
+  if (last === undefined || last.result === 'Succeeded') return undefined;
   const { config, image, message = 'the last update failed' } = last;
-  return { config, ...(image === undefined ? {} : { image }), why: message };
+  const reason = last.result === 'RolledBack' ? 'HealthCheckFailed' : 'UpdateFailed';
+  return { config, ...(image === undefined ? {} : { image }), why: message, reason };
 }

@@ -9,6 +9,7 @@ import { correctCurrent } from './booted-state.ts';
 import { type Daemon, publish, type StepOutcome } from './daemon.ts';
 import { decide, type Step } from './decide.ts';
 import { DriftWatch } from './drift/drift-watch.ts';
+import type { HealthLimits } from './health/decide-health.ts';
 import type { NodePorts } from './host/node-ports.ts';
 import { openJournal } from './journal/journal.ts';
 import { NodeChannel } from './node-channel.ts';
@@ -26,6 +27,8 @@ export interface DaemonOptions {
   readonly leaseNamespace?: string;
   /** ms that one service action may take; default 5 minutes. */
   readonly actionLimitMs?: number;
+  /** How long a node that has booted its target has to be found healthy; default 5 and 10 minutes. */
+  readonly healthLimits?: HealthLimits;
   /** Between two tries of what failed. */
   readonly backoff?: Backoff;
   readonly log: Logger;
@@ -33,6 +36,7 @@ export interface DaemonOptions {
 }
 
 const ACTION_LIMIT_MS = 300_000;
+export const HEALTH_LIMITS: HealthLimits = { checksMs: 300_000, kubeletMs: 600_000 };
 const BACKOFF: Backoff = { firstMs: 1_000, longestMs: 120_000 };
 /** Registry CAs that could not be had are asked for again after this. */
 const POSTPONED_MS = 60_000;
@@ -50,13 +54,20 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     namespace: options.namespace ?? DEFAULT_NAMESPACE,
     leaseNamespace: options.leaseNamespace ?? DEFAULT_LEASE_NAMESPACE,
     actionLimitMs: options.actionLimitMs ?? ACTION_LIMIT_MS,
+    healthLimits: options.healthLimits ?? HEALTH_LIMITS,
     ports,
     journal: openJournal(ports.host.root),
     client,
     channel,
     events: createEventRecorder(client, 'shale-daemon', log),
     driftWatch: new DriftWatch(() => channel.lookAgain(), log),
-    memory: { prepared: undefined, postponedCAs: undefined, settledFor: undefined, drift: undefined },
+    memory: {
+      prepared: undefined,
+      postponedCAs: undefined,
+      settledFor: undefined,
+      checkedBoot: undefined,
+      drift: undefined,
+    },
     log,
     signal,
   };

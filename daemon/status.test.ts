@@ -43,7 +43,9 @@ const phases: readonly Phase[] = [
   { kind: 'waiting', plan, why: 'waits for leave' },
   { kind: 'applying', plan, doing: 'Restart(a.service)' },
   { kind: 'rebooting', plan },
-  { kind: 'degraded', why: 'broken' },
+  { kind: 'verifying', plan, doing: 'runs 10-net' },
+  { kind: 'rollingBack', plan, why: '10-net failed' },
+  { kind: 'degraded', why: 'broken', reason: 'UpdateFailed' },
 ];
 const conditions = (status: MachineConfigNodeStatus, value: string) =>
   (status.conditions ?? []).filter(({ status: is }) => is === value).map(({ type }) => type);
@@ -62,7 +64,31 @@ test.each<[Phase, readonly string[], readonly string[]]>([
     ['UpdatePrepared', 'ImagePulledFromRegistry', 'UpdateExecuted', 'AppliedFiles', 'AppliedOSImage'],
     ['RebootedNode'],
   ],
-  [{ kind: 'degraded', why: 'broken' }, ['NodeDegraded'], []],
+  [
+    { kind: 'verifying', plan, doing: 'runs 10-net' },
+    [
+      'UpdatePrepared',
+      'ImagePulledFromRegistry',
+      'UpdateExecuted',
+      'AppliedFiles',
+      'AppliedOSImage',
+      'RebootedNode',
+    ],
+    ['UpdatePostActionComplete'],
+  ],
+  [
+    { kind: 'rollingBack', plan, why: '10-net failed' },
+    [
+      'UpdatePrepared',
+      'ImagePulledFromRegistry',
+      'UpdateExecuted',
+      'AppliedFiles',
+      'AppliedOSImage',
+      'NodeDegraded',
+    ],
+    ['RebootedNode'],
+  ],
+  [{ kind: 'degraded', why: 'broken', reason: 'UpdateFailed' }, ['NodeDegraded'], []],
 ])('%j', (phase, yes, unknown) => {
   const status = statusOf(object(), report(phase), noon);
   expect(conditions(status, 'True').toSorted()).toEqual(yes.toSorted());
@@ -97,7 +123,11 @@ test('a fresh node has no config, and its base is what it booted', () => {
 });
 
 test('a failure is over once another target is staged, not before', () => {
-  const failed = statusOf(object(), report({ kind: 'degraded', why: 'broken' }), noon);
+  const failed = statusOf(
+    object(),
+    report({ kind: 'degraded', why: 'broken', reason: 'UpdateFailed' }),
+    noon,
+  );
   const preparing = statusOf(object(failed), report({ kind: 'preparing' }), later);
   expect(conditions(preparing, 'True')).toEqual(['NodeDegraded']);
   const staged = statusOf(object(preparing), report({ kind: 'waiting', plan, why: '' }), later);

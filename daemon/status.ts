@@ -7,6 +7,7 @@ import type {
 } from '../api/machine-config-node.ts';
 import type { Condition } from '../api/object.ts';
 import { setCondition } from '../cluster/conditions.ts';
+import type { FailureReason } from './decide.ts';
 import type { Current } from './records/current.ts';
 
 /** Where the node is on its way to its target. */
@@ -25,7 +26,11 @@ export type Phase =
   /** The running system is changed. */
   | { readonly kind: 'applying'; readonly plan: UpdatePlan; readonly doing: string }
   | { readonly kind: 'rebooting'; readonly plan: UpdatePlan }
-  | { readonly kind: 'degraded'; readonly why: string };
+  /** The target has booted, and is to be found healthy. `doing`: what it waits for. */
+  | { readonly kind: 'verifying'; readonly plan: UpdatePlan; readonly doing: string }
+  /** The target is not healthy, and the node goes back to what ran before. */
+  | { readonly kind: 'rollingBack'; readonly plan: UpdatePlan; readonly why: string }
+  | { readonly kind: 'degraded'; readonly why: string; readonly reason: FailureReason };
 
 /** What the daemon knows of its node. */
 export interface NodeReport {
@@ -84,9 +89,7 @@ export function statusOf(object: MachineConfigNode, report: NodeReport, now: Dat
 }
 
 function planOf(phase: Phase): UpdatePlan | undefined {
-  return phase.kind === 'waiting' || phase.kind === 'applying' || phase.kind === 'rebooting'
-    ? phase.plan
-    : undefined;
+  return 'plan' in phase ? phase.plan : undefined;
 }
 
 function conditionsOf(phase: Phase, before: readonly Condition[], now: Date): Condition[] {
@@ -102,7 +105,9 @@ function conditionsOf(phase: Phase, before: readonly Condition[], now: Date): Co
 function degradedOf(phase: Phase): Said {
   switch (phase.kind) {
     case 'degraded':
-      return say('NodeDegraded', 'True', 'UpdateFailed', phase.why);
+      return say('NodeDegraded', 'True', phase.reason, phase.why);
+    case 'rollingBack':
+      return say('NodeDegraded', 'True', 'HealthCheckFailed', phase.why);
     case 'drifted':
       return say('NodeDegraded', 'True', 'ConfigDrift', phase.why);
     default:
@@ -137,19 +142,34 @@ function saidOf(phase: Phase): Said[] {
         say('AppliedFiles', 'Unknown', 'Applying', phase.doing),
       );
     case 'rebooting':
+      return inOrder(...applied(phase.plan), say('RebootedNode', 'Unknown', 'Rebooting', 'the node reboots'));
+    case 'verifying':
       return inOrder(
-        say('UpdatePrepared', 'True', 'Prepared', 'leave is given'),
-        ...pulled(phase.plan),
-        say('UpdateExecuted', 'True', 'Applied', 'the target is the next boot'),
-        say('AppliedFiles', 'True', 'Applied', ''),
-        say('AppliedOSImage', 'True', 'Applied', ''),
-        say('RebootedNode', 'Unknown', 'Rebooting', 'the node reboots'),
+        ...applied(phase.plan),
+        say('RebootedNode', 'True', 'Rebooted', 'the node has booted the target'),
+        say('UpdatePostActionComplete', 'Unknown', 'HealthChecks', phase.doing),
+      );
+    case 'rollingBack':
+      return inOrder(
+        ...applied(phase.plan),
+        say('RebootedNode', 'Unknown', 'RollingBack', 'the node goes back to what ran before'),
+        say('UpdatePostActionComplete', 'False', 'HealthCheckFailed', phase.why),
       );
     case 'drifted':
       return inOrder(say('Updated', 'False', 'ConfigDrift', phase.why));
     case 'degraded':
       return inOrder();
   }
+}
+
+function applied(plan: UpdatePlan): Said[] {
+  return [
+    say('UpdatePrepared', 'True', 'Prepared', 'leave is given'),
+    ...pulled(plan),
+    say('UpdateExecuted', 'True', 'Applied', 'the target is the next boot'),
+    say('AppliedFiles', 'True', 'Applied', ''),
+    say('AppliedOSImage', 'True', 'Applied', ''),
+  ];
 }
 
 function pulled({ image }: UpdatePlan): Said[] {

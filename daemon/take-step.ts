@@ -1,11 +1,14 @@
 import { formatActions } from '../api/disruption-action.ts';
 import { ConfigMaps } from '../api/kubernetes.ts';
 import { REGISTRY_CAS_CONFIG_MAP } from '../api/names.ts';
-import { applyLiveFrom, beginLive, fail, finish, rebootInto, requestReboot } from './carry-out.ts';
+import { applyLiveFrom, beginLive, rebootInto, requestReboot } from './carry-out.ts';
 import { applyRegistryCAs } from './certificates/registry-cas.ts';
 import { again, type Daemon, normal, publish, type StepOutcome, tell, warning } from './daemon.ts';
 import type { Step } from './decide.ts';
 import { watchOver } from './drift/watch-over.ts';
+import { endRolledBack, fail } from './end-update.ts';
+import { rollBack } from './health/roll-back.ts';
+import { recheck, verifyBoot } from './health/verify-boot.ts';
 import { settleNextBoot } from './next-boot.ts';
 import type { Observation } from './observe.ts';
 import { prepare } from './prepare/prepare.ts';
@@ -27,8 +30,10 @@ export async function takeStep(daemon: Daemon, step: Step, seen: Observation): P
     case 'idle':
       return beIdle(daemon, seen);
     case 'degraded':
-      await publish(daemon, seen, { kind: 'degraded', why: step.why });
+      await publish(daemon, seen, { kind: 'degraded', why: step.why, reason: step.reason });
       return untilTold;
+    case 'recheck':
+      return recheck(daemon, step.why, seen);
     case 'awaitGrant':
       await publish(daemon, seen, {
         kind: 'waiting',
@@ -46,8 +51,12 @@ export async function takeStep(daemon: Daemon, step: Step, seen: Observation): P
       return rebootInto(daemon, step.update, seen);
     case 'rebootAgain':
       return requestReboot(daemon, step.entry);
-    case 'finish':
-      return finish(daemon, step.entry, seen);
+    case 'verify':
+      return verifyBoot(daemon, step.entry, seen);
+    case 'rollBack':
+      return rollBack(daemon, step.entry, seen);
+    case 'rolledBack':
+      return endRolledBack(daemon, step.entry, seen);
     case 'fail':
       return fail(daemon, step, seen);
     case 'applyCertificates':

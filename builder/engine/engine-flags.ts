@@ -1,8 +1,8 @@
 import { tmpdir } from 'node:os';
 import type { Command } from 'commander';
+import { wholeNumber } from '../../cluster/whole-number.ts';
 import { BuildFailure } from '../build-failure.ts';
 import { createSlots } from '../slots.ts';
-import { wholeNumber } from '../whole-number.ts';
 import type { ContainerEngine } from './container-engine.ts';
 import type { EngineParts } from './engine-image.ts';
 

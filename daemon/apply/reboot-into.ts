@@ -16,7 +16,7 @@ import type { UpdateContext } from './update-context.ts';
  * ostree's merge of /etc. On the way out of layering it is written into the stock image's deployment instead: the
  * running root stays the layered image's to the end.
  */
-export async function makeNextBoot(context: UpdateContext, { next }: Update): Promise<void> {
+export async function makeNextBoot(context: UpdateContext, { next }: Pick<Update, 'next'>): Promise<void> {
   const { ports, current, signal } = context;
   const { backend, host } = ports;
   const { booted } = await backend.status(signal);

@@ -2,6 +2,7 @@ import path from 'node:path';
 import { osCommandRunner } from '../os/os-command.ts';
 import type { ImageSource } from '../os/ostree/image-source.ts';
 import { OstreeBackend } from '../os/ostree/ostree-backend.ts';
+import { checkRunner } from './check-runner.ts';
 import { chpasswd } from './chpasswd.ts';
 import { directoryHost, directoryNodeLayout, readDirectoryMachine } from './directory-host.ts';
 import type { NodePorts } from './node-ports.ts';
@@ -24,5 +25,7 @@ export function directoryNode(dir: string, source: ImageSource): NodePorts {
       source,
       bootedDirectory: async () => path.join(sysroot, (await readDirectoryMachine(layout)).deployment),
     }),
+    // Nothing of such a node runs: its checks are programs of this machine that look at its directory.
+    runCheck: checkRunner({ root, rootInside: root, prefix: [] }),
   };
 }

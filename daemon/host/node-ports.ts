@@ -1,5 +1,6 @@
 import type { OsBackend } from '../os/backend.ts';
 import type { SetPasswords } from '../standard/passwords.ts';
+import type { RunCheck } from './check-runner.ts';
 import type { Host, ServiceManager } from './host.ts';
 
 /** Everything by which a daemon acts on its node. */
@@ -8,4 +9,5 @@ export interface NodePorts {
   readonly services: ServiceManager;
   readonly backend: OsBackend;
   readonly setPasswords: SetPasswords;
+  readonly runCheck: RunCheck;
 }

@@ -2,6 +2,7 @@ import path from 'node:path';
 import { osCommandRunner } from '../os/os-command.ts';
 import type { ImageSource } from '../os/ostree/image-source.ts';
 import { OstreeBackend } from '../os/ostree/ostree-backend.ts';
+import { checkRunner } from './check-runner.ts';
 import { chpasswd } from './chpasswd.ts';
 import type { NodePorts } from './node-ports.ts';
 import { systemctl } from './systemctl.ts';
@@ -14,7 +15,8 @@ import { bootedDirectory, HOST_NAMESPACES, systemdHost } from './systemd-host.ts
  */
 export function systemdNode(root: string, source: ImageSource): NodePorts {
   const onHost = path.resolve(root) === '/';
-  const run = osCommandRunner(onHost ? [] : HOST_NAMESPACES);
+  const prefix = onHost ? [] : HOST_NAMESPACES;
+  const run = osCommandRunner(prefix);
   const commandPath = (place: string) => (onHost ? place : path.join('/', path.relative(root, place)));
   const sysroot = path.join(root, 'sysroot');
   return {
@@ -29,5 +31,6 @@ export function systemdNode(root: string, source: ImageSource): NodePorts {
       commandPath,
       bootedDirectory: () => bootedDirectory(sysroot, root),
     }),
+    runCheck: checkRunner({ root, rootInside: '/', prefix }),
   };
 }

@@ -32,7 +32,12 @@ const layered: Current = {
   image: parseDigestedPullspec(`r.io/os@sha256:${'1'.repeat(64)}`),
 };
 
-const entry = (more: Partial<JournalEntry> = {}): JournalEntry => ({
+interface Difference {
+  readonly step?: 'applying' | 'rebooting';
+  readonly plan?: JournalEntry['plan'];
+  readonly next?: JournalEntry['next'];
+}
+const entry = (more: Difference = {}): JournalEntry => ({
   version: 1,
   step: 'applying',
   next: { ...standard, config: 'rendered-2' },
@@ -70,7 +75,21 @@ test('applying may become rebooting', async () => {
   expect((await journal.read())?.step).toBe('rebooting');
 });
 
-test.each<[string, Partial<JournalEntry>]>([
+test('an update ends, or goes back, once its target has booted', async () => {
+  const journal = openJournal(await emptyRoot());
+  const verifying = { bootID: 'boot-2', sinceMs: 1, boots: 1 };
+  await journal.write(entry({ step: 'rebooting' }));
+  await journal.write({ ...entry(), step: 'verifying', verifying });
+  await journal.write({ ...entry(), step: 'verifying', verifying: { ...verifying, boots: 2 } });
+  await expect(journal.write(entry({ step: 'rebooting' }))).rejects.toThrow(
+    "is verifying and can't be rebooting",
+  );
+  await journal.write({ ...entry(), step: 'rollingBack', failedBoot: 'boot-2', why: 'sick' });
+  await expect(journal.write({ ...entry(), step: 'verifying', verifying })).rejects.toThrow(TypeError);
+  expect(await journal.read()).toMatchObject({ step: 'rollingBack', failedBoot: 'boot-2', why: 'sick' });
+});
+
+test.each<[string, Difference]>([
   ['rebooting does not become applying', {}],
   [
     'another update does not begin before this one is over',

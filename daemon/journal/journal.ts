@@ -5,26 +5,64 @@ import { nodePaths } from '../../api/names.ts';
 import { Current } from '../records/current.ts';
 import { readRecord, removeRecord, writeRecord } from '../records/durable-json.ts';
 
-const Entry = z.object({
+const common = {
   version: z.literal(1),
-  /**
-   * applying: the system is being changed. With a plan that reboots: on the way to the reboot, or changed live so far
-   * that only a reboot ends it.
-   * rebooting: the next boot is the target; whatever boots tells how it ended.
-   */
-  step: z.enum(['applying', 'rebooting']),
   plan: UpdatePlan,
   /** What the node runs once the update is over. */
   next: Current,
   /** Standard mode: the config's files are all written, so that another config has to begin from it. */
   written: z.boolean().exactOptional(),
-  /** The boot during which the step was taken. */
+  /** The boot during which the update began. */
   bootID: z.string(),
   /** RFC 3339 */
   startedAt: z.string(),
-});
+  /** Holder of the node lease under which the update began: a way back is taken under it, too. */
+  leaseHolder: z.string().exactOptional(),
+};
+const Entry = z.discriminatedUnion('step', [
+  z.object({
+    ...common,
+    /**
+     * The system is being changed. With a plan that reboots: on the way to the reboot, or changed live so far that only a
+     * reboot ends it.
+     */
+    step: z.literal('applying'),
+  }),
+  z.object({
+    ...common,
+    /** The next boot is the target; whatever boots tells how it ended. */
+    step: z.literal('rebooting'),
+  }),
+  z.object({
+    ...common,
+    /** The target has booted, and is to be found healthy. */
+    step: z.literal('verifying'),
+    verifying: z.object({
+      /** The boot that is looked at. */
+      bootID: z.string(),
+      /** When it was first looked at, in ms since the kernel started: a clock that no one sets. */
+      sinceMs: z.number().min(0),
+      /** How often the target was booted, this boot included. */
+      boots: z.int().positive(),
+    }),
+  }),
+  z.object({
+    ...common,
+    /** The target is not healthy: the next boot is what ran before it. */
+    step: z.literal('rollingBack'),
+    /** The boot that was not healthy. */
+    failedBoot: z.string(),
+    why: z.string(),
+  }),
+]);
 /** The update that the node is in. It is on the disk before the first step of the update is taken. */
 export type JournalEntry = z.infer<typeof Entry>;
+
+/** An update at one step of it. */
+export type JournalEntryAt<Step extends JournalEntry['step']> = Extract<
+  JournalEntry,
+  { readonly step: Step }
+>;
 
 /** The one-entry journal of a node: an update is over before the next begins. */
 export interface Journal {
@@ -61,7 +99,7 @@ export function isStuck({ step, plan }: JournalEntry): boolean {
 /**
  * Applying may become rebooting, and a reboot that did not come may be asked for again; nothing else: an update that is
  * under way can't be forgotten by beginning another. Only one that waits for a reboot may give way to another that
- * reboots.
+ * reboots. Once the target has booted the update ends, or goes back.
  *
  * @throws TypeError
  */
@@ -81,9 +119,16 @@ export function assertFollows(before: JournalEntry | undefined, next: JournalEnt
       `journal: only a reboot ends the update to ${before.plan.config}; ${next.plan.config} has none`,
     );
   }
-  if (before.step === 'rebooting' && next.step === 'applying') {
+  if (ORDER[next.step] < ORDER[before.step]) {
     throw new TypeError(
-      `journal: the update to ${next.plan.config} waits for its reboot and can't be applied live`,
+      `journal: the update to ${next.plan.config} is ${before.step} and can't be ${next.step} again`,
     );
   }
 }
+
+const ORDER: Readonly<Record<JournalEntry['step'], number>> = {
+  applying: 0,
+  rebooting: 1,
+  verifying: 2,
+  rollingBack: 3,
+};

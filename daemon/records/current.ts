@@ -40,6 +40,11 @@ export const Current = z.discriminatedUnion('mode', [
 /** What the node runs, as the daemon last brought it about. */
 export type Current = z.infer<typeof Current>;
 
+/** @returns the image that a node which runs this has booted, or boots next; undefined where none is known. */
+export function imageOf(current: Current): string | undefined {
+  return current.mode === 'Layered' ? current.image : current.baseImage;
+}
+
 /**
  * @param root the running root.
  * @returns undefined on a node that Shale has never configured.

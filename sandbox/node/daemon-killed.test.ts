@@ -13,7 +13,11 @@ import { crdDefinitions } from '../../api/crd-definitions.ts';
 import type { DisruptionAction } from '../../api/disruption-action.ts';
 import { Leases, Namespaces } from '../../api/kubernetes.ts';
 import { MachineConfigs } from '../../api/machine-config.ts';
-import { type MachineConfigNodeSpec, MachineConfigNodes } from '../../api/machine-config-node.ts';
+import {
+  type MachineConfigNode,
+  type MachineConfigNodeSpec,
+  MachineConfigNodes,
+} from '../../api/machine-config-node.ts';
 import { type ClusterPolicies, MachineConfigurations } from '../../api/machine-configuration.ts';
 import { DEFAULT_LEASE_NAMESPACE, imageLabels, MACHINE_CONFIGURATION } from '../../api/names.ts';
 import { type DigestedPullspec, parseDigestedPullspec } from '../../api/references.ts';
@@ -48,15 +52,26 @@ const policies: ClusterPolicies = {
   files: [{ path: CHRONY, actions: [{ type: 'Restart', restart: { serviceName: 'chronyd.service' } }] }],
 };
 const POLICY = policyDigest(policies);
+/** A health check that never passes. */
+const SICK: TestFile = {
+  path: '/etc/shale/health.d/10-sick',
+  content: '#!/bin/sh\necho no route\nexit 1\n',
+  mode: 0o755,
+};
 
 let server: ApiServer;
 let client: ApiClient;
 let node: TestNode;
 let base: string;
 let layered: string;
+let standard: string;
 let settings: string;
-const images: { name: string; labels: Record<string, string>; file?: { path: string; content: string } }[] =
-  [];
+interface TestFile {
+  readonly path: string;
+  readonly content: string;
+  readonly mode: number;
+}
+const images: { name: string; labels: Record<string, string>; files: TestFile[] }[] = [];
 
 beforeAll(async () => {
   if (noDirectoryNodes !== undefined) return;
@@ -65,23 +80,27 @@ beforeAll(async () => {
   client = createApiClient(tokenConnection(server.url, server.adminToken, server.caPem));
   await fillCluster();
   node = await createTestNode();
-  images.push({ name: node.stock, labels: {} });
+  images.push({ name: node.stock, labels: {}, files: [] });
   addImage('rendered-1', 'one\n', []);
   addImage('rendered-2', 'two\n', [{ config: 'rendered-1', actions: [restart] }]);
   addImage('rendered-3', 'three\n', [{ config: 'rendered-1', actions: [{ type: 'Reboot' }] }]);
+  addImage('rendered-4', 'four\n', [{ config: 'rendered-1', actions: [{ type: 'Reboot' }] }], [SICK]);
   settings = path.join(base, 'settings.json');
   const { url, adminToken: token, caPem } = server;
   await writeFile(settings, JSON.stringify({ url, token, caPem, node: NODE, images }));
   // The state that most updates begin from: layered, on the first image.
   layered = path.join(base, 'layered');
   await copyNode(node.dir, layered);
-  await reach(layered, toImage('rendered-1'), -1);
+  await reach(layered, toImage('rendered-1'));
+  standard = path.join(base, 'standard');
+  await copyNode(node.dir, standard);
+  await reach(standard, toConfig('rendered-3'));
 }, 120_000);
 afterAll(async () => {
   if (noDirectoryNodes !== undefined) return;
   await server.stop();
   await node[Symbol.asyncDispose]();
-  await removeNode(layered);
+  for (const dir of [layered, standard]) await removeNode(dir);
   await rm(base, { recursive: true });
 });
 
@@ -131,6 +150,7 @@ function addImage(
   config: string,
   content: string,
   froms: { config: string; actions: DisruptionAction[] }[],
+  more: TestFile[] = [],
 ): void {
   const transitions = froms.map((from) => ({ ...from, base: node.stock, causes: [] }));
   const labels = {
@@ -138,8 +158,9 @@ function addImage(
     [imageLabels.baseImage]: node.stock,
     [imageLabels.disruption]: encodeTransitionLabel({ version: 1, policyDigest: POLICY, transitions }),
   };
-  const name = node.addImage([layerFile(CHRONY, content)], labels);
-  images.push({ name, labels, file: { path: CHRONY, content } });
+  const files = [{ path: CHRONY, content, mode: 0o644 }, ...more];
+  const layer = files.map((file) => layerFile(file.path, file.content, file.mode));
+  images.push({ name: node.addImage(layer, labels), labels, files });
 }
 
 const imageOf = (config: string): DigestedPullspec =>
@@ -191,21 +212,34 @@ async function endGroup({ pid }: ChildProcess): Promise<void> {
   }
 }
 
-async function isAt({ configVersion, configImage }: Target): Promise<boolean> {
-  const { status } = await client.get(MachineConfigNodes, NODE);
-  return (
+const isAt =
+  ({ configVersion, configImage }: Target) =>
+  ({ status }: MachineConfigNode): boolean =>
     conditionIsTrue(status?.conditions, 'Updated') &&
     status?.configVersion?.current === configVersion.desired &&
-    status.mode === (configImage === undefined ? 'Standard' : 'Layered')
-  );
+    status.mode === (configImage === undefined ? 'Standard' : 'Layered');
+
+/** The node went back from its target, and says so. */
+const isBack = ({ status }: MachineConfigNode): boolean =>
+  conditionIsTrue(status?.conditions, 'NodeDegraded') && status?.lastUpdate?.result === 'RolledBack';
+
+/** When a daemon dies: after so many changes that it makes in the boot of that number, counted from 0. */
+interface Death {
+  readonly boot: number;
+  readonly changes: number;
 }
 
 /**
- * Runs daemons on a node until it is where it should be; the first dies after so many changes.
+ * Runs daemons on a node until it is where it should be; one of them dies.
  *
- * @returns whether the first died, which it does not when the update has fewer changes.
+ * @returns whether it died, which it does not when the update has fewer changes.
  */
-async function reach(dir: string, target: Target, changes: number): Promise<boolean> {
+async function reach(
+  dir: string,
+  target: Target,
+  death?: Death,
+  isThere: (object: MachineConfigNode) => boolean = isAt(target),
+): Promise<boolean> {
   await client.delete(MachineConfigNodes, NODE).catch(() => undefined);
   await client.create(MachineConfigNodes, {
     apiVersion: 'machineconfiguration.openshift.io/v1',
@@ -215,26 +249,28 @@ async function reach(dir: string, target: Target, changes: number): Promise<bool
   });
   const { rebootRequest } = directoryNodeLayout(dir);
   let killed = false;
+  let boot = 0;
   const started: ChildProcess[] = [];
-  const start = (limit: number) => {
-    const made = startDaemon(dir, limit);
+  const start = () => {
+    const made = startDaemon(dir, death?.boot === boot && !killed ? death.changes : -1);
     started.push(made);
     return made;
   };
-  let daemon = start(changes);
+  let daemon = start();
   const end = Date.now() + DEADLINE_MS;
   try {
-    while (!(await isAt(target))) {
+    while (!isThere(await client.get(MachineConfigNodes, NODE))) {
       if (Date.now() > end)
         throw new Error(`${JSON.stringify((await client.get(MachineConfigNodes, NODE)).status)}`);
       if (existsSync(rebootRequest)) {
         await kill(daemon);
         await rm(rebootRequest, { force: true });
         await bootNode(dir);
-        daemon = start(-1);
+        boot += 1;
+        daemon = start();
       } else if (daemon.signalCode !== null || daemon.exitCode !== null) {
         killed = true;
-        daemon = start(-1);
+        daemon = start();
       }
       await delay(20);
     }
@@ -259,6 +295,10 @@ interface Scenario {
   readonly boots: number;
   /** Whether chronyd is restarted; where it is, being killed may make it twice. */
   readonly restarts: boolean;
+  /** The boot in which it is killed, counted from 0. */
+  readonly killedIn?: number;
+  /** Where it ends; at the target unless this says something else. */
+  readonly isThere?: typeof isBack;
 }
 
 const scenarios: readonly [string, Scenario][] = [
@@ -306,6 +346,42 @@ const scenarios: readonly [string, Scenario][] = [
       restarts: false,
     },
   ],
+  [
+    'the way back from an image that is not healthy, before its reboot',
+    {
+      from: () => layered,
+      target: () => toImage('rendered-4'),
+      content: 'one\n',
+      boots: 2,
+      restarts: false,
+      killedIn: 1,
+      isThere: isBack,
+    },
+  ],
+  [
+    'the way back from an image that is not healthy, after its reboot',
+    {
+      from: () => layered,
+      target: () => toImage('rendered-4'),
+      content: 'one\n',
+      boots: 2,
+      restarts: false,
+      killedIn: 2,
+      isThere: isBack,
+    },
+  ],
+  [
+    'the way back into standard mode',
+    {
+      from: () => standard,
+      target: () => toImage('rendered-4'),
+      content: 'three\n',
+      boots: 2,
+      restarts: false,
+      killedIn: 1,
+      isThere: isBack,
+    },
+  ],
 ];
 
 describe.skipIf(noDirectoryNodes !== undefined)(
@@ -315,12 +391,13 @@ describe.skipIf(noDirectoryNodes !== undefined)(
     test.each(scenarios)('%s ends where it was going', async (name, scenario) => {
       const points: number[] = [];
       for (let changes = 0, killed = true; killed; changes += STRIDE) {
-        const dir = path.join(base, `${name.replaceAll(' ', '-')}-${changes}`);
+        const dir = path.join(base, `${name.replaceAll(/[ ,]+/g, '-')}-${changes}`);
         await copyNode(scenario.from(), dir);
         const layout = directoryNodeLayout(dir);
         const before = await readDirectoryMachine(layout);
         const services = (await readServiceRecords(layout)).length;
-        killed = await reach(dir, scenario.target(), changes);
+        const death = { boot: scenario.killedIn ?? 0, changes };
+        killed = await reach(dir, scenario.target(), death, scenario.isThere);
         const after = await readDirectoryMachine(layout);
         const done = (await readServiceRecords(layout))
           .slice(services)

@@ -25,7 +25,7 @@ const Settings = z.object({
     z.object({
       name: z.string(),
       labels: z.record(z.string(), z.string()),
-      file: z.object({ path: z.string(), content: z.string() }).optional(),
+      files: z.array(z.object({ path: z.string(), content: z.string(), mode: z.number() })),
     }),
   ),
 });
@@ -51,8 +51,9 @@ const { directoryNode } = await import('../../daemon/host/directory-node.ts');
 const { runDaemon } = await import('../../daemon/run.ts');
 const { layerFile } = await import('./testing.ts');
 
-const images = settings.images.map(({ name, labels, file }) => {
-  const layers = [stockImage(), ...(file === undefined ? [] : [[layerFile(file.path, file.content)]])];
+const images = settings.images.map(({ name, labels, files }) => {
+  const layer = files.map(({ path, content, mode }) => layerFile(path, content, mode));
+  const layers = [stockImage(), ...(layer.length === 0 ? [] : [layer])];
   return [parseDigestedPullspec(name), { labels, layers }] as const;
 });
 await runDaemon({
@@ -60,6 +61,8 @@ await runDaemon({
   client: createApiClient(tokenConnection(settings.url, settings.token, settings.caPem)),
   nodeName: settings.node,
   actionLimitMs: 10_000,
+  // What fails once is not waited for.
+  healthLimits: { checksMs: 1, kubeletMs: 1 },
   backoff: { firstMs: 50, longestMs: 500 },
   log: pino({ level: 'silent' }),
   signal: shutdownSignal(),

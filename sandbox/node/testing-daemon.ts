@@ -43,7 +43,7 @@ const metadata = { name: NODE };
 /** Starts the daemon of a node; the node reboots whenever the daemon asks for it. */
 export async function startDaemon(
   node: TestNode,
-  options: Partial<Pick<DaemonOptions, 'actionLimitMs' | 'ports'>> = {},
+  options: Partial<Pick<DaemonOptions, 'actionLimitMs' | 'healthLimits' | 'ports'>> = {},
 ): Promise<DaemonUnderTest> {
   const log = pino({ level: process.env['SHALE_TEST_LOG'] ?? 'silent' });
   const ending = new AbortController();
@@ -76,6 +76,7 @@ export async function startDaemon(
       client,
       nodeName: NODE,
       actionLimitMs: options.actionLimitMs ?? 10_000,
+      healthLimits: options.healthLimits ?? { checksMs: 1_000, kubeletMs: 1_000 },
       backoff: { firstMs: 50, longestMs: 500 },
       log,
       signal: stop.signal,

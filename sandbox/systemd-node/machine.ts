@@ -49,6 +49,8 @@ export interface SystemdMachine extends AsyncDisposable {
   readonly leader: number;
   /** Where this process sees its running root. */
   readonly root: string;
+  /** Put before a command, it runs inside. */
+  readonly enter: readonly string[];
   /** Runs a command inside. */
   readonly run: RunOsCommand;
   bootID(): Promise<string>;
@@ -78,19 +80,21 @@ export async function bootMachine(options: MachineOptions): Promise<SystemdMachi
   try {
     const signal = AbortSignal.any([options.signal, AbortSignal.timeout(BOOT_TIMEOUT_MS)]);
     const leader = await findLeader(child, signal);
-    const run = osCommandRunner([
+    const enter = [
       'nsenter',
       `--target=${leader}`,
       ...['--mount', '--uts', '--ipc', '--net', '--pid', '--root', '--wd'],
       '--',
       // nsenter waits for the command in another process and hands no signal on.
       ...['setpriv', '--pdeathsig', 'TERM', '--'],
-    ]);
+    ];
+    const run = osCommandRunner(enter);
     await waitForSystemd(child, run, signal);
     const root = `/proc/${leader}/root`;
     return {
       leader,
       root,
+      enter,
       run,
       bootID: async () => (await readFile(`${root}/proc/sys/kernel/random/boot_id`, 'utf8')).trim(),
       ended: async () => {

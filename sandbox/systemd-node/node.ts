@@ -1,5 +1,6 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { checkRunner } from '../../daemon/host/check-runner.ts';
 import { chpasswd } from '../../daemon/host/chpasswd.ts';
 import { directoryNodeLayout } from '../../daemon/host/directory-host.ts';
 import type { NodePorts } from '../../daemon/host/node-ports.ts';
@@ -51,7 +52,7 @@ export async function bootSystemdNode(
     consoleFile: path.join(dir, 'console'),
     signal,
   });
-  const { root, run, bootID } = machine;
+  const { root, run, enter, bootID } = machine;
   return {
     machine,
     host: {
@@ -64,5 +65,6 @@ export async function bootSystemdNode(
     setPasswords: chpasswd(osCommandRunner()),
     services: systemctl(run, (place) => path.join('/', path.relative(root, place))),
     backend: new OstreeBackend({ root, sysroot, source, bootedDirectory: async () => directory }),
+    runCheck: checkRunner({ root, rootInside: '/', prefix: enter }),
   };
 }

@@ -1,0 +1,109 @@
+import { formatActions } from '../api/disruption-action.ts';
+import type { UpdateRecord } from '../api/machine-config-node.ts';
+import { correctCurrent } from './booted-state.ts';
+import { again, type Daemon, normal, type StepOutcome, warning } from './daemon.ts';
+import type { JournalEntry, JournalEntryAt } from './journal/journal.ts';
+import type { Observation } from './observe.ts';
+import { writeCurrent } from './records/current.ts';
+import { writeLastUpdate } from './records/last-update.ts';
+import { writeManagedPaths } from './records/managed-paths.ts';
+import type { Update } from './update.ts';
+
+/** @returns the target of an update in words, for logs, events and conditions. */
+export function inWords({ plan, next }: Update): string {
+  return next.mode === 'Layered' ? `${plan.config} in ${next.image}` : `${plan.config} in standard mode`;
+}
+
+/** The node runs the target: records it and ends the update. */
+export async function finish(daemon: Daemon, entry: JournalEntry, seen: Observation): Promise<StepOutcome> {
+  const rebooted = entry.bootID !== seen.bootID;
+  await recordTarget(daemon, entry, seen);
+  await writeLastUpdate(daemon.ports.host.root, recordOf(entry, seen, 'Succeeded'));
+  await daemon.journal.clear();
+  daemon.memory.prepared = undefined;
+  const did = formatActions(entry.plan.actions);
+  if (rebooted) normal(daemon, 'Rebooted', `runs ${inWords(entry)} after a reboot`);
+  else normal(daemon, 'AppliedLive', `runs ${inWords(entry)} without a reboot: ${did}`);
+  return again;
+}
+
+/** The node runs something else than the target: records what, and that this target has failed. */
+export async function fail(
+  daemon: Daemon,
+  { entry, why }: { readonly entry: JournalEntry; readonly why: string },
+  seen: Observation,
+): Promise<StepOutcome> {
+  const { ports, signal } = daemon;
+  await correctCurrent(ports, seen.current, signal);
+  await writeLastUpdate(ports.host.root, recordOf(entry, seen, 'Failed', why));
+  await daemon.journal.clear();
+  warning(daemon, 'Degraded', `update to ${inWords(entry)} failed: ${why}`);
+  return again;
+}
+
+/**
+ * The node runs the target and is not healthy, with nothing to go back to or a newer target to go on to: records that
+ * this target has failed.
+ */
+export async function keepUnhealthy(
+  daemon: Daemon,
+  entry: JournalEntry,
+  seen: Observation,
+  why: string,
+): Promise<StepOutcome> {
+  await recordTarget(daemon, entry, seen);
+  await endFailed(daemon, recordOf(entry, seen, 'Failed', why));
+  warning(daemon, 'HealthCheckFailed', `runs ${inWords(entry)} and is not healthy: ${why}`);
+  return again;
+}
+
+/** The node runs what it ran before an unhealthy target: records that, and that the target is not to be tried again. */
+export async function endRolledBack(
+  daemon: Daemon,
+  entry: JournalEntryAt<'rollingBack'>,
+  seen: Observation,
+): Promise<StepOutcome> {
+  const { ports, signal } = daemon;
+  await correctCurrent(ports, seen.current, signal);
+  // As after any reboot into an image: its /etc has its own version of all that Shale had written.
+  if (seen.current?.mode === 'Layered') await writeManagedPaths(ports.host.root, new Map());
+  await endFailed(daemon, recordOf(entry, seen, 'RolledBack', entry.why));
+  warning(daemon, 'RolledBack', `went back from ${inWords(entry)}: ${entry.why}`);
+  return again;
+}
+
+async function recordTarget({ ports }: Daemon, entry: JournalEntry, seen: Observation): Promise<void> {
+  const { root } = ports.host;
+  // finalizeStaged gave the new /etc the image's own version of all that Shale had written.
+  const rebooted = entry.bootID !== seen.bootID;
+  if (rebooted && entry.next.mode === 'Layered') await writeManagedPaths(root, new Map());
+  await writeCurrent(root, entry.next);
+}
+
+async function endFailed(daemon: Daemon, record: UpdateRecord): Promise<void> {
+  await writeLastUpdate(daemon.ports.host.root, record);
+  await daemon.journal.clear();
+  daemon.memory.prepared = undefined;
+}
+
+function recordOf(
+  { plan, bootID, startedAt }: JournalEntry,
+  seen: Observation,
+  result: UpdateRecord['result'],
+  message?: string,
+): UpdateRecord {
+  const { config, image, actions, causes, source } = plan;
+  return {
+    config,
+    ...(image === undefined ? {} : { image }),
+    actions,
+    causes,
+    source,
+    startedAt,
+    finishedAt: new Date().toISOString(),
+    bootIDBefore: bootID,
+    bootIDAfter: seen.bootID,
+    result,
+    ...(message === undefined ? {} : { message }),
+  };
+}

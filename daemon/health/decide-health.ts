@@ -1,0 +1,73 @@
+/** How the node's own checks of its health have ended so far. */
+export type Checks =
+  | { readonly kind: 'passed' }
+  /** The first that failed, and its last words. It may pass later: services need time to start. */
+  | { readonly kind: 'failed'; readonly name: string; readonly why: string };
+
+/** What the cluster says of the kubelet of this boot. */
+export type Kubelet =
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'notReady'; readonly why: string }
+  /** There is no Node object, or the daemon may not read it: nothing to wait for. */
+  | { readonly kind: 'unwatched' }
+  /** The API server could not be asked. */
+  | { readonly kind: 'unknown'; readonly why: string };
+
+export interface HealthLimits {
+  /** ms from the first look that the node's own checks have in all. */
+  readonly checksMs: number;
+  /** ms from the first look that the kubelet has to be Ready. */
+  readonly kubeletMs: number;
+}
+
+/** What there is to know of a node that has booted its target. */
+export interface HealthObservation {
+  /** How often the target was booted without having been found healthy, this boot included. */
+  readonly boots: number;
+  readonly checks: Checks;
+  readonly kubelet: Kubelet;
+  /** ms since the daemon's first look at this boot. */
+  readonly elapsedMs: number;
+}
+
+export type Verdict =
+  | { readonly kind: 'healthy' }
+  | { readonly kind: 'wait'; readonly why: string }
+  | { readonly kind: 'unhealthy'; readonly why: string };
+
+/** A target that goes down this often before it is found healthy is not going to be (greenboot's default, too). */
+export const MOST_BOOTS = 3;
+
+/**
+ * Judges a node that has booted its target. Whatever is wrong may right itself until its time is over. An API server that
+ * can't be asked is no proof against the node, and going back needs it anyway: the node's lease is there.
+ */
+export function decideHealth(
+  { boots, checks, kubelet, elapsedMs }: HealthObservation,
+  { checksMs, kubeletMs }: HealthLimits,
+): Verdict {
+  if (boots > MOST_BOOTS) {
+    return {
+      kind: 'unhealthy',
+      why: `the node went down ${boots - 1} times before it was found healthy`,
+    };
+  }
+  if (checks.kind === 'failed') {
+    const why = `health check ${checks.name} ${checks.why}`;
+    return elapsedMs >= checksMs ? { kind: 'unhealthy', why } : { kind: 'wait', why };
+  }
+  switch (kubelet.kind) {
+    case 'ready':
+    case 'unwatched':
+      return { kind: 'healthy' };
+    case 'unknown':
+      return {
+        kind: 'wait',
+        why: `the API server does not tell whether the kubelet is Ready: ${kubelet.why}`,
+      };
+    case 'notReady':
+      return elapsedMs >= kubeletMs
+        ? { kind: 'unhealthy', why: `the kubelet was not Ready within ${kubeletMs / 1000} s: ${kubelet.why}` }
+        : { kind: 'wait', why: `the kubelet is not Ready yet: ${kubelet.why}` };
+  }
+}

@@ -1,0 +1,65 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { type CheckProgram, checkRunner, type RunCheck } from './check-runner.ts';
+
+let root: string;
+let run: RunCheck;
+const options = { limitMs: 20_000, signal: AbortSignal.timeout(60_000) };
+beforeEach(async () => {
+  root = await mkdtemp(path.join(tmpdir(), 'check-'));
+  run = checkRunner({ root, rootInside: root, prefix: [] });
+});
+afterEach(() => rm(root, { recursive: true }));
+
+async function check(text: string): Promise<CheckProgram> {
+  const place = path.join(root, 'check');
+  await writeFile(place, `#!/bin/sh\n${text}\n`, { mode: 0o755 });
+  return { place };
+}
+
+test('a check runs at the root of its node, and is told of it', async () => {
+  expect(await run(await check('[ "$(pwd)" = "$SHALE_ROOT" ] && touch ran'), options)).toEqual({
+    passed: true,
+  });
+  await readFile(path.join(root, 'ran'));
+});
+
+test('it has nothing of the daemon in its environment', async () => {
+  expect(await run(await check('env; exit 1'), options)).toMatchObject({
+    why: expect.not.stringContaining('VITEST'),
+  });
+});
+
+test('a check that fails says why, with its last lines and no more', async () => {
+  const end = await run(await check('seq 1 5000; echo no route >&2; exit 3'), options);
+  expect(end).toMatchObject({
+    passed: false,
+    why: expect.stringMatching(/^failed \(exit code 3\): [\s\S]*no route$/),
+  });
+  if (!end.passed) expect(end.why.split('\n')).toHaveLength(10);
+});
+
+test('a check that hangs is ended, and what it started too', async () => {
+  const end = await run(await check('sleep 600 & echo $! > pid; wait'), { ...options, limitMs: 1_000 });
+  expect(end).toEqual({ passed: false, why: 'took longer than 1 s' });
+  const pid = Number(await readFile(path.join(root, 'pid'), 'utf8'));
+  await expect(readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).resolves.toBe('');
+});
+
+test('what a check leaves running keeps nobody waiting', async () => {
+  const end = await run(await check('setsid sleep 5 & echo started'), options);
+  expect(end).toEqual({ passed: true });
+});
+
+test('one that can not be run has failed', async () => {
+  expect(await run({ place: path.join(root, 'absent') }, options)).toMatchObject({ passed: false });
+});
+
+test('a check ends with the daemon', async () => {
+  const stop = new AbortController();
+  const running = run(await check('exec sleep 600'), { ...options, signal: stop.signal });
+  stop.abort(new Error('the daemon ends'));
+  await expect(running).rejects.toThrow('the daemon ends');
+});
