@@ -7,7 +7,7 @@ SHELL := /bin/sh
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -E env PATH="$(PATH)")
 
-.PHONY: help install install-tests demo down test lint types check unit lab manifests format bench clean
+.PHONY: help install install-tests demo down test lint types check unit lab image image-packages manifests format bench clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -45,6 +45,17 @@ unit:
 
 lab: install-tests ## only the tests on machines with systemd (test/node-lab)
 	$(SUDO) node node_modules/vitest/vitest.mjs run test/node-lab
+
+ENGINE ?= podman
+IMAGE ?= shale:latest
+
+image: ## build Shale's image (ENGINE=podman or docker, IMAGE=name:tag, BASE=image to build on)
+	$(ENGINE) build --file Containerfile --tag $(IMAGE) $(if $(BASE),--build-arg BASE=$(BASE)) \
+	  --build-arg VERSION=$$(node -p 'require("./package.json").version') \
+	  --build-arg REVISION=$$(git rev-parse HEAD 2>/dev/null || echo unknown) .
+
+image-packages: ## install the image's npm packages beforehand, for an engine that reaches no npm registry
+	@bin/image-packages
 
 manifests: ## generate manifests/crds from api/
 	node manifests/generate.ts

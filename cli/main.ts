@@ -1,4 +1,5 @@
 import { Command, CommanderError } from 'commander';
+import { SHALE_VERSION } from '../api/version.ts';
 import { LeadershipLost } from '../cluster/leader-election.ts';
 import { buildCommand } from './build-command.ts';
 import { diffCommand } from './diff-command.ts';
@@ -52,6 +53,7 @@ async function lazyCommands(name: string | undefined): Promise<Command[]> {
 async function program(argv: readonly string[]): Promise<Command> {
   const shale = new Command('shale')
     .description('Operating-system images built on the Kubernetes cluster that runs them.')
+    .version(SHALE_VERSION, '--version', 'print the version')
     .showHelpAfterError('(shale --help lists what there is)');
   const commands = [
     planCommand(),
