@@ -14,6 +14,10 @@ import { validateCommand } from './validate-command.ts';
 const LAZY_COMMANDS: Readonly<
   Record<string, { readonly description: string; readonly load: () => Promise<Command> }>
 > = {
+  status: {
+    description: 'Tell how far pools, builds and nodes are, and what they wait for.',
+    load: async () => (await import('./status/status-command.ts')).statusCommand(),
+  },
   enable: {
     description: 'Switch layering on: every pool gets an image, and its nodes move to it.',
     load: async () => (await import('./layering/switch-command.ts')).enableCommand(),

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { DisruptionAction } from '../api/disruption-action.ts';
 import { ClusterPolicies } from '../api/machine-configuration.ts';
 import { COSTS, type Cost } from './cost.ts';
+import { NODE_STATES } from './status/node-states.ts';
 
 /**
  * What `-o json` and `-o yaml` print; nothing is printed that does not fit. Scripts build on it: fields are added, and
@@ -70,4 +71,63 @@ export const RenderOutput = z.strictObject({
   kind: z.literal('MachineConfig'),
   metadata: z.looseObject({ name: z.string() }),
   spec: z.looseObject({}),
+});
+
+const time = z.string();
+
+export const StatusOutput = z.strictObject({
+  layering: z.strictObject({
+    switch: z.enum(['on', 'off', 'invalid']),
+    problems: z.string().optional(),
+    builder: z.enum(['running', 'starting', 'absent']),
+  }),
+  pools: z.array(
+    z.strictObject({
+      name: z.string(),
+      state: z.string(),
+      since: time.optional(),
+      what: z.string().optional(),
+      layered: z.boolean(),
+      paused: z.boolean(),
+      config: z.strictObject({ desired: z.string().optional(), running: z.string().optional() }),
+      image: z.string().optional(),
+      nodes: z.strictObject({
+        total: z.number(),
+        updated: z.number(),
+        unavailable: z.number(),
+        degraded: z.number(),
+      }),
+      rollback: z.string().optional(),
+    }),
+  ),
+  builds: z.array(
+    z.strictObject({
+      name: z.string(),
+      pool: z.string(),
+      config: z.string(),
+      state: z.enum(['Pending', 'Prepared', 'Building', 'Succeeded', 'Failed', 'Interrupted']),
+      since: time.optional(),
+      what: z.string().optional(),
+      lastLine: z.string().optional(),
+    }),
+  ),
+  nodes: z.array(
+    z.strictObject({
+      name: z.string(),
+      pool: z.string(),
+      state: z.enum(NODE_STATES),
+      since: time.optional(),
+      what: z.string().optional(),
+      mode: z.enum(['Standard', 'Layered']).optional(),
+      config: z.strictObject({ current: z.string().optional(), desired: z.string() }),
+      image: z.strictObject({ current: z.string().optional(), desired: z.string().optional() }).optional(),
+      actions: z.string().optional(),
+      staging: z.strictObject({ bytesDone: z.number(), bytesTotal: z.number() }).optional(),
+      ready: z.boolean(),
+      cordoned: z.boolean(),
+      leaseHolder: z.string().optional(),
+      obstacle: z.string().optional(),
+    }),
+  ),
+  remarks: z.array(z.string()),
 });

@@ -1,9 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { MachineConfigNode } from '../../api/machine-config-node.ts';
-import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
-import type { ObservedCluster } from '../observe/observed-cluster.ts';
+import { condition, machineConfigNode, observed, pool } from '../observe/testing/objects.ts';
 import { arrivalOf, type LayeringGoal } from './arrival.ts';
 
 const GROUP = 'machineconfiguration.openshift.io/v1';
@@ -11,42 +9,18 @@ const IMAGE = `r.example.com/os/worker@sha256:${'a'.repeat(64)}`;
 const ON: LayeringGoal = { layered: ['worker'], standard: [], clean: false };
 const OFF: LayeringGoal = { layered: [], standard: ['worker'], clean: true };
 
-const condition = (type: string, status: 'True' | 'False', reason = 'Test', message = '') => ({
-  type,
-  status,
-  reason,
-  message,
-  lastTransitionTime: '2026-11-20T10:00:00Z',
-});
-
-function pool(conditions: ReturnType<typeof condition>[], paused = false): MachineConfigPool {
-  return {
-    apiVersion: GROUP,
-    kind: 'MachineConfigPool',
-    metadata: { name: 'worker' },
-    spec: { paused },
-    status: { conditions },
-  };
-}
-
-function node(name: string, desired: string | undefined, current: string | undefined): MachineConfigNode {
-  return {
-    apiVersion: GROUP,
-    kind: 'MachineConfigNode',
-    metadata: { name },
-    spec: {
-      node: { name },
-      pool: { name: 'worker' },
-      configVersion: { desired: 'rendered-worker-1' },
-      ...(desired === undefined ? {} : { configImage: { desiredImage: desired } }),
-    },
-    status: {
+/** A node whose image is to be `desired` and is `current`; undefined: the stock image. */
+function node(name: string, desired: string | undefined, current: string | undefined) {
+  return machineConfigNode(
+    name,
+    {
       mode: current === undefined ? 'Standard' : 'Layered',
       configVersion: { current: 'rendered-worker-1', desired: 'rendered-worker-1' },
       ...(current === undefined ? {} : { configImage: { currentImage: current } }),
       conditions: [condition('Updated', 'True')],
     },
-  };
+    desired === undefined ? {} : { configImage: { desiredImage: desired } },
+  );
 }
 
 const machineOSConfig: MachineOSConfig = {
@@ -66,28 +40,15 @@ const build: MachineOSBuild = {
   },
 };
 
-function seen(more: Partial<ObservedCluster>): ObservedCluster {
-  return {
-    switchMap: undefined,
-    operator: undefined,
-    builder: undefined,
-    pools: [],
-    machineOSConfigs: [],
-    builds: [],
-    machineConfigNodes: [],
-    nodes: [],
-    leases: [],
-    inMaintenance: new Set(),
-    ...more,
-  };
-}
-
 const built = condition('BuildSuccess', 'True');
 const updated = condition('Updated', 'True');
 
 describe('switched on', () => {
   test('right after the switch the pool still says Updated of what was before', () => {
-    const before = seen({ pools: [pool([updated])], machineConfigNodes: [node('a', undefined, undefined)] });
+    const before = observed({
+      pools: [pool([updated])],
+      machineConfigNodes: [node('a', undefined, undefined)],
+    });
     expect(arrivalOf(ON, before)).toEqual({
       kind: 'underway',
       seen: 'worker: 0/1 nodes, it has no MachineOSConfig yet',
@@ -97,8 +58,8 @@ describe('switched on', () => {
   test('tells what nodes wait for in the words of the pool', () => {
     const message =
       '1 of 2 nodes run rendered-worker-1 as r.example.com/os/worker@sha256:0; b: is being drained';
-    const half = seen({
-      pools: [pool([condition('Updating', 'True', 'NodesUpdating', message), built])],
+    const half = observed({
+      pools: [pool([condition('Updating', 'True', message, 'NodesUpdating'), built])],
       machineOSConfigs: [machineOSConfig],
       machineConfigNodes: [node('a', IMAGE, IMAGE), node('b', IMAGE, undefined)],
     });
@@ -111,16 +72,16 @@ describe('switched on', () => {
       machineConfigNodes: [node('a', IMAGE, IMAGE)],
       builds: [build],
     };
-    expect(arrivalOf(ON, seen({ ...all, pools: [pool([updated, built])] }))).toEqual({ kind: 'arrived' });
-    expect(arrivalOf(ON, seen({ ...all, pools: [pool([built])] })).kind).toBe('underway');
+    expect(arrivalOf(ON, observed({ ...all, pools: [pool([updated, built])] }))).toEqual({ kind: 'arrived' });
+    expect(arrivalOf(ON, observed({ ...all, pools: [pool([built])] })).kind).toBe('underway');
   });
 
   test.each([
     ['Degraded', 'stopped'],
     ['NodesDegraded', 'underway'],
   ])('a pool that is degraded for the reason %s: %s', (reason, kind) => {
-    const degraded = seen({
-      pools: [pool([condition('Degraded', 'True', reason, 'MachineOSBuild worker-1 failed')])],
+    const degraded = observed({
+      pools: [pool([condition('Degraded', 'True', 'MachineOSBuild worker-1 failed', reason)])],
       machineOSConfigs: [machineOSConfig],
       machineConfigNodes: [node('a', undefined, undefined)],
     });
@@ -128,8 +89,8 @@ describe('switched on', () => {
   });
 
   test('a paused pool is said to be', () => {
-    const paused = seen({
-      pools: [pool([], true)],
+    const paused = observed({
+      pools: [pool([], { paused: true })],
       machineOSConfigs: [machineOSConfig],
       machineConfigNodes: [node('a', undefined, undefined)],
     });
@@ -141,19 +102,19 @@ describe('switched off', () => {
   const home = { pools: [pool([updated])], machineConfigNodes: [node('a', undefined, undefined)] };
 
   test('nodes must be back, and what layering made must be gone', () => {
-    const away = seen({ ...home, machineConfigNodes: [node('a', undefined, IMAGE)] });
+    const away = observed({ ...home, machineConfigNodes: [node('a', undefined, IMAGE)] });
     expect(arrivalOf(OFF, away).kind).toBe('underway');
-    expect(arrivalOf(OFF, seen({ ...home, builds: [build] }))).toEqual({
+    expect(arrivalOf(OFF, observed({ ...home, builds: [build] }))).toEqual({
       kind: 'underway',
       seen: 'still there: 1 image',
     });
-    expect(arrivalOf(OFF, seen(home))).toEqual({ kind: 'arrived' });
+    expect(arrivalOf(OFF, observed(home))).toEqual({ kind: 'arrived' });
   });
 
   test('the images of a pool that an admin layers stay', () => {
     const own = { ...machineOSConfig, metadata: { name: 'infra' } };
     const theirs = { ...build, spec: { ...build.spec, machineOSConfig: { name: 'infra' } } };
-    const left = seen({
+    const left = observed({
       ...home,
       machineOSConfigs: [{ ...own, spec: { ...own.spec, machineConfigPool: { name: 'infra' } } }],
       builds: [theirs],

@@ -7,6 +7,7 @@ import {
   PlanOutput,
   PoliciesOutput,
   RenderOutput,
+  StatusOutput,
   ValidateOutput,
 } from '../../cli/output-schemas.ts';
 import { root, shale } from './shale-process.ts';
@@ -27,6 +28,7 @@ describe('-o json', () => {
     ['plan', PlanOutput],
     ['diff', DiffOutput],
     ['validate', ValidateOutput],
+    ['status', StatusOutput],
   ])('has each field of %s in the reference', async (_, schema) => {
     const reference = await readFile(path.join(root, 'docs/reference/cli.md'), 'utf8');
     const fields = fieldsOf(z.toJSONSchema(schema));

@@ -1,0 +1,109 @@
+import { describe, expect, test } from 'vitest';
+import type { MachineConfigNodeStatus, UpdatePlan } from '../../api/machine-config-node.ts';
+import { annotations } from '../../api/names.ts';
+import { condition, machineConfigNode, node, observed, pool, SINCE } from '../observe/testing/objects.ts';
+import { nodeView } from './node-view.ts';
+
+const NOW = Date.parse('2026-11-20T10:05:00Z');
+const plan: UpdatePlan = {
+  config: 'rendered-worker-1',
+  staged: true,
+  actions: [{ type: 'Drain' }, { type: 'Restart', service: 'chronyd.service' }],
+  causes: [],
+  source: 'the image label',
+};
+const prepared = condition('UpdatePrepared', 'True', 'waits for leave');
+const lease = (holderIdentity: string, renewTime: string) => ({
+  apiVersion: 'coordination.k8s.io/v1',
+  kind: 'Lease',
+  metadata: { name: 'node-a' },
+  spec: { holderIdentity, renewTime, leaseDurationSeconds: 600 },
+});
+
+function view(status: MachineConfigNodeStatus | undefined, more: Parameters<typeof observed>[0] = {}) {
+  const object = machineConfigNode('a', status);
+  return nodeView(object, observed({ machineConfigNodes: [object], nodes: [node('a')], ...more }), NOW);
+}
+
+describe('the state of a node', () => {
+  test.each<[string, MachineConfigNodeStatus | undefined, object]>([
+    ['whose daemon has not spoken', undefined, { state: 'silent', what: 'the daemon has not reported yet' }],
+    [
+      'that pulls its image',
+      {
+        conditions: [condition('UpdatePrepared', 'False', 'the target is brought to the disk')],
+        staging: { bytesDone: 1, bytesTotal: 4 },
+      },
+      {
+        state: 'staging',
+        since: SINCE,
+        what: 'the target is brought to the disk',
+        staging: { bytesDone: 1 },
+      },
+    ],
+    [
+      'that waits for leave',
+      { conditions: [prepared], plan },
+      { state: 'staged', what: 'waits for leave', actions: 'Drain, Restart(chronyd.service)' },
+    ],
+    [
+      'at work',
+      { conditions: [prepared, condition('UpdateExecuted', 'Unknown', 'restarts chronyd.service')], plan },
+      { state: 'applying', since: SINCE, what: 'restarts chronyd.service' },
+    ],
+    [
+      'that reboots',
+      { conditions: [prepared, condition('RebootedNode', 'Unknown', 'the node reboots')], plan },
+      { state: 'rebooting', what: 'the node reboots' },
+    ],
+    [
+      'that failed',
+      { conditions: [condition('NodeDegraded', 'True', 'no such registry')] },
+      { state: 'degraded', since: SINCE, what: 'no such registry' },
+    ],
+    [
+      'that runs its target',
+      {
+        conditions: [condition('Updated', 'True', 'the node runs its target')],
+        configVersion: { current: 'rendered-worker-1', desired: 'rendered-worker-1' },
+      },
+      { state: 'updated', since: SINCE, config: { current: 'rendered-worker-1' } },
+    ],
+  ])('%s', (_, status, expected) => {
+    expect(view(status)).toMatchObject(expected);
+  });
+});
+
+test('a drain is told in the words of the pool', () => {
+  const message = '0 of 1 nodes run rendered-worker-1; a: is being drained; 2 pod(s) still end: default/web';
+  const draining = view(
+    { conditions: [prepared], plan },
+    {
+      pools: [pool([condition('Updating', 'True', message)])],
+      nodes: [node('a', { [annotations.cordonedByShale]: 'true' }, true)],
+    },
+  );
+  expect(draining).toMatchObject({
+    state: 'draining',
+    what: 'is being drained; 2 pod(s) still end: default/web',
+    cordoned: true,
+  });
+});
+
+describe('what is in the way of a node', () => {
+  test.each([
+    ['the lease of another', lease('ops', '2026-11-20T10:00:00.000000Z'), 'its lease is held by ops'],
+    ['the lease of another that expired', lease('ops', '2026-11-20T09:00:00.000000Z'), undefined],
+    ["the operator's own lease", lease('shale-operator', '2026-11-20T10:00:00.000000Z'), undefined],
+  ])('%s', (_, held, obstacle) => {
+    expect(view({ conditions: [prepared], plan }, { leases: [held] }).obstacle).toBe(obstacle);
+  });
+
+  test('a NodeMaintenance', () => {
+    const { what, obstacle } = view({ conditions: [prepared], plan }, { inMaintenance: new Set(['a']) });
+    expect({ what, obstacle }).toEqual({
+      what: 'passed by: a NodeMaintenance is active',
+      obstacle: 'a NodeMaintenance is active',
+    });
+  });
+});

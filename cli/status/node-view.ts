@@ -1,0 +1,124 @@
+import { formatActions } from '../../api/disruption-action.ts';
+import type { Node } from '../../api/kubernetes.ts';
+import type { MachineConfigNode, NodeConditionType } from '../../api/machine-config-node.ts';
+import { annotations } from '../../api/names.ts';
+import type { Condition } from '../../api/object.ts';
+import { leaseNameOf } from '../../rollout/node-leases.ts';
+import { progressOf } from '../../rollout/pools/node-state.ts';
+import type { ObservedCluster } from '../observe/observed-cluster.ts';
+import { obstacleOf } from '../observe/obstacles.ts';
+import { remarkOn } from '../observe/pool-remarks.ts';
+import type { NodeState } from './node-states.ts';
+
+/** One node as `shale status` tells of it. */
+export interface NodeView {
+  readonly name: string;
+  readonly pool: string;
+  readonly state: NodeState;
+  /** RFC 3339; absent where the objects don't tell. */
+  readonly since?: string;
+  /** What goes on or is waited for, in words. */
+  readonly what?: string;
+  readonly mode?: 'Standard' | 'Layered';
+  readonly config: { readonly current?: string; readonly desired: string };
+  readonly image?: { readonly current?: string; readonly desired?: string };
+  /** What the target asks of the node, in words. */
+  readonly actions?: string;
+  readonly staging?: { readonly bytesDone: number; readonly bytesTotal: number };
+  readonly ready: boolean;
+  readonly cordoned: boolean;
+  readonly leaseHolder?: string;
+  /** Why a rollout passes the node by now. */
+  readonly obstacle?: string;
+}
+
+/** @param now ms since the epoch. */
+export function nodeView(object: MachineConfigNode, seen: ObservedCluster, now: number): NodeView {
+  const { metadata, spec, status } = object;
+  const { name } = metadata;
+  const node = seen.nodes.find((candidate) => candidate.metadata.name === name);
+  const obstacle = obstacleOf(seen, name, now);
+  const leaseHolder = holderOf(seen, name);
+  const { current, desired } = {
+    current: status?.configImage?.currentImage,
+    desired: spec.configImage?.desiredImage,
+  };
+  const plan = status?.plan?.config === spec.configVersion.desired ? status.plan : undefined;
+  const runs = status?.configVersion?.current ?? '';
+  return {
+    name,
+    pool: spec.pool.name,
+    ...situationOf(object, node, remarkOnNode(object, seen), obstacle),
+    ...(status?.mode === undefined ? {} : { mode: status.mode }),
+    config: { ...(runs === '' ? {} : { current: runs }), desired: spec.configVersion.desired },
+    ...(current === undefined && desired === undefined
+      ? {}
+      : {
+          image: {
+            ...(current === undefined ? {} : { current }),
+            ...(desired === undefined ? {} : { desired }),
+          },
+        }),
+    ...(plan === undefined ? {} : { actions: formatActions(plan.actions) }),
+    ...(status?.staging === undefined ? {} : { staging: status.staging }),
+    ready:
+      node?.status?.conditions?.some((found) => found.type === 'Ready' && found.status === 'True') ?? false,
+    cordoned: node?.spec?.unschedulable === true,
+    ...(leaseHolder === undefined ? {} : { leaseHolder }),
+    ...(obstacle === undefined ? {} : { obstacle }),
+  };
+}
+
+type Situation = Pick<NodeView, 'state' | 'since' | 'what'>;
+
+function situationOf(
+  { spec, status }: MachineConfigNode,
+  node: Node | undefined,
+  remark: string | undefined,
+  obstacle: string | undefined,
+): Situation {
+  const condition = (type: NodeConditionType) => status?.conditions?.find((found) => found.type === type);
+  const progress = progressOf(spec, status);
+  const [rebooting, executed, prepared] = [
+    condition('RebootedNode'),
+    condition('UpdateExecuted'),
+    condition('UpdatePrepared'),
+  ];
+  if (status?.conditions === undefined) return { state: 'silent', what: 'the daemon has not reported yet' };
+  if (progress.kind === 'degraded') return said('degraded', condition('NodeDegraded'));
+  if (progress.kind === 'updated') {
+    const since = status.lastUpdate?.finishedAt ?? condition('Updated')?.lastTransitionTime;
+    return { state: 'updated', ...(since === undefined ? {} : { since }) };
+  }
+  if (rebooting?.status === 'Unknown') return said('rebooting', rebooting);
+  if (executed?.status === 'Unknown') return said('applying', executed);
+  if (progress.kind === 'preparing') return said('staging', prepared, remark);
+  const cordoned = node?.metadata.annotations?.[annotations.cordonedByShale] !== undefined;
+  const draining = cordoned && spec.grant === undefined;
+  const waitsFor = obstacle === undefined ? remark : `passed by: ${obstacle}`;
+  return draining ? said('draining', undefined, remark) : said('staged', prepared, waitsFor);
+}
+
+/** @param what in place of the condition's own words. */
+function said(state: NodeState, condition: Condition | undefined, what?: string): Situation {
+  const words = what ?? condition?.message ?? '';
+  return {
+    state,
+    ...(condition === undefined ? {} : { since: condition.lastTransitionTime }),
+    ...(words === '' ? {} : { what: words }),
+  };
+}
+
+function remarkOnNode({ metadata, spec }: MachineConfigNode, seen: ObservedCluster): string | undefined {
+  const pool = seen.pools.find(({ metadata: { name } }) => name === spec.pool.name);
+  const message = pool?.status?.conditions?.find(({ type }) => type === 'Updating')?.message ?? '';
+  if (!message.includes(`${metadata.name}: `)) return undefined;
+  const names = seen.machineConfigNodes.filter((other) => other.spec.pool.name === spec.pool.name);
+  return remarkOn(message, metadata.name, new Set(names.map((other) => other.metadata.name)));
+}
+
+/** An expired lease still names its last holder; obstacleOf is what counts it out. */
+function holderOf({ leases }: ObservedCluster, node: string): string | undefined {
+  const holder = leases?.find(({ metadata }) => metadata.name === leaseNameOf(node))?.spec?.holderIdentity;
+  return holder === '' ? undefined : holder;
+}

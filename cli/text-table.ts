@@ -1,0 +1,15 @@
+/**
+ * Lays out rows as kubectl does: columns by two spaces at least, no lines.
+ *
+ * @returns the lines, without blanks at their ends.
+ */
+export function textTable(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
+  const all = [head, ...rows];
+  const widths = head.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
+  return all.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+}

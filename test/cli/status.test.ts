@@ -1,0 +1,94 @@
+import path from 'node:path';
+import { execa } from 'execa';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { MachineConfigNodes } from '../../api/machine-config-node.ts';
+import { StatusOutput } from '../../cli/output-schemas.ts';
+import { condition, type PoolCluster, PROCESSES_MS, signal, startPoolCluster } from './cluster-with-pools.ts';
+import { root } from './shale-process.ts';
+
+let cluster: PoolCluster;
+beforeAll(async () => {
+  cluster = await startPoolCluster();
+  const conditions = [condition('Updating', 'True', '1 of 2 nodes run rendered-x', 'NodesUpdating')];
+  await cluster.addPool('worker', { conditions, machineCount: 2, updatedMachineCount: 1 }, 'rendered-x');
+  await cluster.addPool('infra', { conditions: [condition('Updated', 'True')] }, 'rendered-x');
+  await cluster.addNode('worker-0', 'worker', {}, running('rendered-x'));
+  await cluster.addNode('worker-1', 'worker', {}, pulling(20));
+});
+afterAll(() => cluster.stop());
+
+function running(config: string) {
+  return {
+    mode: 'Standard' as const,
+    configVersion: { current: config, desired: config },
+    conditions: [condition('Updated', 'True')],
+  };
+}
+
+function pulling(percent: number) {
+  return {
+    conditions: [condition('UpdatePrepared', 'False', 'the target is brought to the disk')],
+    staging: { bytesDone: percent * 2 ** 20, bytesTotal: 100 * 2 ** 20 },
+  };
+}
+
+test('tells of pools, and of nodes that have something to do', { timeout: PROCESSES_MS }, async () => {
+  const { stdout, exitCode } = await cluster.shale('status');
+  expect(exitCode).toBe(0);
+  expect(stdout).toMatch(/^worker +NodesUpdating +1\/2 /m);
+  expect(stdout).toContain('pool worker: 1 of 2 nodes run rendered-x');
+  expect(stdout).toMatch(
+    /^worker-1 +worker +staging .* 20% of 100.0 MiB; the target is brought to the disk/m,
+  );
+  expect(stdout).toContain('warning: no operator runs');
+});
+
+test('tells of one pool or one node alone', { timeout: PROCESSES_MS }, async () => {
+  const pool = await cluster.shale('status', 'worker', '-o', 'wide');
+  expect(pool.stdout).toContain('worker-0');
+  expect(pool.stdout).not.toContain('infra');
+  const node = await cluster.shale('status', 'node/worker-1');
+  expect(node.stdout).toMatch(/^ {2}state +staging/m);
+  const nothing = await cluster.shale('status', 'wroker');
+  expect(nothing).toMatchObject({
+    exitCode: 2,
+    stderr: 'shale: no pool and no node wroker; the pools are: infra, worker',
+  });
+});
+
+test('-o json is as promised', { timeout: PROCESSES_MS }, async () => {
+  const { stdout } = await cluster.shale('status', '-o', 'json');
+  expect(StatusOutput.parse(JSON.parse(stdout)).nodes.map(({ state }) => state)).toEqual([
+    'updated',
+    'staging',
+  ]);
+});
+
+test('--watch prints a line for each change where there is no terminal', {
+  timeout: PROCESSES_MS,
+}, async () => {
+  const stop = new AbortController();
+  const watching = execa(path.join(root, 'bin/shale'), ['status', 'worker', '--watch'], {
+    cwd: root,
+    env: cluster.env,
+    reject: false,
+    cancelSignal: stop.signal,
+    lines: true,
+  });
+  const seen: string[] = [];
+  for await (const line of watching) {
+    seen.push(line);
+    if (line.includes('node worker-1: staging')) await setStaging(line.includes('20%') ? 60 : 100);
+    // The loop ends when the process does.
+    if (line.includes('100% of')) stop.abort();
+  }
+  await watching;
+  const ofNode = seen.filter((line) => line.includes('node worker-1')).map((line) => /\d+%/.exec(line)?.[0]);
+  expect(ofNode).toEqual(['20%', '60%', '100%']);
+  expect(seen.filter((line) => line.includes('node worker-0'))).toHaveLength(1);
+});
+
+async function setStaging(percent: number): Promise<void> {
+  const node = await cluster.client.get(MachineConfigNodes, 'worker-1', { signal });
+  await cluster.client.replaceStatus(MachineConfigNodes, { ...node, status: pulling(percent) }, { signal });
+}
