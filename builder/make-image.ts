@@ -2,7 +2,8 @@ import type { Logger } from 'pino';
 import type { MachineOSConfig } from '../api/machine-os-config.ts';
 import { annotations, labels, MACHINE_CONFIGURATION } from '../api/names.ts';
 import type { DigestedPullspec } from '../api/references.ts';
-import { createRegistryClient } from '../image/registry/registry-client.ts';
+import { parseReference } from '../image/reference.ts';
+import { createMirroredClient } from '../image/registry/mirrored-client.ts';
 import { SigningKeyError } from '../image/signature/signing-key.ts';
 import { sourceOf } from './attest/pool-source.ts';
 import { signingKeyReader } from './attest/signing-key-secret.ts';
@@ -13,6 +14,7 @@ import type { EngineAccessParts } from './engine/engine-flags.ts';
 import { readBuildSecrets } from './engine/read-build-secrets.ts';
 import { knownStates } from './known-states.ts';
 import { type RegistryAccessOptions, readRegistryAccess, SecretError } from './registry-access.ts';
+import { renderedRegistries } from './rendered-registries.ts';
 import type { BuildJob, BuildResult } from './running-builds.ts';
 
 export interface ImageMakerOptions extends RegistryAccessOptions {
@@ -45,11 +47,12 @@ export function imageMaker(
     // The push Secret counts where both are for one registry: mounting the base's layers is part of the push.
     const secrets = [baseImagePullSecret?.name, renderedImagePushSecret?.name];
     const access = await readRegistryAccess(options, secrets, signal).catch(secretFailure);
+    const conf = renderedRegistries(rendered);
     // Read before the image is made: one that can't be signed is not pushed.
     const key = await readKey?.(signal).catch(secretFailure);
     const seal = { attest, ...(key === undefined ? {} : { key }) };
     return buildForArchitectures(
-      createRegistryClient(access),
+      createMirroredClient(access, { conf, own: parseReference(build.spec.renderedImagePushSpec) }),
       {
         pool,
         rendered,

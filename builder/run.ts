@@ -4,7 +4,8 @@ import { runController } from '../cluster/controller.ts';
 import type { EventRecorder } from '../cluster/events.ts';
 import { LeadershipLost } from '../cluster/leader-election.ts';
 import { createWorkQueue, type WorkQueue } from '../cluster/work-queue.ts';
-import { createRegistryClient } from '../image/registry/registry-client.ts';
+import { createMirroredClient } from '../image/registry/mirrored-client.ts';
+import { noRegistriesConf } from '../image/registry/registries-conf.ts';
 import { createBaseImages } from './base-images.ts';
 import { buildReconciler } from './build-controller.ts';
 import { type BuildMetrics, noMetrics } from './build-metrics.ts';
@@ -12,6 +13,7 @@ import { type BuildCaches, createBuildCaches } from './caches.ts';
 import type { EngineAccessParts } from './engine/engine-flags.ts';
 import { imageMaker } from './make-image.ts';
 import { readRegistryAccess } from './registry-access.ts';
+import { renderedRegistries } from './rendered-registries.ts';
 import { createRunningBuilds } from './running-builds.ts';
 
 export interface BuilderOptions {
@@ -84,13 +86,19 @@ export async function runBuilder(options: BuilderOptions): Promise<void> {
     resolveBase: ({ spec }, requested) =>
       bases.resolve(requested, async (reference) => {
         const access = await readRegistryAccess(options, [spec.baseImagePullSecret?.name], signal);
-        return (await createRegistryClient(access).getManifest(reference, signal)).digest;
+        const rendered = renderedFor(caches, spec.machineConfigPool.name);
+        const conf = rendered === undefined ? noRegistriesConf : renderedRegistries(rendered);
+        return (await createMirroredClient(access, { conf }).getManifest(reference, signal)).digest;
       }),
   });
   await runController({ name: 'builds', queue, workers: WORKERS, reconcile, log, signal });
   // Whoever lost the lease has lost its builds with it: another builder is at work on them.
   await running.stopAll(!(signal.reason instanceof LeadershipLost));
   await Promise.all(watching);
+}
+
+function renderedFor({ pools, machineConfigs }: BuildCaches, pool: string) {
+  return machineConfigs.get(pools.get(pool)?.spec.configuration?.name ?? '');
 }
 
 /** What changed, in terms of the MachineOSConfigs that it is of interest to. */

@@ -72,7 +72,7 @@ export function buildCommand(): Command {
         EngineFlags,
     ) => {
       const seal = await sealOptions(options);
-      const client = await registryClient(options);
+      const client = await registryClient(options, parseReference(options.push));
       const signal = AbortSignal.timeout(REGISTRY_DEADLINE_MS + options.engineMinutes * 60_000);
       const before = await readObjects(options.from);
       const objects = [...before, ...(await readObjects(options.filename))];

@@ -1,8 +1,15 @@
 import { readFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { BuildFailure } from '../builder/build-failure.ts';
+import type { Reference } from '../image/reference.ts';
 import { parseAuthFile } from '../image/registry/credentials.ts';
-import { createRegistryClient, type RegistryClient } from '../image/registry/registry-client.ts';
+import { createMirroredClient } from '../image/registry/mirrored-client.ts';
+import {
+  noRegistriesConf,
+  parseRegistriesConf,
+  type RegistriesConf,
+} from '../image/registry/registries-conf.ts';
+import type { RegistryClient } from '../image/registry/registry-client.ts';
 import { ContentError, RegistryError } from '../image/registry/registry-error.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
 
@@ -14,6 +21,7 @@ export interface RegistryFlags {
   readonly plainHttp: string[];
   readonly authfile?: string;
   readonly caFile?: string;
+  readonly registriesConf?: string;
 }
 
 /** @returns the command with these flags. */
@@ -21,21 +29,42 @@ export function withRegistryFlags(command: Command): Command {
   return command
     .option('--plain-http <host...>', 'registries (host:port) to speak plain HTTP to', [])
     .option('--authfile <file>', 'credentials, as docker and podman keep them')
-    .option('--ca-file <file>', 'PEM certificates to trust for registries');
+    .option('--ca-file <file>', 'PEM certificates to trust for registries')
+    .option('--registries-conf <file>', "mirrors to pull from, as a node's registries.conf names them");
 }
 
-/** @returns a client that reaches registries as the flags say. @throws CommandError */
-export async function registryClient({
-  plainHttp,
-  authfile,
-  caFile,
-}: RegistryFlags): Promise<RegistryClient> {
+/**
+ * @param own where the command pushes to, if it does; mirrors have no part in that.
+ * @returns a client that reaches registries as the flags say.
+ * @throws CommandError
+ */
+export async function registryClient(
+  { plainHttp, authfile, caFile, registriesConf }: RegistryFlags,
+  own?: Reference,
+): Promise<RegistryClient> {
   const ca = caFile === undefined ? undefined : await readText(caFile);
-  return createRegistryClient({
+  const access = {
     plainHttp: new Set(plainHttp),
     ...(authfile === undefined ? {} : { auths: parseAuthFile(await readText(authfile)) }),
     ...(ca === undefined ? {} : { caFor: () => ca }),
-  });
+  };
+  const conf = registriesConf === undefined ? noRegistriesConf : await readConf(registriesConf);
+  return createMirroredClient(access, { conf, ...(own === undefined ? {} : { own }) });
+}
+
+async function readConf(file: string): Promise<RegistriesConf> {
+  const text = await readText(file);
+  try {
+    return parseRegistriesConf([{ name: file, text }]);
+  } catch (cause) {
+    throw new CommandError(
+      cause instanceof Error ? cause.message : `${file}: can not be read`,
+      exitCodes.usage,
+      {
+        cause,
+      },
+    );
+  }
 }
 
 /** @throws CommandError when the file can't be read. */

@@ -111,7 +111,7 @@ test('an image that is nowhere is refused with what each place said', async () =
   expect(error).toBeInstanceOf(RegistryError);
   expect(error).toMatchObject({ status: 404, temporary: false });
   expect(String(error)).toMatch(
-    new RegExp(`GET ${first.host}/os manifests/1: HTTP 404; mirrors failed before`),
+    new RegExp(`GET ${first.host}/os manifests/1: HTTP 404; nor was it elsewhere`),
   );
   expect(String(error)).toContain(`[${second.host}/os:1: GET ${second.host}/os manifests/1: HTTP 403]`);
   expect(String(error)).toContain(`[${mirror.host}/none/os:1: `);

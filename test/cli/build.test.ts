@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
@@ -19,7 +19,7 @@ async function registryWithBase() {
   });
   const client = createRegistryClient({ plainHttp: new Set([registry.host]) });
   await pushBaseImage(client, `${registry.host}/os/stock:1`, AbortSignal.timeout(30_000));
-  return registry;
+  return { ...registry, dir };
 }
 
 test('an image is built from the examples, and says what the next one asks of a node', async () => {
@@ -47,6 +47,39 @@ test('an image is built from the examples, and says what the next one asks of a 
       { actions: 'Restart(chronyd.service)', because: ['/etc/chrony.conf: policy for /etc/chrony.conf'] },
     ],
   });
+});
+
+test('a base image is read from the mirrors of a registries.conf, and the image is pushed past them', async () => {
+  const { host, dir } = await registryWithBase();
+  const conf = path.join(dir, 'registries.conf');
+  await writeFile(
+    conf,
+    `[[registry]]\nlocation = "r.invalid"\nblocked = true\n[[registry.mirror]]\nlocation = "${host}"\ninsecure = true\n`,
+  );
+  const mirrors = ['--registries-conf', conf, '--plain-http', host];
+  const push = `${host}/os/mirrored:1`;
+  const built = await shale(
+    ...[
+      'build',
+      '--pool',
+      'worker',
+      '--base',
+      'r.invalid/os/stock:1',
+      '--push',
+      push,
+      '-f',
+      'examples',
+      ...mirrors,
+    ],
+  );
+  expect(built.stdout).toMatch(new RegExp(`^${host}/os/mirrored@sha256:`));
+  expect(built.stderr).toContain('r.invalid/os/stock@sha256:');
+  const inspected = await shale('image', 'inspect', 'r.invalid/os/stock:1', ...mirrors, '-o', 'json');
+  expect(JSON.parse(inspected.stdout)).toMatchObject({ layers: [{}], signatures: 0 });
+  await writeFile(conf, '[[registry]]');
+  const refused = await shale('image', 'inspect', 'r.invalid/os/stock:1', ...mirrors);
+  expect(refused.stderr).toContain('registry 1: has neither a prefix nor a location');
+  expect(refused.exitCode).toBe(2);
 });
 
 test('an image that is not there is one line and exit code 1', async () => {

@@ -119,6 +119,33 @@ describe('an image of a registry', () => {
     await expect(source.open(image, signal)).resolves.toMatchObject({ labels: { a: 'b' } });
   });
 
+  test('is read from the mirror that the node has for its registry, with the CA of the mirror', async () => {
+    const image = await pushImage('mirrored');
+    const root = await rootWithCertificate('etc/containers/certs.d');
+    const elsewhere = parseDigestedPullspec(image.replace(`${registry.host}/os`, 'r.invalid/stock'));
+    const source = registrySource({ root, plainHttp: new Set() });
+    await mkdir(path.join(root, 'etc/containers/registries.conf.d'), { recursive: true });
+    await writeFile(
+      path.join(root, 'etc/containers/registries.conf'),
+      '[[registry]]\nlocation = "r.invalid"\nblocked = true\n',
+    );
+    await expect(source.open(elsewhere, signal)).rejects.toThrow('registries.conf blocks r.invalid');
+    await writeFile(
+      path.join(root, 'etc/containers/registries.conf.d/50-mirror.conf'),
+      `[[registry]]\nlocation = "r.invalid"\nblocked = true\n[[registry.mirror]]\nlocation = "${registry.host}"\n`,
+    );
+    await expect(source.open(elsewhere, signal)).rejects.toThrow(/r\.invalid/);
+    await writeFile(
+      path.join(root, 'etc/containers/registries.conf.d/60-mirror.conf'),
+      `[[registry]]\nprefix = "r.invalid/stock"\nlocation = "${registry.host}/os"\n`,
+    );
+    const opened = await source.open(elsewhere, signal);
+    for (const layer of opened.layers) {
+      for await (const item of layer.read(() => undefined, signal)) expect(item.path).not.toBe('');
+    }
+    expect(opened.labels).toEqual({ kept: 'yes', a: 'b' });
+  });
+
   test('that is not there is an error that names it', async () => {
     await pushImage('known');
     const root = await rootWithCertificate('etc/containers/certs.d');

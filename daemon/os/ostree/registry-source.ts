@@ -5,13 +5,16 @@ import { goArchitecture } from '../../../image/architecture.ts';
 import { readLayer } from '../../../image/layer/read-layer.ts';
 import { parseReference, type Reference } from '../../../image/reference.ts';
 import { parseAuthFile } from '../../../image/registry/credentials.ts';
-import { createRegistryClient, type RegistryClient } from '../../../image/registry/registry-client.ts';
+import { createMirroredClient } from '../../../image/registry/mirrored-client.ts';
+import { pullSources } from '../../../image/registry/pull-sources.ts';
+import type { RegistryClient } from '../../../image/registry/registry-client.ts';
 import { ContentError } from '../../../image/registry/registry-error.ts';
+import { readRegistriesConf } from '../registries-conf.ts';
 import { registryCertificates } from '../registry-certificates.ts';
 import type { ImageSource, SourceImage, SourceLayer } from './image-source.ts';
 
 export interface RegistrySourceOptions {
-  /** The running root, whose certs.d directories say which CAs a registry's certificate may come from. */
+  /** The running root, whose registries.conf says where images are and whose certs.d directories which CAs to trust. */
   readonly root: string;
   /** @returns the text of a docker-style auth file; undefined where there is none. Read for each image anew. */
   readonly readAuthFile?: (signal: AbortSignal) => Promise<string | undefined>;
@@ -20,8 +23,8 @@ export interface RegistrySourceOptions {
 }
 
 /**
- * Images as registries have them. What a registry needs is read for each image anew, so that a certificate authority
- * or a pull secret that was just delivered counts.
+ * Images as registries and their mirrors have them. What a registry needs is read for each image anew, so that a mirror, a
+ * certificate authority or a pull secret that was just delivered counts.
  */
 export function registrySource(options: RegistrySourceOptions): ImageSource {
   return {
@@ -35,19 +38,20 @@ export function registrySource(options: RegistrySourceOptions): ImageSource {
 }
 
 async function clientFor(
-  { registry }: Reference,
+  reference: Reference,
   { root, readAuthFile, plainHttp }: RegistrySourceOptions,
   signal: AbortSignal,
 ): Promise<RegistryClient> {
-  const [certificates, auths] = await Promise.all([
-    registryCertificates(root, registry),
-    readAuthFile?.(signal),
-  ]);
-  return createRegistryClient({
+  const [conf, auths] = await Promise.all([readRegistriesConf(root), readAuthFile?.(signal)]);
+  const hosts = new Set(pullSources(reference, conf).map((source) => source.reference.registry));
+  const certificates = new Map<string, readonly string[]>();
+  for (const host of hosts) certificates.set(host, await registryCertificates(root, host));
+  const access = {
     plainHttp,
-    caFor: (host) => (host === registry && certificates.length > 0 ? certificates.join('\n') : undefined),
+    caFor: (host: string) => certificates.get(host)?.join('\n') || undefined,
     ...(auths === undefined ? {} : { auths: parseAuthFile(auths) }),
-  });
+  };
+  return createMirroredClient(access, { conf });
 }
 
 function sourceImage(
