@@ -13,7 +13,7 @@ import {
   someSettings,
 } from '../testing/objects.ts';
 import { simulate, type Weather } from '../testing/simulation.ts';
-import { decidePool, lookAgainAfter, type ObservedNode } from './decide-pool.ts';
+import { decidePool, lookAgainAfter, type ObservedNode, type PoolObservation } from './decide-pool.ts';
 import { parseWindows } from './maintenance-windows.ts';
 import type { PoolSettings } from './pool-settings.ts';
 import type { PoolTarget } from './pool-target.ts';
@@ -43,6 +43,7 @@ const decide = (
   spec = {},
   options: Partial<RolloutOptions> = {},
   settings: Partial<PoolSettings> = {},
+  seen: Partial<PoolObservation> = {},
 ) =>
   decidePool(
     {
@@ -51,6 +52,7 @@ const decide = (
       target: NEXT,
       policyDigest: 'sha256:p',
       nodes,
+      ...seen,
     },
     { ...defaultRolloutOptions, ...options },
     0,
@@ -112,6 +114,17 @@ describe('a failed node', () => {
 
   it('stops the rollout when it is the first to try', () => {
     expect(decide([failed('a'), observed('b')]).halted).toMatch(/1 node\(s\) failed, the threshold is 1: a/);
+  });
+
+  it('takes the pool back once, where the pool says so and something is known to go back to', () => {
+    const lastGood = { config: 'rendered-worker-1' };
+    const goesBack = (settings: Partial<PoolSettings>, seen: Partial<PoolObservation> = {}, spec = {}) =>
+      decide([failed('a'), observed('b')], spec, {}, settings, { lastGood, ...seen }).goBackTo;
+    expect(goesBack({ autoRollback: true })).toEqual(lastGood);
+    expect(goesBack({ autoRollback: false })).toBeUndefined();
+    expect(goesBack({ autoRollback: true }, {}, { paused: true })).toBeUndefined();
+    const held: PoolTarget = { kind: 'held', target: { config: 'rendered-worker-2' }, why: '', wanted: NEXT };
+    expect(goesBack({ autoRollback: true }, { target: held })).toBeUndefined();
   });
 
   it('alone does not when others have taken the target', () => {

@@ -9,7 +9,7 @@ import { isReady, type LeaseHolding, type NodeState, readNode } from './node-sta
 import { isAtWork, type NodeStep, nodeStep } from './node-step.ts';
 import { type Assignment, assignedSpec, nodeTarget, sameTarget, targetOf } from './node-target.ts';
 import type { PoolSettings } from './pool-settings.ts';
-import type { PoolTarget } from './pool-target.ts';
+import type { NodeTarget, PoolTarget } from './pool-target.ts';
 
 export interface ObservedNode {
   readonly node: Node;
@@ -25,6 +25,8 @@ export interface PoolObservation {
   readonly target: PoolTarget;
   readonly policyDigest: string | undefined;
   readonly nodes: readonly ObservedNode[];
+  /** What the pool could go back to by itself; absent where it is not to, or where nothing is known that worked. */
+  readonly lastGood?: NodeTarget;
 }
 
 export interface PoolDecision {
@@ -41,6 +43,8 @@ export interface PoolDecision {
   readonly halted: string | undefined;
   /** Set where nodes could begin but for the pool's maintenance windows; `opensAt`: the next one, ms since the epoch. */
   readonly awaitsWindow: { readonly opensAt: number | undefined } | undefined;
+  /** What the pool is to go back to from now on, because its rollout has stopped. */
+  readonly goBackTo: NodeTarget | undefined;
 }
 
 /**
@@ -65,7 +69,16 @@ export function decidePool(seen: PoolObservation, options: RolloutOptions, now: 
       : { begin: [], passedBy: [] };
   const { begin, awaitsWindow } = withinWindows(choice.begin, states, seen.settings, now);
   for (const { name, level } of begin) steps.set(name, { kind: 'take', level });
-  return { create: newcomers(seen), assign, steps, states, passedBy: choice.passedBy, halted, awaitsWindow };
+  return {
+    create: newcomers(seen),
+    assign,
+    steps,
+    states,
+    passedBy: choice.passedBy,
+    halted,
+    awaitsWindow,
+    goBackTo: goBackTo(seen, halted),
+  };
 }
 
 /**
@@ -208,6 +221,17 @@ function haltedBy(
 
 function hasFailed({ assigned, away, progress }: NodeState): boolean {
   return assigned && away === undefined && progress.kind === 'degraded' && progress.ofAnother !== true;
+}
+
+/** Once: a pool that is held somewhere, by itself or by an admin, fails there for an admin to look at. */
+function goBackTo(
+  { pool, settings, target, lastGood }: PoolObservation,
+  halted: string | undefined,
+): NodeTarget | undefined {
+  const free = target.kind !== 'held' && settings.rollback === undefined && settings.closed === undefined;
+  return halted !== undefined && settings.autoRollback && free && pool.spec.paused !== true
+    ? lastGood
+    : undefined;
 }
 
 function closedBecause({ pool, settings }: PoolObservation, halted: string | undefined): string | undefined {

@@ -12,6 +12,7 @@ export function nodeTarget(pool: PoolTarget, node: MachineConfigNode | undefined
     case 'none':
       return undefined;
     case 'standard':
+    case 'held':
       return pool.target;
     case 'awaiting-image':
       return node === undefined ? pool.newcomer : undefined;

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { Node } from '../../api/kubernetes.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
-import { annotations, MACHINE_CONFIGURATION } from '../../api/names.ts';
+import { annotations } from '../../api/names.ts';
 import { type ApiClient, isAlreadyExists } from '../../cluster/api-client.ts';
 import { done, type Result, requeueAfter } from '../../cluster/controller.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
@@ -18,9 +18,9 @@ import type { Membership } from './membership.ts';
 import { isReady, progressOf } from './node-state.ts';
 import { assignmentPatch } from './node-target.ts';
 import { NodeWork } from './node-work.ts';
-import { poolSettings } from './pool-settings.ts';
+import { type PoolAim, poolAim } from './pool-aim.ts';
 import { poolStatus, targetInWords } from './pool-status.ts';
-import { type PoolTarget, poolTarget } from './pool-target.ts';
+import { automaticRequest, type RollbackRequest } from './rollback.ts';
 
 export interface PoolControllerParts {
   readonly client: ApiClient;
@@ -66,6 +66,7 @@ export class PoolController {
     const notes = new Map<string, string>();
     const waits = [lookAgainAfter(decision, seen.settings, options, now())];
     const failure = await outcomeOf(async () => {
+      await this.#keepRollback(seen, decision, signal);
       await this.#createMissing(decision, signal);
       await this.#assign(seen, decision, signal);
       await this.#takeSteps(seen, decision, notes, waits, signal);
@@ -76,7 +77,7 @@ export class PoolController {
     return next.length === 0 ? done : requeueAfter(Math.min(...next));
   }
 
-  async #observe(pool: MachineConfigPool, signal: AbortSignal): Promise<PoolObservation> {
+  async #observe(pool: MachineConfigPool, signal: AbortSignal): Promise<PoolObservation & PoolAim> {
     const { caches, membership, leases, options } = this.#parts;
     const members = membership.nodesOf(pool.metadata.name).flatMap((name) => {
       const node = caches.nodes.get(name);
@@ -89,12 +90,8 @@ export class PoolController {
     await inParallel(members, PARALLEL_NODES, async ({ node }) => {
       if (mayBeOnItsWayOut(node)) await this.#machines.isDeleting(node, signal);
     });
-    const policyDigest = caches.machineConfigurations.get(MACHINE_CONFIGURATION)?.status?.policyDigest;
     return {
-      pool,
-      settings: poolSettings(pool, options),
-      target: this.#target(pool, policyDigest),
-      policyDigest,
+      ...poolAim(caches, options, pool, members),
       nodes: members.map((member) => ({
         ...member,
         inMaintenance: inMaintenance.has(member.node.metadata.name),
@@ -103,19 +100,44 @@ export class PoolController {
     };
   }
 
-  #target(pool: MachineConfigPool, policyDigest: string | undefined): PoolTarget {
-    const { caches } = this.#parts;
-    const { name } = pool.metadata;
-    // A MachineOSConfig has its pool's name (machineOSConfigRules); one that is being deleted asks for nothing.
-    const found = caches.machineOSConfigs.get(name);
-    const machineOSConfig = found?.metadata.deletionTimestamp === undefined ? found : undefined;
-    return poolTarget({
-      pool,
-      rendered: caches.machineConfigs.get(pool.spec.configuration?.name ?? ''),
-      machineOSConfig,
-      builds: caches.machineOSBuilds.list().filter(({ spec }) => spec.machineOSConfig.name === name),
-      policyDigest,
-    });
+  /** Keeps the annotation by which a pool is held at an earlier target. */
+  async #keepRollback(
+    { pool, settings, wanted, rollback }: PoolAim,
+    { goBackTo, halted = '' }: PoolDecision,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { events, now } = this.#parts;
+    if (goBackTo !== undefined) {
+      const request = automaticRequest(goBackTo, wanted, halted, new Date(now()));
+      await this.#annotate(pool, request, signal);
+      events.warning(pool, 'RollingBack', `Going back to ${request.image ?? request.config}: ${halted}`);
+    } else if (rollback.kind === 'over') {
+      await this.#annotate(pool, undefined, signal);
+      events.normal(pool, 'RollbackOver', `No longer held at an earlier target: ${rollback.why}`);
+    } else if (rollback.kind === 'held' && rollback.from !== undefined && settings.rollback !== undefined) {
+      await this.#annotate(pool, { ...settings.rollback, from: rollback.from }, signal);
+      events.normal(
+        pool,
+        'RollingBack',
+        `Going to ${targetInWords(rollback.target)}: ${rollback.target.why}`,
+      );
+    }
+  }
+
+  async #annotate(
+    { metadata: { name, resourceVersion } }: MachineConfigPool,
+    request: RollbackRequest | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const text = request === undefined ? null : JSON.stringify(request);
+    const body = { metadata: { resourceVersion, annotations: { [annotations.rollback]: text } } };
+    const patched = await this.#parts.client.patch(
+      MachineConfigPools,
+      name,
+      { type: 'merge', body },
+      { signal },
+    );
+    this.#parts.caches.pools.remember(patched);
   }
 
   async #createMissing({ create }: PoolDecision, signal: AbortSignal): Promise<void> {
@@ -187,18 +209,18 @@ export class PoolController {
     notes: ReadonlyMap<string, string>,
     signal: AbortSignal,
   ): Promise<void> {
-    const { client, now, events } = this.#parts;
+    const { client, caches, now, events } = this.#parts;
     const { settings, target } = seen;
     const machineCount = seen.nodes.length;
     const before = seen.pool.status;
     const after = await updateStatus(
       client,
       MachineConfigPools,
-      seen.pool,
+      caches.pools.get(seen.pool.metadata.name) ?? seen.pool,
       (pool) => poolStatus({ pool, settings, target, machineCount, decision, notes }, now()),
       { signal },
     );
-    this.#parts.caches.pools.remember(after);
+    caches.pools.remember(after);
     if (before?.configuration?.name !== after.status?.configuration?.name)
       events.normal(seen.pool, 'Completed', `Every node runs ${targetInWords(seen.target)}`);
     if (decision.halted !== undefined && !isStopped(before))

@@ -16,6 +16,7 @@ const decision = (states: readonly NodeState[], more: Partial<PoolDecision> = {}
   passedBy: [],
   halted: undefined,
   awaitsWindow: undefined,
+  goBackTo: undefined,
   ...more,
 });
 const statusOf = (states: readonly NodeState[], more: Partial<PoolStatusInputs> = {}) =>
@@ -182,7 +183,7 @@ it('a pool says when its next maintenance window opens', () => {
 it('a pool says which of its settings can’t be read', () => {
   const settings = someSettings({ closed: 'annotation x can’t be read', problems: ['x is wrong'] });
   const status = statusOf([behind], { settings });
-  expect(verdict(status, 'Updating')).toMatch(/^False SettingsUnreadable .*annotation x can’t be read/);
+  expect(verdict(status, 'Updating')).toMatch(/^False NothingBegins .*annotation x can’t be read/);
   expect(verdict(status, 'Degraded')).toBe('True Degraded x is wrong');
   expect(verdict(statusOf([aState('a')], { settings }), 'Degraded')).toBe('True Degraded x is wrong');
 });
@@ -235,5 +236,31 @@ describe('the architectures of a pool', () => {
     const before = { ...pool, status: { ...ran, architectures: ['arm64'] } };
     expect(statusOf([], { pool: before }).architectures).toEqual(['arm64']);
     expect(statusOf([]).architectures).toBeUndefined();
+  });
+});
+
+describe('a pool that was rolled back', () => {
+  const target: PoolStatusInputs['target'] = {
+    kind: 'held',
+    target: { config: 'rendered-worker-1' },
+    why: 'rolled back by ada: slow',
+    wanted: { kind: 'standard', target: { config: 'rendered-worker-2' } },
+  };
+
+  it('is not Updated, and says who keeps it where for how long', () => {
+    const status = statusOf([aState('a')], { target });
+    expect(verdict(status, 'Updated')).toMatch(
+      /^False RolledBack rolled back by ada: slow; kept there until/,
+    );
+    expect(verdict(status, 'Updating')).toMatch(
+      /^False RolledBack 1 of 1 nodes run rendered-worker-1; rolled/,
+    );
+    expect(status.configuration).toEqual({ name: 'rendered-worker-1' });
+  });
+
+  it('says so on the way', () => {
+    expect(verdict(statusOf([behind], { target }), 'Updating')).toBe(
+      'True RollingBack 0 of 1 nodes run rendered-worker-1; rolled back by ada: slow',
+    );
   });
 });

@@ -2,7 +2,9 @@ import type {
   MachineConfigPool,
   MachineConfigPoolStatus,
   PoolConditionType,
+  PoolConfiguration,
 } from '../../api/machine-config-pool.ts';
+import { annotations } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
 import { setCondition } from '../../cluster/conditions.ts';
 import { isUnavailable } from './choose-nodes.ts';
@@ -46,7 +48,7 @@ export function poolStatus(inputs: PoolStatusInputs, now: number): MachineConfig
   const degraded = states.filter(isDegraded);
   const away = states.filter(isAway).length;
   const done = ready.length === machineCount - away && isResolved(inputs.target);
-  const configuration = done ? pool.spec.configuration : pool.status?.configuration;
+  const configuration = done ? configurationOf(inputs) : pool.status?.configuration;
   return {
     ...(pool.metadata.generation === undefined ? {} : { observedGeneration: pool.metadata.generation }),
     ...(configuration === undefined ? {} : { configuration }),
@@ -70,6 +72,12 @@ function architecturesOf(
   return architectures === undefined ? {} : { architectures };
 }
 
+function configurationOf({ pool, target }: PoolStatusInputs): PoolConfiguration | undefined {
+  if (target.kind !== 'held') return pool.spec.configuration;
+  const { config } = target.target;
+  return pool.status?.configuration?.name === config ? pool.status.configuration : { name: config };
+}
+
 function isUpdated({ assigned, progress }: NodeState): boolean {
   return assigned && progress.kind === 'updated';
 }
@@ -83,7 +91,7 @@ function isDegraded({ away, progress }: NodeState): boolean {
 }
 
 function isResolved(target: PoolTarget): boolean {
-  return target.kind === 'standard' || target.kind === 'layered';
+  return target.kind === 'standard' || target.kind === 'layered' || target.kind === 'held';
 }
 
 function conditionsOf(
@@ -108,10 +116,15 @@ function conditionsOf(
 
 function updatedVerdict({ target, machineCount, decision }: PoolStatusInputs, done: boolean): Verdict {
   if (!done) return { status: 'False', reason: 'NodesOutstanding', message: '' };
+  if (target.kind === 'held') return { status: 'False', reason: 'RolledBack', message: holdInWords(target) };
   const away = decision.states.filter(isAway).length;
   const who = away === 0 ? `All ${machineCount} nodes` : `All nodes but ${away} of ${machineCount}`;
   const message = [`${who} run ${targetInWords(target)}`, ...obstaclesInWords(decision.states)].join('; ');
   return { status: 'True', reason: 'AllNodesUpdated', message };
+}
+
+function holdInWords({ why, wanted }: PoolTarget & { readonly kind: 'held' }): string {
+  return `${why}; kept there until the annotation ${annotations.rollback} goes or the pool wants another than ${targetInWords(wanted)}`;
 }
 
 /** Told before a rollout begins, too: whoever is about to start one knows then what it will not get to. */
@@ -125,8 +138,12 @@ function obstaclesInWords(states: readonly NodeState[]): string[] {
 
 function updatingVerdict(inputs: PoolStatusInputs, done: boolean, updated: number): Verdict {
   const { pool, settings, target, machineCount, decision } = inputs;
-  if (done) return { status: 'False', reason: 'AllNodesUpdated', message: '' };
   const count = `${updated} of ${machineCount} nodes run ${targetInWords(target)}`;
+  if (done) {
+    return target.kind === 'held'
+      ? { status: 'False', reason: 'RolledBack', message: `${count}; ${holdInWords(target)}` }
+      : { status: 'False', reason: 'AllNodesUpdated', message: '' };
+  }
   if (pool.spec.paused === true)
     return { status: 'False', reason: 'Paused', message: `The pool is paused; ${count}` };
   if (target.kind === 'none') return { status: 'False', reason: 'NoTarget', message: target.why };
@@ -138,7 +155,7 @@ function updatingVerdict(inputs: PoolStatusInputs, done: boolean, updated: numbe
   if (decision.halted !== undefined)
     return { status: 'False', reason: 'RolloutStopped', message: `${count}; ${decision.halted}` };
   if (settings.closed !== undefined)
-    return { status: 'False', reason: 'SettingsUnreadable', message: `${count}; ${settings.closed}` };
+    return { status: 'False', reason: 'NothingBegins', message: `${count}; ${settings.closed}` };
   const remarks = nodeRemarks(inputs);
   const { awaitsWindow } = decision;
   if (awaitsWindow !== undefined) {
@@ -147,8 +164,13 @@ function updatingVerdict(inputs: PoolStatusInputs, done: boolean, updated: numbe
   }
   return {
     status: 'True',
-    reason: decision.passedBy.length > 0 ? 'NodesPassedBy' : 'NodesUpdating',
-    message: [count, ...remarks].join('; '),
+    reason:
+      target.kind === 'held'
+        ? 'RollingBack'
+        : decision.passedBy.length > 0
+          ? 'NodesPassedBy'
+          : 'NodesUpdating',
+    message: [count, ...(target.kind === 'held' ? [target.why] : []), ...remarks].join('; '),
   };
 }
 
@@ -210,6 +232,7 @@ function degradedVerdict({ pool, settings, target, decision }: PoolStatusInputs)
     ...(target.kind === 'awaiting-image' && target.state === 'BuildFailed' ? [target.why] : []),
     ...(decision.halted === undefined ? [] : [decision.halted]),
     ...settings.problems,
+    ...(settings.closed === undefined || settings.problems.length > 0 ? [] : [settings.closed]),
   ];
   const nodes = nodeDegradedVerdict(decision.states);
   if (causes.length > 0) return { status: 'True', reason: 'Degraded', message: causes.join('; ') };
@@ -239,6 +262,8 @@ function buildState(
       return undefined;
     case 'awaiting-image':
       return { type: target.state, message: target.why };
+    case 'held':
+      return buildState(target.wanted);
     case 'layered':
       return { type: 'BuildSuccess', message: `MachineOSBuild ${target.build}: ${target.target.image}` };
   }
@@ -251,6 +276,10 @@ export function targetInWords(target: PoolTarget): string {
       return 'no configuration';
     case 'standard':
       return target.target.config;
+    case 'held': {
+      const { config, image } = target.target;
+      return image === undefined ? config : `${config} as ${image}`;
+    }
     case 'awaiting-image':
       return `${target.config} as an image`;
     case 'layered':

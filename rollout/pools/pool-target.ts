@@ -32,6 +32,13 @@ export type PoolTarget =
       readonly state: 'BuildPending' | 'Building' | 'BuildFailed';
       readonly why: string;
       readonly newcomer: NodeTarget;
+    }
+  /** The pool was rolled back (rollback.ts) and stays there; `wanted`: what it goes to when the hold ends. */
+  | {
+      readonly kind: 'held';
+      readonly target: NodeTarget;
+      readonly why: string;
+      readonly wanted: PoolTarget;
     };
 
 export interface PoolTargetInputs {
@@ -79,7 +86,8 @@ export function poolTarget(inputs: PoolTargetInputs): PoolTarget {
   };
 }
 
-function standardTarget(config: string, rendered: MachineConfig): NodeTarget {
+/** @returns the target of standard mode by a rendered config. */
+export function standardTarget(config: string, rendered: MachineConfig): NodeTarget {
   const osImage = rendered.spec.osImageURL;
   return osImage === undefined || osImage === '' ? { config } : { config, osImage };
 }
@@ -125,14 +133,22 @@ function awaited(
 
 /** The newest image of any rendering: what the pool's other nodes most likely run. */
 function lastImage(builds: readonly MachineOSBuild[]): NodeTarget | undefined {
-  const last = builds
-    .filter((build) => hasCondition(build, 'Succeeded'))
-    .toSorted(oldestFirst)
-    .at(-1);
-  const image = last?.status?.digestedImagePushSpec;
-  return last === undefined || image === undefined
+  const last = succeededBuilds(builds).at(-1);
+  const made = last === undefined ? undefined : imageOf(last);
+  return last === undefined || made === undefined
     ? undefined
-    : { config: last.spec.machineConfig.name, image };
+    : { config: last.spec.machineConfig.name, ...made };
+}
+
+/** @returns the builds that made an image, oldest first. */
+export function succeededBuilds(builds: readonly MachineOSBuild[]): readonly MachineOSBuild[] {
+  return builds.filter((build) => hasCondition(build, 'Succeeded')).toSorted(oldestFirst);
+}
+
+/** @returns the image that a build made, as a part of a target. */
+export function imageOf({ status }: MachineOSBuild): { readonly image: string } | undefined {
+  const image = status?.digestedImagePushSpec;
+  return image === undefined ? undefined : { image };
 }
 
 /**

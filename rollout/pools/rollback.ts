@@ -1,23 +1,195 @@
 import { z } from 'zod';
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { DigestedPullspecSchema } from '../../api/references.ts';
+import { byCodeUnit } from './order.ts';
+import { imageOf, type NodeTarget, type PoolTarget, succeededBuilds } from './pool-target.ts';
 
-const TargetName = z.object({
-  config: z.string().min(1).max(253),
-  image: DigestedPullspecSchema.exactOptional(),
-});
+const ConfigName = z.string().min(1).max(253);
 
 const RollbackRequest = z.object({
-  ...TargetName.shape,
+  config: ConfigName,
+  image: DigestedPullspecSchema.exactOptional(),
   by: z.string().default(''),
   reason: z.string().default(''),
   at: z.string().default(''),
-  from: TargetName.exactOptional(),
+  /** What the pool wanted when it was asked to go back; the operator writes it. */
+  from: z
+    .object({ config: ConfigName, layered: z.boolean(), image: DigestedPullspecSchema.exactOptional() })
+    .exactOptional(),
 });
 
 /** A wish that a pool goes back, as its annotation has it (api/names.ts). */
 export type RollbackRequest = z.infer<typeof RollbackRequest>;
+type Wish = NonNullable<RollbackRequest['from']>;
 
 /** @throws Error that says what of the annotation's text is wrong. */
 export function parseRollback(text: string): RollbackRequest {
   return RollbackRequest.parse(JSON.parse(text));
+}
+
+/** What becomes of a wish to go back. */
+export type Rollback =
+  /** Nobody asked. */
+  | { readonly kind: 'none' }
+  /** `from`: to be written into the annotation, where it is not there yet. */
+  | {
+      readonly kind: 'held';
+      readonly target: Extract<PoolTarget, { kind: 'held' }>;
+      readonly from: Wish | undefined;
+    }
+  /** What the pool wants has changed since: the annotation has done its work. */
+  | { readonly kind: 'over'; readonly why: string }
+  | { readonly kind: 'refused'; readonly why: string };
+
+/** What is known of what a pool could go back to. */
+export interface RollbackKnowledge {
+  /** The pool's MachineOSBuilds. */
+  readonly builds: readonly MachineOSBuild[];
+  /** What nodes of the pool run or ran, as far as their daemons tell. */
+  readonly ran: readonly NodeTarget[];
+  /** @returns the target of standard mode by one of the pool's rendered configs; undefined where it is gone. */
+  readonly standardTarget: (config: string) => NodeTarget | undefined;
+}
+
+/**
+ * Decides about a wish to go back.
+ *
+ * It holds for as long as the pool wants what it wanted then: a corrected MachineConfig, another image or the end of
+ * layering is news that the wish knew nothing of. Only what the pool's own builds made or its nodes ran is gone back to.
+ *
+ * @param wanted what the pool wants without it.
+ */
+export function decideRollback(
+  request: RollbackRequest | undefined,
+  wanted: PoolTarget,
+  known: RollbackKnowledge,
+): Rollback {
+  if (request === undefined) return { kind: 'none' };
+  const { from, by, reason } = request;
+  const now = wishOf(wanted);
+  if (now === undefined) return { kind: 'refused', why: 'it is not known what the pool wants' };
+  if (from !== undefined && !sameWish(from, wanted)) {
+    return { kind: 'over', why: `the pool wants ${now.image ?? now.config} since` };
+  }
+  const target = now.layered ? layeredTarget(request, known) : standardTarget(request, known);
+  if (typeof target === 'string') return { kind: 'refused', why: target };
+  const words = `rolled back${by === '' ? '' : ` by ${by}`}${reason === '' ? '' : `: ${reason}`}`;
+  return {
+    kind: 'held',
+    target: { kind: 'held', target, why: words, wanted },
+    from: from === undefined ? now : undefined,
+  };
+}
+
+/**
+ * What a pool whose rollout has stopped goes back to by itself.
+ *
+ * @returns undefined when nothing is known that worked.
+ */
+export function lastGood(
+  pool: Pick<MachineConfigPool, 'status'>,
+  wanted: PoolTarget,
+  known: RollbackKnowledge,
+): Pick<RollbackRequest, 'config' | 'image'> | undefined {
+  if (wanted.kind !== 'standard' && wanted.kind !== 'layered') return undefined;
+  const layered = wanted.kind === 'layered';
+  const all = pool.status?.configuration?.name;
+  const images = succeededBuilds(known.builds).toReversed();
+  const built = images.map((build) => ({ config: build.spec.machineConfig.name, ...imageOf(build) }));
+  const worked = [
+    ...mostFrequent(known.ran.filter(({ config }) => config === all)),
+    ...(layered ? built.filter(({ config }) => config === all) : all === undefined ? [] : [{ config: all }]),
+    ...mostFrequent(known.ran),
+  ];
+  const found = worked.find(
+    (target) =>
+      (target.image !== undefined) === layered &&
+      !isWanted(target, wanted) &&
+      isKnown(target, layered, known),
+  );
+  return found === undefined
+    ? undefined
+    : { config: found.config, ...(found.image === undefined ? {} : { image: found.image }) };
+}
+
+/** @returns what the annotation says of a pool that goes back by itself. */
+export function automaticRequest(
+  target: Pick<RollbackRequest, 'config' | 'image'>,
+  wanted: PoolTarget,
+  reason: string,
+  now: Date,
+): RollbackRequest {
+  const from = wishOf(wanted);
+  return {
+    ...target,
+    by: 'shale',
+    reason,
+    at: now.toISOString(),
+    ...(from === undefined ? {} : { from }),
+  };
+}
+
+function isKnown(target: NodeTarget, layered: boolean, known: RollbackKnowledge): boolean {
+  const request = { ...target, by: '', reason: '', at: '' };
+  return typeof (layered ? layeredTarget(request, known) : standardTarget(request, known)) !== 'string';
+}
+
+function isWanted({ config, image }: NodeTarget, wanted: PoolTarget): boolean {
+  if (wanted.kind === 'layered') return image !== undefined && wanted.sameContent.has(image);
+  return wanted.kind === 'standard' && wanted.target.config === config;
+}
+
+/** @returns the target, or why there is none. */
+function layeredTarget({ config, image }: RollbackRequest, known: RollbackKnowledge): NodeTarget | string {
+  const fitting = succeededBuilds(known.builds).filter(({ spec }) => spec.machineConfig.name === config);
+  const built = fitting.flatMap((build) => imageOf(build)?.image ?? []);
+  const found = image ?? built.at(-1);
+  if (found === undefined) return `no MachineOSBuild of ${config} has an image`;
+  const ran = known.ran.some((target) => target.config === config && target.image === found);
+  return ran || built.includes(found)
+    ? { config, image: found }
+    : `no MachineOSBuild of ${config} made ${found}, and no node of the pool runs it`;
+}
+
+function standardTarget({ config, image }: RollbackRequest, known: RollbackKnowledge): NodeTarget | string {
+  if (image !== undefined) return `the pool is not layered, so it can't go back to the image ${image}`;
+  return known.standardTarget(config) ?? `the pool has no rendered MachineConfig ${config}`;
+}
+
+function wishOf(wanted: PoolTarget): Wish | undefined {
+  switch (wanted.kind) {
+    case 'none':
+      return undefined;
+    case 'standard':
+      return { config: wanted.target.config, layered: false };
+    case 'layered':
+      return { config: wanted.target.config, layered: true, image: wanted.target.image };
+    case 'awaiting-image':
+      return { config: wanted.config, layered: true };
+    case 'held':
+      return wishOf(wanted.wanted);
+  }
+}
+
+/** A relabelled image is the same wish, and so is the first image of a config that had none. */
+function sameWish(from: Wish, wanted: PoolTarget): boolean {
+  const now = wishOf(wanted);
+  if (now?.config !== from.config || now.layered !== from.layered) return false;
+  if (from.image === undefined || now.image === undefined) return true;
+  return wanted.kind === 'layered' && wanted.sameContent.has(from.image);
+}
+
+/** Distinct targets, the one that most nodes have first. */
+function mostFrequent(targets: readonly NodeTarget[]): readonly NodeTarget[] {
+  const counts = new Map<string, { readonly target: NodeTarget; count: number }>();
+  for (const target of targets) {
+    const key = `${target.config} ${target.image ?? ''}`;
+    const entry = counts.get(key) ?? { target, count: 0 };
+    entry.count += 1;
+    counts.set(key, entry);
+  }
+  return [...counts]
+    .toSorted(([a, { count: many }], [b, { count: few }]) => few - many || byCodeUnit(a, b))
+    .map(([, { target }]) => target);
 }
