@@ -1,3 +1,6 @@
+/** Extended attributes by name (`security.capability`, `user.…`): bytes, as getxattr(2) gives them. */
+export type Xattrs = Readonly<Record<string, Uint8Array>>;
+
 /** One thing that a layer puts into an image (OCI image-spec, layer.md). Paths are absolute within the image. */
 export type LayerEntry =
   | {
@@ -7,6 +10,7 @@ export type LayerEntry =
       readonly uid: number;
       readonly gid: number;
       readonly content: Uint8Array;
+      readonly xattrs?: Xattrs;
     }
   | {
       readonly type: 'directory';
@@ -14,6 +18,7 @@ export type LayerEntry =
       readonly mode: number;
       readonly uid: number;
       readonly gid: number;
+      readonly xattrs?: Xattrs;
     }
   | {
       readonly type: 'symlink';

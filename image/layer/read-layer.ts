@@ -5,6 +5,7 @@ import { extract, type Header } from 'tar-stream';
 import { type Digest, finish } from '../digest.ts';
 import { feed } from './feed-archive.ts';
 import type { LayerItem } from './layer-item.ts';
+import { XattrTap } from './xattr-tap.ts';
 
 /** streamx's types don't say of what its streams are. */
 type Entry = AsyncIterable<Uint8Array> & { readonly header: Header; resume(): void };
@@ -38,13 +39,14 @@ export async function* readLayer(
 ): AsyncGenerator<LayerItem, void, void> {
   const hash = createHash('sha256');
   const archive = extract();
+  const tap = new XattrTap();
   // Fed by hand: as the end of a stream pipeline the archive would be torn down with entries still in it.
-  const feeding = feed(archive, tapped(decompress(blob, layer.mediaType), hash, signal));
+  const feeding = feed(archive, tapped(decompress(blob, layer.mediaType), { hash, tap }, signal));
   feeding.catch(() => undefined);
   try {
     for await (const entry of archive as unknown as AsyncIterable<Entry>) {
       signal.throwIfAborted();
-      const item = itemOf(entry);
+      const item = itemOf(entry, tap.next());
       if (item !== undefined) yield item;
       entry.resume();
     }
@@ -75,10 +77,10 @@ async function failureOf(feeding: Promise<void>): Promise<unknown> {
   );
 }
 
-/** Hashes and counts what passes. */
+/** Hashes and counts what passes, and listens to it. */
 async function* tapped(
   bytes: AsyncIterable<Uint8Array>,
-  hash: ReturnType<typeof createHash>,
+  { hash, tap }: { readonly hash: ReturnType<typeof createHash>; readonly tap: XattrTap },
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
   let size = 0;
@@ -88,6 +90,7 @@ async function* tapped(
     if (size > MAX_UNCOMPRESSED)
       throw new LayerError(`a layer has more than ${MAX_UNCOMPRESSED} bytes uncompressed`);
     hash.update(chunk);
+    tap.push(chunk);
     yield chunk;
   }
 }
@@ -124,7 +127,7 @@ const OPAQUE = '.wh..wh..opq';
 const AUFS_NOTES = '.wh..wh.';
 
 /** @returns undefined for what says nothing about the image. */
-function itemOf(entry: Entry): LayerItem | undefined {
+function itemOf(entry: Entry, xattrs: ReadonlyMap<string, Uint8Array> | undefined): LayerItem | undefined {
   const { header } = entry;
   const path = plainPath(header.name);
   const slash = path.lastIndexOf('/');
@@ -136,18 +139,24 @@ function itemOf(entry: Entry): LayerItem | undefined {
     const hidden = name.slice(WHITEOUT.length);
     return { type: 'whiteout', path: parent === '' ? hidden : `${parent}/${hidden}` };
   }
-  return entryItem(header, path, entry);
+  return entryItem(header, path, entry, xattrs);
 }
 
-function entryItem(header: Header, path: string, content: Entry): LayerItem {
-  const owner = { uid: header.uid, gid: header.gid };
+function entryItem(
+  header: Header,
+  path: string,
+  content: Entry,
+  attributes: ReadonlyMap<string, Uint8Array> | undefined,
+): LayerItem {
+  const owner = ownerOf(header);
+  const xattrs = attributes === undefined ? {} : { xattrs: Object.fromEntries(attributes) };
   const mode = header.mode & 0o7777;
   switch (header.type) {
     case 'file':
     case 'contiguous-file':
-      return { type: 'file', path, mode, ...owner, content };
+      return { type: 'file', path, mode, ...owner, content, ...xattrs };
     case 'directory':
-      return { type: 'directory', path, mode, ...owner };
+      return { type: 'directory', path, mode, ...owner, ...xattrs };
     case 'symlink':
       return { type: 'symlink', path, target: header.linkname, ...owner };
     case 'link':
@@ -155,6 +164,13 @@ function entryItem(header: Header, path: string, content: Entry): LayerItem {
     default:
       throw new LayerError(`/${path}: a ${header.type} can't be part of an image`);
   }
+}
+
+/** Ids that a header has no room for stand in the PAX header, which tar-stream reads and does not apply. */
+function ownerOf({ uid, gid, pax }: Header): { readonly uid: number; readonly gid: number } {
+  const records = (pax ?? {}) as Readonly<Record<string, string>>;
+  const said = (key: string) => (/^\d+$/.test(records[key] ?? '') ? Number(records[key]) : undefined);
+  return { uid: said('uid') ?? uid, gid: said('gid') ?? gid };
 }
 
 /** @returns the path without leading `./` and slashes. @throws LayerError for one that could lead out of the image. */

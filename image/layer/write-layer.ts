@@ -3,6 +3,7 @@ import { gzipSync } from 'node:zlib';
 import { type Header, pack } from 'tar-stream';
 import { type Digest, digestOf } from '../digest.ts';
 import type { LayerEntry } from './entry.ts';
+import { paxBlocks, paxHeaderOf } from './pax-header.ts';
 
 /** A layer as it is pushed. */
 export interface Layer {
@@ -86,23 +87,62 @@ function check(entry: LayerEntry): void {
     throw new LayerError(path, 'is no absolute path without "..", "." or empty parts');
   }
   if (posix.basename(path).startsWith('.wh.')) throw new LayerError(path, 'would be read as a whiteout');
+  const attributes =
+    entry.type === 'file' || entry.type === 'directory' ? Object.keys(entry.xattrs ?? {}) : [];
+  const odd = attributes.find((name) => name === '' || name.includes('=') || name.includes('\0'));
+  if (odd !== undefined) {
+    throw new LayerError(path, `an extended attribute can't be named ${JSON.stringify(odd)} in an archive`);
+  }
   if (entry.type === 'file' && (entry.mode & SET_ID_BITS) !== 0) {
     throw new LayerError(path, `mode ${entry.mode.toString(8)} sets user or group id on execution`);
   }
 }
 
+/** Two blocks of zeroes end an archive (POSIX ustar). */
+const END_OF_ARCHIVE = Buffer.alloc(1024);
+
 async function writeArchive(entries: readonly LayerEntry[], mtimeSeconds: number): Promise<Buffer> {
-  const archive = pack();
-  const mtime = new Date(mtimeSeconds * 1000);
+  const pieces: Buffer[] = [];
+  let plain: Packed[] = [];
+  const flush = async () => {
+    pieces.push(await packEntries(plain));
+    plain = [];
+  };
   for (const entry of entries) {
-    const header: Partial<Header> & Pick<Header, 'name'> = { ...headerOf(entry), mtime };
-    if (entry.type === 'file') archive.entry(header, Buffer.from(entry.content));
-    else archive.entry(header);
+    const header = { ...headerOf(entry), mtime: new Date(mtimeSeconds * 1000) };
+    const content = entry.type === 'file' ? Buffer.from(entry.content) : undefined;
+    const pax = paxHeaderOf(entry, header.name);
+    if (pax === undefined) {
+      plain.push({ header, content });
+      continue;
+    }
+    // tar-stream writes PAX headers of text only, so this one is put in between what it writes.
+    await flush();
+    pieces.push(paxBlocks(pax.records, mtimeSeconds));
+    plain.push({ header: { ...header, ...pax.header }, content });
+    await flush();
+  }
+  await flush();
+  return Buffer.concat([...pieces, END_OF_ARCHIVE]);
+}
+
+interface Packed {
+  readonly header: Partial<Header> & Pick<Header, 'name'>;
+  readonly content: Buffer | undefined;
+}
+
+/** @returns an archive without its end. */
+async function packEntries(entries: readonly Packed[]): Promise<Buffer> {
+  const archive = pack();
+  for (const { header, content } of entries) {
+    if (content === undefined) archive.entry(header);
+    else archive.entry(header, content);
   }
   archive.finalize();
   const chunks: Buffer[] = [];
   for await (const chunk of archive) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks);
+  const bytes = Buffer.concat(chunks);
+  return bytes.subarray(0, bytes.length - END_OF_ARCHIVE.length);
 }
 
 function headerOf(entry: LayerEntry): Partial<Header> & Pick<Header, 'name'> {
