@@ -40,7 +40,8 @@ const SET_ID_BITS = 0o6000;
  *   of the layer, or has set-id bits; nothing a layer says may surprise the node that unpacks it.
  */
 export async function writeLayer(entries: readonly LayerEntry[], options: LayerOptions = {}): Promise<Layer> {
-  const archive = await writeArchive(withParents(entries), options.mtimeSeconds ?? 0);
+  const parts = await archiveEntries(withParents(entries), options.mtimeSeconds ?? 0);
+  const archive = Buffer.concat([parts, END_OF_ARCHIVE]);
   const bytes = gzipSync(archive, { level: GZIP_LEVEL });
   return { diffId: digestOf(archive), digest: digestOf(bytes), bytes };
 }
@@ -99,9 +100,13 @@ function check(entry: LayerEntry): void {
 }
 
 /** Two blocks of zeroes end an archive (POSIX ustar). */
-const END_OF_ARCHIVE = Buffer.alloc(1024);
+export const END_OF_ARCHIVE = Buffer.alloc(1024);
 
-async function writeArchive(entries: readonly LayerEntry[], mtimeSeconds: number): Promise<Buffer> {
+/**
+ * @param mtimeSeconds of every entry, since the epoch.
+ * @returns the entries as they stand in an archive, in the order given; END_OF_ARCHIVE has to follow the last.
+ */
+export async function archiveEntries(entries: readonly LayerEntry[], mtimeSeconds: number): Promise<Buffer> {
   const pieces: Buffer[] = [];
   let plain: Packed[] = [];
   const flush = async () => {
@@ -123,7 +128,7 @@ async function writeArchive(entries: readonly LayerEntry[], mtimeSeconds: number
     await flush();
   }
   await flush();
-  return Buffer.concat([...pieces, END_OF_ARCHIVE]);
+  return Buffer.concat(pieces);
 }
 
 interface Packed {

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { execa } from 'execa';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { MachineConfig } from '../../api/machine-config.ts';
+import type { DigestedPullspec } from '../../api/references.ts';
 import { type AppendInput, appendBuild } from '../../builder/append-build.ts';
 import { layerContent } from '../../builder/layer-content.ts';
 import { readObjects } from '../../cli/object-files.ts';
@@ -73,16 +74,7 @@ describe.skipIf(missing !== undefined)(`independent readers${missing ?? ''}`, { 
   test.skipIf(noDirectoryNodes !== undefined)('see the tree that an ostree deployment has', async () => {
     const { image } = await build('deployed', await renderExamples());
     const tree = await unpack(image, 'deployed');
-    const hostRoot = path.join(dir, 'host');
-    const certificates = path.join(hostRoot, 'etc/containers/certs.d', registry.host);
-    await mkdir(certificates, { recursive: true });
-    await writeFile(path.join(certificates, 'ca.crt'), registry.caPem);
-    const source = registrySource({ root: hostRoot, plainHttp: new Set() });
-    const node = path.join(dir, 'node');
-    await createNode({ dir: node, name: 'reader', image, source, signal });
-    try {
-      const [deployment] = await listDeployments(directoryNodeLayout(node).sysroot);
-      const deployed = deployment?.directory ?? '';
+    await withDeployment(image, async (deployed) => {
       const usr = await readTree(path.join(deployed, 'usr'), '/usr', signal);
       const etc = await readTree(path.join(deployed, 'usr/etc'), '/etc', signal);
       // ostree keeps the image's /etc as /usr/etc, and puts the kernel's directory beside the modules it has.
@@ -91,9 +83,34 @@ describe.skipIf(missing !== undefined)(`independent readers${missing ?? ''}`, { 
         await readTree(path.join(tree, 'usr'), '/usr', signal),
       );
       expect(etc).toEqual(await readTree(path.join(tree, 'etc'), '/etc', signal));
-    } finally {
-      await removeNode(node);
-    }
+    });
+  });
+
+  test.skipIf(noDirectoryNodes !== undefined)('see file capabilities, and so does a deployment', async () => {
+    const owner = { uid: 0, gid: 0 };
+    const ping: LayerEntry = {
+      type: 'file',
+      path: '/usr/bin/ping',
+      mode: 0o755,
+      ...owner,
+      content: Buffer.from('ping'),
+      xattrs: { 'security.capability': CAP_NET_RAW },
+    };
+    const also: LayerEntry = { type: 'hardlink', path: '/usr/bin/ping4', target: '/usr/bin/ping' };
+    const private_: LayerEntry = { type: 'directory', path: '/usr/bin', mode: 0o750, ...owner };
+    const entries = [...stockImage().filter((entry) => entry.path !== '/usr/bin'), private_, ping, also];
+    const image = await pushImage(registry, 'os/capable', entries, signal);
+    const names = ['/usr/bin/ping', '/usr/bin/ping4'];
+    const tree = await unpack(image, 'capable');
+    await withDeployment(image, async (deployed) => {
+      for (const [name, top] of names.flatMap((name) =>
+        [tree, deployed].map((top) => [name, top] as const),
+      )) {
+        const { stdout } = await execa('getcap', [path.join(top, name)], { env: SBIN });
+        expect(stdout).toContain('cap_net_raw=ep');
+      }
+      expect((await lstat(path.join(deployed, 'usr/bin'))).mode & 0o777).toBe(0o750);
+    });
   });
 
   test('read names, labels and layers as they were written', async () => {
@@ -111,6 +128,28 @@ describe.skipIf(missing !== undefined)(`independent readers${missing ?? ''}`, { 
     expect(await text(tree, `/etc/${'d'.repeat(120)}/${'f'.repeat(120)}`)).toBe('y');
   });
 });
+
+/** cap_net_raw=ep as the kernel stores it (linux/capability.h, vfs_cap_data version 2). */
+const CAP_NET_RAW = Buffer.from('0100000200200000000000000000000000000000', 'hex');
+/** Where Debian has getcap(8), which an ordinary PATH need not name. */
+const SBIN = { PATH: `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin` };
+
+/** Gives the directory of a deployment that the ostree backend made of an image, for as long as the work lasts. */
+async function withDeployment(image: DigestedPullspec, work: (directory: string) => Promise<void>) {
+  const hostRoot = path.join(dir, 'host');
+  const certificates = path.join(hostRoot, 'etc/containers/certs.d', registry.host);
+  await mkdir(certificates, { recursive: true });
+  await writeFile(path.join(certificates, 'ca.crt'), registry.caPem);
+  const source = registrySource({ root: hostRoot, plainHttp: new Set() });
+  const node = await mkdtemp(path.join(dir, 'node-'));
+  await createNode({ dir: node, name: 'reader', image, source, signal });
+  try {
+    const [deployment] = await listDeployments(directoryNodeLayout(node).sysroot);
+    await work(deployment?.directory ?? '');
+  } finally {
+    await removeNode(node);
+  }
+}
 
 async function renderExamples(): Promise<MachineConfig> {
   const cluster = offlineCluster(await readObjects([path.join(root, 'examples')]));

@@ -1,6 +1,7 @@
 import { chmod, chown, lchown, link, lstat, mkdir, open, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
+import type { Xattrs } from '../../../image/layer/entry.ts';
 import type { LayerItem } from '../../../image/layer/layer-item.ts';
 import { ignoreMissing } from '../../live/tree-entry.ts';
 
@@ -16,6 +17,18 @@ export const LayerNotesSchema = z.object({
 
 export type LayerNotes = z.infer<typeof LayerNotesSchema>;
 
+export interface ExtractedLayer {
+  readonly notes: LayerNotes;
+  /** Extended attributes that the entries of these paths should have, relative to the tree: nothing here can set them. */
+  readonly attributes: ReadonlyMap<string, Xattrs>;
+}
+
+/**
+ * What belongs to a file wherever it is: its capabilities, its measured digest, its user's own. SELinux labels are the
+ * host's policy's to say, and the rest is a file system's bookkeeping (overlayfs).
+ */
+const KEPT_ATTRIBUTES = /^(?:security\.(?:capability|ima)$|user\.)/;
+
 /** A layer names a path that it must not, or twice. */
 export class LayerRefused extends Error {
   override readonly name = 'LayerRefused';
@@ -28,13 +41,15 @@ const MOUNT_POINTS: ReadonlySet<string> = new Set(['dev', 'proc', 'sys', 'run', 
  * Writes a layer's own entries into an empty directory, as a deployment will have them: /etc becomes /usr/etc (ostree
  * "Adapting existing systems"). No path leads through a link, so none leads out of the directory.
  *
- * @returns what else the layer says. @throws LayerRefused, or what reading the layer throws.
+ * @returns what else the layer says.
+ * @throws LayerRefused, or what reading the layer throws.
  */
 export async function extractLayer(
   items: AsyncIterable<LayerItem>,
   directory: string,
   signal: AbortSignal,
-): Promise<LayerNotes> {
+): Promise<ExtractedLayer> {
+  const attributes = new Map<string, Xattrs>();
   const notes: LayerNotes = { whiteouts: [], opaque: [], implied: [], links: [] };
   const implied = new Set<string>();
   for await (const item of items) {
@@ -51,10 +66,20 @@ export async function extractLayer(
     else {
       await makeParents(directory, name, implied);
       await extractEntry(item, name, directory, { implied, notes });
+      const kept = attributesOf(item, attributes);
+      if (kept !== undefined) attributes.set(name, kept);
     }
   }
   notes.implied.push(...[...implied].sort());
-  return notes;
+  return { notes, attributes };
+}
+
+/** A hard link has those of the file that it is another name of. */
+function attributesOf(item: LayerItem, known: ReadonlyMap<string, Xattrs>): Xattrs | undefined {
+  if (item.type === 'hardlink') return known.get(treePath(item.target));
+  if (item.type !== 'file' && item.type !== 'directory') return undefined;
+  const kept = Object.entries(item.xattrs ?? {}).filter(([name]) => KEPT_ATTRIBUTES.test(name));
+  return kept.length === 0 ? undefined : Object.fromEntries(kept);
 }
 
 async function extractEntry(

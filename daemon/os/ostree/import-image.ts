@@ -15,6 +15,7 @@ import type { ImageSource, SourceLayer } from './image-source.ts';
 import { imageKernelArguments } from './kernel-arguments.ts';
 import { mergeLayer } from './merge-layer.ts';
 import type { Ostree } from './ostree.ts';
+import { writeAttributed } from './write-attributed.ts';
 
 export interface ImportContext {
   readonly ostree: Ostree;
@@ -94,12 +95,20 @@ async function importLayer(
   const directory = await mkdtemp(path.join(temporary, 'layer-'));
   const content = path.join(directory, 'content');
   await mkdir(content, { mode: 0o755 });
-  const notes = await extractLayer(layer.read(onBytes, signal), content, signal);
+  const { notes, attributes } = await extractLayer(layer.read(onBytes, signal), content, signal);
   await writeFile(path.join(directory, 'notes.json'), JSON.stringify(notes));
+  const overlay = `${directory}.tar`;
+  if (attributes.size > 0) await writeAttributed(overlay, content, attributes);
   await ostree.commit(
-    { ref: layerRef(layer.diffId), directory: commandPath(directory), metadata: {} },
+    {
+      ref: layerRef(layer.diffId),
+      directory: commandPath(directory),
+      metadata: {},
+      ...(attributes.size === 0 ? {} : { overlay: commandPath(overlay) }),
+    },
     signal,
   );
+  await rm(overlay, { force: true });
 }
 
 async function mergeLayers(

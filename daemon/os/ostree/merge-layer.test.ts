@@ -20,7 +20,7 @@ async function unpack(layers: readonly (readonly LayerItem[])[]): Promise<Readon
     for (const [index, items] of layers.entries()) {
       const layer = path.join(dir, String(index));
       await mkdir(layer);
-      const notes = await extractLayer(stream(items), layer, signal);
+      const { notes } = await extractLayer(stream(items), layer, signal);
       await mergeLayer(layer, notes, tree, signal);
     }
     const entries = [...(await readTree(tree, '/', signal))].sort(([a], [b]) => (a < b ? -1 : 1));

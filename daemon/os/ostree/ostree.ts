@@ -26,6 +26,8 @@ export interface Ostree {
 export interface CommitOptions {
   readonly ref: string;
   readonly directory: string;
+  /** An archive that is laid over the directory. */
+  readonly overlay?: string;
   readonly metadata: Readonly<Record<string, string>>;
 }
 
@@ -57,11 +59,21 @@ export function ostree(run: RunOsCommand, sysroot: string): Ostree {
   const repo = `--repo=${sysroot}/ostree/repo`;
   const admin = (command: string) => ['ostree', 'admin', command, `--sysroot=${sysroot}`] as const;
   return {
-    commit: async ({ ref, directory, metadata }, signal) => {
+    commit: async ({ ref, directory, overlay, metadata }, signal) => {
       const pairs = Object.entries(metadata).map(([key, value]) => `--add-metadata-string=${key}=${value}`);
       const options = ['--consume', '--link-checkout-speedup', '--parent=none', `--timestamp=${COMMIT_TIME}`];
+      const trees = [`--tree=dir=${directory}`, ...(overlay === undefined ? [] : [`--tree=tar=${overlay}`])];
       await run(
-        ['ostree', 'commit', repo, `--branch=${ref}`, ...options, ...pairs, `--tree=dir=${directory}`],
+        [
+          'ostree',
+          'commit',
+          repo,
+          `--branch=${ref}`,
+          ...options,
+          ...pairs,
+          '--tar-autocreate-parents',
+          ...trees,
+        ],
         { timeoutMs: LONG_MS, signal },
       );
     },
