@@ -8,6 +8,8 @@ export interface SandboxLayout {
   readonly record: string;
   /** Of the process that holds the sandbox. */
   readonly ownLog: string;
+  /** Who asked the embedded API server for what: see control-plane/audit-log.ts. */
+  readonly auditLog: string;
   readonly registry: string;
   /** Storage of the builder's container engine. */
   readonly engine: string;
@@ -27,6 +29,7 @@ export function sandboxLayout(dir: string): SandboxLayout {
     kubeconfig: path.join(dir, 'kubeconfig'),
     record: path.join(dir, 'sandbox.json'),
     ownLog: path.join(dir, 'sandbox.log'),
+    auditLog: path.join(dir, 'audit.log'),
     registry: path.join(dir, 'registry'),
     engine: path.join(dir, 'engine'),
     logs,

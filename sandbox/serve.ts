@@ -54,7 +54,10 @@ async function hold(layout: SandboxLayout, { choice, tell, log, signal }: ServeO
   const onProgress = (what: string) => tell({ type: 'progress', what });
   onProgress('API server');
   // It has to outlive the cluster, whose processes say goodbye to it.
-  const controlPlane = await startControlPlane(choice, new AbortController().signal);
+  const controlPlane = await startControlPlane(
+    { ...choice, auditLog: layout.auditLog },
+    new AbortController().signal,
+  );
   try {
     await writeFile(layout.kubeconfig, controlPlane.kubeconfig(), { mode: 0o600 });
     const cluster = await startCluster({ layout, controlPlane, shale: SHALE, onProgress, log, signal });

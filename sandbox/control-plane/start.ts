@@ -8,6 +8,8 @@ export interface ControlPlaneChoice {
   readonly assets?: string | undefined;
   /** Kubeconfig of a cluster that is there already. */
   readonly kubeconfig?: string | undefined;
+  /** File for the audit log of the embedded API server; the others have their own. */
+  readonly auditLog?: string | undefined;
 }
 
 /**
@@ -21,5 +23,5 @@ export async function startControlPlane(
 ): Promise<ControlPlane> {
   if (choice.kubeconfig !== undefined) return useExistingCluster(choice.kubeconfig);
   if (choice.assets !== undefined) return startKubeApiServer(choice.assets, signal);
-  return startEmbeddedControlPlane(signal);
+  return startEmbeddedControlPlane(choice.auditLog, signal);
 }

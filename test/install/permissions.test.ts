@@ -1,0 +1,68 @@
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import type { KubernetesObject } from '../../api/object.ts';
+import type { AuditEvent } from '../../sandbox/apiserver/http/request-listener.ts';
+import { readKustomization } from '../../sandbox/manifests/kustomization.ts';
+import { neverUsed, permissionsOf, refusedRequests, wordsOf } from './permissions.ts';
+import { RARELY_USED } from './rarely-used.ts';
+
+// What the tour makes of these is looked at in test/e2e/tour.test.ts.
+
+const manifests = await readKustomization(path.join(import.meta.dirname, '../../manifests/base'));
+
+test('what is said of rarely used permissions is about permissions that are granted', () => {
+  const granted = new Set(permissionsOf(manifests).map(wordsOf));
+  expect(Object.keys(RARELY_USED).filter((words) => !granted.has(words))).toEqual([]);
+});
+
+test('no permission is a wildcard', () => {
+  const wide = permissionsOf(manifests).filter(({ group, resource, verb }) =>
+    [group, resource, verb].some((part) => part.includes('*')),
+  );
+  expect(wide.map(wordsOf)).toEqual([]);
+});
+
+const objects = [
+  {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'Role',
+    metadata: { name: 'r', namespace: 'n' },
+    rules: [{ apiGroups: [''], resources: ['secrets', 'pods/log'], verbs: ['get'], resourceNames: ['a'] }],
+  },
+  {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'RoleBinding',
+    metadata: { name: 'b', namespace: 'n' },
+    roleRef: { kind: 'Role', name: 'r' },
+    subjects: [{ kind: 'ServiceAccount', name: 's', namespace: 'n' }],
+  },
+] as unknown as KubernetesObject[];
+const event: AuditEvent = {
+  user: 'system:serviceaccount:n:s',
+  verb: 'get',
+  group: '',
+  resource: 'secrets',
+  subresource: '',
+  namespace: 'n',
+  name: 'a',
+  status: 200,
+};
+
+test.each<[string, AuditEvent, string[]]>([
+  ['a permission that was used', event, ['s: get pods/log a in n']],
+  [
+    'one that was asked for by another',
+    { ...event, user: 'system:serviceaccount:n:t' },
+    ['s: get secrets a in n', 's: get pods/log a in n'],
+  ],
+  ['one for another name', { ...event, name: 'b' }, ['s: get secrets a in n', 's: get pods/log a in n']],
+  ['one that was refused', { ...event, status: 403 }, ['s: get secrets a in n', 's: get pods/log a in n']],
+  ['one for a subresource', { ...event, resource: 'pods', subresource: 'log' }, ['s: get secrets a in n']],
+])('%s', (_, seen, unused) => {
+  expect(neverUsed(permissionsOf(objects), [seen]).map(wordsOf)).toEqual(unused);
+});
+
+test('a refusal of a service account is told, and no other', () => {
+  const refused = { ...event, status: 403 };
+  expect(refusedRequests([event, refused, { ...refused, user: 'eve' }], new Set(['s']))).toHaveLength(1);
+});

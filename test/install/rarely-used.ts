@@ -1,0 +1,42 @@
+/**
+ * Permissions that the tour doesn't use, or not every time, with what uses them; every other one it must use. Worded as
+ * wordsOf in permissions.ts does.
+ */
+export const RARELY_USED: Readonly<Record<string, string>> = {
+  ...conflicts('shale-operator', [
+    'machineconfigpools.machineconfiguration.openshift.io',
+    'machineconfigurations.operator.openshift.io',
+  ]),
+  ...conflicts('machine-os-builder', [
+    'machineosconfigs.machineconfiguration.openshift.io',
+    'machineosbuilds.machineconfiguration.openshift.io',
+  ]),
+  ...conflicts('shale-daemon', ['machineconfignodes.machineconfiguration.openshift.io']),
+  'shale-operator: update machineconfigs.machineconfiguration.openshift.io':
+    'a rendered config that somebody changed is made what it was',
+  'shale-operator: delete machineconfigs.machineconfiguration.openshift.io':
+    'rendered configs that nobody has used for long',
+  'shale-operator: update machineosconfigs.machineconfiguration.openshift.io':
+    'the switch says something else than before',
+  'shale-operator: patch imagecontentsourcepolicies.operator.openshift.io':
+    'the tour has digest mirrors only',
+  'shale-operator: patch imagetagmirrorsets.config.openshift.io': 'the tour has digest mirrors only',
+  'shale-operator: get machines.cluster.x-k8s.io': 'the tour has no Machines',
+  'shale-operator: get machines.machine.openshift.io': 'the tour has no Machines',
+  'shale-operator: get secrets in shale-system': "the tour's registry asks for no credentials",
+  'shale-operator: patch deployments.apps machine-os-builder in shale-system':
+    "the operator's own flags or image changed",
+  'shale-operator: update leases.coordination.k8s.io in medik8s-leases':
+    'a lease is renewed, or taken over, when work on a node lasts long',
+  'shale-operator: patch events': 'an event that happens again is counted',
+  'machine-os-builder: patch events': 'an event that happens again is counted',
+  'machine-os-builder: delete machineosbuilds.machineconfiguration.openshift.io':
+    'a build of the same inputs is asked for again',
+  'machine-os-builder: get secrets in shale-system': "the tour's registry asks for no credentials",
+  'shale-daemon: patch events': 'an event that happens again is counted',
+};
+
+/** A status that somebody else wrote in the meantime is read again. */
+function conflicts(account: string, kinds: readonly string[]): Record<string, string> {
+  return Object.fromEntries(kinds.map((kind) => [`${account}: get ${kind}`, 'two write a status at once']));
+}
