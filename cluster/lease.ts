@@ -25,13 +25,19 @@ export type LeaseDecision =
  */
 export function decideLease(lease: Lease | undefined, holder: string, nowMs: number): LeaseDecision {
   if (lease === undefined) return { kind: 'create' };
-  const { holderIdentity = '', renewTime, acquireTime, leaseDurationSeconds = 0 } = lease.spec ?? {};
+  const { holderIdentity = '' } = lease.spec ?? {};
   if (holderIdentity === holder) return { kind: 'renew' };
   if (holderIdentity === '') return { kind: 'takeOver' };
+  const untilMs = leaseEnd(lease);
+  return untilMs <= nowMs ? { kind: 'takeOver' } : { kind: 'held', holder: holderIdentity, untilMs };
+}
+
+/** @returns until when a lease that has a holder is its, in ms since the epoch. */
+export function leaseEnd({ spec }: Lease): number {
+  const { renewTime, acquireTime, leaseDurationSeconds = 0 } = spec ?? {};
   const since = Date.parse(renewTime ?? acquireTime ?? '');
   // Without a time it can't be told whether it has expired; its holder is believed.
-  const untilMs = Number.isNaN(since) ? Number.POSITIVE_INFINITY : since + leaseDurationSeconds * 1000;
-  return untilMs <= nowMs ? { kind: 'takeOver' } : { kind: 'held', holder: holderIdentity, untilMs };
+  return Number.isNaN(since) ? Number.POSITIVE_INFINITY : since + leaseDurationSeconds * 1000;
 }
 
 export type LeaseOutcome = { readonly held: true } | { readonly held: false; readonly holder: string };

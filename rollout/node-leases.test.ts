@@ -16,7 +16,7 @@ const at = (seconds: number) => Date.parse(RENEWED) + seconds * 1000;
 it.each([
   ['no lease', undefined, 0, { by: 'nobody' }],
   ['ours', held('us'), 59, { by: 'us' }],
-  ['ours, expired', held('us'), 60, { by: 'nobody' }],
+  ['ours, expired', held('us'), 60, { by: 'nobody', left: true }],
   ["another's", held('them'), 59, { by: 'other', holder: 'them' }],
   ["another's, expired", held('them'), 60, { by: 'nobody' }],
   [
@@ -25,7 +25,7 @@ it.each([
     0,
     { by: 'nobody' },
   ],
-  ['without an end', lease({ holderIdentity: 'them' }), 0, { by: 'nobody' }],
+  ['without an end', lease({ holderIdentity: 'them' }), 0, { by: 'other', holder: 'them' }],
 ])('a lease: %s', (_what, subject, seconds, holding) => {
   expect(holdingOf(subject, 'us', at(seconds))).toEqual(holding);
 });

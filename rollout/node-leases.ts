@@ -1,6 +1,6 @@
 import type { Lease } from '../api/kubernetes.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
-import { acquireLease, releaseLease } from '../cluster/lease.ts';
+import { acquireLease, leaseEnd, releaseLease } from '../cluster/lease.ts';
 import type { FreshCache } from './fresh-cache.ts';
 import type { RolloutOptions } from './options.ts';
 import type { LeaseHolding } from './pools/node-state.ts';
@@ -27,16 +27,17 @@ export function nodeOfLease(lease: string): string | undefined {
 }
 
 /**
- * Who holds a lease at a moment. An expired lease is nobody's, and so is one that says nothing of its end.
+ * Who holds a lease at a moment. An expired lease is nobody's; one that says nothing of its end is its
+ * holder's.
  *
  * @param now ms since the epoch.
  */
 export function holdingOf(lease: Lease | undefined, holder: string, now: number): LeaseHolding {
-  const { holderIdentity = '', renewTime, leaseDurationSeconds } = lease?.spec ?? {};
-  if (holderIdentity === '' || renewTime === undefined || leaseDurationSeconds === undefined)
-    return { by: 'nobody' };
-  if (Date.parse(renewTime) + leaseDurationSeconds * 1000 <= now) return { by: 'nobody' };
-  return holderIdentity === holder ? { by: 'us' } : { by: 'other', holder: holderIdentity };
+  const holderIdentity = lease?.spec?.holderIdentity ?? '';
+  if (lease === undefined || holderIdentity === '') return { by: 'nobody' };
+  const isOurs = holderIdentity === holder;
+  if (leaseEnd(lease) <= now) return { by: 'nobody', ...(isOurs ? { left: true } : {}) };
+  return isOurs ? { by: 'us' } : { by: 'other', holder: holderIdentity };
 }
 
 /** Exclusive right to disrupt nodes: one Lease per node, shared with the medik8s operators. */
@@ -50,6 +51,12 @@ export class NodeLeases {
   /** @returns who holds a node's lease as far as the cache knows. */
   holding(node: string): LeaseHolding {
     return holdingOf(this.#cached(node), this.#parts.options.leaseHolder, this.#parts.now());
+  }
+
+  /** @returns whether the lease names us, whether or not it has run out since. */
+  isOurs(node: string): boolean {
+    const holding = this.holding(node);
+    return holding.by === 'us' || (holding.by === 'nobody' && holding.left === true);
   }
 
   /** @returns since when the lease is ours, in ms since the epoch; now, where the cache does not know. */

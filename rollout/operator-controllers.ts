@@ -8,9 +8,12 @@ import { allCaches, type Caches } from './caches.ts';
 import { reconcileCertificates } from './certificates/certificates-controller.ts';
 import { reconcileAnnotations } from './node-annotations/annotations-controller.ts';
 import { NodeLeases } from './node-leases.ts';
+import { MachineLookup } from './node-machines.ts';
 import type { RolloutOptions } from './options.ts';
 import { reconcilePolicy } from './policy/policy-controller.ts';
+import { DepartedNodes } from './pools/departed-nodes.ts';
 import { Membership } from './pools/membership.ts';
+import { NodeWork } from './pools/node-work.ts';
 import { PoolController } from './pools/pool-controller.ts';
 import { RenderingController } from './rendering/rendering-controller.ts';
 import { routeEvents } from './route-events.ts';
@@ -28,7 +31,7 @@ export interface RolloutParts {
 }
 
 /** Keys that a controller works on at the same time; one key is never worked on twice at once. */
-const WORKERS = { pools: 8, rendering: 2, policy: 1, certificates: 4, annotations: 4 } as const;
+const WORKERS = { pools: 8, rendering: 2, policy: 1, certificates: 4, annotations: 4, departed: 2 } as const;
 
 /**
  * Runs the controllers of this room until the signal: rendering, disruption policy, pools and their nodes,
@@ -42,7 +45,10 @@ export async function startRolloutControllers(parts: RolloutParts): Promise<void
   const membership = new Membership();
   const leases = new NodeLeases({ client, cache: caches.leases, options, now });
   const shared = { client, caches, events, log, options, now };
-  const pools = new PoolController({ ...shared, membership, leases });
+  const machines = new MachineLookup(client, now);
+  const work = new NodeWork({ ...shared, leases, machines });
+  const pools = new PoolController({ ...shared, membership, leases, machines, work });
+  const departed = new DepartedNodes({ caches, membership, leases, work });
   const rendering = new RenderingController(shared);
   const queues = {
     pools: createWorkQueue(),
@@ -50,6 +56,7 @@ export async function startRolloutControllers(parts: RolloutParts): Promise<void
     policy: createWorkQueue(),
     certificates: createWorkQueue(),
     annotations: createWorkQueue(),
+    departed: createWorkQueue(),
   };
   routeEvents({ caches, membership, queues, events, renderDelayMs: options.renderDelayMs });
   queues.policy.add(MACHINE_CONFIGURATION);
@@ -66,6 +73,7 @@ export async function startRolloutControllers(parts: RolloutParts): Promise<void
     run('certificates', (key, stop) =>
       reconcileCertificates({ ...shared, namespace: options.namespace }, key, stop),
     ),
+    run('departed', (key, stop) => departed.reconcile(key, stop)),
     run('annotations', (key, stop) => reconcileAnnotations(shared, key, stop)),
   ]);
 }

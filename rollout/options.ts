@@ -41,8 +41,13 @@ export interface DrainOptions {
   readonly retrySeconds: { readonly min: number; readonly max: number };
   /** Overrides the pods' own grace period. Absent: the pods' own. */
   readonly gracePeriodSeconds?: number;
-  /** Pods without a controller are evicted too, and are gone for good afterwards; MCO does so (drain helper, Force). */
+  /**
+   * Pods without a controller are evicted too, and are gone for good afterwards; MCO does so (drain helper, Force).
+   * Where they are not, a drain waits until somebody has seen to them.
+   */
   readonly evictUnmanagedPods: boolean;
+  /** So are pods with an emptyDir volume, whose data goes with them (drain helper, DeleteEmptyDirData). */
+  readonly evictEmptyDirPods: boolean;
 }
 
 export const defaultRolloutOptions: RolloutOptions = {
@@ -64,5 +69,6 @@ export const defaultRolloutOptions: RolloutOptions = {
     reportAfterSeconds: 600,
     retrySeconds: { min: 1, max: 60 },
     evictUnmanagedPods: true,
+    evictEmptyDirPods: true,
   },
 };

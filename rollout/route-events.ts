@@ -11,7 +11,7 @@ export interface EventRoutes {
   readonly caches: Caches;
   readonly membership: Membership;
   readonly queues: Readonly<
-    Record<'pools' | 'policy' | 'certificates' | 'annotations', Pick<WorkQueue, 'add'>> &
+    Record<'pools' | 'policy' | 'certificates' | 'annotations' | 'departed', Pick<WorkQueue, 'add'>> &
       Record<'rendering', Pick<WorkQueue, 'add' | 'addAfter'>>
   >;
   /** See RolloutOptions. */
@@ -49,11 +49,13 @@ export function routeEvents(routes: EventRoutes): void {
     queues.pools.add(membership.poolOf(name) ?? object.spec.pool.name);
     queues.certificates.add(name);
     queues.annotations.add(name);
+    if (membership.poolOf(name) === undefined) queues.departed.add(name);
   });
   caches.leases.onChange(({ object }) => {
     const node = nodeOfLease(object.metadata.name);
     const pool = node === undefined ? undefined : membership.poolOf(node);
     if (pool !== undefined) queues.pools.add(pool);
+    else if (node !== undefined) queues.departed.add(node);
   });
   caches.machineConfigurations.onChange(({ object }) => {
     queues.policy.add(object.metadata.name);
@@ -75,12 +77,14 @@ function routeNodes({ caches, membership, queues, events }: EventRoutes): void {
     const { name } = object.metadata;
     if (type === 'DELETED') {
       for (const pool of membership.removeNode(name)) queues.pools.add(pool);
+      queues.departed.add(name);
       return;
     }
     if (!nodeChangeMatters(old, object)) return;
     const before = membership.disputeOf(name)?.problem;
     const touched = [...membership.setNode(object), membership.poolOf(name)];
     for (const pool of touched) if (pool !== undefined) queues.pools.add(pool);
+    if (membership.poolOf(name) === undefined) queues.departed.add(name);
     queues.annotations.add(name);
     const dispute = membership.disputeOf(name)?.problem;
     if (dispute !== undefined && dispute !== before) events.warning(object, 'PoolConflict', dispute);
@@ -92,6 +96,10 @@ function routePools({ caches, membership, queues, renderDelayMs }: EventRoutes):
     const { name } = object.metadata;
     const touched = type === 'DELETED' ? membership.removePool(name) : membership.setPool(object);
     for (const pool of new Set([name, ...touched])) queues.pools.add(pool);
+    if (touched.length > 0) {
+      for (const { metadata } of caches.nodes.list())
+        if (membership.poolOf(metadata.name) === undefined) queues.departed.add(metadata.name);
+    }
     if (old === undefined) queues.rendering.add(name);
     // Not at once: a change of its MachineConfigs may be on its way, and this pass would render a part of it.
     else if (rendersAnew(old, object)) queues.rendering.addAfter(name, renderDelayMs);

@@ -22,6 +22,8 @@ const PARALLEL_EVICTIONS = 10;
  * Takes one step of a drain: asks for the eviction of every pod that is to go and waits for none of them. Call it again
  * until the node is drained; it remembers nothing, so it may be called by whoever is the operator then.
  *
+ * @param lost set where nobody hears from the node: pods that should have ended by `now` (ms since the epoch) end only
+ *   when it comes back, and are not waited for.
  * @throws ApiError when the pods can't be listed or an eviction fails for another reason than a disruption budget.
  */
 export async function drainStep(
@@ -29,14 +31,17 @@ export async function drainStep(
   node: string,
   options: DrainOptions,
   signal: AbortSignal,
+  lost?: { readonly now: number },
 ): Promise<DrainProgress> {
   const { items } = await client.list(Pods, { fieldSelector: `spec.nodeName=${node}`, signal });
-  const verdicts = items.map((pod) => ({ pod, verdict: podVerdict(pod, options.evictUnmanagedPods) }));
+  const verdicts = items.map((pod) => ({ pod, verdict: podVerdict(pod, options, lost) }));
   const terminating = verdicts
     .filter(({ verdict }) => verdict.kind === 'terminating')
     .map(({ pod }) => nameOf(pod));
   const toEvict = verdicts.filter(({ verdict }) => verdict.kind === 'evict').map(({ pod }) => pod);
-  const blocked: { pod: string; why: string }[] = [];
+  const blocked = verdicts.flatMap(({ pod, verdict }) =>
+    verdict.kind === 'refuse' ? [{ pod: nameOf(pod), why: verdict.why }] : [],
+  );
   for (let at = 0; at < toEvict.length; at += PARALLEL_EVICTIONS) {
     const batch = toEvict.slice(at, at + PARALLEL_EVICTIONS);
     const refused = await Promise.all(batch.map((pod) => evict(client, pod, options, signal)));

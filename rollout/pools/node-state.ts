@@ -26,7 +26,9 @@ export type Progress =
 
 /** Who holds the node lease. */
 export type LeaseHolding =
-  | { readonly by: 'nobody' | 'us' }
+  | { readonly by: 'us' }
+  /** `left`: it was ours and ran out; the object is still there. */
+  | { readonly by: 'nobody'; readonly left?: boolean }
   | { readonly by: 'other'; readonly holder: string };
 
 /** What the rollout has under way on a node, read from the objects alone, so that a restart loses nothing. */
@@ -107,7 +109,7 @@ export function readNode(seen: NodeObservation, now: number): NodeState {
     obstacle: obstacleOf(seen, now),
     away: awayOf(seen),
     lease: seen.lease,
-    work: { cordon: cordonOf(node), grant: validGrant(spec) },
+    work: workOn(node, spec),
     assigned: seen.assigned,
     progress: progressOf(spec, status),
   };
@@ -172,6 +174,11 @@ function validGrant({
   return grant?.config === configVersion.desired && grant.image === configImage?.desiredImage
     ? grant.level
     : undefined;
+}
+
+/** @returns what the rollout has under way on a node. */
+export function workOn(node: Node, spec: MachineConfigNodeSpec): Work {
+  return { cordon: cordonOf(node), grant: validGrant(spec) };
 }
 
 function cordonOf(node: Node): Work['cordon'] {

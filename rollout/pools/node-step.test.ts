@@ -53,6 +53,7 @@ describe('the next step for a node', () => {
       { lease: ours, work: cordoned, progress: reboot, assigned: false },
       'back-out',
     ],
+    ['a lease of ours ran out', { lease: { by: 'nobody', left: true }, ready: false }, 'back-out'],
     ['granted, then switched off', { lease: ours, work: granted, progress: reboot, ...off }, 'back-out'],
     ['failed, then switched off', { work: cordoned, progress: failedAt(0), ...off }, 'back-out'],
     [

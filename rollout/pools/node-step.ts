@@ -37,6 +37,7 @@ export function nodeStep(node: NodeState, context: StepContext): NodeStep {
     const why = `lost its lease to ${node.lease.holder}`;
     return node.work.grant === undefined ? { kind: 'none' } : { kind: 'suspend', why };
   }
+  if (isOnlyLeft(node)) return { kind: 'back-out', why: 'its lease was left behind' };
   // Its lease and its place among the unavailable are of use to others; the cordon would outlast the reason for it.
   if (node.away?.kind === 'switched-off') return { kind: 'back-out', why: node.away.why };
   switch (node.progress.kind) {
@@ -52,8 +53,15 @@ export function nodeStep(node: NodeState, context: StepContext): NodeStep {
 }
 
 /** @returns whether anything of ours is on the node: the lease, a cordon, a grant. */
-export function isAtWork({ lease, work }: NodeState): boolean {
-  return lease.by === 'us' || work.cordon !== undefined || work.grant !== undefined;
+export function isAtWork(node: NodeState): boolean {
+  const { lease, work } = node;
+  return lease.by === 'us' || work.cordon !== undefined || work.grant !== undefined || isOnlyLeft(node);
+}
+
+function isOnlyLeft({ lease, work }: NodeState): boolean {
+  return (
+    lease.by === 'nobody' && lease.left === true && work.cordon === undefined && work.grant === undefined
+  );
 }
 
 function stepWhenUpdated(node: NodeState): NodeStep {

@@ -10,13 +10,15 @@ import { describeDrain, drainRetryAfter, drainStep } from '../drain/drain-step.t
 import type { NodeLeases } from '../node-leases.ts';
 import type { MachineLookup } from '../node-machines.ts';
 import type { RolloutOptions } from '../options.ts';
-import { isDisruptive } from './node-state.ts';
+import { isDisruptive, isReady } from './node-state.ts';
 import type { NodeStep } from './node-step.ts';
 
 /** What carrying out a step brought to light. */
 export interface StepReport {
   /** What the node waits for, in words, where that is worth telling. */
   readonly note?: string;
+  /** The note tells of a drain that takes longer than drains should. */
+  readonly drainIsStuck?: boolean;
   /** ms after which to look at the node again. */
   readonly lookAgainAfter?: number;
 }
@@ -110,13 +112,15 @@ export class NodeWork {
     const actions = piece.machineConfigNode.status?.plan?.actions ?? [];
     // With one node in the cluster nothing could be rescheduled and budgets would block for ever (as MCO).
     if (isDisruptive(actions) && !piece.onlyNode) {
-      const { client, options } = this.#parts;
-      const progress = await drainStep(client, name, options.drain, signal);
+      const { client, options, now } = this.#parts;
+      const lost = isReady(piece.node) ? undefined : { now: now() };
+      const progress = await drainStep(client, name, options.drain, signal, lost);
       if (progress.kind === 'draining') {
-        const elapsed = this.#parts.now() - this.#parts.leases.takenAt(name);
+        const elapsed = now() - this.#parts.leases.takenAt(name);
         const note = describeDrain(progress);
-        if (elapsed > options.drain.reportAfterSeconds * 1000) this.#warnOfDrain(piece.node, note);
-        return { note, lookAgainAfter: drainRetryAfter(elapsed, options.drain) };
+        const drainIsStuck = elapsed > options.drain.reportAfterSeconds * 1000;
+        if (drainIsStuck) this.#warnOfDrain(piece.node, note);
+        return { note, drainIsStuck, lookAgainAfter: drainRetryAfter(elapsed, options.drain) };
       }
     }
     await this.#grant(piece, 'Disrupt', signal);

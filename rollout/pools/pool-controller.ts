@@ -10,16 +10,16 @@ import { updateStatus } from '../../cluster/update-status.ts';
 import type { Caches } from '../caches.ts';
 import { inParallel } from '../in-parallel.ts';
 import type { NodeLeases } from '../node-leases.ts';
-import { MachineLookup } from '../node-machines.ts';
+import type { MachineLookup } from '../node-machines.ts';
 import { MaintenanceLookup } from '../node-maintenance.ts';
 import type { RolloutOptions } from '../options.ts';
 import { decidePool, lookAgainAfter, type PoolDecision, type PoolObservation } from './decide-pool.ts';
 import type { Membership } from './membership.ts';
 import { isReady, progressOf } from './node-state.ts';
 import { assignmentPatch } from './node-target.ts';
-import { NodeWork } from './node-work.ts';
+import type { NodeWork } from './node-work.ts';
 import { type PoolAim, poolAim } from './pool-aim.ts';
-import { poolStatus, targetInWords } from './pool-status.ts';
+import { type PoolStatusInputs, poolStatus, targetInWords } from './pool-status.ts';
 import { automaticRequest, type RollbackRequest } from './rollback.ts';
 
 export interface PoolControllerParts {
@@ -27,11 +27,21 @@ export interface PoolControllerParts {
   readonly caches: Caches;
   readonly membership: Membership;
   readonly leases: NodeLeases;
+  readonly machines: MachineLookup;
+  readonly work: NodeWork;
   readonly events: EventRecorder;
   readonly log: Logger;
   readonly options: RolloutOptions;
   /** ms since the epoch. */
   readonly now: () => number;
+}
+
+/** What carrying out a decision brings to light. */
+interface Findings {
+  readonly notes: Map<string, string>;
+  readonly stuckDrains: Map<string, string>;
+  /** ms after which to look again; undefined: not for this. */
+  readonly waits: (number | undefined)[];
 }
 
 /** Writes on nodes that are under way at the same time within one pool. */
@@ -51,8 +61,8 @@ export class PoolController {
 
   constructor(parts: PoolControllerParts) {
     this.#parts = parts;
-    this.#machines = new MachineLookup(parts.client, parts.now);
-    this.#work = new NodeWork({ ...parts, machines: this.#machines });
+    this.#machines = parts.machines;
+    this.#work = parts.work;
     this.#maintenance = new MaintenanceLookup(parts.client, parts.now);
   }
 
@@ -64,14 +74,15 @@ export class PoolController {
     const seen = await this.#observe(pool, signal);
     const decision = decidePool(seen, options, now());
     const notes = new Map<string, string>();
+    const stuckDrains = new Map<string, string>();
     const waits = [lookAgainAfter(decision, seen.settings, options, now())];
     const failure = await outcomeOf(async () => {
       await this.#keepRollback(seen, decision, signal);
       await this.#createMissing(decision, signal);
       await this.#assign(seen, decision, signal);
-      await this.#takeSteps(seen, decision, notes, waits, signal);
+      await this.#takeSteps(seen, decision, { notes, stuckDrains, waits }, signal);
     });
-    await this.#writeStatus(seen, decision, notes, signal);
+    await this.#writeStatus(seen, decision, { notes, stuckDrains }, signal);
     if (failure !== undefined) throw failure.error;
     const next = waits.filter((wait) => wait !== undefined);
     return next.length === 0 ? done : requeueAfter(Math.min(...next));
@@ -182,8 +193,7 @@ export class PoolController {
   async #takeSteps(
     seen: PoolObservation,
     { steps }: PoolDecision,
-    notes: Map<string, string>,
-    waits: (number | undefined)[],
+    { notes, stuckDrains, waits }: Findings,
     signal: AbortSignal,
   ): Promise<void> {
     const onlyNode = this.#parts.caches.nodes.list().length === 1;
@@ -198,7 +208,10 @@ export class PoolController {
         { node: observed.node, machineConfigNode, onlyNode },
         signal,
       );
-      if (report.note !== undefined) notes.set(name, report.note);
+      if (report.note !== undefined) {
+        notes.set(name, report.note);
+        if (report.drainIsStuck === true) stuckDrains.set(name, report.note);
+      }
       waits.push(report.lookAgainAfter);
     });
   }
@@ -206,7 +219,7 @@ export class PoolController {
   async #writeStatus(
     seen: PoolObservation,
     decision: PoolDecision,
-    notes: ReadonlyMap<string, string>,
+    findings: Pick<PoolStatusInputs, 'notes' | 'stuckDrains'>,
     signal: AbortSignal,
   ): Promise<void> {
     const { client, caches, now, events } = this.#parts;
@@ -217,7 +230,7 @@ export class PoolController {
       client,
       MachineConfigPools,
       caches.pools.get(seen.pool.metadata.name) ?? seen.pool,
-      (pool) => poolStatus({ pool, settings, target, machineCount, decision, notes }, now()),
+      (pool) => poolStatus({ pool, settings, target, machineCount, decision, ...findings }, now()),
       { signal },
     );
     caches.pools.remember(after);

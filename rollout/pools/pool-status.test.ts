@@ -28,6 +28,7 @@ const statusOf = (states: readonly NodeState[], more: Partial<PoolStatusInputs> 
       machineCount: states.length,
       decision: decision(states),
       notes: new Map(),
+      stuckDrains: new Map(),
       ...more,
     },
     Date.parse('2026-06-01T00:00:00Z'),
@@ -263,4 +264,11 @@ describe('a pool that was rolled back', () => {
       'True RollingBack 0 of 1 nodes run rendered-worker-1; rolled back by ada: slow',
     );
   });
+});
+
+it('a pool is Degraded by a drain that does not come to an end, and says what is in its way', () => {
+  const stuckDrains = new Map([['b', 'is being drained; pod n/p can’t be evicted: PodDisruptionBudget x']]);
+  expect(verdict(statusOf([behind], { stuckDrains }), 'Degraded')).toBe(
+    'True Degraded Node b is being drained; pod n/p can’t be evicted: PodDisruptionBudget x',
+  );
 });

@@ -24,6 +24,8 @@ export interface PoolStatusInputs {
   readonly decision: PoolDecision;
   /** What carrying out the decision brought to light, by node: a lease not had, a pod that blocks a drain. */
   readonly notes: ReadonlyMap<string, string>;
+  /** Drains that take longer than drains should, and what blocks them, by node. */
+  readonly stuckDrains: ReadonlyMap<string, string>;
 }
 
 type Verdict = Pick<Condition, 'status' | 'reason' | 'message'>;
@@ -225,12 +227,13 @@ function nodeDegradedVerdict(states: readonly NodeState[]): Verdict {
     : { status: 'True', reason: 'NodesDegraded', message: listed(reports.toSorted()).join(', ') };
 }
 
-function degradedVerdict({ pool, settings, target, decision }: PoolStatusInputs): Verdict {
+function degradedVerdict({ pool, settings, target, decision, stuckDrains }: PoolStatusInputs): Verdict {
   const render = pool.status?.conditions?.find(({ type }) => type === 'RenderDegraded');
   const causes = [
     ...(render?.status === 'True' ? [render.message] : []),
     ...(target.kind === 'awaiting-image' && target.state === 'BuildFailed' ? [target.why] : []),
     ...(decision.halted === undefined ? [] : [decision.halted]),
+    ...listed([...stuckDrains].map(([name, why]) => `Node ${name} ${why}`).toSorted()),
     ...settings.problems,
     ...(settings.closed === undefined || settings.problems.length > 0 ? [] : [settings.closed]),
   ];

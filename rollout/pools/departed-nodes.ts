@@ -1,0 +1,51 @@
+import { done, type Result, requeueAfter } from '../../cluster/controller.ts';
+import type { Caches } from '../caches.ts';
+import type { NodeLeases } from '../node-leases.ts';
+import type { Membership } from './membership.ts';
+import { isReady, workOn } from './node-state.ts';
+import type { NodeWork } from './node-work.ts';
+
+export interface DepartedNodesParts {
+  readonly caches: Pick<Caches, 'nodes' | 'machineConfigNodes'>;
+  readonly membership: Membership;
+  readonly leases: NodeLeases;
+  readonly work: NodeWork;
+}
+
+const WHY = 'it is in no pool any more';
+/** ms; a node that came back is seen by its own event, so this is for what no event tells. */
+const LOOK_AGAIN = 60_000;
+
+/**
+ * Looks after nodes that no pool has any more, which no pool's controller would: those that lost their label in the
+ * middle of an update, that two pools claim, whose pool or that themselves were deleted. What is ours on them goes.
+ */
+export class DepartedNodes {
+  readonly #parts: DepartedNodesParts;
+
+  constructor(parts: DepartedNodesParts) {
+    this.#parts = parts;
+  }
+
+  /** @throws ApiError */
+  async reconcile(name: string, signal: AbortSignal): Promise<Result> {
+    const { caches, membership, leases, work } = this.#parts;
+    if (membership.poolOf(name) !== undefined) return done;
+    const node = caches.nodes.get(name);
+    const machineConfigNode = caches.machineConfigNodes.get(name);
+    if (node === undefined || machineConfigNode === undefined) {
+      if (leases.isOurs(name)) await leases.release(name, signal);
+      return done;
+    }
+    const { cordon, grant } = workOn(node, machineConfigNode.spec);
+    if (cordon === undefined && grant === undefined && !leases.isOurs(name)) return done;
+    const piece = { node, machineConfigNode, onlyNode: false };
+    if (isReady(node)) {
+      await work.carryOut({ kind: 'back-out', why: WHY }, piece, signal);
+      return done;
+    }
+    // Perhaps in the middle of a reboot: nothing new begins there, and it stays cordoned until it is back.
+    await work.carryOut({ kind: 'suspend', why: WHY }, piece, signal);
+    return requeueAfter(LOOK_AGAIN);
+  }
+}
