@@ -26,6 +26,10 @@ const LAZY_COMMANDS: Readonly<
     description: 'Switch layering off: nodes go back to the stock image, and what layering made is deleted.',
     load: async () => (await import('./layering/switch-command.ts')).disableCommand(),
   },
+  maintenance: {
+    description: 'Take a node out of service and put it back, with the exclusive right to it.',
+    load: async () => (await import('./maintenance/maintenance-command.ts')).maintenanceCommand(),
+  },
   operator: {
     description: 'Render pools, roll changes out, and start and stop layering; runs in the cluster.',
     load: async () => (await import('./operator/command.ts')).operatorCommand(),

@@ -131,3 +131,14 @@ export const StatusOutput = z.strictObject({
   ),
   remarks: z.array(z.string()),
 });
+
+export const MaintenanceOutput = z.array(
+  z.strictObject({
+    node: z.string(),
+    by: z.string().optional(),
+    reason: z.string().optional(),
+    until: time.optional(),
+    obstacle: z.string().optional(),
+    cordoned: z.boolean(),
+  }),
+);

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import {
   DiffOutput,
+  MaintenanceOutput,
   PlanOutput,
   PoliciesOutput,
   RenderOutput,
@@ -29,6 +30,7 @@ describe('-o json', () => {
     ['diff', DiffOutput],
     ['validate', ValidateOutput],
     ['status', StatusOutput],
+    ['maintenance list', MaintenanceOutput],
   ])('has each field of %s in the reference', async (_, schema) => {
     const reference = await readFile(path.join(root, 'docs/reference/cli.md'), 'utf8');
     const fields = fieldsOf(z.toJSONSchema(schema));

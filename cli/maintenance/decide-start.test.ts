@@ -1,0 +1,83 @@
+import { describe, expect, test } from 'vitest';
+import { annotations } from '../../api/names.ts';
+import { condition, machineConfigNode, node, pool } from '../observe/testing/objects.ts';
+import { decideStart, type MaintenanceObservation } from './decide-start.ts';
+import { maintenanceHolder } from './flag.ts';
+
+const NOW = Date.parse('2026-11-20T10:05:00Z');
+const HOLDER = maintenanceHolder('me');
+const updated = {
+  configVersion: { current: 'rendered-worker-1', desired: 'rendered-worker-1' },
+  conditions: [condition('Updated', 'True')],
+};
+const staged = { conditions: [condition('UpdatePrepared', 'True')] };
+const rollingOut = pool([condition('Updating', 'True')]);
+const grant = { level: 'Disrupt' as const, config: 'rendered-worker-1', leaseHolder: 'shale-operator' };
+
+const lease = (holderIdentity: string, renewTime = '2026-11-20T10:00:00.000000Z') => ({
+  apiVersion: 'coordination.k8s.io/v1',
+  kind: 'Lease',
+  metadata: { name: 'node-a' },
+  spec: { holderIdentity, renewTime, leaseDurationSeconds: 600 },
+});
+
+function decide(more: Partial<MaintenanceObservation>) {
+  return decideStart(
+    {
+      node: node('a'),
+      lease: undefined,
+      machineConfigNode: machineConfigNode('a', updated),
+      pool: pool([condition('Updating', 'False')]),
+      ...more,
+    },
+    HOLDER,
+    NOW,
+  );
+}
+
+describe('a maintenance', () => {
+  test.each<[string, Partial<MaintenanceObservation>]>([
+    ['nothing goes on', {}],
+    ['no pool has the node', { machineConfigNode: undefined, pool: undefined }],
+    ['it has begun before', { lease: lease(HOLDER), pool: rollingOut }],
+    ['the lease of another has expired', { lease: lease('ops', '2026-11-20T09:00:00.000000Z') }],
+    ['its pool updates other nodes', { pool: rollingOut }],
+  ])('begins where %s', (_, more) => {
+    expect(decide(more)).toEqual({ kind: 'go' });
+  });
+
+  test.each<[string, Partial<MaintenanceObservation>, string]>([
+    [
+      'the node is still to be updated',
+      { pool: rollingOut, machineConfigNode: machineConfigNode('a', staged) },
+      'a rollout of pool worker is in progress',
+    ],
+    [
+      'somebody else has flagged it',
+      { node: node('a', { [annotations.plannedMaintenance]: '{"by":"ops","reason":"new disk"}' }) },
+      'it is flagged for maintenance by ops: new disk',
+    ],
+  ])('is told before where %s', (_, more, why) => {
+    expect(decide(more)).toEqual({ kind: 'tell', why: expect.stringContaining(why) });
+  });
+
+  test.each<[string, Partial<MaintenanceObservation>, string]>([
+    [
+      'the operator is at work on it',
+      { lease: lease('shale-operator') },
+      'it is being updated to rendered-worker-1',
+    ],
+    [
+      'another maintenance is',
+      { lease: lease(maintenanceHolder('ops')) },
+      'it is in maintenance: its lease is held by shale-maintenance/ops until 2026-11-20T10:10:00.000Z',
+    ],
+    [
+      'its daemon has leave that outlived the lease',
+      { machineConfigNode: machineConfigNode('a', staged, { grant }) },
+      'it has leave to update to rendered-worker-1',
+    ],
+  ])('waits where %s', (_, more, why) => {
+    expect(decide(more)).toEqual({ kind: 'blocked', why });
+  });
+});

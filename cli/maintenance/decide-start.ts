@@ -1,0 +1,77 @@
+import type { Lease, Node } from '../../api/kubernetes.ts';
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import { conditionIsTrue } from '../../cluster/conditions.ts';
+import { decideLease } from '../../cluster/lease.ts';
+import { defaultRolloutOptions } from '../../rollout/options.ts';
+import { progressOf } from '../../rollout/pools/node-state.ts';
+import { flagOf, isMaintenanceHolder } from './flag.ts';
+
+/** A node as it is when somebody wants to work on it. */
+export interface MaintenanceObservation {
+  readonly node: Node;
+  readonly lease: Lease | undefined;
+  /** Absent where no pool has the node. */
+  readonly machineConfigNode: MachineConfigNode | undefined;
+  readonly pool: MachineConfigPool | undefined;
+}
+
+export type StartDecision =
+  | { readonly kind: 'go' }
+  /** It can be gone on, which a person should know before. */
+  | { readonly kind: 'tell'; readonly why: string }
+  /** Another has the exclusive right to disrupt the node: nothing can be done but to wait. */
+  | { readonly kind: 'blocked'; readonly why: string };
+
+/**
+ * Decides whether a maintenance may begin.
+ *
+ * @param holder name under which the lease would be held. @param now ms since the epoch.
+ */
+export function decideStart(
+  { node, lease, machineConfigNode, pool }: MaintenanceObservation,
+  holder: string,
+  now: number,
+): StartDecision {
+  const held = decideLease(lease, holder, now);
+  if (held.kind === 'renew') return { kind: 'go' };
+  if (held.kind === 'held') return { kind: 'blocked', why: blockedBy(held, machineConfigNode) };
+  const progress =
+    machineConfigNode === undefined
+      ? undefined
+      : progressOf(machineConfigNode.spec, machineConfigNode.status).kind;
+  // Leave outlives the lease of an operator that died; the daemon may be at work on it.
+  if (machineConfigNode?.spec.grant !== undefined && progress !== 'updated') {
+    return {
+      kind: 'blocked',
+      why: `it has leave to update to ${machineConfigNode.spec.configVersion.desired}`,
+    };
+  }
+  const tell = [...rolloutOf(pool, progress), ...flagOfAnother(node, holder)];
+  return tell.length === 0 ? { kind: 'go' } : { kind: 'tell', why: tell.join('; ') };
+}
+
+function blockedBy(
+  { holder, untilMs }: { readonly holder: string; readonly untilMs: number },
+  machineConfigNode: MachineConfigNode | undefined,
+): string {
+  if (holder === defaultRolloutOptions.leaseHolder) {
+    return `it is being updated to ${machineConfigNode?.spec.configVersion.desired ?? 'its configuration'}`;
+  }
+  const until = Number.isFinite(untilMs) ? ` until ${new Date(untilMs).toISOString()}` : '';
+  return `${isMaintenanceHolder(holder) ? 'it is in maintenance: ' : ''}its lease is held by ${holder}${until}`;
+}
+
+function rolloutOf(pool: MachineConfigPool | undefined, progress: string | undefined): string[] {
+  if (pool === undefined || !conditionIsTrue(pool.status?.conditions, 'Updating') || progress === 'updated')
+    return [];
+  const { name } = pool.metadata;
+  return [`a rollout of pool ${name} is in progress and passes the node by until the maintenance ends`];
+}
+
+function flagOfAnother(node: Node, holder: string): string[] {
+  const flag = flagOf(node);
+  if (flag === undefined || holder.endsWith(`/${flag.by}`)) return [];
+  const by = flag.by === '' ? '' : ` by ${flag.by}`;
+  return [`it is flagged for maintenance${by}${flag.reason === '' ? '' : `: ${flag.reason}`}`];
+}

@@ -1,0 +1,59 @@
+import { annotations } from '../../api/names.ts';
+import { acquireLease, releaseLease } from '../../cluster/lease.ts';
+import { leaseNameOf } from '../../rollout/node-leases.ts';
+import { confirm } from '../confirm.ts';
+import { CommandError } from '../exit-codes.ts';
+import { print } from '../print.ts';
+import { flagOf, isMaintenanceHolder, maintenanceHolder } from './flag.ts';
+import { type NodeAccess, patchNode, readLease, readNode } from './node-access.ts';
+
+/** s; the lease is held for the few requests that put the node back, and no longer. */
+const HOLD_SECONDS = 60;
+
+/**
+ * Puts a node back as it was before its maintenance: schedulable if it was, without flag and lease.
+ *
+ * @throws CommandError when it is somebody else's and nobody agrees, or another works on the node by now.
+ */
+export async function endMaintenance(
+  access: NodeAccess,
+  { by, yes }: { readonly by: string; readonly yes: boolean },
+): Promise<void> {
+  const { client, node, leaseNamespace: namespace, signal } = access;
+  const [flag, lease] = [flagOf(await readNode(access)), await readLease(access)];
+  const holderNow = lease?.spec?.holderIdentity ?? '';
+  if (flag === undefined && !isMaintenanceHolder(holderNow)) {
+    print(`node ${node}: not in maintenance`);
+    return;
+  }
+  if (flag !== undefined && flag.by !== by && flag.by !== '' && !yes) await askFor(access, flag.by);
+  const holder = isMaintenanceHolder(holderNow) ? holderNow : maintenanceHolder(flag?.by ?? by);
+  const name = leaseNameOf(node);
+  const outcome = await acquireLease(
+    client,
+    { namespace, name, holder, durationSeconds: HOLD_SECONDS },
+    signal,
+  );
+  if (!outcome.held) {
+    throw new CommandError(
+      `node ${node}: its maintenance was over, and its lease is held by ${outcome.holder} now; end it once that is done`,
+    );
+  }
+  const put = await patchNode(access, (present) => ({
+    metadata: { annotations: { [annotations.plannedMaintenance]: null } },
+    ...(flagOf(present)?.uncordon === true ? { spec: { unschedulable: null } } : {}),
+  }));
+  await releaseLease(client, { namespace, name, holder }, signal);
+  const state = put.spec?.unschedulable === true ? 'cordoned, as before' : 'schedulable';
+  print(`node ${node}: out of maintenance, ${state}`);
+}
+
+async function askFor({ node, signal }: NodeAccess, by: string): Promise<void> {
+  const answer = await confirm(`node ${node}: its maintenance was started by ${by}. End it?`, signal);
+  if (answer === true) return;
+  throw new CommandError(
+    answer === false
+      ? 'nothing was done'
+      : `node ${node}: its maintenance was started by ${by}; --yes ends it`,
+  );
+}

@@ -1,0 +1,166 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { annotations } from '../../api/names.ts';
+import { acquireLease } from '../../cluster/lease.ts';
+import { describeDrain, drainRetryAfter, drainStep } from '../../rollout/drain/drain-step.ts';
+import { leaseNameOf } from '../../rollout/node-leases.ts';
+import { defaultRolloutOptions } from '../../rollout/options.ts';
+import { confirm } from '../confirm.ts';
+import { formatDuration } from '../duration.ts';
+import { CommandError } from '../exit-codes.ts';
+import { print } from '../print.ts';
+import { progressLine } from '../progress-line.ts';
+import { decideStart, type StartDecision } from './decide-start.ts';
+import { flagOf, flagText, maintenanceHolder } from './flag.ts';
+import { type NodeAccess, observeNode, patchNode } from './node-access.ts';
+
+export interface StartWish {
+  readonly by: string;
+  readonly reason: string;
+  /** ms since the epoch. */
+  readonly until: number;
+  /** Go on though a rollout is in progress. */
+  readonly yes: boolean;
+  /** Wait for the node's update to end. */
+  readonly wait: boolean;
+  readonly drain: boolean;
+  /** Evict pods too that no controller would make anew. */
+  readonly force: boolean;
+  /** ms for the wait and the drain together. */
+  readonly timeout: number;
+}
+
+/** ms between two looks at a node that is waited for. */
+const LOOK_AGAIN_MS = 2_000;
+
+/**
+ * Takes a node out of service: flag, lease, cordon, drain. Each may be there already, so that a start that was broken
+ * off goes on where it was.
+ *
+ * @throws CommandError when the node can't be had, or is not drained in time; what was done by then stays.
+ */
+export async function startMaintenance(access: NodeAccess, wish: StartWish): Promise<void> {
+  const deadline = performance.now() + wish.timeout;
+  const holder = maintenanceHolder(wish.by);
+  // With both flags the rollout is to pass the node by from now on, and only what has begun is waited for.
+  if (wish.yes && wish.wait) await flag(access, wish);
+  await untilFree(access, wish, holder, deadline);
+  await flag(access, wish);
+  await takeLease(access, wish, holder);
+  await cordon(access);
+  print(`node ${access.node}: in maintenance until ${new Date(wish.until).toISOString()}, and cordoned`);
+  if (wish.drain) await drain(access, wish, deadline);
+}
+
+async function untilFree(
+  access: NodeAccess,
+  wish: StartWish,
+  holder: string,
+  deadline: number,
+): Promise<void> {
+  const line = progressLine(process.stderr);
+  try {
+    for (;;) {
+      const decision = decideStart(await observeNode(access), holder, Date.now());
+      if (decision.kind === 'go' || (decision.kind === 'tell' && wish.yes)) return;
+      if (!wish.wait && (await acceptedBy(decision, access))) return;
+      if (performance.now() >= deadline) {
+        throw new CommandError(
+          `node ${access.node}: not free after ${formatDuration(wish.timeout)}: ${decision.why}`,
+        );
+      }
+      line.show(`waiting for node ${access.node}: ${decision.why}`);
+      await delay(LOOK_AGAIN_MS, undefined, { signal: access.signal });
+    }
+  } finally {
+    line.end();
+  }
+}
+
+/** @returns true when a person says so. @throws CommandError when it can't be, or must not be, gone on. */
+async function acceptedBy(
+  decision: Exclude<StartDecision, { kind: 'go' }>,
+  { node, signal }: NodeAccess,
+): Promise<boolean> {
+  if (decision.kind === 'blocked') {
+    throw new CommandError(`node ${node}: ${decision.why}; --wait waits for its end`);
+  }
+  const answer = await confirm(`node ${node}: ${decision.why}. Go on?`, signal);
+  if (answer === true) return true;
+  throw new CommandError(
+    answer === false
+      ? 'nothing was done'
+      : `node ${node}: ${decision.why}; --yes goes on, --wait waits for its update`,
+  );
+}
+
+/** What an earlier start remembers of the cordon is kept. */
+async function flag(access: NodeAccess, { by, reason, until }: StartWish): Promise<void> {
+  await patchNode(access, (node) => {
+    const uncordon = flagOf(node)?.uncordon;
+    const text = flagText({
+      reason,
+      by,
+      until: new Date(until).toISOString(),
+      ...(uncordon === undefined ? {} : { uncordon }),
+    });
+    return { metadata: { annotations: { [annotations.plannedMaintenance]: text } } };
+  });
+}
+
+/** No process renews the lease while a person is at work, so it is taken for the whole time. */
+async function takeLease(access: NodeAccess, { until }: StartWish, holder: string): Promise<void> {
+  const outcome = await acquireLease(
+    access.client,
+    {
+      namespace: access.leaseNamespace,
+      name: leaseNameOf(access.node),
+      holder,
+      durationSeconds: Math.ceil((until - Date.now()) / 1000),
+    },
+    access.signal,
+  );
+  if (outcome.held) return;
+  throw new CommandError(
+    `node ${access.node}: flagged for maintenance, but its lease went to ${outcome.holder}; start again with --wait`,
+  );
+}
+
+async function cordon(access: NodeAccess): Promise<void> {
+  await patchNode(access, (node) => {
+    const present = flagOf(node) ?? { reason: '', by: '' };
+    const uncordon = present.uncordon ?? node.spec?.unschedulable !== true;
+    const text = flagText({ ...present, uncordon });
+    return {
+      metadata: { annotations: { [annotations.plannedMaintenance]: text } },
+      spec: { unschedulable: true },
+    };
+  });
+}
+
+async function drain(access: NodeAccess, wish: StartWish, deadline: number): Promise<void> {
+  const options = { ...defaultRolloutOptions.drain, evictUnmanagedPods: wish.force };
+  const started = performance.now();
+  const line = progressLine(process.stderr);
+  try {
+    for (;;) {
+      // After that somebody else may have the lease.
+      if (Date.now() >= wish.until)
+        throw new CommandError(`node ${access.node}: the maintenance's time is over`);
+      const progress = await drainStep(access.client, access.node, options, access.signal);
+      if (progress.kind === 'drained') break;
+      const seen = `node ${access.node} ${describeDrain(progress)}`;
+      const now = performance.now();
+      if (now >= deadline) {
+        throw new CommandError(
+          `${seen}; not drained after ${formatDuration(wish.timeout)}: start again to go on, or end the maintenance`,
+        );
+      }
+      line.show(seen);
+      const wait = Math.min(drainRetryAfter(now - started, options), deadline - now);
+      await delay(wait, undefined, { signal: access.signal });
+    }
+  } finally {
+    line.end();
+  }
+  print(`node ${access.node}: drained; when you are done: shale maintenance end ${access.node}`);
+}

@@ -1,0 +1,149 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  ConfigMaps,
+  type Lease,
+  Leases,
+  type Node,
+  Nodes,
+  PodDisruptionBudgets,
+  Pods,
+} from '../../api/kubernetes.ts';
+import { annotations } from '../../api/names.ts';
+import { MaintenanceOutput } from '../../cli/output-schemas.ts';
+import { acquireLease, releaseLease } from '../../cluster/lease.ts';
+import { seen } from '../e2e/cluster-under-test.ts';
+import { condition, type PoolCluster, PROCESSES_MS, signal, startPoolCluster } from './cluster-with-pools.ts';
+
+let cluster: PoolCluster;
+beforeAll(async () => {
+  cluster = await startPoolCluster();
+  await cluster.addPool('worker', { conditions: [condition('Updating', 'True', 'half way')] }, 'rendered-x');
+  const owner = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'web' } };
+  await cluster.client.create(ConfigMaps, owner, { namespace: 'default', signal });
+  for (const name of ['worker-0', 'worker-1', 'worker-2']) {
+    await cluster.addNode(name, 'worker', {}, { conditions: [condition('UpdatePrepared', 'True')] });
+  }
+});
+afterAll(() => cluster.stop());
+
+const namespace = 'medik8s-leases';
+const operatorsLease = (node: string) => ({ namespace, name: `node-${node}`, holder: 'shale-operator' });
+const leaseOf = (node: string): Promise<Lease | undefined> =>
+  cluster.client.find(Leases, `node-${node}`, { namespace, signal });
+const nodeOf = (name: string) => cluster.client.get(Nodes, name, { signal });
+
+async function addPod(name: string, nodeName: string): Promise<void> {
+  const { uid = '' } = (await cluster.client.get(ConfigMaps, 'web', { namespace: 'default', signal }))
+    .metadata;
+  const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'web', uid, controller: true };
+  const spec = {
+    nodeName,
+    terminationGracePeriodSeconds: 0,
+    containers: [{ name: 'web', image: 'web' }],
+  };
+  const metadata = { name, labels: { app: 'web' }, ownerReferences: [owner] };
+  const pod = await cluster.client.create(
+    Pods,
+    { apiVersion: 'v1', kind: 'Pod', metadata, spec },
+    { namespace: 'default', signal },
+  );
+  const conditions = [{ type: 'Ready', status: 'True' as const }];
+  await cluster.client.replaceStatus(
+    Pods,
+    { ...pod, status: { phase: 'Running', conditions } },
+    { namespace: 'default', signal },
+  );
+}
+
+describe('start and end', { timeout: PROCESSES_MS }, () => {
+  test('tell of a rollout in progress, and touch nothing before somebody agrees', async () => {
+    const { exitCode, stderr } = await cluster.shale('maintenance', 'start', 'worker-0', '--reason', 'disk');
+    expect(exitCode).toBe(1);
+    expect(stderr).toBe(
+      'shale: node worker-0: a rollout of pool worker is in progress and passes the node by until the maintenance ends; --yes goes on, --wait waits for its update',
+    );
+    expect((await nodeOf('worker-0')).metadata.annotations?.[annotations.plannedMaintenance]).toBeUndefined();
+  });
+
+  test('take a node out of service and put it back exactly', async () => {
+    const before = await nodeOf('worker-0');
+    await addPod('web-0', 'worker-0');
+    const args = ['maintenance', 'start', 'worker-0', '--reason', 'new disk', '--until', '2h', '--yes'];
+    const started = await cluster.shale(...args);
+    expect(started.exitCode).toBe(0);
+    expect(started.stdout).toContain('node worker-0: drained');
+    const during = await nodeOf('worker-0');
+    expect(during.spec?.unschedulable).toBe(true);
+    expect(await cluster.client.find(Pods, 'web-0', { namespace: 'default', signal })).toBeUndefined();
+    const { spec: held } = (await leaseOf('worker-0')) ?? {};
+    expect(held?.holderIdentity).toMatch(/^shale-maintenance\/./);
+    expect(held?.leaseDurationSeconds).toBeGreaterThan(7_000);
+    expect(held?.leaseDurationSeconds).toBeLessThanOrEqual(7_200);
+
+    const again = await cluster.shale(...args);
+    expect(again.exitCode).toBe(0);
+    const ended = await cluster.shale('maintenance', 'end', 'worker-0');
+    expect(ended).toMatchObject({ exitCode: 0, stdout: 'node worker-0: out of maintenance, schedulable' });
+    const after = await nodeOf('worker-0');
+    expect({ annotations: after.metadata.annotations ?? {}, spec: after.spec }).toEqual({
+      annotations: before.metadata.annotations ?? {},
+      spec: before.spec ?? {},
+    });
+    expect(await leaseOf('worker-0')).toBeUndefined();
+    expect((await cluster.shale('maintenance', 'end', 'worker-0')).stdout).toBe(
+      'node worker-0: not in maintenance',
+    );
+  });
+
+  test('leave a node cordoned that was cordoned before', async () => {
+    const body = { spec: { unschedulable: true } };
+    await cluster.client.patch(Nodes, 'worker-1', { type: 'merge', body }, { signal });
+    await cluster.shale('maintenance', 'start', 'worker-1', '--reason', 'x', '--yes', '--no-drain');
+    const { stdout } = await cluster.shale('maintenance', 'end', 'worker-1');
+    expect(stdout).toBe('node worker-1: out of maintenance, cordoned, as before');
+    expect((await nodeOf('worker-1')).spec?.unschedulable).toBe(true);
+  });
+
+  test('wait for an update under way', async () => {
+    await acquireLease(cluster.client, { ...operatorsLease('worker-2'), durationSeconds: 300 }, signal);
+    const args = ['maintenance', 'start', 'worker-2', '--reason', 'x', '--yes'];
+    const refused = await cluster.shale(...args);
+    expect(refused).toMatchObject({
+      exitCode: 1,
+      stderr: 'shale: node worker-2: it is being updated to rendered-x; --wait waits for its end',
+    });
+    const waiting = cluster.shale(...args, '--wait', '--timeout', '90s');
+    // The flag comes first: from then on the rollout lets go of the node as soon as it can.
+    const isFlagged = ({ metadata }: Node) =>
+      metadata.annotations?.[annotations.plannedMaintenance] !== undefined;
+    await seen(cluster.client, Nodes, 'worker-2', isFlagged);
+    await releaseLease(cluster.client, operatorsLease('worker-2'), signal);
+    expect(await waiting).toMatchObject({ exitCode: 0 });
+    expect((await leaseOf('worker-2'))?.spec?.holderIdentity).toMatch(/^shale-maintenance\//);
+  });
+
+  test('name the pod and the budget that block a drain, and list shows the node', async () => {
+    await addPod('web-1', 'worker-2');
+    const budget = {
+      apiVersion: 'policy/v1',
+      kind: 'PodDisruptionBudget',
+      metadata: { name: 'web' },
+      spec: { minAvailable: 1, selector: { matchLabels: { app: 'web' } } },
+    };
+    await cluster.client.create(PodDisruptionBudgets, budget, { namespace: 'default', signal });
+    const blocked = await cluster.shale(
+      ...['maintenance', 'start', 'worker-2', '--reason', 'fan', '--timeout', '1s'],
+    );
+    expect(blocked.exitCode).toBe(1);
+    expect(blocked.stderr).toContain("pod default/web-1 can't be evicted: PodDisruptionBudget web");
+    const { stdout } = await cluster.shale('maintenance', 'list', '-o', 'json');
+    expect(MaintenanceOutput.parse(JSON.parse(stdout))).toMatchObject([
+      { node: 'worker-2', reason: 'fan', cordoned: true },
+    ]);
+  });
+});
+
+test('a node that is not there', { timeout: PROCESSES_MS }, async () => {
+  const { exitCode, stderr } = await cluster.shale('maintenance', 'start', 'nobody', '--reason', 'x');
+  expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: 'shale: no node nobody' });
+});
