@@ -10,18 +10,21 @@ import { wholeNumber } from '../cluster/whole-number.ts';
 import { directoryNodeLayout } from './host/directory-host.ts';
 import { directoryNode } from './host/directory-node.ts';
 import type { NodePorts } from './host/node-ports.ts';
+import { HOST_INIT } from './host/systemd-host.ts';
 import { systemdNode } from './host/systemd-node.ts';
 import { registrySource } from './os/ostree/registry-source.ts';
-import { HEALTH_LIMITS, runDaemon } from './run.ts';
+import { ACTION_LIMIT_MS, HEALTH_LIMITS, runDaemon } from './run.ts';
 
 interface DaemonFlags {
   readonly nodeName: string;
   readonly namespace: string;
   readonly leaseNamespace: string;
   readonly hostRoot: string;
+  readonly hostInit: number;
   readonly directoryNode?: string;
   readonly authFile?: string;
   readonly insecureRegistry: readonly string[];
+  readonly actionLimit: number;
   readonly healthCheckLimit: number;
   readonly kubeletLimit: number;
   readonly kubeconfig?: string;
@@ -44,6 +47,12 @@ export function daemonCommand(): Command {
     .option('--lease-namespace <name>', 'where node leases live', DEFAULT_LEASE_NAMESPACE)
     .option('--host-root <directory>', "where the host's root is mounted", '/')
     .addOption(
+      new Option('--host-init <pid>', "process id of the host's init, where the host is a container")
+        .argParser(wholeNumber(1))
+        .default(HOST_INIT)
+        .hideHelp(),
+    )
+    .addOption(
       new Option('--directory-node <directory>', 'a node of the sandbox, in place of a host').conflicts(
         'hostRoot',
       ),
@@ -54,6 +63,12 @@ export function daemonCommand(): Command {
       'speak plain HTTP to this registry (repeatable)',
       (host: string, hosts: readonly string[]) => [...hosts, host],
       [],
+    )
+    .option(
+      '--action-limit <seconds>',
+      'time that one reload or restart may take; a reboot takes its place then',
+      wholeNumber(1),
+      ACTION_LIMIT_MS / 1000,
     )
     .option(
       '--health-check-limit <seconds>',
@@ -83,13 +98,20 @@ async function run(flags: DaemonFlags, signal: AbortSignal): Promise<void> {
     nodeName: flags.nodeName,
     namespace: flags.namespace,
     leaseNamespace: flags.leaseNamespace,
+    actionLimitMs: flags.actionLimit * 1000,
     healthLimits: { checksMs: flags.healthCheckLimit * 1000, kubeletMs: flags.kubeletLimit * 1000 },
     log: createLogger('daemon', flags.logLevel),
     signal,
   });
 }
 
-function nodeOf({ directoryNode: directory, hostRoot, authFile, insecureRegistry }: DaemonFlags): NodePorts {
+function nodeOf({
+  directoryNode: directory,
+  hostRoot,
+  hostInit,
+  authFile,
+  insecureRegistry,
+}: DaemonFlags): NodePorts {
   const root = directory === undefined ? hostRoot : directoryNodeLayout(directory).root;
   const file = authFile ?? path.join(root, KUBELET_AUTH_FILE);
   const source = registrySource({
@@ -97,7 +119,7 @@ function nodeOf({ directoryNode: directory, hostRoot, authFile, insecureRegistry
     readAuthFile: (signal) => readOptional(file, signal),
     plainHttp: new Set(insecureRegistry),
   });
-  return directory === undefined ? systemdNode(hostRoot, source) : directoryNode(directory, source);
+  return directory === undefined ? systemdNode(hostRoot, source, hostInit) : directoryNode(directory, source);
 }
 
 async function readOptional(file: string, signal: AbortSignal): Promise<string | undefined> {

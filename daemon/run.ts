@@ -35,7 +35,7 @@ export interface DaemonOptions {
   readonly signal: AbortSignal;
 }
 
-const ACTION_LIMIT_MS = 300_000;
+export const ACTION_LIMIT_MS = 300_000;
 export const HEALTH_LIMITS: HealthLimits = { checksMs: 300_000, kubeletMs: 600_000 };
 const BACKOFF: Backoff = { firstMs: 1_000, longestMs: 120_000 };
 /** Registry CAs that could not be had are asked for again after this. */

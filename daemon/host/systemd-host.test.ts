@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { osCommandRunner } from '../os/os-command.ts';
-import { bootedDirectory, HOST_NAMESPACES, rebootCommand } from './systemd-host.ts';
+import { bootedDirectory, HOST_INIT, hostNamespaces, rebootCommand } from './systemd-host.ts';
 
 describe('rebootCommand', () => {
   it('gives the reason as one line', () => {
@@ -19,9 +19,11 @@ describe('rebootCommand', () => {
 const notRoot = process.getuid?.() !== 0;
 if (notRoot) process.stderr.write('skipped: namespaces are entered by root only\n');
 
-describe.skipIf(notRoot)('HOST_NAMESPACES', () => {
+describe.skipIf(notRoot)('hostNamespaces', () => {
   it('lets a command be ended from outside', async () => {
-    const own = HOST_NAMESPACES.map((part) => (part === '--target=1' ? `--target=${process.pid}` : part));
+    const own = hostNamespaces(HOST_INIT).map((part) =>
+      part === '--target=1' ? `--target=${process.pid}` : part,
+    );
     const run = osCommandRunner(own);
     const { signal } = new AbortController();
     await expect(run(['sleep', '60'], { timeoutMs: 200, signal })).rejects.toThrow('took longer than 0.2 s');

@@ -6,34 +6,43 @@ import type { Host } from './host.ts';
 /** The request only; the shutdown goes on after it. */
 const REBOOT_TIMEOUT_MS = 60_000;
 
+/** The host's init, in the namespace of process ids that a pod with hostPID shares with it. */
+export const HOST_INIT = 1;
+
 /**
- * Enters the namespaces of the host's init from a pod with hostPID (nsenter(1)). That of process ids is the pod's already;
- * asked for it all the same, nsenter would run the command in a process of its own and hand no signal on, so that no
- * time limit could end it.
+ * Enters the namespaces of a host's init (nsenter(1)).
+ *
+ * That of process ids is the pod's already; asked for it all the same, nsenter would run the command in a process of its
+ * own and hand no signal on, so that no time limit could end it. A host that is a container has one of its own, and there
+ * the command is told when nsenter ends.
+ *
+ * @param init process id of the host's init, as the daemon sees it.
  */
-export const HOST_NAMESPACES: readonly string[] = [
-  'nsenter',
-  '--target=1',
-  '--mount',
-  '--uts',
-  '--ipc',
-  '--net',
-  '--',
-];
+export function hostNamespaces(init: number): readonly string[] {
+  const enter = ['nsenter', `--target=${init}`, '--mount', '--uts', '--ipc', '--net'];
+  return init === HOST_INIT
+    ? [...enter, '--']
+    : [...enter, '--pid', '--root', '--wd', '--', 'setpriv', '--pdeathsig', 'TERM', '--'];
+}
 
 export interface SystemdHostOptions {
   /** The running root as the daemon sees it: `/`, or where the DaemonSet mounts it. */
   readonly root: string;
+  /** Process id of its init, as the daemon sees it. */
+  readonly init: number;
   /** Runs commands in the host's namespaces. */
   readonly run: RunOsCommand;
 }
 
+const BOOT_ID = '/proc/sys/kernel/random/boot_id';
+
 /** A machine with systemd. */
-export function systemdHost({ root, run }: SystemdHostOptions): Host {
+export function systemdHost({ root, init, run }: SystemdHostOptions): Host {
+  // /proc/sys isn't namespaced, so a pod sees the kernel's own; a container is given another id at its place.
+  const bootID = init === HOST_INIT ? BOOT_ID : path.join(root, BOOT_ID);
   return {
     root,
-    // /proc/sys isn't namespaced: a pod sees the kernel's own.
-    bootID: async () => (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim(),
+    bootID: async () => (await readFile(bootID, 'utf8')).trim(),
     reboot: async (reason, signal) => {
       await run(rebootCommand(reason), { timeoutMs: REBOOT_TIMEOUT_MS, signal });
     },

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
+import { hostNamespaces } from '../../daemon/host/systemd-host.ts';
 import { OsCommandError, osCommandRunner, type RunOsCommand } from '../../daemon/os/os-command.ts';
 import { DIE_WITH_PARENT } from '../workloads/die-with-parent.ts';
 
@@ -43,19 +44,21 @@ export interface MachineOptions {
   readonly signal: AbortSignal;
 }
 
+export type MachineEnd = 'rebooting' | 'off';
+
 /** A machine with systemd as its first process, from one boot to its end. */
 export interface SystemdMachine extends AsyncDisposable {
   /** Process id of its init, as this process sees it. */
   readonly leader: number;
   /** Where this process sees its running root. */
   readonly root: string;
-  /** Put before a command, it runs inside. */
-  readonly enter: readonly string[];
   /** Runs a command inside. */
   readonly run: RunOsCommand;
   bootID(): Promise<string>;
+  /** Resolves when it has ended, by itself or killed. */
+  readonly off: Promise<MachineEnd>;
   /** @returns how it ended by itself. @throws when it doesn't within a minute. */
-  ended(): Promise<'rebooting' | 'off'>;
+  ended(): Promise<MachineEnd>;
   /** Power off without notice. */
   kill(): Promise<void>;
 }
@@ -69,6 +72,7 @@ export interface SystemdMachine extends AsyncDisposable {
 export async function bootMachine(options: MachineOptions): Promise<SystemdMachine> {
   const child = await startNspawn(options);
   const exited = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>;
+  const off = exited.then(([code]): MachineEnd => (code === REBOOT_STATUS ? 'rebooting' : 'off'));
   const kill = async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;
     // The namespace's first process is gone only when all others are; unshare itself would be gone before them.
@@ -80,23 +84,15 @@ export async function bootMachine(options: MachineOptions): Promise<SystemdMachi
   try {
     const signal = AbortSignal.any([options.signal, AbortSignal.timeout(BOOT_TIMEOUT_MS)]);
     const leader = await findLeader(child, signal);
-    const enter = [
-      'nsenter',
-      `--target=${leader}`,
-      ...['--mount', '--uts', '--ipc', '--net', '--pid', '--root', '--wd'],
-      '--',
-      // nsenter waits for the command in another process and hands no signal on.
-      ...['setpriv', '--pdeathsig', 'TERM', '--'],
-    ];
-    const run = osCommandRunner(enter);
+    const run = osCommandRunner(hostNamespaces(leader));
     await waitForSystemd(child, run, signal);
     const root = `/proc/${leader}/root`;
     return {
       leader,
       root,
-      enter,
       run,
       bootID: async () => (await readFile(`${root}/proc/sys/kernel/random/boot_id`, 'utf8')).trim(),
+      off,
       ended: async () => {
         const stop = new AbortController();
         const late = delay(SHUTDOWN_TIMEOUT_MS, undefined, { signal: stop.signal }).then(() => {
@@ -105,8 +101,7 @@ export async function bootMachine(options: MachineOptions): Promise<SystemdMachi
           );
         });
         try {
-          const [code] = await Promise.race([exited, late]);
-          return code === REBOOT_STATUS ? 'rebooting' : 'off';
+          return await Promise.race([off, late]);
         } finally {
           stop.abort();
           await late.catch(() => undefined);

@@ -1,18 +1,11 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { checkRunner } from '../../daemon/host/check-runner.ts';
-import { chpasswd } from '../../daemon/host/chpasswd.ts';
 import { directoryNodeLayout } from '../../daemon/host/directory-host.ts';
 import type { NodePorts } from '../../daemon/host/node-ports.ts';
-import { systemctl } from '../../daemon/host/systemctl.ts';
-import { rebootCommand } from '../../daemon/host/systemd-host.ts';
-import { osCommandRunner } from '../../daemon/os/os-command.ts';
+import { systemdNode } from '../../daemon/host/systemd-node.ts';
 import { listDeployments } from '../../daemon/os/ostree/deployments.ts';
 import type { ImageSource } from '../../daemon/os/ostree/image-source.ts';
-import { OstreeBackend } from '../../daemon/os/ostree/ostree-backend.ts';
 import { bootMachine, type SystemdMachine } from './machine.ts';
-
-const REBOOT_REQUEST_MS = 30_000;
 
 /** One boot of a node that createNode made of an image with systemd. */
 export interface BootedNode extends NodePorts {
@@ -52,19 +45,6 @@ export async function bootSystemdNode(
     consoleFile: path.join(dir, 'console'),
     signal,
   });
-  const { root, run, enter, bootID } = machine;
-  return {
-    machine,
-    host: {
-      root,
-      bootID,
-      reboot: async (reason, stop) => {
-        await run(rebootCommand(reason), { timeoutMs: REBOOT_REQUEST_MS, signal: stop });
-      },
-    },
-    setPasswords: chpasswd(osCommandRunner()),
-    services: systemctl(run, (place) => path.join('/', path.relative(root, place))),
-    backend: new OstreeBackend({ root, sysroot, source, bootedDirectory: async () => directory }),
-    runCheck: checkRunner({ root, rootInside: '/', prefix: enter }),
-  };
+  // What the daemon of a pod acts by, with another init than the kernel's.
+  return { machine, ...systemdNode(machine.root, source, machine.leader) };
 }

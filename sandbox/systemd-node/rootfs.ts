@@ -17,8 +17,9 @@ const OPTIONS: readonly string[] = [
   '--format=directory',
   `--include=${PACKAGES.join(',')}`,
   ...['doc', 'man', 'locale'].map((name) => `--dpkgopt=path-exclude=/usr/share/${name}/*`),
-  // Package lists and downloads are no part of an operating system.
+  // Package lists and downloads are no part of an operating system; the rest nothing here uses, and it is a quarter of all.
   '--customize-hook=rm -rf "$1"/var/cache/apt "$1"/var/lib/apt/lists',
+  '--customize-hook=rm -rf "$1"/usr/share/perl "$1"/usr/lib/*/perl "$1"/usr/lib/*/gconv',
   '--quiet',
 ];
 
