@@ -86,7 +86,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   try {
     onProgress('stock OS image');
     const stock = [...stockImage(), ...(engine.started === undefined ? [] : shellEntries())];
-    const image = await pushImage(registry, 'os/stock', stock, running);
+    const image = await pushImage(registry, 'os/stock', { entries: stock }, running);
     onProgress(`installing ${MACHINES.length} nodes, and Shale's manifests`);
     const [machines] = await Promise.all([
       installMachines(layout, { image, stock }, running),

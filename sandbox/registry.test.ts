@@ -11,8 +11,8 @@ test('an image pushed twice is one image, read back over TLS by its digest', asy
   const dir = await mkdtemp(path.join(tmpdir(), 'shale-registry-'));
   const registry = await startRegistry(dir);
   try {
-    const pushed = await pushImage(registry, 'os/stock', stockImage(), signal);
-    expect(await pushImage(registry, 'os/stock', stockImage(), signal)).toBe(pushed);
+    const pushed = await pushImage(registry, 'os/stock', { entries: stockImage() }, signal);
+    expect(await pushImage(registry, 'os/stock', { entries: stockImage() }, signal)).toBe(pushed);
     const manifest = await registry.client.getManifest(parseReference(pushed), signal);
     expect(pushed).toBe(`${registry.host}/os/stock@${manifest.digest}`);
   } finally {

@@ -1,3 +1,4 @@
+import { createReadStream } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type DigestedPullspec, parseDigestedPullspec } from '../api/references.ts';
@@ -9,6 +10,7 @@ import { parseReference } from '../image/reference.ts';
 import { createRegistryClient, type RegistryClient } from '../image/registry/registry-client.ts';
 import { startDockerRegistry } from '../image/testing/docker-registry.ts';
 import { createAuthority } from './apiserver/tls/certificate.ts';
+import type { RootfsArchive } from './systemd-node/rootfs-archive.ts';
 import { DIE_WITH_PARENT } from './workloads/die-with-parent.ts';
 
 /** The sandbox's registry: Debian's docker-registry on loopback, with a certificate of its own authority. */
@@ -42,29 +44,39 @@ export async function startRegistry(dir: string): Promise<SandboxRegistry> {
   };
 }
 
+export interface ImageContent {
+  readonly entries: readonly LayerEntry[];
+  /** The layer below them. */
+  readonly onto?: RootfsArchive;
+  readonly labels?: Readonly<Record<string, string>>;
+}
+
 /**
- * Pushes an image of one layer.
+ * Pushes an image.
  *
  * @param repository in the registry, without its host.
  * @returns the image by digest. @throws RegistryError.
  */
 export async function pushImage(
-  registry: SandboxRegistry,
+  { host, client }: Pick<SandboxRegistry, 'host' | 'client'>,
   repository: string,
-  entries: readonly LayerEntry[],
+  { entries, onto, labels = {} }: ImageContent,
   signal: AbortSignal,
 ): Promise<DigestedPullspec> {
-  const at = parseReference(`${registry.host}/${repository}`);
+  const at = parseReference(`${host}/${repository}`);
   const layer = await writeLayer(entries);
   // Without a time of creation the same content has the same digest each time (OCI image-spec, config.md: optional).
   const config = json({
     architecture: goArchitecture(process.arch),
     os: 'linux',
-    config: {},
-    rootfs: { type: 'layers', diff_ids: [layer.diffId] },
+    config: Object.keys(labels).length === 0 ? {} : { Labels: labels },
+    rootfs: { type: 'layers', diff_ids: [...(onto === undefined ? [] : [onto.digest]), layer.diffId] },
   });
-  await registry.client.putBlob(at, layer.bytes, signal);
-  await registry.client.putBlob(at, config, signal);
+  if (onto !== undefined && !(await client.hasBlob(at, onto.digest, signal))) {
+    await client.putBlobStream(at, onto.digest, createReadStream(onto.file), signal);
+  }
+  await client.putBlob(at, layer.bytes, signal);
+  await client.putBlob(at, config, signal);
   const mediaType = 'application/vnd.oci.image.manifest.v1+json';
   const bytes = json({
     schemaVersion: 2,
@@ -75,20 +87,15 @@ export async function pushImage(
       size: config.length,
     },
     layers: [
-      {
-        mediaType: 'application/vnd.oci.image.layer.v1.tar+gzip',
-        digest: layer.digest,
-        size: layer.bytes.length,
-      },
+      ...(onto === undefined ? [] : [{ mediaType: LAYER, digest: onto.digest, size: onto.size }]),
+      { mediaType: `${LAYER}+gzip`, digest: layer.digest, size: layer.bytes.length },
     ],
   });
-  const digest = await registry.client.putManifest(
-    { ...at, digest: digestOf(bytes) },
-    { mediaType, bytes },
-    signal,
-  );
-  return parseDigestedPullspec(`${registry.host}/${repository}@${digest}`);
+  const digest = await client.putManifest({ ...at, digest: digestOf(bytes) }, { mediaType, bytes }, signal);
+  return parseDigestedPullspec(`${host}/${repository}@${digest}`);
 }
+
+const LAYER = 'application/vnd.oci.image.layer.v1.tar';
 
 function json(value: unknown): Buffer {
   return Buffer.from(JSON.stringify(value));

@@ -30,6 +30,8 @@ export interface ServiceManager {
   start(unit: string, signal: AbortSignal): Promise<void>;
   stop(unit: string, signal: AbortSignal): Promise<void>;
   state(unit: string, signal: AbortSignal): Promise<ServiceState>;
+  /** @returns the last lines of a unit's journal, to explain why it did not do as asked; empty where there are none. */
+  lastLines(unit: string, signal: AbortSignal): Promise<string>;
   /** Creates what a tmpfiles.d fragment of the running root says, and removes nothing. */
   applyTmpfiles(fragment: string, signal: AbortSignal): Promise<void>;
 }

@@ -85,6 +85,8 @@ export function serviceRecorder(
       await record('stop', unit);
     },
     state: (unit) => stateOf(layout, unit),
+    // Nothing runs that could have said anything.
+    lastLines: async () => '',
     applyTmpfiles: async (fragment, signal) => {
       await run(['systemd-tmpfiles', '--create', `--root=${layout.root}`, fragment], {
         timeoutMs: TMPFILES_TIMEOUT_MS,

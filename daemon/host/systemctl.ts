@@ -10,8 +10,9 @@ const TMPFILES_TIMEOUT_MS = 120_000;
 const POLL_MS = 200;
 /** A unit is taken for running when it stayed active that long: one that crashes at once is active in between. */
 const SETTLE_MS = 1_000;
-/** Lines of the unit's journal in the message of a failure. */
-const JOURNAL_LINES = 10;
+/** Lines of the unit's journal in the message of a failure, and characters: with what goes before them they fit an event. */
+const JOURNAL_LINES = 20;
+const JOURNAL_CHARACTERS = 800;
 
 /** What `systemctl show` tells of a unit that matters here. */
 export interface UnitProperties {
@@ -118,13 +119,7 @@ export function systemctl(
     return 'done';
   }
 
-  async function failure(
-    action: string,
-    unit: string,
-    reason: string,
-    signal: AbortSignal,
-    cause?: unknown,
-  ): Promise<ServiceError> {
+  async function lastLines(unit: string, signal: AbortSignal): Promise<string> {
     const command = [
       'journalctl',
       '--no-pager',
@@ -133,7 +128,18 @@ export function systemctl(
       `--unit=${unit}`,
     ] as const;
     // The journal only explains; without it the reason still stands.
-    const journal = await run(command, { timeoutMs: COMMAND_TIMEOUT_MS, signal }).catch(() => '');
+    const lines = await run(command, { timeoutMs: COMMAND_TIMEOUT_MS, signal }).catch(() => '');
+    return lines.length <= JOURNAL_CHARACTERS ? lines : lines.slice(-JOURNAL_CHARACTERS).replace(/^.*\n/, '');
+  }
+
+  async function failure(
+    action: string,
+    unit: string,
+    reason: string,
+    signal: AbortSignal,
+    cause?: unknown,
+  ): Promise<ServiceError> {
+    const journal = await lastLines(unit, signal);
     return new ServiceError(action, unit, [reason, journal].filter((text) => text !== '').join('\n'), {
       cause,
     });
@@ -154,6 +160,7 @@ export function systemctl(
       assertUnitName('state', unit);
       return (await show(unit, signal)).activeState;
     },
+    lastLines,
     applyTmpfiles: async (fragment, signal) => {
       await run(['systemd-tmpfiles', '--create', '--', commandPath(fragment)], {
         timeoutMs: TMPFILES_TIMEOUT_MS,

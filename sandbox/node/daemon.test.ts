@@ -106,7 +106,9 @@ describe.skipIf(noDirectoryNodes !== undefined)('a daemon', { timeout: 120_000 }
       'the plan to reboot',
       ({ status }) => status?.plan?.config === 'rendered-2' && status.plan.actions[0]?.type === 'Reboot',
     );
-    expect(asks.status?.plan?.source).toContain('could not be applied live');
+    expect(asks.status?.plan?.source).toContain(
+      'could not be applied live: restart chronyd.service: took longer than 0.5 s',
+    );
     expect(await node.host.bootID()).toBe(bootID);
     await daemon.restart();
     await daemon.want(layered('rendered-2', second, 'Disrupt'));

@@ -5,6 +5,7 @@ import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
 import { type Header, pack } from 'tar-stream';
 import { z } from 'zod';
+import { type Digest, finish, parseDigest } from '../../image/digest.ts';
 import type { LayerItem } from '../../image/layer/layer-item.ts';
 import { ensureRootfs } from './rootfs.ts';
 import { rootfsLayer } from './rootfs-layer.ts';
@@ -12,13 +13,13 @@ import { rootfsLayer } from './rootfs-layer.ts';
 /** A root file system as the layer of an image, in a file: not compressed, so that its digest is its diffID. */
 export interface RootfsArchive {
   readonly file: string;
-  readonly digest: `sha256:${string}`;
+  readonly digest: Digest;
   readonly size: number;
   /** The directory that it was made of. */
   readonly rootfs: string;
 }
 
-const DigestFile = z.object({ digest: z.templateLiteral(['sha256:', z.string()]), size: z.int().positive() });
+const Note = z.object({ digest: z.string().transform(parseDigest), size: z.int().positive() });
 
 /**
  * Makes Debian's root file system, and the archive of it, unless they are there.
@@ -45,14 +46,14 @@ export async function ensureRootfsArchive(
       await rm(building, { force: true });
     }
   }
-  return { file, rootfs, ...DigestFile.parse(JSON.parse(await readFile(note, 'utf8'))) };
+  return { file, rootfs, ...Note.parse(JSON.parse(await readFile(note, 'utf8'))) };
 }
 
 async function writeArchive(
   items: AsyncIterable<LayerItem>,
   file: string,
   signal: AbortSignal,
-): Promise<`sha256:${string}`> {
+): Promise<Digest> {
   const archive = pack();
   const hash = createHash('sha256');
   const output = createWriteStream(file);
@@ -70,7 +71,7 @@ async function writeArchive(
   }
   archive.finalize();
   await written;
-  return `sha256:${hash.digest('hex')}`;
+  return finish(hash);
 }
 
 async function add(archive: ReturnType<typeof pack>, item: LayerItem): Promise<void> {

@@ -30,7 +30,7 @@ beforeAll(async () => {
   dir = await mkdtemp(path.join(tmpdir(), 'shale-engines-'));
   registry = await startRegistry(path.join(dir, 'registry'));
   const shell = shellObstacle() === undefined ? shellEntries() : [];
-  base = await pushImage(registry, 'os/stock', [...stockImage(), ...shell], signal);
+  base = await pushImage(registry, 'os/stock', { entries: [...stockImage(), ...shell] }, signal);
 });
 afterAll(async () => {
   await registry.stop();

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { bootMachine, type SystemdMachine } from '../../sandbox/systemd-node/machine.ts';
 import { missingForSystemdNodes } from '../../sandbox/systemd-node/missing-requirement.ts';
 import { ensureRootfs } from '../../sandbox/systemd-node/rootfs.ts';
+import { ensureRootfsArchive, type RootfsArchive } from '../../sandbox/systemd-node/rootfs-archive.ts';
 
 /** Why the lab can't run on this machine; nothing when it can. */
 export const noLab: string | undefined = missingForSystemdNodes(
@@ -20,9 +21,16 @@ export const FIRST_TIME_MS = 600_000;
 
 /** @returns Debian's root file system with systemd and ostree. */
 export function labRootfs(): Promise<string> {
-  return ensureRootfs(CACHE, AbortSignal.timeout(FIRST_TIME_MS), () => {
-    process.stderr.write('building a Debian root file system for the lab; this takes a minute, once\n');
-  });
+  return ensureRootfs(CACHE, AbortSignal.timeout(FIRST_TIME_MS), onBuild);
+}
+
+/** @returns the same as the layer of an image. */
+export function labArchive(): Promise<RootfsArchive> {
+  return ensureRootfsArchive(CACHE, AbortSignal.timeout(FIRST_TIME_MS), onBuild);
+}
+
+function onBuild(): void {
+  process.stderr.write('building a Debian root file system for the lab; this takes a minute, once\n');
 }
 
 export interface LabMachine extends SystemdMachine {

@@ -36,7 +36,7 @@ let base: string;
 beforeAll(async () => {
   dir = await mkdtemp(path.join(tmpdir(), 'shale-readers-'));
   registry = await startRegistry(path.join(dir, 'registry'));
-  base = await pushImage(registry, 'os/stock', stockImage(), signal);
+  base = await pushImage(registry, 'os/stock', { entries: stockImage() }, signal);
 });
 afterAll(async () => {
   await registry.stop();
@@ -99,7 +99,7 @@ describe.skipIf(missing !== undefined)(`independent readers${missing ?? ''}`, { 
     const also: LayerEntry = { type: 'hardlink', path: '/usr/bin/ping4', target: '/usr/bin/ping' };
     const private_: LayerEntry = { type: 'directory', path: '/usr/bin', mode: 0o750, ...owner };
     const entries = [...stockImage().filter((entry) => entry.path !== '/usr/bin'), private_, ping, also];
-    const image = await pushImage(registry, 'os/capable', entries, signal);
+    const image = await pushImage(registry, 'os/capable', { entries }, signal);
     const names = ['/usr/bin/ping', '/usr/bin/ping4'];
     const tree = await unpack(image, 'capable');
     await withDeployment(image, async (deployed) => {

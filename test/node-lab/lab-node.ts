@@ -1,0 +1,133 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import pino from 'pino';
+import type { DigestedPullspec } from '../../api/references.ts';
+import { registrySource } from '../../daemon/os/ostree/registry-source.ts';
+import { createRegistryClient } from '../../image/registry/registry-client.ts';
+import { startDockerRegistry } from '../../image/testing/docker-registry.ts';
+import { createNode } from '../../sandbox/node/create.ts';
+import { removeNode } from '../../sandbox/node/remove.ts';
+import {
+  NODE,
+  type NodeControlPlane,
+  startNodeControlPlane,
+} from '../../sandbox/node/testing-control-plane.ts';
+import { type ImageContent, pushImage } from '../../sandbox/registry.ts';
+import { type BootedNode, bootSystemdNode } from '../../sandbox/systemd-node/node.ts';
+import { DIE_WITH_PARENT } from '../../sandbox/workloads/die-with-parent.ts';
+import { labArchive } from './lab.ts';
+
+const MAIN = path.join(import.meta.dirname, '../../cli/main.ts');
+const COMMAND_MS = 30_000;
+/** Of everything that the lab does before a daemon has to do with it. */
+const SETUP_MS = 300_000;
+
+/**
+ * A machine with systemd and a real ostree sysroot, the daemon as it ships in a process of its own, a registry, and a
+ * control plane. The machine really reboots; then its daemon, which a DaemonSet would have started, is started anew.
+ */
+export interface LabNode extends NodeControlPlane {
+  readonly stock: DigestedPullspec;
+  /** Pushes an image of the machine's stock image and one layer. */
+  push(content: Pick<ImageContent, 'entries' | 'labels'>): Promise<DigestedPullspec>;
+  /** The present boot. */
+  readonly node: BootedNode;
+  /** Runs a shell's command line on the machine and returns what it printed, without the last line's end. */
+  sh(line: string): Promise<string>;
+  /** Kills the daemon without notice, and starts it anew. */
+  killDaemon(): Promise<void>;
+  /** @returns the log of all its daemons. */
+  log(): Promise<string>;
+}
+
+/** @param stock what the machine comes with, above Debian. */
+export async function startLabNode(stock: ImageContent['entries']): Promise<LabNode> {
+  const archive = await labArchive();
+  const base = await mkdtemp(path.join(tmpdir(), 'shale-lab-'));
+  const [dir, registryDir] = [path.join(base, 'node'), path.join(base, 'registry')];
+  for (const each of [dir, registryDir]) await mkdir(each);
+  const setup = AbortSignal.timeout(SETUP_MS);
+  const registry = await startDockerRegistry({ dir: registryDir, launcher: DIE_WITH_PARENT });
+  const plainHttp = new Set([registry.host]);
+  const parts = { host: registry.host, client: createRegistryClient({ plainHttp }) };
+  const push: LabNode['push'] = (content) =>
+    pushImage(parts, 'os/lab', { ...content, onto: archive }, AbortSignal.timeout(SETUP_MS));
+  const image = await push({ entries: stock });
+  const source = registrySource({ root: dir, plainHttp });
+  await createNode({ dir, name: 'lab', image, source, signal: setup });
+  const control = await startNodeControlPlane(pino({ level: 'silent' }));
+  const kubeconfig = path.join(base, 'kubeconfig');
+  await writeFile(kubeconfig, control.kubeconfig());
+  const logFile = path.join(base, 'daemon.log');
+
+  const boot = () => bootSystemdNode(dir, source, AbortSignal.timeout(SETUP_MS));
+  const startProcess = ({ machine }: BootedNode) =>
+    startDaemon(logFile, [
+      ...['--node-name', NODE, '--kubeconfig', kubeconfig, '--insecure-registry', registry.host],
+      ...['--host-root', machine.root, '--host-init', String(machine.leader)],
+      ...['--action-limit', '4', '--health-check-limit', '4', '--log-level', 'debug'],
+    ]);
+  let node = await boot();
+  let daemon = startProcess(node);
+  let ending = false;
+  const power = (async () => {
+    while ((await node.machine.off) === 'rebooting' && !ending) {
+      await kill(daemon);
+      node = await boot();
+      daemon = startProcess(node);
+    }
+  })();
+  power.catch(() => undefined);
+  return {
+    ...control,
+    stock: image,
+    push,
+    get node() {
+      return node;
+    },
+    sh: async (line) => {
+      const signal = AbortSignal.timeout(COMMAND_MS);
+      return (await node.machine.run(['sh', '-c', line], { timeoutMs: COMMAND_MS, signal })).trim();
+    },
+    killDaemon: async () => {
+      await kill(daemon);
+      daemon = startProcess(node);
+    },
+    log: () => readFile(logFile, 'utf8'),
+    [Symbol.asyncDispose]: async () => {
+      ending = true;
+      await kill(daemon);
+      await node.machine.kill();
+      try {
+        await power;
+      } finally {
+        await control[Symbol.asyncDispose]();
+        await registry.stop();
+        await removeNode(dir);
+        await rm(base, { recursive: true, force: true });
+      }
+    },
+  };
+}
+
+function startDaemon(logFile: string, args: readonly string[]): ChildProcess {
+  const log = openSync(logFile, 'a');
+  try {
+    const [command, ...before] = DIE_WITH_PARENT;
+    const node = [process.execPath, '--disable-warning=ExperimentalWarning', MAIN, 'daemon'];
+    return spawn(command, [...before, ...node, ...args], { stdio: ['ignore', log, log] });
+  } finally {
+    closeSync(log);
+  }
+}
+
+async function kill(daemon: ChildProcess): Promise<void> {
+  if (daemon.exitCode !== null || daemon.signalCode !== null) return;
+  const exited = once(daemon, 'exit');
+  daemon.kill('SIGKILL');
+  await exited;
+}
