@@ -4,7 +4,7 @@ import { LeadershipLost } from '../cluster/leader-election.ts';
 import { buildCommand } from './build-command.ts';
 import { diffCommand } from './diff-command.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
-import { imageCommand } from './image-inspect.ts';
+import { imageCommand } from './image/inspect-command.ts';
 import { planCommand } from './plan-command.ts';
 import { policiesCommand } from './policies-command.ts';
 import { renderCommand } from './render-command.ts';

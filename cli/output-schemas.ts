@@ -73,6 +73,48 @@ export const RenderOutput = z.strictObject({
   spec: z.looseObject({}),
 });
 
+export const ImageOutput = z.strictObject({
+  digest: z.string(),
+  platform: z.string(),
+  platforms: z.array(z.string()).optional(),
+  pool: z.string().nullable(),
+  renderedConfig: z.string().nullable(),
+  baseImage: z.string().nullable(),
+  stockImage: z.string().nullable(),
+  policyDigest: z.string().nullable(),
+  created: z.string().nullable(),
+  shaleVersion: z.string().nullable(),
+  source: z.strictObject({ url: z.string().optional(), revision: z.string().optional() }),
+  bytes: z.number(),
+  layers: z.array(
+    z.strictObject({ digest: z.string(), bytes: z.number(), from: z.enum(['base', 'renderedConfig']) }),
+  ),
+  transitions: z.array(
+    z.strictObject({
+      from: z.string(),
+      base: z.string(),
+      actions: z.string(),
+      because: z.array(z.string()),
+    }),
+  ),
+  transitionsUnknown: z.string().optional(),
+  referrers: z.array(z.strictObject({ artifactType: z.string(), digest: z.string(), bytes: z.number() })),
+  signatures: z.number(),
+  signedByKey: z.boolean().optional(),
+  files: z
+    .array(
+      z.strictObject({
+        path: z.string(),
+        type: z.enum(['file', 'directory', 'symlink', 'hardlink']),
+        mode: z.string().optional(),
+        owner: z.string().optional(),
+        bytes: z.number().optional(),
+        target: z.string().optional(),
+      }),
+    )
+    .optional(),
+});
+
 const time = z.string();
 
 export const StatusOutput = z.strictObject({

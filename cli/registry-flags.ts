@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { BuildFailure } from '../builder/build-failure.ts';
+import { LayerError } from '../image/layer/read-layer.ts';
 import type { Reference } from '../image/reference.ts';
 import { parseAuthFile } from '../image/registry/credentials.ts';
 import { createMirroredClient } from '../image/registry/mirrored-client.ts';
@@ -78,7 +79,12 @@ export async function readText(file: string): Promise<string> {
 
 /** @throws CommandError for trouble with a registry or an image: a message, and no stack. */
 export function rethrow(error: unknown): never {
-  if (error instanceof RegistryError || error instanceof ContentError || error instanceof BuildFailure) {
+  if (
+    error instanceof RegistryError ||
+    error instanceof ContentError ||
+    error instanceof LayerError ||
+    error instanceof BuildFailure
+  ) {
     throw new CommandError(error.message, exitCodes.failed, { cause: error });
   }
   throw error;

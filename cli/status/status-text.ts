@@ -1,4 +1,5 @@
 import { formatDuration } from '../duration.ts';
+import { formatBytes } from '../format-bytes.ts';
 import { textTable } from '../text-table.ts';
 import type { NodeView } from './node-view.ts';
 import type { BuildView, PoolView, StatusView } from './status-view.ts';
@@ -174,14 +175,6 @@ function stagingOf({ state, staging }: NodeView): string | undefined {
   if (state !== 'staging' || staging === undefined || staging.bytesTotal === 0) return undefined;
   const percent = Math.floor((staging.bytesDone / staging.bytesTotal) * 100);
   return `${percent}% of ${formatBytes(staging.bytesTotal)}`;
-}
-
-/** @returns bytes in the unit that leaves one to three digits before the point. */
-export function formatBytes(bytes: number): string {
-  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
-  const rank = Math.min(bytes < 1 ? 0 : Math.floor(Math.log2(bytes) / 10), units.length - 1);
-  const value = bytes / 1024 ** rank;
-  return `${rank === 0 ? value : value.toFixed(1)} ${units[rank]}`;
 }
 
 function change(from: string | undefined, to: string | undefined): string {

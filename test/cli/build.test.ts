@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
 import { expect, onTestFinished, test } from 'vitest';
+import { ImageOutput } from '../../cli/output-schemas.ts';
+import { pushIndex } from '../../image/image-index.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { pushBaseImage } from '../../image/testing/base-image.ts';
 import { startDockerRegistry } from '../../image/testing/docker-registry.ts';
@@ -19,7 +21,7 @@ async function registryWithBase() {
   });
   const client = createRegistryClient({ plainHttp: new Set([registry.host]) });
   await pushBaseImage(client, `${registry.host}/os/stock:1`, AbortSignal.timeout(30_000));
-  return { ...registry, dir };
+  return { ...registry, dir, client };
 }
 
 test('an image is built from the examples, and says what the next one asks of a node', async () => {
@@ -47,6 +49,43 @@ test('an image is built from the examples, and says what the next one asks of a 
       { actions: 'Restart(chronyd.service)', because: ['/etc/chrony.conf: policy for /etc/chrony.conf'] },
     ],
   });
+});
+
+test('an image is told in words, with the files of its layer, and an index with its platforms', async () => {
+  const { host, client } = await registryWithBase();
+  const signal = AbortSignal.timeout(30_000);
+  const stock = { registry: host, repository: 'os/stock' };
+  const arm64 = await pushBaseImage(client, `${host}/os/stock:arm64`, signal, 'arm64');
+  const amd64 = await pushBaseImage(client, `${host}/os/stock:1`, signal);
+  await pushIndex(client, { ...stock, tag: 'both' }, [amd64, arm64], signal);
+  const common = ['--pool', 'worker', '--base', `${host}/os/stock:both`, '--plain-http', host];
+  const both = ['--architecture', 'amd64', 'arm64'];
+  const { stdout: image } = await shale(
+    'build',
+    ...common,
+    ...both,
+    ...['--push', `${host}/os/worker:1`, '-f', 'examples', '--from', 'examples'],
+  );
+  const look = ['image', 'inspect', image, '--plain-http', host, '--architecture', 'arm64'];
+  const { stdout } = await shale(...look, '--files');
+  expect(stdout).toMatch(/^Platform: +linux\/arm64, of an index of linux\/amd64, linux\/arm64$/m);
+  expect(stdout).toMatch(/^Pool: +worker$/m);
+  expect(stdout).toMatch(/^Attached: +provenance \(in-toto\), list of files \(SPDX\)$/m);
+  expect(stdout).toMatch(/^2 +[0-9.]+ KiB +rendered-worker-\w+ +sha256:/m);
+  expect(stdout).toMatch(/^From rendered-worker-\w+\n {2}on .*os\/stock@sha256:\w+: None$/m);
+  expect(stdout).toMatch(/^0644 +0:0 +.* B +\/etc\/chrony.conf$/m);
+  const json = await shale(...look, '--files', '-o', 'json');
+  expect(ImageOutput.parse(JSON.parse(json.stdout)).files).toContainEqual(
+    expect.objectContaining({ path: '/etc/chrony.conf', type: 'file', mode: '0644' }),
+  );
+  const stockText = await shale('image', 'inspect', `${host}/os/stock:1`, '--plain-http', host);
+  expect(stockText.stdout).toContain('No image that Shale built');
+});
+
+test('a name that is none ends with 2', async () => {
+  const { exitCode, stderr } = await shale('image', 'inspect', 'worker:1');
+  expect(exitCode).toBe(2);
+  expect(stderr).toContain('has no registry host');
 });
 
 test('a base image is read from the mirrors of a registries.conf, and the image is pushed past them', async () => {

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import {
   DiffOutput,
+  ImageOutput,
   MaintenanceOutput,
   PlanOutput,
   PoliciesOutput,
@@ -31,6 +32,7 @@ describe('-o json', () => {
     ['validate', ValidateOutput],
     ['status', StatusOutput],
     ['maintenance list', MaintenanceOutput],
+    ['image inspect', ImageOutput],
   ])('has each field of %s in the reference', async (_, schema) => {
     const reference = await readFile(path.join(root, 'docs/reference/cli.md'), 'utf8');
     const fields = fieldsOf(z.toJSONSchema(schema));

@@ -1,0 +1,110 @@
+import { formatActions } from '../../api/disruption-action.ts';
+import { imageLabels } from '../../api/names.ts';
+import { parseTransitionLabel } from '../../disruption/transitions.ts';
+import type { ImageDescription } from '../../image/append.ts';
+import type { LayerItem } from '../../image/layer/layer-item.ts';
+
+/** One thing that the rendered config's layer puts into the image. */
+export interface FileView {
+  readonly path: string;
+  readonly type: Exclude<LayerItem['type'], 'whiteout' | 'opaque'>;
+  /** Octal. */
+  readonly mode?: string;
+  readonly owner?: string;
+  readonly bytes?: number;
+  readonly target?: string;
+}
+
+/** What an image is made of and what it asks of nodes: the same for people and for programs. */
+export interface ImageView {
+  readonly digest: string;
+  readonly platform: string;
+  /** Of the index that the name leads to, where it leads to one. */
+  readonly platforms?: readonly string[];
+  readonly pool: string | null;
+  readonly renderedConfig: string | null;
+  readonly baseImage: string | null;
+  /** Below the base image, where an engine made that one. */
+  readonly stockImage: string | null;
+  readonly policyDigest: string | null;
+  readonly created: string | null;
+  readonly shaleVersion: string | null;
+  readonly source: { readonly url?: string; readonly revision?: string };
+  /** Compressed, of all layers. */
+  readonly bytes: number;
+  readonly layers: readonly {
+    readonly digest: string;
+    readonly bytes: number;
+    readonly from: 'base' | 'renderedConfig';
+  }[];
+  readonly transitions: readonly TransitionView[];
+  /** Why the label tells nothing; then every node reboots. */
+  readonly transitionsUnknown?: string;
+}
+
+export interface TransitionView {
+  readonly from: string;
+  readonly base: string;
+  readonly actions: string;
+  readonly because: readonly string[];
+}
+
+/** @param platforms of the index by which the image was found. */
+export function imageView(
+  { digest, manifest, config }: ImageDescription,
+  platforms: readonly string[] | undefined,
+): ImageView {
+  const labels = config.config?.Labels ?? {};
+  const label = parseTransitionLabel(labels[imageLabels.disruption]);
+  const renderedConfig = labels[imageLabels.renderedConfig] ?? null;
+  const url = labels['org.opencontainers.image.source'];
+  const revision = labels['org.opencontainers.image.revision'];
+  const own = renderedConfig === null ? -1 : manifest.layers.length - 1;
+  return {
+    digest,
+    platform: [config.os, config.architecture, config.variant].filter((part) => part !== undefined).join('/'),
+    ...(platforms === undefined ? {} : { platforms }),
+    pool: labels[imageLabels.pool] ?? null,
+    renderedConfig,
+    baseImage: labels[imageLabels.baseImage] ?? null,
+    stockImage: labels[imageLabels.stockImage] ?? null,
+    policyDigest: labels[imageLabels.policyDigest] ?? null,
+    created: labels['org.opencontainers.image.created'] ?? null,
+    shaleVersion: labels['dev.shale.version'] ?? null,
+    source: { ...(url === undefined ? {} : { url }), ...(revision === undefined ? {} : { revision }) },
+    bytes: manifest.layers.reduce((sum, { size }) => sum + size, 0),
+    // The rendered config is laid on last, whatever an engine did before.
+    layers: manifest.layers.map((layer, index) => ({
+      digest: layer.digest,
+      bytes: layer.size,
+      from: index === own ? 'renderedConfig' : 'base',
+    })),
+    transitions: label.ok ? label.label.transitions.map(transitionView) : [],
+    ...(label.ok ? {} : { transitionsUnknown: label.why }),
+  };
+}
+
+type Transition = Extract<
+  ReturnType<typeof parseTransitionLabel>,
+  { ok: true }
+>['label']['transitions'][number];
+
+function transitionView({ config: from, base, actions, causes }: Transition): TransitionView {
+  const because = causes.map(({ subject, rule }) => `${subject}: ${rule}`);
+  return { from, base, actions: formatActions(actions), because };
+}
+
+/**
+ * @param item of a layer.
+ * @param bytes of a file's content.
+ * @returns undefined for what takes away; no layer of Shale's does.
+ */
+export function fileView(item: LayerItem, bytes: number): FileView | undefined {
+  if (item.type === 'whiteout' || item.type === 'opaque') return undefined;
+  const path = `/${item.path}`;
+  if (item.type === 'hardlink') return { path, type: item.type, target: `/${item.target}` };
+  const owner = `${item.uid}:${item.gid}`;
+  if (item.type === 'symlink') return { path, type: item.type, owner, target: item.target };
+  const mode = item.mode.toString(8).padStart(4, '0');
+  return { path, type: item.type, mode, owner, ...(item.type === 'file' ? { bytes } : {}) };
+}

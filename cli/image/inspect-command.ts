@@ -1,0 +1,116 @@
+import { Command } from 'commander';
+import { describeImage, type ImageDescription } from '../../image/append.ts';
+import { goArchitecture, platformsOf } from '../../image/architecture.ts';
+import { readLayer } from '../../image/layer/read-layer.ts';
+import { parseManifest } from '../../image/manifest.ts';
+import { parseReference, type Reference } from '../../image/reference.ts';
+import type { RegistryClient } from '../../image/registry/registry-client.ts';
+import { CommandError, exitCodes } from '../exit-codes.ts';
+import { ImageOutput } from '../output-schemas.ts';
+import { outputFlag, print, printAs, TABLE_FORMATS } from '../print.ts';
+import {
+  REGISTRY_DEADLINE_MS,
+  type RegistryFlags,
+  registryClient,
+  rethrow,
+  withRegistryFlags,
+} from '../registry-flags.ts';
+import { imageText } from './image-text.ts';
+import { readTrust } from './image-trust.ts';
+import { type FileView, fileView, imageView } from './image-view.ts';
+
+interface InspectFlags extends RegistryFlags {
+  readonly output: string;
+  readonly key?: string;
+  readonly architecture: string;
+  readonly files?: boolean;
+}
+
+/** `shale image`: what there is to know of images in a registry. */
+export function imageCommand(): Command {
+  const inspect = new Command('inspect')
+    .description('Show base, pool, config, layers and transitions of an image.')
+    .argument('<image>', 'host[:port]/repository[:tag][@digest]')
+    .option('--architecture <name>', 'which image of an index', goArchitecture(process.arch))
+    .option('--files', "the rendered config's files too: reads the last layer")
+    .option('--key <file>', 'public key (PEM) that a signature of the image has to be by')
+    .addOption(outputFlag(...TABLE_FORMATS))
+    .addHelpText(
+      'after',
+      '\nExample:\n  shale image inspect r.example.com/os/worker@sha256:… --files --key cosign.pub',
+    );
+  withRegistryFlags(inspect).action(inspectImage);
+  return new Command('image').description('Look at images in a registry.').addCommand(inspect);
+}
+
+async function inspectImage(name: string, flags: InspectFlags): Promise<void> {
+  const reference = referenceOf(name);
+  const client = await registryClient(flags);
+  const signal = AbortSignal.timeout(REGISTRY_DEADLINE_MS);
+  const { view, files } = await look(client, reference, flags, signal).catch(rethrow);
+  if (flags.output === 'table') print(imageText(name, view, files));
+  else printAs(flags.output, ImageOutput, { ...view, ...(files === undefined ? {} : { files }) });
+  if (view.signedByKey === false) {
+    throw new CommandError(`${name}: ${view.digest} is not signed by the key in ${flags.key}`);
+  }
+}
+
+async function look(
+  client: RegistryClient,
+  reference: Reference,
+  { architecture, key, files }: InspectFlags,
+  signal: AbortSignal,
+) {
+  const named = await client.getManifest(reference, signal);
+  const parsed = parseManifest(named.bytes, `${reference.registry}/${reference.repository}`);
+  const platforms = parsed.kind === 'index' ? platformsOf(parsed.index) : undefined;
+  const description = await describeImage(
+    client,
+    { ...reference, digest: named.digest },
+    architecture,
+    signal,
+  );
+  const { digest } = description;
+  const trust = await readTrust(client, reference, { digest, keyFile: key }, signal);
+  return {
+    view: { ...imageView(description, platforms), ...trust },
+    files: files === true ? await filesOf(client, reference, description, signal) : undefined,
+  };
+}
+
+/** Of the last layer: an image of Shale's has the rendered config there. */
+async function filesOf(
+  client: RegistryClient,
+  reference: Reference,
+  { manifest, config }: ImageDescription,
+  signal: AbortSignal,
+): Promise<FileView[]> {
+  const blob = manifest.layers.at(-1);
+  const diffId = config.rootfs.diff_ids.at(-1);
+  if (blob === undefined || diffId === undefined) return [];
+  const files: FileView[] = [];
+  const bytes = client.readBlob(reference, blob, signal);
+  for await (const item of readLayer(bytes, { mediaType: blob.mediaType, diffId }, signal)) {
+    const view = fileView(item, item.type === 'file' ? await lengthOf(item.content) : 0);
+    if (view !== undefined) files.push(view);
+  }
+  return files;
+}
+
+async function lengthOf(content: Uint8Array | AsyncIterable<Uint8Array>): Promise<number> {
+  if (content instanceof Uint8Array) return content.length;
+  let length = 0;
+  for await (const chunk of content) length += chunk.length;
+  return length;
+}
+
+/** @throws CommandError */
+function referenceOf(name: string): Reference {
+  try {
+    return parseReference(name);
+  } catch (cause) {
+    throw new CommandError(cause instanceof Error ? cause.message : String(cause), exitCodes.usage, {
+      cause,
+    });
+  }
+}
