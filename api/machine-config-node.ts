@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { DisruptionAction, DisruptionCause } from './disruption-action.ts';
+import { CertificateVersions } from './node-certificates.ts';
 import { Conditions, type Kind, type KubernetesObject, NameReference } from './object.ts';
 import { DigestedPullspecSchema } from './references.ts';
 
@@ -46,10 +47,9 @@ export const MachineConfigNodeSpec = z.object({
     .exactOptional()
     .describe("Shale's own: digest of the disruption policies in force."),
   grant: Grant.exactOptional().describe("Shale's own: leave to act, for the desired target only."),
-  certificates: z
-    .object({ registryCAs: z.string().exactOptional() })
-    .exactOptional()
-    .describe("Shale's own: digests of the certificates that the node should have."),
+  certificates: CertificateVersions.exactOptional().describe(
+    "Shale's own: versions of the certificates and the pull secret that the node should have.",
+  ),
 });
 export type MachineConfigNodeSpec = z.infer<typeof MachineConfigNodeSpec>;
 
@@ -123,10 +123,9 @@ export const MachineConfigNodeStatus = z.object({
     .object({ bytesDone: z.int().min(0), bytesTotal: z.int().min(0) })
     .exactOptional()
     .describe("Shale's own: progress of the pull."),
-  certificates: z
-    .object({ registryCAs: z.string().exactOptional() })
-    .exactOptional()
-    .describe("Shale's own: digests of the certificates that the node has."),
+  certificates: CertificateVersions.exactOptional().describe(
+    "Shale's own: versions of the certificates and the pull secret that the node has.",
+  ),
 });
 export type MachineConfigNodeStatus = z.infer<typeof MachineConfigNodeStatus>;
 
@@ -163,4 +162,6 @@ export type NodeConditionType =
   | 'Cordoned'
   | 'Uncordoned'
   | 'RebootedNode'
+  /** Shale's own: certificates and the pull secret are as the operator names them. */
+  | 'CertificatesApplied'
   | 'NodeDegraded';

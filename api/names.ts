@@ -14,6 +14,12 @@ export const DEFAULT_LEASE_NAMESPACE = 'medik8s-leases';
 export const SWITCH_CONFIG_MAP = 'on-cluster-layering';
 /** Registry CAs for every node: a key per registry host (`host..port` for a port, as in OpenShift), its value a PEM bundle. */
 export const REGISTRY_CAS_CONFIG_MAP = 'registry-cas';
+/** The CA by which kubelets know their clients: a ConfigMap, and its key. */
+export const KUBELET_CA_CONFIG_MAP = 'kubelet-ca';
+export const KUBELET_CA_KEY = 'ca-bundle.crt';
+/** The nodes' own pull secret, of type kubernetes.io/dockerconfigjson. */
+export const NODE_PULL_SECRET = 'node-pull-secret';
+export const PULL_SECRET_KEY = '.dockerconfigjson';
 /** The one MachineConfiguration object. */
 export const MACHINE_CONFIGURATION = 'cluster';
 export const BUILDER_DEPLOYMENT = 'machine-os-builder';

@@ -1,12 +1,18 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Command, Option } from 'commander';
-import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../api/names.ts';
+import {
+  DEFAULT_LEASE_NAMESPACE,
+  DEFAULT_NAMESPACE,
+  KUBELET_CA_CONFIG_MAP,
+  NODE_PULL_SECRET,
+} from '../api/names.ts';
 import { inClusterConnection, kubeconfigConnection } from '../cluster/connection.ts';
 import { createApiClient } from '../cluster/http-api-client.ts';
 import { createLogger } from '../cluster/log.ts';
 import { untilShutDown } from '../cluster/signals.ts';
 import { wholeNumber } from '../cluster/whole-number.ts';
+import { defaultCertificatePaths } from './certificates/apply-certificate.ts';
 import { directoryNodeLayout } from './host/directory-host.ts';
 import { directoryNode } from './host/directory-node.ts';
 import type { NodePorts } from './host/node-ports.ts';
@@ -23,6 +29,8 @@ interface DaemonFlags {
   readonly hostInit: number;
   readonly directoryNode?: string;
   readonly authFile?: string;
+  readonly kubeletCaFile: string;
+  readonly pullSecretFile: string;
   readonly insecureRegistry: readonly string[];
   readonly actionLimit: number;
   readonly healthCheckLimit: number;
@@ -30,9 +38,6 @@ interface DaemonFlags {
   readonly kubeconfig?: string;
   readonly logLevel: string;
 }
-
-/** Where the kubelet keeps the node's own pull secret, relative to the root (OpenShift and kubelet's default). */
-const KUBELET_AUTH_FILE = '/var/lib/kubelet/config.json';
 
 /** @returns the subcommand that runs on every node. */
 export function daemonCommand(): Command {
@@ -57,7 +62,17 @@ export function daemonCommand(): Command {
         'hostRoot',
       ),
     )
-    .option('--auth-file <file>', `registry credentials; default: the kubelet's ${KUBELET_AUTH_FILE}`)
+    .option('--auth-file <file>', "registry credentials; default: the node's pull secret")
+    .option(
+      '--kubelet-ca-file <path>',
+      `where the node has the CA of ConfigMap ${KUBELET_CA_CONFIG_MAP} (the kubelet's --client-ca-file)`,
+      defaultCertificatePaths.kubeletCA,
+    )
+    .option(
+      '--pull-secret-file <path>',
+      `where the node has Secret ${NODE_PULL_SECRET}`,
+      defaultCertificatePaths.pullSecret,
+    )
     .option(
       '--insecure-registry <host>',
       'speak plain HTTP to this registry (repeatable)',
@@ -98,6 +113,7 @@ async function run(flags: DaemonFlags, signal: AbortSignal): Promise<void> {
     nodeName: flags.nodeName,
     namespace: flags.namespace,
     leaseNamespace: flags.leaseNamespace,
+    certificatePaths: { kubeletCA: flags.kubeletCaFile, pullSecret: flags.pullSecretFile },
     actionLimitMs: flags.actionLimit * 1000,
     healthLimits: { checksMs: flags.healthCheckLimit * 1000, kubeletMs: flags.kubeletLimit * 1000 },
     log: createLogger('daemon', flags.logLevel),
@@ -110,10 +126,11 @@ function nodeOf({
   hostRoot,
   hostInit,
   authFile,
+  pullSecretFile,
   insecureRegistry,
 }: DaemonFlags): NodePorts {
   const root = directory === undefined ? hostRoot : directoryNodeLayout(directory).root;
-  const file = authFile ?? path.join(root, KUBELET_AUTH_FILE);
+  const file = authFile ?? path.join(root, pullSecretFile);
   const source = registrySource({
     root,
     readAuthFile: (signal) => readOptional(file, signal),

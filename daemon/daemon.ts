@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { ApiClient } from '../cluster/api-client.ts';
 import type { EventRecorder } from '../cluster/events.ts';
+import type { CertificatePaths } from './certificates/apply-certificate.ts';
 import type { DriftWatch } from './drift/drift-watch.ts';
 import type { HealthLimits } from './health/decide-health.ts';
 import type { NodePorts } from './host/node-ports.ts';
@@ -12,9 +13,10 @@ import type { Phase } from './status.ts';
 /** What steps are taken with. */
 export interface Daemon {
   readonly nodeName: string;
-  /** Where the ConfigMap of registry CAs lies. */
+  /** Where the objects lie that hold certificates and the pull secret. */
   readonly namespace: string;
   readonly leaseNamespace: string;
+  readonly certificatePaths: CertificatePaths;
   /** ms that one service action may take. */
   readonly actionLimitMs: number;
   readonly healthLimits: HealthLimits;
@@ -36,9 +38,10 @@ export const again: StepOutcome = { kind: 'again' };
 
 /** Tells where the node is. @throws ApiError */
 export async function publish(daemon: Daemon, seen: Observation, phase: Phase): Promise<void> {
-  const { current, bootID, bootedImage, registryCAs, lastUpdate } = seen;
+  const { current, bootID, bootedImage, certificates, lastUpdate } = seen;
+  const { withheld } = daemon.memory;
   await daemon.channel.publish(
-    { phase, current, bootID, bootedImage, registryCAs, lastUpdate },
+    { phase, current, bootID, bootedImage, certificates, withheld, lastUpdate },
     daemon.signal,
   );
 }

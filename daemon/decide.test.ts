@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Grant, MachineConfigNodeSpec, UpdatePlan } from '../api/machine-config-node.ts';
 import { parseDigestedPullspec } from '../api/references.ts';
+import type { Withheld } from './certificates/withheld.ts';
 import { type DaemonObservation, decide } from './decide.ts';
 import type { JournalEntry } from './journal/journal.ts';
 import type { Current } from './records/current.ts';
@@ -82,11 +83,18 @@ const at = (more: Partial<DaemonObservation>): DaemonObservation => ({
   bootedImage: image('1'),
   bootID: 'boot-1',
   prepared: undefined,
-  registryCAs: undefined,
-  postponedCAs: undefined,
+  certificates: {},
+  withheld: new Map(),
   failed: undefined,
   ...more,
 });
+const withheld: Withheld = {
+  version: 'v',
+  under: running.config,
+  reason: 'NotApplied',
+  why: 'x',
+  isDue: false,
+};
 const restart = { type: 'Restart', service: 'chronyd.service' } as const;
 const prepared = (
   config: string,
@@ -161,7 +169,7 @@ describe('decide', () => {
     [
       'certificates first',
       at({ spec: layered('rendered-2', '2', { certificates: { registryCAs: 'sha256:x' } }) }),
-      'applyCertificates',
+      'applyCertificate',
     ],
     [
       'certificates also while an update is under way',
@@ -169,21 +177,37 @@ describe('decide', () => {
         journal: journal('applying'),
         spec: layered('rendered-2', '2', { certificates: { registryCAs: 'sha256:x' } }),
       }),
-      'applyCertificates',
+      'applyCertificate',
     ],
     [
       'certificates that could not be had keep nothing else up',
       at({
-        postponedCAs: 'sha256:x',
+        withheld: new Map([['registryCAs', { ...withheld, version: 'sha256:x' }]]),
         spec: layered('rendered-2', '2', { certificates: { registryCAs: 'sha256:x' } }),
       }),
       'prepare',
+    ],
+    [
+      'certificates that could not be had, in another version',
+      at({
+        withheld: new Map([['registryCAs', { ...withheld, version: 'sha256:old' }]]),
+        spec: layered('rendered-2', '2', { certificates: { registryCAs: 'sha256:x' } }),
+      }),
+      'applyCertificate',
+    ],
+    [
+      'certificates that a config had, under another config',
+      at({
+        withheld: new Map([['kubeletCA', { ...withheld, under: 'rendered-0' }]]),
+        spec: layered('rendered-1', '1', { certificates: { kubeletCA: 'v' } }),
+      }),
+      'applyCertificate',
     ],
     ['a plan of other policies', wanted([restart], { policyDigest: 'sha256:new' }), 'prepare'],
     [
       'certificates that are there',
       at({
-        registryCAs: 'sha256:x',
+        certificates: { registryCAs: 'sha256:x' },
         spec: layered('rendered-1', '1', { certificates: { registryCAs: 'sha256:x' } }),
       }),
       'idle',

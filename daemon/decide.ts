@@ -1,5 +1,11 @@
 import type { DisruptionAction } from '../api/disruption-action.ts';
 import type { MachineConfigNodeSpec } from '../api/machine-config-node.ts';
+import {
+  type CertificateName,
+  type CertificateVersions,
+  certificateNames,
+} from '../api/node-certificates.ts';
+import { configsOf, isWithheld, type WithheldCertificates } from './certificates/withheld.ts';
 import { isStuck, type JournalEntry, type JournalEntryAt } from './journal/journal.ts';
 import { type Current, imageOf } from './records/current.ts';
 import { isAt, isFor, type Target, targetOf } from './target.ts';
@@ -17,10 +23,10 @@ export interface DaemonObservation {
   readonly bootID: string;
   /** What was worked out for a target: to be used only for that one. */
   readonly prepared: PreparedUpdate | undefined;
-  /** Digest of the registry CAs that are on the disk. */
-  readonly registryCAs: string | undefined;
-  /** Digest of registry CAs that could not be had; they are tried again later. */
-  readonly postponedCAs: string | undefined;
+  /** Versions of the certificates that are on the disk. */
+  readonly certificates: CertificateVersions;
+  /** What could not be applied of them. */
+  readonly withheld: WithheldCertificates;
   /** The last update to this target failed, and why; the node waits for another target. */
   readonly failed:
     | {
@@ -39,7 +45,7 @@ export type Level = 'Live' | 'Disrupt';
 
 export type Step =
   /** Certificates belong to no update: at any time, in any mode, also while one is under way. */
-  | { readonly kind: 'applyCertificates'; readonly digest: string }
+  | { readonly kind: 'applyCertificate'; readonly name: CertificateName; readonly version: string }
   /** Goes on with the update that a crash or a reboot interrupted. */
   | { readonly kind: 'applyAgain'; readonly entry: JournalEntry }
   | { readonly kind: 'rebootAgain'; readonly entry: JournalEntry }
@@ -76,11 +82,19 @@ export type Step =
  * state or the new one, never between. One that only a reboot can end may end in a reboot into a newer target.
  */
 export function decide(seen: DaemonObservation): Step {
-  const certificates = seen.spec.certificates?.registryCAs;
-  if (certificates !== undefined && certificates !== seen.registryCAs && certificates !== seen.postponedCAs) {
-    return { kind: 'applyCertificates', digest: certificates };
-  }
+  const certificate = dueCertificate(seen);
+  if (certificate !== undefined) return { kind: 'applyCertificate', ...certificate };
   return (seen.journal === undefined ? undefined : resume(seen.journal, seen)) ?? towardsTarget(seen);
+}
+
+function dueCertificate(seen: DaemonObservation) {
+  const { spec, certificates, withheld } = seen;
+  for (const name of certificateNames) {
+    const version = spec.certificates?.[name];
+    if (version === undefined || version === certificates[name]) continue;
+    if (!isWithheld(withheld.get(name), version, configsOf(seen))) return { name, version };
+  }
+  return undefined;
 }
 
 function towardsTarget(seen: DaemonObservation): Step {

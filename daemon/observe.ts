@@ -1,5 +1,7 @@
 import type { MachineConfigNodeSpec, UpdateRecord } from '../api/machine-config-node.ts';
-import { appliedRegistryCAs } from './certificates/registry-cas.ts';
+import type { CertificateName } from '../api/node-certificates.ts';
+import { certificatesOf } from './certificates/delivered.ts';
+import type { Withheld } from './certificates/withheld.ts';
 import type { DaemonObservation } from './decide.ts';
 import type { NodePorts } from './host/node-ports.ts';
 import type { Journal } from './journal/journal.ts';
@@ -10,8 +12,8 @@ import type { PreparedUpdate } from './update.ts';
 /** What the daemon keeps between two looks; a restart may lose it. */
 export interface Memory {
   prepared: PreparedUpdate | undefined;
-  /** Digest of registry CAs that could not be had. */
-  postponedCAs: string | undefined;
+  /** Certificates that could not be applied. */
+  readonly withheld: Map<CertificateName, Withheld>;
   /** What the next boot was last seen to be right for. */
   settledFor: string | undefined;
   /** The boot whose required health checks have all passed. */
@@ -45,8 +47,8 @@ export async function observe(
     bootedImage: booted.image,
     bootID: await host.bootID(),
     prepared: memory.prepared,
-    registryCAs: await appliedRegistryCAs(host.root),
-    postponedCAs: memory.postponedCAs,
+    certificates: await certificatesOf(host.root),
+    withheld: memory.withheld,
     failed: failureOf(lastUpdate),
     lastUpdate,
   };

@@ -6,6 +6,8 @@ import { type Backoff, backoffMs } from '../cluster/backoff.ts';
 import { createEventRecorder } from '../cluster/events.ts';
 import { writeTarget } from './apply/apply-config.ts';
 import { correctCurrent } from './booted-state.ts';
+import { type CertificatePaths, defaultCertificatePaths } from './certificates/apply-certificate.ts';
+import { isTriedAgain } from './certificates/withheld.ts';
 import { type Daemon, publish, type StepOutcome } from './daemon.ts';
 import { decide, type Step } from './decide.ts';
 import { DriftWatch } from './drift/drift-watch.ts';
@@ -25,6 +27,7 @@ export interface DaemonOptions {
   readonly nodeName: string;
   readonly namespace?: string;
   readonly leaseNamespace?: string;
+  readonly certificatePaths?: CertificatePaths;
   /** ms that one service action may take; default 5 minutes. */
   readonly actionLimitMs?: number;
   /** How long a node that has booted its target has to be found healthy; default 5 and 10 minutes. */
@@ -38,7 +41,7 @@ export interface DaemonOptions {
 export const ACTION_LIMIT_MS = 300_000;
 export const HEALTH_LIMITS: HealthLimits = { checksMs: 300_000, kubeletMs: 600_000 };
 const BACKOFF: Backoff = { firstMs: 1_000, longestMs: 120_000 };
-/** Registry CAs that could not be had are asked for again after this. */
+/** Certificates that could not be applied are tried again after this. */
 const POSTPONED_MS = 60_000;
 
 /**
@@ -53,6 +56,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     nodeName,
     namespace: options.namespace ?? DEFAULT_NAMESPACE,
     leaseNamespace: options.leaseNamespace ?? DEFAULT_LEASE_NAMESPACE,
+    certificatePaths: options.certificatePaths ?? defaultCertificatePaths,
     actionLimitMs: options.actionLimitMs ?? ACTION_LIMIT_MS,
     healthLimits: options.healthLimits ?? HEALTH_LIMITS,
     ports,
@@ -63,7 +67,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     driftWatch: new DriftWatch(() => channel.lookAgain(), log),
     memory: {
       prepared: undefined,
-      postponedCAs: undefined,
+      withheld: new Map(),
       settledFor: undefined,
       checkedBoot: undefined,
       drift: undefined,
@@ -89,9 +93,10 @@ async function loop(daemon: Daemon, backoff: Backoff): Promise<void> {
     failures = result.outcome === undefined ? failures + 1 : 0;
     const outcome = result.outcome ?? { kind: 'wait', ms: backoffMs(backoff, failures, Math.random()) };
     if (outcome.kind === 'again') continue;
-    const postponed = memory.postponedCAs !== undefined;
-    await channel.changedSince(changes, postponed ? Math.min(outcome.ms, POSTPONED_MS) : outcome.ms, signal);
-    memory.postponedCAs = undefined;
+    const triedAgain = [...memory.withheld].filter(([, withheld]) => isTriedAgain(withheld));
+    const ms = triedAgain.length > 0 ? Math.min(outcome.ms, POSTPONED_MS) : outcome.ms;
+    await channel.changedSince(changes, ms, signal);
+    for (const [name, withheld] of triedAgain) memory.withheld.set(name, { ...withheld, isDue: true });
   }
 }
 

@@ -32,7 +32,8 @@ const report = (phase: Phase, more: Partial<NodeReport> = {}): NodeReport => ({
   current: { version: 1, mode: 'Layered', config: 'rendered-1', image: image('1'), baseImage: image('0') },
   bootID: 'boot-1',
   bootedImage: image('1'),
-  registryCAs: undefined,
+  certificates: {},
+  withheld: new Map(),
   lastUpdate: undefined,
   ...more,
 });

@@ -1,12 +1,15 @@
 import type {
   MachineConfigNode,
+  MachineConfigNodeSpec,
   MachineConfigNodeStatus,
   NodeConditionType,
   UpdatePlan,
   UpdateRecord,
 } from '../api/machine-config-node.ts';
+import { type CertificateVersions, certificateNames } from '../api/node-certificates.ts';
 import type { Condition } from '../api/object.ts';
 import { setCondition } from '../cluster/conditions.ts';
+import type { WithheldCertificates } from './certificates/withheld.ts';
 import type { FailureReason } from './decide.ts';
 import type { Current } from './records/current.ts';
 
@@ -39,7 +42,9 @@ export interface NodeReport {
   readonly bootID: string;
   /** Image that the node booted; absent where no image is known. */
   readonly bootedImage: string | undefined;
-  readonly registryCAs: string | undefined;
+  /** What the node has. */
+  readonly certificates: CertificateVersions;
+  readonly withheld: WithheldCertificates;
   readonly lastUpdate: UpdateRecord | undefined;
 }
 
@@ -58,7 +63,7 @@ const LONGEST_MESSAGE = 32_768;
  */
 export function statusOf(object: MachineConfigNode, report: NodeReport, now: Date): MachineConfigNodeStatus {
   const { spec, status: before = {} } = object;
-  const { current, phase, registryCAs, lastUpdate } = report;
+  const { current, phase, certificates, lastUpdate } = report;
   const currentImage = current?.mode === 'Layered' ? current.image : undefined;
   const desiredImage = spec.configImage?.desiredImage;
   const baseImage = current === undefined ? report.bootedImage : current.baseImage;
@@ -66,7 +71,11 @@ export function statusOf(object: MachineConfigNode, report: NodeReport, now: Dat
   const staging = phase.kind === 'preparing' ? phase.staging : undefined;
   return {
     ...(object.metadata.generation === undefined ? {} : { observedGeneration: object.metadata.generation }),
-    conditions: conditionsOf(phase, before.conditions ?? [], now),
+    conditions: conditionsOf(
+      { phase, certificates: certificatesSaid(spec, report) },
+      before.conditions ?? [],
+      now,
+    ),
     configVersion: { current: current?.config ?? '', desired: spec.configVersion.desired },
     ...(currentImage === undefined && desiredImage === undefined
       ? {}
@@ -84,7 +93,7 @@ export function statusOf(object: MachineConfigNode, report: NodeReport, now: Dat
       ? {}
       : { lastUpdate: { ...lastUpdate, causes: lastUpdate.causes.slice(0, MOST_CAUSES) } }),
     ...(staging === undefined ? {} : { staging: { ...staging } }),
-    ...(registryCAs === undefined ? {} : { certificates: { registryCAs } }),
+    ...(Object.keys(certificates).length === 0 ? {} : { certificates }),
   };
 }
 
@@ -92,14 +101,32 @@ function planOf(phase: Phase): UpdatePlan | undefined {
   return 'plan' in phase ? phase.plan : undefined;
 }
 
-function conditionsOf(phase: Phase, before: readonly Condition[], now: Date): Condition[] {
+function conditionsOf(
+  { phase, certificates }: { readonly phase: Phase; readonly certificates: readonly Said[] },
+  before: readonly Condition[],
+  now: Date,
+): Condition[] {
   let conditions = [...before];
-  for (const said of saidOf(phase)) conditions = setCondition(conditions, said, now);
+  for (const said of [...saidOf(phase), ...certificates]) conditions = setCondition(conditions, said, now);
   // A failure is over once another target is on the disk, not when it is merely wished for.
   if (phase.kind !== 'preparing' || conditions.every(({ type }) => type !== 'NodeDegraded')) {
     conditions = setCondition(conditions, degradedOf(phase), now);
   }
   return conditions;
+}
+
+/** Certificates are no part of an update, and what keeps them from the node does not degrade it. */
+function certificatesSaid(
+  { certificates: wanted = {} }: MachineConfigNodeSpec,
+  { certificates, withheld }: NodeReport,
+): Said[] {
+  const named = certificateNames.filter((name) => wanted[name] !== undefined);
+  if (named.length === 0) return [];
+  const missing = named.filter((name) => wanted[name] !== certificates[name]);
+  if (missing.length === 0) return [say('CertificatesApplied', 'True', 'Applied', named.join(', '))];
+  const known = missing.flatMap((name) => withheld.get(name) ?? []);
+  const why = known.map((each) => each.why).join('; ');
+  return [say('CertificatesApplied', 'False', known[0]?.reason ?? 'Applying', why || missing.join(', '))];
 }
 
 function degradedOf(phase: Phase): Said {

@@ -1,9 +1,7 @@
 import { formatActions } from '../api/disruption-action.ts';
-import { ConfigMaps } from '../api/kubernetes.ts';
-import { REGISTRY_CAS_CONFIG_MAP } from '../api/names.ts';
 import { applyLiveFrom, beginLive, rebootInto, requestReboot } from './carry-out.ts';
-import { applyRegistryCAs } from './certificates/registry-cas.ts';
-import { again, type Daemon, normal, publish, type StepOutcome, tell, warning } from './daemon.ts';
+import { applyCertificate } from './certificates/apply-certificate.ts';
+import { again, type Daemon, normal, publish, type StepOutcome, tell } from './daemon.ts';
 import type { Step } from './decide.ts';
 import { watchOver } from './drift/watch-over.ts';
 import { endRolledBack, fail } from './end-update.ts';
@@ -59,8 +57,9 @@ export async function takeStep(daemon: Daemon, step: Step, seen: Observation): P
       return endRolledBack(daemon, step.entry, seen);
     case 'fail':
       return fail(daemon, step, seen);
-    case 'applyCertificates':
-      return applyCertificates(daemon, step.digest);
+    case 'applyCertificate':
+      await applyCertificate(daemon, step, seen);
+      return again;
   }
 }
 
@@ -124,20 +123,4 @@ function progressTeller(daemon: Daemon, seen: Observation) {
     },
     told: () => telling,
   };
-}
-
-async function applyCertificates(daemon: Daemon, digest: string): Promise<StepOutcome> {
-  const { client, memory, namespace, ports, signal } = daemon;
-  try {
-    const { data = {} } = await client.get(ConfigMaps, REGISTRY_CAS_CONFIG_MAP, { namespace, signal });
-    await applyRegistryCAs(ports.host.root, data, digest);
-    memory.postponedCAs = undefined;
-    normal(daemon, 'CertificatesApplied', `registry CAs ${digest} are in place`);
-  } catch (error) {
-    signal.throwIfAborted();
-    memory.postponedCAs = digest;
-    const why = error instanceof Error ? error.message : String(error);
-    warning(daemon, 'CertificatesFailed', `registry CAs could not be applied: ${why}`);
-  }
-  return again;
 }

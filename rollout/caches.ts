@@ -8,14 +8,23 @@ import {
   type ImageTagMirrorSet,
   ImageTagMirrorSets,
 } from '../api/image-mirrors.ts';
-import { type ConfigMap, ConfigMaps, type Lease, Leases, type Node, Nodes } from '../api/kubernetes.ts';
+import {
+  type ConfigMap,
+  ConfigMaps,
+  type Lease,
+  Leases,
+  type Node,
+  Nodes,
+  type Secret,
+  Secrets,
+} from '../api/kubernetes.ts';
 import { type MachineConfig, MachineConfigs } from '../api/machine-config.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../api/machine-config-node.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../api/machine-config-pool.ts';
 import { type MachineConfiguration, MachineConfigurations } from '../api/machine-configuration.ts';
 import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts';
 import { type MachineOSConfig, MachineOSConfigs } from '../api/machine-os-config.ts';
-import { REGISTRY_CAS_CONFIG_MAP } from '../api/names.ts';
+import { KUBELET_CA_CONFIG_MAP, NODE_PULL_SECRET, REGISTRY_CAS_CONFIG_MAP } from '../api/names.ts';
 import type { Kind, KubernetesObject } from '../api/object.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { createInformer } from '../cluster/informer.ts';
@@ -27,6 +36,8 @@ export interface Caches {
   readonly nodes: FreshCache<Node>;
   readonly leases: FreshCache<Lease>;
   readonly registryCAs: FreshCache<ConfigMap>;
+  readonly kubeletCA: FreshCache<ConfigMap>;
+  readonly pullSecret: FreshCache<Secret>;
   readonly pools: FreshCache<MachineConfigPool>;
   readonly machineConfigs: FreshCache<MachineConfig>;
   readonly machineConfigNodes: FreshCache<MachineConfigNode>;
@@ -45,13 +56,14 @@ export function createCaches(client: ApiClient, options: RolloutOptions, log: Lo
     kind: Kind<T>,
     where: { readonly namespace?: string; readonly fieldSelector?: string } = {},
   ) => new FreshCache(createInformer(client, kind, { ...where, log }));
+  const one = <T extends KubernetesObject>(kind: Kind<T>, name: string) =>
+    cache(kind, { namespace: options.namespace, fieldSelector: `metadata.name=${name}` });
   return {
     nodes: cache(Nodes),
     leases: cache(Leases, { namespace: options.leaseNamespace }),
-    registryCAs: cache(ConfigMaps, {
-      namespace: options.namespace,
-      fieldSelector: `metadata.name=${REGISTRY_CAS_CONFIG_MAP}`,
-    }),
+    registryCAs: one(ConfigMaps, REGISTRY_CAS_CONFIG_MAP),
+    kubeletCA: one(ConfigMaps, KUBELET_CA_CONFIG_MAP),
+    pullSecret: one(Secrets, NODE_PULL_SECRET),
     pools: cache(MachineConfigPools),
     machineConfigs: cache(MachineConfigs),
     machineConfigNodes: cache(MachineConfigNodes),

@@ -63,9 +63,11 @@ export function routeEvents(routes: EventRoutes): void {
   });
   caches.machineOSConfigs.onChange(({ object }) => queues.pools.add(object.spec.machineConfigPool.name));
   caches.machineOSBuilds.onChange(({ object }) => queues.pools.add(object.spec.machineOSConfig.name));
-  caches.registryCAs.onChange(() => {
-    for (const { metadata } of caches.machineConfigNodes.list()) queues.certificates.add(metadata.name);
-  });
+  for (const cache of [caches.registryCAs, caches.kubeletCA, caches.pullSecret]) {
+    cache.onChange(() => {
+      for (const { metadata } of caches.machineConfigNodes.list()) queues.certificates.add(metadata.name);
+    });
+  }
   caches.digestMirrors.onChange(renderSoon);
   caches.tagMirrors.onChange(renderSoon);
   caches.contentSources.onChange(renderSoon);

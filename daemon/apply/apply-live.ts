@@ -1,4 +1,5 @@
 import { type DigestedPullspec, parseDigestedPullspec } from '../../api/references.ts';
+import { handedOverTo } from '../certificates/beside-images.ts';
 import { applyLive, verifyLive } from '../live/live-apply.ts';
 import type { Update } from '../update.ts';
 import { actOnServices } from './act-on-services.ts';
@@ -40,7 +41,8 @@ async function applyImage({ ports, signal }: UpdateContext, image: DigestedPulls
   return {
     apply: () =>
       orOnlyByReboot(signal, async () => {
-        await applyLive({ host, services, booted, staged, signal });
+        const handedOver = await handedOverTo(host.root, staged.root);
+        await applyLive({ host, services, booted, staged, handedOver, signal });
       }),
     differing: () => verifyLive({ host, booted, staged, signal }),
   };

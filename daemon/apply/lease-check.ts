@@ -1,4 +1,4 @@
-import { Leases } from '../../api/kubernetes.ts';
+import { type Lease, Leases } from '../../api/kubernetes.ts';
 import { type ApiClient, ApiError } from '../../cluster/api-client.ts';
 
 export interface LeaseCheck {
@@ -9,6 +9,24 @@ export interface LeaseCheck {
   /** Under whose lease the grant was given. */
   readonly holder: string;
   readonly signal: AbortSignal;
+}
+
+/**
+ * Work that needs no grant keeps away from a node that somebody else has taken to themselves.
+ *
+ * @returns who holds the node's lease, where that is neither nobody nor `holder` and the lease has not run out.
+ * @throws ApiError
+ */
+export async function otherHolder(
+  { client, node, namespace, holder, signal }: LeaseCheck,
+  now = Date.now(),
+): Promise<string | undefined> {
+  const lease = await findLease({ client, node, namespace, signal });
+  if (lease === 'unreadable') return undefined;
+  const { holderIdentity = '', renewTime, leaseDurationSeconds = 0 } = lease?.spec ?? {};
+  if (holderIdentity === '' || holderIdentity === holder) return undefined;
+  const hasRunOut = renewTime !== undefined && Date.parse(renewTime) + leaseDurationSeconds * 1000 < now;
+  return hasRunOut ? undefined : holderIdentity;
 }
 
 /**
@@ -25,15 +43,24 @@ export async function leaseObstacle({
   holder,
   signal,
 }: LeaseCheck): Promise<string | undefined> {
-  const name = `node-${node}`;
+  const lease = await findLease({ client, node, namespace, signal });
+  if (lease === 'unreadable') return undefined;
+  const found = lease?.spec?.holderIdentity ?? '';
+  if (found === holder) return undefined;
+  const by = found === '' ? 'nobody' : found;
+  return `the grant was given under the lease of ${holder}, but ${namespace}/node-${node} is held by ${by}`;
+}
+
+async function findLease({
+  client,
+  node,
+  namespace,
+  signal,
+}: Omit<LeaseCheck, 'holder'>): Promise<Lease | 'unreadable' | undefined> {
   try {
-    const lease = await client.find(Leases, name, { namespace, signal });
-    const found = lease?.spec?.holderIdentity ?? '';
-    if (found === holder) return undefined;
-    const by = found === '' ? 'nobody' : found;
-    return `the grant was given under the lease of ${holder}, but ${namespace}/${name} is held by ${by}`;
+    return await client.find(Leases, `node-${node}`, { namespace, signal });
   } catch (error) {
-    if (error instanceof ApiError && error.status === 403) return undefined;
+    if (error instanceof ApiError && error.status === 403) return 'unreadable';
     throw error;
   }
 }

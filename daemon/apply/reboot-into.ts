@@ -1,6 +1,7 @@
 import { emptyNodeConfig } from '../../machineconfig/empty-config.ts';
+import { carryCertificates, handedOverTo } from '../certificates/beside-images.ts';
 import { type DeploymentChange, deploymentChange } from '../deployment-change.ts';
-import type { Deployment, OsBackend } from '../os/backend.ts';
+import type { Deployment } from '../os/backend.ts';
 import { nodeConfigOf, writtenConfigOf } from '../prepare/rendered-config.ts';
 import { readManagedPaths, untouchedManagedPaths } from '../records/managed-paths.ts';
 import { planPasswords, readPasswordFields } from '../standard/passwords.ts';
@@ -23,12 +24,11 @@ export async function makeNextBoot(context: UpdateContext, { next }: Pick<Update
   const change = deploymentChange(current, booted.image, next);
   if (next.mode === 'Standard' && current?.mode !== 'Layered') {
     await applyConfig(context, next).apply();
-    if (change !== undefined) await finalize(backend, change, new Map(), signal);
+    if (change !== undefined) await finalize(context, change, 'whole /etc');
     return;
   }
   if (change === undefined) return;
-  const managed = await untouchedManagedPaths(host.root, await readManagedPaths(host.root));
-  const staged = await finalize(backend, change, managed, signal);
+  const staged = await finalize(context, change, 'without what Shale wrote');
   if (next.mode === 'Layered') {
     await takeBackPasswords(context, staged);
     return;
@@ -55,13 +55,25 @@ async function takeBackPasswords(
   await ports.setPasswords(root, new Map(ours.map(({ user, after }) => [user, after])), signal);
 }
 
-/** Staged before; the same deployment again, unless it was undone meanwhile. */
+/**
+ * Staged before; the same deployment again, unless it was undone meanwhile.
+ *
+ * @param merge what ostree's merge takes along of the running /etc.
+ */
 async function finalize(
-  backend: OsBackend,
+  { ports: { backend, host }, signal }: UpdateContext,
   { image, extraKernelArguments }: DeploymentChange,
-  managed: ReadonlyMap<string, string>,
-  signal: AbortSignal,
+  merge: 'whole /etc' | 'without what Shale wrote',
 ): Promise<Deployment> {
-  await backend.stage(image, { extraKernelArguments, evenIfBooted: true, signal });
-  return backend.finalizeStaged(managed, signal);
+  const { root } = await backend.stage(image, { extraKernelArguments, evenIfBooted: true, signal });
+  const managed =
+    merge === 'whole /etc'
+      ? new Map<string, string>()
+      : await untouchedManagedPaths(
+          host.root,
+          new Map([...(await handedOverTo(host.root, root)), ...(await readManagedPaths(host.root))]),
+        );
+  const staged = await backend.finalizeStaged(managed, signal);
+  await carryCertificates(host.root, staged.root);
+  return staged;
 }

@@ -21,6 +21,8 @@ export interface LiveApply {
   readonly services: ServiceManager;
   readonly booted: Deployment;
   readonly staged: Deployment;
+  /** What counts as Shale's own in /etc beyond the record, and so is no local edit. */
+  readonly handedOver?: ManagedPaths;
   /** Called, and waited for, before each step is taken: the journal. */
   readonly beforeStep?: (step: LiveStep) => Promise<void>;
   readonly signal: AbortSignal;
@@ -38,7 +40,7 @@ export type LiveStep = TreeChange | { readonly kind: 'tmpfiles'; readonly fragme
  */
 export async function applyLive(apply: LiveApply): Promise<ManagedPaths> {
   const { host, services, signal, beforeStep } = apply;
-  const managed = await readManagedPaths(host.root);
+  const managed = new Map([...(apply.handedOver ?? []), ...(await readManagedPaths(host.root))]);
   const trees = { root: host.root, booted: apply.booted, staged: apply.staged, managed };
   const plan = await planLiveApply(trees, signal);
   const options = { signal, ...(beforeStep === undefined ? {} : { beforeStep }) };

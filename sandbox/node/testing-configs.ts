@@ -22,9 +22,15 @@ export const standardSpec =
   });
 
 /** Puts a policy in force by which a change of chrony.conf restarts chronyd. @returns its digest. */
-export async function policies({ client }: DaemonUnderTest): Promise<string> {
+export async function policies(
+  { client }: DaemonUnderTest,
+  more: ClusterPolicies['files'] = [],
+): Promise<string> {
   const clusterPolicies: ClusterPolicies = {
-    files: [{ path: CHRONY, actions: [{ type: 'Restart', restart: { serviceName: 'chronyd.service' } }] }],
+    files: [
+      { path: CHRONY, actions: [{ type: 'Restart', restart: { serviceName: 'chronyd.service' } }] },
+      ...(more ?? []),
+    ],
   };
   const made = await client.create(MachineConfigurations, {
     apiVersion: 'operator.openshift.io/v1',
