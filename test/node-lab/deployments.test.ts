@@ -127,6 +127,7 @@ describe.skipIf(noLab !== undefined)('deployments of a machine with systemd', { 
 function ontoRootfs(rootfs: string, source: ImageSource): ImageSource {
   const lowest: SourceLayer = {
     diffId: `sha256:${'0'.repeat(64)}`,
+    digest: `sha256:${'0'.repeat(64)}`,
     size: 0,
     read: () => rootfsLayer(rootfs),
   };

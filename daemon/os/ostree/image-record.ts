@@ -18,7 +18,7 @@ const ImageRecordSchema = z.object({
  */
 export type ImageRecord = Omit<z.infer<typeof ImageRecordSchema>, 'version'>;
 
-/** Where the backend keeps things of its own, on the repository's file system. */
+/** Where the ostree backend keeps things of its own, on the repository's file system. */
 export function stateDirectory(sysroot: string): string {
   return path.join(sysroot, 'ostree/shale');
 }
@@ -33,22 +33,25 @@ export function layerRef(diffId: string): string {
   return `shale/layer/${hexOf(diffId)}`;
 }
 
-/** @returns the record, or nothing when the image was never imported. @throws when the file is damaged. */
+/**
+ * @param directory the backend's own. @returns the record, or nothing when the image was never imported.
+ * @throws when the file is damaged.
+ */
 export async function readImageRecord(
-  sysroot: string,
+  directory: string,
   image: DigestedPullspec,
 ): Promise<ImageRecord | undefined> {
-  const text = await readFile(recordFile(sysroot, image), 'utf8').catch(ignoreMissing);
+  const text = await readFile(recordFile(directory, image), 'utf8').catch(ignoreMissing);
   return text === undefined ? undefined : ImageRecordSchema.parse(JSON.parse(text));
 }
 
-/** Writes the record, whole or not at all. */
+/** Writes the record, whole or not at all. @param directory the backend's own. */
 export async function writeImageRecord(
-  sysroot: string,
+  directory: string,
   image: DigestedPullspec,
   record: ImageRecord,
 ): Promise<void> {
-  const file = recordFile(sysroot, image);
+  const file = recordFile(directory, image);
   await mkdir(path.dirname(file), { recursive: true });
   const temporary = `${file}.new`;
   const handle = await open(temporary, 'w', 0o600);
@@ -61,17 +64,20 @@ export async function writeImageRecord(
   await rename(temporary, file);
 }
 
-/** Deletes the records of all images but these. */
-export async function keepImageRecords(sysroot: string, images: readonly DigestedPullspec[]): Promise<void> {
-  const directory = path.join(stateDirectory(sysroot), 'images');
-  const keep = new Set(images.map((image) => path.basename(recordFile(sysroot, image))));
-  for (const name of (await readdir(directory).catch(ignoreMissing)) ?? []) {
-    if (!keep.has(name)) await rm(path.join(directory, name), { force: true });
+/** Deletes the records of all images but these. @param directory the backend's own. */
+export async function keepImageRecords(
+  directory: string,
+  images: readonly DigestedPullspec[],
+): Promise<void> {
+  const records = path.join(directory, 'images');
+  const keep = new Set(images.map((image) => path.basename(recordFile(directory, image))));
+  for (const name of (await readdir(records).catch(ignoreMissing)) ?? []) {
+    if (!keep.has(name)) await rm(path.join(records, name), { force: true });
   }
 }
 
-function recordFile(sysroot: string, image: DigestedPullspec): string {
-  return path.join(stateDirectory(sysroot), 'images', `${hexOf(digestOf(image))}.json`);
+function recordFile(directory: string, image: DigestedPullspec): string {
+  return path.join(directory, 'images', `${hexOf(digestOf(image))}.json`);
 }
 
 function hexOf(digest: string): string {

@@ -17,6 +17,8 @@ export interface SourceImage {
 export interface SourceLayer {
   /** Digest of the uncompressed layer (OCI image-spec, config.md "Layer DiffID"): the same however it is compressed. */
   readonly diffId: string;
+  /** Digest of the layer as it is fetched (descriptor.md): by this one image tools know which they have. */
+  readonly digest: string;
   /** Bytes to be fetched. */
   readonly size: number;
   /**

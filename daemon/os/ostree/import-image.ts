@@ -46,7 +46,7 @@ export async function importImage(
   { onProgress, signal }: ImportOptions,
 ): Promise<ImageRecord> {
   const refs = await context.ostree.refs('shale', signal);
-  const known = await readImageRecord(context.sysroot, image);
+  const known = await readImageRecord(stateDirectory(context.sysroot), image);
   if (known !== undefined && refs.has(imageRef(image))) return known;
 
   const { labels, layers } = await context.source.open(image, signal);
@@ -74,7 +74,7 @@ export async function importImage(
     const tree = await mergeLayers(context, layers, temporary, signal);
     const kernelArguments = [...(await imageKernelArguments(tree, context.architecture))];
     const record = { labels: { ...labels }, layers: layers.map(({ diffId }) => diffId), kernelArguments };
-    await writeImageRecord(context.sysroot, image, record);
+    await writeImageRecord(stateDirectory(context.sysroot), image, record);
     await context.ostree.commit(
       { ref: imageRef(image), directory: context.commandPath(tree), metadata: { 'shale.image': image } },
       signal,

@@ -28,6 +28,7 @@ export function memorySource(images: ReadonlyMap<DigestedPullspec, MemoryImage>)
         labels: image.labels,
         layers: image.layers.map((items) => ({
           diffId: digestOfItems(items),
+          digest: digestOfItems(items),
           size: items.reduce((sum, item) => sum + sizeOf(item), 0),
           async *read(onBytes) {
             for (const item of items) {

@@ -1,12 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { DigestedPullspec } from '../../../api/references.ts';
-import { applyTreeChanges } from '../../live/apply-tree-changes.ts';
-import { readEtcTrees, readFragment } from '../../live/live-plan.ts';
-import { isTemporaryName, mergeEtc } from '../../live/merge-etc.ts';
-import { readTree } from '../../live/read-tree.ts';
-import { statePaths } from '../../live/tmpfiles-fragment.ts';
-import { planTreeChanges } from '../../live/tree-change.ts';
 import type { Deployment, OsBackend, OsStatus, StageOptions } from '../backend.ts';
 import { osCommandRunner, type RunOsCommand } from '../os-command.ts';
 import { listDeployments, type OstreeDeployment, SysrootError } from './deployments.ts';
@@ -14,8 +8,10 @@ import { imageRef, keepImageRecords, layerRef, readImageRecord, stateDirectory }
 import type { ImageSource } from './image-source.ts';
 import { importImage } from './import-image.ts';
 import { imageKernelArguments, kargsArchitecture, nextKernelArguments } from './kernel-arguments.ts';
+import { NoDeploymentError } from './no-deployment-error.ts';
 import { formatOrigin } from './origin.ts';
 import { type Ostree, ostree } from './ostree.ts';
+import { resetManagedPaths } from './reset-managed-paths.ts';
 
 export interface OstreeBackendOptions {
   /** The physical root, as the daemon sees it. */
@@ -30,11 +26,6 @@ export interface OstreeBackendOptions {
   readonly commandPath?: (place: string) => string;
   /** As kargs.d names it (`x86_64`); this process's unless given. */
   readonly architecture?: string;
-}
-
-/** There is nothing to finalize or to go back to. */
-export class NoDeploymentError extends Error {
-  override readonly name = 'NoDeploymentError';
 }
 
 /** A sysroot's deployments, told apart by their part in booting. */
@@ -118,8 +109,10 @@ export class OstreeBackend implements OsBackend {
     const { osName, image, kernelArguments } = staged;
     const ref = image === undefined ? staged.commit : imageRef(image);
     const fresh = await this.#deploy({ osName, ref, image, kernelArguments }, signal);
-    await this.#resetManaged(booted, fresh, managed, signal);
-    return this.#describe(fresh);
+    const described = await this.#describe(fresh);
+    const places = { root: this.#options.root, booted: await this.#describe(booted), staged: described };
+    await resetManagedPaths(places, managed, signal);
+    return described;
   }
 
   async rollback(signal: AbortSignal): Promise<void> {
@@ -146,13 +139,13 @@ export class OstreeBackend implements OsBackend {
     const images = all.flatMap(({ image }) => (image === undefined ? [] : [image]));
     const keep = new Set(images.map(imageRef));
     for (const image of images) {
-      const record = await readImageRecord(this.#options.sysroot, image);
+      const record = await readImageRecord(stateDirectory(this.#options.sysroot), image);
       for (const diffId of record?.layers ?? []) keep.add(layerRef(diffId));
     }
     for (const ref of await this.#ostree.refs('shale', signal)) {
       if (!keep.has(ref)) await this.#ostree.deleteRef(ref, signal);
     }
-    await keepImageRecords(this.#options.sysroot, images);
+    await keepImageRecords(stateDirectory(this.#options.sysroot), images);
   }
 
   /**
@@ -185,34 +178,6 @@ export class OstreeBackend implements OsBackend {
     return first;
   }
 
-  /** Gives the staged deployment's /etc the image's own version of what Shale wrote into the running one. */
-  async #resetManaged(
-    booted: OstreeDeployment,
-    staged: OstreeDeployment,
-    managed: ReadonlyMap<string, string>,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const [from, to] = [await this.#describe(booted), await this.#describe(staged)];
-    const trees = await readEtcTrees({ root: this.#options.root, booted: from, staged: to }, signal);
-    const ownerSetAtBoot = statePaths(await readFragment(this.#options.root)).owners;
-    const target = mergeEtc(trees, {
-      isManaged: (name, digest) => managed.get(name) === digest,
-      ownerSetAtBoot,
-    });
-    const directory = path.join(staged.directory, 'etc');
-    const changes = planTreeChanges({
-      current: await readTree(directory, '/etc', signal),
-      target,
-      source: (name) => path.join(staged.directory, 'usr', name),
-    });
-    // ostree's merge stands for everything that has nothing to do with Shale.
-    const own = changes.filter(
-      ({ path: name }) =>
-        managed.has(name) || ownerSetAtBoot.has(name) || isTemporaryName(path.posix.basename(name)),
-    );
-    await applyTreeChanges({ name: '/etc', directory }, own, { signal });
-  }
-
   async #deployments(): Promise<Deployments> {
     const all = await listDeployments(this.#options.sysroot);
     const directory = await this.#options.bootedDirectory();
@@ -235,7 +200,8 @@ export class OstreeBackend implements OsBackend {
 
   async #describe(deployment: OstreeDeployment): Promise<Deployment> {
     const { id, image, directory, kernelArguments } = deployment;
-    const record = image === undefined ? undefined : await readImageRecord(this.#options.sysroot, image);
+    const record =
+      image === undefined ? undefined : await readImageRecord(stateDirectory(this.#options.sysroot), image);
     return {
       id,
       labels: record?.labels ?? {},

@@ -1,3 +1,4 @@
+import path from 'node:path';
 import type { RunOsCommand } from '../os-command.ts';
 
 /**
@@ -15,7 +16,7 @@ export interface Ostree {
   deleteRef(ref: string, signal: AbortSignal): Promise<void>;
   /** `ostree prune --refs-only`: deployments have refs of their own (`ostree/…`). */
   prune(signal: AbortSignal): Promise<void>;
-  /** `ostree admin deploy`: makes a commit the next boot. */
+  /** `ostree admin deploy`: makes a commit the next boot, with /etc merged now or, when staged, at shutdown. */
   deploy(options: DeployOptions, signal: AbortSignal): Promise<void>;
   /** `ostree admin undeploy`. @param index in boot order. */
   undeploy(index: number, signal: AbortSignal): Promise<void>;
@@ -44,6 +45,8 @@ export interface DeployOptions {
   readonly originFile: string;
   /** All of them, without `ostree=`. */
   readonly kernelArguments: readonly string[];
+  /** Written to the bootloader at shutdown only (`--stage`): on a host that ostree has booted. */
+  readonly staged?: boolean;
 }
 
 /** Commands that only read or unlink: seconds even on slow disks. */
@@ -54,9 +57,12 @@ const LONG_MS = 1_800_000;
 /** Epoch: a commit's checksum covers its time, and the same image has to give the same commit on every node. */
 const COMMIT_TIME = '1970-01-01T00:00:00Z';
 
-/** @param sysroot the physical root, as the commands see it. */
+/**
+ * @param sysroot the physical root, as the commands see it. `/` for the one that the commands' own root was booted from:
+ *   only there ostree knows which deployment is booted, and can stage.
+ */
 export function ostree(run: RunOsCommand, sysroot: string): Ostree {
-  const repo = `--repo=${sysroot}/ostree/repo`;
+  const repo = `--repo=${path.posix.join(sysroot, 'ostree/repo')}`;
   const admin = (command: string) => ['ostree', 'admin', command, `--sysroot=${sysroot}`] as const;
   return {
     commit: async ({ ref, directory, overlay, metadata }, signal) => {
@@ -94,10 +100,18 @@ export function ostree(run: RunOsCommand, sysroot: string): Ostree {
     prune: async (signal) => {
       await run(['ostree', 'prune', repo, '--refs-only'], { timeoutMs: LONG_MS, signal });
     },
-    deploy: async ({ osName, ref, originFile, kernelArguments }, signal) => {
+    deploy: async ({ osName, ref, originFile, kernelArguments, staged = false }, signal) => {
       const kargs = kernelArguments.map((argument) => `--karg-append=${argument}`);
       await run(
-        [...admin('deploy'), `--os=${osName}`, `--origin-file=${originFile}`, '--karg-none', ...kargs, ref],
+        [
+          ...admin('deploy'),
+          ...(staged ? ['--stage'] : []),
+          `--os=${osName}`,
+          `--origin-file=${originFile}`,
+          '--karg-none',
+          ...kargs,
+          ref,
+        ],
         { timeoutMs: LONG_MS, signal },
       );
     },

@@ -71,6 +71,7 @@ function sourceImage(
       if (diffId === undefined) throw new ContentError(`${image}: layer ${i} has no diffID`);
       return {
         diffId,
+        digest: blob.digest,
         size: blob.size,
         read: (onBytes, signal) =>
           readLayer(

@@ -18,20 +18,22 @@ export interface StagedNote {
   readonly isLocked: boolean;
 }
 
+export type StagedDeployment = OstreeDeployment & Pick<StagedNote, 'isLocked'>;
+
 /**
  * Reads the deployment that ostree has staged: it is on the disk, but no bootloader entry leads to it before shutdown.
  *
  * @param root the running root. @param sysroot the physical root.
- * @returns nothing when none is staged for the next boot. @throws GVariantError when the note can't be read.
+ * @returns nothing when none is staged. @throws GVariantError when the note can't be read.
  */
 export async function readStagedDeployment(
   root: string,
   sysroot: string,
-): Promise<OstreeDeployment | undefined> {
+): Promise<StagedDeployment | undefined> {
   const bytes = await readFile(path.join(root, STAGED_FILE)).catch(ignoreMissing);
   if (bytes === undefined) return undefined;
   const { id, osName, kernelArguments, isLocked } = parseStagedNote(bytes);
-  return isLocked ? undefined : readDeployment(sysroot, { id, osName, kernelArguments });
+  return { ...(await readDeployment(sysroot, { id, osName, kernelArguments })), isLocked };
 }
 
 /** @returns what a staged-deployment file says. @throws GVariantError */

@@ -2,6 +2,8 @@ import { z } from 'zod';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { digestedImage } from '../image-tool/image-name.ts';
 import { type ToolDeployments, ToolStatusError } from '../image-tool/image-tool.ts';
+import type { RunOsCommand } from '../os-command.ts';
+import { query } from './transaction.ts';
 
 const DeploymentSchema = z.object({
   osname: z.string(),
@@ -17,6 +19,15 @@ const DeploymentSchema = z.object({
 const StatusSchema = z.object({ deployments: z.array(DeploymentSchema) });
 
 export type RpmOstreeStatus = z.infer<typeof StatusSchema>;
+
+const TIMEOUT_MS = 120_000;
+
+/** @returns `rpm-ostree status`; it starts the daemon where it doesn't run. @throws OsCommandError, ToolStatusError. */
+export async function rpmOstreeStatus(run: RunOsCommand, signal: AbortSignal): Promise<RpmOstreeStatus> {
+  return parseRpmOstreeStatus(
+    await query(run, ['rpm-ostree', 'status', '--json'], { timeoutMs: TIMEOUT_MS, signal }),
+  );
+}
 
 /** @throws ToolStatusError when it isn't what rpm-ostree prints. */
 export function parseRpmOstreeStatus(text: string): RpmOstreeStatus {

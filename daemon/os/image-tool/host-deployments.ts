@@ -1,0 +1,82 @@
+import type { DigestedPullspec } from '../../../api/references.ts';
+import { listDeployments, type OstreeDeployment, SysrootError } from '../ostree/deployments.ts';
+import { readStagedDeployment, type StagedDeployment } from '../ostree/staged-deployment.ts';
+import type { ImageTool, ToolDeployments } from './image-tool.ts';
+
+/** A deployment as the host has it, with the image that its tool names. */
+export interface PlacedDeployment extends OstreeDeployment {
+  /** Written to the bootloader at shutdown only. */
+  readonly isStaged: boolean;
+  readonly isPinned: boolean;
+  readonly canSoftReboot: boolean;
+  readonly image?: DigestedPullspec;
+}
+
+/** A host's deployments, told apart by their part in booting. */
+export interface HostDeployments {
+  readonly booted: PlacedDeployment;
+  /** Those that the next boot would take before the booted one, the first of them first. */
+  readonly next: readonly PlacedDeployment[];
+  /** Those after the booted one. */
+  readonly previous: readonly PlacedDeployment[];
+  /** All before the booted one, also one that is staged but held back from the next boot. */
+  readonly countBeforeBooted: number;
+}
+
+export interface DeploymentPlaces {
+  readonly tool: Pick<ImageTool, 'deployments'>;
+  readonly root: string;
+  readonly sysroot: string;
+  readonly bootedDirectory: () => Promise<string>;
+}
+
+/**
+ * Lists the host's deployments. Their order and kernel arguments are read where ostree keeps them, since bootc tells
+ * neither; what they are made of is the tool's to say.
+ *
+ * @throws SysrootError, and what the tool throws.
+ */
+export async function hostDeployments(
+  { tool, root, sysroot, bootedDirectory }: DeploymentPlaces,
+  signal: AbortSignal,
+): Promise<HostDeployments> {
+  return arrangeDeployments({
+    known: await tool.deployments(signal),
+    staged: await readStagedDeployment(root, sysroot),
+    written: await listDeployments(sysroot),
+    bootedDirectory: await bootedDirectory(),
+  });
+}
+
+export interface FoundDeployments {
+  readonly known: ToolDeployments;
+  readonly staged: StagedDeployment | undefined;
+  /** Those that bootloader entries lead to, in boot order. */
+  readonly written: readonly OstreeDeployment[];
+  readonly bootedDirectory: string;
+}
+
+/** @throws SysrootError when the booted deployment isn't among those found. */
+export function arrangeDeployments(found: FoundDeployments): HostDeployments {
+  const { known, staged, written, bootedDirectory } = found;
+  const place = (deployment: OstreeDeployment, isStaged: boolean): PlacedDeployment => {
+    const { image: _, ...rest } = deployment;
+    const { isPinned = false, canSoftReboot = false, image } = known.get(deployment.id) ?? {};
+    return { ...rest, isStaged, isPinned, canSoftReboot, ...(image === undefined ? {} : { image }) };
+  };
+  const all = written.map((deployment) => place(deployment, false));
+  const index = all.findIndex(({ directory }) => directory === bootedDirectory);
+  const booted = all[index];
+  if (booted === undefined) {
+    const names = all.map(({ id }) => id).join(', ');
+    throw new SysrootError(`${bootedDirectory} is booted but not among the deployments: ${names}`);
+  }
+  const isNext = staged?.isLocked === false;
+  const before = index + (staged === undefined ? 0 : 1);
+  return {
+    booted,
+    next: [...(isNext ? [place(staged, true)] : []), ...all.slice(0, index)],
+    previous: all.slice(index + 1),
+    countBeforeBooted: before,
+  };
+}

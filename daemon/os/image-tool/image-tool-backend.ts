@@ -1,0 +1,262 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { nodePaths } from '../../../api/names.ts';
+import type { DigestedPullspec } from '../../../api/references.ts';
+import type { Deployment, OsBackend, OsStatus, StageOptions } from '../backend.ts';
+import type { RunOsCommand } from '../os-command.ts';
+import { type OstreeDeployment, readOrigin } from '../ostree/deployments.ts';
+import { requireSpace, spaceNeeded } from '../ostree/disk-space.ts';
+import {
+  type ImageRecord,
+  keepImageRecords,
+  readImageRecord,
+  writeImageRecord,
+} from '../ostree/image-record.ts';
+import type { ImageSource, SourceImage } from '../ostree/image-source.ts';
+import { imageKernelArguments, kargsArchitecture, nextKernelArguments } from '../ostree/kernel-arguments.ts';
+import { NoDeploymentError } from '../ostree/no-deployment-error.ts';
+import { type Ostree, ostree } from '../ostree/ostree.ts';
+import { resetManagedPaths } from '../ostree/reset-managed-paths.ts';
+import { type HostDeployments, hostDeployments, type PlacedDeployment } from './host-deployments.ts';
+import type { ImageTool } from './image-tool.ts';
+import { sharePullSecret } from './pull-secret.ts';
+import { LAYER_REFS, layerRefOf } from './pulled-layers.ts';
+import { demandsSignatures } from './signature-policy.ts';
+
+export interface ImageToolBackendOptions {
+  readonly tool: ImageTool;
+  /** The physical root, as the daemon sees it. */
+  readonly sysroot: string;
+  /** The running root, as the daemon sees it. */
+  readonly root: string;
+  /** @returns the booted deployment's directory, as the daemon sees it. */
+  readonly bootedDirectory: () => Promise<string>;
+  /** Reads what describes an image: its labels and the sizes of its layers. The tool alone fetches the layers. */
+  readonly source: ImageSource;
+  /** Runs commands on the host, where its own root is `/`. */
+  readonly run: RunOsCommand;
+  /** Where the commands see what the daemon sees there. */
+  readonly commandPath: (place: string) => string;
+  /** As kargs.d names it (`x86_64`); this process's unless given. */
+  readonly architecture?: string;
+}
+
+/** The tool has done what it was asked to and the host isn't as it then should be. */
+export class UnexpectedDeploymentError extends Error {
+  override readonly name = 'UnexpectedDeploymentError';
+}
+
+/**
+ * Hosts whose images bootc or rpm-ostree brings. The tool pulls and stages; the deployment is then staged again by ostree,
+ * from the same commit and origin, with exactly the kernel arguments that Shale wants: neither tool can be told all of
+ * them, and bootc keeps those of an old image when the new one has none (docs/os-backends.md).
+ */
+export class ImageToolBackend implements OsBackend {
+  readonly name: ImageTool['name'];
+  readonly #options: ImageToolBackendOptions;
+  readonly #ostree: Ostree;
+  readonly #architecture: string;
+  /** Shale's own directory: the physical root is read-only to all but ostree on most of these hosts. */
+  readonly #state: string;
+
+  constructor(options: ImageToolBackendOptions) {
+    this.#options = options;
+    this.name = options.tool.name;
+    this.#ostree = ostree(options.run, '/');
+    this.#architecture = options.architecture ?? kargsArchitecture(process.arch);
+    this.#state = path.join(options.root, nodePaths.state);
+  }
+
+  async status(signal: AbortSignal): Promise<OsStatus> {
+    const { booted, next, previous } = await this.#deployments(signal);
+    const [staged] = next;
+    const [rollback] = previous;
+    return {
+      booted: await this.#describe(booted),
+      ...(staged === undefined ? {} : { staged: await this.#describe(staged) }),
+      ...(rollback === undefined ? {} : { rollback: await this.#describe(rollback) }),
+    };
+  }
+
+  async stage(image: DigestedPullspec, options: StageOptions): Promise<Deployment> {
+    const { signal } = options;
+    const { from, deployments } = await this.#bring(image, options);
+    const { booted, next } = deployments;
+    const kernelArguments = nextKernelArguments({
+      booted: booted.kernelArguments,
+      bootedImage: await imageKernelArguments(booted.directory, this.#architecture),
+      stagedImage: await imageKernelArguments(from.directory, this.#architecture),
+      extra: options.extraKernelArguments,
+    });
+    const isWanted = (deployment: PlacedDeployment) =>
+      deployment.image === image && sameList(deployment.kernelArguments, kernelArguments);
+    const [first] = next;
+    if (first?.isStaged === true && isWanted(first)) return this.#describe(first);
+    if (isWanted(booted) && options.evenIfBooted !== true) {
+      await this.#dropNext(deployments, signal);
+      return this.#describe(booted);
+    }
+    const { commit, directory } = from;
+    return this.#deploy({ osName: booted.osName, commit, directory, kernelArguments, staged: true }, signal);
+  }
+
+  async unstage(signal: AbortSignal): Promise<void> {
+    await this.#dropNext(await this.#deployments(signal), signal);
+  }
+
+  async finalizeStaged(managed: ReadonlyMap<string, string>, signal: AbortSignal): Promise<Deployment> {
+    const { booted, next } = await this.#deployments(signal);
+    const [staged] = next;
+    if (staged === undefined) {
+      throw new NoDeploymentError(`${this.#options.sysroot}: nothing is staged; stage the image again`);
+    }
+    // At shutdown ostree would take what Shale wrote for the admin's edits. So it is merged now, and put right.
+    const { osName, commit, directory, kernelArguments } = staged;
+    const fresh = await this.#deploy({ osName, commit, directory, kernelArguments, staged: false }, signal);
+    const { root } = this.#options;
+    await resetManagedPaths({ root, booted: await this.#describe(booted), staged: fresh }, managed, signal);
+    return fresh;
+  }
+
+  async rollback(signal: AbortSignal): Promise<void> {
+    const deployments = await this.#deployments(signal);
+    const [previous] = deployments.previous;
+    if (previous === undefined) {
+      const [first] = deployments.next;
+      // The tools swap the two; asked again they would swap them back.
+      if (first !== undefined && !first.isStaged) return;
+      throw new NoDeploymentError(`${this.#options.sysroot}: there is no previous deployment to go back to`);
+    }
+    await this.#dropNext(deployments, signal);
+    await this.#options.tool.rollback(signal);
+  }
+
+  async cleanup(signal: AbortSignal): Promise<void> {
+    const before = await this.#deployments(signal);
+    const previous = before.previous.map((deployment, index) => ({ deployment, index }));
+    for (const { deployment, index } of previous.slice(1).reverse()) {
+      if (!deployment.isPinned) await this.#ostree.undeploy(before.countBeforeBooted + 1 + index, signal);
+    }
+    await this.#ostree.cleanup(signal);
+    await this.#options.tool.cleanup(signal);
+    const { booted, next, previous: kept } = await this.#deployments(signal);
+    const images = [booted, ...next, ...kept].flatMap(({ image }) => (image === undefined ? [] : [image]));
+    await keepImageRecords(this.#state, images);
+  }
+
+  /**
+   * Sees to it that a deployment of the image is on the disk; the tool is asked only where none is.
+   *
+   * @returns what to deploy it from.
+   */
+  async #bring(
+    image: DigestedPullspec,
+    { signal, onProgress }: StageOptions,
+  ): Promise<{
+    readonly from: PlacedDeployment;
+    readonly deployments: HostDeployments;
+  }> {
+    const { tool, root } = this.#options;
+    const described = await this.#describeImage(image, signal);
+    const before = await this.#deployments(signal);
+    const there = deploymentOf(before, image);
+    if (there !== undefined) return { from: there, deployments: before };
+
+    const bytes = await this.#requireSpaceFor(described ?? (await this.#open(image, signal)), signal);
+    onProgress?.(0, bytes);
+    await sharePullSecret(root);
+    await tool.pull(image, { mustBeSigned: await demandsSignatures(root), signal });
+    const deployments = await this.#deployments(signal);
+    const [staged] = deployments.next;
+    if (staged?.image !== image) {
+      const found = staged === undefined ? 'nothing' : (staged.image ?? staged.id);
+      throw new UnexpectedDeploymentError(`${tool.name} has staged ${found}; expected ${image}`);
+    }
+    onProgress?.(bytes, bytes);
+    return { from: staged, deployments };
+  }
+
+  /** Keeps what the image says of itself, for the time after its registry is out of reach. */
+  async #describeImage(image: DigestedPullspec, signal: AbortSignal): Promise<SourceImage | undefined> {
+    if ((await readImageRecord(this.#state, image)) !== undefined) return undefined;
+    const described = await this.#open(image, signal);
+    const record: ImageRecord = {
+      labels: { ...described.labels },
+      layers: described.layers.map(({ diffId }) => diffId),
+      kernelArguments: [],
+    };
+    await writeImageRecord(this.#state, image, record);
+    return described;
+  }
+
+  #open(image: DigestedPullspec, signal: AbortSignal): Promise<SourceImage> {
+    return this.#options.source.open(image, signal);
+  }
+
+  /** @returns bytes to be fetched. @throws DiskSpaceError */
+  async #requireSpaceFor({ layers }: SourceImage, signal: AbortSignal): Promise<number> {
+    const refs = await this.#ostree.refs(LAYER_REFS, signal);
+    const missing = layers.filter(({ digest }) => !refs.has(layerRefOf(digest)));
+    await requireSpace(this.#options.sysroot, spaceNeeded(missing));
+    return missing.reduce((sum, { size }) => sum + size, 0);
+  }
+
+  async #deploy(
+    deploy: {
+      readonly osName: string;
+      readonly commit: string;
+      /** Of a deployment of the same commit, whose origin is to be kept. */
+      readonly directory: string;
+      readonly kernelArguments: readonly string[];
+      readonly staged: boolean;
+    },
+    signal: AbortSignal,
+  ): Promise<Deployment> {
+    const { osName, commit, directory, kernelArguments, staged } = deploy;
+    const originFile = path.join(this.#state, 'origin');
+    await mkdir(this.#state, { recursive: true, mode: 0o700 });
+    // A copy: the deployment that it is of may be the one that goes.
+    await writeFile(originFile, await readOrigin(directory));
+    await this.#ostree.deploy(
+      { osName, ref: commit, originFile: this.#options.commandPath(originFile), kernelArguments, staged },
+      signal,
+    );
+    const { next } = await this.#deployments(signal);
+    const [first] = next;
+    if (first === undefined || first.commit !== commit) {
+      throw new UnexpectedDeploymentError(`ostree admin deploy ${commit}: it is not the next boot`);
+    }
+    return this.#describe(first);
+  }
+
+  async #dropNext({ countBeforeBooted }: HostDeployments, signal: AbortSignal): Promise<void> {
+    if (countBeforeBooted > 0) await this.#options.tool.dropNext(countBeforeBooted, signal);
+  }
+
+  #deployments(signal: AbortSignal): Promise<HostDeployments> {
+    return hostDeployments(this.#options, signal);
+  }
+
+  async #describe({ id, image, directory, kernelArguments }: OstreeDeployment): Promise<Deployment> {
+    const record = image === undefined ? undefined : await readImageRecord(this.#state, image);
+    return {
+      id,
+      labels: record?.labels ?? {},
+      root: directory,
+      kernelArguments,
+      ...(image === undefined ? {} : { image }),
+    };
+  }
+}
+
+/** The next boot's first: its files are what is to be booted, whatever was changed in others. */
+function deploymentOf(
+  { next, booted, previous }: HostDeployments,
+  image: DigestedPullspec,
+): PlacedDeployment | undefined {
+  return [...next, booted, ...previous].find((deployment) => deployment.image === image);
+}
+
+function sameList(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((value, index) => value === b[index]);
+}

@@ -1,0 +1,4 @@
+/** There is nothing to finalize or to go back to. */
+export class NoDeploymentError extends Error {
+  override readonly name = 'NoDeploymentError';
+}

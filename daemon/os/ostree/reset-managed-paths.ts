@@ -1,0 +1,46 @@
+import path from 'node:path';
+import { applyTreeChanges } from '../../live/apply-tree-changes.ts';
+import { readEtcTrees, readFragment } from '../../live/live-plan.ts';
+import { isTemporaryName, mergeEtc } from '../../live/merge-etc.ts';
+import { readTree } from '../../live/read-tree.ts';
+import { statePaths } from '../../live/tmpfiles-fragment.ts';
+import { planTreeChanges } from '../../live/tree-change.ts';
+import type { Deployment } from '../backend.ts';
+
+export interface MergedDeployments {
+  /** The running root. */
+  readonly root: string;
+  readonly booted: Deployment;
+  /** The next boot, whose /etc ostree has merged from the running one. */
+  readonly staged: Deployment;
+}
+
+/**
+ * Gives the next boot's /etc the image's own version of what Shale wrote into the running one. ostree has taken such files
+ * for the admin's; its merge stands for everything that has nothing to do with Shale.
+ *
+ * @param managed see OsBackend.finalizeStaged. @throws LiveApplyRefused when the two can't be merged.
+ */
+export async function resetManagedPaths(
+  { root, booted, staged }: MergedDeployments,
+  managed: ReadonlyMap<string, string>,
+  signal: AbortSignal,
+): Promise<void> {
+  const trees = await readEtcTrees({ root, booted, staged }, signal);
+  const ownerSetAtBoot = statePaths(await readFragment(root)).owners;
+  const target = mergeEtc(trees, {
+    isManaged: (name, digest) => managed.get(name) === digest,
+    ownerSetAtBoot,
+  });
+  const directory = path.join(staged.root, 'etc');
+  const changes = planTreeChanges({
+    current: await readTree(directory, '/etc', signal),
+    target,
+    source: (name) => path.join(staged.root, 'usr', name),
+  });
+  const own = changes.filter(
+    ({ path: name }) =>
+      managed.has(name) || ownerSetAtBoot.has(name) || isTemporaryName(path.posix.basename(name)),
+  );
+  await applyTreeChanges({ name: '/etc', directory }, own, { signal });
+}

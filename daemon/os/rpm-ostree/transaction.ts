@@ -1,0 +1,95 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { OsCommandError, type OsCommandOptions, type RunOsCommand } from '../os-command.ts';
+import { rpmOstreeCancel } from './cancel.ts';
+
+/** A transaction of somebody else: an admin's, or rpm-ostreed-automatic's. An upgrade over a slow line takes this long. */
+const BUSY_MS = 1_800_000;
+/** Time for systemd to start the daemon again, with its first reading of the sysroot. */
+const RESTART_MS = 120_000;
+const RETRY_EVERY_MS = 2_000;
+
+export interface TransactionLimits {
+  readonly busyMs: number;
+  readonly restartMs: number;
+  readonly retryEveryMs: number;
+}
+
+const LIMITS: TransactionLimits = { busyMs: BUSY_MS, restartMs: RESTART_MS, retryEveryMs: RETRY_EVERY_MS };
+
+export type RpmOstreeCommand = readonly ['rpm-ostree', ...string[]];
+
+/** What became of a command of rpm-ostree's client, as far as it matters for trying again. */
+export type TransactionFailure = 'busy' | 'daemonGone' | 'failed';
+
+/**
+ * rpm-ostree's client has one exit code for every failure, so it is told by its words.
+ *
+ * @param stderr in the C locale.
+ */
+export function transactionFailure(stderr: string): TransactionFailure {
+  // src/daemon/rpmostreed-sysroot.cxx, rpmostreed_sysroot_prep_for_txn
+  if (/Transaction in progress: /.test(stderr)) return 'busy';
+  // src/app/rpmostree-clientlib.cxx, and what GLib says of a name on the bus whose owner went or could not be started.
+  const gone =
+    /Bus owner changed, aborting|Message recipient disconnected|org\.freedesktop\.DBus\.Error\.(?:NoReply|ServiceUnknown|NameHasNoOwner|TimedOut)|Could not activate remote peer|Connection terminated|Error sending credentials/;
+  return gone.test(stderr) ? 'daemonGone' : 'failed';
+}
+
+export interface TransactionOptions extends OsCommandOptions {
+  /** False for a command that undoes itself when it is run again: it may have done its work before the daemon went. */
+  readonly isRepeatable?: boolean;
+}
+
+/**
+ * Runs a command that begins a transaction of rpm-ostreed. While another one runs it waits; when the daemon was restarted
+ * below it, it is run again. The transaction is the daemon's and goes on when its
+ * client is killed, so one that was cancelled or took too long is taken back.
+ *
+ * @throws OsCommandError, the last one when waiting was in vain; the signal's reason.
+ */
+export async function transaction(
+  run: RunOsCommand,
+  command: RpmOstreeCommand,
+  { timeoutMs, signal, isRepeatable = true }: TransactionOptions,
+  limits: TransactionLimits = LIMITS,
+): Promise<void> {
+  const work = () => run([...command], { timeoutMs, signal });
+  await untilDaemonIsFree(work, { signal, isRepeatable }, limits).catch(async (error: unknown) => {
+    const wasEnded = signal.aborted || (error instanceof OsCommandError && error.exitCode === undefined);
+    if (wasEnded) await rpmOstreeCancel(run);
+    throw error;
+  });
+}
+
+/** Runs a command that only asks rpm-ostreed, as transaction does. @returns its output. @throws OsCommandError */
+export function query(
+  run: RunOsCommand,
+  command: RpmOstreeCommand,
+  options: OsCommandOptions,
+  limits: TransactionLimits = LIMITS,
+): Promise<string> {
+  const { signal } = options;
+  return untilDaemonIsFree(() => run([...command], options), { signal, isRepeatable: true }, limits);
+}
+
+async function untilDaemonIsFree<T>(
+  work: () => Promise<T>,
+  { signal, isRepeatable }: { readonly signal: AbortSignal; readonly isRepeatable: boolean },
+  { busyMs, restartMs, retryEveryMs }: TransactionLimits,
+): Promise<T> {
+  const began = performance.now();
+  let goneSince: number | undefined;
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      const failure = error instanceof OsCommandError ? transactionFailure(error.stderr) : 'failed';
+      const now = performance.now();
+      goneSince = failure === 'daemonGone' ? (goneSince ?? now) : undefined;
+      const isOver = goneSince === undefined ? now - began > busyMs : now - goneSince > restartMs;
+      const isFinal = failure === 'failed' || (failure === 'daemonGone' && !isRepeatable);
+      if (isFinal || isOver) throw error;
+      await delay(retryEveryMs, undefined, { signal });
+    }
+  }
+}

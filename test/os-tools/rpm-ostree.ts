@@ -1,0 +1,93 @@
+import { parseArgs } from 'node:util';
+import { swapBootOrder } from './boot-order.ts';
+import { type ListedDeployment, Refusal, runStandIn, type StandIn } from './stand-in.ts';
+
+async function status(tool: StandIn, args: readonly string[]): Promise<string> {
+  const { values } = parseArgs({ args: [...args], options: { json: { type: 'boolean' } } });
+  if (values.json !== true) throw new Refusal('error: the stand-in speaks --json only\n');
+  const deployments = (await tool.deployments()).map(deploymentOf);
+  return `${JSON.stringify({ deployments, transaction: null, 'cached-update': null, 'update-driver': null })}\n`;
+}
+
+function deploymentOf({ osName, checksum, serial, reference, ...state }: ListedDeployment): unknown {
+  const image = reference === undefined ? undefined : nameOf(reference);
+  const container =
+    image === undefined
+      ? { origin: 'stock' }
+      : {
+          'container-image-reference': reference,
+          'container-image-reference-digest': image.slice(image.indexOf('@') + 1),
+        };
+  return {
+    id: `${osName}-${checksum}.${serial}`,
+    osname: osName,
+    checksum,
+    serial,
+    booted: state.isBooted,
+    staged: state.isStaged,
+    pinned: false,
+    unlocked: 'none',
+    packages: [],
+    'requested-packages': [],
+    'base-commit-meta': {},
+    ...container,
+  };
+}
+
+function nameOf(reference: string): string | undefined {
+  return /^ostree-(?:unverified-registry:|image-signed:docker:\/\/)(.*)$/.exec(reference)?.[1];
+}
+
+/** Kernel arguments stay those of the booted deployment: rpm-ostree knows nothing of kargs.d. */
+async function rebase(tool: StandIn, args: readonly string[]): Promise<string> {
+  const { positionals } = parseArgs({ args: [...args], allowPositionals: true, options: {} });
+  const [reference, ...more] = positionals;
+  if (reference === undefined || more.length > 0) throw new Refusal('error: expected one REFSPEC\n');
+  const image = nameOf(reference);
+  if (image === undefined) throw new Refusal(`error: the stand-in has a registry only: ${reference}\n`);
+  const [first] = await tool.deployments();
+  if (first?.reference === reference) throw new Refusal(`error: Old and new refs are equal: ${reference}\n`);
+  const { bootedKernelArguments, pullImage } = await import('./pull.ts');
+  const { ref } = await pullImage(tool.dir, image);
+  const { present } = await bootedKernelArguments(tool.dir);
+  await tool.stage(ref, reference, present);
+  return 'Changes queued for next boot. Run "systemctl reboot" to start a reboot\n';
+}
+
+async function cleanup(tool: StandIn, args: readonly string[]): Promise<string> {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      base: { type: 'boolean', short: 'b' },
+      pending: { type: 'boolean', short: 'p' },
+      rollback: { type: 'boolean', short: 'r' },
+      repomd: { type: 'boolean', short: 'm' },
+    },
+  });
+  if (Object.keys(values).length === 0) {
+    throw new Refusal('error: At least one cleanup option must be specified\n');
+  }
+  if (values.rollback === true) throw new Refusal('error: nobody should delete the way back\n');
+  if (values.pending !== true) return '';
+  const all = await tool.deployments();
+  for (let left = all.findIndex(({ isBooted }) => isBooted); left > 0; left -= 1) {
+    await tool.ostree('admin', 'undeploy', '0');
+  }
+  return '';
+}
+
+async function rollback(tool: StandIn, args: readonly string[]): Promise<string> {
+  parseArgs({ args: [...args], options: {} });
+  const all = await tool.deployments();
+  if (all.length < 2) throw new Refusal('error: Found 1 deployments, at least 2 required for rollback\n');
+  if (all.some(({ isStaged }) => isStaged)) await tool.ostree('admin', 'undeploy', '0');
+  await swapBootOrder(tool.dir);
+  return 'Rollback queued\n';
+}
+
+async function cancel(): Promise<string> {
+  return 'No active transaction.\n';
+}
+
+/** Stands in for rpm-ostree 2026.2 (coreos/rpm-ostree: src/app, src/daemon), client and daemon in one. */
+await runStandIn({ status, rebase, cleanup, rollback, cancel });

@@ -1,0 +1,96 @@
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { ostreeOnNode } from './booted-root.ts';
+
+/** What the tool says on standard error before it ends with exit code 1. */
+export class Refusal extends Error {}
+
+/** A deployment as `ostree admin status` prints it: told without the code that is under test. */
+export interface ListedDeployment {
+  readonly osName: string;
+  readonly checksum: string;
+  readonly serial: number;
+  readonly isBooted: boolean;
+  readonly isStaged: boolean;
+  /** How its origin names its image (`container-image-reference`); absent where none made it. */
+  readonly reference?: string;
+}
+
+const LINE = /^(?<mark>[* ]) (?<os>\S+) (?<checksum>[0-9a-f]{64})\.(?<serial>\d+)(?: \((?<state>[a-z]+)\))?$/;
+
+/**
+ * Takes the place of an image tool on one directory node: refuses what the tool refuses, and acts on the real sysroot. Imports
+ * little: it is started for each command.
+ */
+export class StandIn {
+  readonly dir: string;
+
+  /** @param dir of the node. */
+  constructor(dir: string) {
+    this.dir = dir;
+  }
+
+  /** @returns what ostree printed. @throws Refusal with what it wrote to standard error. */
+  async ostree(...args: readonly string[]): Promise<string> {
+    const { exitCode, stdout, stderr } = await ostreeOnNode(this.dir, args);
+    if (exitCode !== 0) throw new Refusal(stderr);
+    return stdout;
+  }
+
+  /** @returns the directory of a deployment. */
+  directoryOf({ osName, checksum, serial }: Omit<ListedDeployment, 'reference'>): string {
+    return path.join(this.dir, 'root/sysroot/ostree/deploy', osName, 'deploy', `${checksum}.${serial}`);
+  }
+
+  /** @returns the deployments in boot order. */
+  async deployments(): Promise<readonly ListedDeployment[]> {
+    const listed: ListedDeployment[] = [];
+    for (const line of (await this.ostree('admin', 'status')).split('\n')) {
+      const found = LINE.exec(line)?.groups;
+      if (found === undefined) continue;
+      const { mark, os: osName = '', checksum = '', serial, state } = found;
+      const deployment = {
+        osName,
+        checksum,
+        serial: Number(serial),
+        isBooted: mark === '*',
+        isStaged: state === 'staged',
+      };
+      const origin = await readFile(`${this.directoryOf(deployment)}.origin`, 'utf8');
+      const reference = /^container-image-reference=(.*)$/m.exec(origin)?.[1];
+      listed.push({ ...deployment, ...(reference === undefined ? {} : { reference }) });
+    }
+    return listed;
+  }
+
+  /** Stages a commit with the origin that names its image. */
+  async stage(ref: string, reference: string, kernelArguments: readonly string[]): Promise<void> {
+    const booted = (await this.deployments()).find(({ isBooted }) => isBooted);
+    if (booted === undefined) throw new Refusal('error: Not currently booted into an OSTree system\n');
+    const origin = path.join(this.dir, 'root/run/stand-in-origin');
+    await writeFile(origin, `[origin]\ncontainer-image-reference=${reference}\n`);
+    const appended = kernelArguments.map((argument) => `--karg-append=${argument}`);
+    const options = ['--stage', `--os=${booted.osName}`, '--origin-file=/run/stand-in-origin', '--karg-none'];
+    await this.ostree('admin', 'deploy', ...options, ...appended, ref);
+    await rm(origin);
+  }
+}
+
+/** Runs a stand-in's command line for the node that STAND_IN_NODE names, and ends as the tool does. */
+export async function runStandIn(
+  commands: Readonly<Record<string, (tool: StandIn, args: readonly string[]) => Promise<string>>>,
+): Promise<void> {
+  const [name = '', ...args] = process.argv.slice(2);
+  const dir = process.env['STAND_IN_NODE'];
+  if (dir === undefined) throw new Error('STAND_IN_NODE: expected the directory of a node');
+  // What a stand-in runs itself is real.
+  process.env['PATH'] = process.env['STAND_IN_PATH'] ?? '';
+  try {
+    const command = commands[name];
+    if (command === undefined) throw new Refusal(`error: unrecognized subcommand '${name}'\n`);
+    process.stdout.write(await command(new StandIn(dir), args));
+  } catch (error) {
+    process.stderr.write(error instanceof Refusal ? error.message : String(error));
+    process.exitCode = 1;
+  }
+}

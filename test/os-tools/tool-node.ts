@@ -1,0 +1,85 @@
+import { createHash } from 'node:crypto';
+import { mkdtemp, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { type DigestedPullspec, parseDigestedPullspec } from '../../api/references.ts';
+import { directoryNodeLayout, readDirectoryMachine } from '../../daemon/host/directory-host.ts';
+import type { ContractNode } from '../../daemon/os/backend-contract.ts';
+import { bootc } from '../../daemon/os/bootc/bootc.ts';
+import type { ImageTool } from '../../daemon/os/image-tool/image-tool.ts';
+import { ImageToolBackend } from '../../daemon/os/image-tool/image-tool-backend.ts';
+import { osCommandRunner, type RunOsCommand } from '../../daemon/os/os-command.ts';
+import { listDeployments } from '../../daemon/os/ostree/deployments.ts';
+import { type MemoryImage, memorySource } from '../../daemon/os/ostree/memory-source.ts';
+import { rpmOstree } from '../../daemon/os/rpm-ostree/rpm-ostree.ts';
+import { bootNode } from '../../sandbox/node/boot.ts';
+import { createNode } from '../../sandbox/node/create.ts';
+import { removeNode } from '../../sandbox/node/remove.ts';
+import { stockImage } from '../../sandbox/node/stock-image.ts';
+import { ostreeOnNode, STAND_INS } from './booted-root.ts';
+import { writeImages } from './image-store.ts';
+
+const TOOLS: Readonly<Record<ImageTool['name'], (run: RunOsCommand) => ImageTool>> = {
+  bootc,
+  'rpm-ostree': rpmOstree,
+};
+
+/** @returns a booted directory node that was installed by an image tool, with the tool's stand-in on its path. */
+export async function createToolNode(name: ImageTool['name']): Promise<ContractNode> {
+  const dir = await mkdtemp(path.join(tmpdir(), 'shale-tool-node-'));
+  const layout = directoryNodeLayout(dir);
+  const images = new Map<DigestedPullspec, MemoryImage>();
+  const addImage = async (image: MemoryImage): Promise<DigestedPullspec> => {
+    const hash = createHash('sha256').update(JSON.stringify(image)).digest('hex');
+    const pullspec = parseDigestedPullspec(`registry.test:5000/os/image@sha256:${hash}`);
+    images.set(pullspec, image);
+    await writeImages(dir, images);
+    return pullspec;
+  };
+  const stock = await addImage({ labels: {}, layers: [stockImage()] });
+  const source = memorySource(images);
+  await createNode({ dir, name: 'test', image: stock, source, signal: AbortSignal.timeout(30_000) });
+  for (const { directory } of await listDeployments(layout.sysroot)) {
+    await writeFile(
+      `${directory}.origin`,
+      `[origin]\ncontainer-image-reference=ostree-unverified-registry:${stock}\n`,
+    );
+  }
+  await bootNode(dir);
+
+  const run = osCommandRunner([
+    'env',
+    `STAND_IN_NODE=${dir}`,
+    `STAND_IN_RUNTIME=${process.execPath}`,
+    `STAND_IN_PATH=${process.env['PATH']}`,
+    `PATH=${STAND_INS}:${process.env['PATH']}`,
+  ]);
+  const backendWith = (around: (inner: RunOsCommand) => RunOsCommand) => {
+    const runAround = around(run);
+    return new ImageToolBackend({
+      tool: TOOLS[name](runAround),
+      root: layout.root,
+      sysroot: layout.sysroot,
+      bootedDirectory: async () => path.join(layout.sysroot, (await readDirectoryMachine(layout)).deployment),
+      source,
+      run: runAround,
+      commandPath: (place) => path.join('/', path.relative(layout.root, place)),
+    });
+  };
+  return {
+    root: layout.root,
+    stock,
+    backend: backendWith((inner) => inner),
+    backendWith,
+    addImage: (layer, labels = {}) => addImage({ labels, layers: [stockImage(), layer] }),
+    shutDownAndBoot: async () => {
+      const { exitCode, stderr } = await ostreeOnNode(dir, ['admin', 'finalize-staged']);
+      if (exitCode !== 0) throw new Error(stderr);
+      await bootNode(dir);
+    },
+    losePowerAndBoot: async () => {
+      await bootNode(dir);
+    },
+    [Symbol.asyncDispose]: () => removeNode(dir),
+  };
+}
