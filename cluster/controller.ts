@@ -29,6 +29,16 @@ export interface ControllerOptions {
   readonly reconcile: (key: string, signal: AbortSignal) => Promise<Result>;
   readonly log: Logger;
   readonly signal: AbortSignal;
+  /** Is told of every pass. */
+  readonly onPass?: (pass: Pass) => void;
+}
+
+/** How one pass over one key went. */
+export interface Pass {
+  /** ms */
+  readonly took: number;
+  /** `conflict`: somebody else wrote in between. */
+  readonly outcome: 'done' | 'conflict' | 'failed';
 }
 
 /**
@@ -54,13 +64,18 @@ async function work(options: ControllerOptions): Promise<void> {
   }
 }
 
-async function pass(key: string, { name, queue, reconcile, log, signal }: ControllerOptions): Promise<void> {
+async function pass(key: string, options: ControllerOptions): Promise<void> {
+  const { name, queue, reconcile, log, signal } = options;
+  const started = performance.now();
+  const tell = (outcome: Pass['outcome']) => options.onPass?.({ took: performance.now() - started, outcome });
   try {
     const result = await reconcile(key, signal);
+    tell('done');
     queue.forget(key);
     if (result.kind === 'requeue') queue.addAfter(key, result.afterMs);
   } catch (error) {
     if (signal.aborted) return;
+    tell(isConflict(error) ? 'conflict' : 'failed');
     if (error instanceof TerminalError) {
       queue.forget(key);
       log.error({ controller: name, key, err: error }, 'reconcile failed for good');

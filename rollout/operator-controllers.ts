@@ -6,6 +6,8 @@ import type { EventRecorder } from '../cluster/events.ts';
 import { createWorkQueue } from '../cluster/work-queue.ts';
 import { allCaches, type Caches } from './caches.ts';
 import { reconcileCertificates } from './certificates/certificates-controller.ts';
+import type { OperatorTelemetry } from './metrics/operator-telemetry.ts';
+import { noMetrics } from './metrics/rollout-metrics.ts';
 import { reconcileAnnotations } from './node-annotations/annotations-controller.ts';
 import { NodeLeases } from './node-leases.ts';
 import { MachineLookup } from './node-machines.ts';
@@ -26,6 +28,10 @@ export interface RolloutParts {
   readonly log: Logger;
   readonly options: RolloutOptions;
   readonly signal: AbortSignal;
+  /** Is told when the cluster is known and work begins. */
+  readonly onReady?: () => void;
+  /** Served to whoever watches this process; absent: nobody does. */
+  readonly telemetry?: Pick<OperatorTelemetry, 'metrics' | 'watch'>;
   /** ms since the epoch; the clock, unless a test brings its own. */
   readonly now?: () => number;
 }
@@ -44,7 +50,8 @@ export async function startRolloutControllers(parts: RolloutParts): Promise<void
   const now = parts.now ?? Date.now;
   const membership = new Membership();
   const leases = new NodeLeases({ client, cache: caches.leases, options, now });
-  const shared = { client, caches, events, log, options, now };
+  const metrics = parts.telemetry?.metrics ?? noMetrics;
+  const shared = { client, caches, events, log, options, metrics, now };
   const machines = new MachineLookup(client, now);
   const work = new NodeWork({ ...shared, leases, machines });
   const pools = new PoolController({ ...shared, membership, leases, machines, work });
@@ -58,13 +65,25 @@ export async function startRolloutControllers(parts: RolloutParts): Promise<void
     annotations: createWorkQueue(),
     departed: createWorkQueue(),
   };
+  parts.telemetry?.watch(
+    () => new Map(Object.entries(queues).map(([name, queue]) => [name, queue.length()])),
+  );
   routeEvents({ caches, membership, queues, events, renderDelayMs: options.renderDelayMs });
   queues.policy.add(MACHINE_CONFIGURATION);
 
   const watching = allCaches(caches).map((cache) => cache.start(signal));
   await Promise.all(allCaches(caches).map((cache) => cache.synced()));
   const run = (name: keyof typeof queues, reconcile: Parameters<typeof runController>[0]['reconcile']) =>
-    runController({ name, queue: queues[name], workers: WORKERS[name], reconcile, log, signal });
+    runController({
+      name,
+      queue: queues[name],
+      workers: WORKERS[name],
+      reconcile,
+      log,
+      signal,
+      onPass: (pass) => metrics.pass(name, pass),
+    });
+  if (!signal.aborted) parts.onReady?.();
   await Promise.all([
     ...watching,
     run('policy', (key, stop) => reconcilePolicy(shared, key, stop)),

@@ -164,10 +164,11 @@ async function installShale(
   await reportNode(client, CONTROL_PLANE_NODE, true);
 }
 
-/** The operator hands the engine on to the builder, which opens no port on the machine. */
+/** The operator hands the engine on to the builder; neither opens a port on the machine. */
 function withEngine(object: KubernetesObject, engine: StartedEngine | undefined): KubernetesObject {
   if (object.kind !== 'Deployment' || object.metadata.name !== OPERATOR) return object;
-  const more = ['--builder-metrics-port', '0', ...(engine === undefined ? [] : ['--engine', engine.url])];
+  const noPorts = ['--metrics-port', '0', '--builder-metrics-port', '0'];
+  const more = [...noPorts, ...(engine === undefined ? [] : ['--engine', engine.url])];
   const deployment = object as Deployment;
   const { template } = deployment.spec;
   const containers = template.spec.containers.map((container) => ({

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import type { Logger } from 'pino';
 import { Deployments, Pods } from '../../api/kubernetes.ts';
 import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../../api/names.ts';
@@ -13,6 +13,7 @@ import { untilShutDown } from '../../cluster/signals.ts';
 import { wholeNumber } from '../../cluster/whole-number.ts';
 import { runLayeringController } from '../../opt-in/layering-controller.ts';
 import { createCaches } from '../../rollout/caches.ts';
+import { type OperatorTelemetry, startOperatorTelemetry } from '../../rollout/metrics/operator-telemetry.ts';
 import { startRolloutControllers } from '../../rollout/operator-controllers.ts';
 import { defaultRolloutOptions, type RolloutOptions } from '../../rollout/options.ts';
 import { detectOtherOperator } from '../../rollout/other-operator.ts';
@@ -32,6 +33,13 @@ interface OperatorFlags {
   readonly engineImage: string;
   readonly keepImages: number;
   readonly builderMetricsPort: number;
+  readonly metricsPort: number;
+  readonly nodeName?: string;
+  readonly stagingLimit: number;
+  readonly drainGraceSeconds?: number;
+  readonly drainReportMinutes: number;
+  readonly drainKeepUnmanaged: boolean;
+  readonly drainKeepEmptyDir: boolean;
   readonly maxFileMib?: number;
   readonly maxConfigMib?: number;
   readonly image?: string;
@@ -46,6 +54,7 @@ const PODMAN_IMAGE = 'quay.io/podman/stable:v5';
 
 /** `shale operator`: the process of the operator's Deployment. */
 export function operatorCommand(): Command {
+  const { drain } = defaultRolloutOptions;
   const command = new Command('operator')
     .description('Render pools, roll changes out, and start and stop layering; runs in the cluster.')
     .option('--namespace <name>', 'where Shale runs', process.env['POD_NAMESPACE'] ?? DEFAULT_NAMESPACE)
@@ -72,6 +81,44 @@ export function operatorCommand(): Command {
       "where the builder's pod has /metrics, /healthz and /readyz; 0: nowhere",
       wholeNumber(0, 65_535),
       0,
+    )
+    .option(
+      '--metrics-port <port>',
+      'where this process has /metrics, /healthz and /readyz; 0: nowhere',
+      wholeNumber(0, 65_535),
+      0,
+    )
+    .addOption(
+      new Option('--node-name <name>', 'the node it runs on, which is updated last of the control plane').env(
+        'NODE_NAME',
+      ),
+    )
+    .option(
+      '--staging-limit <count>',
+      'nodes of a pool that may bring an update to their disks at once',
+      wholeNumber(1),
+      defaultRolloutOptions.stagingLimit,
+    )
+    .option(
+      '--drain-grace-seconds <seconds>',
+      "time that drained pods have to end; without it each pod's own",
+      wholeNumber(0),
+    )
+    .option(
+      '--drain-report-minutes <minutes>',
+      'a drain that takes longer makes its pool Degraded and is told in an event',
+      wholeNumber(1),
+      drain.reportAfterSeconds / 60,
+    )
+    .option(
+      '--drain-keep-unmanaged',
+      'let pods without a controller block a drain, in place of evicting them',
+      false,
+    )
+    .option(
+      '--drain-keep-empty-dir',
+      'let pods with emptyDir volumes block a drain, in place of evicting them',
+      false,
     )
     .option(
       '--keep-images <count>',
@@ -105,13 +152,18 @@ async function run(flags: OperatorFlags, signal: AbortSignal): Promise<void> {
   }
   const image = flags.image ?? (await ownImage(client, flags.namespace, signal));
   const { namespace } = flags;
-  await leadWhenElected({
-    client,
-    lease: { namespace, name: NAME, holder: process.env['POD_NAME'] ?? `${hostname()}-${process.pid}` },
-    log,
-    signal,
-    lead: (leading) => lead({ client, log, image, flags, signal: leading }),
-  });
+  const telemetry = flags.metricsPort === 0 ? undefined : await startOperatorTelemetry(flags.metricsPort);
+  try {
+    await leadWhenElected({
+      client,
+      lease: { namespace, name: NAME, holder: process.env['POD_NAME'] ?? `${hostname()}-${process.pid}` },
+      log,
+      signal,
+      lead: (leading) => lead({ client, log, image, flags, telemetry, signal: leading }),
+    });
+  } finally {
+    await telemetry?.close();
+  }
 }
 
 interface Leading {
@@ -119,26 +171,27 @@ interface Leading {
   readonly log: Logger;
   readonly image: string;
   readonly flags: OperatorFlags;
+  readonly telemetry: OperatorTelemetry | undefined;
   readonly signal: AbortSignal;
 }
 
 /** All controllers end together: where one can't go on, a new process begins anew. */
-async function lead({ client, log, image, flags, signal }: Leading): Promise<void> {
+async function lead({ client, log, image, flags, telemetry, signal }: Leading): Promise<void> {
   const { namespace } = flags;
   const events = createEventRecorder(client, NAME, log);
-  const options: RolloutOptions = {
-    ...defaultRolloutOptions,
-    namespace,
-    leaseNamespace: flags.leaseNamespace,
-    containerRuntimeUnit: flags.containerRuntimeUnit,
-    limits: limitsOf(flags),
-  };
+  const options = rolloutOptions(flags);
+  telemetry?.is('reading');
   const failed = new AbortController();
   const either = AbortSignal.any([signal, failed.signal]);
   const shared = { client, events, log, signal: either };
   const insecure = flags.insecureRegistry;
   const controllers = [
-    startRolloutControllers({ ...shared, caches: createCaches(client, options, log), options }),
+    startRolloutControllers({
+      ...shared,
+      caches: createCaches(client, options, log),
+      options,
+      ...(telemetry === undefined ? {} : { telemetry, onReady: () => telemetry.is('leading') }),
+    }),
     runLayeringController({
       ...shared,
       namespace,
@@ -162,6 +215,26 @@ async function lead({ client, log, image, flags, signal }: Leading): Promise<voi
   );
   const broken = outcomes.find((outcome) => outcome.status === 'rejected');
   if (broken !== undefined) throw broken.reason;
+}
+
+function rolloutOptions(flags: OperatorFlags): RolloutOptions {
+  const { drain } = defaultRolloutOptions;
+  return {
+    ...defaultRolloutOptions,
+    namespace: flags.namespace,
+    leaseNamespace: flags.leaseNamespace,
+    containerRuntimeUnit: flags.containerRuntimeUnit,
+    limits: limitsOf(flags),
+    stagingLimit: flags.stagingLimit,
+    ...(flags.nodeName === undefined ? {} : { operatorNode: flags.nodeName }),
+    drain: {
+      ...drain,
+      reportAfterSeconds: flags.drainReportMinutes * 60,
+      evictUnmanagedPods: !flags.drainKeepUnmanaged,
+      evictEmptyDirPods: !flags.drainKeepEmptyDir,
+      ...(flags.drainGraceSeconds === undefined ? {} : { gracePeriodSeconds: flags.drainGraceSeconds }),
+    },
+  };
 }
 
 type BuilderFlags = Pick<

@@ -7,6 +7,7 @@ import type { ApiClient } from '../../cluster/api-client.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
 import type { Caches } from '../caches.ts';
 import { describeDrain, drainRetryAfter, drainStep } from '../drain/drain-step.ts';
+import type { RolloutMetrics } from '../metrics/rollout-metrics.ts';
 import type { NodeLeases } from '../node-leases.ts';
 import type { MachineLookup } from '../node-machines.ts';
 import type { RolloutOptions } from '../options.ts';
@@ -30,6 +31,7 @@ export interface NodeWorkParts {
   readonly events: EventRecorder;
   readonly log: Logger;
   readonly options: RolloutOptions;
+  readonly metrics: RolloutMetrics;
   readonly caches: Pick<Caches, 'nodes' | 'machineConfigNodes'>;
   /** ms since the epoch. */
   readonly now: () => number;
@@ -122,6 +124,7 @@ export class NodeWork {
         if (drainIsStuck) this.#warnOfDrain(piece.node, note);
         return { note, drainIsStuck, lookAgainAfter: drainRetryAfter(elapsed, options.drain) };
       }
+      this.#parts.metrics.drained((now() - this.#parts.leases.takenAt(name)) / 1000);
     }
     await this.#grant(piece, 'Disrupt', signal);
     return {};

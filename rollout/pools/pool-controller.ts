@@ -9,6 +9,7 @@ import type { EventRecorder } from '../../cluster/events.ts';
 import { updateStatus } from '../../cluster/update-status.ts';
 import type { Caches } from '../caches.ts';
 import { inParallel } from '../in-parallel.ts';
+import { countPhases, type RolloutMetrics } from '../metrics/rollout-metrics.ts';
 import type { NodeLeases } from '../node-leases.ts';
 import type { MachineLookup } from '../node-machines.ts';
 import { MaintenanceLookup } from '../node-maintenance.ts';
@@ -32,6 +33,7 @@ export interface PoolControllerParts {
   readonly events: EventRecorder;
   readonly log: Logger;
   readonly options: RolloutOptions;
+  readonly metrics: RolloutMetrics;
   /** ms since the epoch. */
   readonly now: () => number;
 }
@@ -68,9 +70,12 @@ export class PoolController {
 
   /** @throws ApiError or AggregateError when some write failed; everything else has been done all the same. */
   async reconcile(name: string, signal: AbortSignal): Promise<Result> {
-    const { caches, options, now } = this.#parts;
+    const { caches, options, metrics, now } = this.#parts;
     const pool = caches.pools.get(name);
-    if (pool === undefined) return done;
+    if (pool === undefined) {
+      metrics.poolGone(name);
+      return done;
+    }
     const seen = await this.#observe(pool, signal);
     const decision = decidePool(seen, options, now());
     const notes = new Map<string, string>();
@@ -82,6 +87,7 @@ export class PoolController {
       await this.#assign(seen, decision, signal);
       await this.#takeSteps(seen, decision, { notes, stuckDrains, waits }, signal);
     });
+    metrics.pool(name, countPhases(decision.states), stuckDrains.size);
     await this.#writeStatus(seen, decision, { notes, stuckDrains }, signal);
     if (failure !== undefined) throw failure.error;
     const next = waits.filter((wait) => wait !== undefined);
