@@ -18,6 +18,14 @@ const LAZY_COMMANDS: Readonly<
     description: 'Tell how far pools, builds and nodes are, and what they wait for.',
     load: async () => (await import('./status/status-command.ts')).statusCommand(),
   },
+  history: {
+    description: 'Tell what a pool was given to run, image by image, and what each changed.',
+    load: async () => (await import('./history/history-command.ts')).historyCommand(),
+  },
+  explain: {
+    description: 'Tell why a node did what it did: MachineConfig, path, policy, action, result.',
+    load: async () => (await import('./explain/explain-command.ts')).explainCommand(),
+  },
   enable: {
     description: 'Switch layering on: every pool gets an image, and its nodes move to it.',
     load: async () => (await import('./layering/switch-command.ts')).enableCommand(),
@@ -25,6 +33,10 @@ const LAZY_COMMANDS: Readonly<
   disable: {
     description: 'Switch layering off: nodes go back to the stock image, and what layering made is deleted.',
     load: async () => (await import('./layering/switch-command.ts')).disableCommand(),
+  },
+  rollback: {
+    description: 'Take a pool back to what it ran before, and hold it there.',
+    load: async () => (await import('./rollback/rollback-command.ts')).rollbackCommand(),
   },
   maintenance: {
     description: 'Take a node out of service and put it back, with the exclusive right to it.',

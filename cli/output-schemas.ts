@@ -184,3 +184,54 @@ export const MaintenanceOutput = z.array(
     cordoned: z.boolean(),
   }),
 );
+
+export const HistoryOutput = z.array(
+  z.strictObject({
+    at: time,
+    config: z.string(),
+    image: z.string().optional(),
+    build: z.string().optional(),
+    way: z.string(),
+    result: z.enum(['Succeeded', 'Failed', 'Interrupted', 'Building']),
+    message: z.string().optional(),
+    changes: z
+      .array(z.strictObject({ subject: z.string(), change, machineConfigs: z.array(z.string()) }))
+      .optional(),
+    wanted: z.boolean(),
+    nodes: z.number(),
+  }),
+);
+
+const explainedUpdate = z.strictObject({
+  config: z.string(),
+  image: z.string().optional(),
+  causes: z.array(
+    z.strictObject({
+      machineConfigs: z.array(z.string()),
+      change,
+      subject: z.string(),
+      rule: z.string(),
+      actions: z.string(),
+    }),
+  ),
+  actions: z.string(),
+  source: z.string(),
+});
+
+export const ExplainOutput = z.strictObject({
+  node: z.string(),
+  pool: z.string(),
+  mode: z.enum(['Standard', 'Layered']).optional(),
+  config: z.string().optional(),
+  image: z.string().optional(),
+  last: explainedUpdate
+    .extend({
+      result: z.enum(['Succeeded', 'RolledBack', 'Failed']),
+      startedAt: time,
+      finishedAt: time,
+      rebooted: z.boolean(),
+      message: z.string().optional(),
+    })
+    .optional(),
+  next: explainedUpdate.extend({ state: z.string(), what: z.string().optional() }).optional(),
+});

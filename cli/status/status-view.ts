@@ -1,5 +1,6 @@
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { BuildConditionType, MachineOSBuild } from '../../api/machine-os-build.ts';
+import { annotations } from '../../api/names.ts';
 import { formatProblems, readSwitch } from '../../opt-in/switch.ts';
 import { nodesOfPool, type ObservedCluster } from '../observe/observed-cluster.ts';
 import { type NodeView, nodeView } from './node-view.ts';
@@ -96,7 +97,7 @@ function poolView(pool: MachineConfigPool, seen: ObservedCluster): PoolView {
   const running = pool.status?.configuration?.name;
   const wish = seen.machineOSConfigs.find(({ spec }) => spec.machineConfigPool.name === name);
   const image = wish?.status?.currentImagePullSpec;
-  const rollback = pool.metadata.annotations?.[ROLLBACK];
+  const rollback = pool.metadata.annotations?.[annotations.rollback];
   return {
     name,
     ...poolSituation(pool),
@@ -116,8 +117,6 @@ function poolView(pool: MachineConfigPool, seen: ObservedCluster): PoolView {
     ...(rollback === undefined ? {} : { rollback }),
   };
 }
-
-const ROLLBACK = 'shale.dev/rollback';
 
 function poolSituation({ status }: MachineConfigPool): Pick<PoolView, 'state' | 'since' | 'what'> {
   const condition = (type: string) => status?.conditions?.find((found) => found.type === type);

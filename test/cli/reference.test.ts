@@ -4,6 +4,8 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import {
   DiffOutput,
+  ExplainOutput,
+  HistoryOutput,
   ImageOutput,
   MaintenanceOutput,
   PlanOutput,
@@ -31,6 +33,8 @@ describe('-o json', () => {
     ['diff', DiffOutput],
     ['validate', ValidateOutput],
     ['status', StatusOutput],
+    ['history', HistoryOutput],
+    ['explain', ExplainOutput],
     ['maintenance list', MaintenanceOutput],
     ['image inspect', ImageOutput],
   ])('has each field of %s in the reference', async (_, schema) => {

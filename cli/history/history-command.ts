@@ -1,0 +1,75 @@
+import { Command } from 'commander';
+import { MachineConfigs } from '../../api/machine-config.ts';
+import { MachineConfigNodes } from '../../api/machine-config-node.ts';
+import { MachineConfigPools } from '../../api/machine-config-pool.ts';
+import { MachineOSBuilds } from '../../api/machine-os-build.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import { CommandError, exitCodes } from '../exit-codes.ts';
+import { type ClusterFlags, readAll, withClusterFlags } from '../live-objects.ts';
+import { onCluster } from '../on-cluster.ts';
+import { HistoryOutput } from '../output-schemas.ts';
+import { outputFlag, print, printAs, TABLE_FORMATS } from '../print.ts';
+import { type HistoryEntry, type HistoryInput, poolHistory } from './pool-history.ts';
+
+/** `shale history`: what a pool was given to run, image by image. */
+export function historyCommand(): Command {
+  const command = new Command('history').argument('<pool>');
+  return withClusterFlags(command)
+    .addOption(outputFlag(...TABLE_FORMATS))
+    .action((pool: string, flags: ClusterFlags & { output: string }) =>
+      onCluster(flags, async (client, signal) => {
+        const entries = poolHistory(await readHistory(client, pool, signal));
+        if (flags.output === 'table') print(formatHistory(entries));
+        else printAs(flags.output, HistoryOutput, entries);
+      }),
+    );
+}
+
+/** Reads what a pool's history is made from. @throws CommandError for a pool that is not there. */
+export async function readHistory(
+  client: ApiClient,
+  name: string,
+  signal: AbortSignal,
+): Promise<HistoryInput> {
+  const [pools, machineConfigs, builds, machineConfigNodes] = await Promise.all([
+    readAll(client, MachineConfigPools, { signal }),
+    readAll(client, MachineConfigs, { signal }),
+    readAll(client, MachineOSBuilds, { signal }),
+    readAll(client, MachineConfigNodes, { signal }),
+  ]);
+  const pool = pools.find(({ metadata }) => metadata.name === name);
+  if (pool !== undefined) return { pool, machineConfigs, builds, machineConfigNodes };
+  const known = pools.map(({ metadata }) => metadata.name).toSorted();
+  throw new CommandError(`no pool ${name}; there are: ${known.join(', ') || 'none'}`, exitCodes.usage);
+}
+
+function formatHistory(entries: readonly HistoryEntry[]): string {
+  if (entries.length === 0) return 'nothing was rendered for the pool yet';
+  return entries.flatMap(linesOf).join('\n');
+}
+
+function linesOf({
+  at,
+  config,
+  image,
+  way,
+  result,
+  message,
+  changes,
+  wanted,
+  nodes,
+}: HistoryEntry): string[] {
+  const state = result === 'Succeeded' ? '' : `, ${result}${message === undefined ? '' : `: ${message}`}`;
+  const use = [
+    ...(wanted ? ['wanted'] : []),
+    ...(nodes === 0 ? [] : [`run by ${nodes} ${nodes === 1 ? 'node' : 'nodes'}`]),
+  ];
+  return [
+    `${at}  ${config}  (${way}${state})${use.length === 0 ? '' : `  <- ${use.join(', ')}`}`,
+    ...(image === undefined ? [] : [`  ${image}`]),
+    ...(changes ?? []).map(
+      ({ subject, change, machineConfigs }) =>
+        `  ${change} ${subject}${machineConfigs.length === 0 ? '' : ` (${machineConfigs.join(', ')})`}`,
+    ),
+  ];
+}

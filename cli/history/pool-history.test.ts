@@ -1,0 +1,112 @@
+import { expect, test } from 'vitest';
+import type { MachineConfig } from '../../api/machine-config.ts';
+import type { MachineOSBuild } from '../../api/machine-os-build.ts';
+import { renderPool } from '../../machineconfig/render.ts';
+import { condition, machineConfigNode, pool } from '../observe/testing/objects.ts';
+import { poolHistory } from './pool-history.ts';
+
+const GROUP = 'machineconfiguration.openshift.io/v1';
+const worker = { ...pool([]), metadata: { name: 'worker', uid: 'w' } };
+const image = (digit: string) => `r.example.com/os/worker@sha256:${digit.repeat(64)}`;
+
+function machineConfig(name: string, files: Record<string, string>): MachineConfig {
+  return {
+    apiVersion: GROUP,
+    kind: 'MachineConfig',
+    metadata: { name, labels: { 'machineconfiguration.openshift.io/role': 'worker' } },
+    spec: {
+      config: {
+        ignition: { version: '3.4.0' },
+        storage: {
+          files: Object.entries(files).map(([path, text]) => ({
+            path,
+            contents: { source: `data:,${text}` },
+          })),
+        },
+      },
+    },
+  };
+}
+
+/** @returns what an operator would have rendered of them on that day. */
+function rendered(configs: readonly MachineConfig[], day: number): MachineConfig {
+  const rendering = renderPool({ pool: worker, configs, controllerVersion: 'test' });
+  if (!rendering.ok) throw new Error(JSON.stringify(rendering.problems));
+  const { metadata } = rendering.rendered;
+  return {
+    ...rendering.rendered,
+    metadata: { ...metadata, creationTimestamp: `2026-11-${day}T10:00:00Z` },
+  };
+}
+
+function build(name: string, config: MachineConfig, day: number, outcome: object): MachineOSBuild {
+  return {
+    apiVersion: GROUP,
+    kind: 'MachineOSBuild',
+    metadata: { name },
+    spec: {
+      machineConfig: { name: config.metadata.name },
+      machineOSConfig: { name: 'worker' },
+      renderedImagePushSpec: 'r.example.com/os/worker:latest',
+    },
+    status: { buildEnd: `2026-11-${day}T10:01:00Z`, ...outcome },
+  };
+}
+
+const chrony = machineConfig('20-chrony', { '/etc/chrony.conf': 'b' });
+const sysctl = machineConfig('30-sysctl', { '/etc/sysctl.d/a.conf': 'a' });
+const first = rendered([machineConfig('20-chrony', { '/etc/chrony.conf': 'a' })], 11);
+const second = rendered([chrony], 12);
+const third = rendered([chrony, sysctl], 13);
+const succeeded = (digit: string, way = 'Append') => ({
+  conditions: [condition('Succeeded', 'True')],
+  digestedImagePushSpec: image(digit),
+  builder: { imageBuilderType: way },
+});
+
+test('of a layered pool: image by image, with what each changed and who says so now', () => {
+  const entries = poolHistory({
+    pool: { ...worker, spec: { configuration: { name: third.metadata.name } } },
+    machineConfigs: [chrony, sysctl, first, second, third],
+    builds: [
+      build('worker-2', second, 12, succeeded('2')),
+      build('worker-2-relabelled', second, 13, succeeded('3', 'Relabel')),
+      build('worker-3', third, 14, { conditions: [condition('Failed', 'True', 'no such registry')] }),
+    ],
+    machineConfigNodes: [
+      machineConfigNode('a', { configImage: { currentImage: image('2') } }),
+      machineConfigNode('b', { configVersion: { current: first.metadata.name, desired: '' } }),
+    ],
+  });
+  expect(entries).toMatchObject([
+    {
+      build: 'worker-3',
+      result: 'Failed',
+      message: 'no such registry',
+      changes: [{ subject: '/etc/sysctl.d/a.conf', change: 'added', machineConfigs: ['30-sysctl'] }],
+    },
+    { build: 'worker-2-relabelled', way: 'Relabel', changes: [], nodes: 0 },
+    {
+      build: 'worker-2',
+      image: image('2'),
+      nodes: 1,
+      changes: [{ subject: '/etc/chrony.conf', change: 'changed', machineConfigs: ['20-chrony'] }],
+    },
+    { config: first.metadata.name, way: 'Render', nodes: 1 },
+  ]);
+  // What there was before the first is not known.
+  expect(entries.at(-1)).not.toHaveProperty('changes');
+});
+
+test('a config that is gone leaves the changes open', () => {
+  const entries = poolHistory({
+    pool: worker,
+    machineConfigs: [chrony, second],
+    builds: [build('worker-1', first, 11, succeeded('1')), build('worker-2', second, 12, succeeded('2'))],
+    machineConfigNodes: [],
+  });
+  expect(entries.map(({ build, changes }) => [build, changes])).toEqual([
+    ['worker-2', undefined],
+    ['worker-1', undefined],
+  ]);
+});

@@ -1,0 +1,148 @@
+import type { MachineConfig } from '../../api/machine-config.ts';
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import type { MachineOSBuild } from '../../api/machine-os-build.ts';
+import { conditionIsTrue } from '../../cluster/conditions.ts';
+import { diffNodeConfigs } from '../../machineconfig/diff.ts';
+import type { ConfigChange } from '../../machineconfig/node-config.ts';
+import { nodeConfigOf } from '../../rollout/rendering/foreseen.ts';
+import { isRenderedFor } from '../../rollout/rendering/pool-rendering.ts';
+import { subjectOf } from '../config-text.ts';
+import { configsWith, type Subject } from '../owners.ts';
+
+export interface HistoryInput {
+  readonly pool: MachineConfigPool;
+  /** Every MachineConfig of the cluster, rendered ones too. */
+  readonly machineConfigs: readonly MachineConfig[];
+  readonly builds: readonly MachineOSBuild[];
+  readonly machineConfigNodes: readonly MachineConfigNode[];
+}
+
+/** One thing that a pool was given to run: an image, or a rendered config that no image was made of. */
+export interface HistoryEntry {
+  /** RFC 3339: when the image was done, or the config was rendered. */
+  readonly at: string;
+  readonly config: string;
+  /** By digest. */
+  readonly image?: string;
+  readonly build?: string;
+  /** How it came to be: Append, Relabel, Engine; Render for a config without an image. */
+  readonly way: string;
+  readonly result: 'Succeeded' | 'Failed' | 'Interrupted' | 'Building';
+  /** Why a build failed. */
+  readonly message?: string;
+  /** What it changes on nodes, against the config before; absent where one of the two is gone. */
+  readonly changes?: readonly HistoryChange[];
+  /** Whether it is what the pool is to run. */
+  readonly wanted: boolean;
+  /** How many nodes run it. */
+  readonly nodes: number;
+}
+
+export interface HistoryChange {
+  readonly subject: string;
+  readonly change: ConfigChange['change'];
+  /** MachineConfigs that say something of it now. */
+  readonly machineConfigs: readonly string[];
+}
+
+/** @returns what the pool was given, the newest first. */
+export function poolHistory(input: HistoryInput): readonly HistoryEntry[] {
+  const { pool, machineConfigs, builds } = input;
+  const rendered = machineConfigs.filter((config) => isRenderedFor(pool, config));
+  const byName = new Map(rendered.map((config) => [config.metadata.name, config]));
+  const own = builds.filter(({ spec }) => spec.machineOSConfig.name === pool.metadata.name);
+  const built = new Set(own.map(({ spec }) => spec.machineConfig.name));
+  const entries = [
+    ...own.map((build) => entryOfBuild(build, input)),
+    ...rendered
+      .filter(({ metadata }) => !built.has(metadata.name))
+      .map((config) => entryOfConfig(config, input)),
+  ].toSorted((a, b) => (a.at === b.at ? compare(a.config, b.config) : compare(a.at, b.at)));
+  return entries
+    .map((entry, index) => {
+      const before = entries.slice(0, index).findLast(({ config }) => config !== entry.config)?.config;
+      const isFirstOfConfig = entries.findIndex(({ config }) => config === entry.config) === index;
+      const changes = isFirstOfConfig
+        ? changesOf(byName.get(before ?? ''), byName.get(entry.config), machineConfigs)
+        : [];
+      return { ...entry, ...(changes === undefined ? {} : { changes }) };
+    })
+    .toReversed();
+}
+
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+
+type Entry = Omit<HistoryEntry, 'changes'>;
+
+function entryOfBuild(build: MachineOSBuild, { pool, machineConfigNodes }: HistoryInput): Entry {
+  const { metadata, spec, status } = build;
+  const image = status?.digestedImagePushSpec;
+  const failed = status?.conditions?.find(({ type, status }) => type === 'Failed' && status === 'True');
+  const config = spec.machineConfig.name;
+  const isPools = pool.spec.configuration?.name === config;
+  const wishes = machineConfigNodes.some((node) => node.spec.configImage?.desiredImage === image);
+  return {
+    at: status?.buildEnd ?? status?.buildStart ?? metadata.creationTimestamp ?? '',
+    config,
+    build: metadata.name,
+    ...(image === undefined ? {} : { image }),
+    way: status?.builder?.imageBuilderType ?? 'Build',
+    result: resultOf(build),
+    ...(failed === undefined || failed.message === '' ? {} : { message: failed.message }),
+    wanted: isPools && image !== undefined && wishes,
+    nodes: machineConfigNodes.filter(
+      (node) => image !== undefined && node.status?.configImage?.currentImage === image,
+    ).length,
+  };
+}
+
+function entryOfConfig({ metadata }: MachineConfig, { pool, machineConfigNodes }: HistoryInput): Entry {
+  return {
+    at: metadata.creationTimestamp ?? '',
+    config: metadata.name,
+    way: 'Render',
+    result: 'Succeeded',
+    wanted: pool.spec.configuration?.name === metadata.name,
+    nodes: machineConfigNodes.filter(
+      ({ spec, status }) =>
+        spec.pool.name === pool.metadata.name && status?.configVersion?.current === metadata.name,
+    ).length,
+  };
+}
+
+function resultOf({ status }: MachineOSBuild): HistoryEntry['result'] {
+  const results = ['Succeeded', 'Failed', 'Interrupted'] as const;
+  return results.find((type) => conditionIsTrue(status?.conditions, type)) ?? 'Building';
+}
+
+function changesOf(
+  from: MachineConfig | undefined,
+  to: MachineConfig | undefined,
+  machineConfigs: readonly MachineConfig[],
+): readonly HistoryChange[] | undefined {
+  const [before, after] = [nodeConfigOf(from), nodeConfigOf(to)];
+  if (before === undefined || after === undefined) return undefined;
+  const admins = machineConfigs.filter(({ metadata }) => !metadata.name.startsWith('rendered-'));
+  return diffNodeConfigs(before, after).map((change) => ({
+    subject: subjectOf(change),
+    change: change.change,
+    machineConfigs: configsWith(asSubject(change), admins),
+  }));
+}
+
+function asSubject(change: ConfigChange): Subject {
+  switch (change.kind) {
+    case 'file':
+    case 'directory':
+    case 'link':
+      return { kind: 'file', subject: change.path };
+    case 'unit':
+      return { kind: 'unit', subject: change.name };
+    case 'sshKey':
+    case 'passwordHash':
+      return { kind: 'sshKey', subject: change.user };
+    case 'field':
+      return { kind: 'field', subject: change.field };
+  }
+}

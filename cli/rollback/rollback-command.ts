@@ -1,0 +1,104 @@
+import { Command } from 'commander';
+import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
+import { MachineOSConfigs } from '../../api/machine-os-config.ts';
+import { annotations } from '../../api/names.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import { CommandError, exitCodes } from '../exit-codes.ts';
+import { readHistory } from '../history/history-command.ts';
+import { poolHistory } from '../history/pool-history.ts';
+import { type ClusterFlags, withClusterFlags } from '../live-objects.ts';
+import { onCluster } from '../on-cluster.ts';
+import { print } from '../print.ts';
+import { whoAmI } from '../who-am-i.ts';
+import { rollbackTarget } from './rollback-target.ts';
+
+interface RollbackFlags extends ClusterFlags {
+  readonly to?: string;
+  readonly reason?: string;
+  readonly clear?: boolean;
+}
+
+const EXAMPLES = `
+Examples:
+  shale rollback worker --reason 'web is slow'   to what its nodes ran before
+  shale rollback worker --to rendered-worker-1f3c
+  shale rollback worker --clear                  to what its MachineConfigs ask for`;
+
+/** `shale rollback`: takes a pool back to what it ran before, and holds it there. */
+export function rollbackCommand(): Command {
+  const command = new Command('rollback')
+    .argument('<pool>')
+    .option(
+      '--to <image|config>',
+      'an image by digest, a MachineOSBuild or a rendered config; default: the last before',
+    )
+    .option('--reason <text>', 'why, for whoever finds the pool so', '')
+    .option('--clear', 'take the pool to what its MachineConfigs ask for again');
+  return withClusterFlags(command)
+    .addHelpText('after', EXAMPLES)
+    .action((pool: string, flags: RollbackFlags) =>
+      onCluster(flags, (client, signal) =>
+        flags.clear === true ? clear(client, pool, flags, signal) : rollBack(client, pool, flags, signal),
+      ),
+    );
+}
+
+async function rollBack(
+  client: ApiClient,
+  name: string,
+  { to, reason = '' }: RollbackFlags,
+  signal: AbortSignal,
+): Promise<void> {
+  const input = await readHistory(client, name, signal);
+  const wish = await client.find(MachineOSConfigs, name, { signal });
+  const { pool } = input;
+  const target = rollbackTarget({
+    history: poolHistory(input),
+    wanted: pool.spec.configuration?.name,
+    running: pool.status?.configuration?.name,
+    layered: wish !== undefined,
+    to,
+  });
+  if (typeof target === 'string') {
+    throw new CommandError(`pool ${name}: ${target}`, to === undefined ? exitCodes.failed : exitCodes.usage);
+  }
+  const by = await whoAmI(client, signal);
+  const at = new Date().toISOString().replace(/\.\d+Z$/, 'Z');
+  await annotate(client, pool, JSON.stringify({ ...target, by, reason, at }), signal);
+  print(
+    `pool ${name}: goes back to ${target.config}${target.image === undefined ? '' : ` as ${target.image}`}`,
+  );
+  print(`  held there until its MachineConfigs ask for something else, or: shale rollback ${name} --clear`);
+  if (pool.spec.paused === true)
+    process.stderr.write(`warning: pool ${name} is paused: its nodes move once it is not\n`);
+}
+
+async function clear(
+  client: ApiClient,
+  name: string,
+  { to }: RollbackFlags,
+  signal: AbortSignal,
+): Promise<void> {
+  if (to !== undefined) throw new CommandError('rollback: --clear goes without --to', exitCodes.usage);
+  const { pool } = await readHistory(client, name, signal);
+  if (pool.metadata.annotations?.[annotations.rollback] === undefined) {
+    print(`pool ${name}: no rollback holds it`);
+    return;
+  }
+  await annotate(client, pool, null, signal);
+  print(
+    `pool ${name}: goes to what its MachineConfigs ask for: ${pool.spec.configuration?.name ?? 'nothing yet'}`,
+  );
+}
+
+/** @param text null takes the annotation away. @throws ApiError on a conflict: what was read is out of date then. */
+async function annotate(
+  client: ApiClient,
+  { metadata }: MachineConfigPool,
+  text: string | null,
+  signal: AbortSignal,
+): Promise<void> {
+  const { name, resourceVersion } = metadata;
+  const body = { metadata: { resourceVersion, annotations: { [annotations.rollback]: text } } };
+  await client.patch(MachineConfigPools, name, { type: 'merge', body }, { signal });
+}

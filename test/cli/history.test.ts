@@ -1,0 +1,126 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
+import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
+import { annotations } from '../../api/names.ts';
+import { ExplainOutput, HistoryOutput } from '../../cli/output-schemas.ts';
+import { renderPool } from '../../machineconfig/render.ts';
+import { parseRollback } from '../../rollout/pools/rollback.ts';
+import { condition, type PoolCluster, PROCESSES_MS, signal, startPoolCluster } from './cluster-with-pools.ts';
+import { machineConfig } from './shale-process.ts';
+
+let cluster: PoolCluster;
+/** Names of two rendered configs of pool worker, the older first. */
+const names: string[] = [];
+
+beforeAll(async () => {
+  cluster = await startPoolCluster();
+  await cluster.addPool('worker', { conditions: [condition('Updated', 'True')] });
+  for (const server of ['a', 'b']) names.push(await renderWith(server));
+  const pool = await poolNow();
+  const source = [{ name: '20-chrony' }];
+  const configuration = { name: names[1] ?? '', source };
+  const replaced = await cluster.client.replace(
+    MachineConfigPools,
+    { ...pool, spec: { ...pool.spec, configuration } },
+    { signal },
+  );
+  await cluster.client.replaceStatus(
+    MachineConfigPools,
+    { ...replaced, status: { ...replaced.status, configuration: { name: names[1] ?? '' } } },
+    { signal },
+  );
+  const [from = '', to = ''] = names;
+  const cause = {
+    subject: '/etc/chrony.conf',
+    kind: 'file' as const,
+    change: 'changed' as const,
+    rule: 'policy for /etc/chrony.conf',
+    actions: [{ type: 'Restart' as const, service: 'chronyd.service' }],
+  };
+  await cluster.addNode(
+    'worker-0',
+    'worker',
+    { configVersion: { desired: to } },
+    {
+      mode: 'Standard',
+      configVersion: { current: to, desired: to },
+      conditions: [condition('Updated', 'True')],
+      lastUpdate: {
+        config: to,
+        actions: cause.actions,
+        causes: [cause],
+        source: `the diff from ${from}`,
+        startedAt: '2026-11-20T10:00:00Z',
+        finishedAt: '2026-11-20T10:00:02Z',
+        bootIDBefore: 'x',
+        bootIDAfter: 'x',
+        result: 'Succeeded',
+      },
+    },
+  );
+});
+afterAll(() => cluster.stop());
+
+const poolNow = () => cluster.client.get<MachineConfigPool>(MachineConfigPools, 'worker', { signal });
+
+/** Does what an operator does when chrony.conf names another server. */
+async function renderWith(server: string): Promise<string> {
+  const contents = { source: `data:,server%20${server}` };
+  const config = JSON.parse(
+    machineConfig('20-chrony', { storage: { files: [{ path: '/etc/chrony.conf', contents }] } }),
+  ) as MachineConfig;
+  await cluster.client.delete(MachineConfigs, '20-chrony', { signal });
+  await cluster.client.create(MachineConfigs, config, { signal });
+  const rendering = renderPool({ pool: await poolNow(), configs: [config], controllerVersion: 'test' });
+  if (!rendering.ok) throw new Error(JSON.stringify(rendering.problems));
+  await cluster.client.create(MachineConfigs, rendering.rendered, { signal });
+  return rendering.rendered.metadata.name;
+}
+
+test('history tells what each rendering changed', { timeout: PROCESSES_MS }, async () => {
+  const { stdout } = await cluster.shale('history', 'worker', '-o', 'json');
+  const entries = HistoryOutput.parse(JSON.parse(stdout));
+  const wanted = entries.find((entry) => entry.wanted);
+  expect(wanted).toMatchObject({ config: names[1], way: 'Render', nodes: 1 });
+  const text = await cluster.shale('history', 'worker');
+  expect(text.stdout).toContain('changed /etc/chrony.conf (20-chrony)');
+  expect((await cluster.shale('history', 'wroker')).exitCode).toBe(2);
+});
+
+test('explain tells the whole chain', { timeout: PROCESSES_MS }, async () => {
+  const { stdout } = await cluster.shale('explain', 'worker-0');
+  expect(stdout).toContain(
+    '  20-chrony -> changed /etc/chrony.conf -> policy for /etc/chrony.conf -> Restart(chronyd.service)',
+  );
+  expect(stdout).toContain('  result: Succeeded, without a reboot');
+  expect(stdout).toContain('next update: nothing to do');
+  const json = await cluster.shale('explain', 'worker-0', '-o', 'json');
+  expect(ExplainOutput.parse(JSON.parse(json.stdout)).last?.rebooted).toBe(false);
+  expect((await cluster.shale('explain', 'nobody')).exitCode).toBe(2);
+});
+
+describe('rollback', { timeout: PROCESSES_MS }, () => {
+  test('holds the pool at what the operator understands, until it is cleared', async () => {
+    const done = await cluster.shale('rollback', 'worker', '--to', names[0] ?? '', '--reason', 'slow');
+    expect(done).toMatchObject({ exitCode: 0, stderr: '' });
+    const text = (await poolNow()).metadata.annotations?.[annotations.rollback] ?? '';
+    expect(parseRollback(text)).toMatchObject({
+      config: names[0],
+      reason: 'slow',
+      by: expect.stringMatching(/./),
+    });
+    expect((await cluster.shale('rollback', 'worker', '--clear')).exitCode).toBe(0);
+    expect((await poolNow()).metadata.annotations?.[annotations.rollback]).toBeUndefined();
+    expect((await cluster.shale('rollback', 'worker', '--clear')).stdout).toBe(
+      'pool worker: no rollback holds it',
+    );
+  });
+
+  test('refuses what the pool never had', async () => {
+    const { exitCode, stderr } = await cluster.shale('rollback', 'worker', '--to', 'rendered-infra-1');
+    expect(exitCode).toBe(2);
+    expect(stderr).toContain(
+      'pool worker: rendered-infra-1 is nothing to go back to; expected a rendered config',
+    );
+  });
+});
