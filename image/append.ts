@@ -258,6 +258,6 @@ export async function bringBlob(
     if (await client.mountBlob(target, blob.digest, base.repository, signal)) return 'mounted';
   }
   if (await client.hasBlob(target, blob.digest, signal)) return 'there';
-  await client.putBlobStream(target, blob.digest, client.readBlob(base, blob, signal), signal);
+  await client.putBlobStream(target, blob, client.readBlob(base, blob, signal), signal);
   return 'copied';
 }

@@ -45,7 +45,7 @@ export async function pushOnBase(
   const added: Descriptor[] = [];
   for (const file of image.layers) {
     const blob = await compress(file, signal);
-    await client.putBlobStream(target, blob.digest, createReadStream(blob.file), signal);
+    await client.putBlobStream(target, blob, createReadStream(blob.file), signal);
     await rm(blob.file);
     added.push({ mediaType, digest: blob.digest, size: blob.size });
   }

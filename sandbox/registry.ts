@@ -73,7 +73,7 @@ export async function pushImage(
     rootfs: { type: 'layers', diff_ids: [...(onto === undefined ? [] : [onto.digest]), layer.diffId] },
   });
   if (onto !== undefined && !(await client.hasBlob(at, onto.digest, signal))) {
-    await client.putBlobStream(at, onto.digest, createReadStream(onto.file), signal);
+    await client.putBlobStream(at, onto, createReadStream(onto.file), signal);
   }
   await client.putBlob(at, layer.bytes, signal);
   await client.putBlob(at, config, signal);

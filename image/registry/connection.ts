@@ -1,12 +1,19 @@
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
+import { pipeline, Readable } from 'node:stream';
 import type { RegistryAccess } from './transport.ts';
+
+/** Bytes in memory, whole or in parts, or as they come; their number is known beforehand. */
+export type Body =
+  | Uint8Array
+  | readonly Uint8Array[]
+  | { readonly length: number; readonly bytes: AsyncIterable<Uint8Array> };
 
 /** One HTTP request, without redirects, challenges or retries. */
 export interface Outgoing {
   readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body?: Uint8Array;
+  readonly body?: Body;
   readonly signal: AbortSignal;
 }
 
@@ -19,7 +26,7 @@ export interface Connections {
 }
 
 /** A registry that says nothing for so long is not at work any more; ms. */
-const SILENCE_MS = 60_000;
+export const SILENCE_MS = 60_000;
 /** What a connection breaks with where the other side has no TLS, or nothing listens on the port of HTTPS. */
 const WITHOUT_TLS: readonly unknown[] = ['EPROTO', 'ECONNREFUSED', 'ECONNRESET'];
 
@@ -45,7 +52,7 @@ export function createConnections({
 
   function openOnce(url: URL, { method, headers, body, signal }: Outgoing): Promise<IncomingMessage> {
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-    const length = body === undefined ? {} : { 'content-length': String(body.length) };
+    const length = body === undefined ? {} : { 'content-length': String(lengthOf(body)) };
     const request = sent(url, {
       method,
       headers: { ...headers, ...length, 'user-agent': 'shale' },
@@ -55,8 +62,9 @@ export function createConnections({
       request.destroy(new Error(`${url.host} said nothing for ${silenceMs / 1000} s`)),
     );
     request.once('response', resolve);
-    request.once('error', reject);
-    request.end(body);
+    // More than one may come while a body is written; the first counts.
+    request.on('error', reject);
+    write(request, body);
     return promise;
   }
 
@@ -85,6 +93,31 @@ export function createConnections({
       return openOnce(url, outgoing);
     },
   };
+}
+
+/** @returns whether the same request can be sent again. */
+export function isRepeatable(body: Body | undefined): boolean {
+  return body === undefined || body instanceof Uint8Array || !('bytes' in body);
+}
+
+function lengthOf(body: Body): number {
+  return isParts(body) ? body.reduce((sum, { length }) => sum + length, 0) : body.length;
+}
+
+function isParts(body: Body): body is readonly Uint8Array[] {
+  return Array.isArray(body);
+}
+
+function write(request: ClientRequest, body: Body | undefined): void {
+  if (body === undefined || body instanceof Uint8Array) {
+    request.end(body);
+  } else if (isParts(body)) {
+    for (const part of body) request.write(part);
+    request.end();
+  } else {
+    // What goes wrong is the request's error, and told there.
+    pipeline(Readable.from(body.bytes, { objectMode: false }), request, () => undefined);
+  }
 }
 
 /** @returns the URL with the other scheme; its port, where it has one, stays. */

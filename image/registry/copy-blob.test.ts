@@ -45,7 +45,7 @@ test('a blob goes from one registry to another in little memory, whatever its si
   const [from, to] = registries.map(({ host }) => parseReference(`${host}/os/stock:1`));
   if (from === undefined || to === undefined) throw new Error('two registries are needed');
   const digest = await digestOfContent();
-  await client.putBlobStream(from, digest, content(), signal);
+  await client.putBlobStream(from, { digest, size: SIZE }, content(), signal);
   const before = process.memoryUsage().rss;
   let peak = 0;
   const source = from;
@@ -56,7 +56,7 @@ test('a blob goes from one registry to another in little memory, whatever its si
       yield chunk;
     }
   }
-  await client.putBlobStream(to, digest, watched(), signal);
+  await client.putBlobStream(to, blob, watched(), signal);
   const hash = createHash('sha256');
   for await (const chunk of client.readBlob(to, blob, signal)) hash.update(chunk);
   expect(finish(hash)).toBe(digest);
@@ -71,7 +71,9 @@ test('a blob that breaks off is not there afterwards', async () => {
     yield Buffer.from('who');
     throw new Error('the source is gone');
   }
-  await expect(client.putBlobStream(to, digest, broken(), signal)).rejects.toThrow('the source is gone');
+  await expect(client.putBlobStream(to, { digest, size: 5 }, broken(), signal)).rejects.toThrow(
+    'the source is gone',
+  );
   expect(await client.hasBlob(to, digest, signal)).toBe(false);
 });
 
@@ -82,5 +84,5 @@ test('a blob of another content than its digest is refused by the registry', asy
   async function* wrong(): AsyncGenerator<Uint8Array> {
     yield Buffer.from('this');
   }
-  await expect(client.putBlobStream(to, digest, wrong(), signal)).rejects.toThrow();
+  await expect(client.putBlobStream(to, { digest, size: 4 }, wrong(), signal)).rejects.toThrow();
 });

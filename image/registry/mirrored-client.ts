@@ -78,7 +78,7 @@ export function createMirroredClient(access: RegistryAccess, { conf, own }: Mirr
     putReferrer: (at, manifest, signal) => writer(at).putReferrer(at, manifest, signal),
     deleteManifest: (at, digest, signal) => writer(at).deleteManifest(at, digest, signal),
     putBlob: (at, bytes, signal) => writer(at).putBlob(at, bytes, signal),
-    putBlobStream: (at, digest, bytes, signal) => writer(at).putBlobStream(at, digest, bytes, signal),
+    putBlobStream: (at, blob, bytes, signal) => writer(at).putBlobStream(at, blob, bytes, signal),
     mountBlob: (at, digest, from, signal) => writer(at).mountBlob(at, digest, from, signal),
   };
 }

@@ -1,10 +1,21 @@
-import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Digest, digestOf, finish, parseDigest } from '../digest.ts';
+import { type Digest, digestOf, parseDigest } from '../digest.ts';
 import { manifestKey, type Reference } from '../reference.ts';
+import { SILENCE_MS } from './connection.ts';
+import {
+  beginUpload,
+  cancelUpload,
+  hasBlob,
+  mountOrBegin,
+  pushStream,
+  putWhole,
+  type Send,
+} from './push-blob.ts';
+import { readBlob } from './read-blob.ts';
+import { readWhole } from './read-whole.ts';
 import { ContentError, RegistryError } from './registry-error.ts';
-import { createTransport, type RegistryAccess, type RegistryRequest } from './transport.ts';
+import { createTransport, type RegistryAccess } from './transport.ts';
 
 /** A manifest as it came: what is hashed is what was read, never what was written again. */
 export interface RawManifest {
@@ -21,13 +32,15 @@ export interface Descriptor {
 
 type Repository = Pick<Reference, 'registry' | 'repository'>;
 
-/** Bytes of a piece of a large blob: few requests, and little memory. */
-const PIECE_BYTES = 16 * 1024 * 1024;
 /** Manifests are read whole; registries refuse larger ones (distribution-spec, "Pushing Manifests"). */
 const MAX_MANIFEST_BYTES = 4 * 1024 * 1024;
 
 /** The specification says 404; registries from before it answer what they have for a path they don't know. */
 const NO_REFERRERS_API = [400, 404, 405, 406];
+/** The specification has a registry begin an upload where it will not mount; some refuse the request. */
+const NO_MOUNTS = [404, 405];
+/** The other repository is not to be read with these credentials; its blob may still be sent. */
+const NO_RIGHT_TO_MOUNT = [401, 403];
 const TORN_LINK_ATTEMPTS = 4;
 const TORN_LINK_MS = 100;
 
@@ -71,7 +84,10 @@ export interface RegistryClient {
   /** @returns false when it was gone already. */
   deleteManifest(at: Repository, digest: Digest, signal: AbortSignal): Promise<boolean>;
   hasBlob(at: Repository, digest: Digest, signal: AbortSignal): Promise<boolean>;
-  /** The blob's bytes as they come; the last chunk is given only when size and digest are right. */
+  /**
+   * The blob's bytes as they come; the last chunk is given only when size and digest are right. Where the connection breaks,
+   * it goes on from there.
+   */
   readBlob(at: Repository, blob: Descriptor, signal: AbortSignal): AsyncIterable<Uint8Array>;
   /** Uploads in one piece. @returns whether it had to be sent: a blob that is there already is not. */
   putBlob(
@@ -81,13 +97,14 @@ export interface RegistryClient {
   ): Promise<{ readonly digest: Digest; readonly sent: boolean }>;
   /**
    * Uploads a blob as it comes, piece by piece (distribution-spec, "Pushing a blob in chunks"): memory stays the same
-   * whatever its size. What was sent before a failure is begun anew by the caller.
+   * whatever its size. What breaks on the way is gone on with; the bytes are read once.
    *
-   * @throws RegistryError; what the bytes throw, and then the registry keeps nothing.
+   * @throws RegistryError; ContentError when another number of bytes comes; what the bytes throw. Then the registry keeps
+   *   nothing.
    */
   putBlobStream(
     at: Repository,
-    digest: Digest,
+    blob: Pick<Descriptor, 'digest' | 'size'>,
     bytes: AsyncIterable<Uint8Array>,
     signal: AbortSignal,
   ): Promise<void>;
@@ -98,97 +115,8 @@ export interface RegistryClient {
 /** @returns a client that reaches registries as it is told. */
 export function createRegistryClient(access: RegistryAccess): RegistryClient {
   const transport = createTransport(access);
-  const send = (
-    { registry, repository }: Repository,
-    request: Omit<RegistryRequest, 'registry' | 'repository'>,
-  ) => transport.send({ registry, repository, ...request });
-
-  async function beginUpload(at: Repository, signal: AbortSignal): Promise<string> {
-    const response = await send(at, {
-      method: 'POST',
-      path: 'blobs/uploads/',
-      accept: [202],
-      scope: 'pull,push',
-      signal,
-    });
-    response.resume();
-    return uploadLocation(at, response.headers.location);
-  }
-
-  /** distribution-spec, "Mounting a blob from another repository". @returns where to upload it; undefined once it is there. */
-  async function mountOrBegin(
-    at: Repository,
-    digest: Digest,
-    from: string,
-    signal: AbortSignal,
-  ): Promise<string | undefined> {
-    const response = await send(at, {
-      method: 'POST',
-      path: `blobs/uploads/?mount=${encodeURIComponent(digest)}&from=${encodeURIComponent(from)}`,
-      accept: [201, 202],
-      scope: 'pull,push',
-      signal,
-    });
-    response.resume();
-    return response.statusCode === 201 ? undefined : uploadLocation(at, response.headers.location);
-  }
-
-  /** distribution-spec has no such request, and most registries do; those that don't forget the upload after a while. */
-  async function cancelUpload(at: Repository, location: string, signal: AbortSignal): Promise<void> {
-    const response = await send(at, {
-      method: 'DELETE',
-      path: location,
-      accept: [200, 202, 204, 400, 404, 405],
-      scope: 'pull,push',
-      signal,
-    });
-    response.resume();
-  }
-
-  /** @returns where the next piece goes. */
-  async function sendPiece(
-    at: Repository,
-    location: string,
-    { offset, bytes }: { readonly offset: number; readonly bytes: Uint8Array },
-    signal: AbortSignal,
-  ): Promise<string> {
-    const response = await send(at, {
-      method: 'PATCH',
-      path: location,
-      headers: {
-        'content-type': 'application/octet-stream',
-        'content-range': `${offset}-${offset + bytes.length - 1}`,
-      },
-      body: bytes,
-      accept: [202],
-      scope: 'pull,push',
-      signal,
-    });
-    response.resume();
-    return uploadLocation(at, response.headers.location);
-  }
-
-  async function upload(
-    at: Repository,
-    location: string,
-    bytes: Uint8Array,
-    digest: Digest,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const base = `${access.plainHttp?.has(at.registry) === true ? 'http' : 'https'}://${at.registry}`;
-    const url = new URL(location, base);
-    url.searchParams.set('digest', digest);
-    const response = await send(at, {
-      method: 'PUT',
-      path: url.href,
-      headers: { 'content-type': 'application/octet-stream' },
-      body: bytes,
-      accept: [201],
-      scope: 'pull,push',
-      signal,
-    });
-    response.resume();
-  }
+  const send: Send = ({ registry, repository }, request) =>
+    transport.send({ registry, repository, ...request });
 
   /** @param name tag or digest. */
   async function sendManifest(
@@ -220,15 +148,17 @@ export function createRegistryClient(access: RegistryAccess): RegistryClient {
   const client: RegistryClient = {
     async getManifest(reference, signal) {
       const key = manifestKey(reference);
-      const response = await send(reference, {
-        method: 'GET',
-        path: `manifests/${key}`,
-        headers: { accept: MANIFEST_TYPES },
-        accept: [200],
-        scope: 'pull',
-        signal,
-      });
-      const bytes = await readAll(response, MAX_MANIFEST_BYTES, `manifest ${key}`);
+      const ask = () =>
+        send(reference, {
+          method: 'GET',
+          path: `manifests/${key}`,
+          headers: { accept: MANIFEST_TYPES },
+          accept: [200],
+          scope: 'pull',
+          signal,
+        });
+      const about = { what: `manifest ${key}`, limit: MAX_MANIFEST_BYTES };
+      const { response, bytes } = await readWhole(ask, about, signal);
       const digest = digestOf(bytes);
       const expected = reference.digest ?? headerDigest(response.headers['docker-content-digest']);
       if (expected !== undefined && expected !== digest) {
@@ -261,20 +191,23 @@ export function createRegistryClient(access: RegistryAccess): RegistryClient {
             `${at.registry}/${at.repository}: more than ${MAX_PAGES} pages of referrers`,
           );
         }
-        const response = await send(at, {
-          method: 'GET',
-          path,
-          headers: { accept: OCI_INDEX },
-          accept: pages.length === 0 ? [200, ...NO_REFERRERS_API] : [200],
-          scope: 'pull',
-          signal,
-        });
+        const page: string = path;
+        const ask = () =>
+          send(at, {
+            method: 'GET',
+            path: page,
+            headers: { accept: OCI_INDEX },
+            accept: pages.length === 0 ? [200, ...NO_REFERRERS_API] : [200],
+            scope: 'pull',
+            signal,
+          });
+        const about = { what: `referrers of ${subject}`, limit: MAX_MANIFEST_BYTES };
+        const { response, bytes } = await readWhole(ask, about, signal);
         // A registry behind a web page may answer whatever it is asked with that page.
         if (response.statusCode !== 200 || !String(response.headers['content-type']).startsWith(OCI_INDEX)) {
-          response.resume();
           return undefined;
         }
-        pages.push(await readAll(response, MAX_MANIFEST_BYTES, `referrers of ${subject}`));
+        pages.push(bytes);
         path = nextPage(at, response.headers.link);
       }
       return pages;
@@ -290,52 +223,49 @@ export function createRegistryClient(access: RegistryAccess): RegistryClient {
       response.resume();
       return response.statusCode !== 404;
     },
-    async hasBlob(at, digest, signal) {
-      const response = await send(at, {
-        method: 'HEAD',
-        path: `blobs/${digest}`,
-        accept: [200, 404],
-        scope: 'pull',
-        signal,
-      });
-      response.resume();
-      return response.statusCode === 200;
-    },
-    async *readBlob(at, blob, signal) {
-      const response = await send(at, {
-        method: 'GET',
-        path: `blobs/${blob.digest}`,
-        accept: [200],
-        scope: 'pull',
-        signal,
-      });
-      yield* verified(response as AsyncIterable<Buffer>, blob);
+    hasBlob: (at, digest, signal) => hasBlob(send, at, digest, signal),
+    readBlob(at, blob, signal) {
+      const open = (offset: number) =>
+        send(at, {
+          method: 'GET',
+          path: `blobs/${blob.digest}`,
+          headers: offset === 0 ? {} : { range: `bytes=${offset}-` },
+          accept: offset === 0 ? [200] : [200, 206],
+          scope: 'pull',
+          signal,
+        });
+      return readBlob({ open, blob, silenceMs: access.silenceMs ?? SILENCE_MS, signal });
     },
     async putBlob(at, bytes, signal) {
       const digest = digestOf(bytes);
       // A mount from the repository itself asks whether the blob is there and begins an upload where it is not, in one.
-      const location = await mountOrBegin(at, digest, at.repository, signal);
-      if (location !== undefined) await upload(at, location, bytes, digest, signal);
-      return { digest, sent: location !== undefined };
+      const mount = { digest, from: at.repository };
+      const upload = await mountOrBegin(send, at, mount, signal).catch((error: unknown) => {
+        if (hasStatus(error, NO_MOUNTS)) return beginUpload(send, at, signal);
+        throw error;
+      });
+      if (upload !== undefined) await putWhole(send, at, upload, { digest, body: bytes }, signal);
+      return { digest, sent: upload !== undefined };
     },
-    async putBlobStream(at, digest, bytes, signal) {
-      let location = await beginUpload(at, signal);
-      let offset = 0;
-      for await (const piece of inPieces(bytes, PIECE_BYTES)) {
-        location = await sendPiece(at, location, { offset, bytes: piece }, signal);
-        offset += piece.length;
-      }
-      await upload(at, location, new Uint8Array(), digest, signal);
-    },
+    putBlobStream: (at, { digest, size }, bytes, signal) =>
+      pushStream(send, at, { digest, size, bytes }, signal),
     async mountBlob(at, digest, from, signal) {
-      const location = await mountOrBegin(at, digest, from, signal);
-      if (location === undefined) return true;
-      // A registry that will not mount has begun an upload, which nobody goes on with.
-      await cancelUpload(at, location, signal);
-      return false;
+      try {
+        const upload = await mountOrBegin(send, at, { digest, from }, signal);
+        // A registry that will not mount has begun an upload, which nobody goes on with.
+        if (upload !== undefined) await cancelUpload(send, at, upload);
+        return upload === undefined;
+      } catch (error) {
+        if (hasStatus(error, [...NO_MOUNTS, ...NO_RIGHT_TO_MOUNT])) return false;
+        throw error;
+      }
     },
   };
   return client;
+}
+
+function hasStatus(error: unknown, statuses: readonly number[]): boolean {
+  return error instanceof RegistryError && statuses.includes(error.status);
 }
 
 /**
@@ -356,59 +286,4 @@ function nextPage(at: Repository, link: string | string[] | undefined): string |
 
 function headerDigest(header: string | string[] | undefined): Digest | undefined {
   return typeof header === 'string' && header !== '' ? parseDigest(header) : undefined;
-}
-
-/** Joins what comes into pieces of one size; the last may be smaller. */
-async function* inPieces(bytes: AsyncIterable<Uint8Array>, size: number): AsyncGenerator<Uint8Array> {
-  let held: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of bytes) {
-    held.push(chunk);
-    length += chunk.length;
-    if (length < size) continue;
-    yield Buffer.concat(held);
-    held = [];
-    length = 0;
-  }
-  if (length > 0) yield Buffer.concat(held);
-}
-
-function uploadLocation(at: Repository, location: string | undefined): string {
-  if (location === undefined)
-    throw new ContentError(
-      `${at.registry}/${at.repository}: the registry began an upload and did not say where`,
-    );
-  return location;
-}
-
-async function readAll(stream: AsyncIterable<unknown>, limit: number, what: string): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of stream) {
-    length += (chunk as Buffer).length;
-    if (length > limit) throw new ContentError(`${what}: more than ${limit} bytes`);
-    chunks.push(chunk as Buffer);
-  }
-  return Buffer.concat(chunks);
-}
-
-/** Holds each chunk back until the next has come, so that a wrong end is known before the last one is given. */
-async function* verified(
-  stream: AsyncIterable<Buffer>,
-  { digest, size }: Descriptor,
-): AsyncGenerator<Uint8Array> {
-  const hash = createHash('sha256');
-  let length = 0;
-  let held: Buffer | undefined;
-  for await (const chunk of stream) {
-    length += chunk.length;
-    if (length > size) throw new ContentError(`blob ${digest}: more than its ${size} bytes`);
-    hash.update(chunk);
-    if (held !== undefined) yield held;
-    held = chunk;
-  }
-  if (length !== size) throw new ContentError(`blob ${digest}: ${length} bytes in place of ${size}`);
-  const found = finish(hash);
-  if (found !== digest) throw new ContentError(`blob ${digest}: what came has the digest ${found}`);
-  if (held !== undefined) yield held;
 }

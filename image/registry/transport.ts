@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import { authorize, parseChallenge } from './authorization.ts';
-import { type Connections, createConnections } from './connection.ts';
+import { type Body, type Connections, createConnections, isRepeatable } from './connection.ts';
 import { type AuthFile, credentialsFor } from './credentials.ts';
 import { readText, refusal } from './refusal.ts';
-import { RegistryError } from './registry-error.ts';
-import { pauseOrThrow } from './retry.ts';
+import { ContentError, RegistryError } from './registry-error.ts';
+import { ATTEMPTS, pauseOrThrow } from './retry.ts';
 
 /** How to reach registries. */
 export interface RegistryAccess {
@@ -32,10 +32,12 @@ export interface RegistryRequest {
   /** Below `/v2/<repository>/`, or an absolute URL that the registry gave. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: Uint8Array;
+  readonly body?: Body;
   /** Statuses that are an answer and not an error. */
   readonly accept: readonly number[];
   readonly scope: 'pull' | 'pull,push' | 'pull,delete' | 'delete';
+  /** How often it may be sent, where that is not as often as any other. A body that is read as it comes is sent once. */
+  readonly attempts?: number;
   readonly signal: AbortSignal;
 }
 
@@ -58,7 +60,7 @@ export function createTransport(access: RegistryAccess): Transport {
     const key = `${request.registry}/${request.repository}:${request.scope}`;
     const known = tokens.get(key);
     let response = await exchange(request, access, connections, known);
-    if (response.statusCode !== 401) return response;
+    if (response.statusCode !== 401 || !isRepeatable(request.body)) return response;
     const challenge = parseChallenge(response.headers['www-authenticate'] ?? '');
     response.resume();
     const credentials = credentialsFor(access.auths ?? new Map(), request.registry, request.repository);
@@ -82,13 +84,16 @@ export function createTransport(access: RegistryAccess): Transport {
 
   return {
     async send(request) {
+      const attempts = isRepeatable(request.body) ? (request.attempts ?? ATTEMPTS) : 1;
       for (let attempt = 1; ; attempt += 1) {
         try {
           const response = await once(request);
           if (request.accept.includes(response.statusCode ?? 0)) return response;
           throw await refusal(inWords(request), response);
         } catch (error) {
-          await pauseOrThrow(attempt, asRegistryError(request, error), request.signal);
+          const failure = asRegistryError(request, error);
+          if (!(failure instanceof RegistryError) || attempt >= attempts) throw failure;
+          await pauseOrThrow(attempt, failure, request.signal);
         }
       }
     },
@@ -161,8 +166,8 @@ function inWords({ method, registry, repository, path }: RegistryRequest): strin
   return `${method} ${registry}/${repository}${/^(manifests|blobs\/sha256|tags)/.test(path) ? ` ${path}` : ''}`;
 }
 
-function asRegistryError(request: RegistryRequest, error: unknown): RegistryError {
-  if (error instanceof RegistryError) return error;
+function asRegistryError(request: RegistryRequest, error: unknown): RegistryError | ContentError {
+  if (error instanceof RegistryError || error instanceof ContentError) return error;
   const why = error instanceof Error ? error.message : String(error);
   // What is wrong with a URL or a setting stays wrong.
   const about = error instanceof TypeError ? { status: 400, code: 'UNSUPPORTED' } : { status: 0 };

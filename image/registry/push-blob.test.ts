@@ -1,0 +1,183 @@
+import { createHash } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { type Digest, digestOf, finish } from '../digest.ts';
+import { parseReference } from '../reference.ts';
+import { startScriptedServer } from '../testing/scripted-server.ts';
+import { type Disturbance, startUploadServer, type UploadServerOptions } from '../testing/upload-server.ts';
+import { createRegistryClient } from './registry-client.ts';
+import { ContentError } from './registry-error.ts';
+
+const MIB = 1024 * 1024;
+/** Three pieces: two of 16 MiB and a rest. */
+const SIZE = 40 * MIB;
+const signal = () => AbortSignal.timeout(15_000);
+
+async function* content(size = SIZE): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < size; at += MIB) yield Buffer.alloc(Math.min(MIB, size - at), at / MIB);
+}
+
+async function digestOfContent(size = SIZE): Promise<Digest> {
+  const hash = createHash('sha256');
+  for await (const chunk of content(size)) hash.update(chunk);
+  return finish(hash);
+}
+
+async function push(options: UploadServerOptions, size = SIZE) {
+  const server = await startUploadServer(options);
+  const client = createRegistryClient({ plainHttp: new Set([server.host]) });
+  const at = parseReference(`${server.host}/os`);
+  const digest = await digestOfContent(size);
+  const pushed = await client
+    .putBlobStream(at, { digest, size }, content(size), signal())
+    .catch((error: unknown) => error);
+  return { ...server, pushed, stored: server.blobs.get(digest) };
+}
+
+describe('a blob that is streamed', () => {
+  test('goes in pieces, each with its range', async () => {
+    const { requests, pieces, stored } = await push({});
+    expect(requests).toEqual(['POST 202', 'PATCH 202', 'PATCH 202', 'PATCH 202', 'PUT 201']);
+    expect(pieces).toEqual([
+      { range: `0-${16 * MIB - 1}`, length: 16 * MIB },
+      { range: `${16 * MIB}-${32 * MIB - 1}`, length: 16 * MIB },
+      { range: `${32 * MIB}-${40 * MIB - 1}`, length: 8 * MIB },
+    ]);
+    expect(stored).toBe(SIZE);
+  });
+
+  test('of one piece goes in one request', async () => {
+    const { requests, stored } = await push({}, 5 * MIB + 1);
+    expect(requests).toEqual(['POST 202', 'PUT 201']);
+    expect(stored).toBe(5 * MIB + 1);
+  });
+
+  test('without a byte goes too', async () => {
+    const { requests, stored } = await push({}, 0);
+    expect(requests).toEqual(['POST 202', 'PUT 201']);
+    expect(stored).toBe(0);
+  });
+
+  test('goes in pieces as large as the registry wants them', async () => {
+    const { pieces, stored } = await push({ minPiece: 20 * MIB });
+    expect(pieces.map(({ length }) => length / MIB)).toEqual([20, 20]);
+    expect(stored).toBe(SIZE);
+  });
+
+  test.each<[string, UploadServerOptions]>([
+    ['takes no pieces', { pieces: false }],
+    ['wants larger pieces than are held in memory', { minPiece: 1024 * MIB }],
+  ])('goes in one request to a registry that %s', async (_name, options) => {
+    const { requests, stored } = await push(options);
+    expect(requests.slice(-2)).toEqual(['POST 202', 'PUT 201']);
+    expect(stored).toBe(SIZE);
+  });
+});
+
+describe('a piece', () => {
+  test.each<[Disturbance, { range: string; length: number }[]]>([
+    ['cut', [{ range: `${24 * MIB}-${32 * MIB - 1}`, length: 8 * MIB }]],
+    ['deaf', []],
+    ['busy', [{ range: `${16 * MIB}-${32 * MIB - 1}`, length: 16 * MIB }]],
+  ])('that was disturbed (%s) is gone on with from what the registry has', async (disturbance, again) => {
+    const { pieces, stored } = await push({ disturb: (piece) => (piece === 2 ? disturbance : undefined) });
+    expect(pieces.slice(2, -1)).toEqual(again);
+    expect(stored).toBe(SIZE);
+  });
+
+  test('that never arrives ends the upload, and the registry keeps nothing', async () => {
+    const { pushed, requests, blobs } = await push({ disturb: () => 'busy' });
+    expect(pushed).toMatchObject({ status: 503, temporary: true });
+    expect(requests.at(-1)).toBe('DELETE 204');
+    expect(blobs.size).toBe(0);
+  });
+
+  test('that breaks at a registry that does not say what it has ends the upload', async () => {
+    const { pushed } = await push({ status: false, disturb: (piece) => (piece === 2 ? 'cut' : undefined) });
+    expect(pushed).toMatchObject({ status: 0, temporary: true });
+  });
+});
+
+test.each([
+  ['fewer', SIZE + 1],
+  ['more', SIZE - 1],
+])('%s bytes than the blob has are no blob', async (_name, size) => {
+  const { host, blobs, requests } = await startUploadServer();
+  const client = createRegistryClient({ plainHttp: new Set([host]) });
+  const blob = { digest: await digestOfContent(), size };
+  await expect(client.putBlobStream(parseReference(`${host}/os`), blob, content(), signal())).rejects.toThrow(
+    ContentError,
+  );
+  expect(requests.at(-1)).toBe('DELETE 204');
+  expect(blobs.size).toBe(0);
+});
+
+test.each([true, false])('what the bytes throw is thrown as it is (pieces: %s)', async (pieces) => {
+  const { host, blobs } = await startUploadServer({ pieces });
+  const client = createRegistryClient({ plainHttp: new Set([host]) });
+  const gone = new RangeError('the source is gone');
+  async function* broken() {
+    yield* content(SIZE / 2);
+    throw gone;
+  }
+  const blob = { digest: await digestOfContent(), size: SIZE };
+  await expect(client.putBlobStream(parseReference(`${host}/os`), blob, broken(), signal())).rejects.toBe(
+    gone,
+  );
+  expect(blobs.size).toBe(0);
+});
+
+test('a blob whose last answer is lost is there all the same', async () => {
+  let puts = 0;
+  const host = await startScriptedServer((request, response) => {
+    request.resume();
+    request.on('end', () => {
+      if (request.method === 'POST') response.writeHead(202, { location: '/v2/os/blobs/uploads/1' }).end();
+      else if (request.method === 'HEAD') response.writeHead(puts > 0 ? 200 : 404).end();
+      else {
+        puts += 1;
+        if (puts === 1) response.destroy();
+        else response.writeHead(404).end();
+      }
+    });
+  });
+  const client = createRegistryClient({ plainHttp: new Set([host]) });
+  const sent = await client.putBlob(parseReference(`${host}/os`), Buffer.from('content'), signal());
+  expect(sent).toEqual({ digest: digestOf('content'), sent: true });
+  expect(puts).toBe(2);
+});
+
+describe('a mount', () => {
+  test.each([401, 403, 404, 405])('that is refused with %i is none', async (status) => {
+    const host = await startScriptedServer((request, response) => {
+      request.resume();
+      response.writeHead(request.url?.includes('mount=') === true ? status : 500).end();
+    });
+    const auths = new Map([[host, { username: 'u', password: 'p' }]]);
+    const client = createRegistryClient({ plainHttp: new Set([host]), auths });
+    const at = parseReference(`${host}/os`);
+    expect(await client.mountBlob(at, digestOf('content'), 'other', signal())).toBe(false);
+  });
+
+  test('in place of which an upload was begun leaves none behind', async () => {
+    const { host, requests } = await startUploadServer();
+    const client = createRegistryClient({ plainHttp: new Set([host]) });
+    const at = parseReference(`${host}/os`);
+    expect(await client.mountBlob(at, digestOf('content'), 'other', signal())).toBe(false);
+    expect(requests).toEqual(['POST 202', 'DELETE 204']);
+  });
+
+  test('that a registry knows nothing of is an upload', async () => {
+    const asked: string[] = [];
+    const host = await startScriptedServer((request, response) => {
+      request.resume();
+      asked.push(`${request.method} ${new URL(request.url ?? '', 'http://r').search.slice(0, 7)}`);
+      if (request.url?.includes('mount=') === true) response.writeHead(405).end();
+      else if (request.method === 'POST')
+        response.writeHead(202, { location: '/v2/os/blobs/uploads/1' }).end();
+      else response.writeHead(201).end();
+    });
+    const client = createRegistryClient({ plainHttp: new Set([host]) });
+    await client.putBlob(parseReference(`${host}/os`), Buffer.from('content'), signal());
+    expect(asked).toEqual(['POST ?mount=', 'POST ', 'PUT ?digest']);
+  });
+});

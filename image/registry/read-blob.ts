@@ -1,0 +1,128 @@
+import { createHash } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { finish } from '../digest.ts';
+import type { Descriptor } from './registry-client.ts';
+import { ContentError, RegistryError } from './registry-error.ts';
+import { pauseOrThrow } from './retry.ts';
+
+/**
+ * Asks for a blob from an offset on.
+ *
+ * @returns the answer: 206 where the registry has that range, 200 with the whole blob where it has no ranges.
+ */
+export type OpenBlob = (offset: number, signal: AbortSignal) => Promise<IncomingMessage>;
+
+export interface BlobReading {
+  readonly open: OpenBlob;
+  readonly blob: Descriptor;
+  /** ms that the registry may say nothing while more is waited for. */
+  readonly silenceMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** A connection that breaks so often is of no use, even if a little comes each time. */
+const BREAKS = 100;
+
+/**
+ * Reads a blob; where the connection breaks, what is missing is asked for. Each chunk is held back until the next has come,
+ * so that a wrong end is known before the last one is given.
+ *
+ * @throws ContentError for another size or digest, before the last chunk is given; RegistryError for a connection that broke
+ *   and brought no more in several attempts.
+ */
+export async function* readBlob(reading: BlobReading): AsyncGenerator<Uint8Array, void, void> {
+  const { digest, size } = reading.blob;
+  const hash = createHash('sha256');
+  let length = 0;
+  let held: Uint8Array | undefined;
+  for await (const chunk of resumed(reading)) {
+    length += chunk.length;
+    if (length > size) throw new ContentError(`blob ${digest}: more than its ${size} bytes`);
+    hash.update(chunk);
+    if (held !== undefined) yield held;
+    held = chunk;
+  }
+  if (length !== size) throw new ContentError(`blob ${digest}: ${length} bytes in place of ${size}`);
+  const found = finish(hash);
+  if (found !== digest) throw new ContentError(`blob ${digest}: what came has the digest ${found}`);
+  if (held !== undefined) yield held;
+}
+
+/** @yields the bytes up to where the registry says they end. */
+async function* resumed({ open, blob, silenceMs, signal }: BlobReading): AsyncGenerator<Uint8Array> {
+  let offset = 0;
+  let stuck = 0;
+  for (let breaks = 0; ; breaks += 1) {
+    const begin = offset;
+    const response = await open(begin, signal);
+    checkAnswer(response, blob, begin);
+    try {
+      for await (const chunk of fromOffset(audible(response, silenceMs), response, begin)) {
+        offset += chunk.length;
+        yield chunk;
+      }
+      return;
+    } catch (error) {
+      signal.throwIfAborted();
+      stuck = offset > begin ? 1 : stuck + 1;
+      const failure = brokenOff(blob, offset, error);
+      if (breaks === BREAKS) throw failure;
+      await pauseOrThrow(stuck, failure, signal);
+    }
+  }
+}
+
+/** What can be told of an answer's headers need not be waited for. */
+function checkAnswer(response: IncomingMessage, { digest, size }: Descriptor, offset: number): void {
+  const partial = response.statusCode === 206;
+  const expected = partial ? size - offset : size;
+  const { 'content-length': length, 'content-range': range } = response.headers;
+  const wrongRange = partial && !(range ?? '').startsWith(`bytes ${offset}-`);
+  if (!wrongRange && (length === undefined || Number(length) === expected)) return;
+  response.destroy();
+  throw new ContentError(
+    wrongRange
+      ? `blob ${digest}: asked for from byte ${offset}, and got the range ${JSON.stringify(range)}`
+      : `blob ${digest}: ${length} bytes where ${expected} were to come`,
+  );
+}
+
+function brokenOff({ digest, size }: Descriptor, offset: number, cause: unknown): RegistryError {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  return new RegistryError(
+    `blob ${digest} broke off after ${offset} of ${size} bytes: ${why}`,
+    { status: 0 },
+    { cause },
+  );
+}
+
+/** Leaves out what was read before, where a registry without ranges begins anew. */
+async function* fromOffset(
+  bytes: AsyncIterable<Uint8Array>,
+  response: IncomingMessage,
+  offset: number,
+): AsyncGenerator<Uint8Array> {
+  let known = response.statusCode === 206 ? 0 : offset;
+  for await (const chunk of bytes) {
+    const more = chunk.subarray(known);
+    known -= chunk.length - more.length;
+    if (more.length > 0) yield more;
+  }
+}
+
+/** Ends a body that is waited for and does not come. A reader may take its time: a socket's own limit would count that too. */
+async function* audible(response: IncomingMessage, silenceMs: number): AsyncGenerator<Uint8Array> {
+  response.setTimeout(0);
+  const chunks = response[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>;
+  const end = () => response.destroy(new Error(`nothing came for ${silenceMs / 1000} s`));
+  try {
+    for (;;) {
+      const timer = setTimeout(end, silenceMs);
+      const next = await chunks.next().finally(() => clearTimeout(timer));
+      if (next.done === true) return;
+      yield next.value;
+    }
+  } finally {
+    response.destroy();
+  }
+}
