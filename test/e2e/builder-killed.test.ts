@@ -1,0 +1,68 @@
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { execa } from 'execa';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { MachineOSBuilds } from '../../api/machine-os-build.ts';
+import { describeImage } from '../../image/append.ts';
+import { parseReference } from '../../image/reference.ts';
+import { type BuilderUnderTest, has, startBuilderUnderTest } from './builder-under-test.ts';
+import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
+
+const SHALE = path.join(import.meta.dirname, '../../bin/shale');
+const signal = AbortSignal.timeout(120_000);
+
+let under: BuilderUnderTest;
+let proxy: FaultProxy;
+let kubeconfig: string;
+
+beforeAll(async () => {
+  under = await startBuilderUnderTest(signal);
+  proxy = await startFaultProxy(under.registry.host);
+  kubeconfig = path.join(under.dir, 'kubeconfig');
+  await writeFile(kubeconfig, under.cluster.kubeconfig());
+}, 60_000);
+afterAll(async () => {
+  await proxy.close();
+  await under.stop();
+});
+
+function startBuilder() {
+  const hosts = ['--insecure-registry', proxy.host, under.registry.host];
+  return execa(SHALE, ['machine-os-builder', '--kubeconfig', kubeconfig, ...hosts], {
+    reject: false,
+    buffer: false,
+    stdout: 'ignore',
+    stderr: 'ignore',
+    cancelSignal: signal,
+  });
+}
+
+test('a builder that is killed in the middle of a build is followed by one that ends it, once', async () => {
+  const uploading = Promise.withResolvers<void>();
+  proxy.decide((line) => {
+    if (!line.startsWith('PUT') || !line.includes('/blobs/')) return 'none';
+    uploading.resolve();
+    return 'silence';
+  });
+  await under.createSecret('both', under.auths('secret', proxy.host));
+  const pushSpec = `${proxy.host}/os/killed:latest`;
+  const first = startBuilder();
+  await under.layerPool('killed', { secret: 'both', pushSpec });
+  await uploading.promise;
+  const begun = await under.buildOf('killed', has('Building'));
+  first.kill('SIGKILL');
+  expect((await first).signal).toBe('SIGKILL');
+
+  proxy.decide(() => 'none');
+  const second = startBuilder();
+  // The first could not give its lease back: that has to end before the second may begin.
+  const done = await under.buildOf('killed', has('Succeeded'), 60_000);
+  second.kill('SIGTERM');
+  expect((await second).exitCode).toBe(0);
+  expect(done.metadata.uid).toBe(begun.metadata.uid);
+  const { items } = await under.cluster.client.list(MachineOSBuilds, { signal });
+  expect(items).toHaveLength(1);
+  const image = done.status?.digestedImagePushSpec?.replace(proxy.host, under.registry.host) ?? '';
+  const made = await describeImage(under.registryClient(), parseReference(image), 'amd64', signal);
+  expect(made.manifest.layers).toHaveLength(2);
+}, 120_000);

@@ -1,0 +1,231 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { Secrets } from '../../api/kubernetes.ts';
+import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
+import { MachineConfigPools } from '../../api/machine-config-pool.ts';
+import { type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build.ts';
+import { type MachineOSConfig, MachineOSConfigs } from '../../api/machine-os-config.ts';
+import type { NewObject } from '../../api/object.ts';
+import { engineParts } from '../../builder/engine/engine-flags.ts';
+import { runBuilder } from '../../builder/run.ts';
+import { conditionIsTrue } from '../../cluster/conditions.ts';
+import { createEventRecorder } from '../../cluster/events.ts';
+import { parseAuthFile } from '../../image/registry/credentials.ts';
+import { createRegistryClient, type RegistryClient } from '../../image/registry/registry-client.ts';
+import { pushBaseImage } from '../../image/testing/base-image.ts';
+import { type DockerRegistry, startDockerRegistry } from '../../image/testing/docker-registry.ts';
+import { createCaches } from '../../rollout/caches.ts';
+import { startRolloutControllers } from '../../rollout/operator-controllers.ts';
+import { defaultRolloutOptions } from '../../rollout/options.ts';
+import {
+  type ClusterUnderTest,
+  NAMESPACE,
+  quiet,
+  seen,
+  startClusterUnderTest,
+} from './cluster-under-test.ts';
+
+/** bcrypt of `secret`. */
+const HTPASSWD = 'builder:$2b$05$wjAuzKAVhfFmsHSfAUFXzOyG123GMaVGlqlbJab4QQH5yuwLvWlZq\n';
+
+export interface PoolToLayer {
+  /** Name of the Secret for pull and push. */
+  readonly secret: string;
+  /** Default: a repository of the pool's name. */
+  readonly pushSpec?: string;
+  /** Default: the stock image by digest. */
+  readonly base?: string;
+}
+
+/** The operator and a registry that asks for a password; the builder runs when a test says so. */
+export interface BuilderUnderTest {
+  readonly cluster: ClusterUnderTest;
+  readonly registry: DockerRegistry;
+  /** The stock image by digest. */
+  readonly base: string;
+  /** Of this test alone; removed with it. */
+  readonly dir: string;
+  /** Registries that the builder speaks plain HTTP to. */
+  readonly plainHttp: Set<string>;
+  registryClient(): RegistryClient;
+  /** Runs the builder with the rights of its service account until the signal. */
+  runBuilder(until: AbortSignal): Promise<void>;
+  /** @returns the content of an auth file for the registry, and for others at the same credentials. */
+  auths(password: string, ...hosts: readonly string[]): string;
+  createSecret(name: string, content: string): Promise<void>;
+  /** A pool without nodes, with one MachineConfig, layered by hand. */
+  layerPool(pool: string, options: PoolToLayer): Promise<void>;
+  /** @returns the pool's build once that holds. @throws when it doesn't in time. */
+  buildOf(
+    pool: string,
+    holds: (build: MachineOSBuild) => boolean,
+    deadlineMs?: number,
+  ): Promise<MachineOSBuild>;
+  configOf(pool: string, holds: (config: MachineOSConfig) => boolean): Promise<MachineOSConfig>;
+  /** Changes the pool's one file. @returns the pool's next rendered config. */
+  changeFile(pool: string, text: string): Promise<string>;
+  stop(): Promise<void>;
+}
+
+/** @returns whether a build has a condition of that type that is True. */
+export const has =
+  (type: string) =>
+  (build: MachineOSBuild): boolean =>
+    conditionIsTrue(build.status?.conditions, type);
+
+/** Starts a cluster with the operator in it, and a registry with a stock image. */
+export async function startBuilderUnderTest(signal: AbortSignal): Promise<BuilderUnderTest> {
+  const dir = await mkdtemp(path.join(tmpdir(), 'shale-builder-'));
+  const htpasswd = path.join(dir, 'htpasswd');
+  await writeFile(htpasswd, HTPASSWD);
+  const registry = await startDockerRegistry({ dir, htpasswd });
+  const plainHttp = new Set([registry.host]);
+  const cluster = await startClusterUnderTest(signal);
+  const { client } = cluster;
+  const auths = (password: string, ...hosts: readonly string[]) => {
+    const auth = Buffer.from(`builder:${password}`).toString('base64');
+    return JSON.stringify({
+      auths: Object.fromEntries([registry.host, ...hosts].map((host) => [host, { auth }])),
+    });
+  };
+  const registryClient = () => createRegistryClient({ plainHttp, auths: parseAuthFile(auths('secret')) });
+  const stock = `${registry.host}/os/stock`;
+  const base = `${stock}@${await pushBaseImage(registryClient(), `${stock}:1`, signal)}`;
+  const stopping = new AbortController();
+  const operator = runOperator(cluster, stopping.signal);
+
+  return {
+    cluster,
+    registry,
+    base,
+    dir,
+    plainHttp,
+    registryClient,
+    auths,
+    runBuilder: (until) => runBuilderIn(cluster, plainHttp, until),
+    createSecret: async (name, content) => {
+      const data = { '.dockerconfigjson': Buffer.from(content).toString('base64') };
+      const metadata = { name };
+      await client.create(
+        Secrets,
+        { apiVersion: 'v1', kind: 'Secret', metadata, type: 'kubernetes.io/dockerconfigjson', data },
+        { namespace: NAMESPACE, signal },
+      );
+    },
+    layerPool: async (
+      pool,
+      { secret, pushSpec = `${registry.host}/os/${pool}:latest`, base: from = base },
+    ) => {
+      await client.create(MachineConfigPools, newPool(pool), { signal });
+      const spec = { osImageURL: from, config: chrony('server a') };
+      await client.create(MachineConfigs, newMachineConfig(pool, `50-${pool}`, spec), { signal });
+      await client.create(MachineOSConfigs, newMachineOSConfig(pool, secret, pushSpec), { signal });
+    },
+    buildOf: async (pool, holds, deadlineMs) => {
+      const wants = ({ status }: MachineOSConfig) => status?.machineOSBuild !== undefined;
+      const config = await seen(client, MachineOSConfigs, pool, wants);
+      return seen(client, MachineOSBuilds, config.status?.machineOSBuild?.name ?? '', holds, deadlineMs);
+    },
+    configOf: (pool, holds) => seen(client, MachineOSConfigs, pool, holds),
+    changeFile: async (pool, text) => {
+      const before = (await client.get(MachineConfigPools, pool, { signal })).spec.configuration?.name;
+      const body = { spec: { config: chrony(text) } };
+      await client.patch(MachineConfigs, `50-${pool}`, { type: 'merge', body }, { signal });
+      const moved = ({ spec }: { spec: { configuration?: { name?: string } } }) =>
+        spec.configuration?.name !== before;
+      const after = await seen(client, MachineConfigPools, pool, moved);
+      return after.spec.configuration?.name ?? '';
+    },
+    stop: async () => {
+      stopping.abort();
+      await operator;
+      await cluster.stop();
+      await registry.stop();
+      await rm(dir, { recursive: true });
+    },
+  };
+}
+
+/** With the rights of the operator's service account, so that what it lacks shows. */
+function runOperator(cluster: ClusterUnderTest, signal: AbortSignal): Promise<void> {
+  const client = cluster.clientOf('shale-operator');
+  const events = createEventRecorder(client, 'shale-operator', quiet);
+  const options = { ...defaultRolloutOptions, namespace: NAMESPACE, renderDelayMs: 0 };
+  const caches = createCaches(client, options, quiet);
+  return startRolloutControllers({ client, caches, events, log: quiet, options, signal });
+}
+
+function runBuilderIn(
+  cluster: ClusterUnderTest,
+  plainHttp: ReadonlySet<string>,
+  signal: AbortSignal,
+): Promise<void> {
+  const client = cluster.clientOf('machine-os-builder');
+  return runBuilder({
+    client,
+    events: createEventRecorder(client, 'machine-os-builder', quiet),
+    log: quiet,
+    namespace: NAMESPACE,
+    plainHttp,
+    architecture: 'amd64',
+    version: '0',
+    created: '1970-01-01T00:00:00Z',
+    parallel: 4,
+    baseCheckMs: 200,
+    engine: engineParts({ engineMinutes: 1, engineWorkDir: tmpdir() }, 1),
+    signal,
+  });
+}
+
+/** @returns a MachineConfig that the pool selects. */
+export function newMachineConfig(
+  pool: string,
+  name: string,
+  spec: MachineConfig['spec'],
+): NewObject<MachineConfig> {
+  return {
+    apiVersion: 'machineconfiguration.openshift.io/v1',
+    kind: 'MachineConfig',
+    metadata: { name, labels: role(pool) },
+    spec,
+  };
+}
+
+function chrony(text: string) {
+  const source = `data:,${encodeURIComponent(text)}`;
+  return {
+    ignition: { version: '3.4.0' },
+    storage: { files: [{ path: '/etc/chrony.conf', mode: 0o644, contents: { source } }] },
+  };
+}
+
+function newPool(name: string) {
+  return {
+    apiVersion: 'machineconfiguration.openshift.io/v1',
+    kind: 'MachineConfigPool',
+    metadata: { name },
+    spec: {
+      machineConfigSelector: { matchLabels: role(name) },
+      nodeSelector: { matchLabels: { pool: name } },
+    },
+  };
+}
+
+function newMachineOSConfig(pool: string, secret: string, pushSpec: string) {
+  return {
+    apiVersion: 'machineconfiguration.openshift.io/v1',
+    kind: 'MachineOSConfig',
+    metadata: { name: pool },
+    spec: {
+      machineConfigPool: { name: pool },
+      baseImagePullSecret: { name: secret },
+      renderedImagePushSecret: { name: secret },
+      renderedImagePushSpec: pushSpec,
+    },
+  };
+}
+
+function role(pool: string) {
+  return { 'machineconfiguration.openshift.io/role': pool };
+}
