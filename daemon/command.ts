@@ -18,6 +18,7 @@ import { directoryNode } from './host/directory-node.ts';
 import type { NodePorts } from './host/node-ports.ts';
 import { HOST_INIT } from './host/systemd-host.ts';
 import { systemdNode } from './host/systemd-node.ts';
+import { BACKENDS, type BackendName } from './os/choose-backend.ts';
 import { registrySource } from './os/ostree/registry-source.ts';
 import { ACTION_LIMIT_MS, HEALTH_LIMITS, runDaemon } from './run.ts';
 
@@ -28,6 +29,7 @@ interface DaemonFlags {
   readonly hostRoot: string;
   readonly hostInit: number;
   readonly directoryNode?: string;
+  readonly osBackend?: BackendName;
   readonly authFile?: string;
   readonly kubeletCaFile: string;
   readonly pullSecretFile: string;
@@ -61,6 +63,12 @@ export function daemonCommand(): Command {
       new Option('--directory-node <directory>', 'a node of the sandbox, in place of a host').conflicts(
         'hostRoot',
       ),
+    )
+    .addOption(
+      new Option(
+        '--os-backend <name>',
+        "what keeps the host's operating system; found out unless given",
+      ).choices(BACKENDS),
     )
     .option('--auth-file <file>', "registry credentials; default: the node's pull secret")
     .option(
@@ -125,6 +133,7 @@ function nodeOf({
   directoryNode: directory,
   hostRoot,
   hostInit,
+  osBackend,
   authFile,
   pullSecretFile,
   insecureRegistry,
@@ -136,7 +145,14 @@ function nodeOf({
     readAuthFile: (signal) => readOptional(file, signal),
     plainHttp: new Set(insecureRegistry),
   });
-  return directory === undefined ? systemdNode(hostRoot, source, hostInit) : directoryNode(directory, source);
+  if (directory !== undefined) return directoryNode(directory, source);
+  return systemdNode({
+    root: hostRoot,
+    source,
+    init: hostInit,
+    pullSecretFile,
+    ...(osBackend === undefined ? {} : { osBackend }),
+  });
 }
 
 async function readOptional(file: string, signal: AbortSignal): Promise<string | undefined> {

@@ -83,8 +83,8 @@ export class NodeChannel {
   }
 
   /** Says that the daemon can't tell what the node is; the rest of the status stays as it was. @throws ApiError */
-  publishTrouble(why: string, signal: AbortSignal): Promise<void> {
-    const condition = { type: 'NodeDegraded', status: 'True', reason: 'DaemonFailed', message: why } as const;
+  publishTrouble(reason: string, message: string, signal: AbortSignal): Promise<void> {
+    const condition = { type: 'NodeDegraded', status: 'True', reason, message } as const;
     return this.#write(
       ({ status = {} }) => ({
         ...status,

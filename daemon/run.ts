@@ -16,6 +16,7 @@ import type { NodePorts } from './host/node-ports.ts';
 import { openJournal } from './journal/journal.ts';
 import { NodeChannel } from './node-channel.ts';
 import { type Observation, observe } from './observe.ts';
+import { UnsupportedHostError } from './os/detect-backend.ts';
 import { readCurrent } from './records/current.ts';
 import { readLastUpdate } from './records/last-update.ts';
 import { finishOrUndoWrite } from './standard/write-config.ts';
@@ -150,7 +151,10 @@ async function tellFailure(
   try {
     if (step?.kind === 'prepare' && seen !== undefined) {
       await publish(daemon, seen, { kind: 'preparing', problem: why });
-    } else if (!isApi) await daemon.channel.publishTrouble(why, daemon.signal);
+    } else if (!isApi) {
+      const reason = error instanceof UnsupportedHostError ? 'UnsupportedHost' : 'DaemonFailed';
+      await daemon.channel.publishTrouble(reason, why, daemon.signal);
+    }
   } catch (second) {
     daemon.log.warn({ err: second }, 'status could not be written');
   }

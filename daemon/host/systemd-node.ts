@@ -1,37 +1,86 @@
 import path from 'node:path';
-import { osCommandRunner } from '../os/os-command.ts';
+import type { OsBackend } from '../os/backend.ts';
+import { bootc } from '../os/bootc/bootc.ts';
+import type { BackendName } from '../os/choose-backend.ts';
+import { detectBackend } from '../os/detect-backend.ts';
+import { DetectedBackend } from '../os/detected-backend.ts';
+import { ImageToolBackend } from '../os/image-tool/image-tool-backend.ts';
+import { osCommandRunner, type RunOsCommand } from '../os/os-command.ts';
 import type { ImageSource } from '../os/ostree/image-source.ts';
 import { OstreeBackend } from '../os/ostree/ostree-backend.ts';
+import { rpmOstree } from '../os/rpm-ostree/rpm-ostree.ts';
 import { checkRunner } from './check-runner.ts';
 import { chpasswd } from './chpasswd.ts';
 import type { NodePorts } from './node-ports.ts';
 import { systemctl } from './systemctl.ts';
 import { bootedDirectory, HOST_INIT, hostNamespaces, systemdHost } from './systemd-host.ts';
+import { makeWritable } from './writable-sysroot.ts';
 
-/**
- * @param root the host's root as the daemon sees it: `/` when it runs on the host itself, otherwise where the pod mounts
- *   it; then commands are run in the host's namespaces.
- * @param source where the host's images come from.
- * @param init process id of the host's init, as the daemon sees it; another than 1 where the host is a container.
- */
-export function systemdNode(root: string, source: ImageSource, init = HOST_INIT): NodePorts {
+export interface SystemdNodeOptions {
+  /**
+   * The host's root as the daemon sees it: `/` when it runs on the host itself, otherwise where the pod mounts it; then
+   * commands are run in the host's namespaces.
+   */
+  readonly root: string;
+  /** Where the host's images come from. */
+  readonly source: ImageSource;
+  /** Process id of the host's init, as the daemon sees it; another than 1 where the host is a container. */
+  readonly init?: number;
+  /** Where the node keeps its pull secret, as the host sees it. */
+  readonly pullSecretFile: string;
+  /** What keeps the host's operating system; found out unless given. */
+  readonly osBackend?: BackendName;
+}
+
+/** @returns a machine with systemd, whatever keeps its operating system. */
+export function systemdNode(options: SystemdNodeOptions): NodePorts {
+  const { root, init = HOST_INIT, osBackend } = options;
   const onHost = path.resolve(root) === '/';
   const prefix = onHost ? [] : hostNamespaces(init);
   const run = osCommandRunner(prefix);
   const commandPath = (place: string) => (onHost ? place : path.join('/', path.relative(root, place)));
-  const sysroot = path.join(root, 'sysroot');
+  const wanted = osBackend === undefined ? {} : { wanted: osBackend };
   return {
     host: systemdHost({ root, init, run }),
     services: systemctl(run, commandPath),
     setPasswords: chpasswd(run, commandPath),
-    backend: new OstreeBackend({
-      root,
-      sysroot,
-      source,
-      run,
-      commandPath,
-      bootedDirectory: () => bootedDirectory(sysroot, root),
+    backend: new DetectedBackend(async (signal) => {
+      const name = await detectBackend({ root, run, ...wanted }, signal);
+      await makeWritable(path.join(root, 'sysroot'), { onHost, signal });
+      return backendOf(name, { ...options, run, commandPath });
     }),
     runCheck: checkRunner({ root, rootInside: '/', prefix }),
   };
+}
+
+function backendOf(
+  name: BackendName,
+  {
+    root,
+    source,
+    pullSecretFile,
+    run,
+    commandPath,
+  }: SystemdNodeOptions & {
+    readonly run: RunOsCommand;
+    readonly commandPath: (place: string) => string;
+  },
+): OsBackend {
+  const sysroot = path.join(root, 'sysroot');
+  const common = {
+    root,
+    sysroot,
+    source,
+    run,
+    commandPath,
+    bootedDirectory: () => bootedDirectory(sysroot, root),
+  };
+  switch (name) {
+    case 'ostree':
+      return new OstreeBackend(common);
+    case 'bootc':
+      return new ImageToolBackend({ ...common, pullSecretFile, tool: bootc(run) });
+    case 'rpm-ostree':
+      return new ImageToolBackend({ ...common, pullSecretFile, tool: rpmOstree(run) });
+  }
 }

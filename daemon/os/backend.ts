@@ -40,7 +40,6 @@ export interface StageOptions {
  * deployments and never of a tool.
  */
 export interface OsBackend {
-  readonly name: 'ostree' | 'rpm-ostree' | 'bootc';
   /** @returns the deployments there are now. @throws OsCommandError */
   status(signal: AbortSignal): Promise<OsStatus>;
   /**

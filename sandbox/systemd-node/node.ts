@@ -7,6 +7,8 @@ import { listDeployments } from '../../daemon/os/ostree/deployments.ts';
 import type { ImageSource } from '../../daemon/os/ostree/image-source.ts';
 import { bootMachine, type SystemdMachine } from './machine.ts';
 
+const PULL_SECRET = '/var/lib/kubelet/config.json';
+
 /** One boot of a node that createNode made of an image with systemd. */
 export interface BootedNode extends NodePorts {
   readonly machine: SystemdMachine;
@@ -46,5 +48,6 @@ export async function bootSystemdNode(
     signal,
   });
   // What the daemon of a pod acts by, with another init than the kernel's.
-  return { machine, ...systemdNode(machine.root, source, machine.leader) };
+  const { root, leader: init } = machine;
+  return { machine, ...systemdNode({ root, source, init, pullSecretFile: PULL_SECRET }) };
 }

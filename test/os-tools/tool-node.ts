@@ -62,6 +62,7 @@ export async function createToolNode(name: ImageTool['name']): Promise<ContractN
       sysroot: layout.sysroot,
       bootedDirectory: async () => path.join(layout.sysroot, (await readDirectoryMachine(layout)).deployment),
       source,
+      pullSecretFile: '/var/lib/kubelet/config.json',
       run: runAround,
       commandPath: (place) => path.join('/', path.relative(layout.root, place)),
     });

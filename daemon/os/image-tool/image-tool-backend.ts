@@ -6,12 +6,7 @@ import type { Deployment, OsBackend, OsStatus, StageOptions } from '../backend.t
 import type { RunOsCommand } from '../os-command.ts';
 import { type OstreeDeployment, readOrigin } from '../ostree/deployments.ts';
 import { requireSpace, spaceNeeded } from '../ostree/disk-space.ts';
-import {
-  type ImageRecord,
-  keepImageRecords,
-  readImageRecord,
-  writeImageRecord,
-} from '../ostree/image-record.ts';
+import { keepImageRecords, readImageRecord, writeImageRecord } from '../ostree/image-record.ts';
 import type { ImageSource, SourceImage } from '../ostree/image-source.ts';
 import { imageKernelArguments, kargsArchitecture, nextKernelArguments } from '../ostree/kernel-arguments.ts';
 import { NoDeploymentError } from '../ostree/no-deployment-error.ts';
@@ -37,6 +32,8 @@ export interface ImageToolBackendOptions {
   readonly run: RunOsCommand;
   /** Where the commands see what the daemon sees there. */
   readonly commandPath: (place: string) => string;
+  /** Where the node keeps its pull secret, as the commands see it. */
+  readonly pullSecretFile: string;
   /** As kargs.d names it (`x86_64`); this process's unless given. */
   readonly architecture?: string;
 }
@@ -52,7 +49,6 @@ export class UnexpectedDeploymentError extends Error {
  * them, and bootc keeps those of an old image when the new one has none (docs/os-backends.md).
  */
 export class ImageToolBackend implements OsBackend {
-  readonly name: ImageTool['name'];
   readonly #options: ImageToolBackendOptions;
   readonly #ostree: Ostree;
   readonly #architecture: string;
@@ -61,7 +57,6 @@ export class ImageToolBackend implements OsBackend {
 
   constructor(options: ImageToolBackendOptions) {
     this.#options = options;
-    this.name = options.tool.name;
     this.#ostree = ostree(options.run, '/');
     this.#architecture = options.architecture ?? kargsArchitecture(process.arch);
     this.#state = path.join(options.root, nodePaths.state);
@@ -156,15 +151,18 @@ export class ImageToolBackend implements OsBackend {
     readonly from: PlacedDeployment;
     readonly deployments: HostDeployments;
   }> {
-    const { tool, root } = this.#options;
-    const described = await this.#describeImage(image, signal);
+    const { tool, root, pullSecretFile } = this.#options;
     const before = await this.#deployments(signal);
     const there = deploymentOf(before, image);
-    if (there !== undefined) return { from: there, deployments: before };
-
-    const bytes = await this.#requireSpaceFor(described ?? (await this.#open(image, signal)), signal);
+    if (there !== undefined) {
+      await this.#describeIfPossible(image, signal);
+      return { from: there, deployments: before };
+    }
+    const described = await this.#open(image, signal);
+    await this.#keepRecord(image, described);
+    const bytes = await this.#requireSpaceFor(described, signal);
     onProgress?.(0, bytes);
-    await sharePullSecret(root);
+    await sharePullSecret(root, pullSecretFile);
     await tool.pull(image, { mustBeSigned: await demandsSignatures(root), signal });
     const deployments = await this.#deployments(signal);
     const [staged] = deployments.next;
@@ -176,17 +174,23 @@ export class ImageToolBackend implements OsBackend {
     return { from: staged, deployments };
   }
 
-  /** Keeps what the image says of itself, for the time after its registry is out of reach. */
-  async #describeImage(image: DigestedPullspec, signal: AbortSignal): Promise<SourceImage | undefined> {
-    if ((await readImageRecord(this.#state, image)) !== undefined) return undefined;
-    const described = await this.#open(image, signal);
-    const record: ImageRecord = {
-      labels: { ...described.labels },
-      layers: described.layers.map(({ diffId }) => diffId),
+  /**
+   * An image that is on the disk can be had without its registry, as on the way back from one that failed. Its labels are
+   * missing then if Shale has never staged it, and who asks them hears that nothing is known.
+   */
+  async #describeIfPossible(image: DigestedPullspec, signal: AbortSignal): Promise<void> {
+    if ((await readImageRecord(this.#state, image)) !== undefined) return;
+    const described = await this.#open(image, signal).catch(() => signal.throwIfAborted());
+    if (described !== undefined) await this.#keepRecord(image, described);
+  }
+
+  async #keepRecord(image: DigestedPullspec, { labels, layers }: SourceImage): Promise<void> {
+    const diffIds = layers.map(({ diffId }) => diffId);
+    await writeImageRecord(this.#state, image, {
+      labels: { ...labels },
+      layers: diffIds,
       kernelArguments: [],
-    };
-    await writeImageRecord(this.#state, image, record);
-    return described;
+    });
   }
 
   #open(image: DigestedPullspec, signal: AbortSignal): Promise<SourceImage> {

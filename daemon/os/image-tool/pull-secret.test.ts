@@ -2,7 +2,9 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { KUBELET_AUTH_FILE, sharePullSecret } from './pull-secret.ts';
+import { sharePullSecret } from './pull-secret.ts';
+
+const SECRET = '/var/lib/kubelet/config.json';
 
 describe('sharePullSecret', () => {
   let root: string;
@@ -17,30 +19,30 @@ describe('sharePullSecret', () => {
   });
   afterEach(() => rm(root, { recursive: true }));
 
-  it('gives the tools the kubelet’s secret, also after it has changed', async () => {
-    await write(KUBELET_AUTH_FILE, 'one');
-    await sharePullSecret(root);
-    await sharePullSecret(root);
+  it('gives the tools the node’s secret, also after it has changed', async () => {
+    await write(SECRET, 'one');
+    await sharePullSecret(root, SECRET);
+    await sharePullSecret(root, SECRET);
     expect(await shared()).toBe('one');
-    await write(KUBELET_AUTH_FILE, 'two');
+    await write(SECRET, 'two');
     expect(await shared()).toBe('two');
   });
 
   it('leaves an admin’s alone', async () => {
-    await write(KUBELET_AUTH_FILE, 'kubelet');
+    await write(SECRET, 'kubelet');
     await write('/etc/ostree/auth.json', 'admin');
-    await sharePullSecret(root);
+    await sharePullSecret(root, SECRET);
     await expect(shared()).rejects.toThrow('ENOENT');
   });
 
-  it('makes nothing where the kubelet has none, and puts a link right that led nowhere', async () => {
-    await sharePullSecret(root);
+  it('makes nothing where the node has none, and puts a link right that led nowhere', async () => {
+    await sharePullSecret(root, SECRET);
     await expect(shared()).rejects.toThrow('ENOENT');
-    await write(KUBELET_AUTH_FILE, 'one');
-    await sharePullSecret(root);
-    await rm(path.join(root, KUBELET_AUTH_FILE));
-    await write(KUBELET_AUTH_FILE, 'again');
-    await sharePullSecret(root);
+    await write(SECRET, 'one');
+    await sharePullSecret(root, SECRET);
+    await rm(path.join(root, SECRET));
+    await write(SECRET, 'again');
+    await sharePullSecret(root, SECRET);
     expect(await shared()).toBe('again');
   });
 });

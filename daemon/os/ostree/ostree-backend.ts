@@ -39,7 +39,6 @@ interface Deployments {
 
 /** Hosts that have only `ostree`: Shale pulls the image itself, ostree keeps and boots it. */
 export class OstreeBackend implements OsBackend {
-  readonly name = 'ostree';
   readonly #options: OstreeBackendOptions;
   readonly #ostree: Ostree;
   readonly #commandPath: (place: string) => string;

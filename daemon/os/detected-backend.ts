@@ -1,0 +1,45 @@
+import type { DigestedPullspec } from '../../api/references.ts';
+import type { Deployment, OsBackend, OsStatus, StageOptions } from './backend.ts';
+
+/**
+ * A backend that is looked for when it is first needed: a host without one is told of in the node's status, where the
+ * admin looks, and looked at again when the daemon tries again.
+ */
+export class DetectedBackend implements OsBackend {
+  readonly #detect: (signal: AbortSignal) => Promise<OsBackend>;
+  #found: OsBackend | undefined;
+
+  /** @param detect finds the backend. */
+  constructor(detect: (signal: AbortSignal) => Promise<OsBackend>) {
+    this.#detect = detect;
+  }
+
+  async status(signal: AbortSignal): Promise<OsStatus> {
+    return (await this.#backend(signal)).status(signal);
+  }
+
+  async stage(image: DigestedPullspec, options: StageOptions): Promise<Deployment> {
+    return (await this.#backend(options.signal)).stage(image, options);
+  }
+
+  async unstage(signal: AbortSignal): Promise<void> {
+    return (await this.#backend(signal)).unstage(signal);
+  }
+
+  async finalizeStaged(managed: ReadonlyMap<string, string>, signal: AbortSignal): Promise<Deployment> {
+    return (await this.#backend(signal)).finalizeStaged(managed, signal);
+  }
+
+  async rollback(signal: AbortSignal): Promise<void> {
+    return (await this.#backend(signal)).rollback(signal);
+  }
+
+  async cleanup(signal: AbortSignal): Promise<void> {
+    return (await this.#backend(signal)).cleanup(signal);
+  }
+
+  async #backend(signal: AbortSignal): Promise<OsBackend> {
+    this.#found ??= await this.#detect(signal);
+    return this.#found;
+  }
+}
