@@ -22,6 +22,7 @@ export interface EngineBuildSetup {
   readonly base: DigestedPullspec;
   readonly workDir: string;
   readonly engine: string | undefined;
+  readonly engineTlsDir?: string;
   readonly pool: string;
   readonly signal: AbortSignal;
 }
@@ -34,13 +35,18 @@ export interface Built {
 
 /** Builds as the builder does. */
 export async function buildWithEngine(
-  { registry, base, workDir, engine, pool, signal }: EngineBuildSetup,
+  { registry, base, workDir, engine, engineTlsDir, pool, signal }: EngineBuildSetup,
   spec: Partial<MachineOSConfigSpec>,
   input: Partial<BuildInput> = {},
   onLine: (line: string) => void = () => undefined,
 ): Promise<Built> {
   const lines: string[] = [];
-  const flags = { engineMinutes: 5, engineWorkDir: workDir, ...(engine === undefined ? {} : { engine }) };
+  const flags = {
+    engineMinutes: 5,
+    engineWorkDir: workDir,
+    ...(engine === undefined ? {} : { engine }),
+    ...(engineTlsDir === undefined ? {} : { engineTlsDir }),
+  };
   const result = await buildImage(
     registry.client,
     {
