@@ -38,6 +38,8 @@ export interface WritePlan {
   readonly originals: Originals;
   /** Paths of which a copy has to be kept before they are overwritten. */
   readonly keep: readonly Parent[];
+  /** What each path held when the write was planned. */
+  readonly found: ReadonlyMap<string, TreeEntry | undefined>;
   /** What each path will hold that the coming config owns. */
   readonly owned: ReadonlyMap<string, string>;
   /** What each path will hold that no config owns any more. */
@@ -87,6 +89,7 @@ export function planWrite(
       ),
       made: new Set([...made.filter(isNeeded), ...parents].map(({ name }) => name)),
     },
+    found: new Map(paths.map(({ location, found }) => [location.name, found])),
     keep: outcomes.flatMap(({ keep }) => (keep === undefined ? [] : [keep])),
     owned: digestsOf(outcomes.filter(({ isOwned }) => isOwned)),
     released: digestsOf(outcomes.filter(({ isOwned }) => !isOwned)),

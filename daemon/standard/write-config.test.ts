@@ -188,6 +188,39 @@ describe('a write that fails', { timeout: 120_000 }, () => {
   });
 });
 
+describe('what somebody else changes while it is written', () => {
+  it.each([
+    ['/etc/app/own.conf', 'file /etc/app/own.conf'],
+    ['/etc/admin.conf', 'restore /etc/admin.conf'],
+    ['/var/home/core/.ssh/authorized_keys.d/ignition', 'file /var/home/core/.ssh/authorized_keys.d/ignition'],
+  ])('is told and stays: %s', async (name, before) => {
+    await write(empty, first);
+    const was = (await snapshot(target)).filter((line) => !line.startsWith(`${name} `));
+    const beforeStep = async (step: string) => {
+      if (step === before) await writeFile(at(name), 'by hand');
+    };
+    const writing = writeConfig(target, { from: first, to: second }, { signal, beforeStep });
+    await expect(writing).rejects.toThrow(
+      `changed by somebody else while it was written: ${name}: has sha256`,
+    );
+    expect(await text(name)).toBe('by hand');
+    expect((await snapshot(target)).filter((line) => !line.startsWith(`${name} `))).toEqual(was);
+  });
+
+  it('stays when the write is taken back for another reason', async () => {
+    await write(empty, first);
+    const beforeStep = async (step: string) => {
+      if (step !== 'record what was done') return;
+      await writeFile(at('etc/app/own.conf'), 'by hand');
+      throw new Error('injected');
+    };
+    const writing = writeConfig(target, { from: first, to: second }, { signal, beforeStep });
+    await expect(writing).rejects.toThrow('injected');
+    expect(await text('etc/app/own.conf')).toBe('by hand');
+    expect(await text('etc/admin.conf')).toBe('ours');
+  });
+});
+
 describe('finishOrUndoWrite', () => {
   it('does nothing when no write was under way', async () => {
     expect(await finishOrUndoWrite(target)).toBe('nothing');

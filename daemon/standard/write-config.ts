@@ -1,5 +1,5 @@
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
-import { contentDigest, readTreeEntry } from '../live/tree-entry.ts';
+import { contentDigest, readTreeEntry, type TreeEntry } from '../live/tree-entry.ts';
 import {
   intendManagedPaths,
   isManaged,
@@ -19,8 +19,9 @@ import {
 } from './originals.ts';
 import { type PasswordChange, planPasswords, readPasswordFields, SHADOW } from './passwords.ts';
 import { type ObservedPath, planWrite, type WritePlan } from './plan-write.ts';
-import { takeStep } from './take-step.ts';
-import type { Drift } from './verify-config.ts';
+import { requireRoom } from './room.ts';
+import { takeStep, type WriteStep } from './take-step.ts';
+import { type Drift, driftOf } from './verify-config.ts';
 import { closeWriteLog, finishOrUndoWrite, openWriteLog, type RecordsBefore } from './write-log.ts';
 import { type Location, locate, type WriteTarget } from './write-target.ts';
 
@@ -45,14 +46,15 @@ export interface Written {
   readonly removed: readonly string[];
 }
 
-/** Somebody else changed what the present config owns; nothing was written. */
+/** Somebody else changed what is to be written; nothing was written, or all of it was taken back. */
 export class ForeignChangeError extends Error {
   override readonly name = 'ForeignChangeError';
   readonly drifts: readonly Drift[];
 
-  constructor(drifts: readonly Drift[]) {
+  /** @param when it was changed, in words. */
+  constructor(drifts: readonly Drift[], when = 'since the last write') {
     const all = drifts.map(({ message }) => message).join('; ');
-    super(`changed by somebody else since the last write: ${all}. Put it back, or force the write`);
+    super(`changed by somebody else ${when}: ${all}. Put it back, or force the write`);
     this.drifts = drifts;
   }
 }
@@ -70,7 +72,7 @@ export class UndoError extends AggregateError {
  * Neither reloads nor restarts anything, and sets no kernel arguments.
  *
  * @returns the paths written and removed; none when the tree was right already.
- * @throws ForeignChangeError unless forced, UnknownAccountError, PathError, PasswordError, all before anything is changed; the signal's
+ * @throws ForeignChangeError unless forced, NoRoomError, UnknownAccountError, PathError, PasswordError, all before anything is changed; the signal's
  *   reason and the file system's errors after all was taken back; UndoError when it could not be.
  */
 export async function writeConfig(
@@ -95,6 +97,7 @@ export async function writeConfig(
   if (!force && foreign.length > 0) throw new ForeignChangeError(foreign);
   const { changes } = passwords;
   if (plan.steps.length > 0 || changes.length > 0 || !sameOriginals(before.originals, plan.originals)) {
+    await requireRoom(plan.steps, [target.root, recordRoot(target)]);
     const about = async (step: string): Promise<void> => {
       signal.throwIfAborted();
       await beforeStep?.(step);
@@ -147,16 +150,20 @@ async function takeSteps(
 ): Promise<void> {
   const { stateDir } = target;
   await about('log what is there');
-  await openWriteLog(stateDir, { steps: plan.steps, passwords }, before);
+  const after = new Map([...plan.released, ...plan.owned]);
+  await openWriteLog(stateDir, { steps: plan.steps, after, passwords }, before);
   await about('record what is intended');
-  const intended = intendManagedPaths(before.managed, etcOnly(new Map([...plan.released, ...plan.owned])));
+  const intended = intendManagedPaths(before.managed, etcOnly(after));
   await writeManagedPaths(recordRoot(target), intended);
   await about('keep originals');
   for (const { name, place } of plan.keep) await keepOriginal(stateDir, name, place);
   await writeOriginals(stateDir, plan.originals);
+  const found = new Map(plan.found);
   for (const step of plan.steps) {
     await about(`${step.kind} ${step.name}`);
+    await requireUnchanged(step, found);
     await takeStep(step);
+    found.delete(step.name);
   }
   if (passwords.length > 0) {
     await about('set passwords');
@@ -172,6 +179,20 @@ async function takeSteps(
   await about('forget what was there');
   await closeWriteLog(stateDir);
   await dropUnusedOriginals(stateDir, plan.originals);
+}
+
+/**
+ * What nobody had changed when the write was planned may have been since.
+ *
+ * @param found what each path held then; a path that a step has been taken on is not looked at again.
+ */
+async function requireUnchanged(
+  { name, place }: WriteStep,
+  found: ReadonlyMap<string, TreeEntry | undefined>,
+): Promise<void> {
+  if (!found.has(name)) return;
+  const drift = driftOf(name, await readTreeEntry(place), found.get(name));
+  if (drift !== undefined) throw new ForeignChangeError([drift], 'while it was written');
 }
 
 /** A path that went back to its original is the image's or somebody's own, no longer Shale's. */

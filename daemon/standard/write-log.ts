@@ -1,7 +1,14 @@
 import { mkdir, rm, rmdir, unlink } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
-import { isMissing, readTreeEntry, sameEntry, type TreeEntry } from '../live/tree-entry.ts';
+import {
+  type ContentDigest,
+  contentDigest,
+  isMissing,
+  readTreeEntry,
+  sameEntry,
+  type TreeEntry,
+} from '../live/tree-entry.ts';
 import { readRecord, removeRecord, writeRecord } from '../records/durable-json.ts';
 import { type ManagedPaths, writeManagedPaths } from '../records/managed-paths.ts';
 import {
@@ -29,6 +36,8 @@ const Touched = z.object({
   place: z.string(),
   /** What was there; absent: nothing. */
   before: Entry.exactOptional(),
+  /** Content digest of what is put there, where a step puts a file or link. */
+  after: z.string().exactOptional(),
 });
 type Touched = z.infer<typeof Touched>;
 
@@ -46,16 +55,21 @@ export interface RecordsBefore {
   readonly managed: ManagedPaths;
 }
 
+/** What a write is about to do. */
+export interface LoggedWrite {
+  readonly steps: readonly WriteStep[];
+  /** What each path will hold, as far as a config speaks of it. */
+  readonly after: ReadonlyMap<string, ContentDigest>;
+  readonly passwords: readonly PasswordChange[];
+}
+
 /**
  * Puts on the disk, durably and before anything else is changed, all that it takes to undo a write: a copy of each path
  * that a step touches, and the records.
  */
 export async function openWriteLog(
   stateDir: string,
-  {
-    steps,
-    passwords,
-  }: { readonly steps: readonly WriteStep[]; readonly passwords: readonly PasswordChange[] },
+  { steps, after, passwords }: LoggedWrite,
   { originals, managed }: RecordsBefore,
 ): Promise<void> {
   const directory = backupsIn(stateDir);
@@ -68,7 +82,13 @@ export async function openWriteLog(
     if (before !== undefined && before.kind !== 'directory') {
       await copyEntry(place, backupAt(stateDir, touched.length));
     }
-    touched.push({ name, place, ...(before === undefined ? {} : { before }) });
+    const digest = after.get(name);
+    touched.push({
+      name,
+      place,
+      ...(before === undefined ? {} : { before }),
+      ...(digest === undefined ? {} : { after: digest }),
+    });
   }
   await writeRecord(logIn(stateDir), {
     version: 1,
@@ -87,7 +107,8 @@ export async function closeWriteLog(stateDir: string): Promise<void> {
 
 /**
  * Undoes a write that has not come to its end, whoever began it: at start-up, that of a daemon that was killed. Killed
- * itself and called again, it ends in the same state: the tree and the records are as they were before the write.
+ * itself and called again, it ends in the same state: the tree and the records are as they were before the write, but
+ * for what somebody else has put there meanwhile.
  *
  * @throws RecordError when the log can't be read.
  */
@@ -95,7 +116,7 @@ export async function finishOrUndoWrite(target: WriteTarget): Promise<'nothing' 
   const { stateDir } = target;
   const log = await readRecord(logIn(stateDir), WriteLog);
   if (log === undefined) return 'nothing';
-  for (const { place, before } of log.touched.toReversed()) await clear(place, before);
+  for (const touched of log.touched.toReversed()) await clear(touched);
   for (const [index, touched] of log.touched.entries()) {
     await putBack(touched, backupAt(stateDir, index));
   }
@@ -113,10 +134,12 @@ export async function finishOrUndoWrite(target: WriteTarget): Promise<'nothing' 
 }
 
 /** Removes what a killed step left behind, and what is of another kind than it was. */
-async function clear(place: string, before: TreeEntry | undefined): Promise<void> {
-  await ignoring(isMissing, () => unlink(temporaryAt(place)));
+async function clear(touched: Touched): Promise<void> {
+  const { place, before } = touched;
+  // Looked at first: a file system that is read-only refuses to remove even what is not there.
+  if ((await readTreeEntry(temporaryAt(place))) !== undefined) await unlink(temporaryAt(place));
   const now = await readTreeEntry(place);
-  if (now === undefined || now.kind === before?.kind) return;
+  if (now === undefined || now.kind === before?.kind || isTheirs(now, touched)) return;
   if (now.kind === 'directory') {
     // Something else may have been put into it meanwhile, and stays.
     await ignoring(isMissingOrFull, () => rmdir(place));
@@ -126,10 +149,18 @@ async function clear(place: string, before: TreeEntry | undefined): Promise<void
   await syncDirectory(path.dirname(place));
 }
 
-async function putBack({ name, place, before }: Touched, backup: string): Promise<void> {
-  if (before === undefined || sameEntry(await readTreeEntry(place), before)) return;
+async function putBack(touched: Touched, backup: string): Promise<void> {
+  const { name, place, before } = touched;
+  const now = await readTreeEntry(place);
+  if (before === undefined || sameEntry(now, before) || isTheirs(now, touched)) return;
   if (before.kind === 'directory') await takeStep({ ...before, name, place });
   else await takeStep({ kind: 'restore', source: backup, name, place });
+}
+
+/** A file or link that neither was there before the write nor came by it. */
+function isTheirs(now: TreeEntry | undefined, { before, after }: Touched): boolean {
+  if (now === undefined || now.kind === 'directory' || sameEntry(now, before)) return false;
+  return contentDigest(now) !== after;
 }
 
 async function ignoring(isExpected: (error: unknown) => boolean, act: () => Promise<void>): Promise<void> {

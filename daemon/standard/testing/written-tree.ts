@@ -56,9 +56,9 @@ export const second: NodeConfig = configOf(
   },
 );
 
-/** @returns a new root as ostree lays it out, with a stock file, an admin's, and an OS unit that is enabled. */
-export async function createTree(): Promise<WriteTarget> {
-  const root = await mkdtemp(path.join(tmpdir(), 'shale-standard-'));
+/** @param parent of the new root. @returns a new root as ostree lays it out, with a stock file, an admin's, and an OS unit that is enabled. */
+export async function createTree(parent = tmpdir()): Promise<WriteTarget> {
+  const root = await mkdtemp(path.join(parent, 'shale-standard-'));
   const at = (name: string) => path.join(root, name);
   const wants = 'etc/systemd/system/multi-user.target.wants';
   for (const directory of ['var/home/core', 'usr/etc', 'usr/lib/systemd/system', wants]) {

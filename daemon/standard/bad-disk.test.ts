@@ -1,0 +1,104 @@
+import { mkdtemp, open, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { execa } from 'execa';
+import { expect, onTestFinished, test } from 'vitest';
+import { configOf } from '../../disruption/testing/configs.ts';
+import { emptyNodeConfig as empty } from '../../machineconfig/empty-config.ts';
+import { readManagedPaths } from '../records/managed-paths.ts';
+import { NoRoomError } from './room.ts';
+import { createTree, first, second, snapshot } from './testing/written-tree.ts';
+import { verifyConfig } from './verify-config.ts';
+import { finishOrUndoWrite, writeConfig } from './write-config.ts';
+
+const signal = AbortSignal.timeout(600_000);
+const noMounts = process.getuid?.() === 0 ? undefined : 'mounting needs root';
+
+/** @returns a file system of its own, of so many bytes. */
+async function smallDisk(bytes: number): Promise<string> {
+  const disk = await mkdtemp(path.join(tmpdir(), 'shale-disk-'));
+  await execa('mount', ['-t', 'tmpfs', '-o', `size=${bytes}`, 'tmpfs', disk]);
+  onTestFinished(async () => {
+    await execa('umount', ['--recursive', disk]);
+    await rm(disk, { recursive: true });
+  });
+  return disk;
+}
+
+/** Fills a disk to its last block. @returns what empties it again. */
+async function fill(disk: string): Promise<() => Promise<void>> {
+  const file = path.join(disk, 'filler');
+  const handle = await open(file, 'w');
+  try {
+    for (;;) await handle.write(Buffer.alloc(4096));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
+  } finally {
+    await handle.close();
+  }
+  return () => rm(file);
+}
+
+test.skipIf(noMounts)(
+  'a disk that fills up at any step leaves the old config or the new one',
+  {
+    timeout: 240_000,
+  },
+  async () => {
+    const disk = await smallDisk(16 * 1024 * 1024);
+    const target = await createTree(disk);
+    await writeConfig(target, { from: empty, to: first }, { signal });
+    const before = await snapshot(target);
+    const managed = await readManagedPaths(target.root);
+    for (let filledAt = 0, steps = 1; filledAt < steps; filledAt += 1) {
+      let emptied = async () => {};
+      steps = 0;
+      const beforeStep = async () => {
+        if (steps === filledAt) emptied = await fill(disk);
+        steps += 1;
+      };
+      const write = writeConfig(target, { from: first, to: second }, { signal, beforeStep });
+      const failure = await write.then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+      await emptied();
+      if (failure === undefined) {
+        expect(await verifyConfig(target.root, second)).toEqual([]);
+        await writeConfig(target, { from: second, to: first }, { signal });
+        continue;
+      }
+      // Where it could not be taken back on a full disk, it is at the next start.
+      await finishOrUndoWrite(target);
+      expect(await snapshot(target), `filled before step ${filledAt}`).toEqual(before);
+      expect(await readManagedPaths(target.root)).toEqual(managed);
+      steps = Math.max(steps, filledAt + 2);
+    }
+    await writeConfig(target, { from: first, to: second }, { signal });
+    expect(await verifyConfig(target.root, second)).toEqual([]);
+  },
+);
+
+test.skipIf(noMounts)('a config that would not fit is refused before anything is written', async () => {
+  const disk = await smallDisk(4 * 1024 * 1024);
+  const target = await createTree(disk);
+  const before = await snapshot(target);
+  const large = configOf({ '/etc/large': 'x'.repeat(8 * 1024 * 1024) });
+  await expect(writeConfig(target, { from: empty, to: large }, { signal })).rejects.toThrow(NoRoomError);
+  expect(await snapshot(target)).toEqual(before);
+});
+
+test.skipIf(noMounts)('a read-only /etc keeps everything as it was', async () => {
+  const target = await createTree(await smallDisk(16 * 1024 * 1024));
+  await writeConfig(target, { from: empty, to: first }, { signal });
+  const before = await snapshot(target);
+  const etc = path.join(target.root, 'etc');
+  await execa('mount', ['--bind', etc, etc]);
+  await execa('mount', ['-o', 'remount,ro,bind', etc]);
+  await expect(writeConfig(target, { from: first, to: second }, { signal })).rejects.toThrow('EROFS');
+  expect(await snapshot(target)).toEqual(before);
+  expect(await finishOrUndoWrite(target)).toBe('nothing');
+  await execa('umount', [etc]);
+  await writeConfig(target, { from: first, to: second }, { signal });
+  expect(await verifyConfig(target.root, second)).toEqual([]);
+});
