@@ -57,7 +57,7 @@ export interface Cluster {
 }
 
 const OPERATOR = 'shale-operator';
-const ROOT = path.join(import.meta.dirname, '..');
+const MANIFESTS = path.join(import.meta.dirname, '../manifests');
 
 /**
  * Brings up a cluster on this machine: a registry, machines that boot, Shale's manifests and processes, and something to
@@ -148,7 +148,10 @@ async function installShale(
   options: { readonly log: Logger; readonly signal: AbortSignal },
 ): Promise<void> {
   const { registry, image, engine } = parts;
-  const manifests = await readKustomization(path.join(ROOT, 'manifests/base'));
+  const manifests = [
+    ...(await readKustomization(path.join(MANIFESTS, 'base'))),
+    ...(await readKustomization(path.join(MANIFESTS, 'components/admission-policies'))),
+  ];
   await applyObjects(
     client,
     [
