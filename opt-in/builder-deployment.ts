@@ -62,6 +62,7 @@ export function builderDeployment(
                 runAsNonRoot: true,
                 runAsUser: 65532,
                 capabilities: { drop: ['ALL'] },
+                seccompProfile: { type: 'RuntimeDefault' },
               },
               ...(sidecar === undefined ? {} : { volumeMounts: [SOCKET_MOUNT, WORK_MOUNT] }),
               ...(metricsPort === undefined ? {} : probes(metricsPort)),

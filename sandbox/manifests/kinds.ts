@@ -37,6 +37,22 @@ const admission = (kind: string, plural: string): Kind<KubernetesObject> => ({
   namespaced: false,
 });
 
+const networkPolicies: Kind<KubernetesObject> = {
+  group: 'networking.k8s.io',
+  version: 'v1',
+  kind: 'NetworkPolicy',
+  plural: 'networkpolicies',
+  namespaced: true,
+};
+
+const services: Kind<KubernetesObject> = {
+  group: '',
+  version: 'v1',
+  kind: 'Service',
+  plural: 'services',
+  namespaced: true,
+};
+
 /** The kinds that manifests and examples have; Shale's processes don't speak of all of them. */
 const KINDS: readonly Kind<KubernetesObject>[] = [
   CustomResourceDefinitions,
@@ -48,6 +64,8 @@ const KINDS: readonly Kind<KubernetesObject>[] = [
   Deployments,
   DaemonSets,
   PodDisruptionBudgets,
+  networkPolicies,
+  services,
   rbac('ClusterRole', 'clusterroles', false),
   rbac('ClusterRoleBinding', 'clusterrolebindings', false),
   rbac('Role', 'roles', true),

@@ -50,8 +50,11 @@ test.for([
 test('refuses what it does not know, by name', async () => {
   const directory = await mkdtemp(path.join(tmpdir(), 'shale-kustomization-'));
   try {
-    await writeFile(path.join(directory, 'kustomization.yaml'), 'patches: [{ path: a.yaml }]\n');
-    await expect(readKustomization(directory)).rejects.toThrow(/kustomization\.yaml: .*"patches"/s);
+    await writeFile(path.join(directory, 'kustomization.yaml'), 'namePrefix: a-\n');
+    await expect(readKustomization(directory)).rejects.toThrow(/kustomization\.yaml: .*"namePrefix"/s);
+    const patch = 'patches: [{ target: { kind: Pod, name: a }, patch: "[]" }]\n';
+    await writeFile(path.join(directory, 'kustomization.yaml'), patch);
+    await expect(readKustomization(directory)).rejects.toThrow('there is no Pod a to patch');
   } finally {
     await rm(directory, { recursive: true });
   }

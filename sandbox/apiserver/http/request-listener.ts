@@ -31,6 +31,7 @@ export interface ApiService extends ResourceService {
   readonly onRequest: (event: AuditEvent) => void;
 }
 
+type ResourceAttributes = Extract<Attributes, { type: 'resource' }>;
 type ResourcePath = Extract<RequestPath, { type: 'resource' }>;
 
 const VERSION = { major: '1', minor: '32', gitVersion: 'v1.32.0-shale.sandbox', platform: 'linux/amd64' };
@@ -58,8 +59,9 @@ async function answer(
   const watch = exchange.query.get('watch') === 'true' || exchange.query.get('watch') === '1';
   const verb = verbOf(request.method ?? '', path.name, watch);
   if (verb === undefined) throw methodNotAllowed();
-  audit(service, exchange, path, verb);
-  authorize(service, attributesOf(user, path, verb, exchange.query));
+  const attributes = attributesOf(user, path, verb, exchange.query);
+  audit(service, exchange, attributes);
+  authorize(service, attributes);
   const review = REVIEWS.find(({ group, plural }) => group === path.group && plural === path.plural);
   if (review !== undefined) return answerReview(service, exchange, review, verb);
   return serveResource(service, exchange, path, resourceFor(service, path), verb);
@@ -107,7 +109,12 @@ function impersonated(service: ApiService, { headers }: IncomingMessage, user: U
 }
 
 /** A field selector by name asks for one object, which RBAC then may allow by its name. */
-function attributesOf(user: User, path: ResourcePath, verb: string, query: URLSearchParams): Attributes {
+function attributesOf(
+  user: User,
+  path: ResourcePath,
+  verb: string,
+  query: URLSearchParams,
+): ResourceAttributes {
   const { group, plural, subresource, namespace } = path;
   const selected = /^metadata\.name==?([^,]+)$/.exec(query.get('fieldSelector') ?? '')?.[1] ?? '';
   const name = path.name === '' && (verb === 'list' || verb === 'watch') ? selected : path.name;
@@ -123,20 +130,14 @@ function authorize({ knowledge }: ApiService, attributes: Attributes): void {
   throw forbidden({ group, plural: resource }, name, why);
 }
 
-function audit(service: ApiService, { response, user }: Exchange, path: ResourcePath, verb: string): void {
-  const { group, plural, subresource, namespace, name } = path;
+function audit(
+  service: ApiService,
+  { response }: Exchange,
+  { user, verb, group, resource, subresource, namespace, name }: ResourceAttributes,
+): void {
   response.once('close', () => {
     const status = response.statusCode;
-    service.onRequest({
-      user: user.name,
-      verb,
-      group,
-      resource: plural,
-      subresource,
-      namespace,
-      name,
-      status,
-    });
+    service.onRequest({ user: user.name, verb, group, resource, subresource, namespace, name, status });
   });
 }
 

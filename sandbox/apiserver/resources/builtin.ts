@@ -215,6 +215,7 @@ const workloads: readonly Resource[] = [
       count('Allowed Disruptions', '.status.disruptionsAllowed'),
     ],
   }),
+  builtin('networking.k8s.io/v1', 'NetworkPolicy', { plural: 'networkpolicies', short: ['netpol'] }),
   builtin('coordination.k8s.io/v1', 'Lease', {
     strategy: leaseStrategy,
     columns: [pathColumn('Holder', '.spec.holderIdentity')],

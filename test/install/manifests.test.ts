@@ -1,0 +1,100 @@
+import { existsSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
+import { execa } from 'execa';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import type { Deployment } from '../../api/kubernetes.ts';
+import type { KubernetesObject } from '../../api/object.ts';
+import { tokenConnection } from '../../cluster/connection.ts';
+import { createApiClient } from '../../cluster/http-api-client.ts';
+import { builderDeployment } from '../../opt-in/builder-deployment.ts';
+import { type ApiServer, startApiServer } from '../../sandbox/apiserver/start.ts';
+import { applyObjects } from '../../sandbox/manifests/apply.ts';
+import { readKustomization } from '../../sandbox/manifests/kustomization.ts';
+import { quiet } from '../e2e/cluster-under-test.ts';
+import { problemsOf } from './kubernetes-schema.ts';
+
+const MANIFESTS = path.join(import.meta.dirname, '../../manifests');
+const overlays = (await readdir(path.join(MANIFESTS, 'overlays'))).map((name) => `overlays/${name}`);
+const kubectl = (process.env['PATH'] ?? '').split(':').some((dir) => existsSync(path.join(dir, 'kubectl')));
+/** Of other operators, which not every cluster has: the embedded API server doesn't know them. */
+const isForeign = ({ apiVersion }: KubernetesObject) => apiVersion.startsWith('monitoring.coreos.com/');
+
+let server: ApiServer;
+beforeAll(async () => {
+  server = await startApiServer();
+});
+afterAll(() => server.stop());
+
+describe.each(['base', ...overlays])('manifests/%s', (name) => {
+  const directory = path.join(MANIFESTS, name);
+
+  test('has only fields that Kubernetes has, and all that it asks for', async () => {
+    const problems = (await readKustomization(directory)).flatMap((object) =>
+      (problemsOf(object) ?? []).map((problem) => `${object.kind} ${object.metadata.name}${problem}`),
+    );
+    expect(problems).toEqual([]);
+  });
+
+  test('is labelled, and names each object once', async () => {
+    const objects = await readKustomization(directory);
+    const names = objects.map(({ kind, metadata }) => `${kind} ${metadata.namespace ?? ''}/${metadata.name}`);
+    expect(new Set(names).size).toBe(names.length);
+    for (const { metadata } of objects) {
+      expect(metadata.labels, metadata.name).toMatchObject({ 'app.kubernetes.io/part-of': 'shale' });
+    }
+  });
+
+  test('is taken by an API server, and a second time', async () => {
+    const client = createApiClient(tokenConnection(server.url, server.adminToken, server.caPem));
+    const objects = (await readKustomization(directory)).filter((object) => !isForeign(object));
+    const { signal } = new AbortController();
+    await applyObjects(client, objects, { log: quiet, signal });
+    await applyObjects(client, objects, { log: quiet, signal });
+  });
+
+  test.runIf(kubectl)('is to kubectl what it is here', async () => {
+    const { stdout } = await execa('kubectl', ['kustomize', directory]);
+    const theirs = parseAllDocuments(stdout).map((document) => document.toJS() as KubernetesObject);
+    expect(sorted(theirs)).toEqual(sorted(await readKustomization(directory)));
+  });
+});
+
+test("the builder's Deployment, which the operator makes, is one of Kubernetes too", () => {
+  const surroundings = { podmanImage: 'quay.io/podman/stable', metricsPort: 8080 };
+  const deployment = builderDeployment('shale-system', 'shale:1', [], surroundings);
+  expect(problemsOf(deployment as Deployment)).toEqual([]);
+});
+
+test.each<[string, object, string[]]>([
+  [
+    'an unknown field',
+    { spec: { podSelector: {}, ports: [] } },
+    ['.spec.ports: unknown field of V1NetworkPolicySpec'],
+  ],
+  [
+    'a wrong type',
+    { spec: { podSelector: {}, policyTypes: 'Ingress' } },
+    ['.spec.policyTypes: expected a list'],
+  ],
+  [
+    'a missing field',
+    { spec: { podSelector: { matchExpressions: [{ key: 'a' }] } } },
+    ['.spec.podSelector.matchExpressions[0].operator: missing in V1LabelSelectorRequirement'],
+  ],
+])('%s is found', (_, rest, problems) => {
+  const object = {
+    apiVersion: 'networking.k8s.io/v1',
+    kind: 'NetworkPolicy',
+    metadata: { name: 'a' },
+    ...rest,
+  };
+  expect(problemsOf(object as KubernetesObject)).toEqual(problems);
+});
+
+function sorted(objects: readonly KubernetesObject[]): KubernetesObject[] {
+  const key = ({ kind, metadata }: KubernetesObject) =>
+    `${kind} ${metadata.namespace ?? ''}/${metadata.name}`;
+  return [...objects].sort((a, b) => (key(a) < key(b) ? -1 : 1));
+}
