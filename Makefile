@@ -7,7 +7,7 @@ SHELL := /bin/sh
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -E env PATH="$(PATH)")
 
-.PHONY: help install install-tests demo down test lint types check unit lab image image-packages manifests format bench clean
+.PHONY: help install install-tests demo down test lint types check unit lab image image-packages manifests format bench bench-images bench-rollout clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -68,3 +68,6 @@ bench: ## print the figures of bench/, of what needs no registry
 
 bench-images: install-tests ## print the figures of the builder beside docker build and buildah (needs root, some minutes)
 	@for file in bench/append.ts bench/pools.ts; do echo "== $$file"; $(SUDO) node $$file || exit 1; done
+
+bench-rollout: ## print what rollouts to 100 to 5,000 nodes cost the operator (some minutes)
+	@node bench/rollout.ts

@@ -1,5 +1,5 @@
 import { type Lease, Leases } from '../api/kubernetes.ts';
-import { type ApiClient, isAlreadyExists, isConflict } from './api-client.ts';
+import { type ApiClient, isAlreadyExists, isConflict, isNotFound, type Where } from './api-client.ts';
 
 /** A wish to hold a coordination.k8s.io Lease. */
 export interface LeaseWish {
@@ -45,6 +45,7 @@ export type LeaseOutcome = { readonly held: true } | { readonly held: false; rea
 /**
  * Takes or renews a lease. Optimistic concurrency decides between two who try at once.
  *
+ * @param known the lease as a cache has it; it saves a request where it is true still. `absent`: there is none.
  * @returns whose it is then.
  * @throws ApiError
  */
@@ -52,9 +53,26 @@ export async function acquireLease(
   client: ApiClient,
   wish: LeaseWish,
   signal: AbortSignal,
+  known?: Lease | 'absent',
 ): Promise<LeaseOutcome> {
   const where = { namespace: wish.namespace, signal };
-  const lease = await client.find(Leases, wish.name, where);
+  if (known !== undefined) {
+    const outcome = await writeLease(client, wish, known === 'absent' ? undefined : known, where);
+    if (outcome !== 'outdated') return outcome;
+  }
+  const outcome = await writeLease(client, wish, await client.find(Leases, wish.name, where), where);
+  if (outcome !== 'outdated') return outcome;
+  const winner = await client.find(Leases, wish.name, where);
+  const holder = winner?.spec?.holderIdentity ?? '';
+  return holder === wish.holder ? { held: true } : { held: false, holder };
+}
+
+async function writeLease(
+  client: ApiClient,
+  wish: LeaseWish,
+  lease: Lease | undefined,
+  where: Where,
+): Promise<LeaseOutcome | 'outdated'> {
   const now = new Date();
   const decision = decideLease(lease, wish.holder, now.getTime());
   if (decision.kind === 'held') return { held: false, holder: decision.holder };
@@ -63,35 +81,48 @@ export async function acquireLease(
     else await client.replace(Leases, { ...lease, spec: leaseSpec(lease, decision.kind, wish, now) }, where);
     return { held: true };
   } catch (error) {
-    if (!isConflict(error) && !isAlreadyExists(error)) throw error;
-    const winner = await client.find(Leases, wish.name, where);
-    const holder = winner?.spec?.holderIdentity ?? '';
-    return holder === wish.holder ? { held: true } : { held: false, holder };
+    if (isConflict(error) || isAlreadyExists(error) || isNotFound(error)) return 'outdated';
+    throw error;
   }
 }
 
 /**
  * Gives a lease back by deleting it, where it is held by this holder; another's is left alone.
  *
+ * @param known the lease as a cache has it; it saves a request where it is true still.
  * @throws ApiError
  */
 export async function releaseLease(
   client: ApiClient,
   wish: Omit<LeaseWish, 'durationSeconds'>,
   signal: AbortSignal,
+  known?: Lease,
 ): Promise<void> {
   const where = { namespace: wish.namespace, signal };
+  if (known !== undefined && (await deleteLease(client, wish, known, where))) return;
   const lease = await client.find(Leases, wish.name, where);
-  if (lease?.spec?.holderIdentity !== wish.holder) return;
-  const { resourceVersion } = lease.metadata;
+  // Where somebody writes it right then, an expired lease was taken over, and is no longer ours to release.
+  if (lease !== undefined) await deleteLease(client, wish, lease, where);
+}
+
+/** @returns false when the lease is another's, or has been written since it was read. */
+async function deleteLease(
+  client: ApiClient,
+  { name, holder }: Pick<LeaseWish, 'name' | 'holder'>,
+  { metadata, spec }: Lease,
+  where: Where,
+): Promise<boolean> {
+  if (spec?.holderIdentity !== holder) return false;
+  const { resourceVersion } = metadata;
   try {
-    await client.delete(Leases, wish.name, {
+    await client.delete(Leases, name, {
       ...where,
       ...(resourceVersion === undefined ? {} : { preconditions: { resourceVersion } }),
     });
+    return true;
   } catch (error) {
-    // Somebody wrote it since: an expired lease was taken over, and is no longer ours to release.
     if (!isConflict(error)) throw error;
+    return false;
   }
 }
 

@@ -1,16 +1,16 @@
 import type { Logger } from 'pino';
 import { ConfigMaps, type Deployment, Deployments, Pods } from '../api/kubernetes.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../api/machine-config-node.ts';
-import { MachineConfigPools } from '../api/machine-config-pool.ts';
+import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts';
-import { MachineOSConfigs } from '../api/machine-os-config.ts';
+import { type MachineOSConfig, MachineOSConfigs } from '../api/machine-os-config.ts';
 import { BUILDER_DEPLOYMENT, SWITCH_CONFIG_MAP } from '../api/names.ts';
-import type { NewObject } from '../api/object.ts';
+import type { KubernetesObject, NewObject } from '../api/object.ts';
 import type { DigestedPullspec } from '../api/references.ts';
 import { type ApiClient, isAlreadyExists } from '../cluster/api-client.ts';
 import { done, type Result, requeueAfter, runController } from '../cluster/controller.ts';
 import type { EventRecorder } from '../cluster/events.ts';
-import { createInformer } from '../cluster/informer.ts';
+import { createInformer, type Informer } from '../cluster/informer.ts';
 import { createWorkQueue } from '../cluster/work-queue.ts';
 import { type BuilderSurroundings, builderDeployment, builderPodLabels } from './builder-deployment.ts';
 import { decideLayering, type LayeringObservation, type LayeringStep } from './decide-layering.ts';
@@ -24,8 +24,17 @@ export interface ImagePruner {
   deleteImage(image: DigestedPullspec, build: MachineOSBuild, signal: AbortSignal): Promise<void>;
 }
 
+type Watched<T extends KubernetesObject> = Pick<Informer<T>, 'list' | 'onChange' | 'synced'>;
+
 export interface LayeringOptions {
   readonly client: ApiClient;
+  /** Kept up to date by whoever else of this process needs them: nodes are many. */
+  readonly watched: {
+    readonly pools: Watched<MachineConfigPool>;
+    readonly machineConfigNodes: Watched<MachineConfigNode>;
+    readonly machineOSConfigs: Watched<MachineOSConfig>;
+    readonly machineOSBuilds: Watched<MachineOSBuild>;
+  };
   readonly events: EventRecorder;
   readonly log: Logger;
   readonly pruner: ImagePruner;
@@ -44,6 +53,8 @@ export interface LayeringOptions {
 const KEY = SWITCH_CONFIG_MAP;
 /** How soon a builder that is stopping, or nodes on their way back, are looked at again if no event says so first. */
 const WAIT_MS = 2_000;
+/** A rollout changes every node many times over, and what is to be done about layering hangs on few of these changes. */
+const ROLLOUT_DELAY_MS = 500;
 /** Steps of one pass; each ends with another observation, so a pass that needs more goes on in the next. */
 const STEPS_OF_A_PASS = 8;
 
@@ -59,16 +70,20 @@ export async function runLayeringController(options: LayeringOptions): Promise<v
     fieldSelector: `metadata.name=${SWITCH_CONFIG_MAP}`,
     log,
   });
-  const pools = createInformer(client, MachineConfigPools, { log });
-  const machineOSConfigs = createInformer(client, MachineOSConfigs, { log });
-  const builds = createInformer(client, MachineOSBuilds, { log });
-  const nodes = createInformer(client, MachineConfigNodes, { log });
   const deployments = createInformer(client, Deployments, { namespace, log });
-  const informers = [configMaps, pools, machineOSConfigs, builds, nodes, deployments];
+  const { pools, machineConfigNodes: nodes, machineOSConfigs, machineOSBuilds: builds } = options.watched;
   const queue = createWorkQueue();
-  for (const informer of informers) informer.onChange(() => queue.add(KEY));
-  const watching = informers.map((informer) => informer.start(signal));
-  await Promise.all(informers.map((informer) => informer.synced()));
+  const now = () => queue.add(KEY);
+  const soon = () => queue.addAfter(KEY, ROLLOUT_DELAY_MS);
+  for (const informer of [configMaps, deployments]) informer.onChange(now);
+  machineOSConfigs.onChange(now);
+  builds.onChange(now);
+  pools.onChange(soon);
+  nodes.onChange(soon);
+  const watching = [configMaps, deployments].map((informer) => informer.start(signal));
+  await Promise.all(
+    [configMaps, deployments, pools, nodes, machineOSConfigs, builds].map((informer) => informer.synced()),
+  );
   queue.add(KEY);
 
   const wantedBuilder = builderDeployment(

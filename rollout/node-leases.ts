@@ -83,6 +83,7 @@ export class NodeLeases {
         durationSeconds: options.leaseSeconds,
       },
       signal,
+      this.#cached(node) ?? 'absent',
     );
     return outcome.held ? { by: 'us' } : { by: 'other', holder: outcome.holder };
   }
@@ -94,6 +95,7 @@ export class NodeLeases {
       client,
       { namespace: options.leaseNamespace, name: leaseNameOf(node), holder: options.leaseHolder },
       signal,
+      this.#cached(node),
     );
   }
 

@@ -185,15 +185,17 @@ async function lead({ client, log, image, flags, telemetry, signal }: Leading): 
   const either = AbortSignal.any([signal, failed.signal]);
   const shared = { client, events, log, signal: either };
   const insecure = flags.insecureRegistry;
+  const caches = createCaches(client, options, log);
   const controllers = [
     startRolloutControllers({
       ...shared,
-      caches: createCaches(client, options, log),
+      caches,
       options,
       ...(telemetry === undefined ? {} : { telemetry, onReady: () => telemetry.is('leading') }),
     }),
     runLayeringController({
       ...shared,
+      watched: caches,
       namespace,
       image,
       pruner: registryPruner({ client, namespace, plainHttp: new Set(insecure) }),

@@ -103,14 +103,19 @@ export class NodeWork {
         await this.#grant(piece, 'Live', signal);
         return {};
       case 'Disrupt':
-        return this.#drain({ ...piece, node: await this.#cordon(piece.node, signal) }, signal);
+        return this.#empty({ ...piece, node: await this.#cordon(piece.node, signal) }, signal);
     }
   }
 
   async #drain(piece: WorkPiece, signal: AbortSignal): Promise<StepReport> {
     const { name } = piece.node.metadata;
     const refused = await this.#keepLease(name, signal);
-    if (refused.note !== undefined) return refused;
+    return refused.note === undefined ? this.#empty(piece, signal) : refused;
+  }
+
+  /** Asks for evictions under a lease that is ours, and gives the grant once the node is empty. */
+  async #empty(piece: WorkPiece, signal: AbortSignal): Promise<StepReport> {
+    const { name } = piece.node.metadata;
     const actions = piece.machineConfigNode.status?.plan?.actions ?? [];
     // With one node in the cluster nothing could be rescheduled and budgets would block for ever (as MCO).
     if (isDisruptive(actions) && !piece.onlyNode) {

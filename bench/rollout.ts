@@ -1,0 +1,75 @@
+/**
+ * `node bench/rollout.ts [NODESxPOOLS…]`: what whole rollouts cost the operator, from 100 to 5,000 nodes in 5 and in 50
+ * pools: the operator as it ships in a process of its own, the embedded API server, and nodes that do at once what they
+ * are told. Each row is a live update of every node, and then one that reboots every node.
+ */
+import type { DisruptionAction } from '../api/disruption-action.ts';
+import { type Fleet, startFleet } from './rollout/fleet.ts';
+import { type OperatorProcess, startOperator } from './rollout/operator-process.ts';
+import { growth, type Measured } from './timing.ts';
+
+const SIZES = ['100x5', '1000x5', '5000x5', '100x50', '1000x50', '5000x50'];
+const LIMIT_MS = 1_800_000;
+/** Which requests make the sum up; only for a look at a single row. */
+const WITH_REQUESTS = process.env['BENCH_REQUESTS'] !== undefined;
+
+const RESTART: readonly DisruptionAction[] = [{ type: 'Restart', service: 'chronyd.service' }];
+const REBOOT: readonly DisruptionAction[] = [{ type: 'Reboot' }];
+
+async function rollOut(
+  fleet: Fleet,
+  operator: OperatorProcess,
+  content: string,
+  actions: readonly DisruptionAction[],
+) {
+  fleet.takeRequests();
+  const cpu = await operator.cpuSeconds();
+  const start = performance.now();
+  await fleet.rollOut(content, actions);
+  const seconds = (performance.now() - start) / 1000;
+  const requests = fleet.takeRequests();
+  return { seconds, requests, cpu: (await operator.cpuSeconds()) - cpu };
+}
+
+const last = new Map<string, Measured>();
+const rows: object[] = [];
+for (const size of process.argv.length > 2 ? process.argv.slice(2) : SIZES) {
+  const [nodes = 0, pools = 0] = size.split('x').map(Number);
+  const fleet = await startFleet(nodes, pools, AbortSignal.timeout(LIMIT_MS));
+  const operator = await startOperator(fleet.operatorAccess);
+  try {
+    await fleet.begun();
+    for (const [update, content, actions] of [
+      ['live', 'a', RESTART],
+      ['reboot', 'b', REBOOT],
+    ] as const) {
+      const { seconds, requests, cpu } = await rollOut(fleet, operator, content, actions);
+      const sum = [...requests.values()].reduce((a, b) => a + b, 0);
+      const before = last.get(`${update} ${pools}`);
+      const now = { size: nodes, ms: cpu * 1000 };
+      last.set(`${update} ${pools}`, now);
+      rows.push({
+        nodes,
+        pools,
+        update,
+        'requests/node': (sum / nodes).toFixed(1),
+        'CPU s': cpu.toFixed(1),
+        'CPU ms/node': ((cpu * 1000) / nodes).toFixed(1),
+        'CPU growth': growth(before, now),
+        'wall s': seconds.toFixed(1),
+        'peak MB': (await operator.peakMegabytes()).toFixed(0),
+      });
+      // biome-ignore lint/suspicious/noConsole: a benchmark prints its table
+      if (WITH_REQUESTS) console.table(Object.fromEntries([...requests].toSorted(([, a], [, b]) => b - a)));
+    }
+  } finally {
+    await operator.stop();
+    await fleet.stop();
+  }
+  // biome-ignore lint/suspicious/noConsole: a benchmark prints its table
+  console.table(rows.slice(-2));
+}
+// biome-ignore lint/suspicious/noConsole: a benchmark prints its table
+console.log('CPU growth: how much faster the operator’s CPU time grows than the nodes; 1 is linear.');
+// biome-ignore lint/suspicious/noConsole: a benchmark prints its table
+console.table(rows);
