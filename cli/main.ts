@@ -1,19 +1,41 @@
 import { Command, CommanderError } from 'commander';
 import { SHALE_VERSION } from '../api/version.ts';
 import { LeadershipLost } from '../cluster/leader-election.ts';
-import { buildCommand } from './build-command.ts';
-import { diffCommand } from './diff-command.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
-import { imageCommand } from './image/inspect-command.ts';
-import { planCommand } from './plan-command.ts';
-import { policiesCommand } from './policies-command.ts';
-import { renderCommand } from './render-command.ts';
-import { validateCommand } from './validate-command.ts';
 
-/** Commands that are loaded only when they are called: a node's daemon need not carry what the sandbox is made of. */
-const LAZY_COMMANDS: Readonly<
+/** Each is loaded only when it is called: a node's daemon need not carry what the sandbox is made of. */
+const COMMANDS: Readonly<
   Record<string, { readonly description: string; readonly load: () => Promise<Command> }>
 > = {
+  plan: {
+    description: 'Say what a change asks of the nodes of each pool, and why.',
+    load: async () => (await import('./plan-command.ts')).planCommand(),
+  },
+  diff: {
+    description: "Show what a change does to nodes' files, units and kernel arguments.",
+    load: async () => (await import('./diff-command.ts')).diffCommand(),
+  },
+  validate: {
+    description: 'Check MachineConfigs and disruption policies.',
+    load: async () => (await import('./validate-command.ts')).validateCommand(),
+  },
+  render: {
+    description: "Merge a pool's MachineConfigs into its rendered config.",
+    load: async () => (await import('./render-command.ts')).renderCommand(),
+  },
+  policies: {
+    description:
+      'List the node disruption policies in force: the defaults and what a MachineConfiguration overrides.',
+    load: async () => (await import('./policies-command.ts')).policiesCommand(),
+  },
+  build: {
+    description: "Make a pool's image from files: one layer on the base image, pushed to a registry.",
+    load: async () => (await import('./build-command.ts')).buildCommand(),
+  },
+  image: {
+    description: 'Look at images in a registry.',
+    load: async () => (await import('./image/inspect-command.ts')).imageCommand(),
+  },
   status: {
     description: 'Tell how far pools, builds and nodes are, and what they wait for.',
     load: async () => (await import('./status/status-command.ts')).statusCommand(),
@@ -60,10 +82,10 @@ const LAZY_COMMANDS: Readonly<
   },
 };
 
-/** @param name of the command that is called: only this one of the lazy commands is more than its description. */
-async function lazyCommands(name: string | undefined): Promise<Command[]> {
+/** @param name of the command that is called: only this one is more than its description. */
+async function commandsFor(name: string | undefined): Promise<Command[]> {
   return Promise.all(
-    Object.entries(LAZY_COMMANDS).map(async ([known, { description, load }]) =>
+    Object.entries(COMMANDS).map(async ([known, { description, load }]) =>
       (known === name ? await load() : new Command(known)).description(description),
     ),
   );
@@ -75,16 +97,7 @@ async function program(argv: readonly string[]): Promise<Command> {
     .description('Operating-system images built on the Kubernetes cluster that runs them.')
     .version(SHALE_VERSION, '--version', 'print the version')
     .showHelpAfterError('(shale --help lists what there is)');
-  const commands = [
-    planCommand(),
-    diffCommand(),
-    validateCommand(),
-    renderCommand(),
-    policiesCommand(),
-    buildCommand(),
-    imageCommand(),
-    ...(await lazyCommands(argv[2])),
-  ];
+  const commands = await commandsFor(argv[2]);
   for (const command of commands) shale.addCommand(command);
   // Errors of use end here, not in the middle of commander, so that every way out has its exit code.
   for (const command of [shale, ...commands, ...commands.flatMap(({ commands: own }) => own)]) {
