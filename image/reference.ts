@@ -58,6 +58,17 @@ export function formatReference({ registry, repository, tag, digest }: Reference
   return `${registry}/${repository}${tag === undefined ? '' : `:${tag}`}${digest === undefined ? '' : `@${digest}`}`;
 }
 
+/**
+ * Docker Hub keeps its own images in the namespace `library`, which their names may leave out (containers-registries.conf(5),
+ * "Normalization of docker.io references").
+ *
+ * @returns the name with the namespace; any other as it is.
+ */
+export function withLibrary<T extends Pick<Reference, 'registry' | 'repository'>>(name: T): T {
+  const isShort = name.registry === 'docker.io' && !name.repository.includes('/');
+  return isShort ? { ...name, repository: `library/${name.repository}` } : name;
+}
+
 /** @returns what a registry is asked for: the digest where there is one, else the tag, else `latest`. */
 export function manifestKey({ tag, digest }: Reference): string {
   return digest ?? tag ?? 'latest';

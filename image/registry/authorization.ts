@@ -1,57 +1,65 @@
+import type { Challenge } from './challenge.ts';
 import type { Credentials } from './credentials.ts';
 
-/** What a registry asks for with a 401 (RFC 9110 11.6.1; distribution's token.md). */
-export type Challenge =
-  | { readonly scheme: 'basic' }
-  | { readonly scheme: 'bearer'; readonly realm: string; readonly service?: string; readonly scope?: string }
-  | { readonly scheme: 'unknown' };
+/** What a token service is asked for (distribution's token.md and oauth.md). */
+export type TokenRequest =
+  | { readonly method: 'GET'; readonly url: URL; readonly headers: Readonly<Record<string, string>> }
+  | { readonly method: 'POST'; readonly url: URL; readonly form: URLSearchParams };
 
-/** Reads a WWW-Authenticate header. */
-export function parseChallenge(header: string): Challenge {
-  const scheme = /^\s*(\w+)/.exec(header)?.[1]?.toLowerCase();
-  if (scheme === 'basic') return { scheme };
-  const parameters = new Map(
-    [...header.matchAll(/(\w+)="([^"]*)"/g)].map(([, key = '', value = '']) => [key.toLowerCase(), value]),
-  );
-  const realm = parameters.get('realm');
-  if (scheme !== 'bearer' || realm === undefined || !URL.canParse(realm)) return { scheme: 'unknown' };
-  const service = parameters.get('service');
-  const scope = parameters.get('scope');
-  return {
-    scheme,
-    realm,
-    ...(service === undefined ? {} : { service }),
-    ...(scope === undefined ? {} : { scope }),
-  };
-}
+/** How a challenge is answered. */
+export type Authorization =
+  /** The value of the Authorization header. */
+  | { readonly kind: 'header'; readonly value: string }
+  /** A token has to be asked for; the header is then `Bearer` with it. */
+  | { readonly kind: 'token'; readonly request: TokenRequest }
+  | { readonly kind: 'none' };
+
+/** Token services want to know who asks. */
+const CLIENT_ID = 'shale';
 
 /**
- * Answers a challenge.
+ * Says how to answer challenges. Pure. A token is preferred to a password: it opens less, and not for long.
  *
  * @param scope what is asked for where the registry does not say.
- * @param fetchToken gets a token from the realm.
- * @returns the value of the Authorization header; undefined where there is no answer to give.
  */
-export async function authorize(
-  challenge: Challenge,
+export function answerChallenges(
+  challenges: readonly Challenge[],
   credentials: Credentials | undefined,
   scope: string,
-  fetchToken: (url: URL, headers: Record<string, string>) => Promise<string>,
-): Promise<string | undefined> {
-  const basic =
-    credentials &&
-    `Basic ${Buffer.from(`${credentials.username}:${credentials.password}`).toString('base64')}`;
-  switch (challenge.scheme) {
-    case 'basic':
-      return basic;
-    case 'bearer': {
-      const url = new URL(challenge.realm);
-      if (challenge.service !== undefined) url.searchParams.set('service', challenge.service);
-      url.searchParams.set('scope', challenge.scope ?? scope);
-      // Without credentials a token service may still give an anonymous token.
-      return `Bearer ${await fetchToken(url, basic === undefined ? {} : { authorization: basic })}`;
-    }
-    case 'unknown':
-      return undefined;
+): Authorization {
+  const bearer = challenges.find((challenge) => challenge.scheme === 'bearer');
+  if (bearer !== undefined) return { kind: 'token', request: tokenRequest(bearer, credentials, scope) };
+  const basic = challenges.some((challenge) => challenge.scheme === 'basic') && basicOf(credentials);
+  return basic ? { kind: 'header', value: basic } : { kind: 'none' };
+}
+
+function tokenRequest(
+  { realm, service, scopes }: Extract<Challenge, { scheme: 'bearer' }>,
+  credentials: Credentials | undefined,
+  scope: string,
+): TokenRequest {
+  const url = new URL(realm);
+  const wanted = scopes.length === 0 ? [scope] : scopes;
+  if (credentials !== undefined && 'identityToken' in credentials) {
+    const form = new URLSearchParams({
+      grant_type: 'refresh_token',
+      ...(service === undefined ? {} : { service }),
+      client_id: CLIENT_ID,
+      scope: wanted.join(' '),
+      refresh_token: credentials.identityToken,
+    });
+    return { method: 'POST', url, form };
   }
+  if (service !== undefined) url.searchParams.set('service', service);
+  for (const each of wanted) url.searchParams.append('scope', each);
+  const basic = basicOf(credentials);
+  // Without credentials a token service may still give an anonymous token.
+  return { method: 'GET', url, headers: basic === undefined ? {} : { authorization: basic } };
+}
+
+/** RFC 7617. @returns undefined for credentials that are no password. */
+function basicOf(credentials: Credentials | undefined): string | undefined {
+  if (credentials === undefined || 'identityToken' in credentials) return undefined;
+  const { username, password } = credentials;
+  return `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`;
 }

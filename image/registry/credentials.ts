@@ -1,14 +1,19 @@
 /** Who one is to a registry. Never printed. */
-export interface Credentials {
-  readonly username: string;
-  readonly password: string;
-}
+export type Credentials =
+  | { readonly username: string; readonly password: string }
+  /** A refresh token, which a token service takes for tokens (`docker login` at registries with single sign-on). */
+  | { readonly identityToken: string };
 
 /** Credentials by registry, or by registry and the beginning of a repository. */
 export type AuthFile = ReadonlyMap<string, Credentials>;
 
+/** Names of Docker Hub; an image's name has the first. */
+const DOCKER_HUB = 'docker.io';
+const DOCKER_HUB_HOSTS: readonly string[] = ['index.docker.io', 'registry-1.docker.io'];
+
 /**
- * Reads a docker-style auth file: `.dockerconfigjson` (with `auths`) or the older `.dockercfg` (containers-auth.json(5)).
+ * Reads a docker-style auth file: `.dockerconfigjson` (with `auths`) or the older `.dockercfg` (containers-auth.json(5)). Of two
+ * keys for the same place the later counts.
  *
  * @throws TypeError that names the entry and never what stands in it.
  */
@@ -23,24 +28,37 @@ export function parseAuthFile(text: string): AuthFile {
   if (typeof auths !== 'object' || auths === null) throw new TypeError('registry credentials: no "auths"');
   const found = new Map<string, Credentials>();
   for (const [key, entry] of Object.entries(auths)) {
-    const credentials = readEntry(key, entry as { auth?: unknown; username?: unknown; password?: unknown });
-    if (credentials !== undefined)
-      found.set(key.replace(/^https?:\/\//, '').replace(/\/(v[12]\/?)?$/, ''), credentials);
+    const credentials = readEntry(key, entry as Entry | null);
+    if (credentials !== undefined) found.set(placeOf(key), credentials);
   }
   return found;
 }
 
-function readEntry(
-  key: string,
-  entry: { auth?: unknown; username?: unknown; password?: unknown } | null,
-): Credentials | undefined {
-  const { auth, username, password } = entry ?? {};
+/** A key that is a URL, as Docker writes it, is for its host; any other may have the beginning of a repository. */
+function placeOf(key: string): string {
+  const [, url, legacy] = /^(?:https?:\/\/([^/]*).*|([^/]*)\/v[12]\/)$/.exec(key) ?? [];
+  const place = url ?? legacy ?? key.replace(/\/+$/, '');
+  return DOCKER_HUB_HOSTS.includes(place) ? DOCKER_HUB : place;
+}
+
+interface Entry {
+  readonly auth?: unknown;
+  readonly username?: unknown;
+  readonly password?: unknown;
+  readonly identitytoken?: unknown;
+}
+
+/** @returns undefined for an entry that leaves the credentials to a helper program. */
+function readEntry(key: string, entry: Entry | null): Credentials | undefined {
+  const { auth, username, password, identitytoken } = entry ?? {};
+  if (typeof identitytoken === 'string' && identitytoken !== '') return { identityToken: identitytoken };
   if (typeof auth === 'string' && auth !== '') {
     const decoded = Buffer.from(auth, 'base64').toString('utf8');
     const colon = decoded.indexOf(':');
     if (colon === -1)
       throw new TypeError(`registry credentials of ${key}: "auth" is not base64 of user:password`);
-    return { username: decoded.slice(0, colon), password: decoded.slice(colon + 1) };
+    // Docker pads passwords with NUL.
+    return { username: decoded.slice(0, colon), password: decoded.slice(colon + 1).replace(/\0+$/, '') };
   }
   return typeof username === 'string' && typeof password === 'string' ? { username, password } : undefined;
 }

@@ -1,4 +1,4 @@
-import { formatReference, parseReference, type Reference } from '../reference.ts';
+import { formatReference, parseReference, type Reference, withLibrary } from '../reference.ts';
 import type { RegistriesConf, RegistryRule } from './registries-conf.ts';
 
 /** A place that may be pulled from. */
@@ -70,7 +70,7 @@ interface Match {
 
 /** The longest prefix counts. A wildcard is as long as it is written; a name of the same length is more precise. */
 function findRule(reference: Reference, registries: readonly RegistryRule[]): Match | undefined {
-  const name = formatReference(reference);
+  const name = formatReference(withLibrary(reference));
   let best: Match | undefined;
   for (const rule of registries) {
     const rest = afterPrefix(name, rule.prefix);

@@ -8,6 +8,9 @@ const LONGEST_BACKOFF_MS = 10_000;
 /** A registry that asks for a longer pause is left to the caller: a build waits for its next attempt, not in the middle. */
 const LONGEST_PAUSE_MS = 60_000;
 
+/** RFC 9110, 5.6.7: the form that is sent nowadays. */
+const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
+
 /**
  * Says how long to wait before a request is sent again. Pure.
  *
@@ -42,6 +45,7 @@ export async function pauseOrThrow(
 export function parseRetryAfter(header: string | undefined, now: number): number | undefined {
   if (header === undefined) return undefined;
   if (/^\s*\d+\s*$/.test(header)) return Number(header) * 1000;
-  const at = Date.parse(header);
+  // Date.parse takes much for a date that is none.
+  const at = HTTP_DATE.test(header) ? Date.parse(header) : Number.NaN;
   return Number.isNaN(at) ? undefined : Math.max(at - now, 0);
 }

@@ -1,10 +1,13 @@
 import type { IncomingMessage } from 'node:http';
-import { authorize, parseChallenge } from './authorization.ts';
+import { withLibrary } from '../reference.ts';
+import { answerChallenges } from './authorization.ts';
+import { type Challenge, parseChallenges } from './challenge.ts';
 import { type Body, type Connections, createConnections, isRepeatable } from './connection.ts';
 import { type AuthFile, credentialsFor } from './credentials.ts';
-import { readText, refusal } from './refusal.ts';
+import { refusal } from './refusal.ts';
 import { ContentError, RegistryError } from './registry-error.ts';
 import { ATTEMPTS, pauseOrThrow } from './retry.ts';
+import { fetchToken } from './token-service.ts';
 
 /** How to reach registries. */
 export interface RegistryAccess {
@@ -42,8 +45,8 @@ export interface RegistryRequest {
 }
 
 const REDIRECTS = 5;
-/** Of a token service's answer. */
-const TOKEN_BYTES = 1_000_000;
+/** Docker Hub's registry has another name than its images. */
+const REGISTRY_HOSTS: Readonly<Record<string, string>> = { 'docker.io': 'registry-1.docker.io' };
 
 /** Sends requests to registries: retries, challenges, redirects. */
 export interface Transport {
@@ -59,27 +62,34 @@ export function createTransport(access: RegistryAccess): Transport {
   async function once(request: RegistryRequest): Promise<IncomingMessage> {
     const key = `${request.registry}/${request.repository}:${request.scope}`;
     const known = tokens.get(key);
-    let response = await exchange(request, access, connections, known);
-    if (response.statusCode !== 401 || !isRepeatable(request.body)) return response;
-    const challenge = parseChallenge(response.headers['www-authenticate'] ?? '');
+    const first = await exchange(request, access, connections, known);
+    const { response } = first;
+    // What another host asks for is not for the registry's credentials to answer.
+    if (response.statusCode !== 401 || !first.atHome || !isRepeatable(request.body)) return response;
+    const challenges = parseChallenges(response.headers['www-authenticate'] ?? '');
     response.resume();
-    const credentials = credentialsFor(access.auths ?? new Map(), request.registry, request.repository);
-    const authorization = await authorize(
-      challenge,
-      credentials,
-      scopeOf(request),
-      tokenFetcher(request, connections),
-    );
-    if (authorization === undefined) {
-      throw new RegistryError(
-        `${inWords(request)}: the registry asks for credentials and there are none for it`,
-        { code: 'UNAUTHORIZED', status: 401 },
-      );
-    }
+    const authorization = await authorize(request, challenges);
     tokens.set(key, authorization);
-    response = await exchange(request, access, connections, authorization);
-    if (response.statusCode === 401) tokens.delete(key);
-    return response;
+    const second = await exchange(request, access, connections, authorization);
+    if (second.response.statusCode === 401) tokens.delete(key);
+    return second.response;
+  }
+
+  /** @returns the value of the Authorization header. */
+  async function authorize(request: RegistryRequest, challenges: readonly Challenge[]): Promise<string> {
+    const credentials = credentialsFor(access.auths ?? new Map(), request.registry, request.repository);
+    const answer = answerChallenges(challenges, credentials, scopeOf(request));
+    switch (answer.kind) {
+      case 'header':
+        return answer.value;
+      case 'token':
+        return `Bearer ${await fetchToken(connections, answer.request, inWords(request), request.signal)}`;
+      case 'none':
+        throw new RegistryError(
+          `${inWords(request)}: the registry asks for credentials and there are none for it`,
+          { code: 'UNAUTHORIZED', status: 401 },
+        );
+    }
   }
 
   return {
@@ -100,12 +110,19 @@ export function createTransport(access: RegistryAccess): Transport {
   };
 }
 
-function scopeOf({ repository, scope }: RegistryRequest): string {
-  return `repository:${repository}:${scope}`;
+function scopeOf(request: RegistryRequest): string {
+  return `repository:${withLibrary(request).repository}:${request.scope}`;
 }
 
-function urlOf({ registry, repository, path }: RegistryRequest, { plainHttp }: RegistryAccess): URL {
-  const base = `${plainHttp?.has(registry) === true ? 'http' : 'https'}://${registry}`;
+function originOf({ registry }: RegistryRequest, { plainHttp }: RegistryAccess): string {
+  const scheme = plainHttp?.has(registry) === true ? 'http' : 'https';
+  return `${scheme}://${REGISTRY_HOSTS[registry] ?? registry}`;
+}
+
+function urlOf(request: RegistryRequest, access: RegistryAccess): URL {
+  const { path } = request;
+  const { repository } = withLibrary(request);
+  const base = originOf(request, access);
   return /^https?:/.test(path)
     ? new URL(path)
     : path.startsWith('/')
@@ -113,19 +130,27 @@ function urlOf({ registry, repository, path }: RegistryRequest, { plainHttp }: R
       : new URL(`/v2/${repository}/${path}`, base);
 }
 
-/** Follows redirects; another host gets neither the authorization nor the body's credentials (RFC 9110, 15.4). */
+/**
+ * Follows redirects. Only the registry itself is shown who asks: neither storage that it redirects to, nor another host that
+ * it takes uploads on, whose URL is all the right that is needed there (RFC 9110, 15.4; distribution-spec, "Pushing Blobs").
+ *
+ * @returns the last answer, and whether it is the registry's own.
+ */
 async function exchange(
   request: RegistryRequest,
   access: RegistryAccess,
   connections: Connections,
   authorization: string | undefined,
-): Promise<IncomingMessage> {
-  const first = urlOf(request, access);
-  let url = first;
+): Promise<{ readonly response: IncomingMessage; readonly atHome: boolean }> {
+  const home = new URL(originOf(request, access));
+  let url = urlOf(request, access);
+  let atHome = true;
   for (let hops = 0; hops <= REDIRECTS; hops += 1) {
+    // An insecure registry may call itself by either scheme. Once left, a registry is not shown them again.
+    atHome &&= url.host === home.host && (url.protocol === home.protocol || access.insecure === true);
     const headers = {
       ...request.headers,
-      ...(authorization !== undefined && url.host === first.host ? { authorization } : {}),
+      ...(authorization !== undefined && atHome ? { authorization } : {}),
     };
     const response = await connections.open(url, { ...request, headers });
     access.onRequest?.({
@@ -135,30 +160,11 @@ async function exchange(
     });
     const { location } = response.headers;
     const redirected = [301, 302, 303, 307, 308].includes(response.statusCode ?? 0) && location !== undefined;
-    if (!redirected || !['GET', 'HEAD'].includes(request.method)) return response;
+    if (!redirected || !['GET', 'HEAD'].includes(request.method)) return { response, atHome };
     response.resume();
     url = new URL(location, url);
   }
   throw new RegistryError(`${inWords(request)}: more than ${REDIRECTS} redirects`, { status: 310 });
-}
-
-/** distribution-spec's token service (docs/spec/auth/token.md). */
-function tokenFetcher(request: RegistryRequest, connections: Connections) {
-  return async (url: URL, headers: Record<string, string>): Promise<string> => {
-    const { signal } = request;
-    const response = await connections.open(url, { method: 'GET', headers, signal });
-    if (response.statusCode !== 200) throw await refusal(inWords(request), response);
-    const answer = JSON.parse(await readText(response, TOKEN_BYTES)) as {
-      token?: string;
-      access_token?: string;
-    };
-    const token = answer.token ?? answer.access_token;
-    if (token === undefined)
-      throw new RegistryError(`${inWords(request)}: the token service ${url.host} gave no token`, {
-        status: 502,
-      });
-    return token;
-  };
 }
 
 /** The path of an upload is a secret of its own; what is told is the registry and the repository. */

@@ -1,0 +1,265 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { describe, expect, test } from 'vitest';
+import { digestOf } from '../digest.ts';
+import { parseReference } from '../reference.ts';
+import { startScriptedServer } from '../testing/scripted-server.ts';
+import { answerChallenges } from './authorization.ts';
+import type { Credentials } from './credentials.ts';
+import { createRegistryClient } from './registry-client.ts';
+import type { RegistryError } from './registry-error.ts';
+
+const signal = AbortSignal.timeout(60_000);
+const digest = digestOf('content');
+const password: Credentials = { username: 'user', password: 'hunter2' };
+const BASIC = `Basic ${Buffer.from('user:hunter2').toString('base64')}`;
+
+describe('challenges are answered', () => {
+  const bearer = { scheme: 'bearer', realm: 'https://a.io/token?x=1', scopes: [] } as const;
+  const basic = { scheme: 'basic' } as const;
+
+  test.each([
+    ['by a password', [basic], password, { kind: 'header', value: BASIC }],
+    ['not without credentials', [basic], undefined, { kind: 'none' }],
+    [
+      'not with an identity token where a password is asked for',
+      [basic],
+      { identityToken: 't' },
+      { kind: 'none' },
+    ],
+    ['not where none is known', [], password, { kind: 'none' }],
+  ])('%s', (_name, challenges, credentials, answer) => {
+    expect(answerChallenges(challenges, credentials, 'repository:os:pull')).toEqual(answer);
+  });
+
+  test('by a token where both are offered, with every right that is named', () => {
+    const challenge = { ...bearer, service: 's', scopes: ['repository:a:pull', 'repository:b:pull'] };
+    const answer = answerChallenges([basic, challenge], password, 'unused');
+    if (answer.kind !== 'token' || answer.request.method !== 'GET') throw new Error('no token is asked for');
+    expect(answer.request.url.href).toBe(
+      'https://a.io/token?x=1&service=s&scope=repository%3Aa%3Apull&scope=repository%3Ab%3Apull',
+    );
+    expect(answer.request.headers).toEqual({ authorization: BASIC });
+  });
+
+  test('by an anonymous token without credentials', () => {
+    const answer = answerChallenges([bearer], undefined, 'repository:os:pull');
+    expect(answer).toMatchObject({ kind: 'token', request: { method: 'GET', headers: {} } });
+  });
+
+  test('by a token for an identity token, which goes in the body alone', () => {
+    const answer = answerChallenges(
+      [{ ...bearer, service: 's' }],
+      { identityToken: 'i' },
+      'repository:os:pull',
+    );
+    if (answer.kind !== 'token' || answer.request.method !== 'POST') throw new Error('no token is asked for');
+    expect(answer.request.url.href).toBe(bearer.realm);
+    expect(Object.fromEntries(answer.request.form)).toEqual({
+      grant_type: 'refresh_token',
+      service: 's',
+      client_id: 'shale',
+      scope: 'repository:os:pull',
+      refresh_token: 'i',
+    });
+  });
+});
+
+/** A registry that lets in whoever has the token of the day, with its own token service. */
+async function tokenRegistry(options: { readonly oauth?: boolean } = {}) {
+  const seen: string[] = [];
+  let day = 1;
+  const host = await startScriptedServer((request, response) => {
+    void (async () => {
+      const { authorization = '-' } = request.headers;
+      if (request.url?.startsWith('/token') === true) {
+        seen.push(`${request.method} token ${authorization} ${await text(request)}`.trim());
+        const key = options.oauth === true ? 'access_token' : 'token';
+        response.end(JSON.stringify({ [key]: `day${day}` }));
+      } else if (authorization === `Bearer day${day}`) {
+        seen.push(`${request.method} ok`);
+        response.writeHead(200).end();
+      } else {
+        seen.push(`${request.method} 401`);
+        const realm = `http://${host}/token`;
+        const challenges = [
+          `Basic realm="r"`,
+          `Bearer realm="${realm}",service="s",scope="repository:os:pull"`,
+        ];
+        response.writeHead(401, { 'www-authenticate': challenges }).end();
+      }
+    })();
+  });
+  const client = (credentials?: Credentials) =>
+    createRegistryClient({
+      plainHttp: new Set([host]),
+      ...(credentials === undefined ? {} : { auths: new Map([[host, credentials]]) }),
+    });
+  return {
+    seen,
+    nextDay: () => {
+      day += 1;
+    },
+    ask: (known: ReturnType<typeof client>) => known.hasBlob(parseReference(`${host}/os`), digest, signal),
+    client,
+  };
+}
+
+describe('a registry with a token service', () => {
+  test('is asked with a token, which is used again until it no longer works', async () => {
+    const { seen, nextDay, ask, client } = await tokenRegistry();
+    const known = client(password);
+    await ask(known);
+    await ask(known);
+    nextDay();
+    await ask(known);
+    expect(seen).toEqual([
+      'HEAD 401',
+      `GET token ${BASIC}`,
+      'HEAD ok',
+      'HEAD ok',
+      'HEAD 401',
+      `GET token ${BASIC}`,
+      'HEAD ok',
+    ]);
+  });
+
+  test('gives a token for an identity token', async () => {
+    const { seen, ask, client } = await tokenRegistry({ oauth: true });
+    expect(await ask(client({ identityToken: 'secret' }))).toBe(true);
+    expect(seen[1]).toMatch(
+      /^POST token - grant_type=refresh_token&service=s&client_id=shale&scope=.*&refresh_token=secret$/,
+    );
+  });
+});
+
+test('refused credentials are not tried again, and never shown', async () => {
+  let count = 0;
+  const host = await startScriptedServer((_request, response) => {
+    count += 1;
+    response.writeHead(401, { 'www-authenticate': 'Basic realm="x"' }).end();
+  });
+  const client = createRegistryClient({ plainHttp: new Set([host]), auths: new Map([[host, password]]) });
+  const error = (await client
+    .hasBlob(parseReference(`${host}/os`), digest, signal)
+    .catch((caught: unknown) => caught)) as RegistryError;
+  expect(error).toMatchObject({ status: 401, temporary: false });
+  expect(error.message).not.toContain('hunter2');
+  expect(count).toBe(2);
+});
+
+test.each([
+  ['{}', 502, /gave no token/],
+  ['none', 502, /gave no token/],
+])('a token service that answers %j is an error that names it', async (answer, status, why) => {
+  const host = await startScriptedServer((request, response) => {
+    if (request.url === '/token?scope=repository%3Aos%3Apull') response.end(answer);
+    else response.writeHead(401, { 'www-authenticate': `Bearer realm="http://${host}/token"` }).end();
+  });
+  const client = createRegistryClient({ plainHttp: new Set([host]) });
+  const asking = client.hasBlob(parseReference(`${host}/os`), digest, signal);
+  await expect(asking).rejects.toMatchObject({ status });
+  await expect(asking).rejects.toThrow(why);
+});
+
+test('a token service without TLS is not told a password', async () => {
+  const told: (string | undefined)[] = [];
+  const service = await startScriptedServer((request, response) => {
+    told.push(request.headers.authorization);
+    response.end('{"token":"t"}');
+  });
+  const host = await startScriptedServer((_request, response) =>
+    response.writeHead(401, { 'www-authenticate': `Bearer realm="http://${service}/token"` }).end(),
+  );
+  const client = createRegistryClient({ plainHttp: new Set([host]), auths: new Map([[host, password]]) });
+  await expect(client.hasBlob(parseReference(`${host}/os`), digest, signal)).rejects.toThrow(
+    `${service} is not listed for plain HTTP`,
+  );
+  expect(told).toEqual([]);
+});
+
+describe('credentials stay with the registry', () => {
+  /** Notes what it is shown, and asks for more. */
+  async function stranger(answer: (request: IncomingMessage, response: ServerResponse) => void) {
+    const shown: (string | undefined)[] = [];
+    const host = await startScriptedServer((request, response) => {
+      shown.push(request.headers.authorization);
+      request.resume();
+      request.on('end', () => answer(request, response));
+    });
+    return { host, shown };
+  }
+
+  /** Wants a password, and then sends one elsewhere. */
+  const registryTo = (location: () => string, status = 307) =>
+    startScriptedServer((request, response) => {
+      request.resume();
+      if (request.headers.authorization === undefined) {
+        response.writeHead(401, { 'www-authenticate': 'Basic' }).end();
+      } else response.writeHead(status, { location: location() }).end();
+    });
+
+  test('when it redirects to storage', async () => {
+    const storage = await stranger((_request, response) => response.end('content'));
+    const host = await registryTo(() => `http://${storage.host}/blob`);
+    const client = createRegistryClient({
+      plainHttp: new Set([host, storage.host]),
+      auths: new Map([[host, password]]),
+    });
+    let content = '';
+    const blob = { digest, size: 7, mediaType: '' };
+    for await (const chunk of client.readBlob(parseReference(`${host}/os`), blob, signal))
+      content += Buffer.from(chunk).toString();
+    expect(content).toBe('content');
+    expect(storage.shown).toEqual([undefined]);
+  });
+
+  test('when the storage asks for them, or has its own token service', async () => {
+    const storage = await stranger((_request, response) =>
+      response
+        .writeHead(401, { 'www-authenticate': `Basic, Bearer realm="http://${storage.host}/token"` })
+        .end(),
+    );
+    const host = await registryTo(() => `http://${storage.host}/blob`);
+    const client = createRegistryClient({
+      plainHttp: new Set([host, storage.host]),
+      auths: new Map([[host, password]]),
+    });
+    await expect(client.hasBlob(parseReference(`${host}/os`), digest, signal)).rejects.toMatchObject({
+      status: 401,
+    });
+    expect(storage.shown).toEqual([undefined]);
+  });
+
+  test('when the storage redirects back', async () => {
+    const shown: (string | undefined)[] = [];
+    const storage = await stranger((_request, response) =>
+      response.writeHead(307, { location: `http://${host}/back` }).end(),
+    );
+    const host: string = await startScriptedServer((request, response) => {
+      if (request.url === '/back') {
+        shown.push(request.headers.authorization);
+        response.end();
+      } else if (request.headers.authorization === undefined) {
+        response.writeHead(401, { 'www-authenticate': 'Basic' }).end();
+      } else response.writeHead(307, { location: `http://${storage.host}/blob` }).end();
+    });
+    const client = createRegistryClient({
+      plainHttp: new Set([host, storage.host]),
+      auths: new Map([[host, password]]),
+    });
+    expect(await client.hasBlob(parseReference(`${host}/os`), digest, signal)).toBe(true);
+    expect(shown).toEqual([undefined]);
+  });
+
+  test('when it takes uploads elsewhere', async () => {
+    const uploads = await stranger((_request, response) => response.writeHead(201).end());
+    const host = await registryTo(() => `http://${uploads.host}/upload?state=1`, 202);
+    const client = createRegistryClient({
+      plainHttp: new Set([host, uploads.host]),
+      auths: new Map([[host, password]]),
+    });
+    await client.putBlob(parseReference(`${host}/os`), Buffer.from('content'), signal);
+    expect(uploads.shown).toEqual([undefined]);
+  });
+});

@@ -1,0 +1,106 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { digestOf } from '../digest.ts';
+import { parseReference } from '../reference.ts';
+import { startScriptedServer } from '../testing/scripted-server.ts';
+import { createRegistryClient } from './registry-client.ts';
+import { RegistryError } from './registry-error.ts';
+import { ATTEMPTS, parseRetryAfter, retryDelay } from './retry.ts';
+
+const signal = AbortSignal.timeout(60_000);
+const NOW = Date.parse('2026-01-01T00:00:00Z');
+
+test.each([
+  ['0', 0],
+  ['120', 120_000],
+  [' 5 ', 5_000],
+  ['Thu, 01 Jan 2026 00:00:30 GMT', 30_000],
+  ['Wed, 31 Dec 2025 23:59:00 GMT', 0],
+  ['soon', undefined],
+  ['-1', undefined],
+  [undefined, undefined],
+])('Retry-After %j is %j ms', (header, ms) => {
+  expect(parseRetryAfter(header, NOW)).toBe(ms);
+});
+
+describe('before the next attempt', () => {
+  const failure = (status: number, retryAfterMs?: number) =>
+    new RegistryError('no', { status, retryAfterMs });
+  test.each([
+    ['the pause doubles', 1, failure(503), 250],
+    ['the pause doubles', 3, failure(0), 1_000],
+    ['a longer one that is asked for is kept to', 1, failure(429, 30_000), 30_000],
+    ['a shorter one is not', 2, failure(429, 0), 500],
+    ['one of more than a minute is for the caller', 1, failure(429, 61_000), undefined],
+    ['nothing helps a refusal', 1, failure(403), undefined],
+    ['nothing helps after the last', ATTEMPTS, failure(503), undefined],
+  ])('%s (attempt %i)', (_name, attempt, error, ms) => {
+    expect(retryDelay(attempt, error)).toBe(ms);
+  });
+
+  test('a pause is never shorter than asked for, nor longer than a minute', () => {
+    const attempts = fc.integer({ min: 1, max: ATTEMPTS });
+    const asked = fc.option(fc.nat(120_000), { nil: undefined });
+    fc.assert(
+      fc.property(attempts, asked, (attempt, retryAfterMs) => {
+        const ms = retryDelay(attempt, failure(503, retryAfterMs));
+        if (ms === undefined) return;
+        expect(ms).toBeGreaterThanOrEqual(retryAfterMs ?? 0);
+        expect(ms).toBeLessThanOrEqual(60_000);
+      }),
+    );
+  });
+});
+
+/** Answers with each status in turn, and then with success. */
+async function registryThat(statuses: readonly number[], headers: () => Record<string, string> = () => ({})) {
+  const at: number[] = [];
+  const host = await startScriptedServer((_request, response) => {
+    at.push(performance.now());
+    response.writeHead(statuses[at.length - 1] ?? 200, headers()).end();
+  });
+  const client = createRegistryClient({ plainHttp: new Set([host]) });
+  const ask = () => client.hasBlob(parseReference(`${host}/os`), digestOf('content'), signal);
+  return { at, ask };
+}
+
+test.each([429, 500, 502, 503, 504, 408])('a registry that answers %i is asked again', async (status) => {
+  const { at, ask } = await registryThat([status]);
+  expect(await ask()).toBe(true);
+  expect(at).toHaveLength(2);
+});
+
+test.each<[string, () => string]>([
+  ['seconds', () => '1'],
+  // Of whole seconds: as a date it may begin up to a second earlier.
+  ['a date', () => new Date(Date.now() + 2_000).toUTCString()],
+])('a pause in %s is kept to', async (_name, retryAfter) => {
+  const { at, ask } = await registryThat([429], () => ({ 'retry-after': retryAfter() }));
+  expect(await ask()).toBe(true);
+  const [first = 0, second = 0] = at;
+  expect(second - first).toBeGreaterThan(950);
+});
+
+test('a pause of an hour is told to the caller at once', async () => {
+  const { at, ask } = await registryThat([429, 429], () => ({ 'retry-after': '3600' }));
+  await expect(ask()).rejects.toMatchObject({ status: 429, temporary: true, retryAfterMs: 3_600_000 });
+  expect(at).toHaveLength(1);
+});
+
+test('a registry that never has time is given up', async () => {
+  const { at, ask } = await registryThat([503, 503, 503, 503, 503]);
+  await expect(ask()).rejects.toMatchObject({ status: 503, temporary: true });
+  expect(at).toHaveLength(ATTEMPTS);
+});
+
+test('a registry that takes a request and says nothing is given up', async () => {
+  let asked = 0;
+  const host = await startScriptedServer(() => {
+    asked += 1;
+  });
+  const client = createRegistryClient({ plainHttp: new Set([host]), silenceMs: 50 });
+  const asking = client.hasBlob(parseReference(`${host}/os`), digestOf('content'), signal);
+  await expect(asking).rejects.toMatchObject({ status: 0, temporary: true });
+  await expect(asking).rejects.toThrow('said nothing for 0.05 s');
+  expect(asked).toBe(ATTEMPTS);
+});
