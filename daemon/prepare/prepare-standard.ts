@@ -1,10 +1,13 @@
 import { MachineConfigurations } from '../../api/machine-configuration.ts';
-import { MACHINE_CONFIGURATION } from '../../api/names.ts';
+import { MACHINE_CONFIGURATION, nodePaths } from '../../api/names.ts';
 import { decideActions } from '../../disruption/actions.ts';
 import { policyDigest } from '../../disruption/effective-policies.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { deploymentChange } from '../deployment-change.ts';
+import { driftInWords } from '../drift/config-drift.ts';
+import { isForced } from '../drift/force-file.ts';
 import type { Current } from '../records/current.ts';
+import { verifyConfig } from '../standard/verify-config.ts';
 import type { Target } from '../target.ts';
 import type { PreparedUpdate } from '../update.ts';
 import { type Asked, type Preparation, rebootBecause, stageTarget } from './preparation.ts';
@@ -21,8 +24,8 @@ type StandardCurrent = Extract<Current, { mode: 'Standard' }>;
  * A fresh node is taken to have nothing of its config yet: what no policy allows live means a reboot, as at any other
  * time; a config without content asks for nothing.
  *
- * @throws PrepareRefused for a config that only layering can bring about or that can't be read, ApiError, and what
- *   staging throws.
+ * @throws PrepareRefused for a config that only layering can bring about or that can't be read, and for a disk that is not
+ *   as the present config has it; ApiError, and what staging throws.
  */
 export async function prepareStandard(
   preparation: Preparation,
@@ -32,6 +35,7 @@ export async function prepareStandard(
   const rendered = await fetchRendered(client, target.config, signal);
   const config = nodeConfigOf(rendered);
   refuseWhatNeedsLayering(config);
+  await refuseChangedDisk(preparation);
   const { booted } = await backend.status(signal);
   const fromBase = current === undefined ? booted.image : current.baseImage;
   const baseImage = target.osImage || stockImageOf(current) || fromBase;
@@ -67,6 +71,16 @@ function refuseWhatNeedsLayering({ name, kernelType, extensions }: NodeConfig): 
   if (kernelType !== 'default') {
     throw new PrepareRefused(`${name}: kernelType ${kernelType} needs on-cluster layering`);
   }
+}
+
+/**
+ * A node whose disk somebody else has changed is not updated (MCO, validateOnDiskState): told here, before anything is
+ * cordoned or drained for an update that the write would refuse.
+ */
+async function refuseChangedDisk({ root, current, stuck, signal }: Preparation): Promise<void> {
+  if (current?.mode !== 'Standard' || stuck !== undefined || (await isForced(root))) return;
+  const drifts = await verifyConfig(root, writtenConfigOf(current), { signal });
+  if (drifts.length > 0) throw new PrepareRefused(driftInWords(drifts, nodePaths.forceFile));
 }
 
 async function actionsOf(

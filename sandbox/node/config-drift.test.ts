@@ -65,12 +65,13 @@ describe.skipIf(noDirectoryNodes !== undefined)('config drift', { timeout: 60_00
     await daemon.until('the drift', hasDrifted(CHRONY));
     await render(daemon, 'rendered-2', 'new\n');
     await daemon.want(standardSpec(policy)('rendered-2', 'Live'));
-    await daemon.until('the refusal', ({ status }) =>
+    const refused = await daemon.until('the refusal', ({ status }) =>
       (status?.conditions ?? []).some(
-        ({ type, status: is, message }) =>
-          type === 'NodeDegraded' && is === 'True' && message.includes('changed by somebody else'),
+        ({ reason, message }) => reason === 'PrepareFailed' && message.includes('changed by somebody else'),
       ),
     );
+    // Without a plan nobody cordons or drains the node for it.
+    expect(refused.status?.plan).toBeUndefined();
     expect(await readFile(placeOf(node, CHRONY), 'utf8')).toBe('by hand\n');
     await writeFile(placeOf(node, nodePaths.forceFile), '');
     await daemon.until('the new config', isAt('rendered-2'));

@@ -2,6 +2,7 @@ import { watch } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import pino from 'pino';
+import type { ApiClient } from '../../cluster/api-client.ts';
 import { directoryNodeLayout } from '../../daemon/host/directory-host.ts';
 import { type DaemonOptions, runDaemon } from '../../daemon/run.ts';
 import type { TestNode } from './testing.ts';
@@ -18,18 +19,21 @@ export interface DaemonUnderTest extends NodeControlPlane {
 /** Starts the daemon of a node; the node reboots whenever the daemon asks for it. */
 export async function startDaemon(
   node: TestNode,
-  options: Partial<Pick<DaemonOptions, 'actionLimitMs' | 'healthLimits' | 'ports'>> = {},
+  options: Partial<Pick<DaemonOptions, 'actionLimitMs' | 'healthLimits' | 'ports'>> & {
+    /** The daemon's own way to the API server. */
+    readonly clientOf?: (control: NodeControlPlane) => Promise<ApiClient>;
+  } = {},
 ): Promise<DaemonUnderTest> {
   const log = pino({ level: process.env['SHALE_TEST_LOG'] ?? 'silent' });
   const control = await startNodeControlPlane(log);
-  const { client } = control;
+  const daemonClient = (await options.clientOf?.(control)) ?? control.client;
   let ending = false;
   let process_: { readonly stop: AbortController; readonly ended: Promise<void> } | undefined;
   const start = () => {
     const stop = new AbortController();
     const ended = runDaemon({
       ports: options.ports ?? node,
-      client,
+      client: daemonClient,
       nodeName: NODE,
       actionLimitMs: options.actionLimitMs ?? 10_000,
       healthLimits: options.healthLimits ?? { checksMs: 1_000, kubeletMs: 1_000 },
