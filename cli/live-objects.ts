@@ -13,7 +13,7 @@ import { MachineConfigurations } from '../api/machine-configuration.ts';
 import { annotations, DEFAULT_NAMESPACE } from '../api/names.ts';
 import type { Kind, KubernetesObject } from '../api/object.ts';
 import { type ApiClient, isNotFound, type Selection } from '../cluster/api-client.ts';
-import { kubeconfigConnection } from '../cluster/connection.ts';
+import { type Connection, kubeconfigConnection } from '../cluster/connection.ts';
 import { createApiClient } from '../cluster/http-api-client.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
 
@@ -47,17 +47,18 @@ const KINDS: readonly Kind<KubernetesObject>[] = [
   ImageConfigs,
 ];
 
-/**
- * @returns a client of the cluster that the flags or the environment name.
- * @throws CommandError when there is none.
- */
-export async function connect({ kubeconfig, context }: Partial<ClusterFlags>): Promise<ApiClient> {
+/** @returns a client of the cluster that the flags or the environment name. @throws CommandError when there is none. */
+export async function connect(flags: Partial<ClusterFlags>): Promise<ApiClient> {
+  return createApiClient(await connectionOf(flags));
+}
+
+/** @returns how the cluster of the flags or the environment is reached. @throws CommandError when there is none. */
+export async function connectionOf({ kubeconfig, context }: Partial<ClusterFlags>): Promise<Connection> {
   try {
-    const connection = await kubeconfigConnection({
+    return await kubeconfigConnection({
       ...(kubeconfig === undefined ? {} : { path: kubeconfig }),
       ...(context === undefined ? {} : { context }),
     });
-    return createApiClient(connection);
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     throw new CommandError(

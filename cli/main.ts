@@ -48,6 +48,10 @@ const COMMANDS: Readonly<
     description: 'Tell why a node did what it did: MachineConfig, path, policy, action, result.',
     load: async () => (await import('./explain/explain-command.ts')).explainCommand(),
   },
+  doctor: {
+    description: 'Look whether a cluster is fit for Shale, and say how to mend what is not.',
+    load: async () => (await import('./doctor/doctor-command.ts')).doctorCommand(),
+  },
   enable: {
     description: 'Switch layering on: every pool gets an image, and its nodes move to it.',
     load: async () => (await import('./layering/switch-command.ts')).enableCommand(),

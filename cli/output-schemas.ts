@@ -235,3 +235,12 @@ export const ExplainOutput = z.strictObject({
     .optional(),
   next: explainedUpdate.extend({ state: z.string(), what: z.string().optional() }).optional(),
 });
+
+export const DoctorOutput = z.array(
+  z.strictObject({
+    level: z.enum(['ok', 'warning', 'failure']),
+    check: z.string(),
+    what: z.string(),
+    mend: z.string().optional(),
+  }),
+);

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import {
   DiffOutput,
+  DoctorOutput,
   ExplainOutput,
   HistoryOutput,
   ImageOutput,
@@ -34,6 +35,7 @@ describe('-o json', () => {
     ['validate', ValidateOutput],
     ['status', StatusOutput],
     ['history', HistoryOutput],
+    ['doctor', DoctorOutput],
     ['explain', ExplainOutput],
     ['maintenance list', MaintenanceOutput],
     ['image inspect', ImageOutput],

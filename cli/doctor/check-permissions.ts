@@ -1,0 +1,178 @@
+import { ServiceAccounts } from '../../api/kubernetes.ts';
+import type { Kind, KubernetesObject, NewObject } from '../../api/object.ts';
+import { type ApiClient, ApiError } from '../../cluster/api-client.ts';
+import type { Places } from '../observe/cluster-watch.ts';
+import { type Finding, findings } from './finding.ts';
+
+interface AccessReview extends KubernetesObject {
+  readonly spec: {
+    readonly resourceAttributes: ResourceAttributes;
+    readonly user?: string;
+    readonly groups?: readonly string[];
+  };
+  readonly status?: { readonly allowed?: boolean };
+}
+interface ResourceAttributes {
+  readonly verb: string;
+  readonly group: string;
+  readonly resource: string;
+  readonly subresource?: string;
+  readonly namespace?: string;
+}
+
+const authorization = (kind: string): Kind<AccessReview> => ({
+  group: 'authorization.k8s.io',
+  version: 'v1',
+  kind,
+  plural: `${kind.toLowerCase()}s`,
+  namespaced: false,
+});
+const SubjectAccessReviews = authorization('SubjectAccessReview');
+const SelfSubjectAccessReviews = authorization('SelfSubjectAccessReview');
+
+/** `verb resource[/subresource][.group]`, and where: in the whole cluster, beside Shale, or beside the node leases. */
+type Need = readonly [what: string, where?: keyof Places];
+
+const MCO = '.machineconfiguration.openshift.io';
+const LEASES = 'leases.coordination.k8s.io';
+
+/** What each process can't do without; manifests/base/*-rbac.yaml grants it, and more. */
+const NEEDS: Readonly<Record<string, readonly Need[]>> = {
+  'shale-operator': [
+    [`create machineconfigs${MCO}`],
+    [`patch machineconfigpools${MCO}`],
+    [`update machineconfigpools/status${MCO}`],
+    [`create machineconfignodes${MCO}`],
+    [`patch machineconfignodes${MCO}`],
+    [`create machineosconfigs${MCO}`],
+    [`delete machineosbuilds${MCO}`],
+    ['update machineconfigurations/status.operator.openshift.io'],
+    ['patch nodes'],
+    ['list pods'],
+    ['create pods/eviction'],
+    ['get configmaps', 'namespace'],
+    ['create deployments.apps', 'namespace'],
+    [`update ${LEASES}`, 'namespace'],
+    [`create ${LEASES}`, 'leaseNamespace'],
+    [`delete ${LEASES}`, 'leaseNamespace'],
+  ],
+  'machine-os-builder': [
+    [`watch machineosconfigs${MCO}`],
+    [`create machineosbuilds${MCO}`],
+    [`update machineosbuilds/status${MCO}`],
+    ['get secrets', 'namespace'],
+  ],
+  'shale-daemon': [
+    [`watch machineconfignodes${MCO}`],
+    [`update machineconfignodes/status${MCO}`],
+    [`get machineconfigs${MCO}`],
+    [`get ${LEASES}`, 'leaseNamespace'],
+  ],
+};
+
+/** What whoever asks needs for commands that write. */
+const OWN_NEEDS: Readonly<Record<string, readonly Need[]>> = {
+  'shale enable and disable': [
+    ['create configmaps', 'namespace'],
+    ['patch configmaps', 'namespace'],
+  ],
+  'shale maintenance': [['patch nodes'], ['create pods/eviction'], [`create ${LEASES}`, 'leaseNamespace']],
+  'shale rollback': [[`patch machineconfigpools${MCO}`]],
+};
+
+/** Asks the API server what the processes' service accounts and the caller may do. @throws ApiError. */
+export async function checkPermissions(
+  client: ApiClient,
+  places: Places,
+  signal: AbortSignal,
+): Promise<Finding[]> {
+  const processes = Object.entries(NEEDS).map(([account, needs]) =>
+    checkAccount({ client, places, signal }, account, needs),
+  );
+  const own = Object.entries(OWN_NEEDS).map(async ([commands, needs]): Promise<Finding[]> => {
+    const refused = await refusedOf(
+      needs,
+      (attributes) => ask(client, SelfSubjectAccessReviews, { resourceAttributes: attributes }, signal),
+      places,
+    );
+    if (refused.length === 0) return [];
+    const { warning } = findings('your permissions');
+    return [warning(`you may not ${refused.join(', ')}`, `${commands} need it: ask an administrator`)];
+  });
+  return (await Promise.all([...processes, ...own])).flat();
+}
+
+interface Asking {
+  readonly client: ApiClient;
+  readonly places: Places;
+  readonly signal: AbortSignal;
+}
+
+async function checkAccount(
+  { client, places, signal }: Asking,
+  account: string,
+  needs: readonly Need[],
+): Promise<Finding[]> {
+  const { ok, warning, failure } = findings('permissions');
+  const { namespace } = places;
+  const mend = 'kubectl apply -k manifests/base';
+  if ((await client.find(ServiceAccounts, account, { namespace, signal })) === undefined) {
+    return [failure(`there is no service account ${namespace}/${account}`, mend)];
+  }
+  const user = `system:serviceaccount:${namespace}:${account}`;
+  const groups = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'];
+  try {
+    const refused = await refusedOf(
+      needs,
+      (attributes) =>
+        ask(client, SubjectAccessReviews, { resourceAttributes: attributes, user, groups }, signal),
+      places,
+    );
+    return refused.length === 0
+      ? [ok(`${account} may do what it must`)]
+      : [failure(`${account} may not ${refused.join(', ')}`, mend)];
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 403) throw error;
+    const can = 'ask somebody who may create subjectaccessreviews.authorization.k8s.io';
+    return [warning(`what ${account} may do can't be asked: ${error.message}`, can)];
+  }
+}
+
+async function refusedOf(
+  needs: readonly Need[],
+  isAllowed: (attributes: ResourceAttributes) => Promise<boolean>,
+  places: Places,
+): Promise<string[]> {
+  const answers = await Promise.all(needs.map((need) => isAllowed(attributesOf(need, places))));
+  return needs.flatMap(([what, where], index) =>
+    answers[index] === true ? [] : [where === undefined ? what : `${what} in ${places[where]}`],
+  );
+}
+
+function attributesOf([what, where]: Need, places: Places): ResourceAttributes {
+  const [verb = '', full = ''] = what.split(' ');
+  const [path = '', ...group] = full.split('.');
+  const [resource = '', subresource] = path.split('/');
+  return {
+    verb,
+    group: group.join('.'),
+    resource,
+    ...(subresource === undefined ? {} : { subresource }),
+    ...(where === undefined ? {} : { namespace: places[where] }),
+  };
+}
+
+async function ask(
+  client: ApiClient,
+  kind: Kind<AccessReview>,
+  spec: AccessReview['spec'],
+  signal: AbortSignal,
+): Promise<boolean> {
+  const question: NewObject<AccessReview> = {
+    apiVersion: 'authorization.k8s.io/v1',
+    kind: kind.kind,
+    metadata: {},
+    spec,
+  };
+  return (await client.create(kind, question, { signal })).status?.allowed === true;
+}

@@ -1,0 +1,102 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { Deployments, Secrets } from '../../api/kubernetes.ts';
+import { MachineOSConfigs } from '../../api/machine-os-config.ts';
+import { DoctorOutput } from '../../cli/output-schemas.ts';
+import { createRegistryClient } from '../../image/registry/registry-client.ts';
+import { pushBaseImage } from '../../image/testing/base-image.ts';
+import { startDockerRegistry } from '../../image/testing/docker-registry.ts';
+import { startApiServer } from '../../sandbox/apiserver/start.ts';
+import {
+  API_VERSION,
+  condition,
+  type PoolCluster,
+  PROCESSES_MS,
+  signal,
+  startPoolCluster,
+} from './cluster-with-pools.ts';
+import { shale } from './shale-process.ts';
+
+let cluster: PoolCluster;
+beforeAll(async () => {
+  cluster = await startPoolCluster();
+  await cluster.addPool('worker', { conditions: [condition('Updated', 'True')] });
+  await cluster.addNode('worker-0', 'worker');
+});
+afterAll(() => cluster.stop());
+
+const namespace = 'shale-system';
+
+async function diagnose() {
+  const { stdout, exitCode } = await cluster.shale('doctor', '-o', 'json');
+  return { exitCode, found: DoctorOutput.parse(JSON.parse(stdout)) };
+}
+
+test('names what is wrong, how to mend it, and what is right', { timeout: PROCESSES_MS }, async () => {
+  const { exitCode, found } = await diagnose();
+  expect(exitCode).toBe(1);
+  const wrong = found.filter(({ level }) => level !== 'ok');
+  expect(wrong.map(({ what }) => what)).toEqual([
+    'the operator does not run',
+    'no daemon has reported from worker-0',
+  ]);
+  expect(wrong.every(({ mend }) => mend !== undefined && mend !== '')).toBe(true);
+  expect(found.map(({ what }) => what)).toEqual(
+    expect.arrayContaining(['shale-operator may do what it must', 'machine-os-builder may do what it must']),
+  );
+});
+
+test('of a cluster without Shale says what to install', { timeout: PROCESSES_MS }, async () => {
+  const bare = await startApiServer();
+  onTestFinished(() => bare.stop());
+  const file = path.join(cluster.dir, 'bare');
+  await writeFile(file, bare.kubeconfig(), { mode: 0o600 });
+  const { stdout, exitCode } = await shale(['doctor'], { env: { KUBECONFIG: file, HOME: cluster.dir } });
+  expect(exitCode).toBe(1);
+  expect(stdout).toContain('CRDs: machineconfigpools.machineconfiguration.openshift.io is missing');
+  expect(stdout).toContain('-> kubectl apply -k manifests/crds');
+  expect(stdout).toContain('permissions: there is no service account shale-system/shale-operator');
+});
+
+test("tries each pool's registry with its Secrets, and leaves nothing there", {
+  timeout: PROCESSES_MS,
+}, async () => {
+  const dir = path.join(cluster.dir, 'registry');
+  await mkdir(dir);
+  const registry = await startDockerRegistry({ dir });
+  onTestFinished(() => registry.stop());
+  const { host } = registry;
+  const images = createRegistryClient({ plainHttp: new Set([host]) });
+  await pushBaseImage(images, `${host}/os/stock:1`, signal);
+  const operator = await cluster.client.get(Deployments, 'shale-operator', { namespace, signal });
+  const [container] = operator.spec.template.spec.containers;
+  const args = [...(container?.args ?? []), '--insecure-registry', host];
+  const body = [{ op: 'replace', path: '/spec/template/spec/containers/0/args', value: args }];
+  await cluster.client.patch(Deployments, 'shale-operator', { type: 'json', body }, { namespace, signal });
+  const spec = {
+    machineConfigPool: { name: 'worker' },
+    renderedImagePushSpec: `${host}/os/worker:latest`,
+    renderedImagePushSecret: { name: 'push' },
+    baseImage: `${host}/os/stock:2`,
+  };
+  const wish = { apiVersion: API_VERSION, kind: 'MachineOSConfig', metadata: { name: 'worker' }, spec };
+  await cluster.client.create(MachineOSConfigs, wish, { signal });
+  const without = (await diagnose()).found.filter(({ check }) => check === 'registries');
+  expect(without).toMatchObject([
+    { level: 'failure', what: 'pool worker: Secret shale-system/push: not found' },
+  ]);
+
+  const data = { '.dockerconfigjson': Buffer.from('{"auths":{}}').toString('base64') };
+  const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'push' }, data };
+  await cluster.client.create(
+    Secrets,
+    { ...secret, type: 'kubernetes.io/dockerconfigjson' },
+    { namespace, signal },
+  );
+  const tried = (await diagnose()).found.filter(({ check }) => check === 'registries');
+  expect(tried).toMatchObject([
+    { level: 'failure', what: expect.stringContaining(`not possible from here: read ${host}/os/stock:2`) },
+    { level: 'ok', what: `pool worker: push to ${host}/os/worker:latest` },
+  ]);
+});
