@@ -52,6 +52,10 @@ const COMMANDS: Readonly<
     description: 'Look whether a cluster is fit for Shale, and say how to mend what is not.',
     load: async () => (await import('./doctor/doctor-command.ts')).doctorCommand(),
   },
+  gather: {
+    description: 'Put what a bug report needs into one file, without secrets.',
+    load: async () => (await import('./gather/gather-command.ts')).gatherCommand(),
+  },
   enable: {
     description: 'Switch layering on: every pool gets an image, and its nodes move to it.',
     load: async () => (await import('./layering/switch-command.ts')).enableCommand(),

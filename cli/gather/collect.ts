@@ -1,0 +1,162 @@
+import { text } from 'node:stream/consumers';
+import { stringify } from 'yaml';
+import { crdDefinitions } from '../../api/crd-definitions.ts';
+import {
+  ConfigMaps,
+  CustomResourceDefinitions,
+  DaemonSets,
+  Deployments,
+  Events,
+  Leases,
+  Nodes,
+  type Pod,
+  Pods,
+  Secrets,
+  ServiceAccounts,
+} from '../../api/kubernetes.ts';
+import { REGISTRY_CAS_CONFIG_MAP, SWITCH_CONFIG_MAP } from '../../api/names.ts';
+import type { Kind, KubernetesObject } from '../../api/object.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import type { Connection } from '../../cluster/connection.ts';
+import { send } from '../../cluster/http-request.ts';
+import { resourcePath } from '../../cluster/resource-path.ts';
+import type { Places } from '../observe/cluster-watch.ts';
+import type { BundleFile } from './bundle.ts';
+import { redact } from './redact.ts';
+
+export interface Collecting {
+  readonly client: ApiClient;
+  readonly connection: Connection;
+  readonly places: Places;
+  readonly signal: AbortSignal;
+}
+
+/** What was collected, and what could not be, in words. */
+export interface Collected {
+  readonly files: readonly BundleFile[];
+  readonly problems: readonly string[];
+}
+
+interface Part {
+  readonly kind: Kind<KubernetesObject>;
+  readonly namespace?: string;
+  readonly keep?: (object: KubernetesObject) => boolean;
+}
+
+/** Lines of each container's log, the last ones. */
+const LOG_LINES = 20_000;
+const LOG_DEADLINE_MS = 60_000;
+/** Events of cluster-scoped objects live here. */
+const CLUSTER_EVENTS = 'default';
+
+/** Reads everything that a bug report needs. What can't be read is told, and keeps nothing else from being read. */
+export async function collect(collecting: Collecting): Promise<Collected> {
+  const { namespace } = collecting.places;
+  const parts = await Promise.all(partsOf(collecting.places).map((part) => collectPart(collecting, part)));
+  const pods = parts
+    .flatMap(({ objects }) => objects)
+    .filter((object): object is Pod => object.kind === 'Pod' && object.metadata.namespace === namespace);
+  const logs = await Promise.all(pods.flatMap((pod) => collectLogs(collecting, pod)));
+  const all = [...parts, ...logs];
+  return { files: all.flatMap(({ files }) => files), problems: all.flatMap(({ problems }) => problems) };
+}
+
+function partsOf({ namespace, leaseNamespace }: Places): readonly Part[] {
+  const ours = new Set(crdDefinitions.map(({ kind }) => kind.kind));
+  const configMaps = [SWITCH_CONFIG_MAP, REGISTRY_CAS_CONFIG_MAP];
+  const isShales = ({ metadata }: KubernetesObject) =>
+    crdDefinitions.some(({ kind }) => `${kind.plural}.${kind.group}` === metadata.name);
+  const isAboutUs = (event: KubernetesObject) => {
+    const about =
+      (event as { readonly involvedObject?: { readonly kind?: string } }).involvedObject?.kind ?? '';
+    return about === 'Node' || ours.has(about);
+  };
+  return [
+    ...crdDefinitions.map(({ kind }) => ({ kind })),
+    { kind: CustomResourceDefinitions, keep: isShales },
+    { kind: Nodes },
+    { kind: Deployments, namespace },
+    { kind: DaemonSets, namespace },
+    { kind: Pods, namespace },
+    { kind: ServiceAccounts, namespace },
+    { kind: Secrets, namespace },
+    { kind: ConfigMaps, namespace, keep: ({ metadata }) => configMaps.includes(metadata.name) },
+    { kind: Leases, namespace },
+    { kind: Leases, namespace: leaseNamespace },
+    { kind: Events, namespace },
+    { kind: Events, namespace: CLUSTER_EVENTS, keep: isAboutUs },
+  ];
+}
+
+interface CollectedPart extends Collected {
+  readonly objects: readonly KubernetesObject[];
+}
+
+async function collectPart(
+  { client, signal }: Collecting,
+  { kind, namespace, keep = () => true }: Part,
+): Promise<CollectedPart> {
+  const name = kind.group === '' ? kind.plural : `${kind.plural}.${kind.group}`;
+  try {
+    const { items } = await client.list(kind, { ...(namespace === undefined ? {} : { namespace }), signal });
+    const objects = items.filter(keep);
+    const folder = `objects/${name}${namespace === undefined ? '' : `/${namespace}`}`;
+    const files = objects.map((object) => ({
+      name: `${folder}/${object.metadata.name}.yaml`,
+      text: stringify(redact(object), { aliasDuplicateObjects: false }),
+    }));
+    return { objects, files, problems: [] };
+  } catch (error) {
+    signal.throwIfAborted();
+    return { objects: [], files: [], problems: [`${name}: ${reasonOf(error)}`] };
+  }
+}
+
+/** The log of each container, and of the one before where it was started again. */
+function collectLogs(collecting: Collecting, { metadata, spec, status }: Pod): Promise<Collected>[] {
+  return spec.containers.flatMap(({ name }) => {
+    const restarts =
+      status?.containerStatuses?.find((container) => container.name === name)?.restartCount ?? 0;
+    const runs = restarts > 0 ? [false, true] : [false];
+    return runs.map((previous) => collectLog(collecting, metadata.name, name, previous));
+  });
+}
+
+async function collectLog(
+  { connection, places, signal }: Collecting,
+  pod: string,
+  container: string,
+  previous: boolean,
+): Promise<Collected> {
+  const what = `${pod}/${container}${previous ? '.previous' : ''}`;
+  const either = AbortSignal.any([signal, AbortSignal.timeout(LOG_DEADLINE_MS)]);
+  try {
+    const response = await send(connection, {
+      method: 'GET',
+      path: resourcePath(Pods, { namespace: places.namespace, name: pod, subresource: 'log' }),
+      query: { container, tailLines: String(LOG_LINES), timestamps: 'true', previous: String(previous) },
+      signal: either,
+    });
+    const body = await text(response);
+    if (response.statusCode !== 200) {
+      return { files: [], problems: [`log of ${what}: HTTP ${response.statusCode}: ${messageOf(body)}`] };
+    }
+    return { files: [{ name: `logs/${what}.log`, text: body }], problems: [] };
+  } catch (error) {
+    signal.throwIfAborted();
+    return { files: [], problems: [`log of ${what}: ${reasonOf(error)}`] };
+  }
+}
+
+/** Of a Status object its message (Kubernetes API concepts, "Response status"). */
+function messageOf(body: string): string {
+  try {
+    return String((JSON.parse(body) as { message?: unknown }).message);
+  } catch {
+    return body.slice(0, 200);
+  }
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,76 @@
+import { expect, test } from 'vitest';
+import type { KubernetesObject } from '../../api/object.ts';
+import { redact } from './redact.ts';
+
+const CANARY = 'hunter2hunter2';
+
+function object(kind: string, more: object): KubernetesObject {
+  return {
+    apiVersion: 'v1',
+    kind,
+    metadata: {
+      name: 'a',
+      annotations: {
+        'kubectl.kubernetes.io/last-applied-configuration': JSON.stringify({ data: CANARY }),
+        'shale.dev/no-reboot': '*',
+      },
+    },
+    ...more,
+  };
+}
+
+const file = (contents: object) => ({ path: '/etc/pull-secret', mode: 384, contents });
+
+test.each<[string, object]>([
+  ['Secret', { type: 'Opaque', data: { 'cosign.key': CANARY }, stringData: { more: CANARY } }],
+  [
+    'MachineConfig',
+    {
+      spec: {
+        kernelArguments: ['quiet'],
+        config: {
+          passwd: { users: [{ name: 'core', passwordHash: CANARY }] },
+          storage: {
+            files: [
+              file({ source: `data:,${CANARY}` }),
+              file({ source: 'https://a', httpHeaders: [{ name: 'Authorization', value: CANARY }] }),
+              { path: '/etc/b', append: [{ source: `data:,${CANARY}` }] },
+            ],
+          },
+          systemd: {
+            units: [{ name: 'a.service', contents: CANARY, dropins: [{ name: 'b.conf', contents: CANARY }] }],
+          },
+        },
+      },
+    },
+  ],
+  ['Pod', { spec: { containers: [{ name: 'a', env: [{ name: 'HTTPS_PROXY', value: CANARY }] }] } }],
+  [
+    'Deployment',
+    { spec: { template: { spec: { containers: [{ name: 'a', env: [{ name: 'X', value: CANARY }] }] } } } },
+  ],
+])('nothing secret of a %s is left', (kind, more) => {
+  const text = JSON.stringify(redact(object(kind, more)));
+  expect(text).not.toContain(CANARY);
+  expect(text).toContain('shale.dev/no-reboot');
+});
+
+test('what a MachineConfig is about is left', () => {
+  const config = { storage: { files: [file({ source: 'data:,abc' })] } };
+  expect(redact(object('MachineConfig', { spec: { kernelArguments: ['quiet'], config } }))).toMatchObject({
+    spec: {
+      kernelArguments: ['quiet'],
+      config: {
+        storage: {
+          files: [{ path: '/etc/pull-secret', mode: 384, contents: { source: '(left out: 9 characters)' } }],
+        },
+      },
+    },
+  });
+});
+
+test('a key of a Secret is left, and how long its value is', () => {
+  expect(redact(object('Secret', { data: { 'cosign.key': 'abc' } }))).toMatchObject({
+    data: { 'cosign.key': '(left out: 3 characters)' },
+  });
+});

@@ -1,0 +1,90 @@
+import type { KubernetesObject } from '../../api/object.ts';
+
+/** Holds the object as it was applied once more, values and all (kubectl apply). */
+const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
+
+/** Fields of a MachineConfig's Ignition config that hold contents, whatever they are: a file may be a key or a pull secret. */
+const CONTENT_FIELDS: ReadonlySet<string> = new Set([
+  'source',
+  'contents',
+  'passwordHash',
+  'httpHeaders',
+  'inline',
+]);
+
+/**
+ * An object as it may be shown to strangers. Of Secrets the keys are left, of MachineConfigs what they are about: paths,
+ * units, modes, kernel arguments; of pods what their variables are called. A password hash or a pull secret is in none.
+ */
+export function redact(object: KubernetesObject): KubernetesObject {
+  const bare = withoutNoise(object);
+  switch (object.kind) {
+    case 'Secret':
+      return mapFields(bare, (name, value) =>
+        name === 'data' || name === 'stringData' ? valuesLeftOut(value) : value,
+      );
+    case 'MachineConfig':
+      return mapFields(bare, (name, value) => (name === 'spec' ? withoutContents(value) : value));
+    case 'Pod':
+    case 'Deployment':
+    case 'DaemonSet':
+      return mapFields(bare, (name, value) => (name === 'spec' ? withoutVariables(value) : value));
+    default:
+      return bare;
+  }
+}
+
+function withoutNoise(object: KubernetesObject): KubernetesObject {
+  const {
+    managedFields: _,
+    annotations,
+    ...metadata
+  } = object.metadata as KubernetesObject['metadata'] & {
+    readonly managedFields?: unknown;
+  };
+  const kept = Object.entries(annotations ?? {}).filter(([name]) => name !== LAST_APPLIED);
+  return {
+    ...object,
+    metadata: { ...metadata, ...(kept.length === 0 ? {} : { annotations: Object.fromEntries(kept) }) },
+  };
+}
+
+function mapFields(
+  object: KubernetesObject,
+  map: (name: string, value: unknown) => unknown,
+): KubernetesObject {
+  const fields = Object.entries(object).map(([name, value]) => [name, map(name, value)] as const);
+  return Object.fromEntries(fields) as unknown as KubernetesObject;
+}
+
+function leftOut(value: unknown): string {
+  return `(left out: ${typeof value === 'string' ? value.length : JSON.stringify(value).length} characters)`;
+}
+
+function valuesLeftOut(value: unknown): unknown {
+  return Object.fromEntries(Object.entries(value ?? {}).map(([key, secret]) => [key, leftOut(secret)]));
+}
+
+/** A file's contents are an object, whose source is the text; a unit's are the text. */
+function withoutContents(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutContents);
+  if (typeof value !== 'object' || value === null) return value;
+  const fields = Object.entries(value).map(([name, field]: [string, unknown]) => {
+    const holdsText = CONTENT_FIELDS.has(name) && (typeof field !== 'object' || name === 'httpHeaders');
+    return [name, holdsText && field !== null ? leftOut(field) : withoutContents(field)] as const;
+  });
+  return Object.fromEntries(fields);
+}
+
+function withoutVariables(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutVariables);
+  if (typeof value !== 'object' || value === null) return value;
+  const fields = Object.entries(value).map(([name, field]: [string, unknown]) => {
+    if (name !== 'env' || !Array.isArray(field)) return [name, withoutVariables(field)] as const;
+    const variables = (field as readonly { readonly value?: unknown }[]).map((variable) =>
+      variable.value === undefined ? variable : { ...variable, value: leftOut(variable.value) },
+    );
+    return [name, variables] as const;
+  });
+  return Object.fromEntries(fields);
+}
