@@ -1,6 +1,6 @@
 # Shale: operating-system images built on the Kubernetes cluster that runs them.
 #
-#   make demo            a cluster on this machine and a tour of the main job; KEEP=1 leaves it up
+#   make demo            a cluster on this machine and a tour of the main job; KEEP=1 leaves it up, NODES=systemd has it on machines with systemd
 #   make test            lint, types, generated files, import directions and every test
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
@@ -18,8 +18,8 @@ install: ## install the npm and Debian packages that are missing
 install-tests: install ## install what only tests need, too
 	@bin/bootstrap debian-tests
 
-demo: install ## a cluster on this machine, and a tour of Shale's main job (KEEP=1 leaves it up)
-	@$(SUDO) bin/shale sandbox tour $(if $(KEEP),--keep)
+demo: install $(if $(NODES),install-tests) ## a cluster on this machine, and a tour of Shale's main job (KEEP=1 leaves it up; NODES=systemd: on machines with systemd)
+	@$(SUDO) bin/shale sandbox tour $(if $(KEEP),--keep) $(if $(NODES),--nodes $(NODES))
 
 down: ## take down the cluster that make demo KEEP=1 left up
 	@$(SUDO) bin/shale sandbox down

@@ -6,8 +6,6 @@ import type { KubernetesObject } from '../api/object.ts';
 import type { DigestedPullspec } from '../api/references.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { createApiClient } from '../cluster/http-api-client.ts';
-import { memorySource } from '../daemon/os/ostree/memory-source.ts';
-import type { LayerEntry } from '../image/layer/entry.ts';
 import {
   CONTROL_PLANE_NODE,
   MACHINE_LABEL,
@@ -21,17 +19,17 @@ import {
 import { connectWith } from './control-plane/access.ts';
 import type { ControlPlane } from './control-plane/control-plane.ts';
 import { type ClusterEngine, startClusterEngine } from './engine/cluster-engine.ts';
-import { shellEntries } from './engine/shell.ts';
 import type { StartedEngine } from './engine/start-engine.ts';
 import type { SandboxLayout } from './layout.ts';
-import { createMachines, type Machine } from './machines.ts';
+import { createMachines } from './machines.ts';
 import { applyObjects } from './manifests/apply.ts';
 import { readKustomization } from './manifests/kustomization.ts';
-import { createNode } from './node/create.ts';
+import { directoryNodes } from './node/directory-nodes.ts';
 import { removeNode } from './node/remove.ts';
-import { stockImage } from './node/stock-image.ts';
+import type { InstalledNode, NodeKind, NodeKindName } from './node-kind.ts';
 import { reportNode } from './node-status.ts';
-import { pushImage, type SandboxRegistry, startRegistry } from './registry.ts';
+import { type SandboxRegistry, startRegistry } from './registry.ts';
+import { systemdNodes } from './systemd-node/systemd-nodes.ts';
 import { createPodRunner } from './workloads/pod-runner.ts';
 import { createWorkloads } from './workloads/run-workloads.ts';
 
@@ -39,6 +37,7 @@ export interface ClusterOptions {
   readonly layout: SandboxLayout;
   /** Its owner stops it, after the cluster. */
   readonly controlPlane: ControlPlane;
+  readonly nodes: NodeKindName;
   /** The command that runs shale, and its first arguments. */
   readonly shale: readonly [command: string, ...args: string[]];
   /** Told what is done next, in words. */
@@ -58,6 +57,8 @@ export interface Cluster {
 
 const OPERATOR = 'shale-operator';
 const MANIFESTS = path.join(import.meta.dirname, '../manifests');
+/** What is kept from one sandbox to the next. */
+const CACHE = path.join(import.meta.dirname, '../.shale/cache');
 
 /**
  * Brings up a cluster on this machine: a registry, machines that boot, Shale's manifests and processes, and something to
@@ -84,16 +85,18 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
     await registry.stop();
   };
   try {
+    const kind = nodeKind(options.nodes);
+    await kind.prepare(onProgress, running);
     onProgress('stock OS image');
-    const stock = [...stockImage(), ...(engine.started === undefined ? [] : shellEntries())];
-    const image = await pushImage(registry, 'os/stock', { entries: stock }, running);
+    const image = await kind.pushStock(registry, engine.started !== undefined, running);
     onProgress(`installing ${MACHINES.length} nodes, and Shale's manifests`);
-    const [machines] = await Promise.all([
-      installMachines(layout, { image, stock }, running),
+    const machines = MACHINES.map(({ name }) => ({ name, directory: layout.node(name) }));
+    await Promise.all([
+      kind.install(machines, image, running),
       installShale(client, { registry, image, engine: engine.started }, { log, signal: running }),
     ]);
     onProgress('booting the nodes');
-    const ended = runToEnd(run({ ...options, signal: running }, client, machines), async () => {
+    const ended = runToEnd(run({ ...options, signal: running }, client, kind, machines), async () => {
       stop.abort();
       await stopBoth();
     });
@@ -122,20 +125,13 @@ export async function clearCluster(layout: SandboxLayout): Promise<void> {
   }
 }
 
-async function installMachines(
-  layout: SandboxLayout,
-  { image, stock }: { readonly image: DigestedPullspec; readonly stock: readonly LayerEntry[] },
-  signal: AbortSignal,
-): Promise<Machine[]> {
-  // Straight from memory, as an installer has the image on its medium.
-  const source = memorySource(new Map([[image, { labels: {}, layers: [stock] }]]));
-  return Promise.all(
-    MACHINES.map(async ({ name }) => {
-      const directory = layout.node(name);
-      await createNode({ dir: directory, name, image, source, signal });
-      return { name, directory };
-    }),
-  );
+function nodeKind(name: NodeKindName): NodeKind {
+  switch (name) {
+    case 'directory':
+      return directoryNodes();
+    case 'systemd':
+      return systemdNodes(CACHE);
+  }
 }
 
 async function installShale(
@@ -196,7 +192,12 @@ function onMachinesOnly(object: KubernetesObject): KubernetesObject {
 }
 
 /** The loops of the machines and of the pods on them. One that fails ends the other, and the cluster. */
-async function run(options: ClusterOptions, client: ApiClient, all: readonly Machine[]): Promise<void> {
+async function run(
+  options: ClusterOptions,
+  client: ApiClient,
+  kind: NodeKind,
+  all: readonly InstalledNode[],
+): Promise<void> {
   const { layout, controlPlane, log } = options;
   const stop = new AbortController();
   const signal = AbortSignal.any([stop.signal, options.signal]);
@@ -205,7 +206,7 @@ async function run(options: ClusterOptions, client: ApiClient, all: readonly Mac
     environment: {
       apiServer: controlPlane.apiServer,
       createToken: (account) => controlPlane.createToken(account),
-      nodeDirectory: (node) => layout.node(node),
+      hostArguments: (node) => kind.daemonArguments(layout.node(node)),
       podsDirectory: layout.pods,
     },
     shale: options.shale,
@@ -217,6 +218,7 @@ async function run(options: ClusterOptions, client: ApiClient, all: readonly Mac
   const workloads = createWorkloads({ client, runner, log, signal });
   const machines = createMachines({
     client,
+    kind,
     machines: all,
     killProcesses: (node) => runner.killNode(node),
     onChange: () => workloads.wake(),

@@ -1,11 +1,12 @@
 import path from 'node:path';
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { CommandError, exitCodes } from '../cli/exit-codes.ts';
 import { createLogger } from '../cluster/log.ts';
 import { shutdownSignal } from '../cluster/signals.ts';
 import type { ControlPlaneChoice } from './control-plane/start.ts';
 import { sandboxLayout } from './layout.ts';
 import { isLocked, untilUnlocked } from './lock.ts';
+import { NODE_KINDS, type NodeKindName } from './node-kind.ts';
 import { readRecord } from './record.ts';
 import { KEEP, type ServeMessage, serve } from './serve.ts';
 import { startSandbox } from './start.ts';
@@ -17,6 +18,7 @@ const DOWN_MS = 60_000;
 interface Options {
   readonly dir: string;
   readonly kubeconfig?: string;
+  readonly nodes: NodeKindName;
 }
 
 /** @returns `shale sandbox`: a whole cluster on this machine. */
@@ -37,10 +39,19 @@ function withDir(command: Command): Command {
 }
 
 function withOptions(command: Command): Command {
-  return withDir(command).option(
-    '--kubeconfig <file>',
-    'use the API server of this kubeconfig; default: kube-apiserver and etcd of KUBEBUILDER_ASSETS, else the embedded one',
-  );
+  return withDir(command)
+    .addOption(
+      new Option(
+        '--nodes <kind>',
+        'what the nodes are: directories, in which nothing runs, or machines with systemd (systemd-nspawn), whose operating system is built once',
+      )
+        .choices(NODE_KINDS)
+        .default('directory'),
+    )
+    .option(
+      '--kubeconfig <file>',
+      'use the API server of this kubeconfig; default: kube-apiserver and etcd of KUBEBUILDER_ASSETS, else the embedded one',
+    );
 }
 
 function choiceOf({ kubeconfig }: Options): ControlPlaneChoice {
@@ -54,6 +65,7 @@ function upCommand(): Command {
       const sandbox = await startSandbox({
         dir: options.dir,
         choice: choiceOf(options),
+        nodes: options.nodes,
         onProgress: (what) => process.stderr.write(`${what}\n`),
         signal: shutdownSignal(),
       }).catch(asCommandError);
@@ -95,6 +107,7 @@ function statusCommand(): Command {
         ['control plane', record.controlPlane],
         ['registry', record.registryHost],
         ['stock image', record.stockImage],
+        ['nodes', record.nodes],
         ['logs', layout.logs],
         ['kubeconfig', record.kubeconfig],
       ];
@@ -119,7 +132,7 @@ function serveCommand(): Command {
     };
     try {
       const signal = AbortSignal.any([shutdownSignal(), abandoned.signal]);
-      await serve({ dir: options.dir, choice: choiceOf(options), tell, log, signal });
+      await serve({ dir: options.dir, choice: choiceOf(options), nodes: options.nodes, tell, log, signal });
     } catch (error) {
       log.error({ err: error }, 'the sandbox failed');
       tell({ type: 'failed', message: error instanceof Error ? error.message : String(error) });

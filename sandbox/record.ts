@@ -2,6 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { ClusterAccess } from './control-plane/access.ts';
 import type { SandboxLayout } from './layout.ts';
+import { NODE_KINDS } from './node-kind.ts';
 
 /** What others have to know of a sandbox that is up. */
 export const SandboxRecord = z.object({
@@ -14,6 +15,7 @@ export const SandboxRecord = z.object({
   registryCA: z.string(),
   /** By digest. */
   stockImage: z.string(),
+  nodes: z.enum(NODE_KINDS),
   /** The container engine that the builder has; why there is none, in words. */
   engine: z.union([z.object({ kind: z.string() }), z.object({ missing: z.string() })]),
 });

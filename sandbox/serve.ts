@@ -6,6 +6,7 @@ import { clearCluster, startCluster } from './cluster.ts';
 import { type ControlPlaneChoice, startControlPlane } from './control-plane/start.ts';
 import { type SandboxLayout, sandboxLayout } from './layout.ts';
 import { lockSandbox } from './lock.ts';
+import type { NodeKindName } from './node-kind.ts';
 import { SandboxRecord, writeRecord } from './record.ts';
 
 /** What the process that holds a sandbox tells the one that started it. */
@@ -26,6 +27,7 @@ export const SHALE = [process.execPath, '--disable-warning=ExperimentalWarning',
 export interface ServeOptions {
   readonly dir: string;
   readonly choice: ControlPlaneChoice;
+  readonly nodes: NodeKindName;
   /** Tells the process that started this one. */
   readonly tell: (message: ServeMessage) => void;
   readonly log: Logger;
@@ -50,7 +52,10 @@ export async function serve(options: ServeOptions): Promise<void> {
   }
 }
 
-async function hold(layout: SandboxLayout, { choice, tell, log, signal }: ServeOptions): Promise<void> {
+async function hold(
+  layout: SandboxLayout,
+  { choice, nodes, tell, log, signal }: ServeOptions,
+): Promise<void> {
   const onProgress = (what: string) => tell({ type: 'progress', what });
   onProgress('API server');
   // It has to outlive the cluster, whose processes say goodbye to it.
@@ -60,7 +65,15 @@ async function hold(layout: SandboxLayout, { choice, tell, log, signal }: ServeO
   );
   try {
     await writeFile(layout.kubeconfig, controlPlane.kubeconfig(), { mode: 0o600 });
-    const cluster = await startCluster({ layout, controlPlane, shale: SHALE, onProgress, log, signal });
+    const cluster = await startCluster({
+      layout,
+      controlPlane,
+      nodes,
+      shale: SHALE,
+      onProgress,
+      log,
+      signal,
+    });
     const record: SandboxRecord = {
       pid: process.pid,
       controlPlane: controlPlane.description,
@@ -70,6 +83,7 @@ async function hold(layout: SandboxLayout, { choice, tell, log, signal }: ServeO
       registryCA: cluster.registry.caPem,
       stockImage: cluster.stockImage,
       engine: cluster.engine,
+      nodes,
     };
     await writeRecord(layout, record);
     tell({ type: 'ready', record });

@@ -5,9 +5,11 @@ import { mkdir } from 'node:fs/promises';
 import type { ControlPlaneChoice } from './control-plane/start.ts';
 import { sandboxLayout } from './layout.ts';
 import { isLocked, SandboxInUse } from './lock.ts';
+import type { NodeKindName } from './node-kind.ts';
 import type { SandboxRecord } from './record.ts';
 import { missingRequirement } from './requirements.ts';
 import { KEEP, ServeMessage, SHALE } from './serve.ts';
+import { missingForSystemdNodes } from './systemd-node/missing-requirement.ts';
 
 /** A sandbox that this process started. It goes down with this process, unless it is kept. */
 export interface StartedSandbox {
@@ -23,12 +25,15 @@ export interface StartedSandbox {
 export interface StartOptions {
   readonly dir: string;
   readonly choice: ControlPlaneChoice;
+  readonly nodes: NodeKindName;
   /** Told what is done next, in words. */
   readonly onProgress: (what: string) => void;
   readonly signal: AbortSignal;
 }
 
 const START_MS = 120_000;
+/** The first time, Debian is built from packages. */
+const START_WITH_SYSTEMD_MS = 900_000;
 /** The longest grace of its processes, and time to take the nodes away; then it is killed, and its processes with it. */
 const STOP_MS = 20_000;
 
@@ -41,6 +46,11 @@ const STOP_MS = 20_000;
 export async function startSandbox(options: StartOptions): Promise<StartedSandbox> {
   const missing = await missingRequirement(process.getuid?.(), process.env['PATH'] ?? '');
   if (missing !== undefined) throw new Error(missing);
+  const missingForNodes =
+    options.nodes === 'systemd'
+      ? missingForSystemdNodes(process.getuid?.(), process.env['PATH'] ?? '')
+      : undefined;
+  if (missingForNodes !== undefined) throw new Error(missingForNodes);
   const layout = sandboxLayout(options.dir);
   if (await isLocked(layout.dir)) throw new SandboxInUse(layout.dir);
   await mkdir(layout.dir, { recursive: true });
@@ -66,12 +76,12 @@ export async function startSandbox(options: StartOptions): Promise<StartedSandbo
   }
 }
 
-function spawnServe(logFile: string, { dir, choice }: StartOptions): ChildProcess {
+function spawnServe(logFile: string, { dir, choice, nodes }: StartOptions): ChildProcess {
   const [command, ...args] = SHALE;
   const more = choice.kubeconfig === undefined ? [] : ['--kubeconfig', choice.kubeconfig];
   const log = openSync(logFile, 'w', 0o600);
   try {
-    return spawn(command, [...args, 'sandbox', 'serve', '--dir', dir, ...more], {
+    return spawn(command, [...args, 'sandbox', 'serve', '--dir', dir, '--nodes', nodes, ...more], {
       detached: true,
       stdio: ['ignore', log, log, 'ipc'],
     });
@@ -83,7 +93,7 @@ function spawnServe(logFile: string, { dir, choice }: StartOptions): ChildProces
 async function untilReady(
   child: ChildProcess,
   logFile: string,
-  { onProgress, signal }: StartOptions,
+  { nodes, onProgress, signal }: StartOptions,
 ): Promise<SandboxRecord> {
   const { promise, resolve, reject } = Promise.withResolvers<SandboxRecord>();
   const onMessage = (raw: unknown) => {
@@ -102,7 +112,10 @@ async function untilReady(
   };
   const onExit = (code: number | null) =>
     reject(new Error(`the sandbox did not come up (exit code ${code}); see ${logFile}`));
-  const deadline = AbortSignal.any([signal, AbortSignal.timeout(START_MS)]);
+  const deadline = AbortSignal.any([
+    signal,
+    AbortSignal.timeout(nodes === 'systemd' ? START_WITH_SYSTEMD_MS : START_MS),
+  ]);
   const onAbort = () => reject(deadline.reason);
   child.on('message', onMessage);
   child.once('exit', onExit);

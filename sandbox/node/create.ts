@@ -63,6 +63,12 @@ export async function createNode(options: CreateNodeOptions): Promise<void> {
     },
     signal,
   );
+  await nameNode(dir, name);
+}
+
+/** Gives a node that was installed, or copied, its host name and a machine id of its own. */
+export async function nameNode(dir: string, name: string): Promise<void> {
+  const { sysroot } = directoryNodeLayout(dir);
   for (const deployment of await listDeployments(sysroot)) {
     await writeFile(path.join(deployment.directory, 'etc/hostname'), `${name}\n`);
     await writeFile(

@@ -6,6 +6,7 @@ import { systemdNode } from '../../daemon/host/systemd-node.ts';
 import { listDeployments } from '../../daemon/os/ostree/deployments.ts';
 import type { ImageSource } from '../../daemon/os/ostree/image-source.ts';
 import { bootMachine, type SystemdMachine } from './machine.ts';
+import { writeMachineRecord } from './machine-record.ts';
 
 const PULL_SECRET = '/var/lib/kubelet/config.json';
 
@@ -47,6 +48,9 @@ export async function bootSystemdNode(
     consoleFile: path.join(dir, 'console'),
     signal,
   });
+  const deployment = path.relative(sysroot, directory);
+  const { leader } = machine;
+  await writeMachineRecord(dir, { bootID: await machine.bootID(), deployment, leader });
   // What the daemon of a pod acts by, with another init than the kernel's.
   const { root, leader: init } = machine;
   return { machine, ...systemdNode({ root, source, init, pullSecretFile: PULL_SECRET }) };

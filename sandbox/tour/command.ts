@@ -3,6 +3,7 @@ import { CommandError, exitCodes } from '../../cli/exit-codes.ts';
 import { createLogger } from '../../cluster/log.ts';
 import { shutdownSignal } from '../../cluster/signals.ts';
 import type { ControlPlaneChoice } from '../control-plane/start.ts';
+import type { NodeKindName } from '../node-kind.ts';
 import { tourProgress } from './progress.ts';
 import { isSuccess } from './report.ts';
 import { formatReport } from './report-text.ts';
@@ -10,9 +11,16 @@ import { runTour, TOUR } from './run-tour.ts';
 
 export interface TourFlags {
   readonly dir: string;
+  readonly nodes: NodeKindName;
   readonly keep?: boolean;
   readonly output: 'table' | 'json';
 }
+
+const NODES_IN_WORDS: Readonly<Record<NodeKindName, string>> = {
+  directory:
+    'Nodes: directories with a real ostree sysroot, in which nothing runs (--nodes systemd: machines that run; three times as long)',
+  systemd: 'Nodes: machines with systemd and a real ostree sysroot, in containers of systemd-nspawn',
+};
 
 /** @param choiceOf which API server the flags and the environment ask for. */
 export function tourCommand<T extends TourFlags>(choiceOf: (flags: T) => ControlPlaneChoice): Command {
@@ -29,12 +37,14 @@ export function tourCommand<T extends TourFlags>(choiceOf: (flags: T) => Control
     .action((flags: T) => take(flags, choiceOf(flags)));
 }
 
-async function take({ dir, keep, output }: TourFlags, choice: ControlPlaneChoice): Promise<void> {
+async function take({ dir, nodes, keep, output }: TourFlags, choice: ControlPlaneChoice): Promise<void> {
   const signal = shutdownSignal();
+  process.stderr.write(`${NODES_IN_WORDS[nodes]}\n`);
   const listener = tourProgress(process.stderr, TOUR.length);
   const { report, sandbox } = await runTour({
     dir,
     choice,
+    nodes,
     listener,
     log: createLogger('tour', 'error'),
     signal,

@@ -3,13 +3,19 @@ import { directoryNodeLayout, readDirectoryMachine } from '../../daemon/host/dir
 import { readServiceRecords, type ServiceRecord } from '../../daemon/host/service-recorder.ts';
 import { resolveInRoot } from '../../daemon/live/resolve-in-root.ts';
 import { listDeployments } from '../../daemon/os/ostree/deployments.ts';
+import type { NodeKindName } from '../node-kind.ts';
+import { readMachineRecord } from '../systemd-node/machine-record.ts';
+import { readServiceJobs } from '../systemd-node/service-jobs.ts';
+
+/** Something that a service manager did. */
+export type ServiceJob = Pick<ServiceRecord, 'action' | 'unit' | 'bootID'>;
 
 /** A node as its disk shows it, past everything that Shale says of it. */
 export interface NodeDisk {
   readonly bootID: string;
   readonly bootCount: number;
   /** Everything the service manager was asked for, oldest first. */
-  readonly services: readonly ServiceRecord[];
+  readonly services: readonly ServiceJob[];
   readonly booted: DeploymentOnDisk;
   /** What the next boot takes: the booted one where nothing is staged. */
   readonly next: DeploymentOnDisk;
@@ -25,10 +31,12 @@ export interface DeploymentOnDisk {
   read(file: string): Promise<string | undefined>;
 }
 
-/** Looks at a directory node. @throws when it was never booted, or its sysroot isn't whole. */
-export async function readNodeDisk(directory: string): Promise<NodeDisk> {
+/** Looks at a node. @throws when it was never booted, or its sysroot isn't whole. */
+export async function readNodeDisk(directory: string, kind: NodeKindName): Promise<NodeDisk> {
   const layout = directoryNodeLayout(directory);
   const machine = await readDirectoryMachine(layout);
+  const leader = kind === 'systemd' ? (await readMachineRecord(directory)).leader : undefined;
+  const root = leader === undefined ? layout.root : `/proc/${leader}/root`;
   const deployments = await listDeployments(layout.sysroot);
   const all = deployments.map((deployment) => ({
     id: deployment.id,
@@ -44,10 +52,10 @@ export async function readNodeDisk(directory: string): Promise<NodeDisk> {
   return {
     bootID: machine.bootID,
     bootCount: machine.bootCount,
-    services: await readServiceRecords(layout),
+    services: leader === undefined ? await readServiceRecords(layout) : await readServiceJobs(leader),
     booted,
     next,
-    running: (file) => readIn(layout.root, file),
+    running: (file) => readIn(root, file),
   };
 }
 

@@ -99,8 +99,10 @@ export async function rollOut(tour: TourContext, rollout: Rollout): Promise<Roll
 }
 
 /** @returns every node as its disk shows it, by name. */
-export async function readDisks({ layout }: TourContext): Promise<ReadonlyMap<string, NodeDisk>> {
-  const disks = MACHINES.map(async ({ name }) => [name, await readNodeDisk(layout.node(name))] as const);
+export async function readDisks({ layout, record }: TourContext): Promise<ReadonlyMap<string, NodeDisk>> {
+  const disks = MACHINES.map(
+    async ({ name }) => [name, await readNodeDisk(layout.node(name), record.nodes)] as const,
+  );
   return new Map(await Promise.all(disks));
 }
 

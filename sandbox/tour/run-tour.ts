@@ -6,6 +6,7 @@ import { connectWith } from '../control-plane/access.ts';
 import type { ControlPlaneChoice } from '../control-plane/start.ts';
 import { type SandboxLayout, sandboxLayout } from '../layout.ts';
 import { applyObjects } from '../manifests/apply.ts';
+import type { NodeKindName } from '../node-kind.ts';
 import { type StartedSandbox, startSandbox } from '../start.ts';
 import { WaitTimeout, waitUntil } from '../wait-until.ts';
 import { openClusterView } from './cluster-view.ts';
@@ -50,6 +51,7 @@ export interface TourListener {
 export interface TourOptions {
   readonly dir: string;
   readonly choice: ControlPlaneChoice;
+  readonly nodes: NodeKindName;
   readonly listener: TourListener;
   readonly log: Logger;
   readonly signal: AbortSignal;
@@ -71,12 +73,12 @@ const LOG_LINES = 12;
  * @throws what kept the sandbox from coming up, or ended it; the signal's reason. Then nothing is left of it.
  */
 export async function runTour(options: TourOptions): Promise<FinishedTour> {
-  const { listener, dir, choice, signal } = options;
+  const { listener, dir, choice, nodes, signal } = options;
   const began = performance.now();
   const memory = watchMemory([process.pid]);
   listener.onStep(1, TOUR[0]?.title ?? '');
   const onProgress = (what: string) => listener.onProgress(what, undefined);
-  const sandbox = await startSandbox({ dir, choice, onProgress, signal });
+  const sandbox = await startSandbox({ dir, choice, nodes, onProgress, signal });
   try {
     const steps = await Promise.race([takeSteps(options, sandbox, began), sandbox.failed]);
     signal.throwIfAborted();

@@ -33,7 +33,7 @@ async function environment() {
     apiServer: { host: '127.0.0.1', port: 6443, caPem: 'ca' },
     createToken: async ({ namespace, name, node }: { namespace: string; name: string; node: string }) =>
       `token of ${namespace}/${name} on ${node}`,
-    nodeDirectory: (node: string) => `/nodes/${node}`,
+    hostArguments: async (node: string) => ['--directory-node', `/nodes/${node}`],
     podsDirectory,
   };
 }

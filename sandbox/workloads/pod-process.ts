@@ -11,8 +11,8 @@ export interface PodEnvironment {
     readonly name: string;
     readonly node: string;
   }): Promise<string>;
-  /** Directory of a node. */
-  nodeDirectory(node: string): string;
+  /** @returns arguments by which a daemon reaches its node, in place of the mounted host. */
+  hostArguments(node: string): Promise<readonly string[]>;
   /** Where a pod's service-account files go. */
   readonly podsDirectory: string;
 }
@@ -22,7 +22,7 @@ export interface PodCommand {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Where the DaemonSet mounts the host; in the sandbox the host is a directory. */
+/** Where the DaemonSet mounts the host. */
 const HOST_MOUNT = '/host';
 
 /** @returns whether a pod's container is one of Shale's own processes; any other is only pretended to run. */
@@ -33,8 +33,7 @@ export function isShaleImage(image: string | undefined): boolean {
 /**
  * Writes the service-account files that a kubelet would mount and works out the command of a pod's first container.
  *
- * @returns arguments of `shale` and the environment, as the pod's spec has them; the mounted host is the node's
- *   directory.
+ * @returns arguments of `shale` and the environment, as the pod's spec has them, but for the mounted host.
  * @throws Error when the pod has no container or no node.
  */
 export async function preparePod(pod: Pod, environment: PodEnvironment): Promise<PodCommand> {
@@ -52,7 +51,7 @@ export async function preparePod(pod: Pod, environment: PodEnvironment): Promise
   await writeFile(path.join(directory, 'ca.crt'), environment.apiServer.caPem);
   await writeFile(path.join(directory, 'namespace'), namespace);
   return {
-    args: hostArguments(container.args ?? [], environment.nodeDirectory(node)),
+    args: await hostArguments(container.args ?? [], () => environment.hostArguments(node)),
     env: {
       PATH: process.env['PATH'] ?? '/usr/sbin:/usr/bin:/sbin:/bin',
       ...compileCache(process.env),
@@ -80,10 +79,13 @@ function podDirectory(pod: Pod, environment: PodEnvironment): string {
   return path.join(environment.podsDirectory, pod.metadata.uid ?? pod.metadata.name);
 }
 
-function hostArguments(args: readonly string[], nodeDirectory: string): string[] {
+async function hostArguments(
+  args: readonly string[],
+  inPlace: () => Promise<readonly string[]>,
+): Promise<string[]> {
   const at = args.indexOf('--host-root');
   if (at === -1 || args[at + 1] !== HOST_MOUNT) return [...args];
-  return args.toSpliced(at, 2, '--directory-node', nodeDirectory);
+  return args.toSpliced(at, 2, ...(await inPlace()));
 }
 
 /** The downward API's fields that Shale's manifests use (Kubernetes "Downward API"). */

@@ -33,6 +33,7 @@ test(
     const { report, sandbox } = await runTour({
       dir,
       choice: { assets },
+      nodes: 'directory',
       listener: silent,
       log: createLogger('tour', 'silent'),
       signal: AbortSignal.timeout(10 * MINUTES),
