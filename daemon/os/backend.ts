@@ -60,7 +60,11 @@ export interface OsBackend {
    * @param managed absolute paths to the digest that `contentDigest` of daemon/records gives for what Shale put there; `absent` for a path that Shale removed.
    */
   finalizeStaged(managed: ReadonlyMap<string, string>, signal: AbortSignal): Promise<Deployment>;
-  /** Makes the previous deployment the next boot. @throws OsCommandError when there is none. */
+  /**
+   * Makes the previous deployment the next boot, in place of what is staged. Harmless to repeat.
+   *
+   * @throws NoDeploymentError when there is none.
+   */
   rollback(signal: AbortSignal): Promise<void>;
   /** Deletes deployments and layers that neither run, nor are staged, nor are the rollback. */
   cleanup(signal: AbortSignal): Promise<void>;

@@ -7,6 +7,7 @@ import { type DigestedPullspec, parseDigestedPullspec } from '../../api/referenc
 import { directoryNodeLayout } from '../../daemon/host/directory-host.ts';
 import { directoryNode } from '../../daemon/host/directory-node.ts';
 import type { NodePorts } from '../../daemon/host/node-ports.ts';
+import type { ImageSource } from '../../daemon/os/ostree/image-source.ts';
 import { type MemoryImage, memorySource } from '../../daemon/os/ostree/memory-source.ts';
 import type { LayerItem } from '../../image/layer/layer-item.ts';
 import { bootNode } from './boot.ts';
@@ -32,6 +33,7 @@ function isInstalled(program: string): boolean {
 export interface TestNode extends NodePorts, AsyncDisposable {
   readonly dir: string;
   readonly stock: DigestedPullspec;
+  readonly source: ImageSource;
   /** Makes an image of the stock layer and one more, as Shale's builder does. */
   addImage(layer: readonly LayerItem[], labels?: Readonly<Record<string, string>>): DigestedPullspec;
   /** Makes an image of any layers. */
@@ -57,6 +59,7 @@ export async function createTestNode(): Promise<TestNode> {
     ...directoryNode(dir, source),
     dir,
     stock,
+    source,
     addWholeImage,
     addImage: (layer, labels = {}) => addWholeImage({ labels, layers: [stockImage(), layer] }),
     boot: async () => {

@@ -115,8 +115,10 @@ export class OstreeBackend implements OsBackend {
   }
 
   async rollback(signal: AbortSignal): Promise<void> {
-    const { rollback } = await this.#deployments();
+    const { rollback, staged } = await this.#deployments();
     if (rollback === undefined) {
+      // Asked before: it is the next boot already, and ostree has deleted what it was made from.
+      if (staged !== undefined) return;
       throw new NoDeploymentError(`${this.#options.sysroot}: there is no previous deployment to go back to`);
     }
     const { osName, commit, image, kernelArguments } = rollback;
