@@ -38,6 +38,7 @@ types:
 
 check:
 	node manifests/generate.ts --check
+	node charts/generate.ts --check
 	node test/checks/import-directions.ts
 
 unit:
@@ -57,8 +58,9 @@ image: ## build Shale's image (ENGINE=podman or docker, IMAGE=name:tag, BASE=ima
 image-packages: ## install the image's npm packages beforehand, for an engine that reaches no npm registry
 	@bin/image-packages
 
-manifests: ## generate manifests/crds from api/
+manifests: ## generate manifests/crds from api/, and the Helm chart from manifests/
 	node manifests/generate.ts
+	node charts/generate.ts
 
 format: ## format and mend what can be mended by itself
 	biome check --write .

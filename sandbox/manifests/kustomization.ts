@@ -47,15 +47,14 @@ type ImageChange = Kustomization['images'][number];
  * Reads a directory's objects as `kubectl kustomize` does, as far as Shale's manifests need it: so that the sandbox
  * installs what a cluster installs, on a machine without kubectl.
  *
+ * @param seen what a component is added to: its patches are about these objects too.
  * @returns the objects, in the order in which the kustomizations name them.
  * @throws Error that names the file and the field: one that isn't known here, or that can't be read.
  */
-export async function readKustomization(directory: string): Promise<KubernetesObject[]> {
-  return accumulate(directory, []);
-}
-
-/** @param seen what a component is added to: its patches are about these objects too. */
-async function accumulate(directory: string, seen: readonly KubernetesObject[]): Promise<KubernetesObject[]> {
+export async function readKustomization(
+  directory: string,
+  seen: readonly KubernetesObject[] = [],
+): Promise<KubernetesObject[]> {
   const file = path.join(directory, 'kustomization.yaml');
   const parsed = Kustomization.safeParse(parse(await readFile(file, 'utf8')));
   if (!parsed.success) throw new Error(`${file}: ${z.prettifyError(parsed.error)}`);
@@ -66,7 +65,7 @@ async function accumulate(directory: string, seen: readonly KubernetesObject[]):
     objects.push(...(isDirectory ? await readKustomization(place) : await readObjects([place])));
   }
   for (const component of parsed.data.components) {
-    objects = await accumulate(path.join(directory, component), objects);
+    objects = await readKustomization(path.join(directory, component), objects);
   }
   for (const wish of parsed.data.configMapGenerator) objects.push(await generateConfigMap(directory, wish));
   for (const patch of parsed.data.patches) objects = applyPatch(objects, patch, file);

@@ -1,0 +1,126 @@
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { parse } from 'yaml';
+import type { KubernetesObject } from '../api/object.ts';
+import { SHALE_VERSION } from '../api/version.ts';
+import { readObjects } from '../cli/object-files.ts';
+import { crdFiles } from '../manifests/generate.ts';
+import { readKustomization } from '../sandbox/manifests/kustomization.ts';
+import { type Condition, templateOf } from './template.ts';
+
+/**
+ * Writes the chart from manifests/, or with --check says which files are stale. What a person writes of it is
+ * values.yaml and NOTES.txt.
+ *
+ *   node charts/generate.ts [--check]
+ */
+const CHART = path.join(import.meta.dirname, 'shale');
+const MANIFESTS = path.join(import.meta.dirname, '../manifests');
+const HEADER = '# Generated from manifests/ by `make manifests`. Do not edit.\n';
+const GENERATED = ['crds', 'templates'] as const;
+/** In templates/, and written by hand. */
+const NOTES = 'templates/NOTES.txt';
+
+/** The components that a value switches on; the other two are values themselves (operator.arguments, operator.replicas). */
+const SWITCHED: readonly { readonly component: string; readonly condition: Condition }[] = [
+  { component: 'admission-policies', condition: '.Values.admissionPolicies' },
+  { component: 'network-policies', condition: '.Values.networkPolicies' },
+  { component: 'monitoring', condition: '.Values.monitoring' },
+  { component: 'high-availability', condition: 'gt (int .Values.operator.replicas) 1' },
+];
+
+/** @returns the generated files of the chart by their path in it, as they should be. */
+export async function chartFiles(): Promise<ReadonlyMap<string, string>> {
+  const files = new Map<string, string>();
+  files.set(
+    'Chart.yaml',
+    `${HEADER}apiVersion: v2
+name: shale
+description: Operating-system images built on the Kubernetes cluster that runs them
+type: application
+version: ${SHALE_VERSION}
+appVersion: ${SHALE_VERSION}
+kubeVersion: ">=1.30.0-0"
+`,
+  );
+  for (const [name, content] of crdFiles()) {
+    if (name !== 'kustomization.yaml') files.set(`crds/${name}`, content);
+  }
+  for (const [name, objects] of await baseFiles()) {
+    const condition = name === 'namespace.yaml' ? '.Values.createLeaseNamespace' : undefined;
+    files.set(`templates/${name}`, HEADER + templateOf(objects, condition));
+  }
+  for (const { component, condition } of SWITCHED) {
+    const objects = await componentObjects(component);
+    files.set(`templates/${component}.yaml`, HEADER + templateOf(objects, condition));
+  }
+  return files;
+}
+
+/** @returns the objects of each file of the base, as kustomize makes them; Helm makes the release's namespace itself. */
+async function baseFiles(): Promise<ReadonlyMap<string, readonly KubernetesObject[]>> {
+  const base = path.join(MANIFESTS, 'base');
+  const made = new Map((await readKustomization(base)).map((object) => [keyOf(object), object]));
+  const { resources } = parse(await readFile(path.join(base, 'kustomization.yaml'), 'utf8')) as {
+    readonly resources: readonly string[];
+  };
+  const files = new Map<string, readonly KubernetesObject[]>();
+  for (const name of resources.filter((resource) => resource.endsWith('.yaml'))) {
+    const objects = (await readObjects([path.join(base, name)])).map(
+      (object) => made.get(keyOf(object)) ?? object,
+    );
+    files.set(
+      name,
+      objects.filter((object) => keyOf(object) !== 'Namespace /shale-system'),
+    );
+  }
+  return files;
+}
+
+/** Its patches are about objects of the base, and are values of the chart. */
+async function componentObjects(component: string): Promise<KubernetesObject[]> {
+  const base = await readKustomization(path.join(MANIFESTS, 'base'));
+  const known = new Set(base.map(keyOf));
+  const both = await readKustomization(path.join(MANIFESTS, 'components', component), base);
+  return both.filter((object) => !known.has(keyOf(object)));
+}
+
+function keyOf({ kind, metadata }: KubernetesObject): string {
+  return `${kind} ${metadata.namespace ?? ''}/${metadata.name}`;
+}
+
+/** @returns paths of files that are missing, different, or there without reason. */
+export async function staleFiles(): Promise<string[]> {
+  const wanted = await chartFiles();
+  const stale: string[] = [];
+  for (const directory of GENERATED) {
+    const present = await readdir(path.join(CHART, directory)).catch(() => [] as string[]);
+    const names = present.map((name) => `${directory}/${name}`);
+    stale.push(...names.filter((name) => name !== NOTES && !wanted.has(name)));
+  }
+  for (const [name, content] of wanted) {
+    const found = await readFile(path.join(CHART, name), 'utf8').catch(() => undefined);
+    if (found !== content) stale.push(name);
+  }
+  return stale.sort();
+}
+
+async function write(): Promise<void> {
+  for (const name of await staleFiles()) await rm(path.join(CHART, name), { force: true });
+  for (const directory of GENERATED) await mkdir(path.join(CHART, directory), { recursive: true });
+  for (const [name, content] of await chartFiles()) await writeFile(path.join(CHART, name), content);
+}
+
+if (import.meta.main) {
+  if (process.argv.includes('--check')) {
+    const stale = await staleFiles();
+    if (stale.length > 0) {
+      process.stderr.write(
+        `charts/shale is stale: ${stale.join(', ')}; run make manifests and commit the result\n`,
+      );
+      process.exitCode = 1;
+    }
+  } else {
+    await write();
+  }
+}

@@ -1,0 +1,146 @@
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { execa } from 'execa';
+import { expect, test } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import type { KubernetesObject } from '../../api/object.ts';
+import { staleFiles } from '../../charts/generate.ts';
+import { readKustomization } from '../../sandbox/manifests/kustomization.ts';
+import { problemsOf } from './kubernetes-schema.ts';
+import { renderChart, renderTemplate } from './render-chart.ts';
+
+const ROOT = path.join(import.meta.dirname, '../..');
+const CHART = path.join(ROOT, 'charts/shale');
+const MANIFESTS = path.join(ROOT, 'manifests');
+const helm = (process.env['PATH'] ?? '').split(':').some((dir) => existsSync(path.join(dir, 'helm')));
+
+test('charts/shale is what manifests/ says', async () => {
+  expect(await staleFiles()).toEqual([]);
+});
+
+test('in the default namespace it is the base with policies for admission and network', async () => {
+  const chart = await renderChart(CHART, { namespace: 'shale-system' });
+  let expected = await readKustomization(path.join(MANIFESTS, 'base'));
+  for (const component of ['admission-policies', 'network-policies']) {
+    expected = await readKustomization(path.join(MANIFESTS, 'components', component), expected);
+  }
+  expect(sorted(chart)).toEqual(sorted(ofTemplates(expected).map(withLeaseNamespace)));
+});
+
+test('with all that values switch on it is the overlay with everything, but for the engine', async () => {
+  const values = { monitoring: true, operator: { replicas: 2, arguments: ['--engine', 'podman-sidecar'] } };
+  const chart = await renderChart(CHART, { namespace: 'shale-system', values });
+  const expected = await readKustomization(path.join(MANIFESTS, 'overlays/complete'));
+  const names = (objects: readonly KubernetesObject[]) =>
+    objects.map(({ kind, metadata }) => `${kind} ${metadata.name}`).sort();
+  expect(names(chart)).toEqual(names(ofTemplates(expected)));
+  expect(operatorOf(chart)).toMatchObject({ spec: { replicas: 2 } });
+  // Their braces are Prometheus' and Grafana's to fill in.
+  const foreign = (objects: readonly KubernetesObject[]) =>
+    sorted(objects.filter(({ kind }) => kind === 'PrometheusRule' || kind === 'ConfigMap'));
+  expect(foreign(chart)).toEqual(foreign(expected));
+});
+
+test('takes namespaces, image and flags from its values, everywhere', async () => {
+  const values = {
+    image: 'registry.example.com/shale@sha256:abc',
+    leaseNamespace: 'leases',
+    monitoring: true,
+    operator: { replicas: 1, arguments: ['--container-runtime-unit', 'containerd.service'] },
+    daemon: { arguments: ['--log-level', 'debug'] },
+  };
+  const chart = await renderChart(CHART, { namespace: 'os', values });
+  const text = JSON.stringify(chart);
+  expect(/shale-system|medik8s-leases|@@|"shale:latest"/.exec(text)?.[0]).toBeUndefined();
+  expect(text).toContain('system:serviceaccount:os:shale-daemon');
+  expect(chart.find(({ kind }) => kind === 'Namespace')?.metadata.name).toBe('leases');
+  expect(argumentsOf(operatorOf(chart)).slice(-4)).toEqual([
+    ...['--lease-namespace', 'leases'],
+    ...['--container-runtime-unit', 'containerd.service'],
+  ]);
+  expect(argumentsOf(chart.find(({ kind }) => kind === 'DaemonSet')).slice(-2)).toEqual([
+    '--log-level',
+    'debug',
+  ]);
+  expect(chart.flatMap((object) => problemsOf(object) ?? [])).toEqual([]);
+});
+
+test('leaves out what values switch off', async () => {
+  const values = { admissionPolicies: false, networkPolicies: false, createLeaseNamespace: false };
+  const kinds = (await renderChart(CHART, { namespace: 'os', values })).map(({ kind }) => kind);
+  expect(kinds).not.toContain('NetworkPolicy');
+  expect(kinds).not.toContain('Namespace');
+  expect(kinds).not.toContain('PodDisruptionBudget');
+  // The daemon's is no matter of taste.
+  expect(kinds.filter((kind) => kind === 'ValidatingAdmissionPolicy')).toHaveLength(1);
+});
+
+test.runIf(helm)('is to Helm what it is here', async () => {
+  const { stdout } = await execa('helm', [
+    'template',
+    'shale',
+    CHART,
+    '--namespace',
+    'os',
+    '--set',
+    'monitoring=true',
+  ]);
+  const theirs = parseAllDocuments(stdout).map((document) => document.toJS() as KubernetesObject);
+  const ours = await renderChart(CHART, { namespace: 'os', values: { monitoring: true } });
+  expect(sorted(theirs)).toEqual(sorted(ours));
+});
+
+test.each<[string, string, string]>([
+  ['a value', 'a: {{ .Values.a }}!', 'a: 1!'],
+  ['an if that holds', 'a\n{{- if .Values.a }}\nb\n{{- end }}\nc', 'a\nb\nc'],
+  ['an if that does not', 'a\n{{- if .Values.none }}\nb\n{{- end }}\nc', 'a\nc'],
+  [
+    'a range within an if',
+    '{{ if .Values.a }}{{ range .Values.list }}-{{ . | quote }}{{ end }}.{{ end }}',
+    '-"x"-"y".',
+  ],
+  ['braces', '{{ "{{" }} $value }}', '{{ $value }}'],
+])("the renderer knows %s, as Go's templates do", (_, template, expected) => {
+  const root = { Values: { a: 1, none: false, list: ['x', 'y'] } };
+  expect(renderTemplate(template, { root, dot: root })).toBe(expected);
+});
+
+test('the renderer refuses what it does not know', () => {
+  expect(() => renderTemplate('{{ include "a" . }}', { root: {}, dot: {} })).toThrow('include "a" .');
+});
+
+/** A chart's definitions lie in crds/, and Helm makes the release's namespace. */
+function ofTemplates(objects: readonly KubernetesObject[]): KubernetesObject[] {
+  return objects.filter(
+    ({ kind, metadata }) =>
+      kind !== 'CustomResourceDefinition' && !(kind === 'Namespace' && metadata.name === 'shale-system'),
+  );
+}
+
+interface WithPods extends KubernetesObject {
+  readonly spec: { readonly template: { readonly spec: { readonly containers: { args: string[] }[] } } };
+}
+
+function argumentsOf(object: KubernetesObject | undefined): readonly string[] {
+  return (object as WithPods | undefined)?.spec.template.spec.containers[0]?.args ?? [];
+}
+
+function operatorOf(objects: readonly KubernetesObject[]): KubernetesObject | undefined {
+  return objects.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'shale-operator');
+}
+
+/** The chart says where leases are even where the default says so. */
+function withLeaseNamespace(object: KubernetesObject): KubernetesObject {
+  if (object.kind !== 'Deployment' && object.kind !== 'DaemonSet') return object;
+  const copy = structuredClone(object) as WithPods;
+  for (const container of copy.spec.template.spec.containers) {
+    container.args.push('--lease-namespace', 'medik8s-leases');
+  }
+  return copy;
+}
+
+function sorted(objects: readonly KubernetesObject[]): KubernetesObject[] {
+  const key = ({ kind, metadata }: KubernetesObject) =>
+    `${kind} ${metadata.namespace ?? ''}/${metadata.name}`;
+  return [...objects].sort((a, b) => (key(a) < key(b) ? -1 : 1));
+}
