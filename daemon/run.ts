@@ -77,6 +77,8 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     signal,
   };
   const watching = channel.run(signal);
+  // An API server that is away must not leave a node between two configs. What goes wrong is told at start-up.
+  await undoWrite(daemon).catch((error: unknown) => log.warn({ err: error }, 'a write could not be undone'));
   await channel.synced();
   await loop(daemon, options.backoff ?? BACKOFF);
   daemon.driftWatch.disarm();
@@ -127,12 +129,18 @@ async function pass(daemon: Daemon, started: boolean): Promise<PassResult> {
   }
 }
 
-/** After a restart of the daemon or of the node, before anything is decided. */
-async function startUp({ ports, journal, log, signal }: Daemon): Promise<void> {
-  const { root } = ports.host;
+/** Takes back what a daemon that was killed had written half-way. */
+async function undoWrite({ ports, log }: Daemon): Promise<void> {
   if ((await finishOrUndoWrite(writeTarget(ports))) === 'undone') {
     log.warn('a write that was interrupted has been undone');
   }
+}
+
+/** After a restart of the daemon or of the node, before anything is decided. */
+async function startUp(daemon: Daemon): Promise<void> {
+  const { ports, journal, signal } = daemon;
+  const { root } = ports.host;
+  await undoWrite(daemon);
   if ((await journal.read()) !== undefined) return;
   const last = await readLastUpdate(root);
   if (last?.bootIDAfter === (await ports.host.bootID())) return;

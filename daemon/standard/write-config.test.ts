@@ -1,4 +1,15 @@
-import { chmod, lstat, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import {
+  chmod,
+  lstat,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
@@ -224,6 +235,30 @@ describe('what somebody else changes while it is written', () => {
 describe('finishOrUndoWrite', () => {
   it('does nothing when no write was under way', async () => {
     expect(await finishOrUndoWrite(target)).toBe('nothing');
+  });
+
+  it('does not undo in another tree than the one that was written to', async () => {
+    const host = await createTree();
+    const staged = { ...host, root: target.root, varRoot: host.root };
+    const halfWay = Promise.withResolvers<void>();
+    const beforeStep = (step: string) => {
+      if (step !== 'record what was done') return undefined;
+      halfWay.resolve();
+      return new Promise<void>(() => undefined);
+    };
+    // As if it was killed there: it neither goes on nor takes back.
+    void writeConfig(staged, { from: empty, to: first, force: true }, { signal, beforeStep });
+    await halfWay.promise;
+    await host.setPasswords(host.root, new Map([['core', '$6$first']]), signal);
+    const core = async (root: string) => (await readPasswordFields(root)).get('core');
+    const deployment = `${target.root}-deleted`;
+    await rename(target.root, deployment);
+    expect(await finishOrUndoWrite(host)).toBe('undone');
+    expect(await core(host.root)).toBe('$6$first');
+    expect(await readdir(path.join(host.root, 'var/home/core'))).toEqual([]);
+    await rename(deployment, target.root);
+    expect(await finishOrUndoWrite(host)).toBe('nothing');
+    await rm(host.root, { recursive: true });
   });
 
   it('undoes a write that was killed, at every step', { timeout: 120_000 }, async () => {

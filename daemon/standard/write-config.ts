@@ -151,7 +151,7 @@ async function takeSteps(
   const { stateDir } = target;
   await about('log what is there');
   const after = new Map([...plan.released, ...plan.owned]);
-  await openWriteLog(stateDir, { steps: plan.steps, after, passwords }, before);
+  await openWriteLog(target, { steps: plan.steps, after, passwords }, before);
   await about('record what is intended');
   const intended = intendManagedPaths(before.managed, etcOnly(after));
   await writeManagedPaths(recordRoot(target), intended);

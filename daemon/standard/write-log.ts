@@ -43,6 +43,8 @@ type Touched = z.infer<typeof Touched>;
 
 const WriteLog = z.object({
   version: z.literal(1),
+  /** The tree that was written to: the running root, or a staged deployment's. */
+  root: z.string(),
   touched: z.array(Touched),
   passwords: z.array(z.object({ user: z.string(), before: z.string(), after: z.string() })),
   originals: OriginalsRecord,
@@ -68,7 +70,7 @@ export interface LoggedWrite {
  * that a step touches, and the records.
  */
 export async function openWriteLog(
-  stateDir: string,
+  { root, stateDir }: WriteTarget,
   { steps, after, passwords }: LoggedWrite,
   { originals, managed }: RecordsBefore,
 ): Promise<void> {
@@ -92,6 +94,7 @@ export async function openWriteLog(
   }
   await writeRecord(logIn(stateDir), {
     version: 1,
+    root,
     touched,
     passwords,
     originals: recordOf(originals),
@@ -116,21 +119,30 @@ export async function finishOrUndoWrite(target: WriteTarget): Promise<'nothing' 
   const { stateDir } = target;
   const log = await readRecord(logIn(stateDir), WriteLog);
   if (log === undefined) return 'nothing';
-  for (const touched of log.touched.toReversed()) await clear(touched);
-  for (const [index, touched] of log.touched.entries()) {
-    await putBack(touched, backupAt(stateDir, index));
-  }
-  if (log.passwords.length > 0) {
-    const fields = takingBack(log.passwords, await readPasswordFields(target.root));
-    // What has to be taken back is not cancelled; setting passwords has a time limit of its own.
-    await target.setPasswords(target.root, fields, new AbortController().signal);
-  }
+  await undoTree(target, log);
   const originals = originalsOf(log.originals);
   await writeOriginals(stateDir, originals);
   await dropUnusedOriginals(stateDir, originals);
   await writeManagedPaths(target.varRoot ?? target.root, new Map(log.managed));
   await closeWriteLog(stateDir);
   return 'undone';
+}
+
+async function undoTree(
+  { stateDir, setPasswords }: WriteTarget,
+  { root, touched, passwords }: z.infer<typeof WriteLog>,
+): Promise<void> {
+  // A staged deployment may have been deleted since, and what was written to it is gone with it.
+  const isGone = (await readTreeEntry(root)) === undefined;
+  const isLeft = ({ place }: Touched) => !(isGone && place.startsWith(`${root}/`));
+  for (const each of touched.toReversed()) if (isLeft(each)) await clear(each);
+  for (const [index, each] of touched.entries()) {
+    if (isLeft(each)) await putBack(each, backupAt(stateDir, index));
+  }
+  if (passwords.length === 0 || isGone) return;
+  const fields = takingBack(passwords, await readPasswordFields(root));
+  // What has to be taken back is not cancelled; setting passwords has a time limit of its own.
+  await setPasswords(root, fields, new AbortController().signal);
 }
 
 /** Removes what a killed step left behind, and what is of another kind than it was. */

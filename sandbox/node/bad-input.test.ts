@@ -7,13 +7,16 @@ import { imageLabels } from '../../api/names.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import { tokenConnection } from '../../cluster/connection.ts';
 import { createApiClient } from '../../cluster/http-api-client.ts';
+import { writeTarget } from '../../daemon/apply/apply-config.ts';
 import { directoryNodeLayout } from '../../daemon/host/directory-host.ts';
 import { readServiceRecords } from '../../daemon/host/service-recorder.ts';
+import { writeConfig } from '../../daemon/standard/write-config.ts';
+import { configOf, emptyConfig } from '../../disruption/testing/configs.ts';
 import { type CutLine, createCutLine } from './cut-line.ts';
 import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from './testing.ts';
 import { CHRONY, isAt, policies, render, standardSpec } from './testing-configs.ts';
 import type { NodeControlPlane } from './testing-control-plane.ts';
-import { HOLDER, startDaemon } from './testing-daemon.ts';
+import { type DaemonUnderTest, HOLDER, startDaemon } from './testing-daemon.ts';
 
 const POLICY = `sha256:${'a'.repeat(64)}`;
 const read = (node: TestNode, file: string) => readFile(path.join(node.host.root, file), 'utf8');
@@ -74,6 +77,32 @@ function accessOf(control: NodeControlPlane): {
   return { url: server, token: users[0].user.token, caPem: Buffer.from(ca, 'base64').toString() };
 }
 
+/** Starts a daemon whose line to the API server can be cut. */
+async function startOnLine(
+  node: TestNode,
+  first: 'whole' | 'cut' = 'whole',
+): Promise<DaemonUnderTest & { readonly line: CutLine }> {
+  const made = Promise.withResolvers<CutLine>();
+  const daemon = await startDaemon(node, {
+    clientOf: async (control) => {
+      const { url, token, caPem } = accessOf(control);
+      const line = await createCutLine(url);
+      if (first === 'cut') line.cut();
+      made.resolve(line);
+      return createApiClient(tokenConnection(line.url, token, caPem));
+    },
+  });
+  const line = await made.promise;
+  return {
+    ...daemon,
+    line,
+    [Symbol.asyncDispose]: async () => {
+      await daemon[Symbol.asyncDispose]();
+      await line[Symbol.asyncDispose]();
+    },
+  };
+}
+
 describe.skipIf(noDirectoryNodes !== undefined)('bad input', { timeout: 120_000 }, () => {
   test('of a label means Reboot, says so, and changes nothing before there is leave', async () => {
     await using node = await createTestNode();
@@ -100,17 +129,8 @@ describe.skipIf(noDirectoryNodes !== undefined)('bad input', { timeout: 120_000 
 
   test('of the network: an API server that is away, also at start, keeps nothing from going on later', async () => {
     await using node = await createTestNode();
-    await using lines = new AsyncDisposableStack();
-    const made = Promise.withResolvers<CutLine>();
-    await using daemon = await startDaemon(node, {
-      clientOf: async (control) => {
-        const line = lines.use(await createCutLine(accessOf(control).url));
-        made.resolve(line);
-        const { token, caPem } = accessOf(control);
-        return createApiClient(tokenConnection(line.url, token, caPem));
-      },
-    });
-    const line = await made.promise;
+    await using daemon = await startOnLine(node);
+    const { line } = daemon;
     const standard = standardSpec(await policies(daemon));
     await render(daemon, 'rendered-1', 'one\n');
     await daemon.want(standard('rendered-1', 'Disrupt'));
@@ -128,5 +148,32 @@ describe.skipIf(noDirectoryNodes !== undefined)('bad input', { timeout: 120_000 
     await daemon.want(standard('rendered-1', 'Live'));
     line.mend();
     await daemon.until('the first config again', isAt('rendered-1'));
+  });
+
+  test('of the network: a write that was killed is taken back while the API server is away', async () => {
+    await using node = await createTestNode();
+    const before = await read(node, CHRONY);
+    const target = writeTarget(node);
+    const to = configOf({ [CHRONY]: 'half\n', '/etc/never.conf': 'never\n' });
+    const halfWay = Promise.withResolvers<void>();
+    const beforeStep = (step: string) => {
+      if (step !== 'file /etc/never.conf') return undefined;
+      halfWay.resolve();
+      return new Promise<void>(() => undefined);
+    };
+    // As if it was killed there: it neither goes on nor takes back.
+    writeConfig(target, { from: emptyConfig, to }, { signal: AbortSignal.timeout(30_000), beforeStep }).catch(
+      () => undefined,
+    );
+    await halfWay.promise;
+    expect(await read(node, CHRONY)).toBe('half\n');
+    await using daemon = await startOnLine(node, 'cut');
+    await daemon.restart();
+    expect(await read(node, CHRONY)).toBe(before);
+    daemon.line.mend();
+    const standard = standardSpec(await policies(daemon));
+    await render(daemon, 'rendered-1', 'one\n');
+    await daemon.want(standard('rendered-1', 'Disrupt'));
+    await daemon.until('the first config', isAt('rendered-1'));
   });
 });
