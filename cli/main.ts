@@ -84,6 +84,11 @@ const COMMANDS: Readonly<
     description: 'Keep one node as its MachineConfigNode says; runs on every node.',
     load: async () => (await import('../daemon/command.ts')).daemonCommand(),
   },
+  ui: {
+    description:
+      'Serve the live page on this machine, for your own browser and with your own rights; it only reads.',
+    load: async () => (await import('./ui-command.ts')).uiCommand(),
+  },
   sandbox: {
     description: 'A whole cluster on this machine, for trying Shale out and for its tests.',
     load: async () => (await import('../sandbox/command.ts')).sandboxCommand(),

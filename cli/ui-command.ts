@@ -1,0 +1,91 @@
+import { Command } from 'commander';
+import { DEFAULT_LEASE_NAMESPACE } from '../api/names.ts';
+import { wholeNumber } from '../builder/whole-number.ts';
+import { type ApiClient, isNotFound } from '../cluster/api-client.ts';
+import { createLogger } from '../cluster/log.ts';
+import { untilShutDown } from '../cluster/signals.ts';
+import { type Asset, PageNotBuilt, readAssets } from '../page/server/assets.ts';
+import { keyAccess } from '../page/server/key-access.ts';
+import { LiveView } from '../page/server/live-view.ts';
+import { createPageCaches, shownKinds } from '../page/server/page-caches.ts';
+import { startPageServer } from '../page/server/page-server.ts';
+import { MaintenanceLookup } from '../rollout/node-maintenance.ts';
+import { CommandError, exitCodes } from './exit-codes.ts';
+import { type ClusterFlags, connect, withClusterFlags } from './live-objects.ts';
+import { print } from './print.ts';
+
+interface UiFlags extends ClusterFlags {
+  readonly port: number;
+  readonly leaseNamespace: string;
+  readonly logLevel: string;
+}
+
+const LOOPBACK = '127.0.0.1';
+/** ms to find out whether the cluster answers and lets one look. */
+const DEADLINE_MS = 30_000;
+
+/** `shale ui`: the live page on this machine, with the rights of the kubeconfig's user. */
+export function uiCommand(): Command {
+  const command = new Command('ui').description(
+    'Serve the live page on this machine, for your own browser and with your own rights; it only reads.',
+  );
+  return withClusterFlags(command)
+    .option('--port <port>', 'port on 127.0.0.1; 0: a free one', wholeNumber(0, 65_535), 0)
+    .option('--lease-namespace <name>', 'where the leases of nodes are', DEFAULT_LEASE_NAMESPACE)
+    .option('--log-level <level>', "pino's: debug, info, warn, error", 'warn')
+    .action((flags: UiFlags) => untilShutDown((signal) => serve(flags, signal)));
+}
+
+async function serve(flags: UiFlags, signal: AbortSignal): Promise<void> {
+  const assets = await builtPage(process.env['SHALE_PAGE_DIR']);
+  const client = await connect(flags);
+  await refuseBlind(client, flags.leaseNamespace, signal);
+  const log = createLogger('shale-ui', flags.logLevel);
+  const { caches, start } = createPageCaches(client, flags.leaseNamespace, log);
+  const maintenance = new MaintenanceLookup(client, Date.now);
+  const live = new LiveView({ caches, log, inMaintenance: (stop) => maintenance.nodes(stop) });
+  const access = keyAccess(() => process.stderr.write(`opened; for another browser: ${address()}\n`));
+  const server = await startPageServer({ live, assets, access, port: flags.port, host: LOOPBACK, log });
+  const address = () => `http://${LOOPBACK}:${server.port}/#${access.newKey()}`;
+  try {
+    print(address());
+    process.stderr.write('This address opens the page once. Ctrl-C ends it.\n');
+    await Promise.all([start(signal), live.run(signal)]);
+  } finally {
+    await server.close();
+  }
+}
+
+async function builtPage(directory: string | undefined): Promise<ReadonlyMap<string, Asset>> {
+  try {
+    return await readAssets(directory);
+  } catch (error) {
+    if (!(error instanceof PageNotBuilt)) throw error;
+    throw new CommandError(error.message, exitCodes.unavailable, { cause: error });
+  }
+}
+
+/** A watch that is refused is tried again for ever; a person wants to know at once. @throws CommandError */
+async function refuseBlind(client: ApiClient, leaseNamespace: string, signal: AbortSignal): Promise<void> {
+  const deadline = AbortSignal.any([signal, AbortSignal.timeout(DEADLINE_MS)]);
+  await Promise.all(
+    shownKinds(leaseNamespace).map(async ({ kind, namespace }) => {
+      try {
+        // Of nothing: what matters is the answer.
+        await client.list(kind, {
+          fieldSelector: 'metadata.name=none',
+          ...(namespace === undefined ? {} : { namespace }),
+          signal: deadline,
+        });
+      } catch (error) {
+        if (signal.aborted) throw error;
+        const why = isNotFound(error)
+          ? `the cluster has no ${kind.plural}.${kind.group}: install Shale's manifests first (kubectl apply -k manifests/base)`
+          : error instanceof Error
+            ? error.message
+            : String(error);
+        throw new CommandError(why, exitCodes.unavailable, { cause: error });
+      }
+    }),
+  );
+}

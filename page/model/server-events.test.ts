@@ -1,0 +1,13 @@
+import { expect, test } from 'vitest';
+import { eventReader } from './server-events.ts';
+
+test('events come when they are whole, wherever the text is cut, and signs of life are none', () => {
+  const text = 'event: snapshot\ndata: {"a":1}\n\n: alive\n\nevent: patch\ndata: {}\n\n';
+  for (let cut = 0; cut <= text.length; cut += 1) {
+    const read = eventReader();
+    expect([...read(text.slice(0, cut)), ...read(text.slice(cut))]).toEqual([
+      { name: 'snapshot', data: '{"a":1}' },
+      { name: 'patch', data: '{}' },
+    ]);
+  }
+});

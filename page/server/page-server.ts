@@ -1,0 +1,153 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import type { Logger } from 'pino';
+import { type Access, bearerToken } from './access.ts';
+import type { Asset } from './assets.ts';
+import { streamView } from './event-stream.ts';
+import type { LiveView } from './live-view.ts';
+
+/** Browsers that may follow at one time. */
+const MOST_STREAMS = 64;
+/** ms for a request to arrive whole: all of them are small. */
+const REQUEST_MS = 10_000;
+
+/** What the browser may do with the page: run its own files, and speak to where it came from. */
+const SECURITY_HEADERS = {
+  'content-security-policy': [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self'",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; '),
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'permissions-policy': 'camera=(), geolocation=(), microphone=()',
+} as const;
+
+export interface PageServer {
+  /** Where it listens. */
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+export interface PageServerOptions {
+  readonly live: LiveView;
+  readonly assets: ReadonlyMap<string, Asset>;
+  readonly access: Access;
+  /** 0: one that the kernel chooses. */
+  readonly port: number;
+  /** Address to listen on; absent: every one. */
+  readonly host?: string;
+  /** Certificate and key, PEM; absent: plain HTTP, which is for loopback alone. */
+  readonly tls?: { readonly cert: Buffer; readonly key: Buffer };
+  readonly log: Logger;
+}
+
+/**
+ * Serves the live page, read-only: the page's files to everybody, its data (`/view`, `/events`) to who may have it.
+ *
+ * @throws the system's error when the port can't be had.
+ */
+export async function startPageServer(options: PageServerOptions): Promise<PageServer> {
+  const { tls, log } = options;
+  const streams = new Set<ServerResponse>();
+  const listener = (request: IncomingMessage, response: ServerResponse): void => {
+    for (const [name, value] of Object.entries(SECURITY_HEADERS)) response.setHeader(name, value);
+    // A reader that goes away in the middle is no error.
+    response.on('error', (error) => log.debug({ err: error }, 'a reader of the page is gone'));
+    answer(request, response, options, streams).catch((error: unknown) => {
+      log.error({ err: error }, 'a request for the page failed');
+      if (response.headersSent) response.destroy();
+      else say(response, 500, 'a mistake in Shale; its log has more');
+    });
+  };
+  const server = tls === undefined ? createServer(listener) : createTlsServer(tls, listener);
+  server.requestTimeout = REQUEST_MS;
+  server.headersTimeout = REQUEST_MS;
+  server.listen(options.port, options.host);
+  await once(server, 'listening');
+  return {
+    port: (server.address() as AddressInfo).port,
+    async close() {
+      server.close();
+      server.closeAllConnections();
+      await once(server, 'close');
+    },
+  };
+}
+
+async function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { live, assets, access }: PageServerOptions,
+  streams: Set<ServerResponse>,
+): Promise<void> {
+  const { pathname } = new URL(request.url ?? '/', 'http://here');
+  if (pathname === '/session' && access.redeem !== undefined) {
+    redeem(request, response, access.redeem);
+    return;
+  }
+  if (request.method !== 'GET' && request.method !== 'HEAD') {
+    response.setHeader('allow', 'GET, HEAD');
+    say(response, 405, 'the page is only read');
+    return;
+  }
+  const asset = assets.get(pathname);
+  if (asset !== undefined) {
+    const cacheControl = asset.immutable ? 'public, max-age=31536000, immutable' : 'no-cache';
+    response.writeHead(200, { 'content-type': asset.type, 'cache-control': cacheControl }).end(asset.body);
+    return;
+  }
+  if (pathname !== '/view' && pathname !== '/events') {
+    say(response, 404, 'there is no such page');
+    return;
+  }
+  const token = bearerToken(request.headers);
+  const verdict = await access.judge(token);
+  if (!verdict.allowed) {
+    if (verdict.status === 401) response.setHeader('www-authenticate', 'Bearer realm="shale"');
+    say(response, verdict.status, verdict.why);
+  } else if (pathname === '/view') {
+    response.writeHead(200, { 'content-type': 'application/json', 'cache-control': 'no-store' });
+    response.end(live.snapshot());
+  } else if (streams.size >= MOST_STREAMS) {
+    response.setHeader('retry-after', '30');
+    say(response, 503, `${MOST_STREAMS} browsers follow already`);
+  } else {
+    streams.add(response);
+    response.on('close', () => streams.delete(response));
+    streamView({ live, response, mayGoOn: async () => mayGoOn(await access.judge(token)) });
+  }
+}
+
+/** An API server that can't be asked just now takes nobody's right away. */
+function mayGoOn(verdict: Awaited<ReturnType<Access['judge']>>): boolean {
+  return verdict.allowed || verdict.status === 503;
+}
+
+function redeem(
+  request: IncomingMessage,
+  response: ServerResponse,
+  take: NonNullable<Access['redeem']>,
+): void {
+  const key = request.method === 'POST' ? bearerToken(request.headers) : undefined;
+  const token = key === undefined ? undefined : take(key);
+  if (token === undefined) say(response, 401, 'this address was used before, or is not the last one printed');
+  else {
+    response.writeHead(200, { 'content-type': 'application/json', 'cache-control': 'no-store' });
+    response.end(JSON.stringify({ token }));
+  }
+}
+
+function say(response: ServerResponse, status: number, text: string): void {
+  response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store' });
+  response.end(`${text}\n`);
+}

@@ -1,0 +1,173 @@
+import { createHash } from 'node:crypto';
+import type { Logger } from 'pino';
+import type { Kind, KubernetesObject } from '../../api/object.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import { type Access, ALLOWED, type Verdict } from './access.ts';
+import { shownKinds } from './page-caches.ts';
+
+interface UserInfo {
+  readonly username?: string;
+  readonly uid?: string;
+  readonly groups?: readonly string[];
+  readonly extra?: Readonly<Record<string, readonly string[]>>;
+}
+interface TokenReview extends KubernetesObject {
+  readonly spec: { readonly token: string };
+  readonly status?: { readonly authenticated?: boolean; readonly user?: UserInfo };
+}
+interface SubjectAccessReview extends KubernetesObject {
+  readonly spec: {
+    readonly user?: string;
+    readonly uid?: string;
+    readonly groups?: readonly string[];
+    readonly extra?: Readonly<Record<string, readonly string[]>>;
+    readonly resourceAttributes: {
+      readonly verb: string;
+      readonly group: string;
+      readonly resource: string;
+      readonly namespace?: string;
+    };
+  };
+  readonly status?: { readonly allowed: boolean };
+}
+
+const TokenReviews: Kind<TokenReview> = {
+  group: 'authentication.k8s.io',
+  version: 'v1',
+  kind: 'TokenReview',
+  plural: 'tokenreviews',
+  namespaced: false,
+};
+const SubjectAccessReviews: Kind<SubjectAccessReview> = {
+  group: 'authorization.k8s.io',
+  version: 'v1',
+  kind: 'SubjectAccessReview',
+  plural: 'subjectaccessreviews',
+  namespaced: false,
+};
+
+/** ms for which an answer holds: a right that was taken away ends a page within this time. */
+const ANSWER_HOLDS_MS = 60_000;
+/** ms for which a refusal holds: whoever was just given the right need not wait long. */
+const REFUSAL_HOLDS_MS = 5_000;
+/** Answers that are kept; beyond them the oldest go. */
+const MOST_ANSWERS = 1_000;
+/** Questions to the API server at one time: who sends wrong tokens must not keep it busy. */
+const MOST_QUESTIONS = 8;
+const QUESTION_DEADLINE_MS = 10_000;
+
+export interface TokenAccessParts {
+  readonly client: ApiClient;
+  readonly leaseNamespace: string;
+  readonly log: Logger;
+  /** ms since the epoch. */
+  readonly now?: () => number;
+}
+
+/**
+ * Access by tokens of the cluster: the API server says whose a token is (TokenReview), and whether that user may list
+ * every kind that the page shows (SubjectAccessReview). So nobody sees here what kubectl would not show them.
+ */
+export function tokenAccess({ client, leaseNamespace, log, now = Date.now }: TokenAccessParts): Access {
+  const answers = new Map<string, { readonly verdict: Verdict; readonly until: number }>();
+  const asking = new Map<string, Promise<Verdict>>();
+
+  async function ask(token: string): Promise<Verdict> {
+    const signal = AbortSignal.timeout(QUESTION_DEADLINE_MS);
+    try {
+      const user = await userOf(client, token, signal);
+      if (user === undefined)
+        return { allowed: false, status: 401, why: 'the cluster does not know this token' };
+      return await mayRead(client, user, leaseNamespace, signal);
+    } catch (error) {
+      log.warn({ err: error }, 'the API server could not be asked who may see the page');
+      return { allowed: false, status: 503, why: 'the API server could not be asked' };
+    }
+  }
+
+  function keep(key: string, verdict: Verdict): void {
+    if (!verdict.allowed && verdict.status === 503) return;
+    answers.delete(key);
+    answers.set(key, { verdict, until: now() + (verdict.allowed ? ANSWER_HOLDS_MS : REFUSAL_HOLDS_MS) });
+    for (const oldest of answers.keys()) {
+      if (answers.size <= MOST_ANSWERS) break;
+      answers.delete(oldest);
+    }
+  }
+
+  return {
+    async judge(token) {
+      if (token === undefined) return { allowed: false, status: 401, why: 'a bearer token is needed' };
+      // Tokens are not kept, only what tells them apart.
+      const key = createHash('sha256').update(token).digest('hex');
+      const known = answers.get(key);
+      if (known !== undefined && known.until > now()) return known.verdict;
+      const underWay = asking.get(key);
+      if (underWay !== undefined) return underWay;
+      if (asking.size >= MOST_QUESTIONS) {
+        return { allowed: false, status: 503, why: 'too many are asking to come in; try again' };
+      }
+      const question = ask(token).finally(() => asking.delete(key));
+      asking.set(key, question);
+      const verdict = await question;
+      keep(key, verdict);
+      return verdict;
+    },
+  };
+}
+
+async function userOf(client: ApiClient, token: string, signal: AbortSignal): Promise<UserInfo | undefined> {
+  const review = await client.create(
+    TokenReviews,
+    {
+      apiVersion: 'authentication.k8s.io/v1',
+      kind: 'TokenReview',
+      metadata: {},
+      spec: { token },
+    },
+    { signal },
+  );
+  return review.status?.authenticated === true ? review.status.user : undefined;
+}
+
+async function mayRead(
+  client: ApiClient,
+  user: UserInfo,
+  leaseNamespace: string,
+  signal: AbortSignal,
+): Promise<Verdict> {
+  const answers = await Promise.all(
+    shownKinds(leaseNamespace).map(async ({ kind, namespace }) => {
+      const review = await client.create(
+        SubjectAccessReviews,
+        {
+          apiVersion: 'authorization.k8s.io/v1',
+          kind: 'SubjectAccessReview',
+          metadata: {},
+          spec: {
+            user: user.username ?? '',
+            ...(user.uid === undefined ? {} : { uid: user.uid }),
+            groups: user.groups ?? [],
+            extra: user.extra ?? {},
+            resourceAttributes: {
+              verb: 'list',
+              group: kind.group,
+              resource: kind.plural,
+              ...(namespace === undefined ? {} : { namespace }),
+            },
+          },
+        },
+        { signal },
+      );
+      return { kind, allowed: review.status?.allowed === true };
+    }),
+  );
+  const missing = answers.filter(({ allowed }) => !allowed).map(({ kind }) => kind.plural);
+  return missing.length === 0
+    ? ALLOWED
+    : {
+        allowed: false,
+        status: 403,
+        why: `${user.username ?? 'this user'} may not list ${missing.join(', ')}`,
+      };
+}

@@ -1,0 +1,334 @@
+import { connect, type Socket } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Lease, Leases } from '../../api/kubernetes.ts';
+import { MachineConfigNodes } from '../../api/machine-config-node.ts';
+import { MachineOSBuilds } from '../../api/machine-os-build.ts';
+import type { Kind, KubernetesObject } from '../../api/object.ts';
+import { applyPatch, type ViewPatch } from '../../page/model/patch.ts';
+import { eventReader } from '../../page/model/server-events.ts';
+import type { PageView } from '../../page/model/view.ts';
+import { type Access, ALLOWED } from '../../page/server/access.ts';
+import type { Asset } from '../../page/server/assets.ts';
+import { keyAccess } from '../../page/server/key-access.ts';
+import { LiveView } from '../../page/server/live-view.ts';
+import { createPageCaches } from '../../page/server/page-caches.ts';
+import { type PageServer, startPageServer } from '../../page/server/page-server.ts';
+import { tokenAccess } from '../../page/server/token-access.ts';
+import { type ClusterUnderTest, NAMESPACE, quiet, startClusterUnderTest } from '../e2e/cluster-under-test.ts';
+import { aFleet, aNodeOf, LEASE_NAMESPACE, putFleet, putObject } from './fleet.ts';
+
+const signal = AbortSignal.timeout(120_000);
+const stop = new AbortController();
+const now = Date.now();
+const assets = new Map<string, Asset>([
+  ['/', { body: Buffer.from('<!doctype html>'), type: 'text/html; charset=utf-8', immutable: false }],
+]);
+let cluster: ClusterUnderTest;
+let live: LiveView;
+let running: Promise<unknown>;
+
+beforeAll(async () => {
+  cluster = await startClusterUnderTest(signal);
+  await putFleet(cluster.client, aFleet({ worker: 10, infra: 5 }, now), signal);
+  const { caches, start } = createPageCaches(cluster.client, LEASE_NAMESPACE, quiet);
+  live = new LiveView({ caches, log: quiet, inMaintenance: async () => new Set() });
+  running = Promise.all([start(stop.signal), live.run(stop.signal)]);
+}, 60_000);
+afterAll(async () => {
+  stop.abort();
+  await running;
+  await cluster.stop();
+});
+
+const everybody: Access = { judge: async () => ALLOWED };
+
+async function withServer(
+  access: Access,
+  use: (url: string, server: PageServer) => Promise<void>,
+): Promise<void> {
+  const server = await startPageServer({ live, assets, access, port: 0, host: '127.0.0.1', log: quiet });
+  try {
+    await use(`http://127.0.0.1:${server.port}`, server);
+  } finally {
+    await server.close();
+  }
+}
+
+interface Follower {
+  readonly view: PageView | undefined;
+  readonly patches: number;
+  /** Resolves when the view is as expected. */
+  until(holds: (view: PageView) => boolean): Promise<PageView>;
+}
+
+/** Follows as a browser does. */
+async function follow(url: string): Promise<Follower> {
+  const response = await fetch(`${url}/events`, { signal });
+  expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
+  let view: PageView | undefined;
+  let patches = 0;
+  let changed = Promise.withResolvers<void>();
+  const take = (name: string, value: unknown) => {
+    if (name === 'snapshot') view = value as PageView;
+    else if (view !== undefined) view = applyPatch(view, value as ViewPatch);
+    patches += name === 'patch' ? 1 : 0;
+    changed.resolve();
+    changed = Promise.withResolvers();
+  };
+  const read = async () => {
+    const eventsOf = eventReader();
+    for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+      for (const { name, data } of eventsOf(chunk)) take(name, JSON.parse(data));
+    }
+  };
+  // The server's end breaks it off.
+  read().catch(() => undefined);
+  return {
+    get view() {
+      return view;
+    },
+    get patches() {
+      return patches;
+    },
+    async until(holds) {
+      for (;;) {
+        signal.throwIfAborted();
+        if (view !== undefined && holds(view)) return view;
+        await changed.promise;
+      }
+    },
+  };
+}
+
+const setPart = (name: string, part: Parameters<typeof aNodeOf>[2]) =>
+  putObject(
+    cluster.client,
+    MachineConfigNodes,
+    aNodeOf('worker', name, part, { now }).machineConfigNode,
+    signal,
+  );
+
+describe('the stream', () => {
+  test('begins with everything and goes on with what changes', async () => {
+    await withServer(everybody, async (url) => {
+      const follower = await follow(url);
+      const first = await follower.until(({ nodes }) => Object.keys(nodes).length === 15);
+      expect(first.nodes['worker-4']).toMatchObject({ state: 'rebooting', ready: false, cordoned: true });
+      expect(first.pools['worker']).toMatchObject({
+        tone: 'busy',
+        machines: 10,
+        updated: 4,
+        maxUnavailable: '3',
+      });
+      expect(first.leases['worker-4']).toMatchObject({ holder: 'shale-operator', ours: true });
+      expect(first.policies['file /etc/chrony.conf']).toMatchObject({ source: 'admin' });
+      expect(first.nodes['worker-8']?.maintenance).toBe('flagged for maintenance by ops: disk swap');
+
+      await setPart('worker-9', 'applying');
+      const second = await follower.until(
+        ({ nodes }) => nodes['worker-9']?.note === 'restarts chronyd.service',
+      );
+      expect(second.nodes['worker-9']?.state).toBe('applying');
+      expect(follower.patches).toBeGreaterThan(0);
+      await setPart('worker-9', 'preparing');
+    });
+  });
+
+  test('brings the lines of a log as they come', async () => {
+    await withServer(everybody, async (url) => {
+      const follower = await follow(url);
+      await follower.until(({ logs }) => logs['worker-next']?.length === 2);
+      const build = await cluster.client.get(MachineOSBuilds, 'worker-next', { signal });
+      const logTail = [...(build.status?.logTail ?? []), 'STEP 3/4: RUN true'];
+      await cluster.client.replaceStatus(
+        MachineOSBuilds,
+        { ...build, status: { ...build.status, logTail } },
+        { signal },
+      );
+      const { logs } = await follower.until((view) => view.logs['worker-next']?.length === 3);
+      expect(logs['worker-next']?.at(-1)).toBe('STEP 3/4: RUN true');
+    });
+  });
+
+  test('takes away what is gone', async () => {
+    await withServer(everybody, async (url) => {
+      const follower = await follow(url);
+      await follower.until(({ leases }) => leases['infra-2'] !== undefined);
+      await cluster.client.delete<Lease>(Leases, 'node-infra-2', { namespace: LEASE_NAMESPACE, signal });
+      const { leases } = await follower.until((view) => view.leases['infra-2'] === undefined);
+      expect(Object.keys(leases).length).toBeGreaterThan(0);
+    });
+  });
+
+  test('keeps nothing back for a reader that does not read, and others do not wait for it', async () => {
+    await withServer(everybody, async (url, server) => {
+      const stuck = await stuckReader(server.port);
+      const follower = await follow(url);
+      for (const part of ['waiting', 'applying', 'waiting', 'applying'] as const) {
+        await setPart('worker-9', part);
+        await follower.until(({ nodes }) => nodes['worker-9']?.state === part);
+      }
+      stuck.destroy();
+      await setPart('worker-9', 'preparing');
+      await follower.until(({ nodes }) => nodes['worker-9']?.state === 'preparing');
+    });
+  });
+});
+
+/** A reader that asks and takes nothing. */
+async function stuckReader(port: number): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1');
+  socket.pause();
+  await new Promise<void>((resolve) => socket.once('connect', () => resolve()));
+  socket.write('GET /events HTTP/1.1\r\nHost: here\r\n\r\n');
+  return socket;
+}
+
+describe('an answer', () => {
+  test('lets the browser run the page alone', async () => {
+    await withServer(everybody, async (url) => {
+      for (const path of ['/', '/view', '/nowhere']) {
+        const { headers } = await fetch(`${url}${path}`);
+        const policy = headers.get('content-security-policy') ?? '';
+        expect(policy).toContain("default-src 'none'; script-src 'self'; style-src 'self'");
+        expect(policy).not.toContain('unsafe');
+        expect(headers.get('x-content-type-options')).toBe('nosniff');
+        expect(headers.get('access-control-allow-origin')).toBeNull();
+      }
+    });
+  });
+
+  test.each([
+    ['POST', '/view', 405],
+    ['DELETE', '/', 405],
+    ['GET', '/../package.json', 404],
+    ['GET', '/assets/nothing.js', 404],
+    ['POST', '/session', 405],
+  ])('to %s %s is %i', async (method, path, status) => {
+    await withServer(everybody, async (url) => {
+      expect((await fetch(`${url}${path}`, { method })).status).toBe(status);
+    });
+  });
+});
+
+describe('with keys', () => {
+  test('each key works once, and what it gives works on', async () => {
+    let used = 0;
+    const access = keyAccess(() => {
+      used += 1;
+    });
+    const key = access.newKey();
+    await withServer(access, async (url) => {
+      const session = (text: string) =>
+        fetch(`${url}/session`, { method: 'POST', headers: { authorization: `Bearer ${text}` } });
+      const view = (text: string) => fetch(`${url}/view`, { headers: { authorization: `Bearer ${text}` } });
+      expect((await fetch(`${url}/view`)).status).toBe(401);
+      expect((await view(key)).status).toBe(401);
+      const { token } = (await (await session(key)).json()) as { token: string };
+      expect((await session(key)).status).toBe(401);
+      expect((await view(token)).status).toBe(200);
+      expect((await fetch(`${url}/view?token=${token}`)).status).toBe(401);
+      expect(used).toBe(1);
+      expect((await session(access.newKey())).status).toBe(200);
+      expect((await view(token)).status).toBe(200);
+    });
+  });
+});
+
+describe("with the cluster's tokens", () => {
+  const access = () =>
+    tokenAccess({
+      client: cluster.client,
+      leaseNamespace: LEASE_NAMESPACE,
+      log: quiet,
+      now: () => Date.now(),
+    });
+
+  test('reads who may list what is shown, and is told what is missing otherwise', async () => {
+    await create('viewer');
+    await create('stranger');
+    await allow('viewer');
+    await withServer(access(), async (url) => {
+      const view = (token: string) => fetch(`${url}/view`, { headers: { authorization: `Bearer ${token}` } });
+      expect((await view(cluster.access('viewer').token)).status).toBe(200);
+      const refused = await view(cluster.access('stranger').token);
+      expect(refused.status).toBe(403);
+      expect(await refused.text()).toContain(
+        'system:serviceaccount:shale-system:stranger may not list machineconfigpools',
+      );
+      const unknown = await view('not-a-token');
+      expect(unknown.status).toBe(401);
+      expect(unknown.headers.get('www-authenticate')).toBe('Bearer realm="shale"');
+      expect((await fetch(`${url}/events`)).status).toBe(401);
+      expect((await fetch(url)).status).toBe(200);
+    });
+  });
+
+  test('asks once for a while, and lets nobody in whom it could not ask about', async () => {
+    let time = 0;
+    let asked = 0;
+    const counting = {
+      ...cluster.client,
+      create: ((...args: Parameters<typeof cluster.client.create>) => {
+        asked += 1;
+        return cluster.client.create(...args);
+      }) as typeof cluster.client.create,
+    };
+    const parts = { leaseNamespace: LEASE_NAMESPACE, log: quiet, now: () => time };
+    const judged = tokenAccess({ ...parts, client: counting });
+    const { token } = cluster.access('viewer');
+    const both = await Promise.all([judged.judge(token), judged.judge(token)]);
+    expect(both).toEqual([ALLOWED, ALLOWED]);
+    await judged.judge(token);
+    const once = asked;
+    expect(once).toBeGreaterThan(0);
+    time += 61_000;
+    await judged.judge(token);
+    expect(asked).toBe(2 * once);
+
+    const deaf = tokenAccess({ ...parts, client: cluster.clientOf('stranger') });
+    expect(await deaf.judge(token)).toMatchObject({ allowed: false, status: 503 });
+  });
+});
+
+const ServiceAccountKind: Kind<KubernetesObject> = {
+  group: '',
+  version: 'v1',
+  kind: 'ServiceAccount',
+  plural: 'serviceaccounts',
+  namespaced: true,
+};
+
+async function create(name: string): Promise<void> {
+  await cluster.client.create(
+    ServiceAccountKind,
+    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name, namespace: NAMESPACE } },
+    { namespace: NAMESPACE, signal },
+  );
+}
+
+/** Lets a service account read everything, as the ClusterRole `view` and one for Shale's kinds would. */
+async function allow(name: string): Promise<void> {
+  const rbac = { group: 'rbac.authorization.k8s.io', version: 'v1', namespaced: false };
+  const kind = (word: string): Kind<KubernetesObject> => ({
+    ...rbac,
+    kind: word,
+    plural: `${word.toLowerCase()}s`,
+  });
+  const apiVersion = 'rbac.authorization.k8s.io/v1';
+  const role = {
+    apiVersion,
+    kind: 'ClusterRole',
+    metadata: { name },
+    rules: [{ apiGroups: ['*'], resources: ['*'], verbs: ['list'] }],
+  };
+  const binding = {
+    apiVersion,
+    kind: 'ClusterRoleBinding',
+    metadata: { name },
+    roleRef: { apiGroup: rbac.group, kind: 'ClusterRole', name },
+    subjects: [{ kind: 'ServiceAccount', name, namespace: NAMESPACE }],
+  };
+  await cluster.client.create(kind('ClusterRole'), role, { signal });
+  await cluster.client.create(kind('ClusterRoleBinding'), binding, { signal });
+}
