@@ -1,5 +1,6 @@
 import type { BuildConditionType, MachineOSBuild } from '../../api/machine-os-build.ts';
 import { labels } from '../../api/names.ts';
+import type { Condition } from '../../api/object.ts';
 import { conditionIsTrue } from '../../cluster/conditions.ts';
 import type { BuildRow, BuildStateName } from '../model/view.ts';
 
@@ -13,7 +14,7 @@ const STATES: readonly (readonly [BuildConditionType, BuildStateName])[] = [
 
 export function buildRow({ metadata, spec, status }: MachineOSBuild): BuildRow {
   const found = STATES.find(([type]) => conditionIsTrue(status?.conditions, type));
-  const message = status?.conditions?.find(({ type }) => type === found?.[0])?.message;
+  const message = remark(status?.conditions?.find(({ type }) => type === found?.[0]));
   const start = time(status?.buildStart);
   const end = time(status?.buildEnd);
   return {
@@ -30,6 +31,11 @@ export function buildRow({ metadata, spec, status }: MachineOSBuild): BuildRow {
     ...(status?.baseImage === undefined ? {} : { baseImage: status.baseImage }),
     transitions: status?.transitions ?? [],
   };
+}
+
+/** What a condition says beyond its name. */
+function remark(condition: Condition | undefined): string | undefined {
+  return condition?.type === 'Building' && condition.reason === 'Building' ? undefined : condition?.message;
 }
 
 function time(text: string | undefined): number | undefined {

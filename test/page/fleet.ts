@@ -207,7 +207,7 @@ export function aFleet(sizes: Readonly<Record<string, number>>, now: number): Fl
     Array.from({ length: size }, (_, index) => {
       const name = `${pool}-${String(index).padStart(String(size - 1).length, '0')}`;
       const plan = pool === 'infra' ? RESTARTS : REBOOTS;
-      return aNodeOf(pool, name, partOf(index, size), { plan, now, ago: agoOf(index, size) });
+      return aNodeOf(pool, name, partOf(index, size, plan), { plan, now, ago: agoOf(index, size) });
     }),
   );
   const configuration: MachineConfiguration = {
@@ -239,7 +239,7 @@ export function aFleet(sizes: Readonly<Record<string, number>>, now: number): Fl
 }
 
 /** The first two fifths are done, then a few are at work, and the rest waits. */
-function partOf(index: number, size: number): Part {
+function partOf(index: number, size: number, plan: PoolPlan): Part {
   const done = Math.floor(size * 0.4);
   const atWork: readonly Part[] = [
     'rebooting',
@@ -249,7 +249,8 @@ function partOf(index: number, size: number): Part {
     'maintenance',
     'preparing',
   ];
-  return index < done ? 'updated' : (atWork[index - done] ?? 'waiting');
+  const part = index < done ? 'updated' : (atWork[index - done] ?? 'waiting');
+  return plan === RESTARTS && (part === 'rebooting' || part === 'draining') ? 'applying' : part;
 }
 
 /** The nodes that are done were so two at a time, 70 s each, or as fast as fits into 20 minutes. */

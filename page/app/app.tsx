@@ -1,0 +1,119 @@
+import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { EMPTY_VIEW, type PageView } from '../model/view.ts';
+import { Builds } from './builds/builds.tsx';
+import { type Connection, follow } from './connection/follow.ts';
+import { forgetToken, redeemKey, storedToken, storeToken } from './connection/session.ts';
+import { SignIn } from './connection/sign-in.tsx';
+import { News } from './news.tsx';
+import { Nodes } from './nodes/nodes.tsx';
+import { Header } from './sections/header.tsx';
+import { Leases } from './sections/leases.tsx';
+import { Policies } from './sections/policies.tsx';
+import { Timeline } from './timeline/timeline.tsx';
+
+/** The page: one view, followed, and sections that show its tables. */
+export function App() {
+  const [view, setView] = useState<PageView>();
+  const [connection, setConnection] = useState<Connection>({ kind: 'connecting' });
+  const [attempt, setAttempt] = useState(0);
+  const show = useFrames(setView);
+
+  useEffect(() => {
+    const stop = new AbortController();
+    void run(attempt === 0, show, setConnection, stop.signal);
+    return () => stop.abort();
+  }, [attempt, show]);
+
+  const tryAgain = useCallback((token: string) => {
+    storeToken(token);
+    setAttempt((count) => count + 1);
+  }, []);
+
+  if (connection.kind === 'refused') return <SignIn why={connection.why} onToken={tryAgain} />;
+  return (
+    <>
+      <Header connection={connection} remarks={(view ?? EMPTY_VIEW).remarks} />
+      <News view={view} />
+      {view === undefined ? <p class="first-look">Looking at the cluster…</p> : <Sections view={view} />}
+    </>
+  );
+}
+
+async function run(
+  first: boolean,
+  onView: (view: PageView) => void,
+  onConnection: (connection: Connection) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    if (first) await redeemKey();
+  } catch (error) {
+    // A key that was used before is no reason to lock out a tab that has its token already.
+    if (storedToken() === undefined) {
+      onConnection({ kind: 'refused', why: error instanceof Error ? error.message : String(error) });
+      return;
+    }
+  }
+  const refused = (connection: Connection) => {
+    if (connection.kind === 'refused') forgetToken();
+    onConnection(connection);
+  };
+  await follow({ token: storedToken, onView, onConnection: refused }, signal);
+}
+
+/** Several changes within a frame are drawn once. */
+function useFrames(draw: (view: PageView) => void): (view: PageView) => void {
+  const next = useRef<PageView | undefined>(undefined);
+  return useCallback(
+    (view: PageView) => {
+      const waiting = next.current !== undefined;
+      next.current = view;
+      if (waiting) return;
+      requestAnimationFrame(() => {
+        const latest = next.current;
+        next.current = undefined;
+        if (latest !== undefined) draw(latest);
+      });
+    },
+    [draw],
+  );
+}
+
+/** A section is drawn anew only when one of the tables it shows is another. */
+function Sections({ view }: { readonly view: PageView }) {
+  const { pools, nodes, plans, leases, builds, logs, policies, segments } = view;
+  return (
+    <main>
+      {useMemo(
+        () => (
+          <Nodes pools={pools} nodes={nodes} plans={plans} leases={leases} />
+        ),
+        [pools, nodes, plans, leases],
+      )}
+      {useMemo(
+        () => (
+          <Timeline segments={segments} />
+        ),
+        [segments],
+      )}
+      {useMemo(
+        () => (
+          <Builds builds={builds} logs={logs} />
+        ),
+        [builds, logs],
+      )}
+      {useMemo(
+        () => (
+          <Leases leases={leases} nodes={nodes} />
+        ),
+        [leases, nodes],
+      )}
+      {useMemo(
+        () => (
+          <Policies policies={policies} />
+        ),
+        [policies],
+      )}
+    </main>
+  );
+}

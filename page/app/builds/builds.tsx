@@ -1,0 +1,133 @@
+import { useEffect, useRef } from 'preact/hooks';
+import type { BuildRow, BuildStateName, PageView, Table } from '../../model/view.ts';
+import { useNow } from '../clock.ts';
+import { ago, duration, shortImage } from '../words.ts';
+
+/** Builds that are shown, the newest: older ones are history. */
+const SHOWN = 12;
+
+const WORDS: Readonly<Record<BuildStateName, string>> = {
+  pending: 'pending',
+  building: 'building',
+  succeeded: 'succeeded',
+  failed: 'failed',
+  interrupted: 'interrupted',
+};
+
+/** Builds, the newest first: how each is, what its image asks of nodes, and what it printed last. */
+export function Builds({
+  builds,
+  logs,
+}: {
+  readonly builds: Table<BuildRow>;
+  readonly logs: PageView['logs'];
+}) {
+  const newest = Object.entries(builds)
+    .toSorted(([, a], [, b]) => b.created - a.created)
+    .slice(0, SHOWN);
+  return (
+    <section id="builds" aria-labelledby="builds-title">
+      <h2 id="builds-title">Image builds</h2>
+      {newest.length === 0 ? (
+        <p class="quiet">Nothing is built: layering is off, or nothing has changed.</p>
+      ) : null}
+      <ul class="builds">
+        {newest.map(([name, build]) => (
+          <Build key={name} name={name} build={build} log={logs[name]} />
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Build({
+  name,
+  build,
+  log,
+}: {
+  readonly name: string;
+  readonly build: BuildRow;
+  readonly log: readonly string[] | undefined;
+}) {
+  return (
+    <li class={`build ${build.state}`}>
+      <h3>
+        <span class={`sign ${build.state}`} aria-hidden="true" />
+        {name} <span class="state">{WORDS[build.state]}</span>
+      </h3>
+      <p class="quiet">
+        {build.pool}
+        {build.way === undefined ? '' : ` · ${build.way}`} · <Times build={build} />
+      </p>
+      {build.state === 'succeeded' || build.message === undefined ? null : <p>{build.message}</p>}
+      {build.image === undefined ? null : (
+        <p>
+          <code title={build.image}>{shortImage(build.image)}</code>
+        </p>
+      )}
+      <Transitions build={build} />
+      {log === undefined || log.length === 0 ? null : (
+        <Log name={name} lines={log} open={build.state === 'building'} />
+      )}
+    </li>
+  );
+}
+
+function Times({ build: { created, start = created, end } }: { readonly build: BuildRow }) {
+  const now = useNow(1_000);
+  return (
+    <span>
+      {end === undefined ? `for ${duration(now - start)}` : `${duration(end - start)}, ${ago(end, now)}`}
+    </span>
+  );
+}
+
+/** What the image's label asks of nodes, by what they run now. */
+function Transitions({ build: { transitions } }: { readonly build: BuildRow }) {
+  if (transitions.length === 0) return null;
+  return (
+    <dl class="transitions">
+      {transitions.map(({ from, actions }) => (
+        <div key={from}>
+          <dt>
+            from <code>{from}</code>
+          </dt>
+          <dd>{actions}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+/** The end of the log stays in sight as it grows, unless somebody scrolled away from it. */
+function Log({
+  name,
+  lines,
+  open,
+}: {
+  readonly name: string;
+  readonly lines: readonly string[];
+  readonly open: boolean;
+}) {
+  const box = useRef<HTMLElement>(null);
+  const atEnd = useRef(true);
+  useEffect(() => {
+    if (atEnd.current && box.current !== null) box.current.scrollTop = box.current.scrollHeight;
+  });
+  const onScroll = ({
+    currentTarget: { scrollHeight, scrollTop, clientHeight },
+  }: {
+    currentTarget: HTMLElement;
+  }) => {
+    atEnd.current = scrollHeight - scrollTop - clientHeight < 20;
+  };
+  return (
+    <details open={open}>
+      <summary>Log</summary>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
+      <section class="log" ref={box} tabIndex={0} onScroll={onScroll} aria-label={`Log of ${name}`}>
+        <pre>{lines.join('\n')}</pre>
+      </section>
+    </details>
+  );
+}

@@ -1,0 +1,172 @@
+import { Component, type TargetedEvent, type TargetedKeyboardEvent, type TargetedPointerEvent } from 'preact';
+import { useMemo, useRef, useState } from 'preact/hooks';
+import type { NodeRow } from '../../model/view.ts';
+import { nodeInWords, STATE_WORDS, staged } from '../words.ts';
+import type { CellSize, Member } from './nodes.tsx';
+
+export interface CellGridProps {
+  readonly pool: string;
+  readonly members: readonly Member[];
+  readonly size: CellSize;
+  readonly selected: string | undefined;
+  readonly onSelect: (name: string) => void;
+}
+
+/** Cells that are compared and drawn together: a change draws this many at most. */
+const BLOCK = 50;
+
+/**
+ * A pool's nodes as cells. For the keyboard it is one stop (roving tabindex): arrows, Home and End move within it, and
+ * moving chooses, as in any list box.
+ */
+export function CellGrid({ pool, members, size, selected, onSelect }: CellGridProps) {
+  const grid = useRef<HTMLDivElement>(null);
+  const [hovered, setHovered] = useState<string>();
+  const blocks = useMemo(() => inBlocks(members), [members]);
+  const current = selected ?? members[0]?.[0];
+
+  const onKeyDown = (event: TargetedKeyboardEvent<HTMLDivElement>) => {
+    const from = members.findIndex(([name]) => name === current);
+    const to = destination(event.key, from, members.length, columnsOf(event.currentTarget));
+    const name = to === undefined ? undefined : members[to]?.[0];
+    if (name === undefined) return;
+    event.preventDefault();
+    onSelect(name);
+    cellOf(event.currentTarget, name)?.focus();
+  };
+  const choose = (event: TargetedEvent<HTMLDivElement>) => {
+    const name = nameAt(event);
+    if (name !== undefined) onSelect(name);
+  };
+  const hover = (event: TargetedPointerEvent<HTMLDivElement>) => setHovered(nameAt(event));
+
+  const node = hovered === undefined ? undefined : members.find(([name]) => name === hovered);
+  return (
+    <>
+      <div
+        ref={grid}
+        class={`cells ${size}`}
+        role="listbox"
+        aria-label={`Nodes: ${pool}`}
+        aria-orientation="horizontal"
+        onKeyDown={onKeyDown}
+        onClick={choose}
+        onPointerOver={hover}
+        onPointerLeave={() => setHovered(undefined)}
+      >
+        {blocks.map((block, index) => (
+          <CellBlock
+            // A block is a place in the grid, whoever is in it.
+            key={index}
+            members={block}
+            named={size === 'named'}
+            current={block.some(([name]) => name === current) ? current : undefined}
+            selected={block.some(([name]) => name === selected)}
+          />
+        ))}
+      </div>
+      {size === 'named' ? null : (
+        <p class="hovered" aria-hidden="true">
+          {node === undefined ? null : <span>{nodeInWords(...node)}</span>}
+        </p>
+      )}
+    </>
+  );
+}
+
+interface CellBlockProps {
+  readonly members: readonly Member[];
+  readonly named: boolean;
+  /** The cell of this block that Tab reaches. */
+  readonly current: string | undefined;
+  /** Whether that cell is chosen. */
+  readonly selected: boolean;
+}
+
+/** Some cells. It is drawn anew only when one of its nodes is another object: rows that did not change are the same ones. */
+class CellBlock extends Component<CellBlockProps> {
+  override shouldComponentUpdate(next: CellBlockProps): boolean {
+    const { members, named, current, selected } = this.props;
+    return (
+      named !== next.named ||
+      current !== next.current ||
+      selected !== next.selected ||
+      members.length !== next.members.length ||
+      members.some(([name, node], index) => {
+        const other = next.members[index];
+        return other === undefined || other[0] !== name || other[1] !== node;
+      })
+    );
+  }
+
+  override render({ members, named, current, selected }: CellBlockProps) {
+    return (
+      <div class="block" role="presentation">
+        {members.map(([name, node]) => (
+          <div
+            key={name}
+            class={`cell ${node.state}${node.ready ? '' : ' not-ready'}${node.maintenance === undefined ? '' : ' kept'}`}
+            role="option"
+            data-node={name}
+            tabIndex={name === current ? 0 : -1}
+            aria-selected={selected && name === current}
+            aria-label={nodeInWords(name, node)}
+          >
+            {named ? (
+              <>
+                <i class={`cell sample ${node.state}`} />
+                <b>{name}</b>
+                <span>{shortState(node)}</span>
+              </>
+            ) : null}
+          </div>
+        ))}
+      </div>
+    );
+  }
+}
+
+/** What a cell with a name has room for. */
+function shortState({ state, staging, ready, maintenance }: NodeRow): string {
+  if (maintenance !== undefined && state !== 'updated') return 'passed by';
+  const words = staging === undefined ? STATE_WORDS[state] : `${STATE_WORDS[state]} ${staged(staging)} %`;
+  // Whoever reboots is not ready: it need not be said.
+  return ready || state === 'rebooting' ? words : `${words}, not ready`;
+}
+
+function inBlocks(members: readonly Member[]): readonly (readonly Member[])[] {
+  return Array.from({ length: Math.ceil(members.length / BLOCK) }, (_, index) =>
+    members.slice(index * BLOCK, (index + 1) * BLOCK),
+  );
+}
+
+/** Where a key leads from a cell; undefined for keys that lead nowhere. */
+function destination(key: string, from: number, length: number, columns: number): number | undefined {
+  const to: Readonly<Record<string, number>> = {
+    ArrowRight: from + 1,
+    ArrowLeft: from - 1,
+    ArrowDown: from + columns,
+    ArrowUp: from - columns,
+    Home: 0,
+    End: length - 1,
+    PageDown: Math.min(from + 10 * columns, length - 1),
+    PageUp: Math.max(from - 10 * columns, 0),
+    Enter: from,
+    ' ': from,
+  };
+  const index = to[key];
+  return index === undefined || index < 0 || index >= length ? undefined : index;
+}
+
+function columnsOf(grid: HTMLElement): number {
+  return getComputedStyle(grid).gridTemplateColumns.split(' ').length;
+}
+
+function cellOf(grid: HTMLElement, name: string): HTMLElement | null {
+  return grid.querySelector<HTMLElement>(`[data-node="${CSS.escape(name)}"]`);
+}
+
+function nameAt(event: Event): string | undefined {
+  if (!(event.target instanceof Element)) return undefined;
+  return event.target.closest<HTMLElement>('[data-node]')?.dataset['node'];
+}

@@ -1,0 +1,147 @@
+import type { LeaseRow, NodeRow, PlanRow, Table } from '../../model/view.ts';
+import { useNow } from '../clock.ts';
+import { ago, duration, STATE_WORDS, shortImage, staged } from '../words.ts';
+
+export interface NodeDetailProps {
+  readonly name: string | undefined;
+  readonly node: NodeRow | undefined;
+  readonly plans: Table<PlanRow>;
+  readonly lease: LeaseRow | undefined;
+}
+
+/** One node: what it does, what it runs, what its update asks of it and why. */
+export function NodeDetail({ name, node, plans, lease }: NodeDetailProps) {
+  const now = useNow(5_000);
+  if (name === undefined) {
+    return (
+      <aside class="detail" aria-label="Node in detail">
+        <p class="quiet">Choose a node to see what it does, and why.</p>
+      </aside>
+    );
+  }
+  if (node === undefined) {
+    return (
+      <aside class="detail" aria-label="Node in detail">
+        <h3>{name}</h3>
+        <p class="quiet">This node is gone.</p>
+      </aside>
+    );
+  }
+  return (
+    <aside class="detail" aria-label="Node in detail">
+      <h3>{name}</h3>
+      <p class="now">
+        <span class={`cell sample ${node.state}`} aria-hidden="true" />{' '}
+        <strong>{STATE_WORDS[node.state]}</strong>
+        {node.since === undefined ? '' : ` · ${ago(node.since, now)}`}
+      </p>
+      {node.note === undefined ? null : <p>{node.note}</p>}
+      {node.staging === undefined ? null : <Staging staging={node.staging} />}
+      <Marks node={node} lease={lease} />
+      <dl>
+        <Version title="Runs" config={node.config} image={node.image} />
+        {node.desiredConfig === node.config && node.desiredImage === node.image ? null : (
+          <Version title="Goes to" config={node.desiredConfig} image={node.desiredImage} />
+        )}
+      </dl>
+      <Plan title="What it takes" plan={node.plan === undefined ? undefined : plans[node.plan]} />
+      <Last node={node} plans={plans} now={now} />
+    </aside>
+  );
+}
+
+function Staging({ staging }: { readonly staging: NonNullable<NodeRow['staging']> }) {
+  return (
+    <p>
+      <progress max={staging.total} value={staging.done} aria-label="Staged" /> {staged(staging)} % of{' '}
+      {Math.ceil(staging.total / 1_000_000)} MB
+    </p>
+  );
+}
+
+function Marks({ node, lease }: { readonly node: NodeRow; readonly lease: LeaseRow | undefined }) {
+  const marks = [
+    ...(node.ready ? [] : ['Not ready']),
+    ...(node.cordoned === true ? ['Cordoned'] : []),
+    ...(node.maintenance === undefined ? [] : [`Passed by: ${node.maintenance}`]),
+    ...(lease === undefined ? [] : [`Lease held by ${lease.ours ? 'this rollout' : lease.holder}`]),
+    ...(node.zone === undefined ? [] : [`Zone ${node.zone}`]),
+  ];
+  return marks.length === 0 ? null : (
+    <ul class="marks">
+      {marks.map((mark) => (
+        <li key={mark}>{mark}</li>
+      ))}
+    </ul>
+  );
+}
+
+function Version({
+  title,
+  config,
+  image,
+}: {
+  readonly title: string;
+  readonly config: string | undefined;
+  readonly image: string | undefined;
+}) {
+  return (
+    <div>
+      <dt>{title}</dt>
+      <dd>
+        <code>{config ?? 'nothing yet'}</code>
+        {image === undefined ? null : <code title={image}>{shortImage(image)}</code>}
+      </dd>
+    </div>
+  );
+}
+
+function Plan({ title, plan }: { readonly title: string; readonly plan: PlanRow | undefined }) {
+  if (plan === undefined) return null;
+  return (
+    <>
+      <h4>{title}</h4>
+      <ol class="actions">
+        {plan.actions.length === 0 ? <li>nothing but the change itself</li> : null}
+        {plan.actions.map((action) => (
+          <li key={action}>{action}</li>
+        ))}
+      </ol>
+      {plan.causes.length === 0 ? null : (
+        <ul class="causes">
+          {plan.causes.map(({ subject, change, rule, actions }) => (
+            <li key={`${subject} ${change}`}>
+              <code>{subject}</code> {change}: {actions.join(', ') || 'None'}{' '}
+              <span class="quiet">{rule}</span>
+            </li>
+          ))}
+        </ul>
+      )}
+      <p class="quiet">Known from: {plan.source}</p>
+    </>
+  );
+}
+
+const RESULTS = { Succeeded: 'succeeded', RolledBack: 'was rolled back', Failed: 'failed' } as const;
+
+function Last({
+  node: { last },
+  plans,
+  now,
+}: {
+  readonly node: NodeRow;
+  readonly plans: Table<PlanRow>;
+  readonly now: number;
+}) {
+  if (last === undefined) return null;
+  return (
+    <>
+      <h4>Last update</h4>
+      <p>
+        {RESULTS[last.result]} {ago(last.end, now)}, in {duration(last.end - last.start)}
+      </p>
+      {last.message === undefined ? null : <p>{last.message}</p>}
+      <Plan title="What it took" plan={plans[last.plan]} />
+    </>
+  );
+}

@@ -1,0 +1,109 @@
+import { useMemo, useState } from 'preact/hooks';
+import type { NodeRow, Table } from '../../model/view.ts';
+import { count, STATE_WORDS, STATES, staged } from '../words.ts';
+
+/** Rows that are drawn at first, and with each further step: a table of thousands is searched, not read. */
+const STEP = 100;
+
+export interface NodeTableProps {
+  readonly nodes: Table<NodeRow>;
+  readonly selected: string | undefined;
+  readonly onSelect: (name: string) => void;
+}
+
+/** Every node as a row, what needs eyes first; for people who read tables better than cells. */
+export function NodeTable({ nodes, selected, onSelect }: NodeTableProps) {
+  const [search, setSearch] = useState('');
+  const [shown, setShown] = useState(STEP);
+  const found = useMemo(() => find(nodes, search), [nodes, search]);
+  return (
+    <div class="node-table">
+      <p>
+        <label for="search">Find by name, pool or state</label>{' '}
+        <input
+          id="search"
+          type="search"
+          value={search}
+          onInput={({ currentTarget }) => {
+            setSearch(currentTarget.value);
+            setShown(STEP);
+          }}
+        />{' '}
+        <span class="quiet" role="status">
+          {count(found.length, 'node')}
+        </span>
+      </p>
+      <div class="wide">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Node</th>
+              <th scope="col">Pool</th>
+              <th scope="col">State</th>
+              <th scope="col">Ready</th>
+              <th scope="col">Runs</th>
+              <th scope="col">Remarks</th>
+            </tr>
+          </thead>
+          <tbody>
+            {found.slice(0, shown).map(([name, node]) => (
+              <Row key={name} name={name} node={node} selected={name === selected} onSelect={onSelect} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {found.length > shown ? (
+        <button type="button" onClick={() => setShown(shown + STEP)}>
+          Show {Math.min(STEP, found.length - shown)} more
+        </button>
+      ) : null}
+    </div>
+  );
+}
+
+function Row({
+  name,
+  node,
+  selected,
+  onSelect,
+}: {
+  readonly name: string;
+  readonly node: NodeRow;
+  readonly selected: boolean;
+  readonly onSelect: (name: string) => void;
+}) {
+  return (
+    <tr class={selected ? 'selected' : ''}>
+      <th scope="row">
+        <button type="button" class="link" onClick={() => onSelect(name)}>
+          {name}
+        </button>
+      </th>
+      <td>{node.pool}</td>
+      <td>
+        <span class={`cell sample ${node.state}`} aria-hidden="true" /> {STATE_WORDS[node.state]}
+        {node.staging === undefined ? '' : ` ${staged(node.staging)} %`}
+      </td>
+      <td>{node.ready ? 'yes' : 'no'}</td>
+      <td>
+        <code>{node.config ?? ''}</code>
+      </td>
+      <td>{[node.note, node.maintenance].filter((text) => text !== undefined).join('; ')}</td>
+    </tr>
+  );
+}
+
+function find(nodes: Table<NodeRow>, search: string): readonly (readonly [string, NodeRow])[] {
+  const words = search.toLowerCase().split(/\s+/).filter(Boolean);
+  const rank = new Map(STATES.map((state, index) => [state, index]));
+  const collator = new Intl.Collator('en', { numeric: true });
+  return Object.entries(nodes)
+    .filter(([name, { pool, state }]) => {
+      const text = `${name} ${pool} ${STATE_WORDS[state]}`.toLowerCase();
+      return words.every((word) => text.includes(word));
+    })
+    .toSorted(
+      ([a, one], [b, other]) =>
+        (rank.get(one.state) ?? 0) - (rank.get(other.state) ?? 0) || collator.compare(a, b),
+    );
+}

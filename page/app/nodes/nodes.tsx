@@ -1,0 +1,91 @@
+import { useMemo, useState } from 'preact/hooks';
+import type { LeaseRow, NodeRow, PlanRow, PoolRow, Table } from '../../model/view.ts';
+import { NodeDetail } from './node-detail.tsx';
+import { NodeTable } from './node-table.tsx';
+import { PoolSection } from './pool-section.tsx';
+
+/** Nodes of one pool, by name. */
+export type Member = readonly [name: string, node: NodeRow];
+
+export interface NodesProps {
+  readonly pools: Table<PoolRow>;
+  readonly nodes: Table<NodeRow>;
+  readonly plans: Table<PlanRow>;
+  readonly leases: Table<LeaseRow>;
+}
+
+/** Pools as rows of nodes, or the same as a table, with one node in detail beside them. */
+export function Nodes({ pools, nodes, plans, leases }: NodesProps) {
+  const [selected, setSelected] = useState<string>();
+  const [asTable, setAsTable] = useState(false);
+  const members = useMemo(() => byPool(pools, nodes), [pools, nodes]);
+  const size = cellSize(Object.keys(nodes).length);
+  const node = selected === undefined ? undefined : nodes[selected];
+  return (
+    <section id="nodes" aria-labelledby="nodes-title">
+      <div class="title-row">
+        <h2 id="nodes-title">Nodes</h2>
+        <fieldset class="switch">
+          <legend class="heard">How nodes are shown</legend>
+          <label>
+            <input type="radio" name="how" checked={!asTable} onChange={() => setAsTable(false)} /> Cells
+          </label>
+          <label>
+            <input type="radio" name="how" checked={asTable} onChange={() => setAsTable(true)} /> Table
+          </label>
+        </fieldset>
+      </div>
+      <div class="nodes-and-detail">
+        {asTable ? (
+          <NodeTable nodes={nodes} selected={selected} onSelect={setSelected} />
+        ) : (
+          <div class="pools">
+            {[...members].map(([name, own]) => (
+              <PoolSection
+                key={name}
+                name={name}
+                pool={pools[name]}
+                members={own}
+                size={size}
+                selected={node?.pool === name ? selected : undefined}
+                onSelect={setSelected}
+              />
+            ))}
+            {members.size === 0 ? <p class="quiet">There is no pool and no node.</p> : null}
+          </div>
+        )}
+        <NodeDetail
+          name={selected}
+          node={node}
+          plans={plans}
+          lease={selected === undefined ? undefined : leases[selected]}
+        />
+      </div>
+    </section>
+  );
+}
+
+/** Every pool, with nodes or without, and last the nodes of none. */
+function byPool(pools: Table<PoolRow>, nodes: Table<NodeRow>): ReadonlyMap<string, readonly Member[]> {
+  const members = new Map<string, Member[]>(Object.keys(pools).map((name) => [name, []]));
+  for (const member of Object.entries(nodes)) {
+    const { pool } = member[1];
+    const known = members.get(pool);
+    if (known === undefined) members.set(pool, [member]);
+    else known.push(member);
+  }
+  const collator = new Intl.Collator('en', { numeric: true });
+  for (const own of members.values()) own.sort(([a], [b]) => collator.compare(a, b));
+  return new Map(
+    [...members].toSorted(([a], [b]) => Number(a === '') - Number(b === '') || collator.compare(a, b)),
+  );
+}
+
+export type CellSize = 'named' | 'large' | 'small' | 'tiny';
+
+/** So that every node of the fleet is in sight at once. */
+function cellSize(nodes: number): CellSize {
+  if (nodes <= 60) return 'named';
+  if (nodes <= 600) return 'large';
+  return nodes <= 2_000 ? 'small' : 'tiny';
+}

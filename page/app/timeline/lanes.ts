@@ -1,0 +1,113 @@
+import type { SegmentKind, SegmentRow } from '../../model/view.ts';
+
+/** One node's update: what it gave to it, one span after another. */
+export interface Visit {
+  readonly node: string;
+  readonly start: number;
+  /** When it ended; now, while it goes on. */
+  readonly end: number;
+  readonly segments: readonly SegmentRow[];
+}
+
+/** ms between two spans of one update: the daemon begins a moment after it is given leave. */
+const GAP_MS = 60_000;
+/** ms between two updates in a lane, so that they can be told apart. */
+const BREATH_MS = 1_000;
+
+/**
+ * Joins spans of one node that follow each other.
+ *
+ * @param now ms since the epoch.
+ */
+export function visitsOf(segments: readonly SegmentRow[], now: number): readonly Visit[] {
+  const visits: Visit[] = [];
+  for (const [node, own] of Map.groupBy(segments, (segment) => segment.node)) {
+    let open: SegmentRow[] = [];
+    let end = Number.NEGATIVE_INFINITY;
+    const close = () => {
+      const first = open[0];
+      if (first !== undefined) visits.push({ node, start: first.start, end, segments: open });
+      open = [];
+    };
+    for (const segment of own.toSorted((a, b) => a.start - b.start)) {
+      if (segment.start > end + GAP_MS) close();
+      open.push(segment);
+      end = Math.max(open.length === 1 ? 0 : end, segment.end ?? now);
+    }
+    close();
+  }
+  return visits.toSorted((a, b) => a.start - b.start || (a.node < b.node ? -1 : 1));
+}
+
+/**
+ * Packs updates into as few lanes as there were nodes at work at one time: however many nodes a rollout has, the chart is
+ * as high as its breadth.
+ */
+export function lanesOf(visits: readonly Visit[]): readonly (readonly Visit[])[] {
+  const lanes: Visit[][] = [];
+  for (const visit of visits) {
+    const free = lanes.find((lane) => (lane.at(-1)?.end ?? 0) + BREATH_MS <= visit.start);
+    if (free === undefined) lanes.push([visit]);
+    else free.push(visit);
+  }
+  return lanes;
+}
+
+/** ms without any node at work that part one rollout from the next. */
+const PART_MS = 15 * 60_000;
+/** ms that a chart shows at least. */
+const NARROWEST_MS = 3 * 60_000;
+
+/** A span of time to show, ms since the epoch. */
+export interface Span {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** @returns the time of the last rollout, with a little room on both sides; up to now while it goes on. */
+export function lastRollout(segments: readonly SegmentRow[], now: number): Span {
+  const newestFirst = segments.toSorted((a, b) => (b.end ?? now) - (a.end ?? now));
+  const last = newestFirst[0];
+  if (last === undefined) return { from: now - NARROWEST_MS, to: now };
+  let from = last.start;
+  for (const { start, end = now } of newestFirst) {
+    if (end < from - PART_MS) break;
+    from = Math.min(from, start);
+  }
+  const goesOn = segments.some(({ end }) => end === undefined);
+  const to = goesOn ? now : (last.end ?? now);
+  const room = Math.max(0, NARROWEST_MS - (to - from)) / 2 + (to - from) * 0.02;
+  return { from: from - room, to: goesOn ? now : Math.min(now, to + room) };
+}
+
+export interface SpanSummary {
+  readonly kind: SegmentKind;
+  readonly count: number;
+  readonly medianMs: number;
+}
+
+/** @returns for each kind how often it was and how long it took; of what is over. */
+export function summarise(segments: readonly SegmentRow[]): readonly SpanSummary[] {
+  return (['drain', 'live', 'reboot'] as const).flatMap((kind) => {
+    const spans = segments
+      .filter((segment) => segment.kind === kind)
+      .flatMap(({ start, end }) => (end === undefined ? [] : [end - start]))
+      .toSorted((a, b) => a - b);
+    const median = spans[Math.floor(spans.length / 2)];
+    return median === undefined ? [] : [{ kind, count: spans.length, medianMs: median }];
+  });
+}
+
+const STEPS_MS = [
+  10_000, 30_000, 60_000, 120_000, 300_000, 600_000, 1_800_000, 3_600_000, 7_200_000, 14_400_000,
+];
+
+/** @returns the times of an axis, at most `most` of them, at round times. */
+export function ticks(from: number, to: number, most: number): readonly number[] {
+  const step = STEPS_MS.find((each) => (to - from) / each <= most) ?? (STEPS_MS.at(-1) as number);
+  const first = Math.ceil(from / step) * step;
+  return Array.from(
+    { length: Math.max(0, Math.floor((to - first) / step) + 1) },
+    (_, index) => first + index * step,
+  );
+}

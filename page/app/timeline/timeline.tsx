@@ -1,0 +1,220 @@
+import type { TargetedPointerEvent } from 'preact';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type { SegmentKind, SegmentRow, Table } from '../../model/view.ts';
+import { useNow } from '../clock.ts';
+import { count, duration } from '../words.ts';
+import { lanesOf, lastRollout, type Span, summarise, ticks, type Visit, visitsOf } from './lanes.ts';
+
+const KINDS: readonly SegmentKind[] = ['drain', 'live', 'reboot'];
+const KIND_WORDS: Readonly<Record<SegmentKind, string>> = {
+  drain: 'drain',
+  live: 'live change',
+  reboot: 'reboot',
+};
+
+/** ms that are shown; undefined: as long as the last rollout took. */
+const WINDOWS = [
+  { label: 'Last rollout', ms: undefined },
+  { label: '2 hours', ms: 2 * 3_600_000 },
+  { label: '24 hours', ms: 24 * 3_600_000 },
+] as const;
+
+/** Pixels. */
+const AXIS = 22;
+const HIGHEST = 360;
+const LANE = { most: 18, least: 1.5 };
+const PIXELS_PER_TICK = 110;
+
+/** What nodes gave to updates over time: drains, live changes and reboots. */
+export function Timeline({ segments }: { readonly segments: Table<SegmentRow> }) {
+  const now = useNow(1_000);
+  const [windowMs, setWindowMs] = useState<number>();
+  const all = useMemo(() => Object.values(segments), [segments]);
+  const span = windowMs === undefined ? lastRollout(all, now) : { from: now - windowMs, to: now };
+  const shown = all.filter(({ start, end = now }) => end > span.from && start < span.to);
+  return (
+    <section id="timeline" aria-labelledby="timeline-title">
+      <div class="title-row">
+        <h2 id="timeline-title">Timeline</h2>
+        <fieldset class="switch">
+          <legend class="heard">How far back</legend>
+          {WINDOWS.map(({ label, ms }) => (
+            <label key={label}>
+              <input type="radio" name="window" checked={ms === windowMs} onChange={() => setWindowMs(ms)} />{' '}
+              {label}
+            </label>
+          ))}
+        </fieldset>
+      </div>
+      {shown.length === 0 ? (
+        <p class="quiet">No node has been updated in this time.</p>
+      ) : (
+        <>
+          <Summary segments={shown} />
+          <Chart visits={visitsOf(shown, now)} span={span} now={now} />
+        </>
+      )}
+    </section>
+  );
+}
+
+/** The chart in words, for everybody. */
+function Summary({ segments }: { readonly segments: readonly SegmentRow[] }) {
+  const going = segments.filter(({ end }) => end === undefined).length;
+  return (
+    <ul class="legend">
+      {summarise(segments).map(({ kind, count: number, medianMs }) => (
+        <li key={kind}>
+          <span class={`span-sample ${kind}`} aria-hidden="true" /> <b>{number}</b> {KIND_WORDS[kind]}
+          {number === 1 ? '' : 's'}, {duration(medianMs)} <span class="quiet">median</span>
+        </li>
+      ))}
+      {going === 0 ? null : <li>{count(going, 'node')} at work now</li>}
+    </ul>
+  );
+}
+
+interface ChartProps {
+  readonly visits: readonly Visit[];
+  readonly span: Span;
+  readonly now: number;
+}
+
+/** One path for each kind, however many nodes: thousands of elements would be slow to lay out. */
+function Chart({ visits, span: { from, to }, now }: ChartProps) {
+  const [box, width] = useWidth();
+  const [pointed, setPointed] = useState<Visit>();
+  const lanes = lanesOf(visits);
+  const lane = Math.max(LANE.least, Math.min(LANE.most, HIGHEST / lanes.length));
+  const height = Math.ceil(lane * lanes.length);
+  const x = (time: number) => ((Math.max(time, from) - from) / (to - from)) * width;
+  const timeAt = (pixels: number) => from + (pixels / width) * (to - from);
+  const point = ({ offsetX, offsetY }: TargetedPointerEvent<SVGSVGElement>) => {
+    const time = timeAt(offsetX);
+    setPointed(lanes[Math.floor(offsetY / lane)]?.find(({ start, end }) => start <= time && time <= end));
+  };
+  return (
+    <div class="chart" ref={box}>
+      <svg
+        width={width}
+        height={height + AXIS}
+        role="img"
+        aria-label="Updates of nodes over time"
+        onPointerMove={point}
+        onPointerLeave={() => setPointed(undefined)}
+      >
+        <defs>
+          <pattern
+            id="hatch"
+            width="5"
+            height="5"
+            patternUnits="userSpaceOnUse"
+            patternTransform="rotate(45)"
+          >
+            <rect class="hatch-ground" width="5" height="5" />
+            <rect class="hatch-line" width="2" height="5" />
+          </pattern>
+        </defs>
+        {ticks(from, to, Math.max(2, width / PIXELS_PER_TICK)).map((time) => (
+          <g key={time} class="tick">
+            <line x1={x(time)} x2={x(time)} y1={0} y2={height + 4} />
+            <text x={x(time)} y={height + AXIS - 4}>
+              {clock(time, to - from)}
+            </text>
+          </g>
+        ))}
+        {KINDS.map((kind) => (
+          <path key={kind} class={`span ${kind}`} d={pathOf(lanes, kind, { x, lane, now })} />
+        ))}
+        <path class="span failed" d={pathOf(lanes, 'failed', { x, lane, now })} />
+        {lane < 14 ? null : <Names lanes={lanes} lane={lane} x={x} />}
+      </svg>
+      <p class="hovered" aria-hidden="true">
+        {pointed === undefined ? null : <span>{visitInWords(pointed, now)}</span>}
+      </p>
+    </div>
+  );
+}
+
+interface Scale {
+  readonly x: (time: number) => number;
+  readonly lane: number;
+  readonly now: number;
+}
+
+function pathOf(
+  lanes: readonly (readonly Visit[])[],
+  kind: SegmentKind | 'failed',
+  { x, lane, now }: Scale,
+): string {
+  const gap = lane > 6 ? 2 : 0;
+  // Narrower, as a live change is less than a reboot: kinds differ by shape, too.
+  const inset = kind === 'live' ? (lane - gap) / 4 : 0;
+  const parts: string[] = [];
+  lanes.forEach((visits, index) => {
+    for (const { segments } of visits) {
+      for (const { kind: own, start, end = now, failed } of segments) {
+        if ((failed === true ? 'failed' : own) !== kind) continue;
+        const left = x(start).toFixed(1);
+        const right = Math.max(x(end), x(start) + 1).toFixed(1);
+        const [top, high] = [index * lane + inset, lane - gap - 2 * inset];
+        parts.push(`M${left} ${top.toFixed(1)}H${right}v${high.toFixed(1)}H${left}z`);
+      }
+    }
+  });
+  return parts.join('');
+}
+
+/** Pixels that a letter of a name takes, and that are left around it. */
+const LETTER = 6.2;
+const ROUND = 4;
+
+/** Names stand in updates that have room for them, each on a plate: on stripes they could not be read. */
+function Names({ lanes, lane, x }: { readonly lanes: readonly (readonly Visit[])[] } & Omit<Scale, 'now'>) {
+  const high = lane - 6;
+  return (
+    <g class="names">
+      {lanes.flatMap((visits, index) =>
+        visits.flatMap(({ node, start, end }) => {
+          const wide = node.length * LETTER + 2 * ROUND;
+          const left = x(start) + 2;
+          if (x(end) - left < wide) return [];
+          return (
+            <g key={`${node} ${start}`}>
+              <rect x={left} y={index * lane + 2} width={wide} height={high} rx={2} />
+              <text x={left + ROUND} y={index * lane + lane / 2 + 3}>
+                {node}
+              </text>
+            </g>
+          );
+        }),
+      )}
+    </g>
+  );
+}
+
+function visitInWords({ node, segments }: Visit, now: number): string {
+  const spans = segments.map(({ kind, start, end, failed }) => {
+    const length = duration((end ?? now) - start);
+    return `${KIND_WORDS[kind]} ${length}${end === undefined ? ' so far' : ''}${failed === true ? ' (failed)' : ''}`;
+  });
+  return `${node}: ${spans.join(', ')}`;
+}
+
+function clock(time: number, windowMs: number): string {
+  const seconds = windowMs < 10 * 60_000 ? ({ second: '2-digit' } as const) : {};
+  return new Date(time).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit', ...seconds });
+}
+
+/** @returns what to put on an element, and how wide that element is, in pixels. */
+function useWidth() {
+  const element = useRef<HTMLDivElement>(null);
+  const [width, setWidth] = useState(800);
+  useEffect(() => {
+    if (element.current === null) return undefined;
+    const observer = new ResizeObserver(([entry]) => setWidth(Math.floor(entry?.contentRect.width ?? 800)));
+    observer.observe(element.current);
+    return () => observer.disconnect();
+  }, []);
+  return [element, width] as const;
+}

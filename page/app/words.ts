@@ -1,0 +1,90 @@
+import type { NodeRow, NodeStateName } from '../model/view.ts';
+
+/** How the page says things. Pure, and without the browser. */
+
+/** States in the order in which they matter to whoever looks. */
+export const STATES: readonly NodeStateName[] = [
+  'degraded',
+  'rebooting',
+  'draining',
+  'applying',
+  'preparing',
+  'waiting',
+  'unmanaged',
+  'updated',
+];
+
+/** A state in words. */
+export const STATE_WORDS: Readonly<Record<NodeStateName, string>> = {
+  degraded: 'failed',
+  rebooting: 'rebooting',
+  draining: 'draining',
+  applying: 'applying live',
+  preparing: 'staging',
+  waiting: 'waiting',
+  unmanaged: 'not managed',
+  updated: 'up to date',
+};
+
+/** What a state means, for the legend. */
+export const STATE_MEANINGS: Readonly<Record<NodeStateName, string>> = {
+  degraded: 'the update failed, or files were changed by hand',
+  rebooting: 'on its way into the new image',
+  draining: 'workloads are being moved away',
+  applying: 'the running system is being changed',
+  preparing: 'the target is being brought to the disk',
+  waiting: 'ready for its turn',
+  unmanaged: 'no daemon looks after it',
+  updated: 'runs what its pool asks for',
+};
+
+/** @returns a node in one line, as a screen reader says it. */
+export function nodeInWords(name: string, node: NodeRow): string {
+  return [
+    name,
+    node.staging === undefined
+      ? STATE_WORDS[node.state]
+      : `${STATE_WORDS[node.state]} ${staged(node.staging)} %`,
+    ...(node.ready ? [] : ['not ready']),
+    ...(node.cordoned === true ? ['cordoned'] : []),
+    ...(node.maintenance === undefined ? [] : [node.maintenance]),
+  ].join(', ');
+}
+
+/** @returns percent. */
+export function staged({ done, total }: NonNullable<NodeRow['staging']>): number {
+  return total === 0 ? 0 : Math.round((100 * done) / total);
+}
+
+/** @param ms a span of time. @returns it with the one or two units that matter: `42 s`, `3 min 5 s`, `2 h 10 min`. */
+export function duration(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1000));
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return seconds % 60 === 0 ? `${minutes} min` : `${minutes} min ${seconds % 60} s`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 48) return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} min`;
+  return `${Math.floor(hours / 24)} days`;
+}
+
+/** @returns how long ago, roughly: people read it, and it should not change every second. */
+export function ago(then: number, now: number): string {
+  const seconds = Math.max(0, Math.round((now - then) / 1000));
+  if (seconds < 10) return 'just now';
+  if (seconds < 60) return `${Math.floor(seconds / 10) * 10} s ago`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
+  if (seconds < 48 * 3600) return `${Math.floor(seconds / 3600)} h ago`;
+  return `${Math.floor(seconds / 86_400)} days ago`;
+}
+
+/** @returns an image short enough to read: repository and the first digits of its digest. */
+export function shortImage(pullspec: string): string {
+  const [repository = '', digest] = pullspec.split('@sha256:');
+  const name = repository.split('/').slice(-2).join('/');
+  return digest === undefined ? name : `${name}@${digest.slice(0, 12)}`;
+}
+
+/** @returns `1 node`, `2 nodes`. */
+export function count(number: number, word: string): string {
+  return `${number} ${word}${number === 1 ? '' : 's'}`;
+}
