@@ -35,6 +35,7 @@ lint:
 
 types:
 	tsc -p .
+	tsc -p page/app
 
 check:
 	node manifests/generate.ts --check

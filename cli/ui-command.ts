@@ -1,9 +1,9 @@
 import { Command } from 'commander';
 import { DEFAULT_LEASE_NAMESPACE } from '../api/names.ts';
-import { wholeNumber } from '../builder/whole-number.ts';
 import { type ApiClient, isNotFound } from '../cluster/api-client.ts';
 import { createLogger } from '../cluster/log.ts';
 import { untilShutDown } from '../cluster/signals.ts';
+import { wholeNumber } from '../cluster/whole-number.ts';
 import { type Asset, PageNotBuilt, readAssets } from '../page/server/assets.ts';
 import { keyAccess } from '../page/server/key-access.ts';
 import { LiveView } from '../page/server/live-view.ts';

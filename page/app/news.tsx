@@ -11,6 +11,8 @@ export function News({ view }: { readonly view: PageView | undefined }) {
   const told = useRef<PageView | undefined>(undefined);
   const latest = useRef<PageView | undefined>(undefined);
   latest.current = view;
+  // What was so when the page came is no news.
+  told.current ??= view;
   useEffect(() => {
     const timer = setInterval(() => {
       const [before, after] = [told.current, latest.current];

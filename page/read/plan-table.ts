@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { formatAction } from '../../api/disruption-action.ts';
-import type { UpdatePlan } from '../../api/machine-config-node.ts';
+import type { MachineConfigNode, UpdatePlan } from '../../api/machine-config-node.ts';
 import type { PlanRow, Table } from '../model/view.ts';
 
 type Plan = Pick<UpdatePlan, 'actions' | 'causes' | 'source'>;
@@ -26,6 +26,12 @@ export class PlanTable {
     entries.set(plan, entry);
     this.#rows.set(entry.key, entry.row);
     return entry.key;
+  }
+
+  /** Takes what a node's target, and its last update, ask of it. */
+  takeOf({ status }: MachineConfigNode): void {
+    if (status?.plan !== undefined) this.keyOf(status.plan);
+    if (status?.lastUpdate !== undefined) this.keyOf(status.lastUpdate);
   }
 
   rows(): Table<PlanRow> {

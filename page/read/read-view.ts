@@ -1,3 +1,5 @@
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import { annotations } from '../../api/names.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import { leaseNameOf, nodeOfLease } from '../../rollout/node-leases.ts';
 import { shareRows } from '../model/patch.ts';
@@ -12,7 +14,7 @@ import {
 import type { ClusterObjects } from './objects.ts';
 import { PlanTable } from './plan-table.ts';
 import { buildRow } from './read-build.ts';
-import { LEASE_HOLDER, nodeRow } from './read-node.ts';
+import { LEASE_HOLDER, type NodeSource, nodeRow } from './read-node.ts';
 import { policyRows, policyTrouble } from './read-policies.ts';
 import { poolRow } from './read-pool.ts';
 import { segmentsOf } from './read-segments.ts';
@@ -56,19 +58,51 @@ function readNodes(
   const rows: Record<string, NodeRow> = {};
   const segments: SegmentRow[] = [];
   for (const name of [...new Set([...nodesByName.keys(), ...ownByName.keys()])].toSorted()) {
-    const machineConfigNode = ownByName.get(name);
-    const lease = leases.get(leaseNameOf(name));
-    const inMaintenance = objects.inMaintenance.has(name);
-    const row = nodeRow(
-      name,
-      { node: nodesByName.get(name), machineConfigNode, lease, inMaintenance },
-      plans,
-      now,
-    );
-    rows[name] = row;
-    if (machineConfigNode !== undefined) segments.push(...segmentsOf(machineConfigNode, row.state, lease));
+    const source = {
+      node: nodesByName.get(name),
+      machineConfigNode: ownByName.get(name),
+      lease: leases.get(leaseNameOf(name)),
+      inMaintenance: objects.inMaintenance.has(name),
+    };
+    const read = readNodeOnce(name, source, plans, now);
+    rows[name] = read.row;
+    segments.push(...read.segments);
   }
   return { nodes: rows, segments };
+}
+
+interface NodeReading {
+  readonly source: NodeSource;
+  readonly row: NodeRow;
+  readonly segments: readonly SegmentRow[];
+}
+
+/** Most nodes of a large fleet are as they were: what was read of the same objects is not read again. */
+const readings = new WeakMap<MachineConfigNode, NodeReading>();
+
+function readNodeOnce(name: string, source: NodeSource, plans: PlanTable, now: number): NodeReading {
+  const { machineConfigNode } = source;
+  if (machineConfigNode === undefined) {
+    return { source, row: nodeRow(name, source, plans, now), segments: [] };
+  }
+  const known = readings.get(machineConfigNode);
+  if (known !== undefined && !changesByItself(source) && isSameSource(known.source, source)) {
+    plans.takeOf(machineConfigNode);
+    return known;
+  }
+  const row = nodeRow(name, source, plans, now);
+  const reading = { source, row, segments: segmentsOf(machineConfigNode, row.state, source.lease) };
+  readings.set(machineConfigNode, reading);
+  return reading;
+}
+
+/** Leases run out and planned maintenance ends by the clock. */
+function changesByItself({ node, lease }: NodeSource): boolean {
+  return lease !== undefined || node?.metadata.annotations?.[annotations.plannedMaintenance] !== undefined;
+}
+
+function isSameSource(a: NodeSource, b: NodeSource): boolean {
+  return a.node === b.node && a.lease === b.lease && a.inMaintenance === b.inMaintenance;
 }
 
 /** Leases of nodes that somebody holds; one that has run out is nobody's. */

@@ -13,7 +13,7 @@ export interface CellGridProps {
 }
 
 /** Cells that are compared and drawn together: a change draws this many at most. */
-const BLOCK = 50;
+const BLOCK = 20;
 
 /**
  * A pool's nodes as cells. For the keyboard it is one stop (roving tabindex): arrows, Home and End move within it, and

@@ -1,4 +1,4 @@
-import { useMemo, useState } from 'preact/hooks';
+import { useMemo, useRef, useState } from 'preact/hooks';
 import type { LeaseRow, NodeRow, PlanRow, PoolRow, Table } from '../../model/view.ts';
 import { NodeDetail } from './node-detail.tsx';
 import { NodeTable } from './node-table.tsx';
@@ -18,7 +18,8 @@ export interface NodesProps {
 export function Nodes({ pools, nodes, plans, leases }: NodesProps) {
   const [selected, setSelected] = useState<string>();
   const [asTable, setAsTable] = useState(false);
-  const members = useMemo(() => byPool(pools, nodes), [pools, nodes]);
+  const names = useSortedNames(nodes);
+  const members = useMemo(() => byPool(pools, nodes, names), [pools, nodes, names]);
   const size = cellSize(Object.keys(nodes).length);
   const node = selected === undefined ? undefined : nodes[selected];
   return (
@@ -65,19 +66,38 @@ export function Nodes({ pools, nodes, plans, leases }: NodesProps) {
   );
 }
 
-/** Every pool, with nodes or without, and last the nodes of none. */
-function byPool(pools: Table<PoolRow>, nodes: Table<NodeRow>): ReadonlyMap<string, readonly Member[]> {
-  const members = new Map<string, Member[]>(Object.keys(pools).map((name) => [name, []]));
-  for (const member of Object.entries(nodes)) {
-    const { pool } = member[1];
-    const known = members.get(pool);
-    if (known === undefined) members.set(pool, [member]);
-    else known.push(member);
+const COLLATOR = new Intl.Collator('en', { numeric: true });
+
+/** Names as people sort them, `worker-9` before `worker-10`; sorted anew only when there are others. */
+function useSortedNames(nodes: Table<NodeRow>): readonly string[] {
+  const known = useRef<{ readonly given: readonly string[]; readonly sorted: readonly string[] }>({
+    given: [],
+    sorted: [],
+  });
+  const given = Object.keys(nodes);
+  const { given: before } = known.current;
+  if (given.length !== before.length || given.some((name, index) => name !== before[index])) {
+    known.current = { given, sorted: given.toSorted(COLLATOR.compare) };
   }
-  const collator = new Intl.Collator('en', { numeric: true });
-  for (const own of members.values()) own.sort(([a], [b]) => collator.compare(a, b));
+  return known.current.sorted;
+}
+
+/** Every pool, with nodes or without, and last the nodes of none. */
+function byPool(
+  pools: Table<PoolRow>,
+  nodes: Table<NodeRow>,
+  names: readonly string[],
+): ReadonlyMap<string, readonly Member[]> {
+  const members = new Map<string, Member[]>(Object.keys(pools).map((name) => [name, []]));
+  for (const name of names) {
+    const node = nodes[name];
+    if (node === undefined) continue;
+    const known = members.get(node.pool);
+    if (known === undefined) members.set(node.pool, [[name, node]]);
+    else known.push([name, node]);
+  }
   return new Map(
-    [...members].toSorted(([a], [b]) => Number(a === '') - Number(b === '') || collator.compare(a, b)),
+    [...members].toSorted(([a], [b]) => Number(a === '') - Number(b === '') || COLLATOR.compare(a, b)),
   );
 }
 

@@ -1,7 +1,6 @@
 import type { TargetedPointerEvent } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { SegmentKind, SegmentRow, Table } from '../../model/view.ts';
-import { useNow } from '../clock.ts';
 import { count, duration } from '../words.ts';
 import { lanesOf, lastRollout, type Span, summarise, ticks, type Visit, visitsOf } from './lanes.ts';
 
@@ -25,13 +24,13 @@ const HIGHEST = 360;
 const LANE = { most: 18, least: 1.5 };
 const PIXELS_PER_TICK = 110;
 
-/** What nodes gave to updates over time: drains, live changes and reboots. */
+/** ms between two drawings: a second, or what a pixel stands for. */
+const TICK = { least: 1_000, most: 30_000, pixels: 1_000 };
+
+/** What nodes gave to updates over time: drains, live changes and reboots. It moves on with the clock alone. */
 export function Timeline({ segments }: { readonly segments: Table<SegmentRow> }) {
-  const now = useNow(1_000);
   const [windowMs, setWindowMs] = useState<number>();
-  const all = useMemo(() => Object.values(segments), [segments]);
-  const span = windowMs === undefined ? lastRollout(all, now) : { from: now - windowMs, to: now };
-  const shown = all.filter(({ start, end = now }) => end > span.from && start < span.to);
+  const { now, all, span } = useTicks(segments, windowMs);
   return (
     <section id="timeline" aria-labelledby="timeline-title">
       <div class="title-row">
@@ -46,15 +45,55 @@ export function Timeline({ segments }: { readonly segments: Table<SegmentRow> })
           ))}
         </fieldset>
       </div>
-      {shown.length === 0 ? (
-        <p class="quiet">No node has been updated in this time.</p>
-      ) : (
-        <>
-          <Summary segments={shown} />
-          <Chart visits={visitsOf(shown, now)} span={span} now={now} />
-        </>
+      {useMemo(
+        () => (
+          <Body all={all} span={span} now={now} />
+        ),
+        [all, span, now],
       )}
     </section>
+  );
+}
+
+interface Look {
+  readonly now: number;
+  readonly all: readonly SegmentRow[];
+  readonly span: Span;
+}
+
+/** Thousands of updates take a while to lay out: changes are taken up at the next tick. */
+function useTicks(segments: Table<SegmentRow>, windowMs: number | undefined): Look {
+  const latest = useRef(segments);
+  latest.current = segments;
+  const [look, setLook] = useState(() => lookAt(segments, windowMs));
+  const spanMs = look.span.to - look.span.from;
+  const tick = Math.round(Math.min(TICK.most, Math.max(TICK.least, spanMs / TICK.pixels)) / 1_000) * 1_000;
+  useEffect(() => {
+    setLook(lookAt(latest.current, windowMs));
+    const timer = setInterval(() => setLook(lookAt(latest.current, windowMs)), tick);
+    return () => clearInterval(timer);
+  }, [windowMs, tick]);
+  return look;
+}
+
+function lookAt(segments: Table<SegmentRow>, windowMs: number | undefined): Look {
+  const now = Date.now();
+  const all = Object.values(segments);
+  return {
+    now,
+    all,
+    span: windowMs === undefined ? lastRollout(all, now) : { from: now - windowMs, to: now },
+  };
+}
+
+function Body({ all, span, now }: Look) {
+  const shown = all.filter(({ start, end = now }) => end > span.from && start < span.to);
+  if (shown.length === 0) return <p class="quiet">No node has been updated in this time.</p>;
+  return (
+    <>
+      <Summary segments={shown} />
+      <Chart visits={visitsOf(shown, now)} span={span} now={now} />
+    </>
   );
 }
 
@@ -201,9 +240,15 @@ function visitInWords({ node, segments }: Visit, now: number): string {
   return `${node}: ${spans.join(', ')}`;
 }
 
+const TO_MINUTES = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' });
+const TO_SECONDS = new Intl.DateTimeFormat('en-GB', {
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+});
+
 function clock(time: number, windowMs: number): string {
-  const seconds = windowMs < 10 * 60_000 ? ({ second: '2-digit' } as const) : {};
-  return new Date(time).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit', ...seconds });
+  return (windowMs < 10 * 60_000 ? TO_SECONDS : TO_MINUTES).format(time);
 }
 
 /** @returns what to put on an element, and how wide that element is, in pixels. */
