@@ -72,6 +72,10 @@ const COMMANDS: Readonly<
     description: 'Take a node out of service and put it back, with the exclusive right to it.',
     load: async () => (await import('./maintenance/maintenance-command.ts')).maintenanceCommand(),
   },
+  completion: {
+    description: 'Print what a shell needs to complete commands and flags.',
+    load: async () => (await import('./completion/completion-command.ts')).completionCommand(wholeProgram),
+  },
   operator: {
     description: 'Render pools, roll changes out, and start and stop layering; runs in the cluster.',
     load: async () => (await import('./operator/command.ts')).operatorCommand(),
@@ -95,22 +99,27 @@ const COMMANDS: Readonly<
   },
 };
 
-/** @param name of the command that is called: only this one is more than its description. */
-async function commandsFor(name: string | undefined): Promise<Command[]> {
+/** @param isLoaded whether a command is more than its description. */
+async function commandsFor(isLoaded: (name: string) => boolean): Promise<Command[]> {
   return Promise.all(
-    Object.entries(COMMANDS).map(async ([known, { description, load }]) =>
-      (known === name ? await load() : new Command(known)).description(description),
+    Object.entries(COMMANDS).map(async ([name, { description, load }]) =>
+      (isLoaded(name) ? await load() : new Command(name)).description(description),
     ),
   );
 }
 
+/** @returns shale's command line with all that can be typed, for what tells of it. */
+function wholeProgram(): Promise<Command> {
+  return program(() => true);
+}
+
 /** Builds shale's command line. */
-async function program(argv: readonly string[]): Promise<Command> {
+async function program(isLoaded: (name: string) => boolean): Promise<Command> {
   const shale = new Command('shale')
     .description('Operating-system images built on the Kubernetes cluster that runs them.')
     .version(SHALE_VERSION, '--version', 'print the version')
     .showHelpAfterError('(shale --help lists what there is)');
-  const commands = await commandsFor(argv[2]);
+  const commands = await commandsFor(isLoaded);
   for (const command of commands) shale.addCommand(command);
   // Errors of use end here, not in the middle of commander, so that every way out has its exit code.
   for (const command of [shale, ...commands, ...commands.flatMap(({ commands: own }) => own)]) {
@@ -120,7 +129,8 @@ async function program(argv: readonly string[]): Promise<Command> {
 }
 
 try {
-  const shale = await program(process.argv);
+  const [, , called] = process.argv;
+  const shale = await program((name) => name === called);
   await shale.parseAsync(process.argv);
 } catch (error) {
   process.exitCode = report(error);

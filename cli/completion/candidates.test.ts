@@ -1,0 +1,46 @@
+import { Command, Option } from 'commander';
+import { expect, test } from 'vitest';
+import { candidatesFor, forKubectl } from './candidates.ts';
+import { commandTree } from './command-tree.ts';
+
+const program = commandTree(
+  new Command('shale')
+    .addCommand(
+      new Command('status')
+        .description('how it is')
+        .addOption(new Option('-o, --output <format>', 'how to print').choices(['table', 'json']))
+        .option('--kubeconfig <file>', 'the cluster')
+        .option('--context <name>', 'its context'),
+    )
+    .addCommand(new Command('diff').description('what changes').argument('[config...]'))
+    .addCommand(
+      new Command('maintenance').addCommand(new Command('start')).addCommand(new Command('status')),
+    ),
+);
+
+test.each<[string[], string[], boolean]>([
+  [[''], ['status', 'diff', 'maintenance'], false],
+  [['st'], ['status'], false],
+  [['status', '--o'], ['--output'], false],
+  [['status', '-'], ['-o', '--output', '--kubeconfig', '--context', '-h', '--help'], false],
+  [['status', '-o', ''], ['table', 'json'], false],
+  [['status', '--output', 'j'], ['json'], false],
+  [['status', '--kubeconfig', ''], [], true],
+  [['status', '--context', ''], [], false],
+  [['diff', ''], [], true],
+  [['maintenance', ''], ['start', 'status'], false],
+  // It is not the command of that name.
+  [['maintenance', 'status', '-'], ['-h', '--help'], false],
+  [['--help', 'st'], ['status'], false],
+])('%j', (words, expected, files) => {
+  const found = candidatesFor(program, words);
+  expect({ words: found.words.map(({ word }) => word), files: found.files }).toEqual({
+    words: expected,
+    files,
+  });
+});
+
+test('kubectl gets words with what they mean, and whether files may follow', () => {
+  expect(forKubectl(candidatesFor(program, ['st']))).toBe('status\thow it is\n:4');
+  expect(forKubectl(candidatesFor(program, ['status', '--kubeconfig', '']))).toBe(':0');
+});

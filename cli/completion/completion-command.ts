@@ -1,0 +1,44 @@
+import { Argument, Command } from 'commander';
+import { print } from '../print.ts';
+import { bashCompletion } from './bash.ts';
+import { candidatesFor, forKubectl } from './candidates.ts';
+import { type CommandNode, commandTree } from './command-tree.ts';
+import { fishCompletion } from './fish.ts';
+import { zshCompletion } from './zsh.ts';
+
+const SHELLS: Readonly<Record<string, (program: CommandNode) => string>> = {
+  bash: bashCompletion,
+  zsh: zshCompletion,
+  fish: fishCompletion,
+};
+
+const HELP = `
+To have it in every new shell:
+  bash  shale completion bash > ~/.local/share/bash-completion/completions/shale
+  zsh   shale completion zsh > "\${fpath[1]}/_shale"
+  fish  shale completion fish > ~/.config/fish/completions/shale.fish
+
+kubectl completes 'kubectl shale' by itself where bin/kubectl_complete-shale is on the PATH.`;
+
+/**
+ * `shale completion`: what a shell needs to complete shale's commands and flags.
+ *
+ * @param program makes the whole command line, every command loaded.
+ */
+export function completionCommand(program: () => Promise<Command>): Command {
+  const command = new Command('completion').addHelpText('after', HELP);
+  for (const [shell, script] of Object.entries(SHELLS)) {
+    command.addCommand(
+      new Command(shell)
+        .description(`Print a script for ${shell}.`)
+        .action(async () => print(script(commandTree(await program())))),
+    );
+  }
+  const kubectl = new Command('kubectl')
+    .description("Complete one command line, by kubectl's protocol for plugins.")
+    .addArgument(new Argument('[words...]', 'those after `kubectl shale`, the last one being typed'))
+    .action(async (words: readonly string[]) => {
+      print(forKubectl(candidatesFor(commandTree(await program()), words)));
+    });
+  return command.addCommand(kubectl, { hidden: true });
+}

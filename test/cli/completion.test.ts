@@ -1,0 +1,76 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { execa } from 'execa';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { root, shale } from './shale-process.ts';
+
+const SHELLS = ['bash', 'zsh', 'fish'] as const;
+let dir: string;
+beforeAll(async () => {
+  dir = await mkdtemp(path.join(tmpdir(), 'shale-completion-'));
+  for (const shell of SHELLS) {
+    await writeFile(scriptOf(shell), (await shale(['completion', shell])).stdout);
+  }
+});
+afterAll(() => rm(dir, { recursive: true }));
+
+const scriptOf = (shell: string) => path.join(dir, `shale.${shell}`);
+
+/** @returns what the shell itself offers for the last of these words. */
+const offered: Record<(typeof SHELLS)[number], (words: readonly string[]) => Promise<string[]>> = {
+  async bash(words) {
+    const line = ['shale', ...words].map((word) => `'${word}'`).join(' ');
+    const script = `source ${scriptOf('bash')}; COMP_WORDS=(${line}); COMP_CWORD=${words.length}; _shale; printf '%s\\n' "\${COMPREPLY[@]}"`;
+    return (await execa('bash', ['-c', script])).stdout.split('\n');
+  },
+  async zsh(words) {
+    // compadd and _describe work within completion only; what they are given is what is offered.
+    const script = `compdef() { :; }
+      compadd() { shift; print -l -- "$@"; }
+      _describe() { local name=\${@[-1]}; print -l -- \${\${(P)name}%%:*}; }
+      source ${scriptOf('zsh')}
+      words=(shale ${words.map((word) => `'${word}'`).join(' ')}); CURRENT=\${#words}; _shale`;
+    return (await execa('zsh', ['-fc', script])).stdout.split('\n');
+  },
+  async fish(words) {
+    const script = `source ${scriptOf('fish')}; complete -C 'shale ${words.join(' ')}'`;
+    const { stdout } = await execa('fish', ['--no-config', '-c', script], { env: { HOME: dir } });
+    return stdout.split('\n').map((line) => line.split('\t')[0] ?? '');
+  },
+};
+
+describe.each(SHELLS)('%s', (shell) => {
+  test.each([
+    [
+      ['maintenance', ''],
+      ['start', 'end', 'list'],
+    ],
+    [
+      ['status', '-o', ''],
+      ['table', 'wide', 'json', 'yaml'],
+    ],
+  ])('offers for %j', async (words, expected) => {
+    expect((await offered[shell](words)).toSorted()).toEqual(expected.toSorted());
+  });
+
+  test('offers commands and flags', async () => {
+    expect(await offered[shell]([''])).toEqual(expect.arrayContaining(['plan', 'doctor', 'completion']));
+    const flags = await offered[shell](['sandbox', 'tour', '--k']);
+    expect(flags).toContain('--keep');
+    // Of two commands of one name the right one.
+    expect(await offered[shell](['sandbox', 'status', '--w'])).not.toContain('--watch');
+  });
+});
+
+test('kubectl finds shale, and completes it', async () => {
+  const env = { PATH: `${path.join(root, 'bin')}:${process.env['PATH']}`, HOME: dir };
+  const listed = await execa('kubectl', ['plugin', 'list'], { env, reject: false });
+  expect(listed.stdout).toContain(path.join(root, 'bin/kubectl-shale'));
+  const help = await execa('kubectl', ['shale', 'status', '--help'], { env });
+  expect(help.stdout).toContain('--lease-namespace');
+  const completed = await execa('kubectl', ['__complete', 'shale', 'maintenance', 'st'], { env });
+  expect(completed.stdout).toBe(
+    'start\tFlag a node, take its lease, cordon and drain it; once it is safe to.\n:4',
+  );
+});
