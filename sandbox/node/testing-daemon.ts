@@ -4,6 +4,7 @@ import path from 'node:path';
 import pino from 'pino';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { directoryNodeLayout } from '../../daemon/host/directory-host.ts';
+import type { NodePorts } from '../../daemon/host/node-ports.ts';
 import { type DaemonOptions, runDaemon } from '../../daemon/run.ts';
 import type { TestNode } from './testing.ts';
 import { NODE, type NodeControlPlane, startNodeControlPlane } from './testing-control-plane.ts';
@@ -18,7 +19,7 @@ export interface DaemonUnderTest extends NodeControlPlane {
 
 /** Starts the daemon of a node; the node reboots whenever the daemon asks for it. */
 export async function startDaemon(
-  node: TestNode,
+  node: NodePorts & Pick<TestNode, 'dir' | 'boot'>,
   options: Partial<Pick<DaemonOptions, 'actionLimitMs' | 'healthLimits' | 'ports'>> & {
     /** The daemon's own way to the API server. */
     readonly clientOf?: (control: NodeControlPlane) => Promise<ApiClient>;

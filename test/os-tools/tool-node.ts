@@ -4,6 +4,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type DigestedPullspec, parseDigestedPullspec } from '../../api/references.ts';
 import { directoryNodeLayout, readDirectoryMachine } from '../../daemon/host/directory-host.ts';
+import { directoryNode } from '../../daemon/host/directory-node.ts';
+import type { NodePorts } from '../../daemon/host/node-ports.ts';
+import type { OsBackend } from '../../daemon/os/backend.ts';
 import type { ContractNode } from '../../daemon/os/backend-contract.ts';
 import { bootc } from '../../daemon/os/bootc/bootc.ts';
 import type { ImageTool } from '../../daemon/os/image-tool/image-tool.ts';
@@ -24,8 +27,14 @@ const TOOLS: Readonly<Record<ImageTool['name'], (run: RunOsCommand) => ImageTool
   'rpm-ostree': rpmOstree,
 };
 
+/** What a daemon acts by, and what a test does to the machine. */
+export interface ToolNode extends NodePorts, ContractNode {
+  readonly backend: OsBackend;
+  readonly dir: string;
+}
+
 /** @returns a booted directory node that was installed by an image tool, with the tool's stand-in on its path. */
-export async function createToolNode(name: ImageTool['name']): Promise<ContractNode> {
+export async function createToolNode(name: ImageTool['name']): Promise<ToolNode> {
   const dir = await mkdtemp(path.join(tmpdir(), 'shale-tool-node-'));
   const layout = directoryNodeLayout(dir);
   const images = new Map<DigestedPullspec, MemoryImage>();
@@ -68,6 +77,8 @@ export async function createToolNode(name: ImageTool['name']): Promise<ContractN
     });
   };
   return {
+    ...directoryNode(dir, source),
+    dir,
     root: layout.root,
     stock,
     backend: backendWith((inner) => inner),

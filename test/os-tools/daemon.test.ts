@@ -1,0 +1,92 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import type { DisruptionAction } from '../../api/disruption-action.ts';
+import type { Grant, MachineConfigNode, MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
+import { imageLabels } from '../../api/names.ts';
+import type { DigestedPullspec } from '../../api/references.ts';
+import type { ImageTool } from '../../daemon/os/image-tool/image-tool.ts';
+import { encodeTransitionLabel } from '../../disruption/transitions.ts';
+import { layerFile, noDirectoryNodes } from '../../sandbox/node/testing.ts';
+import { CHRONY, isAt, policies, render } from '../../sandbox/node/testing-configs.ts';
+import { HOLDER, startDaemon } from '../../sandbox/node/testing-daemon.ts';
+import { createToolNode, type ToolNode } from './tool-node.ts';
+
+const tools: readonly ImageTool['name'][] = ['bootc', 'rpm-ostree'];
+const restart: DisruptionAction = { type: 'Restart', service: 'chronyd.service' };
+
+describe.skipIf(noDirectoryNodes !== undefined).each(tools)('a daemon on a host of %s', (tool) => {
+  test('writes a config, goes into layering, takes a change live and leaves again', {
+    timeout: 300_000,
+  }, async () => {
+    await using node = await createToolNode(tool);
+    let boot = node.shutDownAndBoot;
+    await using daemon = await startDaemon({ ...node, boot: () => boot() });
+    const policyDigest = await policies(daemon);
+    const want = async (config: string, image?: DigestedPullspec, level: Grant['level'] = 'Disrupt') => {
+      const target = { config, ...(image === undefined ? {} : { image }) };
+      const spec: Partial<MachineConfigNodeSpec> = {
+        configVersion: { desired: config },
+        policyDigest,
+        grant: { level, ...target, leaseHolder: HOLDER },
+        ...(image === undefined ? {} : { configImage: { desiredImage: image } }),
+      };
+      await daemon.want(spec);
+      return daemon.until(config, (object) => isAt(config)(object) && isIn(object, image));
+    };
+    const build = (config: string, content: string, from?: string) =>
+      node.addImage([layerFile(CHRONY, content)], {
+        [imageLabels.renderedConfig]: config,
+        [imageLabels.baseImage]: node.stock,
+        [imageLabels.disruption]: encodeTransitionLabel({
+          version: 1,
+          policyDigest,
+          transitions:
+            from === undefined ? [] : [{ config: from, base: node.stock, actions: [restart], causes: [] }],
+        }),
+      });
+
+    await render(daemon, 'rendered-1', 'standard\n', ['extra=1']);
+    await want('rendered-1');
+    expect(await bootedArguments(node)).toContain('extra=1');
+    expect(await read(node, CHRONY)).toBe('standard\n');
+
+    const first = await build('rendered-2', 'one\n');
+    await want('rendered-2', first);
+    expect(await read(node, CHRONY)).toBe('one\n');
+    expect(await bootedArguments(node)).not.toContain('extra=1');
+
+    const bootID = await node.host.bootID();
+    const second = await build('rendered-3', 'two\n', 'rendered-2');
+    const live = await want('rendered-3', second, 'Live');
+    expect(live.status?.lastUpdate?.actions).toEqual([restart]);
+    expect(await node.host.bootID()).toBe(bootID);
+    expect(await read(node, CHRONY)).toBe('two\n');
+
+    await writeFile(path.join(node.root, 'etc/motd'), 'edited after it was applied live\n');
+    await node.host.reboot('unplanned', AbortSignal.timeout(10_000));
+    await daemon.until('the boot', ({ status }) => status?.bootID !== bootID);
+    expect((await node.backend.status(AbortSignal.timeout(30_000))).booted.image).toBe(second);
+    expect([await read(node, CHRONY), await read(node, '/etc/motd')]).toEqual([
+      'two\n',
+      'edited after it was applied live\n',
+    ]);
+
+    boot = node.losePowerAndBoot;
+    await render(daemon, 'rendered-4', 'standard again\n');
+    await want('rendered-4');
+    const { booted } = await node.backend.status(AbortSignal.timeout(30_000));
+    expect(booted.image).toBe(node.stock);
+    expect([await read(node, CHRONY), await read(node, '/etc/motd')]).toEqual([
+      'standard again\n',
+      'edited after it was applied live\n',
+    ]);
+  });
+});
+
+const isIn = ({ status }: MachineConfigNode, image: DigestedPullspec | undefined) =>
+  status?.mode === (image === undefined ? 'Standard' : 'Layered') &&
+  status.configImage?.currentImage === image;
+const read = (node: ToolNode, file: string) => readFile(path.join(node.root, file), 'utf8');
+const bootedArguments = async (node: ToolNode) =>
+  (await node.backend.status(AbortSignal.timeout(30_000))).booted.kernelArguments;
