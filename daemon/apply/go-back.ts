@@ -7,7 +7,8 @@ import { makeNextBoot } from './reboot-into.ts';
 import type { UpdateContext } from './update-context.ts';
 
 /**
- * Makes what a node ran before its last update the next boot. It is all on the disk still, so no registry is asked.
+ * Makes what a node ran before its last update the next boot. What it booted then is on the disk still, so no registry is
+ * asked; only of an image that was applied live and never booted bootc and rpm-ostree may have kept nothing.
  *
  * @param context its `current` is what the node is to leave. @param previous what it ran before; undefined on a node that
  *   Shale had not configured then.

@@ -10,8 +10,9 @@ import { type Checks, decideHealth, MOST_BOOTS } from './decide-health.ts';
 import { findHealthChecks, type HealthCheck } from './find-checks.ts';
 import { lookAtKubelet } from './kubelet.ts';
 
-/** Between two looks at what is not well yet. */
-const RETRY_MS = 3_000;
+/** Between two looks at what is not well yet: often at first, when most nodes come up, then ever less. */
+const FIRST_RETRY_MS = 2_000;
+const LONGEST_RETRY_MS = 15_000;
 /** Between two looks at a node that runs its target and was not healthy in time. */
 const RECHECK_MS = 60_000;
 /** A check may take so long even when the time of all is over: the daemon may have come late. */
@@ -43,7 +44,7 @@ export async function verifyBoot(
   switch (verdict.kind) {
     case 'wait':
       await about(verdict.why);
-      return { kind: 'wait', ms: RETRY_MS };
+      return { kind: 'wait', ms: Math.min(Math.max(elapsedMs() / 4, FIRST_RETRY_MS), LONGEST_RETRY_MS) };
     case 'healthy':
       await runWanted(daemon);
       return finish(daemon, verifying, seen);
