@@ -64,6 +64,10 @@ const COMMANDS: Readonly<
     description: 'Switch layering off: nodes go back to the stock image, and what layering made is deleted.',
     load: async () => (await import('./layering/switch-command.ts')).disableCommand(),
   },
+  uninstall: {
+    description: 'Take Shale out of a cluster, and leave its nodes on the stock image or as they are.',
+    load: async () => (await import('./uninstall/uninstall-command.ts')).uninstallCommand(),
+  },
   rollback: {
     description: 'Take a pool back to what it ran before, and hold it there.',
     load: async () => (await import('./rollback/rollback-command.ts')).rollbackCommand(),

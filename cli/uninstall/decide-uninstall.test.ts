@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest';
+import type { Node } from '../../api/kubernetes.ts';
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import type { MachineOSConfig } from '../../api/machine-os-config.ts';
+import { labels } from '../../api/names.ts';
+import type { ObservedCluster } from '../observe/observed-cluster.ts';
+import { uninstallObstacle } from './decide-uninstall.ts';
+
+const seen = (part: Partial<ObservedCluster>): ObservedCluster => ({
+  switchMap: undefined,
+  operator: undefined,
+  builder: undefined,
+  pools: [],
+  machineOSConfigs: [],
+  builds: [],
+  machineConfigNodes: [],
+  nodes: [],
+  leases: [],
+  inMaintenance: new Set(),
+  ...part,
+});
+const layered = { status: { mode: 'Layered' } } as MachineConfigNode;
+const standard = { status: { mode: 'Standard' } } as MachineConfigNode;
+const held = {
+  metadata: { name: 'worker-0', annotations: { 'shale.dev/cordoned': 'true' } },
+} as unknown as Node;
+const config = (made: boolean) =>
+  ({
+    metadata: { name: 'infra', labels: made ? { [labels.madeBySwitch]: 'true' } : {} },
+  }) as unknown as MachineOSConfig;
+
+test.each([
+  ['a cluster in standard mode', seen({ machineConfigNodes: [standard] }), undefined],
+  [
+    'images that are kept',
+    seen({ machineConfigNodes: [layered], machineOSConfigs: [config(false)] }),
+    'keep',
+  ],
+  [
+    'images that are taken back',
+    seen({ machineConfigNodes: [layered], machineOSConfigs: [config(true)] }),
+    'revert',
+  ],
+] as const)('%s: nothing in the way', (_, cluster, wish) => {
+  expect(uninstallObstacle(cluster, wish)).toBeUndefined();
+});
+
+test.each([
+  ['a node that is being updated', seen({ nodes: [held] }), 'keep', 'worker-0: being updated'],
+  [
+    'images of which nothing was said',
+    seen({ machineConfigNodes: [layered] }),
+    undefined,
+    '1 nodes run images',
+  ],
+  ['layering that has just begun', seen({ machineOSConfigs: [config(true)] }), undefined, 'layering is on'],
+  [
+    "an admin's own MachineOSConfig",
+    seen({ machineOSConfigs: [config(false)] }),
+    'revert',
+    'MachineOSConfig infra',
+  ],
+] as const)('%s: in the way', (_, cluster, wish, why) => {
+  expect(uninstallObstacle(cluster, wish)).toContain(why);
+});

@@ -1,0 +1,90 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ConfigMaps, CustomResourceDefinitions, Deployments, Nodes, Secrets } from '../../api/kubernetes.ts';
+import { MachineConfigPools } from '../../api/machine-config-pool.ts';
+import { SWITCH_CONFIG_MAP } from '../../api/names.ts';
+import { INSTALLED, INSTALLED_KINDS } from '../../cli/uninstall/installed-kinds.ts';
+import { readKustomization } from '../../sandbox/manifests/kustomization.ts';
+import {
+  condition,
+  type PoolCluster,
+  PROCESSES_MS,
+  signal,
+  startPoolCluster,
+} from '../cli/cluster-with-pools.ts';
+
+const namespace = 'shale-system';
+let cluster: PoolCluster;
+beforeAll(async () => {
+  cluster = await startPoolCluster();
+  await cluster.addPool('worker', { conditions: [condition('Updated', 'True')] });
+  await cluster.addNode('worker-0', 'worker', {}, { mode: 'Layered' });
+  const data = { enabled: 'true', imageRepository: 'r.example.com/os/{pool}' };
+  const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: SWITCH_CONFIG_MAP }, data };
+  await cluster.client.create(ConfigMaps, object, { namespace, signal });
+  const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'push' } };
+  await cluster.client.create(Secrets, secret, { namespace, signal });
+}, PROCESSES_MS);
+afterAll(() => cluster.stop());
+
+const operator = () => cluster.client.find(Deployments, 'shale-operator', { namespace, signal });
+const cordoned = (value: string | null) =>
+  cluster.client.patch(
+    Nodes,
+    'worker-0',
+    { type: 'merge', body: { metadata: { annotations: { 'shale.dev/cordoned': value } } } },
+    { signal },
+  );
+
+test('every kind that the manifests install is one that goes', async () => {
+  const objects = await readKustomization('manifests/overlays/complete');
+  const gone = new Set(INSTALLED_KINDS.map(({ kind }) => kind));
+  const stays = new Set(objects.map(({ kind }) => kind).filter((kind) => !gone.has(kind)));
+  expect([...stays].sort()).toEqual(['CustomResourceDefinition', 'Namespace']);
+});
+
+test('asks what becomes of nodes that run images', { timeout: PROCESSES_MS }, async () => {
+  const { exitCode, stderr } = await cluster.shale('uninstall');
+  expect(exitCode).toBe(1);
+  expect(stderr).toContain('--revert');
+  expect(stderr).toContain('--keep');
+  expect(await operator()).toBeDefined();
+});
+
+test('leaves no node cordoned behind', { timeout: PROCESSES_MS }, async () => {
+  await cordoned('true');
+  const { exitCode, stderr } = await cluster.shale('uninstall', '--keep');
+  expect(exitCode).toBe(1);
+  expect(stderr).toContain('worker-0: being updated');
+  expect(await operator()).toBeDefined();
+  await cordoned(null);
+});
+
+test('switches layering off first when asked to, and waits for it', { timeout: PROCESSES_MS }, async () => {
+  const { exitCode, stderr } = await cluster.shale('uninstall', '--revert', '--timeout', '1s');
+  expect(exitCode).toBe(1);
+  expect(stderr).toContain('not done after');
+  const { data } = await cluster.client.get(ConfigMaps, SWITCH_CONFIG_MAP, { namespace, signal });
+  expect(data).toMatchObject({ enabled: 'false' });
+  expect(await operator()).toBeDefined();
+});
+
+test('takes away what was installed, and leaves what people wrote', { timeout: PROCESSES_MS }, async () => {
+  const { exitCode, stderr } = await cluster.shale('uninstall', '--keep');
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
+  for (const kind of INSTALLED_KINDS) {
+    const { items } = await cluster.client
+      .list(kind, { labelSelector: INSTALLED, signal })
+      .catch(() => ({ items: [] }));
+    expect(items, kind.kind).toEqual([]);
+  }
+  expect(await cluster.client.find(ConfigMaps, SWITCH_CONFIG_MAP, { namespace, signal })).toBeUndefined();
+  expect(await cluster.client.find(MachineConfigPools, 'worker', { signal })).toBeDefined();
+  expect(await cluster.client.find(Secrets, 'push', { namespace, signal })).toBeDefined();
+});
+
+test('a second time, with the objects', { timeout: PROCESSES_MS }, async () => {
+  const { exitCode } = await cluster.shale('uninstall', '--keep', '--with-objects');
+  expect(exitCode).toBe(0);
+  const { items } = await cluster.client.list(CustomResourceDefinitions, { signal });
+  expect(items).toEqual([]);
+});
