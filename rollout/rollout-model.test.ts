@@ -1,0 +1,38 @@
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import type { DisruptionAction } from '../api/disruption-action.ts';
+import { HAPPENINGS, RolloutWorld, type Weather } from './testing/rollout-world.ts';
+
+const PLANS: readonly (readonly DisruptionAction[])[] = [
+  [{ type: 'Reboot' }],
+  [{ type: 'Drain' }, { type: 'Reload', service: 'crio.service' }],
+  [{ type: 'Restart', service: 'chronyd.service' }],
+];
+
+const anyWeather: fc.Arbitrary<Weather> = fc.record({
+  nodes: fc.integer({ min: 1, max: 6 }),
+  maxUnavailable: fc.integer({ min: 1, max: 3 }),
+  plans: fc.array(fc.constantFrom(...PLANS), { minLength: 6, maxLength: 6 }),
+  happenings: fc.array(
+    fc.record({
+      // A daemon that works is what happens most, or no rollout would come far.
+      what: fc.oneof(fc.constant('daemon' as const), fc.constantFrom(...HAPPENINGS)),
+      node: fc.nat(5),
+      after: fc.nat(6),
+    }),
+    { maxLength: 60 },
+  ),
+});
+
+it('a rollout ends with every node updated and free, and keeps its promises whatever happens on the way', async () => {
+  await fc.assert(
+    fc.asyncProperty(anyWeather, async (weather) => {
+      const world = new RolloutWorld(weather);
+      for (const happening of weather.happenings) await world.happen(happening);
+      expect(world.violations).toEqual([]);
+      expect(await world.calm()).toEqual([]);
+      expect(world.violations).toEqual([]);
+    }),
+    { seed: 6, numRuns: 200 },
+  );
+}, 60_000);
