@@ -80,6 +80,8 @@ test('a builder of another version or with other flags is updated', () => {
   expect(decideLayering({ ...settled, wantedBuilder: wanted('shale', ['--no-attest']) }).kind).toBe(
     'updateBuilder',
   );
+  const scaled = { ...deployment, spec: { ...deployment.spec, replicas: 0 } };
+  expect(decideLayering({ ...settled, builder: scaled }).kind).toBe('updateBuilder');
   // What the API server fills in is no difference.
   const { spec } = deployment;
   const [container] = spec.template.spec.containers;

@@ -67,9 +67,10 @@ export function decideLayering(seen: LayeringObservation): LayeringStep {
 /** What the API server fills in is not ours to compare. */
 function isOutdated(builder: Deployment, wanted: NewObject<Deployment>): boolean {
   const essence = ({ spec }: Pick<Deployment, 'spec'>) =>
-    JSON.stringify(
+    JSON.stringify([
+      spec.replicas ?? 1,
       spec.template.spec.containers.map(({ name, image, command, args }) => [name, image, command, args]),
-    );
+    ]);
   return essence(builder) !== essence(wanted);
 }
 

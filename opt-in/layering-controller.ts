@@ -2,21 +2,24 @@ import type { Logger } from 'pino';
 import { ConfigMaps, type Deployment, Deployments, Pods } from '../api/kubernetes.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
+import { MachineConfigurations } from '../api/machine-configuration.ts';
 import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts';
 import { type MachineOSConfig, MachineOSConfigs } from '../api/machine-os-config.ts';
-import { BUILDER_DEPLOYMENT, SWITCH_CONFIG_MAP } from '../api/names.ts';
+import { BUILDER_DEPLOYMENT, MACHINE_CONFIGURATION, SWITCH_CONFIG_MAP } from '../api/names.ts';
 import type { KubernetesObject, NewObject } from '../api/object.ts';
 import type { DigestedPullspec } from '../api/references.ts';
 import { type ApiClient, isAlreadyExists } from '../cluster/api-client.ts';
 import { done, type Result, requeueAfter, runController } from '../cluster/controller.ts';
 import type { EventRecorder } from '../cluster/events.ts';
 import { createInformer, type Informer } from '../cluster/informer.ts';
+import { updateStatus } from '../cluster/update-status.ts';
 import { createWorkQueue } from '../cluster/work-queue.ts';
 import { type BuilderSurroundings, builderDeployment, builderPodLabels } from './builder-deployment.ts';
 import { decideLayering, type LayeringObservation, type LayeringStep } from './decide-layering.ts';
 import type { PrunedBuild } from './decide-prune.ts';
 import type { MachineOSConfigChanges } from './machine-os-configs.ts';
-import { formatProblems, readSwitch } from './switch.ts';
+import { formatProblems, readSwitch, type SwitchState } from './switch.ts';
+import { withLayeringCondition } from './switch-condition.ts';
 
 /** Deletes an image from its registry. This room knows no registries: the operator's main brings the real one. */
 export interface ImagePruner {
@@ -114,6 +117,7 @@ export async function runLayeringController(options: LayeringOptions): Promise<v
     if (state.kind === 'invalid' && configMap !== undefined) {
       options.events.warning(configMap, 'InvalidSwitch', formatProblems(state.problems));
     }
+    await tell(options, state);
     return {
       state,
       pools: pools.list(),
@@ -148,6 +152,24 @@ export async function runLayeringController(options: LayeringOptions): Promise<v
   await Promise.all(watching);
 }
 
+/** The MachineConfiguration is the operator's status; until the operator has made it there is nowhere to tell it. */
+async function tell({ client, signal }: LayeringOptions, state: SwitchState): Promise<void> {
+  const configuration = await client.find(MachineConfigurations, MACHINE_CONFIGURATION, { signal });
+  if (configuration === undefined) return;
+  await updateStatus(
+    client,
+    MachineConfigurations,
+    configuration,
+    ({ status }) => {
+      const before = status?.conditions ?? [];
+      const conditions = withLayeringCondition(before, state, new Date());
+      // A status that nobody has written yet is not for this to begin.
+      return before.length + conditions.length === 0 ? status : { ...status, conditions };
+    },
+    { signal },
+  );
+}
+
 async function take(
   step: Exclude<LayeringStep, { kind: 'settled' | 'wait' }>,
   options: LayeringOptions,
@@ -161,7 +183,8 @@ async function take(
       return;
     case 'updateBuilder': {
       log.info({ deployment: BUILDER_DEPLOYMENT }, 'updating the Machine OS Builder');
-      const body = { spec: { template: wantedBuilder.spec.template } };
+      const { replicas, template } = wantedBuilder.spec;
+      const body = { spec: { replicas, template } };
       await client.patch(Deployments, BUILDER_DEPLOYMENT, { type: 'merge', body }, { namespace, signal });
       return;
     }

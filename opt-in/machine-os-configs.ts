@@ -2,7 +2,7 @@ import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import type { MachineOSConfig } from '../api/machine-os-config.ts';
 import { labels } from '../api/names.ts';
 import type { NewObject } from '../api/object.ts';
-import type { SwitchSettings, SwitchState } from './switch.ts';
+import { type SwitchSettings, type SwitchState, takesPool } from './switch.ts';
 
 /** What has to happen to the MachineOSConfigs for the switch to be true. */
 export interface MachineOSConfigChanges {
@@ -52,8 +52,10 @@ export function madeBySwitch(object: {
 }
 
 function wantedPools(settings: SwitchSettings, pools: readonly MachineConfigPool[]): string[] {
-  const names = pools.map((pool) => pool.metadata.name);
-  return names.filter((name) => settings.pools === undefined || settings.pools.includes(name)).sort();
+  return pools
+    .filter((pool) => takesPool(settings, pool))
+    .map(({ metadata }) => metadata.name)
+    .sort();
 }
 
 function specFor(pool: string, settings: SwitchSettings): MachineOSConfig['spec'] {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { formatProblems, readSwitch } from './switch.ts';
+import { formatProblems, readSwitch, takesPool } from './switch.ts';
 
 const configMap = (data: Record<string, string>) => ({
   apiVersion: 'v1',
@@ -48,6 +48,8 @@ describe('the switch', () => {
     [{ enabled: 'true', imageRepository: 'r.io/a', pushSecret: 'Not A Name' }, 'pushSecret'],
     [{ enabled: 'true', imageRepository: 'r.io/a', pools: 'worker;infra' }, 'pools'],
     [{ enabled: 'true', imageRepository: 'r.io/a', imageRepo: 'r.io/b' }, 'imageRepo'],
+    [{ enabled: 'true', imageRepository: 'r.io/a', baseImage: 'stock' }, 'baseImage'],
+    [{ enabled: 'true', imageRepository: 'r.io/a', poolSelector: 'a in b' }, 'poolSelector'],
   ])('%j is invalid because of %s', (data, key) => {
     const state = readSwitch(configMap(data));
     expect(state.kind).toBe('invalid');
@@ -60,4 +62,24 @@ describe('the switch', () => {
       /data\.imageRepository.*data\.pushSecret/,
     );
   });
+});
+
+test.each<[string, Record<string, string>, string[]]>([
+  ['every pool where it names none', {}, ['worker', 'infra', 'edge']],
+  ['those it names', { pools: 'worker' }, ['worker']],
+  ['those with the labels', { poolSelector: 'tier in (back, edge)' }, ['infra', 'edge']],
+  [
+    'those it names and those with the labels',
+    { pools: 'worker', poolSelector: 'tier=edge' },
+    ['worker', 'edge'],
+  ],
+])('takes %s', (_name, data, expected) => {
+  const state = readSwitch(configMap({ enabled: 'true', imageRepository: 'r.io/a', ...data }));
+  const pools = [
+    { metadata: { name: 'worker' } },
+    { metadata: { name: 'infra', labels: { tier: 'back' } } },
+    { metadata: { name: 'edge', labels: { tier: 'edge' } } },
+  ];
+  const taken = pools.filter((pool) => state.kind === 'on' && takesPool(state.settings, pool));
+  expect(taken.map(({ metadata }) => metadata.name)).toEqual(expected);
 });

@@ -1,7 +1,8 @@
 import type { ConfigMap } from '../api/kubernetes.ts';
+import { type LabelSelector, matchesLabels, parseLabelSelector } from '../api/label-selector.ts';
 import { SWITCH_CONFIG_MAP } from '../api/names.ts';
-import { ObjectName } from '../api/object.ts';
-import { TaggedPullspecSchema } from '../api/references.ts';
+import { type KubernetesObject, ObjectName } from '../api/object.ts';
+import { DigestedPullspecSchema, TaggedPullspecSchema } from '../api/references.ts';
 
 /** What the ConfigMap `on-cluster-layering` asks for. */
 export type SwitchState =
@@ -17,8 +18,10 @@ export interface SwitchSettings {
   readonly pullSecret?: string;
   /** The base image for pools whose MachineConfigs set no osImageURL. */
   readonly baseImage?: string;
-  /** The pools to take along; absent: all. */
+  /** The pools to take along, by name. */
   readonly pools?: readonly string[];
+  /** And those with these labels. Where neither is said: all. */
+  readonly poolSelector?: LabelSelector;
 }
 
 export interface SwitchProblem {
@@ -27,7 +30,15 @@ export interface SwitchProblem {
   readonly problem: string;
 }
 
-const KEYS = ['enabled', 'imageRepository', 'pushSecret', 'pullSecret', 'baseImage', 'pools'] as const;
+const KEYS = [
+  'enabled',
+  'imageRepository',
+  'pushSecret',
+  'pullSecret',
+  'baseImage',
+  'pools',
+  'poolSelector',
+] as const;
 type Key = (typeof KEYS)[number];
 
 /**
@@ -85,15 +96,48 @@ function readSettings(data: Readonly<Record<string, string>>, problems: SwitchPr
       });
     }
   }
+  const baseImage = text('baseImage');
+  if (baseImage !== undefined && !isImage(baseImage)) {
+    problems.push({
+      key: 'baseImage',
+      problem: `is ${JSON.stringify(baseImage)}; expected host[:port]/repository:tag or host[:port]/repository@sha256:…`,
+    });
+  }
   const optional = <K extends string, V>(key: K, value: V | undefined) =>
     value === undefined ? {} : { [key]: value };
   return {
     imageRepository,
     ...optional('pushSecret', name('pushSecret')),
     ...optional('pullSecret', name('pullSecret')),
-    ...optional('baseImage', text('baseImage')),
+    ...optional('baseImage', baseImage),
     ...optional('pools', pools),
+    ...optional('poolSelector', readSelector(text('poolSelector'), problems)),
   };
+}
+
+function isImage(text: string): boolean {
+  return [TaggedPullspecSchema, DigestedPullspecSchema].some((schema) => schema.safeParse(text).success);
+}
+
+function readSelector(text: string | undefined, problems: SwitchProblem[]): LabelSelector | undefined {
+  if (text === undefined) return undefined;
+  try {
+    return parseLabelSelector(text);
+  } catch (error) {
+    problems.push({ key: 'poolSelector', problem: error instanceof Error ? error.message : String(error) });
+    return undefined;
+  }
+}
+
+/** @returns whether the switch layers a pool. */
+export function takesPool(
+  { pools, poolSelector }: SwitchSettings,
+  { metadata: { name, labels = {} } }: Pick<KubernetesObject, 'metadata'>,
+): boolean {
+  if (pools === undefined && poolSelector === undefined) return true;
+  return (
+    pools?.includes(name) === true || (poolSelector !== undefined && matchesLabels(poolSelector, labels))
+  );
 }
 
 /** @returns the problems in one line for an event or a condition. */

@@ -82,7 +82,7 @@ export function disableCommand(): Command {
       const seen = await observeCluster(client, flags, signal);
       refuseUnknownPools(flags.pool, seen);
       const names = seen.pools.map(({ metadata }) => metadata.name);
-      const data = switchedOff(dataOf(seen), flags.pool, names);
+      const data = switchedOff(dataOf(seen), flags.pool, seen.pools);
       const asked = flags.pool.length === 0 ? names : flags.pool;
       const standard = asked.filter((pool) => !isAdmins(pool, seen));
       const clean = meaningOf(data).kind === 'off';
@@ -131,10 +131,7 @@ function refuseUnknownPools(pools: readonly string[], seen: ObservedCluster): vo
 function layeredBy(data: SwitchData, seen: ObservedCluster): readonly string[] {
   const state = meaningOf(data);
   if (state.kind === 'invalid') throw new CommandError(formatProblems(state.problems), exitCodes.usage);
-  return layeredPools(
-    state,
-    seen.pools.map(({ metadata }) => metadata.name),
-  );
+  return layeredPools(state, seen.pools);
 }
 
 function isAdmins(pool: string, { machineOSConfigs }: ObservedCluster): boolean {
@@ -205,7 +202,9 @@ function inWords(data: SwitchData): string {
   const state = meaningOf(data);
   if (state.kind !== 'on') return 'layering is off';
   const { pools, imageRepository } = state.settings;
-  return `layering is on for ${pools === undefined ? 'all pools' : pools.join(', ')}; images go to ${imageRepository}`;
+  const selector = data['poolSelector'] === undefined ? [] : [`those with ${data['poolSelector']}`];
+  const which = [...(pools ?? []), ...selector].join(', ') || 'all pools';
+  return `layering is on for ${which}; images go to ${imageRepository}`;
 }
 
 function wayOf(pool: string, { layered }: LayeringGoal, seen: ObservedCluster): string {

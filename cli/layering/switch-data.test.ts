@@ -11,6 +11,9 @@ const wish = (more: Partial<EnableWish> = {}): EnableWish => ({
 const on = (more = {}) => ({ enabled: 'true', imageRepository: REPOSITORY, ...more });
 const off = (more = {}) => ({ ...on(more), enabled: 'false' });
 const KNOWN = ['infra', 'master', 'worker'];
+const pools = KNOWN.map((name) => ({
+  metadata: { name, labels: { tier: name === 'worker' ? 'front' : 'back' } },
+}));
 
 describe('switched on', () => {
   test.each([
@@ -21,7 +24,20 @@ describe('switched on', () => {
     ['for one pool more', on({ pools: 'worker' }), wish({ pools: ['infra'] }), on({ pools: 'worker,infra' })],
     ['for a pool that is', on({ pools: 'worker' }), wish({ pools: ['worker'] }), on({ pools: 'worker' })],
     ['for one pool where all are', on(), wish({ pools: ['worker'] }), on()],
-    ['for all pools', on({ pools: 'worker' }), wish({ allPools: true }), on()],
+    ['for all pools', on({ pools: 'worker', poolSelector: 'a=b' }), wish({ allPools: true }), on()],
+    ['again, as labels say', off({ poolSelector: 'a=b' }), wish(), on({ poolSelector: 'a=b' })],
+    [
+      'again, not as labels said',
+      off({ poolSelector: 'a' }),
+      wish({ pools: ['infra'] }),
+      on({ pools: 'infra' }),
+    ],
+    [
+      'for one pool beside those with a label',
+      on({ poolSelector: 'a' }),
+      wish({ pools: ['infra'] }),
+      on({ poolSelector: 'a', pools: 'infra' }),
+    ],
     [
       'with another Secret',
       on({ pushSecret: 'a' }),
@@ -44,8 +60,15 @@ describe('switched off', () => {
     ['for every one of all', on(), KNOWN, off()],
     ['for one that is not on', on({ pools: 'worker' }), ['infra'], on({ pools: 'worker' })],
     ['for one while all are off', off(), ['infra'], off()],
-  ])('%s', (_, before, pools, after) => {
-    expect(switchedOff(before, pools, KNOWN)).toEqual(after);
+    ['for one of those with a label', on({ poolSelector: 'tier=back' }), ['infra'], on({ pools: 'master' })],
+    [
+      'for one without the label',
+      on({ poolSelector: 'tier=back' }),
+      ['worker'],
+      on({ poolSelector: 'tier=back' }),
+    ],
+  ])('%s', (_, before, asked, after) => {
+    expect(switchedOff(before, asked, pools)).toEqual(after);
     expect(meaningOf(after).kind).not.toBe('invalid');
   });
 });

@@ -1,4 +1,5 @@
-import { readSwitch, type SwitchState } from '../../opt-in/switch.ts';
+import type { KubernetesObject } from '../../api/object.ts';
+import { readSwitch, type SwitchState, takesPool } from '../../opt-in/switch.ts';
 
 /** The data of the ConfigMap `on-cluster-layering`. */
 export type SwitchData = Readonly<Record<string, string>>;
@@ -15,39 +16,47 @@ export interface EnableWish {
 
 /** @returns the switch's data once the wish is added. What the wish does not speak of stays. */
 export function switchedOn(data: SwitchData, { pools, allPools, settings }: EnableWish): SwitchData {
-  const { pools: named, ...rest } = data;
+  const { pools: named, poolSelector, ...rest } = data;
   const isOn = readSwitch({ ...FRAME, data }).kind === 'on';
   // Off, the pools of last time are no promise: the ones that are named now are meant, and no others.
   const before = isOn || pools.length === 0 ? named : undefined;
-  const coversAll = isOn && named === undefined;
+  const selector = allPools || (!isOn && pools.length > 0) ? undefined : poolSelector;
+  const coversAll = isOn && named === undefined && selector === undefined;
   const next = allPools || coversAll ? undefined : joined([...listed(before), ...pools]);
-  return { ...rest, ...settings, ...(next === undefined ? {} : { pools: next }), enabled: 'true' };
+  return {
+    ...rest,
+    ...settings,
+    ...(next === undefined ? {} : { pools: next }),
+    ...(selector === undefined ? {} : { poolSelector: selector }),
+    enabled: 'true',
+  };
 }
 
 /**
  * @param pools to take back; empty: all of them.
  * @param known every pool there is, for a switch that names none.
- * @returns the switch's data without these pools; settings stay, so that it can be switched on again as it was.
+ * @returns the switch's data without these pools, naming the others, whatever named them before; settings stay, so that it can be switched on again as it was.
  */
-export function switchedOff(
-  data: SwitchData,
-  pools: readonly string[],
-  known: readonly string[],
-): SwitchData {
+export function switchedOff(data: SwitchData, pools: readonly string[], known: readonly Pool[]): SwitchData {
   if (pools.length === 0) return { ...data, enabled: 'false' };
   const layered = layeredPools(readSwitch({ ...FRAME, data }), known);
   const left = layered.filter((pool) => !pools.includes(pool));
   if (left.length === layered.length) return data;
   // An empty list would mean every pool.
   const next = joined(left);
-  return next === undefined ? { ...data, enabled: 'false' } : { ...data, pools: next };
+  if (next === undefined) return { ...data, enabled: 'false' };
+  const { poolSelector: _, ...rest } = data;
+  return { ...rest, pools: next };
 }
 
-/** @returns the pools of `known` that the switch layers. */
-export function layeredPools(state: SwitchState, known: readonly string[]): readonly string[] {
+/** A MachineConfigPool, as far as a switch looks at it. */
+export type Pool = Pick<KubernetesObject, 'metadata'>;
+
+/** @returns the names of the pools of `known` that the switch layers. */
+export function layeredPools(state: SwitchState, known: readonly Pool[]): readonly string[] {
   if (state.kind !== 'on') return [];
-  const { pools } = state.settings;
-  return pools === undefined ? known : known.filter((pool) => pools.includes(pool));
+  const { settings } = state;
+  return known.filter((pool) => takesPool(settings, pool)).map(({ metadata }) => metadata.name);
 }
 
 /** @returns the merge patch (RFC 7386) of one to the other; undefined when they are equal. */

@@ -1,6 +1,7 @@
+import { matchesLabels } from '../../../api/label-selector.ts';
 import { at, type JsonObject, objectsAt, stringAt, stringsAt } from '../json.ts';
 import type { AdmissionRequest } from '../objects/object-context.ts';
-import { labelSelectorOf, matchesLabels } from '../request/selectors.ts';
+import { labelSelectorOf } from '../request/selectors.ts';
 import { labelsOf, type StoredObject } from '../stored-object.ts';
 
 /** @returns whether a policy's or binding's matchResources are for a request; nothing said is for every one. */

@@ -1,5 +1,6 @@
+import { matchesLabels } from '../../../api/label-selector.ts';
 import { at, isObject, type Json, type JsonObject, objectsAt, stringAt } from '../json.ts';
-import { labelSelectorOf, matchesLabels } from '../request/selectors.ts';
+import { labelSelectorOf } from '../request/selectors.ts';
 import { labelsOf, type StoredObject } from '../stored-object.ts';
 
 /** How many pods a PodDisruptionBudget lets go now (policy/v1 PodDisruptionBudgetStatus). */

@@ -1,10 +1,5 @@
-import {
-  type LabelSelector,
-  matchesFields,
-  matchesLabels,
-  parseFieldSelector,
-  parseLabelSelector,
-} from '../request/selectors.ts';
+import { type LabelSelector, matchesLabels } from '../../../api/label-selector.ts';
+import { matchesFields, parseFieldSelector, readLabelSelector } from '../request/selectors.ts';
 import type { Resource } from '../resources/resource.ts';
 import { badRequest } from '../status.ts';
 import { labelsOf, type StoredObject } from '../stored-object.ts';
@@ -24,7 +19,7 @@ export function parseSelection(
   name: string,
   query: URLSearchParams,
 ): Selection {
-  const labels: LabelSelector = parseLabelSelector(query.get('labelSelector') ?? '');
+  const labels: LabelSelector = readLabelSelector(query.get('labelSelector') ?? '');
   const fields = parseFieldSelector(query.get('fieldSelector') ?? '');
   const known = [...METADATA_FIELDS, ...resource.selectable];
   const unknown = fields.find(({ field }) => !known.includes(field));
