@@ -96,13 +96,18 @@ function isResolved(target: PoolTarget): boolean {
   return target.kind === 'standard' || target.kind === 'layered' || target.kind === 'held';
 }
 
+const BUILD_CONDITIONS = ['BuildPending', 'Building', 'BuildSuccess', 'BuildFailed'] as const;
+
 function conditionsOf(
   inputs: PoolStatusInputs,
   done: boolean,
   updated: number,
   now: number,
 ): readonly Condition[] & Condition[] {
-  const present = inputs.pool.status?.conditions ?? [];
+  const present = (inputs.pool.status?.conditions ?? []).filter(
+    // Switching layering off leaves no trace of it.
+    ({ type }) => inputs.target.kind !== 'standard' || !BUILD_CONDITIONS.some((build) => build === type),
+  );
   const verdicts: readonly (readonly [PoolConditionType, Verdict])[] = [
     ['Updated', updatedVerdict(inputs, done)],
     ['Updating', updatingVerdict(inputs, done, updated)],
@@ -112,7 +117,7 @@ function conditionsOf(
   ];
   return verdicts.reduce<Condition[]>(
     (conditions, [type, verdict]) => [...setCondition(conditions, { type, ...verdict }, new Date(now))],
-    [...present],
+    present,
   );
 }
 
@@ -243,16 +248,14 @@ function degradedVerdict({ pool, settings, target, decision, stuckDrains }: Pool
 }
 
 /** Exactly one of the build conditions is True in a layered pool; a pool that never was layered has none. */
-function buildVerdicts({ pool, target }: PoolStatusInputs): (readonly [PoolConditionType, Verdict])[] {
-  const types = ['BuildPending', 'Building', 'BuildSuccess', 'BuildFailed'] as const;
+function buildVerdicts({ target }: PoolStatusInputs): (readonly [PoolConditionType, Verdict])[] {
   const state = buildState(target);
-  const wasLayered = types.some((type) => pool.status?.conditions?.some((found) => found.type === type));
-  if (state === undefined && !(wasLayered && target.kind === 'standard')) return [];
-  return types.map((type) => [
+  if (state === undefined) return [];
+  return BUILD_CONDITIONS.map((type) => [
     type,
-    type === state?.type
+    type === state.type
       ? { status: 'True', reason: type, message: state.message }
-      : { status: 'False', reason: state?.type ?? 'NotLayered', message: '' },
+      : { status: 'False', reason: state.type, message: '' },
   ]);
 }
 

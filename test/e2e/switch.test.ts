@@ -1,0 +1,218 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { ConfigMaps, Deployments, Nodes, Pods, Secrets } from '../../api/kubernetes.ts';
+import { MachineConfigs } from '../../api/machine-config.ts';
+import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
+import { MachineConfigPools } from '../../api/machine-config-pool.ts';
+import { MachineConfigurations } from '../../api/machine-configuration.ts';
+import { MachineOSBuilds } from '../../api/machine-os-build.ts';
+import { MachineOSConfigs } from '../../api/machine-os-config.ts';
+import { BUILDER_DEPLOYMENT, DEFAULT_NAMESPACE, SWITCH_CONFIG_MAP } from '../../api/names.ts';
+import type { Kind, KubernetesObject } from '../../api/object.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import { conditionIsTrue } from '../../cluster/conditions.ts';
+import { createApiClient } from '../../cluster/http-api-client.ts';
+import { MACHINE_LABEL } from '../../sandbox/cluster-objects.ts';
+import { connectWith } from '../../sandbox/control-plane/access.ts';
+import { applyObjects } from '../../sandbox/manifests/apply.ts';
+import { noDirectoryNodes } from '../../sandbox/node/testing.ts';
+import { type StartedSandbox, startSandbox } from '../../sandbox/start.ts';
+import { readExamples } from '../../sandbox/tour/examples.ts';
+import { quiet } from './cluster-under-test.ts';
+
+/** The switch on a whole cluster: whatever happens in between, it ends where the last setting says. */
+
+const MINUTE = 60_000;
+const signal = AbortSignal.timeout(9 * MINUTE);
+const KINDS: readonly Kind<KubernetesObject>[] = [
+  MachineConfigs,
+  MachineConfigPools,
+  MachineConfigNodes,
+  MachineConfigurations,
+  MachineOSConfigs,
+  MachineOSBuilds,
+  Nodes,
+  ConfigMaps,
+  Secrets,
+  Deployments,
+];
+const title = `the switch${noDirectoryNodes === undefined ? '' : ` (skipped: ${noDirectoryNodes})`}`;
+
+describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: 5 * MINUTE }, () => {
+  let dir: string;
+  let sandbox: StartedSandbox;
+  let client: ApiClient;
+  let before: ReadonlyMap<string, unknown>;
+
+  beforeAll(async () => {
+    dir = await mkdtemp(path.join(tmpdir(), 'shale-switch-'));
+    const options = {
+      dir,
+      choice: { assets: undefined },
+      nodes: 'directory',
+      onProgress: () => undefined,
+    } as const;
+    sandbox = await startSandbox({ ...options, signal });
+    client = createApiClient(await connectWith(sandbox.record.access));
+    await applyObjects(client, await readExamples(''), { log: quiet, signal });
+    await writeSwitch(false);
+    await settled('Standard');
+  }, 3 * MINUTE);
+  beforeEach(async () => {
+    before = await objects();
+  });
+  afterAll(async () => {
+    await sandbox.stop();
+    await rm(dir, { recursive: true, force: true });
+  }, MINUTE);
+
+  test('on and off again leaves every object as it was', async () => {
+    await writeSwitch(true);
+    await settled('Layered');
+    await writeSwitch(false);
+    await settled('Standard');
+    await expectAsBefore();
+  });
+
+  test('turned in the middle of either way, ten times in a row, with the operator killed, it ends off', async () => {
+    await writeSwitch(true);
+    await until('a node has its image', async () => (await nodesIn('Layered')).length > 0);
+    await writeSwitch(false);
+    await until(
+      'a node is on its way back',
+      async () => (await client.list(MachineOSConfigs, { signal })).items.length === 0,
+    );
+    await writeSwitch(true);
+    await killOperator();
+    for (let turn = 0; turn < 10; turn += 1) await writeSwitch(turn % 2 === 0);
+    await settled('Standard');
+    await expectAsBefore();
+  });
+
+  test('the same, ending on', async () => {
+    for (let turn = 0; turn < 9; turn += 1) await writeSwitch(turn % 2 === 0);
+    await killOperator();
+    await settled('Layered');
+    await writeSwitch(false);
+    await settled('Standard');
+    await expectAsBefore();
+  });
+
+  test('a node that is away for the whole time keeps nobody from coming back, and then is as it was', async () => {
+    const away = 'worker-1';
+    await setMachine(away, false);
+    await writeSwitch(true);
+    await until('every other node has its image', async () => (await nodesIn('Layered')).length === 3);
+    await writeSwitch(false);
+    await until('every other node is back', async () => (await nodesIn('Standard')).length === 4);
+    await setMachine(away, true);
+    await settled('Standard');
+    await expectAsBefore();
+  });
+
+  async function writeSwitch(enabled: boolean): Promise<void> {
+    const configMap = {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: SWITCH_CONFIG_MAP, namespace: DEFAULT_NAMESPACE },
+      data: { enabled: String(enabled), imageRepository: `${sandbox.record.registryHost}/os/{pool}` },
+    };
+    await applyObjects(client, [configMap], { log: quiet, signal });
+  }
+
+  /** A node without this label has no daemon. */
+  async function setMachine(node: string, present: boolean): Promise<void> {
+    const body = { metadata: { labels: { [MACHINE_LABEL]: present ? '' : null } } };
+    await client.patch(Nodes, node, { type: 'merge', body }, { signal });
+    await until(`the daemon of ${node} is ${present ? 'there' : 'gone'}`, async () => {
+      const { items } = await client.list(Pods, { namespace: DEFAULT_NAMESPACE, signal });
+      return items.some(({ metadata }) => metadata.name === `shale-daemon-${node}`) === present;
+    });
+  }
+
+  async function killOperator(): Promise<void> {
+    const { items } = await client.list(Pods, { namespace: DEFAULT_NAMESPACE, signal });
+    const operator = items.find(({ metadata }) => metadata.name.startsWith('shale-operator'));
+    if (operator === undefined) throw new Error('no operator to kill');
+    const at = { namespace: DEFAULT_NAMESPACE, signal };
+    await client.delete(Pods, operator.metadata.name, at);
+  }
+
+  async function nodesIn(mode: 'Standard' | 'Layered'): Promise<readonly MachineConfigNode[]> {
+    const { items } = await client.list(MachineConfigNodes, { signal });
+    return items.filter(({ status }) => status?.mode === mode);
+  }
+
+  /** Every node is in the mode, every pool says so, and with Standard nothing is left of layering. */
+  async function settled(mode: 'Standard' | 'Layered'): Promise<void> {
+    await until(`everything is ${mode}`, async () => {
+      const pools = await client.list(MachineConfigPools, { signal });
+      const updated = pools.items.every(
+        ({ metadata, status }) =>
+          conditionIsTrue(status?.conditions, 'Updated') &&
+          status?.observedGeneration === metadata.generation,
+      );
+      if (!updated || (await nodesIn(mode)).length !== 4) return false;
+      if (mode === 'Layered') return true;
+      const left = await Promise.all([
+        client.list(MachineOSConfigs, { signal }),
+        client.list(MachineOSBuilds, { signal }),
+      ]);
+      const builder = await client.find(Deployments, BUILDER_DEPLOYMENT, {
+        namespace: DEFAULT_NAMESPACE,
+        signal,
+      });
+      return builder === undefined && left.every(({ items }) => items.length === 0);
+    });
+  }
+
+  async function expectAsBefore(): Promise<void> {
+    const after = await objects();
+    expect(Object.fromEntries(after)).toEqual(Object.fromEntries(before));
+  }
+
+  async function objects(): Promise<ReadonlyMap<string, unknown>> {
+    const found = new Map<string, unknown>();
+    for (const kind of KINDS) {
+      for (const object of (await client.list(kind, { signal })).items) {
+        const { name, namespace = '' } = object.metadata;
+        found.set(`${kind.kind} ${namespace}/${name}`, lasting(object));
+      }
+    }
+    return found;
+  }
+});
+
+/** What is of the moment: when something was written or happened, and which boot it is. */
+const MOMENTARY = new Set([
+  'resourceVersion',
+  'generation',
+  'observedGeneration',
+  'managedFields',
+  'lastTransitionTime',
+  'lastHeartbeatTime',
+  'lastUpdateTime',
+  'bootID',
+  'lastUpdate',
+]);
+
+/** @returns an object without what is of the moment. */
+function lasting(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(lasting);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([key, inner]) => (MOMENTARY.has(key) ? [] : [[key, lasting(inner)]])),
+  );
+}
+
+/** @throws Error when it does not become so within two minutes. */
+async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
+  const deadline = AbortSignal.timeout(2 * MINUTE);
+  while (!(await holds())) {
+    if (deadline.aborted) throw new Error(`not within two minutes: ${what}`);
+    await delay(50, undefined, { signal });
+  }
+}
