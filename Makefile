@@ -18,6 +18,10 @@ install: ## install the npm and Debian packages that are missing
 install-tests: install ## install what only tests need, too
 	@bin/bootstrap debian-tests
 
+.PHONY: page
+page: ## build the live page, which shale ui and the operator serve
+	@bin/bootstrap npm page
+
 demo: install $(if $(NODES),install-tests) ## a cluster on this machine, and a tour of Shale's main job (KEEP=1 leaves it up; NODES=systemd: on machines with systemd)
 	@$(SUDO) bin/shale sandbox tour $(if $(KEEP),--keep) $(if $(NODES),--nodes $(NODES))
 
@@ -51,7 +55,7 @@ lab: install-tests ## only the tests on machines with systemd (test/node-lab)
 ENGINE ?= podman
 IMAGE ?= shale:latest
 
-image: ## build Shale's image (ENGINE=podman or docker, IMAGE=name:tag, BASE=image to build on)
+image: page ## build Shale's image (ENGINE=podman or docker, IMAGE=name:tag, BASE=image to build on)
 	$(ENGINE) build --file Containerfile --tag $(IMAGE) $(if $(BASE),--build-arg BASE=$(BASE)) \
 	  --build-arg VERSION=$$(node -p 'require("./package.json").version') \
 	  --build-arg REVISION=$$(git rev-parse HEAD 2>/dev/null || echo unknown) .

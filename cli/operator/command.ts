@@ -12,7 +12,8 @@ import { createLogger } from '../../cluster/log.ts';
 import { untilShutDown } from '../../cluster/signals.ts';
 import { wholeNumber } from '../../cluster/whole-number.ts';
 import { runLayeringController } from '../../opt-in/layering-controller.ts';
-import { createCaches } from '../../rollout/caches.ts';
+import type { PageCaches } from '../../page/server/page-caches.ts';
+import { type Caches, createCaches } from '../../rollout/caches.ts';
 import { type OperatorTelemetry, startOperatorTelemetry } from '../../rollout/metrics/operator-telemetry.ts';
 import { startRolloutControllers } from '../../rollout/operator-controllers.ts';
 import { defaultRolloutOptions, type RolloutOptions } from '../../rollout/options.ts';
@@ -34,6 +35,8 @@ interface OperatorFlags {
   readonly keepImages: number;
   readonly builderMetricsPort: number;
   readonly metricsPort: number;
+  readonly pagePort: number;
+  readonly pageTlsDir?: string;
   readonly nodeName?: string;
   readonly stagingLimit: number;
   readonly drainGraceSeconds?: number;
@@ -88,6 +91,13 @@ export function operatorCommand(): Command {
       wholeNumber(0, 65_535),
       0,
     )
+    .option(
+      '--page-port <port>',
+      'where this process serves the live page, on loopback unless --page-tls-dir is set; 0: nowhere',
+      wholeNumber(0, 65_535),
+      0,
+    )
+    .option('--page-tls-dir <dir>', 'tls.crt and tls.key of the live page, for every address of the pod')
     .addOption(
       new Option('--node-name <name>', 'the node it runs on, which is updated last of the control plane').env(
         'NODE_NAME',
@@ -186,7 +196,9 @@ async function lead({ client, log, image, flags, telemetry, signal }: Leading): 
   const shared = { client, events, log, signal: either };
   const insecure = flags.insecureRegistry;
   const caches = createCaches(client, options, log);
+  const page = flags.pagePort === 0 ? undefined : await preparePage(client, caches, flags, log);
   const controllers = [
+    ...(page === undefined ? [] : [page(either)]),
     startRolloutControllers({
       ...shared,
       caches,
@@ -217,6 +229,39 @@ async function lead({ client, log, image, flags, telemetry, signal }: Leading): 
   );
   const broken = outcomes.find((outcome) => outcome.status === 'rejected');
   if (broken !== undefined) throw broken.reason;
+}
+
+/**
+ * Its code is loaded only where the page is served. That it can't be served keeps no rollout from going on.
+ *
+ * @returns what serves it until the signal.
+ */
+async function preparePage(
+  client: ApiClient,
+  caches: Caches,
+  flags: OperatorFlags,
+  log: Logger,
+): Promise<((signal: AbortSignal) => Promise<void>) | undefined> {
+  const tell = (error: unknown) => log.error({ err: error }, 'the live page is not served');
+  const options = {
+    port: flags.pagePort,
+    leaseNamespace: flags.leaseNamespace,
+    ...(flags.pageTlsDir === undefined ? {} : { tlsDir: flags.pageTlsDir }),
+  };
+  try {
+    const { livePage } = await import('./live-page.ts');
+    const serve = await livePage(client, pageCaches(caches), options, log);
+    return (signal) => serve(signal).catch(tell);
+  } catch (error) {
+    tell(error);
+    return undefined;
+  }
+}
+
+/** The caches that the page is read from, and no others: it looks again whenever one of them changes. */
+function pageCaches(caches: Caches): PageCaches {
+  const { pools, machineConfigNodes, nodes, machineOSBuilds, leases, machineConfigurations } = caches;
+  return { pools, machineConfigNodes, nodes, machineOSBuilds, leases, machineConfigurations };
 }
 
 function rolloutOptions(flags: OperatorFlags): RolloutOptions {

@@ -1,9 +1,10 @@
 import { connect, type Socket } from 'node:net';
+import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Lease, Leases } from '../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineOSBuilds } from '../../api/machine-os-build.ts';
-import type { Kind, KubernetesObject } from '../../api/object.ts';
+import type { KubernetesObject } from '../../api/object.ts';
 import { applyPatch, type ViewPatch } from '../../page/model/patch.ts';
 import { eventReader } from '../../page/model/server-events.ts';
 import type { PageView } from '../../page/model/view.ts';
@@ -14,7 +15,11 @@ import { LiveView } from '../../page/server/live-view.ts';
 import { createPageCaches } from '../../page/server/page-caches.ts';
 import { type PageServer, startPageServer } from '../../page/server/page-server.ts';
 import { tokenAccess } from '../../page/server/token-access.ts';
-import { type ClusterUnderTest, NAMESPACE, quiet, startClusterUnderTest } from '../e2e/cluster-under-test.ts';
+import { applyObjects } from '../../sandbox/manifests/apply.ts';
+import { readKustomization } from '../../sandbox/manifests/kustomization.ts';
+import { root } from '../cli/shale-process.ts';
+import { type ClusterUnderTest, quiet, startClusterUnderTest } from '../e2e/cluster-under-test.ts';
+import { createAccount } from './accounts.ts';
 import { aFleet, aNodeOf, LEASE_NAMESPACE, putFleet, putObject } from './fleet.ts';
 
 const signal = AbortSignal.timeout(120_000);
@@ -245,13 +250,14 @@ describe("with the cluster's tokens", () => {
     });
 
   test('reads who may list what is shown, and is told what is missing otherwise', async () => {
-    await create('viewer');
-    await create('stranger');
-    await allow('viewer');
+    const viewer = await createAccount(cluster, 'viewer', signal);
+    const stranger = await createAccount(cluster, 'stranger', signal);
+    await applyObjects(cluster.client, await viewerRole(), { log: quiet, signal });
+    await viewer.bind('shale-page-viewer');
     await withServer(access(), async (url) => {
       const view = (token: string) => fetch(`${url}/view`, { headers: { authorization: `Bearer ${token}` } });
-      expect((await view(cluster.access('viewer').token)).status).toBe(200);
-      const refused = await view(cluster.access('stranger').token);
+      expect((await view(viewer.token)).status).toBe(200);
+      const refused = await view(stranger.token);
       expect(refused.status).toBe(403);
       expect(await refused.text()).toContain(
         'system:serviceaccount:shale-system:stranger may not list machineconfigpools',
@@ -291,44 +297,8 @@ describe("with the cluster's tokens", () => {
   });
 });
 
-const ServiceAccountKind: Kind<KubernetesObject> = {
-  group: '',
-  version: 'v1',
-  kind: 'ServiceAccount',
-  plural: 'serviceaccounts',
-  namespaced: true,
-};
-
-async function create(name: string): Promise<void> {
-  await cluster.client.create(
-    ServiceAccountKind,
-    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name, namespace: NAMESPACE } },
-    { namespace: NAMESPACE, signal },
-  );
-}
-
-/** Lets a service account read everything, as the ClusterRole `view` and one for Shale's kinds would. */
-async function allow(name: string): Promise<void> {
-  const rbac = { group: 'rbac.authorization.k8s.io', version: 'v1', namespaced: false };
-  const kind = (word: string): Kind<KubernetesObject> => ({
-    ...rbac,
-    kind: word,
-    plural: `${word.toLowerCase()}s`,
-  });
-  const apiVersion = 'rbac.authorization.k8s.io/v1';
-  const role = {
-    apiVersion,
-    kind: 'ClusterRole',
-    metadata: { name },
-    rules: [{ apiGroups: ['*'], resources: ['*'], verbs: ['list'] }],
-  };
-  const binding = {
-    apiVersion,
-    kind: 'ClusterRoleBinding',
-    metadata: { name },
-    roleRef: { apiGroup: rbac.group, kind: 'ClusterRole', name },
-    subjects: [{ kind: 'ServiceAccount', name, namespace: NAMESPACE }],
-  };
-  await cluster.client.create(kind('ClusterRole'), role, { signal });
-  await cluster.client.create(kind('ClusterRoleBinding'), binding, { signal });
+/** What manifests/components/live-page gives to who may see the page. */
+async function viewerRole(): Promise<readonly KubernetesObject[]> {
+  const objects = await readKustomization(path.join(root, 'manifests/overlays/complete'));
+  return objects.filter(({ metadata }) => metadata.name === 'shale-page-viewer');
 }
