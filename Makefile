@@ -43,7 +43,6 @@ types:
 
 check:
 	node manifests/generate.ts --check
-	node charts/generate.ts --check
 	node test/checks/import-directions.ts
 
 unit:
@@ -65,7 +64,6 @@ image-packages: ## install the image's npm packages beforehand, for an engine th
 
 manifests: ## generate manifests/crds from api/, and the Helm chart from manifests/
 	node manifests/generate.ts
-	node charts/generate.ts
 
 format: ## format and mend what can be mended by itself
 	biome check --write .

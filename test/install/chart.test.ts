@@ -4,7 +4,6 @@ import { execa } from 'execa';
 import { expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import type { KubernetesObject } from '../../api/object.ts';
-import { staleFiles } from '../../charts/generate.ts';
 import { readKustomization } from '../../sandbox/manifests/kustomization.ts';
 import { problemsOf } from './kubernetes-schema.ts';
 import { renderChart, renderTemplate } from './render-chart.ts';
@@ -13,10 +12,6 @@ const ROOT = path.join(import.meta.dirname, '../..');
 const CHART = path.join(ROOT, 'charts/shale');
 const MANIFESTS = path.join(ROOT, 'manifests');
 const helm = (process.env['PATH'] ?? '').split(':').some((dir) => existsSync(path.join(dir, 'helm')));
-
-test('charts/shale is what manifests/ says', async () => {
-  expect(await staleFiles()).toEqual([]);
-});
 
 test('in the default namespace it is the base with policies for admission and network', async () => {
   const chart = await renderChart(CHART, { namespace: 'shale-system' });

@@ -1,25 +1,19 @@
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { parse } from 'yaml';
 import type { KubernetesObject } from '../api/object.ts';
 import { SHALE_VERSION } from '../api/version.ts';
 import { readObjects } from '../cli/object-files.ts';
-import { crdFiles } from '../manifests/generate.ts';
+import { crdFiles } from '../manifests/crd-files.ts';
 import { readKustomization } from '../sandbox/manifests/kustomization.ts';
 import { type Condition, templateOf } from './template.ts';
 
-/**
- * Writes the chart from manifests/, or with --check says which files are stale. What a person writes of it is
- * values.yaml and NOTES.txt.
- *
- *   node charts/generate.ts [--check]
- */
-const CHART = path.join(import.meta.dirname, 'shale');
 const MANIFESTS = path.join(import.meta.dirname, '../manifests');
 const HEADER = '# Generated from manifests/ by `make manifests`. Do not edit.\n';
-const GENERATED = ['crds', 'templates'] as const;
-/** In templates/, and written by hand. */
-const NOTES = 'templates/NOTES.txt';
+const BY_HAND: ReadonlySet<string> = new Set([
+  'charts/shale/values.yaml',
+  'charts/shale/templates/NOTES.txt',
+]);
 
 /** The components that a value switches on; the other two are values themselves (operator.arguments, operator.replicas). */
 const SWITCHED: readonly { readonly component: string; readonly condition: Condition }[] = [
@@ -89,38 +83,7 @@ function keyOf({ kind, metadata }: KubernetesObject): string {
   return `${kind} ${metadata.namespace ?? ''}/${metadata.name}`;
 }
 
-/** @returns paths of files that are missing, different, or there without reason. */
-export async function staleFiles(): Promise<string[]> {
-  const wanted = await chartFiles();
-  const stale: string[] = [];
-  for (const directory of GENERATED) {
-    const present = await readdir(path.join(CHART, directory)).catch(() => [] as string[]);
-    const names = present.map((name) => `${directory}/${name}`);
-    stale.push(...names.filter((name) => name !== NOTES && !wanted.has(name)));
-  }
-  for (const [name, content] of wanted) {
-    const found = await readFile(path.join(CHART, name), 'utf8').catch(() => undefined);
-    if (found !== content) stale.push(name);
-  }
-  return stale.sort();
-}
-
-async function write(): Promise<void> {
-  for (const name of await staleFiles()) await rm(path.join(CHART, name), { force: true });
-  for (const directory of GENERATED) await mkdir(path.join(CHART, directory), { recursive: true });
-  for (const [name, content] of await chartFiles()) await writeFile(path.join(CHART, name), content);
-}
-
-if (import.meta.main) {
-  if (process.argv.includes('--check')) {
-    const stale = await staleFiles();
-    if (stale.length > 0) {
-      process.stderr.write(
-        `charts/shale is stale: ${stale.join(', ')}; run make manifests and commit the result\n`,
-      );
-      process.exitCode = 1;
-    }
-  } else {
-    await write();
-  }
+/** @param file path in the project. @returns whether a file of the chart is a person's. */
+export function isWrittenByHand(file: string): boolean {
+  return BY_HAND.has(file);
 }
