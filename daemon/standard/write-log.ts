@@ -16,6 +16,7 @@ import {
   type Originals,
   OriginalsRecord,
   originalsOf,
+  readOriginals,
   recordOf,
   writeOriginals,
 } from './originals.ts';
@@ -118,7 +119,12 @@ export async function closeWriteLog(stateDir: string): Promise<void> {
 export async function finishOrUndoWrite(target: WriteTarget): Promise<'nothing' | 'undone'> {
   const { stateDir } = target;
   const log = await readRecord(logIn(stateDir), WriteLog);
-  if (log === undefined) return 'nothing';
+  if (log === undefined) {
+    // A write that was whole may have been killed before it had tidied up: its copies are of no more use.
+    await rm(backupsIn(stateDir), { recursive: true, force: true });
+    await dropUnusedOriginals(stateDir, await readOriginals(stateDir));
+    return 'nothing';
+  }
   await undoTree(target, log);
   const originals = originalsOf(log.originals);
   await writeOriginals(stateDir, originals);

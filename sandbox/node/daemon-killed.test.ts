@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -27,6 +27,9 @@ import { tokenConnection } from '../../cluster/connection.ts';
 import { createApiClient } from '../../cluster/http-api-client.ts';
 import { directoryNodeLayout, readDirectoryMachine } from '../../daemon/host/directory-host.ts';
 import { readServiceRecords } from '../../daemon/host/service-recorder.ts';
+import { nodeConfigOf } from '../../daemon/prepare/rendered-config.ts';
+import type { Rendered } from '../../daemon/records/current.ts';
+import { verifyConfig } from '../../daemon/standard/verify-config.ts';
 import { policyDigest } from '../../disruption/effective-policies.ts';
 import { encodeTransitionLabel } from '../../disruption/transitions.ts';
 import { type ApiServer, startApiServer } from '../apiserver/start.ts';
@@ -50,6 +53,7 @@ const STRIDE = process.env['SHALE_EVERY_KILL_POINT'] === '1' ? 1 : 12;
 const restart: DisruptionAction = { type: 'Restart', service: 'chronyd.service' };
 const policies: ClusterPolicies = {
   files: [{ path: CHRONY, actions: [{ type: 'Restart', restart: { serviceName: 'chronyd.service' } }] }],
+  sshkey: { actions: [{ type: 'None' }] },
 };
 const POLICY = policyDigest(policies);
 /** A health check that never passes. */
@@ -58,6 +62,31 @@ const SICK: TestFile = {
   content: '#!/bin/sh\necho no route\nexit 1\n',
   mode: 0o755,
 };
+
+const UNIT = '[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n';
+
+/** @returns a rendered config with something of everything that standard mode writes. */
+function renderedConfig(name: string, content: string, kernelArguments: string[] = []): Rendered {
+  const source = `data:,${encodeURIComponent(content)}`;
+  const files = [{ path: CHRONY, mode: 0o644, overwrite: true, contents: { source } }];
+  const units = [{ name: 'own.service', enabled: true, contents: UNIT }];
+  const users = [{ name: 'core', passwordHash: `$6$${name}`, sshAuthorizedKeys: [`ssh-ed25519 ${name}`] }];
+  return {
+    apiVersion: 'machineconfiguration.openshift.io/v1',
+    kind: 'MachineConfig',
+    metadata: { name },
+    spec: {
+      config: { ignition: { version: '3.4.0' }, storage: { files }, systemd: { units }, passwd: { users } },
+      kernelArguments,
+    },
+  };
+}
+const rendered = [
+  renderedConfig('rendered-1', 'one\n'),
+  renderedConfig('rendered-2', 'two\n'),
+  renderedConfig('rendered-3', 'three\n', ['quiet']),
+  renderedConfig('rendered-5', 'five\n', ['quiet']),
+];
 
 let server: ApiServer;
 let client: ApiClient;
@@ -130,20 +159,7 @@ async function fillCluster(): Promise<void> {
   });
   const status = { nodeDisruptionPolicyStatus: { clusterPolicies: policies }, policyDigest: POLICY };
   await client.replaceStatus(MachineConfigurations, { ...made, status });
-  await render('rendered-1', 'one\n');
-  await render('rendered-2', 'two\n');
-  await render('rendered-3', 'three\n', ['quiet']);
-}
-
-async function render(name: string, content: string, kernelArguments: string[] = []): Promise<void> {
-  const source = `data:,${encodeURIComponent(content)}`;
-  const files = [{ path: CHRONY, mode: 0o644, overwrite: true, contents: { source } }];
-  await client.create(MachineConfigs, {
-    apiVersion: 'machineconfiguration.openshift.io/v1',
-    kind: 'MachineConfig',
-    metadata: { name },
-    spec: { config: { ignition: { version: '3.4.0' }, storage: { files } }, kernelArguments },
-  });
+  for (const each of rendered) await client.create(MachineConfigs, each);
 }
 
 function addImage(
@@ -347,6 +363,16 @@ const scenarios: readonly [string, Scenario][] = [
     },
   ],
   [
+    'a live change of standard mode',
+    {
+      from: () => standard,
+      target: () => toConfig('rendered-5'),
+      content: 'five\n',
+      boots: 0,
+      restarts: true,
+    },
+  ],
+  [
     'the way back from an image that is not healthy, before its reboot',
     {
       from: () => layered,
@@ -384,9 +410,18 @@ const scenarios: readonly [string, Scenario][] = [
   ],
 ];
 
+/** A target of standard mode is on the disk in all its parts. */
+async function expectWritten(root: string, { configVersion, configImage }: Target): Promise<void> {
+  const config = rendered.find(({ metadata }) => metadata.name === configVersion.desired);
+  if (configImage !== undefined || config === undefined) return;
+  expect(await verifyConfig(root, nodeConfigOf(config))).toEqual([]);
+  const left = await readdir(path.join(root, 'var/lib/shale'));
+  expect(left.filter((name) => name.startsWith('write'))).toEqual([]);
+}
+
 describe.skipIf(noDirectoryNodes !== undefined)(
   'a daemon that is killed at any point of',
-  { timeout: 240_000 },
+  { timeout: STRIDE === 1 ? 1_800_000 : 240_000 },
   () => {
     test.each(scenarios)('%s ends where it was going', async (name, scenario) => {
       const points: number[] = [];
@@ -404,6 +439,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(
           .filter(({ action }) => action === 'restart');
         const where = `killed before change ${changes}`;
         expect(await readFile(path.join(layout.root, CHRONY), 'utf8'), where).toBe(scenario.content);
+        await expectWritten(layout.root, scenario.target());
         expect(after.bootCount - before.bootCount, where).toBe(scenario.boots);
         expect(done.length > 0, where).toBe(scenario.restarts);
         await removeNode(dir);
