@@ -2,6 +2,7 @@ import { Command, Option } from 'commander';
 import { defaultPolicySettings } from '../disruption/default-policies.ts';
 import { validatePolicy } from '../disruption/effective-policies.ts';
 import { formatProblem } from '../machineconfig/problem.ts';
+import { DEFAULT_NODE_USER } from '../machineconfig/reconcilable.ts';
 import { COSTS, type Cost, isAtLeast } from './cost.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
 import { type Change, type ChangeFlags, readChange, withChange } from './file-flags.ts';
@@ -13,6 +14,7 @@ import { outputFlag, print, printAs, TABLE_FORMATS } from './print.ts';
 interface PlanFlags extends ChangeFlags {
   readonly failOn?: Cost;
   readonly containerRuntimeUnit: string;
+  readonly nodeUser: string;
 }
 
 const EXAMPLES = `
@@ -38,6 +40,11 @@ export function planCommand(): Command {
       'the unit that default policies mean by the container runtime, as the operator has it',
       defaultPolicySettings.containerRuntimeUnit,
     )
+    .option(
+      '--node-user <name>',
+      'the user whose SSH keys and password may change, as the operator has it',
+      DEFAULT_NODE_USER,
+    )
     .addHelpText('after', EXAMPLES)
     .action(async (flags: PlanFlags) => {
       if (flags.filename.length === 0) {
@@ -46,11 +53,12 @@ export function planCommand(): Command {
       const change = await readChange(flags);
       refuseInvalidPolicy(change);
       const { before, after, live } = change;
-      const { containerRuntimeUnit } = flags;
+      const { containerRuntimeUnit, nodeUser } = flags;
       const plans = planPools({
         before,
         after,
         settings: { containerRuntimeUnit },
+        nodeUser,
         ...(live === undefined ? {} : { live: { cluster: live, now: Date.now() } }),
       });
       printPlans(flags.output, plans);

@@ -33,6 +33,8 @@ export interface PlanInput {
   readonly before: OfflineCluster;
   readonly after: OfflineCluster;
   readonly settings: PolicySettings;
+  /** See irreconcilable. */
+  readonly nodeUser?: string;
   /** The cluster that `before` was read from, and when (ms since the epoch). */
   readonly live?: { readonly cluster: LiveCluster; readonly now: number };
 }
@@ -41,14 +43,15 @@ export interface PlanInput {
 export function planPools(input: PlanInput): PoolPlan[] {
   const { before, after, settings, live } = input;
   const policies = policiesAfter(before, after, settings);
-  return poolChanges(asRendered(before), after, (change): PoolPlan => {
+  const tell = (change: PoolChange): PoolPlan => {
     const { before: from, after: to, refused, ...names } = change;
     if (refused.length > 0) return { pool: names.pool, problems: refused };
     const ask = { ...names, ...decideActions({ from, to, policies, settings }) };
     if (live === undefined) return ask;
     const decide = (config: NodeConfig) => costOf(decideActions({ from: config, to, policies, settings }));
     return { ...ask, ...nodesOf(change, live, decide) };
-  });
+  };
+  return poolChanges(asRendered(before), after, tell, input.nodeUser);
 }
 
 /**

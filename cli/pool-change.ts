@@ -77,11 +77,13 @@ export function asRunning(
  * Looks at every pool as it was and as it will be.
  *
  * @param tell makes what a command says of a pool that can be rendered.
+ * @param nodeUser see irreconcilable.
  */
 export function poolChanges<T>(
   before: PoolsBefore,
   after: OfflineCluster,
   tell: (change: PoolChange) => T,
+  nodeUser?: string,
 ): (T | BrokenPool)[] {
   const told = after.pools.map((pool) => {
     const { name } = pool.metadata;
@@ -95,7 +97,7 @@ export function poolChanges<T>(
       to: to.rendered.metadata.name,
       before: from?.config ?? emptyNodeConfig,
       after: to.config,
-      refused: refusals(from?.rendered, to, after.limits),
+      refused: refusals(from?.rendered, to, { limits: after.limits, nodeUser }),
     });
   });
   const gone = before.names.filter((name) => !after.pools.some(({ metadata }) => metadata.name === name));
@@ -105,10 +107,10 @@ export function poolChanges<T>(
 function refusals(
   from: MachineConfig | undefined,
   to: OfflineRendering & { readonly ok: true },
-  limits: Limits,
+  { limits, nodeUser }: { readonly limits: Limits; readonly nodeUser: string | undefined },
 ): string[] {
   if (from === undefined) return [];
-  return irreconcilable(from, to.rendered, to.configs, limits)
+  return irreconcilable(from, to.rendered, to.configs, limits, nodeUser)
     .flatMap(problemLines)
     .map((line) => `can't be applied to running nodes: ${line}`);
 }

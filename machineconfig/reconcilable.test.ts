@@ -97,6 +97,13 @@ describe('what a running node can take', () => {
     expect(refused(change(sections), undefined)).toEqual([]);
   });
 
+  it('keys of the user that the nodes have in place of core', () => {
+    const changed = change(user('debian', { sshAuthorizedKeys: ['k'] }));
+    const to = rendered(base, changed);
+    expect(irreconcilable(rendered(base), to, [base, changed], undefined, 'debian')).toEqual([]);
+    expect(irreconcilable(rendered(base), to, [base, changed])).toHaveLength(1);
+  });
+
   it('links that go', () => {
     expect(refused(change({ storage: { links: [{ path: '/l', target: '/x' }] } }), undefined)).toEqual([]);
   });

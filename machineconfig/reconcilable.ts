@@ -12,8 +12,8 @@ import { sourcesOf } from './sources.ts';
 
 /** MCO's daemon watches for this file to force an update; a config must not create it. */
 const FORCE_FILE = nodePaths.forceFile;
-/** The only user whose keys and password MCO changes on a running node. */
-const CHANGEABLE_USER = 'core';
+/** The only user whose keys and password MCO changes on a running node; hosts that aren't CoreOS may have another. */
+export const DEFAULT_NODE_USER = 'core';
 
 /**
  * What can't be done to a running node on the way from one rendering to another (MCO's IsRenderedConfigReconcilable):
@@ -22,6 +22,7 @@ const CHANGEABLE_USER = 'core';
  * @param running the rendered config that the pool's nodes run
  * @param target the rendered config they should take
  * @param sources the MachineConfigs that `target` was rendered from, in any order
+ * @param nodeUser the user of the nodes whose keys and password may change
  * @returns problems by MachineConfig; '' where no MachineConfig has the field any more, so that it was removed
  */
 export function irreconcilable(
@@ -29,6 +30,7 @@ export function irreconcilable(
   target: MachineConfig,
   sources: readonly MachineConfig[],
   limits: Limits = DEFAULT_LIMITS,
+  nodeUser = DEFAULT_NODE_USER,
 ): ConfigProblems[] {
   const from = ignitionOf(running, limits);
   const to = ignitionOf(target, limits);
@@ -37,7 +39,7 @@ export function irreconcilable(
     return unreadable.map((problems) => ({ machineConfig: '', problems }));
   }
   const parsed = inMergeOrder(sources).map((source) => parseMachineConfig(source, limits));
-  const problems = changesOf(from.config, to.config).map((problem) => ({
+  const problems = changesOf(from.config, to.config, nodeUser).map((problem) => ({
     machineConfig: sourcesOf(problem.path, to.config, parsed).at(-1) ?? '',
     problems: [problem],
   }));
@@ -85,11 +87,11 @@ const FIXED: readonly {
 
 const UNCHANGED = 'the same as the nodes run; to change it, replace the nodes';
 
-function changesOf(from: Partial<IgnitionConfig>, to: Partial<IgnitionConfig>): Problem[] {
+function changesOf(from: Partial<IgnitionConfig>, to: Partial<IgnitionConfig>, nodeUser: string): Problem[] {
   const changed = FIXED.filter(({ of }) => !isDeepStrictEqual(of(from) ?? [], of(to) ?? [])).map(
     ({ path, what }) => ({ path, reason: `${what} can not change on a running node`, expected: UNCHANGED }),
   );
-  return [...changed, ...linkChanges(from, to), ...userChanges(from, to), ...forbiddenFiles(to)];
+  return [...changed, ...linkChanges(from, to), ...userChanges(from, to, nodeUser), ...forbiddenFiles(to)];
 }
 
 /** Links may go (bug 1677198), but not come or change. */
@@ -100,25 +102,32 @@ function linkChanges(from: Partial<IgnitionConfig>, to: Partial<IgnitionConfig>)
     : [{ path: '$.storage.links', reason: 'links can not change on a running node', expected: UNCHANGED }];
 }
 
-function userChanges(from: Partial<IgnitionConfig>, to: Partial<IgnitionConfig>): Problem[] {
+function userChanges(
+  from: Partial<IgnitionConfig>,
+  to: Partial<IgnitionConfig>,
+  nodeUser: string,
+): Problem[] {
   const users = to.passwd?.users ?? [];
   const before = new Map(from.passwd?.users?.map((user) => [user.name, canonicalJson(user)]));
   return users.flatMap((user, index): Problem[] => {
-    const why = before.get(user.name) === canonicalJson(user) ? undefined : whyNotUser(user);
+    const why = before.get(user.name) === canonicalJson(user) ? undefined : whyNotUser(user, nodeUser);
     return why === undefined
       ? []
       : [
           {
             path: `$.passwd.users[${index}]`,
             reason: why,
-            expected: `sshAuthorizedKeys or passwordHash of the user ${CHANGEABLE_USER} and nothing else`,
+            expected: `sshAuthorizedKeys or passwordHash of the user ${nodeUser} and nothing else`,
           },
         ];
   });
 }
 
-function whyNotUser({ name, sshAuthorizedKeys = [], passwordHash, ...rest }: PasswdUser): string | undefined {
-  if (name !== CHANGEABLE_USER) return `user ${name} can not be set up on a running node`;
+function whyNotUser(
+  { name, sshAuthorizedKeys = [], passwordHash, ...rest }: PasswdUser,
+  nodeUser: string,
+): string | undefined {
+  if (name !== nodeUser) return `user ${name} can not be set up on a running node`;
   const [field] = Object.keys(rest);
   if (field !== undefined) return `${field} of user ${name} can not change on a running node`;
   return sshAuthorizedKeys.length > 0 || passwordHash !== undefined

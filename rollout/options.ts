@@ -1,6 +1,7 @@
 import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../api/names.ts';
 import { SHALE_VERSION } from '../api/version.ts';
 import { DEFAULT_LIMITS, type Limits } from '../machineconfig/ignition/contents.ts';
+import { DEFAULT_NODE_USER } from '../machineconfig/reconcilable.ts';
 
 /** What an admin may set about rollouts. Every field has a default in {@link defaultRolloutOptions}. */
 export interface RolloutOptions {
@@ -17,6 +18,8 @@ export interface RolloutOptions {
   readonly renderDelayMs: number;
   /** How far compressed contents of MachineConfigs may unfold. */
   readonly limits: Limits;
+  /** The user of the nodes whose keys and password may change while they run. */
+  readonly nodeUser: string;
   /** Written to rendered configs, as MCO's controllers do. */
   readonly controllerVersion: string;
   /** The unit that "the container runtime" of MCO's default policies means on these hosts. */
@@ -58,6 +61,7 @@ export const defaultRolloutOptions: RolloutOptions = {
   leaseSeconds: 300,
   renderDelayMs: 2_000,
   limits: DEFAULT_LIMITS,
+  nodeUser: DEFAULT_NODE_USER,
   controllerVersion: SHALE_VERSION,
   containerRuntimeUnit: 'crio.service',
   stagingLimit: 100,

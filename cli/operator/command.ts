@@ -26,6 +26,7 @@ interface OperatorFlags {
   readonly namespace: string;
   readonly leaseNamespace: string;
   readonly containerRuntimeUnit: string;
+  readonly nodeUser: string;
   readonly insecureRegistry: string[];
   readonly attest: boolean;
   readonly signingKeySecret?: string;
@@ -66,6 +67,11 @@ export function operatorCommand(): Command {
       '--container-runtime-unit <name>',
       'the unit that default policies mean by the container runtime',
       defaultRolloutOptions.containerRuntimeUnit,
+    )
+    .option(
+      '--node-user <name>',
+      'the user whose SSH keys and password MachineConfigs may change',
+      defaultRolloutOptions.nodeUser,
     )
     .option('--insecure-registry <host...>', 'registries (host:port) to speak plain HTTP to', [])
     .option('--no-attest', 'attach no provenance and no list of files to images')
@@ -271,6 +277,7 @@ function rolloutOptions(flags: OperatorFlags): RolloutOptions {
     namespace: flags.namespace,
     leaseNamespace: flags.leaseNamespace,
     containerRuntimeUnit: flags.containerRuntimeUnit,
+    nodeUser: flags.nodeUser,
     limits: limitsOf(flags),
     stagingLimit: flags.stagingLimit,
     ...(flags.nodeName === undefined ? {} : { operatorNode: flags.nodeName }),

@@ -68,12 +68,12 @@ export class RenderingController {
   async #render(pool: MachineConfigPool, signal: AbortSignal): Promise<Outcome<string>> {
     const { client, caches, log, options } = this.#parts;
     const configs = selectedConfigs(pool, this.#configs());
-    const { controllerVersion, limits } = options;
+    const { controllerVersion, limits, nodeUser } = options;
     const rendering = renderPool({ pool, configs, controllerVersion, limits });
     if (!rendering.ok) return { ok: false, problems: rendering.problems.map(describeProblems) };
     const { rendered, sources } = rendering;
     const running = caches.machineConfigs.get(pool.status?.configuration?.name ?? '');
-    const refused = running === undefined ? [] : irreconcilable(running, rendered, configs, limits);
+    const refused = running === undefined ? [] : irreconcilable(running, rendered, configs, limits, nodeUser);
     if (refused.length > 0) {
       const problems = refused.map(
         (problem) => `can't be applied to running nodes: ${describeProblems(problem)}`,
