@@ -20,12 +20,19 @@ const notRoot = process.getuid?.() !== 0;
 if (notRoot) process.stderr.write('skipped: namespaces are entered by root only\n');
 
 describe.skipIf(notRoot)('hostNamespaces', () => {
+  const own = hostNamespaces(HOST_INIT).map((part) =>
+    part === '--target=1' ? `--target=${process.pid}` : part,
+  );
+  const { signal } = new AbortController();
+
+  it('does not let a command take the host for a container', async () => {
+    const run = osCommandRunner(['env', 'container=oci', ...own]);
+    const shown = await run(['env'], { timeoutMs: 10_000, signal });
+    expect(shown).not.toMatch(/^container=/m);
+  });
+
   it('lets a command be ended from outside', async () => {
-    const own = hostNamespaces(HOST_INIT).map((part) =>
-      part === '--target=1' ? `--target=${process.pid}` : part,
-    );
     const run = osCommandRunner(own);
-    const { signal } = new AbortController();
     await expect(run(['sleep', '60'], { timeoutMs: 200, signal })).rejects.toThrow('took longer than 0.2 s');
   });
 });

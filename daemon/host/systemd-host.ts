@@ -9,6 +9,9 @@ const REBOOT_TIMEOUT_MS = 60_000;
 /** The host's init, in the namespace of process ids that a pod with hostPID shares with it. */
 export const HOST_INIT = 1;
 
+/** Container engines set this variable for what runs in a pod; bootc refuses to work where it finds it. */
+const OUTSIDE = ['env', '--unset=container'];
+
 /**
  * Enters the namespaces of a host's init (nsenter(1)).
  *
@@ -21,8 +24,8 @@ export const HOST_INIT = 1;
 export function hostNamespaces(init: number): readonly string[] {
   const enter = ['nsenter', `--target=${init}`, '--mount', '--uts', '--ipc', '--net'];
   return init === HOST_INIT
-    ? [...enter, '--']
-    : [...enter, '--pid', '--root', '--wd', '--', 'setpriv', '--pdeathsig', 'TERM', '--'];
+    ? [...enter, '--', ...OUTSIDE]
+    : [...enter, '--pid', '--root', '--wd', '--', 'setpriv', '--pdeathsig', 'TERM', '--', ...OUTSIDE];
 }
 
 export interface SystemdHostOptions {

@@ -267,6 +267,30 @@ export function backendContract(
       });
     });
 
+    it('fetches only the layers that it does not have', async () => {
+      const told: string[] = [];
+      await node.backend.stage(await node.addImage([file(CHRONY, 'twelve bytes')]), {
+        extraKernelArguments: noExtra,
+        signal,
+        onProgress: (done, total) => told.push(`${done} of ${total}`),
+      });
+      expect(told.at(-1)).toBe('12 of 12');
+    });
+
+    it('stages an image after it was given up in the middle of a command', async () => {
+      const image = await node.addImage([file(CHRONY, 'whole\n')]);
+      const stop = new AbortController();
+      const pulling = node.backendWith((run) => (command, options) => {
+        const running = run(command, options);
+        if (/ (commit|switch|rebase) /.test(command.join(' '))) stop.abort(new Error('given up'));
+        return running;
+      });
+      const options = { extraKernelArguments: noExtra, signal: stop.signal };
+      await expect(pulling.stage(image, options)).rejects.toThrow('given up');
+      expect((await node.backend.status(signal)).staged).toBeUndefined();
+      expect((await stage(image)).image).toBe(image);
+    });
+
     it('says which image there is not, and stages nothing', async () => {
       const missing = node.stock.replace(/[0-9a-f]{64}$/, 'f'.repeat(64)) as DigestedPullspec;
       await expect(stage(missing)).rejects.toThrow(missing);

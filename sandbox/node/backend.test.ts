@@ -73,16 +73,6 @@ describe.skipIf(noDirectoryNodes !== undefined)('the ostree backend on a directo
     expect(existsSync(path.join(root, 'usr/share/c/now-a-directory'))).toBe(true);
   });
 
-  it('fetches only the layers it does not have', async () => {
-    const fetched: number[] = [];
-    await node.backend.stage(node.addImage([layerFile(CHRONY, 'twelve bytes')]), {
-      extraKernelArguments: noExtra,
-      signal,
-      onProgress: (_done, total) => fetched.push(total),
-    });
-    expect(fetched).toEqual([12]);
-  });
-
   it('refuses a layer that leads out of the tree, and stages nothing', async () => {
     const outside = node.addImage([layerFile('/usr/../../outside', 'x')]);
     await expect(stage(outside)).rejects.toThrow('".."');

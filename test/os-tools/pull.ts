@@ -1,8 +1,11 @@
+import path from 'node:path';
 import { parseDigestedPullspec } from '../../api/references.ts';
 import { directoryNodeLayout, readDirectoryMachine } from '../../daemon/host/directory-host.ts';
-import { osCommandRunner } from '../../daemon/os/os-command.ts';
+import { LAYER_REFS, layerRefOf } from '../../daemon/os/image-tool/pulled-layers.ts';
+import { osCommandRunner, type RunOsCommand } from '../../daemon/os/os-command.ts';
 import { listDeployments } from '../../daemon/os/ostree/deployments.ts';
-import { imageRef } from '../../daemon/os/ostree/image-record.ts';
+import { imageRef, layerRef } from '../../daemon/os/ostree/image-record.ts';
+import type { SourceLayer } from '../../daemon/os/ostree/image-source.ts';
 import { importImage } from '../../daemon/os/ostree/import-image.ts';
 import { imageKernelArguments, kargsArchitecture } from '../../daemon/os/ostree/kernel-arguments.ts';
 import { memorySource } from '../../daemon/os/ostree/memory-source.ts';
@@ -29,18 +32,41 @@ export async function pullImage(dir: string, name: string): Promise<PulledImage>
   const image = parseDigestedPullspec(name);
   const images = await readImages(dir);
   if (!images.has(image)) throw new Refusal(`error: reading manifest in ${image}: manifest unknown\n`);
+  const signal = AbortSignal.timeout(TIMEOUT_MS);
+  const run = osCommandRunner();
+  const source = memorySource(images);
   const { kernelArguments } = await importImage(
     {
-      ostree: ostree(osCommandRunner(), sysroot),
+      ostree: ostree(run, sysroot),
       sysroot,
       commandPath: (place) => place,
-      source: memorySource(images),
+      source,
       architecture: kargsArchitecture(process.arch),
     },
     image,
-    { signal: AbortSignal.timeout(TIMEOUT_MS) },
+    { signal },
   );
+  await nameLayers(sysroot, (await source.open(image, signal)).layers, run, signal);
   return { ref: imageRef(image), kernelArguments };
+}
+
+/** Gives imported layers the refs by which the image tools know them. */
+async function nameLayers(
+  sysroot: string,
+  layers: readonly SourceLayer[],
+  run: RunOsCommand,
+  signal: AbortSignal,
+): Promise<void> {
+  const known = await ostree(run, sysroot).refs(LAYER_REFS, signal);
+  for (const { diffId, digest } of layers) {
+    const ref = layerRefOf(digest);
+    if (known.has(ref)) continue;
+    const repo = `--repo=${path.join(sysroot, 'ostree/repo')}`;
+    await run(['ostree', 'refs', repo, `--create=${ref}`, layerRef(diffId)], {
+      timeoutMs: TIMEOUT_MS,
+      signal,
+    });
+  }
 }
 
 export interface BootedArguments {

@@ -83,6 +83,11 @@ export async function runStandIn(
   const [name = '', ...args] = process.argv.slice(2);
   const dir = process.env['STAND_IN_NODE'];
   if (dir === undefined) throw new Error('STAND_IN_NODE: expected the directory of a node');
+  // As bootc does; a pod's engine sets it.
+  if (process.env['container'] !== undefined) {
+    process.stderr.write('error: Detected container; this command requires a booted host system.\n');
+    process.exit(1);
+  }
   // What a stand-in runs itself is real.
   process.env['PATH'] = process.env['STAND_IN_PATH'] ?? '';
   try {

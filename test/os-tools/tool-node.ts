@@ -21,6 +21,7 @@ import { removeNode } from '../../sandbox/node/remove.ts';
 import { stockImage } from '../../sandbox/node/stock-image.ts';
 import { ostreeOnNode, STAND_INS } from './booted-root.ts';
 import { writeImages } from './image-store.ts';
+import { pullImage } from './pull.ts';
 
 const TOOLS: Readonly<Record<ImageTool['name'], (run: RunOsCommand) => ImageTool>> = {
   bootc,
@@ -55,6 +56,7 @@ export async function createToolNode(name: ImageTool['name']): Promise<ToolNode>
     );
   }
   await bootNode(dir);
+  await pullImage(dir, stock);
 
   const run = osCommandRunner([
     'env',

@@ -12,7 +12,6 @@ const BootEntrySchema = z.object({
     .nullish(),
   incompatible: z.boolean(),
   pinned: z.boolean(),
-  softRebootCapable: z.boolean().default(false),
   ostree: z
     .object({ checksum: z.string(), deploySerial: z.number().int().nonnegative(), stateroot: z.string() })
     .nullish(),
@@ -65,7 +64,6 @@ export function bootcDeployments({ status }: BootcHost): ToolDeployments {
     const image = imageOf(entry);
     deployments.set(`${checksum}.${deploySerial}`, {
       isPinned: entry.pinned,
-      canSoftReboot: entry.softRebootCapable,
       ...(image === undefined ? {} : { image }),
     });
   }

@@ -8,7 +8,6 @@ export interface PlacedDeployment extends OstreeDeployment {
   /** Written to the bootloader at shutdown only. */
   readonly isStaged: boolean;
   readonly isPinned: boolean;
-  readonly canSoftReboot: boolean;
   readonly image?: DigestedPullspec;
 }
 
@@ -61,8 +60,8 @@ export function arrangeDeployments(found: FoundDeployments): HostDeployments {
   const { known, staged, written, bootedDirectory } = found;
   const place = (deployment: OstreeDeployment, isStaged: boolean): PlacedDeployment => {
     const { image: _, ...rest } = deployment;
-    const { isPinned = false, canSoftReboot = false, image } = known.get(deployment.id) ?? {};
-    return { ...rest, isStaged, isPinned, canSoftReboot, ...(image === undefined ? {} : { image }) };
+    const { isPinned = false, image } = known.get(deployment.id) ?? {};
+    return { ...rest, isStaged, isPinned, ...(image === undefined ? {} : { image }) };
   };
   const all = written.map((deployment) => place(deployment, false));
   const index = all.findIndex(({ directory }) => directory === bootedDirectory);

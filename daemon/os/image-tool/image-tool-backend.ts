@@ -7,13 +7,14 @@ import type { RunOsCommand } from '../os-command.ts';
 import { type OstreeDeployment, readOrigin } from '../ostree/deployments.ts';
 import { requireSpace, spaceNeeded } from '../ostree/disk-space.ts';
 import { keepImageRecords, readImageRecord, writeImageRecord } from '../ostree/image-record.ts';
-import type { ImageSource, SourceImage } from '../ostree/image-source.ts';
+import type { ImageSource, SourceImage, SourceLayer } from '../ostree/image-source.ts';
 import { imageKernelArguments, kargsArchitecture, nextKernelArguments } from '../ostree/kernel-arguments.ts';
 import { NoDeploymentError } from '../ostree/no-deployment-error.ts';
 import { type Ostree, ostree } from '../ostree/ostree.ts';
 import { resetManagedPaths } from '../ostree/reset-managed-paths.ts';
 import { type HostDeployments, hostDeployments, type PlacedDeployment } from './host-deployments.ts';
 import type { ImageTool } from './image-tool.ts';
+import { tellPullProgress } from './pull-progress.ts';
 import { sharePullSecret } from './pull-secret.ts';
 import { LAYER_REFS, layerRefOf } from './pulled-layers.ts';
 import { demandsSignatures } from './signature-policy.ts';
@@ -160,17 +161,16 @@ export class ImageToolBackend implements OsBackend {
     }
     const described = await this.#open(image, signal);
     await this.#keepRecord(image, described);
-    const bytes = await this.#requireSpaceFor(described, signal);
-    onProgress?.(0, bytes);
+    const missing = await this.#missingLayers(described, signal);
+    await requireSpace(this.#options.sysroot, spaceNeeded(missing));
     await sharePullSecret(root, pullSecretFile);
-    await tool.pull(image, { mustBeSigned: await demandsSignatures(root), signal });
+    await this.#pull(image, missing, { signal, ...(onProgress === undefined ? {} : { onProgress }) });
     const deployments = await this.#deployments(signal);
     const [staged] = deployments.next;
     if (staged?.image !== image) {
       const found = staged === undefined ? 'nothing' : (staged.image ?? staged.id);
       throw new UnexpectedDeploymentError(`${tool.name} has staged ${found}; expected ${image}`);
     }
-    onProgress?.(bytes, bytes);
     return { from: staged, deployments };
   }
 
@@ -197,12 +197,32 @@ export class ImageToolBackend implements OsBackend {
     return this.#options.source.open(image, signal);
   }
 
-  /** @returns bytes to be fetched. @throws DiskSpaceError */
-  async #requireSpaceFor({ layers }: SourceImage, signal: AbortSignal): Promise<number> {
+  async #missingLayers({ layers }: SourceImage, signal: AbortSignal): Promise<readonly SourceLayer[]> {
     const refs = await this.#ostree.refs(LAYER_REFS, signal);
-    const missing = layers.filter(({ digest }) => !refs.has(layerRefOf(digest)));
-    await requireSpace(this.#options.sysroot, spaceNeeded(missing));
-    return missing.reduce((sum, { size }) => sum + size, 0);
+    return layers.filter(({ digest }) => !refs.has(layerRefOf(digest)));
+  }
+
+  async #pull(
+    image: DigestedPullspec,
+    layers: readonly SourceLayer[],
+    { signal, onProgress = () => undefined }: Pick<StageOptions, 'signal' | 'onProgress'>,
+  ): Promise<void> {
+    const { tool, root } = this.#options;
+    const bytes = layers.reduce((sum, { size }) => sum + size, 0);
+    const mustBeSigned = await demandsSignatures(root);
+    const ended = new AbortController();
+    onProgress(0, bytes);
+    const telling = tellPullProgress(
+      { layers, refs: (until) => this.#ostree.refs(LAYER_REFS, until), onProgress },
+      AbortSignal.any([signal, ended.signal]),
+    );
+    try {
+      await tool.pull(image, { mustBeSigned, signal });
+    } finally {
+      ended.abort();
+      await telling;
+    }
+    onProgress(bytes, bytes);
   }
 
   async #deploy(

@@ -6,8 +6,6 @@ export interface ToolDeployment {
   readonly image?: DigestedPullspec;
   /** Kept by the admin (`ostree admin pin`): never cleaned up. */
   readonly isPinned: boolean;
-  /** Can be entered without the kernel being booted anew. */
-  readonly canSoftReboot: boolean;
 }
 
 /** An image tool's deployments, by `<commit>.<serial>`. */

@@ -52,8 +52,7 @@ export function rpmOstreeDeployments({ deployments }: RpmOstreeStatus): ToolDepl
         'container-image-reference-digest': digest,
       } = deployment;
       const image = reference === undefined ? undefined : imageOfReference(reference, digest);
-      // rpm-ostree has no word for what can be entered without a boot of the kernel.
-      const known = { isPinned: pinned, canSoftReboot: false };
+      const known = { isPinned: pinned };
       return [`${checksum}.${serial}`, image === undefined ? known : { ...known, image }];
     }),
   );

@@ -1,0 +1,41 @@
+import { setInterval } from 'node:timers/promises';
+import { OsCommandError } from '../os-command.ts';
+import type { SourceLayer } from '../ostree/image-source.ts';
+import { layerRefOf } from './pulled-layers.ts';
+
+const LOOK_EVERY_MS = 2_000;
+
+export interface PullProgress {
+  /** Those that are to be fetched. */
+  readonly layers: readonly Pick<SourceLayer, 'digest' | 'size'>[];
+  /** @returns the refs of the layers that the tool has by now. @throws OsCommandError */
+  readonly refs: (signal: AbortSignal) => Promise<ReadonlySet<string>>;
+  readonly onProgress: (bytesDone: number, bytesTotal: number) => void;
+  readonly everyMs?: number;
+}
+
+/**
+ * Tells how far a pull is, by the layers that have arrived: both tools keep each as soon as it is whole. What they say
+ * themselves is for people (rpm-ostree) or may change at any time (bootc's `--progress-fd`).
+ *
+ * @param until aborted when the pull has ended, however it did.
+ */
+export async function tellPullProgress(
+  { layers, refs, onProgress, everyMs = LOOK_EVERY_MS }: PullProgress,
+  until: AbortSignal,
+): Promise<void> {
+  const total = layers.reduce((sum, { size }) => sum + size, 0);
+  try {
+    for await (const _ of setInterval(everyMs, undefined, { signal: until })) {
+      const there = await refs(until);
+      const arrived = layers.filter(({ digest }) => there.has(layerRefOf(digest)));
+      onProgress(
+        arrived.reduce((sum, { size }) => sum + size, 0),
+        total,
+      );
+    }
+  } catch (error) {
+    // A look that failed costs a line of progress, not the pull.
+    if (!until.aborted && !(error instanceof OsCommandError)) throw error;
+  }
+}
