@@ -7,8 +7,9 @@ import {
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations, MACHINE_CONFIGURATION } from '../../api/names.ts';
-import type { Kind, KubernetesObject } from '../../api/object.ts';
+import type { Kind } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
+import { updateAnnotation } from '../../cluster/update-annotation.ts';
 import { effectivePolicies } from '../../disruption/effective-policies.ts';
 import type { Caches } from '../caches.ts';
 import type { RolloutOptions } from '../options.ts';
@@ -65,32 +66,21 @@ export class Foresight {
     transition: ForeseenTransition,
     signal: AbortSignal,
   ): Promise<void> {
-    const { caches } = this.#parts;
+    const { client, caches } = this.#parts;
     const from = nodeConfigOf(caches.machineConfigs.get(transition.from));
     const to = nodeConfigOf(rendered);
     if (from === undefined || to === undefined) return;
     const write = async <T extends MirrorObject>(kind: Kind<T>, objects: readonly T[]) => {
       for (const object of objects) {
         const effect = mirrorEffect({ ...object, kind: kind.kind }, from, to, transition);
-        const before = object.metadata.annotations?.[annotations.effect];
-        if (effect !== undefined) {
-          await this.#annotate(kind, object, formatEffects(before, pool.metadata.name, effect), signal);
-        }
+        if (effect === undefined) continue;
+        // Other pools are rendered at the same time, and each writes its own part.
+        const next = (before: string | undefined) => formatEffects(before, pool.metadata.name, effect);
+        await updateAnnotation(client, kind, object, annotations.effect, next, { signal });
       }
     };
     await write(ImageContentSourcePolicies, caches.contentSources.list());
     await write(ImageDigestMirrorSets, caches.digestMirrors.list());
     await write(ImageTagMirrorSets, caches.tagMirrors.list());
-  }
-
-  async #annotate<T extends KubernetesObject>(
-    kind: Kind<T>,
-    { metadata }: T,
-    text: string,
-    signal: AbortSignal,
-  ): Promise<void> {
-    if (metadata.annotations?.[annotations.effect] === text) return;
-    const body = { metadata: { annotations: { [annotations.effect]: text } } };
-    await this.#parts.client.patch(kind, metadata.name, { type: 'merge', body }, { signal });
   }
 }

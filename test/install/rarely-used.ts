@@ -6,6 +6,9 @@ export const RARELY_USED: Readonly<Record<string, string>> = {
   ...conflicts('shale-operator', [
     'machineconfigpools.machineconfiguration.openshift.io',
     'machineconfigurations.operator.openshift.io',
+    'imagecontentsourcepolicies.operator.openshift.io',
+    'imagedigestmirrorsets.config.openshift.io',
+    'imagetagmirrorsets.config.openshift.io',
   ]),
   ...conflicts('machine-os-builder', [
     'machineosconfigs.machineconfiguration.openshift.io',
@@ -40,7 +43,7 @@ export const RARELY_USED: Readonly<Record<string, string>> = {
   'shale-daemon: patch events': 'an event that happens again is counted',
 };
 
-/** A status that somebody else wrote in the meantime is read again. */
+/** What somebody else wrote in the meantime is read again. */
 function conflicts(account: string, kinds: readonly string[]): Record<string, string> {
-  return Object.fromEntries(kinds.map((kind) => [`${account}: get ${kind}`, 'two write a status at once']));
+  return Object.fromEntries(kinds.map((kind) => [`${account}: get ${kind}`, 'two write at once']));
 }
