@@ -7,7 +7,7 @@ SHELL := /bin/sh
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -E env PATH="$(PATH)")
 
-.PHONY: help install install-tests demo down test lint types check unit lab image image-packages manifests format bench bench-images bench-rollout clean
+.PHONY: help install install-tests demo down test lint types check unit lab image image-packages manifests format bench bench-daemon bench-images bench-rollout clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -70,6 +70,9 @@ format: ## format and mend what can be mended by itself
 
 bench: ## print the figures of bench/, of what needs no registry
 	@for file in bench/render.ts bench/diff.ts; do echo "== $$file"; node $$file || exit 1; done
+
+bench-daemon: install ## print what a live update costs a node (needs root, two minutes)
+	@$(SUDO) node bench/live-apply.ts
 
 bench-images: install-tests ## print the figures of the builder beside docker build and buildah (needs root, some minutes)
 	@for file in bench/append.ts bench/pools.ts; do echo "== $$file"; $(SUDO) node $$file || exit 1; done
