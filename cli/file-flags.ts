@@ -36,6 +36,7 @@ export async function objectsOf(flags: FileFlags): Promise<readonly KubernetesOb
 export interface ChangeFlags extends FileFlags {
   readonly from: readonly string[];
   readonly prune?: boolean;
+  readonly leaseNamespace?: string;
 }
 
 /** @returns the command with the flags that name a change and what it is made to. */
@@ -64,7 +65,8 @@ export interface Change {
 export async function readChange(flags: ChangeFlags): Promise<Change> {
   const limits = limitsOf(flags);
   const changes = await readObjects(flags.filename);
-  const live = flags.from.length > 0 ? undefined : await readLiveCluster(await connect(flags));
+  const live =
+    flags.from.length > 0 ? undefined : await readLiveCluster(await connect(flags), flags.leaseNamespace);
   const objects = live?.objects ?? (await readObjects(flags.from));
   const before = offlineCluster(objects, limits);
   const after = changedCluster(objects, changes, { prune: flags.prune === true, limits });

@@ -5,16 +5,17 @@ import {
   ImageDigestMirrorSets,
   ImageTagMirrorSets,
 } from '../api/image-mirrors.ts';
-import { type Node, Nodes } from '../api/kubernetes.ts';
+import { type Lease, Leases, type Node, Nodes } from '../api/kubernetes.ts';
 import { type MachineConfig, MachineConfigs } from '../api/machine-config.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../api/machine-config-node.ts';
 import { MachineConfigPools } from '../api/machine-config-pool.ts';
 import { MachineConfigurations } from '../api/machine-configuration.ts';
-import { annotations, DEFAULT_NAMESPACE } from '../api/names.ts';
+import { annotations, DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../api/names.ts';
 import type { Kind, KubernetesObject } from '../api/object.ts';
-import { type ApiClient, isNotFound, type Selection } from '../cluster/api-client.ts';
+import { type ApiClient, ApiError, isNotFound, type Selection } from '../cluster/api-client.ts';
 import { type Connection, kubeconfigConnection } from '../cluster/connection.ts';
 import { createApiClient } from '../cluster/http-api-client.ts';
+import { MaintenanceLookup } from '../rollout/node-maintenance.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
 
 /** Flags of commands that can look at a cluster. */
@@ -34,6 +35,11 @@ export function withClusterFlags(command: Command): Command {
     .option('--kubeconfig <file>', 'the cluster; default: as kubectl finds it')
     .option('--context <name>', 'context of the kubeconfig')
     .option('-n, --namespace <name>', 'where Shale runs', DEFAULT_NAMESPACE);
+}
+
+/** @returns the command with `--lease-namespace`, as the operator has it. */
+export function withLeaseNamespace(command: Command): Command {
+  return command.option('--lease-namespace <name>', 'where the leases of nodes are', DEFAULT_LEASE_NAMESPACE);
 }
 
 /** What has a part in rendering. */
@@ -79,14 +85,24 @@ export interface LiveCluster {
   readonly rendered: ReadonlyMap<string, MachineConfig>;
   readonly machineConfigNodes: readonly MachineConfigNode[];
   readonly nodes: readonly Node[];
+  /** The leases of nodes; undefined where whoever asks may not read them. */
+  readonly leases: readonly Lease[] | undefined;
+  /** Names of nodes with an active NodeMaintenance (medik8s). */
+  readonly inMaintenance: ReadonlySet<string>;
 }
 
 /** @throws CommandError when the cluster can't be read, or Shale is not installed in it. */
-export async function readLiveCluster(client: ApiClient): Promise<LiveCluster> {
-  const [lists, machineConfigNodes, nodes] = await Promise.all([
+export async function readLiveCluster(
+  client: ApiClient,
+  leaseNamespace = DEFAULT_LEASE_NAMESPACE,
+): Promise<LiveCluster> {
+  const maintenance = new MaintenanceLookup(client, Date.now);
+  const [lists, machineConfigNodes, nodes, leases, inMaintenance] = await Promise.all([
     Promise.all(KINDS.map((kind) => readAll(client, kind))),
     readAll(client, MachineConfigNodes),
     readAll(client, Nodes),
+    unlessForbidden(readAll(client, Leases, { namespace: leaseNamespace })),
+    unlessForbidden(maintenance.nodes(AbortSignal.timeout(DEADLINE_MS))),
   ]);
   const isGenerated = ({ metadata }: KubernetesObject) =>
     metadata.annotations?.[annotations.generatedByController] !== undefined;
@@ -99,6 +115,8 @@ export async function readLiveCluster(client: ApiClient): Promise<LiveCluster> {
     rendered: new Map(rendered.map((config) => [config.metadata.name, config])),
     machineConfigNodes,
     nodes,
+    leases,
+    inMaintenance: inMaintenance ?? new Set(),
   };
 }
 
@@ -120,5 +138,16 @@ export async function readAll<T extends KubernetesObject>(
         ? error.message
         : String(error);
     throw new CommandError(why, exitCodes.unavailable, { cause: error });
+  }
+}
+
+/** Leases and NodeMaintenances are another team's: whoever may not read them still sees the rest. */
+export async function unlessForbidden<T>(read: Promise<T>): Promise<T | undefined> {
+  try {
+    return await read;
+  } catch (error) {
+    const cause = error instanceof CommandError ? error.cause : error;
+    if (cause instanceof ApiError && cause.status === 403) return undefined;
+    throw error;
   }
 }

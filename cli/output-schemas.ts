@@ -139,7 +139,15 @@ export const StatusOutput = z.strictObject({
         unavailable: z.number(),
         degraded: z.number(),
       }),
-      rollback: z.string().optional(),
+      rollback: z
+        .strictObject({
+          config: z.string(),
+          image: z.string().optional(),
+          by: z.string(),
+          reason: z.string(),
+          at: z.string(),
+        })
+        .optional(),
     }),
   ),
   builds: z.array(

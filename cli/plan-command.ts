@@ -6,6 +6,7 @@ import { DEFAULT_NODE_USER } from '../machineconfig/reconcilable.ts';
 import { COSTS, type Cost, isAtLeast } from './cost.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
 import { type Change, type ChangeFlags, readChange, withChange } from './file-flags.ts';
+import { withLeaseNamespace } from './live-objects.ts';
 import { PlanOutput } from './output-schemas.ts';
 import { costOfPlan, keepsPolicy, type PoolPlan, planPools } from './plan.ts';
 import { formatPlan, formatPlanMarkdown } from './plan-text.ts';
@@ -28,7 +29,7 @@ export function planCommand(): Command {
   const command = new Command('plan').description(
     'Say what a change asks of the nodes of each pool, and why.',
   );
-  return withChange(command)
+  return withLeaseNamespace(withChange(command))
     .addOption(outputFlag(...TABLE_FORMATS, 'markdown'))
     .addOption(
       new Option('--fail-on <cost>', "exit with 1 when a pool's nodes pay that or more").choices(

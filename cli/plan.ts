@@ -5,10 +5,10 @@ import type { ClusterPolicies } from '../api/machine-configuration.ts';
 import { decideActions } from '../disruption/actions.ts';
 import type { PolicySettings } from '../disruption/default-policies.ts';
 import type { NodeConfig } from '../machineconfig/node-config.ts';
-import { maintenanceOf } from '../rollout/pools/node-state.ts';
 import { nodeConfigOf } from '../rollout/rendering/foreseen.ts';
 import { COSTS, type Cost, costOf, dearest } from './cost.ts';
 import type { LiveCluster } from './live-objects.ts';
+import { obstacleOf } from './observe/obstacles.ts';
 import { type OfflineCluster, policiesOf } from './offline-cluster.ts';
 import { asRendered, type BrokenPool, type PoolChange, poolChanges } from './pool-change.ts';
 
@@ -83,9 +83,9 @@ function nodesOf(
   const members = cluster.machineConfigNodes.filter(({ spec }) => spec.pool.name === pool);
   const outcomes = members.map((node) => outcomeOf(node, after, cluster, decide));
   const names = new Set(members.map(({ metadata }) => metadata.name));
-  const maintained = cluster.nodes.flatMap((node) => {
-    const why = names.has(node.metadata.name) ? maintenanceOf(node, now) : undefined;
-    return why === undefined ? [] : [`node ${node.metadata.name} is passed by: ${why}`];
+  const maintained = cluster.nodes.flatMap(({ metadata: { name } }) => {
+    const why = names.has(name) ? obstacleOf(cluster, name, now) : undefined;
+    return why === undefined ? [] : [`node ${name} is passed by: ${why}`];
   });
   const warnings = [...outcomes.flatMap(({ warning }) => warning ?? []), ...maintained];
   const count = (cost: Cost) => outcomes.filter((outcome) => outcome.cost === cost).length;

@@ -1,11 +1,17 @@
 import { Command } from 'commander';
 import { CustomResourceDefinitions, DaemonSets, Leases } from '../../api/kubernetes.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
-import { DAEMON_SET, DEFAULT_LEASE_NAMESPACE, OPERATOR_DEPLOYMENT } from '../../api/names.ts';
+import { DAEMON_SET, OPERATOR_DEPLOYMENT } from '../../api/names.ts';
 import { type ApiClient, ApiError } from '../../cluster/api-client.ts';
 import { detectOtherOperator } from '../../rollout/other-operator.ts';
 import { CommandError } from '../exit-codes.ts';
-import { type ClusterFlags, connectionOf, readAll, withClusterFlags } from '../live-objects.ts';
+import {
+  type ClusterFlags,
+  connectionOf,
+  readAll,
+  withClusterFlags,
+  withLeaseNamespace,
+} from '../live-objects.ts';
 import { observeCluster, type Places } from '../observe/cluster-watch.ts';
 import type { ObservedCluster } from '../observe/observed-cluster.ts';
 import { onCluster } from '../on-cluster.ts';
@@ -29,8 +35,7 @@ const KUBELET_LEASES = 'kube-node-lease';
 /** `shale doctor`: whether a cluster is fit for Shale, and what to mend. */
 export function doctorCommand(): Command {
   const command = new Command('doctor');
-  return withClusterFlags(command)
-    .option('--lease-namespace <name>', 'where the leases of nodes are', DEFAULT_LEASE_NAMESPACE)
+  return withLeaseNamespace(withClusterFlags(command))
     .addOption(outputFlag(...TABLE_FORMATS))
     .action((flags: DoctorFlags) =>
       onCluster(flags, async (client, signal) => {

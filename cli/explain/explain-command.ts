@@ -1,8 +1,7 @@
 import { Command } from 'commander';
 import { MachineConfigs } from '../../api/machine-config.ts';
-import { DEFAULT_LEASE_NAMESPACE } from '../../api/names.ts';
 import { CommandError, exitCodes } from '../exit-codes.ts';
-import { type ClusterFlags, readAll, withClusterFlags } from '../live-objects.ts';
+import { type ClusterFlags, readAll, withClusterFlags, withLeaseNamespace } from '../live-objects.ts';
 import { observeCluster } from '../observe/cluster-watch.ts';
 import { onCluster } from '../on-cluster.ts';
 import { ExplainOutput } from '../output-schemas.ts';
@@ -12,8 +11,7 @@ import { explainNode, formatExplanation } from './node-explanation.ts';
 /** `shale explain`: why a node did what it did, and will do what it will. */
 export function explainCommand(): Command {
   const command = new Command('explain').argument('<node>');
-  return withClusterFlags(command)
-    .option('--lease-namespace <name>', 'where the leases of nodes are', DEFAULT_LEASE_NAMESPACE)
+  return withLeaseNamespace(withClusterFlags(command))
     .addOption(outputFlag(...TABLE_FORMATS))
     .action((node: string, flags: ClusterFlags & { leaseNamespace: string; output: string }) =>
       onCluster(flags, async (client, signal) => {

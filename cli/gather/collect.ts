@@ -7,6 +7,7 @@ import {
   DaemonSets,
   Deployments,
   Events,
+  type KubernetesEvent,
   Leases,
   Nodes,
   type Pod,
@@ -100,6 +101,9 @@ async function collectPart(
   try {
     const { items } = await client.list(kind, { ...(namespace === undefined ? {} : { namespace }), signal });
     const objects = items.filter(keep);
+    if (kind.kind === Events.kind) {
+      return { objects, files: [eventsFile(objects as KubernetesEvent[], namespace ?? 'all')], problems: [] };
+    }
     const folder = `objects/${name}${namespace === undefined ? '' : `/${namespace}`}`;
     const files = objects.map((object) => ({
       name: `${folder}/${object.metadata.name}.yaml`,
@@ -110,6 +114,15 @@ async function collectPart(
     signal.throwIfAborted();
     return { objects: [], files: [], problems: [`${name}: ${reasonOf(error)}`] };
   }
+}
+
+/** Hundreds of objects are read as one list, the oldest first. */
+function eventsFile(events: readonly KubernetesEvent[], namespace: string): BundleFile {
+  const lines = events.map(({ involvedObject, type, reason, message, count = 1, lastTimestamp = '' }) => {
+    const { kind, name } = involvedObject;
+    return `${lastTimestamp} ${type} ${reason} ${kind}/${name} (${count}): ${message.replaceAll('\n', ' ')}\n`;
+  });
+  return { name: `events/${namespace}.txt`, text: lines.toSorted().join('') };
 }
 
 /** The log of each container, and of the one before where it was started again. */

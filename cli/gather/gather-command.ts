@@ -1,10 +1,9 @@
 import path from 'node:path';
 import { Command } from 'commander';
-import { DEFAULT_LEASE_NAMESPACE } from '../../api/names.ts';
 import { SHALE_VERSION } from '../../api/version.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { CommandError, exitCodes } from '../exit-codes.ts';
-import { type ClusterFlags, connectionOf, withClusterFlags } from '../live-objects.ts';
+import { type ClusterFlags, connectionOf, withClusterFlags, withLeaseNamespace } from '../live-objects.ts';
 import { observeCluster, type Places } from '../observe/cluster-watch.ts';
 import { onCluster } from '../on-cluster.ts';
 import { print } from '../print.ts';
@@ -24,34 +23,32 @@ export function gatherCommand(): Command {
     '-o, --output <file>',
     'where to; default: shale-gather-<time>.tar.gz in the present directory',
   );
-  return withClusterFlags(command)
-    .option('--lease-namespace <name>', 'where the leases of nodes are', DEFAULT_LEASE_NAMESPACE)
-    .action((flags: GatherFlags) =>
-      onCluster(flags, async (client, signal) => {
-        const now = new Date();
-        const root = `shale-gather-${now
-          .toISOString()
-          .replace(/\.\d+Z$/, 'Z')
-          .replaceAll(':', '')}`;
-        const file = flags.output ?? `${root}.tar.gz`;
-        const connection = await connectionOf(flags);
-        const { files, problems } = await collect({ client, connection, places: flags, signal });
-        const told = [
-          { name: 'version.txt', text: `shale ${SHALE_VERSION}\n` },
-          { name: 'status.txt', text: `${await statusText(client, flags, now, signal)}\n` },
-          { name: 'problems.txt', text: problems.map((problem) => `${problem}\n`).join('') },
-        ];
-        await writeBundle(file, root, [...files, ...told], now, signal).catch((error: unknown) => {
-          const why = error instanceof Error ? error.message : String(error);
-          throw new CommandError(`${file} can not be written: ${why}`, exitCodes.usage, { cause: error });
-        });
-        print(`${path.resolve(file)}: ${files.length} objects and logs`);
-        for (const problem of problems) process.stderr.write(`left out: ${problem}\n`);
-        process.stderr.write(
-          'values of Secrets, contents of files and units, and password hashes are left out; look through the logs before you send them\n',
-        );
-      }),
-    );
+  return withLeaseNamespace(withClusterFlags(command)).action((flags: GatherFlags) =>
+    onCluster(flags, async (client, signal) => {
+      const now = new Date();
+      const root = `shale-gather-${now
+        .toISOString()
+        .replace(/\.\d+Z$/, 'Z')
+        .replaceAll(':', '')}`;
+      const file = flags.output ?? `${root}.tar.gz`;
+      const connection = await connectionOf(flags);
+      const { files, problems } = await collect({ client, connection, places: flags, signal });
+      const told = [
+        { name: 'version.txt', text: `shale ${SHALE_VERSION}\n` },
+        { name: 'status.txt', text: `${await statusText(client, flags, now, signal)}\n` },
+        { name: 'problems.txt', text: problems.map((problem) => `${problem}\n`).join('') },
+      ];
+      await writeBundle(file, root, [...files, ...told], now, signal).catch((error: unknown) => {
+        const why = error instanceof Error ? error.message : String(error);
+        throw new CommandError(`${file} can not be written: ${why}`, exitCodes.usage, { cause: error });
+      });
+      print(`${path.resolve(file)}: ${files.length} objects and logs`);
+      for (const problem of problems) process.stderr.write(`left out: ${problem}\n`);
+      process.stderr.write(
+        'values of Secrets, contents of files and units, and password hashes are left out; look through the logs before you send them\n',
+      );
+    }),
+  );
 }
 
 /** A cluster that can't be looked at is what a report may be about. */

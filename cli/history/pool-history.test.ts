@@ -6,14 +6,16 @@ import { condition, machineConfigNode, pool } from '../observe/testing/objects.t
 import { poolHistory } from './pool-history.ts';
 
 const GROUP = 'machineconfiguration.openshift.io/v1';
-const worker = { ...pool([]), metadata: { name: 'worker', uid: 'w' } };
+const role = 'machineconfiguration.openshift.io/role';
+const spec = { machineConfigSelector: { matchLabels: { [role]: 'worker' } } };
+const worker = { ...pool([]), metadata: { name: 'worker', uid: 'w' }, spec };
 const image = (digit: string) => `r.example.com/os/worker@sha256:${digit.repeat(64)}`;
 
 function machineConfig(name: string, files: Record<string, string>): MachineConfig {
   return {
     apiVersion: GROUP,
     kind: 'MachineConfig',
-    metadata: { name, labels: { 'machineconfiguration.openshift.io/role': 'worker' } },
+    metadata: { name, labels: { [role]: 'worker' } },
     spec: {
       config: {
         ignition: { version: '3.4.0' },
@@ -66,7 +68,7 @@ const succeeded = (digit: string, way = 'Append') => ({
 
 test('of a layered pool: image by image, with what each changed and who says so now', () => {
   const entries = poolHistory({
-    pool: { ...worker, spec: { configuration: { name: third.metadata.name } } },
+    pool: { ...worker, spec: { ...spec, configuration: { name: third.metadata.name } } },
     machineConfigs: [chrony, sysctl, first, second, third],
     builds: [
       build('worker-2', second, 12, succeeded('2')),

@@ -5,6 +5,8 @@ import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { conditionIsTrue } from '../../cluster/conditions.ts';
 import { diffNodeConfigs } from '../../machineconfig/diff.ts';
 import type { ConfigChange } from '../../machineconfig/node-config.ts';
+import { selectedConfigs } from '../../machineconfig/pools.ts';
+import { inMergeOrder } from '../../machineconfig/render.ts';
 import { nodeConfigOf } from '../../rollout/rendering/foreseen.ts';
 import { isRenderedFor } from '../../rollout/rendering/pool-rendering.ts';
 import { subjectOf } from '../config-text.ts';
@@ -42,7 +44,7 @@ export interface HistoryEntry {
 export interface HistoryChange {
   readonly subject: string;
   readonly change: ConfigChange['change'];
-  /** MachineConfigs that say something of it now. */
+  /** MachineConfigs of the pool that say something of it now. */
   readonly machineConfigs: readonly string[];
 }
 
@@ -50,6 +52,7 @@ export interface HistoryChange {
 export function poolHistory(input: HistoryInput): readonly HistoryEntry[] {
   const { pool, machineConfigs, builds } = input;
   const rendered = machineConfigs.filter((config) => isRenderedFor(pool, config));
+  const selected = inMergeOrder(selectedConfigs(pool, machineConfigs));
   const byName = new Map(rendered.map((config) => [config.metadata.name, config]));
   const own = builds.filter(({ spec }) => spec.machineOSConfig.name === pool.metadata.name);
   const built = new Set(own.map(({ spec }) => spec.machineConfig.name));
@@ -64,7 +67,7 @@ export function poolHistory(input: HistoryInput): readonly HistoryEntry[] {
       const before = entries.slice(0, index).findLast(({ config }) => config !== entry.config)?.config;
       const isFirstOfConfig = entries.findIndex(({ config }) => config === entry.config) === index;
       const changes = isFirstOfConfig
-        ? changesOf(byName.get(before ?? ''), byName.get(entry.config), machineConfigs)
+        ? changesOf(byName.get(before ?? ''), byName.get(entry.config), selected)
         : [];
       return { ...entry, ...(changes === undefined ? {} : { changes }) };
     })
@@ -119,15 +122,14 @@ function resultOf({ status }: MachineOSBuild): HistoryEntry['result'] {
 function changesOf(
   from: MachineConfig | undefined,
   to: MachineConfig | undefined,
-  machineConfigs: readonly MachineConfig[],
+  selected: readonly MachineConfig[],
 ): readonly HistoryChange[] | undefined {
   const [before, after] = [nodeConfigOf(from), nodeConfigOf(to)];
   if (before === undefined || after === undefined) return undefined;
-  const admins = machineConfigs.filter(({ metadata }) => !metadata.name.startsWith('rendered-'));
   return diffNodeConfigs(before, after).map((change) => ({
     subject: subjectOf(change),
     change: change.change,
-    machineConfigs: configsWith(asSubject(change), admins),
+    machineConfigs: configsWith(asSubject(change), selected),
   }));
 }
 

@@ -1,12 +1,12 @@
 import { Command } from 'commander';
 import { ConfigMaps } from '../../api/kubernetes.ts';
-import { DEFAULT_LEASE_NAMESPACE, SWITCH_CONFIG_MAP } from '../../api/names.ts';
+import { SWITCH_CONFIG_MAP } from '../../api/names.ts';
 import { type ApiClient, isNotFound } from '../../cluster/api-client.ts';
 import { madeBySwitch } from '../../opt-in/machine-os-configs.ts';
 import { formatProblems } from '../../opt-in/switch.ts';
 import { timeoutFlag } from '../duration.ts';
 import { CommandError, exitCodes } from '../exit-codes.ts';
-import { type ClusterFlags, withClusterFlags } from '../live-objects.ts';
+import { type ClusterFlags, withClusterFlags, withLeaseNamespace } from '../live-objects.ts';
 import { observeCluster } from '../observe/cluster-watch.ts';
 import { nodesOfPool, type ObservedCluster } from '../observe/observed-cluster.ts';
 import { obstaclesOf } from '../observe/obstacles.ts';
@@ -97,8 +97,7 @@ export function disableCommand(): Command {
 }
 
 function withSwitchFlags(command: Command): Command {
-  return withClusterFlags(command)
-    .option('--lease-namespace <name>', 'where the leases of nodes are', DEFAULT_LEASE_NAMESPACE)
+  return withLeaseNamespace(withClusterFlags(command))
     .option('--wait', 'until every node of the pools is there')
     .addOption(timeoutFlag('2h'));
 }

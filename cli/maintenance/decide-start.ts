@@ -66,7 +66,9 @@ function rolloutOf(pool: MachineConfigPool | undefined, progress: string | undef
   if (pool === undefined || !conditionIsTrue(pool.status?.conditions, 'Updating') || progress === 'updated')
     return [];
   const { name } = pool.metadata;
-  return [`a rollout of pool ${name} is in progress and passes the node by until the maintenance ends`];
+  return [
+    `a rollout of pool ${name} is in progress; until the maintenance ends it passes the node by, and counts it as unavailable`,
+  ];
 }
 
 function flagOfAnother(node: Node, holder: string): string[] {

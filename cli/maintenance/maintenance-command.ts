@@ -1,8 +1,7 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { DEFAULT_LEASE_NAMESPACE } from '../../api/names.ts';
 import { timeoutFlag } from '../duration.ts';
 import { CommandError, exitCodes } from '../exit-codes.ts';
-import { type ClusterFlags, withClusterFlags } from '../live-objects.ts';
+import { type ClusterFlags, withClusterFlags, withLeaseNamespace } from '../live-objects.ts';
 import { observeCluster } from '../observe/cluster-watch.ts';
 import { onCluster } from '../on-cluster.ts';
 import { MaintenanceOutput } from '../output-schemas.ts';
@@ -94,11 +93,7 @@ function listCommand(): Command {
 }
 
 function withMaintenanceFlags(command: Command): Command {
-  return withClusterFlags(command).option(
-    '--lease-namespace <name>',
-    'where the leases of nodes are',
-    DEFAULT_LEASE_NAMESPACE,
-  );
+  return withLeaseNamespace(withClusterFlags(command));
 }
 
 function untilOf(text: string): number {

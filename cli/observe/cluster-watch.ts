@@ -7,11 +7,10 @@ import { MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { BUILDER_DEPLOYMENT, OPERATOR_DEPLOYMENT, SWITCH_CONFIG_MAP } from '../../api/names.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
-import { type ApiClient, ApiError } from '../../cluster/api-client.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
 import { createInformer } from '../../cluster/informer.ts';
 import { MaintenanceLookup } from '../../rollout/node-maintenance.ts';
-import { CommandError } from '../exit-codes.ts';
-import { readAll } from '../live-objects.ts';
+import { readAll, unlessForbidden } from '../live-objects.ts';
 import type { ObservedCluster } from './observed-cluster.ts';
 
 /** Where what is not cluster-wide lies. */
@@ -125,17 +124,6 @@ async function openObservation(
     leases: leases?.(),
     inMaintenance: (await unlessForbidden(maintenance.nodes(signal))) ?? new Set(),
   });
-}
-
-/** Leases and NodeMaintenances are another team's: whoever may not read them still sees the rest. */
-async function unlessForbidden<T>(read: Promise<T>): Promise<T | undefined> {
-  try {
-    return await read;
-  } catch (error) {
-    const cause = error instanceof CommandError ? error.cause : error;
-    if (cause instanceof ApiError && cause.status === 403) return undefined;
-    throw error;
-  }
 }
 
 function byName(a: KubernetesObject, b: KubernetesObject): number {

@@ -9,7 +9,11 @@ import type { ObservedCluster } from './observed-cluster.ts';
  * @param now ms since the epoch.
  * @returns undefined when nothing stands in its way.
  */
-export function obstacleOf(seen: ObservedCluster, node: string, now: number): string | undefined {
+export function obstacleOf(
+  seen: Pick<ObservedCluster, 'leases' | 'inMaintenance' | 'nodes'>,
+  node: string,
+  now: number,
+): string | undefined {
   const lease = seen.leases?.find(({ metadata }) => metadata.name === leaseNameOf(node));
   const holding = holdingOf(lease, defaultRolloutOptions.leaseHolder, now);
   if (holding.by === 'other') return `its lease is held by ${holding.holder}`;

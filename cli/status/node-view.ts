@@ -43,7 +43,8 @@ export function nodeView(object: MachineConfigNode, seen: ObservedCluster, now: 
     current: status?.configImage?.currentImage,
     desired: spec.configImage?.desiredImage,
   };
-  const plan = status?.plan?.config === spec.configVersion.desired ? status.plan : undefined;
+  const isOfTarget = status?.plan?.config === spec.configVersion.desired && status.plan.image === desired;
+  const plan = isOfTarget ? status.plan : undefined;
   const runs = status?.configVersion?.current ?? '';
   return {
     name,
@@ -92,9 +93,12 @@ function situationOf(
   }
   if (rebooting?.status === 'Unknown') return said('rebooting', rebooting);
   if (executed?.status === 'Unknown') return said('applying', executed);
-  if (progress.kind === 'preparing') return said('staging', prepared, remark);
-  const cordoned = node?.metadata.annotations?.[annotations.cordonedByShale] !== undefined;
-  const draining = cordoned && spec.grant === undefined;
+  // What the daemon last said of being prepared may be of the target before.
+  if (progress.kind === 'preparing')
+    return said('staging', prepared?.status === 'False' ? prepared : undefined, remark);
+  // The pool's remark is older than the leave: it tells of the drain before.
+  if (spec.grant !== undefined) return said('applying', undefined, 'leave is given');
+  const draining = node?.metadata.annotations?.[annotations.cordonedByShale] !== undefined;
   const waitsFor = obstacle === undefined ? remark : `passed by: ${obstacle}`;
   return draining ? said('draining', undefined, remark) : said('staged', prepared, waitsFor);
 }

@@ -1,8 +1,7 @@
 import { Command } from 'commander';
-import { DEFAULT_LEASE_NAMESPACE } from '../../api/names.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { CommandError, exitCodes } from '../exit-codes.ts';
-import { type ClusterFlags, withClusterFlags } from '../live-objects.ts';
+import { type ClusterFlags, withClusterFlags, withLeaseNamespace } from '../live-objects.ts';
 import { observeCluster, watchCluster } from '../observe/cluster-watch.ts';
 import { onCluster } from '../on-cluster.ts';
 import { StatusOutput } from '../output-schemas.ts';
@@ -31,8 +30,7 @@ const LOOK_AGAIN_MS = 30_000;
 /** `shale status`: how far pools, builds and nodes are, and what they wait for. */
 export function statusCommand(): Command {
   const command = new Command('status').argument('[pool|node]', 'one pool or node alone');
-  return withClusterFlags(command)
-    .option('--lease-namespace <name>', 'where the leases of nodes are', DEFAULT_LEASE_NAMESPACE)
+  return withLeaseNamespace(withClusterFlags(command))
     .addOption(outputFlag('table', 'wide', 'json', 'yaml'))
     .option('-w, --watch', 'go on: redraw on a terminal, else print a line for each change')
     .addHelpText('after', EXAMPLES)

@@ -106,11 +106,8 @@ function poolTable(pools: readonly PoolView[], { wide, now }: TextOptions): stri
 }
 
 /** What a pool waits for is longer than a column. */
-function poolDetail({ name, state, what, rollback }: PoolView): string[] {
-  return [
-    ...(state === 'Updated' || what === undefined ? [] : [`pool ${name}: ${what}`]),
-    ...(rollback === undefined ? [] : [`pool ${name} is held by a rollback: ${rollback}`]),
-  ];
+function poolDetail({ name, state, what }: PoolView): string[] {
+  return state === 'Updated' || what === undefined ? [] : [`pool ${name}: ${what}`];
 }
 
 function buildTable(builds: readonly BuildView[], { now }: TextOptions): string[] {

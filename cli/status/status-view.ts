@@ -2,6 +2,7 @@ import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { BuildConditionType, MachineOSBuild } from '../../api/machine-os-build.ts';
 import { annotations } from '../../api/names.ts';
 import { formatProblems, readSwitch } from '../../opt-in/switch.ts';
+import { parseRollback } from '../../rollout/pools/rollback.ts';
 import { nodesOfPool, type ObservedCluster } from '../observe/observed-cluster.ts';
 import { type NodeView, nodeView } from './node-view.ts';
 
@@ -24,8 +25,14 @@ export interface PoolView {
     readonly unavailable: number;
     readonly degraded: number;
   };
-  /** Held at another target than its MachineConfigs ask for, as `shale rollback` wrote it. */
-  readonly rollback?: string;
+  /** What holds it at another target than its MachineConfigs ask for. */
+  readonly rollback?: {
+    readonly config: string;
+    readonly image?: string;
+    readonly by: string;
+    readonly reason: string;
+    readonly at: string;
+  };
 }
 
 /** One build that is under way or has failed. */
@@ -97,7 +104,7 @@ function poolView(pool: MachineConfigPool, seen: ObservedCluster): PoolView {
   const running = pool.status?.configuration?.name;
   const wish = seen.machineOSConfigs.find(({ spec }) => spec.machineConfigPool.name === name);
   const image = wish?.status?.currentImagePullSpec;
-  const rollback = pool.metadata.annotations?.[annotations.rollback];
+  const rollback = rollbackOf(pool);
   return {
     name,
     ...poolSituation(pool),
@@ -116,6 +123,18 @@ function poolView(pool: MachineConfigPool, seen: ObservedCluster): PoolView {
     },
     ...(rollback === undefined ? {} : { rollback }),
   };
+}
+
+/** What can't be read is told by the pool's own conditions. */
+function rollbackOf({ metadata }: MachineConfigPool): PoolView['rollback'] {
+  const text = metadata.annotations?.[annotations.rollback];
+  if (text === undefined) return undefined;
+  try {
+    const { from: _, ...request } = parseRollback(text);
+    return request;
+  } catch {
+    return undefined;
+  }
 }
 
 function poolSituation({ status }: MachineConfigPool): Pick<PoolView, 'state' | 'since' | 'what'> {

@@ -13,6 +13,7 @@ import { annotations } from '../../api/names.ts';
 import type { NewObject } from '../../api/object.ts';
 import { readObjects } from '../../cli/object-files.ts';
 import { PlanOutput } from '../../cli/output-schemas.ts';
+import { acquireLease, releaseLease } from '../../cluster/lease.ts';
 import { defaultPolicySettings } from '../../disruption/default-policies.ts';
 import { policyStatus } from '../../rollout/policy/policy-status.ts';
 import { startApiServer } from '../../sandbox/apiserver/start.ts';
@@ -107,6 +108,14 @@ describe('plan', () => {
     expect(stdout).toContain(
       '  warning: node worker-0 is passed by: flagged for maintenance by ops: new disk',
     );
+  });
+
+  test('warns of a node whose lease another holds', async () => {
+    const wish = { namespace: 'medik8s-leases', name: 'node-worker-1', holder: 'node-health-check' };
+    await acquireLease(cluster.client, { ...wish, durationSeconds: 600 }, signal);
+    const { stdout } = await here('plan', '-f', 'examples/tour/chrony-v2.yaml');
+    expect(stdout).toContain('  warning: node worker-1 is passed by: its lease is held by node-health-check');
+    await releaseLease(cluster.client, wish, signal);
   });
 
   test('fails on what its worst node pays', async () => {

@@ -2,8 +2,10 @@ import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { Secrets } from '../../api/kubernetes.ts';
+import { Nodes, Secrets } from '../../api/kubernetes.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
+import { createEventRecorder } from '../../cluster/events.ts';
+import { quiet } from '../e2e/cluster-under-test.ts';
 import { condition, type PoolCluster, PROCESSES_MS, signal, startPoolCluster } from './cluster-with-pools.ts';
 import { machineConfig } from './shale-process.ts';
 
@@ -21,6 +23,12 @@ beforeAll(async () => {
   await cluster.client.create(MachineConfigs, object, { signal });
   const data = { '.dockerconfigjson': Buffer.from(CANARY).toString('base64') };
   const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'push' }, type: 'Opaque', data };
+  const events = createEventRecorder(cluster.client, 'test', quiet);
+  events.warning(
+    await cluster.client.get(Nodes, 'worker-0', { signal }),
+    'DrainBlocked',
+    'pod web\nis in the way',
+  );
   await cluster.client.create(Secrets, secret, { namespace: 'shale-system', signal });
 });
 afterAll(() => cluster.stop());
@@ -37,6 +45,7 @@ test('one file has everything that a report needs, and no secret', { timeout: PR
   expect(names).toContain('/objects/deployments.apps/shale-system/shale-operator.yaml');
   const all = (await execa('tar', ['-xzOf', file])).stdout;
   expect(all).toContain('/var/lib/kubelet/config.json');
+  expect(all).toContain(' Warning DrainBlocked Node/worker-0 (1): pod web is in the way');
   expect(all).toContain('warning: no operator runs');
   expect(all).not.toContain(CANARY);
   expect(all).not.toContain(Buffer.from(CANARY).toString('base64'));

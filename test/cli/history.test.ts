@@ -18,10 +18,11 @@ beforeAll(async () => {
   for (const server of ['a', 'b']) names.push(await renderWith(server));
   const pool = await poolNow();
   const source = [{ name: '20-chrony' }];
+  const machineConfigSelector = { matchLabels: { 'machineconfiguration.openshift.io/role': 'worker' } };
   const configuration = { name: names[1] ?? '', source };
   const replaced = await cluster.client.replace(
     MachineConfigPools,
-    { ...pool, spec: { ...pool.spec, configuration } },
+    { ...pool, spec: { ...pool.spec, configuration, machineConfigSelector } },
     { signal },
   );
   await cluster.client.replaceStatus(

@@ -60,7 +60,7 @@ describe('start and end', { timeout: PROCESSES_MS }, () => {
     const { exitCode, stderr } = await cluster.shale('maintenance', 'start', 'worker-0', '--reason', 'disk');
     expect(exitCode).toBe(1);
     expect(stderr).toBe(
-      'shale: node worker-0: a rollout of pool worker is in progress and passes the node by until the maintenance ends; --yes goes on, --wait waits for its update',
+      'shale: node worker-0: a rollout of pool worker is in progress; until the maintenance ends it passes the node by, and counts it as unavailable; --yes goes on, --wait waits for its update',
     );
     expect((await nodeOf('worker-0')).metadata.annotations?.[annotations.plannedMaintenance]).toBeUndefined();
   });
