@@ -1,3 +1,4 @@
+import { isIPv6 } from 'node:net';
 import { type Digest, parseDigest } from './digest.ts';
 
 /** An image's name: where it is, and which one. */
@@ -10,7 +11,8 @@ export interface Reference {
 }
 
 const LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?';
-const HOST = new RegExp(`^(?:\\[[0-9a-fA-F:.]+\\]|${LABEL}(?:\\.${LABEL})*)(?::\\d{1,5})?$`);
+const HOST = new RegExp(`^(?:\\[([0-9a-fA-F:.]+)\\]|${LABEL}(?:\\.${LABEL})*)(?::(\\d{1,5}))?$`);
+const LARGEST_PORT = 65_535;
 /** distribution-spec, "Pulling manifests": `<name>` and `<tag>`. */
 const PART = '[a-z0-9]+(?:(?:\\.|_|__|-+)[a-z0-9]+)*';
 const REPOSITORY = new RegExp(`^${PART}(?:/${PART})*$`);
@@ -31,10 +33,10 @@ export function parseReference(text: string): Reference {
   const slash = name.indexOf('/');
   const registry = name.slice(0, Math.max(slash, 0));
   // The first part is a host only where it can't be the first part of a repository.
-  if (slash === -1 || !(registry.includes('.') || registry.includes(':') || registry === 'localhost')) {
+  if (slash === -1 || !/[.:A-Z]|^localhost$/.test(registry)) {
     wrong('has no registry host; expected host[:port]/repository');
   }
-  if (!HOST.test(registry)) wrong(`${JSON.stringify(registry)} is no host; expected host or host:port`);
+  if (!isHost(registry)) wrong(`${JSON.stringify(registry)} is no host; expected host or host:port`);
   const rest = name.slice(slash + 1);
   const colon = rest.indexOf(':');
   const repository = colon === -1 ? rest : rest.slice(0, colon);
@@ -51,6 +53,15 @@ export function parseReference(text: string): Reference {
     ...(tag === undefined ? {} : { tag }),
     ...(digestText === undefined ? {} : { digest: parseDigest(digestText) }),
   };
+}
+
+function isHost(text: string): boolean {
+  const match = HOST.exec(text);
+  if (match === null) return false;
+  const [, address, port = '1'] = match;
+  if (Number(port) < 1 || Number(port) > LARGEST_PORT) return false;
+  // A name that ends in a number is an IPv4 address or nothing.
+  return address === undefined ? URL.canParse(`https://${text}`) : isIPv6(address);
 }
 
 /** @returns the text that parseReference reads. */

@@ -42,7 +42,9 @@ export function createConnections({
 
   function sent(url: URL, options: object): ClientRequest {
     if (url.protocol === 'http:') return httpRequest(url, options);
-    const ca = caFor?.(url.host);
+    const ca = namesOf(url)
+      .map((name) => caFor?.(name))
+      .find((pem) => pem !== undefined);
     return httpsRequest(url, {
       ...options,
       ...(ca === undefined ? {} : { ca }),
@@ -87,12 +89,17 @@ export function createConnections({
   return {
     async open(url, outgoing) {
       if (url.protocol === 'https:') return insecure ? openInsecure(url, outgoing) : openOnce(url, outgoing);
-      if (!insecure && plainHttp?.has(url.host) !== true) {
+      if (!insecure && !namesOf(url).some((name) => plainHttp?.has(name))) {
         throw new TypeError(`${url.host} is not listed for plain HTTP`);
       }
       return openOnce(url, outgoing);
     },
   };
+}
+
+/** A URL leaves its scheme's own port out, which the name of a registry may have. */
+function namesOf({ host, hostname, port, protocol }: URL): readonly string[] {
+  return port === '' ? [host, `${hostname}:${protocol === 'http:' ? 80 : 443}`] : [host];
 }
 
 /** @returns whether the same request can be sent again. */
