@@ -8,7 +8,7 @@ export const HEARTBEAT_MS = 10_000;
 const STUCK_MS = 60_000;
 
 export interface StreamParts {
-  readonly live: LiveView;
+  readonly live: Pick<LiveView, 'current' | 'follow' | 'snapshot' | 'patchFrom'>;
   readonly response: ServerResponse;
   /** @returns whether the reader may go on reading; asked at each sign of life. */
   readonly mayGoOn: () => Promise<boolean>;

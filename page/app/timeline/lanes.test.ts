@@ -1,0 +1,83 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { SegmentRow } from '../../model/view.ts';
+import { lanesOf, lastRollout, summarise, ticks, visitsOf } from './lanes.ts';
+
+const MINUTE = 60_000;
+const segment = (node: string, kind: SegmentRow['kind'], start: number, end?: number): SegmentRow => ({
+  node,
+  pool: 'worker',
+  kind,
+  start,
+  ...(end === undefined ? {} : { end }),
+});
+
+test('a drain and the reboot after it are one visit, the next update is another', () => {
+  const visits = visitsOf(
+    [
+      segment('a', 'reboot', 40_000, 90_000),
+      segment('a', 'drain', 0, 40_000),
+      segment('a', 'live', 10 * MINUTE),
+      segment('b', 'live', 5_000, 6_000),
+    ],
+    11 * MINUTE,
+  );
+  expect(visits.map(({ node, start, end, segments }) => [node, start, end, segments.length])).toEqual([
+    ['a', 0, 90_000, 2],
+    ['b', 5_000, 6_000, 1],
+    ['a', 10 * MINUTE, 11 * MINUTE, 1],
+  ]);
+});
+
+test('in a lane no two visits overlap, and none is lost', () => {
+  const visit = fc
+    .record({ start: fc.integer({ min: 0, max: 1e6 }), length: fc.integer({ min: 0, max: 1e5 }) })
+    .map(({ start, length }) => ({ node: 'n', start, end: start + length, segments: [] }));
+  fc.assert(
+    fc.property(fc.array(visit), (given) => {
+      const visits = given.toSorted((a, b) => a.start - b.start);
+      const lanes = lanesOf(visits);
+      expect(lanes.flat()).toHaveLength(visits.length);
+      for (const lane of lanes) {
+        lane.slice(1).forEach(({ start }, index) => {
+          expect(start).toBeGreaterThan(lane[index]?.end ?? Number.NaN);
+        });
+      }
+    }),
+  );
+});
+
+describe('the last rollout', () => {
+  test('ends before a long time without any work, and goes on to now while a node is at work', () => {
+    const now = 200 * MINUTE;
+    const segments = [
+      segment('a', 'reboot', 10 * MINUTE, 12 * MINUTE),
+      segment('a', 'reboot', 100 * MINUTE, 103 * MINUTE),
+      segment('b', 'reboot', 110 * MINUTE, 112 * MINUTE),
+    ];
+    const { from, to } = lastRollout(segments, now);
+    expect([Math.round(from / MINUTE), Math.round(to / MINUTE)]).toEqual([100, 112]);
+    const going = lastRollout([...segments, segment('c', 'drain', 120 * MINUTE)], now);
+    expect(Math.round(going.from / MINUTE)).toBeLessThanOrEqual(100);
+    expect(going.to).toBe(now);
+  });
+
+  test('is never too narrow to be read', () => {
+    const { from, to } = lastRollout([segment('a', 'live', 1e9, 1e9 + 500)], 2e9);
+    expect(to - from).toBeGreaterThanOrEqual(3 * MINUTE);
+  });
+});
+
+test('a summary counts what is over, with medians', () => {
+  const segments = [
+    segment('a', 'drain', 0, 10),
+    segment('b', 'drain', 0, 30),
+    segment('c', 'drain', 0, 20),
+    segment('d', 'reboot', 0),
+  ];
+  expect(summarise(segments)).toEqual([{ kind: 'drain', count: 3, medianMs: 20 }]);
+});
+
+test('ticks are at round times within the span', () => {
+  expect(ticks(61_000, 5 * MINUTE, 5)).toEqual([2 * MINUTE, 3 * MINUTE, 4 * MINUTE, 5 * MINUTE]);
+});

@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest';
+import { ago, duration, nodeInWords, shortImage } from './words.ts';
+
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+
+test.each([
+  [0, '0 s'],
+  [42 * SECOND, '42 s'],
+  [3 * MINUTE, '3 min'],
+  [3 * MINUTE + 5 * SECOND, '3 min 5 s'],
+  [2 * HOUR + 10 * MINUTE, '2 h 10 min'],
+  [72 * HOUR, '3 days'],
+])('%i ms are %s', (ms, words) => {
+  expect(duration(ms)).toBe(words);
+});
+
+test.each([
+  [-5 * SECOND, 'just now'],
+  [9 * SECOND, 'just now'],
+  [47 * SECOND, '40 s ago'],
+  [119 * SECOND, '1 min ago'],
+  [5 * HOUR, '5 h ago'],
+  [100 * HOUR, '4 days ago'],
+])('%i ms before now is %s', (ms, words) => {
+  expect(ago(1e12 - ms, 1e12)).toBe(words);
+});
+
+test('an image is its repository and the first digits of its digest', () => {
+  expect(shortImage(`registry.example:5000/os/worker@sha256:${'a1'.repeat(32)}`)).toBe(
+    'os/worker@a1a1a1a1a1a1',
+  );
+  expect(shortImage('quay.io/os:latest')).toBe('quay.io/os:latest');
+});
+
+test('a node is said with all that matters', () => {
+  expect(
+    nodeInWords('w', {
+      pool: 'worker',
+      state: 'preparing',
+      staging: { done: 1, total: 4 },
+      ready: false,
+      cordoned: true,
+      maintenance: 'flagged for maintenance',
+    }),
+  ).toBe('w, staging 25 %, not ready, cordoned, flagged for maintenance');
+});
