@@ -46,10 +46,15 @@ function parseRequirement(text: string): Requirement {
 
 /** @returns whether labels fulfil every requirement. NotIn also holds where the label is missing. */
 export function matchesLabels(selector: LabelSelector, labels: Readonly<Record<string, string>>): boolean {
-  return selector.every((requirement) => holds(requirement, labels));
+  return selector.every((requirement) => fulfils(requirement, labels));
 }
 
-function holds({ key, operator, values }: Requirement, labels: Readonly<Record<string, string>>): boolean {
+/** @returns whether labels fulfil a requirement. */
+export function fulfils(
+  { key, operator, values }: Requirement,
+  labels: Readonly<Record<string, string>>,
+): boolean {
+  // A label may be called `constructor`.
   const value = Object.hasOwn(labels, key) ? labels[key] : undefined;
   switch (operator) {
     case 'In':

@@ -1,4 +1,5 @@
 import type { Node } from '../api/kubernetes.ts';
+import { fulfils } from '../api/label-selector.ts';
 import type { MachineConfig } from '../api/machine-config.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import type { LabelSelector } from '../api/object.ts';
@@ -12,31 +13,11 @@ export type Labels = Readonly<Record<string, string>>;
 export function matchesSelector(selector: LabelSelector, labels: Labels): boolean {
   const { matchLabels = {}, matchExpressions = [] } = selector;
   return (
-    Object.entries(matchLabels).every(([key, value]) => labelOf(labels, key) === value) &&
-    matchExpressions.every((expression) => matchesExpression(expression, labels))
+    Object.entries(matchLabels).every(([key, value]) =>
+      fulfils({ key, operator: 'In', values: [value] }, labels),
+    ) &&
+    matchExpressions.every(({ key, operator, values = [] }) => fulfils({ key, operator, values }, labels))
   );
-}
-
-function matchesExpression(
-  { key, operator, values = [] }: NonNullable<LabelSelector['matchExpressions']>[number],
-  labels: Labels,
-): boolean {
-  const value = labelOf(labels, key);
-  switch (operator) {
-    case 'In':
-      return value !== undefined && values.includes(value);
-    case 'NotIn':
-      return value === undefined || !values.includes(value);
-    case 'Exists':
-      return value !== undefined;
-    case 'DoesNotExist':
-      return value === undefined;
-  }
-}
-
-/** A label may be called `constructor`. */
-function labelOf(labels: Labels, key: string): string | undefined {
-  return Object.hasOwn(labels, key) ? labels[key] : undefined;
 }
 
 /** A pool without a selector, or with an empty one, chooses nothing: it is a slip, not a wish for everything (MCO). */
@@ -73,7 +54,7 @@ const OS_LABEL = 'kubernetes.io/os';
  */
 export function poolOfNode(node: Node, pools: readonly MachineConfigPool[]): PoolOfNode {
   const labels = node.metadata.labels ?? {};
-  if (labelOf(labels, OS_LABEL) === 'windows') return { ok: true };
+  if (labels[OS_LABEL] === 'windows') return { ok: true };
   const claiming = pools.filter((pool) => poolMatches(pool.spec.nodeSelector, labels));
   const named = (name: string) => claiming.find((pool) => pool.metadata.name === name);
   const custom = claiming.filter(({ metadata }) => metadata.name !== MASTER && metadata.name !== WORKER);
