@@ -31,6 +31,8 @@ const marks = {
 const NAMESPACE = 'shale-system';
 const LEASE_NAMESPACE = 'medik8s-leases';
 const IMAGE = 'shale:latest';
+/** What the component's patch adds (manifests/components/live-page). */
+const LIVE_PAGE = '$1{{- if .Values.livePage }}\n$1- --page-port\n$1- "8090"\n$1{{- end }}\n';
 
 /**
  * @param objects of the manifests, as kustomize makes them.
@@ -100,5 +102,6 @@ function rendered(object: unknown): string {
 }
 
 function moreArguments(process: 'operator' | 'daemon'): string {
-  return `$1{{- range .Values.${process}.arguments }}\n$1- {{ . | quote }}\n$1{{- end }}\n`;
+  const page = process === 'operator' ? LIVE_PAGE : '';
+  return `${page}$1{{- range .Values.${process}.arguments }}\n$1- {{ . | quote }}\n$1{{- end }}\n`;
 }

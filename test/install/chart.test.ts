@@ -22,14 +22,19 @@ test('in the default namespace it is the base with policies for admission and ne
   expect(sorted(chart)).toEqual(sorted(ofTemplates(expected).map(withLeaseNamespace)));
 });
 
-test('with all that values switch on it is the overlay with everything, but for the engine', async () => {
-  const values = { monitoring: true, operator: { replicas: 2, arguments: ['--engine', 'podman-sidecar'] } };
+test('with all that values switch on it is the overlay with everything', async () => {
+  const operator = { replicas: 2, arguments: ['--engine', 'podman-sidecar'] };
+  const values = { monitoring: true, livePage: true, operator };
   const chart = await renderChart(CHART, { namespace: 'shale-system', values });
   const expected = await readKustomization(path.join(MANIFESTS, 'overlays/complete'));
   const names = (objects: readonly KubernetesObject[]) =>
     objects.map(({ kind, metadata }) => `${kind} ${metadata.name}`).sort();
   expect(names(chart)).toEqual(names(ofTemplates(expected)));
   expect(operatorOf(chart)).toMatchObject({ spec: { replicas: 2 } });
+  const flags = argumentsOf(operatorOf(chart)).filter(
+    (word) => !['--lease-namespace', 'medik8s-leases'].includes(word),
+  );
+  expect(flags.toSorted()).toEqual(argumentsOf(operatorOf(expected)).toSorted());
   // Their braces are Prometheus' and Grafana's to fill in.
   const foreign = (objects: readonly KubernetesObject[]) =>
     sorted(objects.filter(({ kind }) => kind === 'PrometheusRule' || kind === 'ConfigMap'));

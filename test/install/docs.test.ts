@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
@@ -26,11 +26,17 @@ test('overlays, components and files that docs/install.md names are there', asyn
   const components = [...text.matchAll(/^\| `([a-z-]+)` +\|/gm)].map(
     ([, name]) => `manifests/components/${name}`,
   );
-  expect(overlays).toHaveLength(5);
-  expect(components).toHaveLength(5);
+  expect(overlays.toSorted()).toEqual(namesIn('manifests/overlays'));
+  expect(components.toSorted()).toEqual(namesIn('manifests/components'));
   for (const directory of [...overlays, ...components]) {
     expect(readFileSync(path.join(ROOT, directory ?? '', 'kustomization.yaml'), 'utf8')).toContain('kind:');
   }
   const links = [...text.matchAll(/\]\(([^)#:]+)\)/g)].map(([, link = '']) => path.join(ROOT, 'docs', link));
   for (const file of links) expect(readFileSync(file, 'utf8')).not.toBe('');
 });
+
+function namesIn(directory: string): string[] {
+  return readdirSync(path.join(ROOT, directory))
+    .sort()
+    .map((name) => `${directory}/${name}`);
+}
