@@ -33,6 +33,8 @@ export const RARELY_USED: Readonly<Record<string, string>> = {
     "the operator's own flags or image changed",
   'shale-daemon: get configmaps kubelet-ca in shale-system': 'the tour leaves the kubelet its CA',
   'shale-daemon: get secrets node-pull-secret in shale-system': "the tour's registry asks for no credentials",
+  'shale-operator: get leases.coordination.k8s.io in medik8s-leases':
+    'a lease is not as the cache has it: somebody else wrote it a moment ago',
   'shale-operator: update leases.coordination.k8s.io in medik8s-leases':
     'a lease is renewed, or taken over, when work on a node lasts long',
   'shale-operator: patch events': 'an event that happens again is counted',
