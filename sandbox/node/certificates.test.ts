@@ -7,18 +7,23 @@ import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import {
   DEFAULT_LEASE_NAMESPACE,
   DEFAULT_NAMESPACE,
+  imageLabels,
   KUBELET_CA_CONFIG_MAP,
   KUBELET_CA_KEY,
   NODE_PULL_SECRET,
+  nodePaths,
   PULL_SECRET_KEY,
 } from '../../api/names.ts';
 import { kubeletCADigest, pullSecretVersion } from '../../api/node-certificates.ts';
+import type { DigestedPullspec } from '../../api/references.ts';
+import { encodeTransitionLabel } from '../../disruption/transitions.ts';
 import { createAuthority } from '../apiserver/tls/certificate.ts';
-import { createTestNode, noDirectoryNodes, type TestNode } from './testing.ts';
+import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from './testing.ts';
 import { isAt, policies, render, standardSpec } from './testing-configs.ts';
-import { type DaemonUnderTest, NODE, startDaemon } from './testing-daemon.ts';
+import { type DaemonUnderTest, HOLDER, NODE, startDaemon } from './testing-daemon.ts';
 
 const CA_FILE = '/etc/kubernetes/kubelet-ca.crt';
+const POLICY = `sha256:${'a'.repeat(64)}`;
 const where = { namespace: DEFAULT_NAMESPACE };
 const read = (node: TestNode, file: string) => readFile(path.join(node.host.root, file), 'utf8');
 
@@ -105,6 +110,43 @@ describe.skipIf(noDirectoryNodes !== undefined)(
       expect(await read(node, CA_FILE)).toBe(caPem);
     });
 
+    test('survive the way into layering, and leave a path to the image that has it, live and by reboot', async () => {
+      await using node = await createTestNode();
+      await using daemon = await startDaemon(node);
+      const { caPem, kubeletCA } = await createCA(daemon, 'kubelet');
+      const go = async (image: DigestedPullspec, config: string) => {
+        const grant = { level: 'Disrupt', config, image, leaseHolder: HOLDER } as const;
+        await daemon.want({
+          configVersion: { desired: config },
+          configImage: { desiredImage: image },
+          policyDigest: POLICY,
+          grant,
+          certificates: { kubeletCA },
+        });
+      };
+      const isThere = (config: string, reason: string) => (object: MachineConfigNode) =>
+        isAt(config)(object) && says(reason)(object);
+      await go(build(node, { config: 'rendered-1' }), 'rendered-1');
+      await daemon.until('the first image', isThere('rendered-1', 'Applied'));
+      expect(await read(node, CA_FILE)).toBe(caPem);
+
+      const bootID = await node.host.bootID();
+      await go(build(node, { config: 'rendered-2', from: 'rendered-1', content: 'live\n' }), 'rendered-2');
+      await daemon.until('the image that has it', isThere('rendered-2', 'OwnedByMachineConfig'));
+      expect(await read(node, CA_FILE)).toBe('live\n');
+      await go(build(node, { config: 'rendered-3', from: 'rendered-2' }), 'rendered-3');
+      await daemon.until('an image without it', isThere('rendered-3', 'Applied'));
+      expect(await read(node, CA_FILE)).toBe(caPem);
+      expect(await node.host.bootID()).toBe(bootID);
+
+      await go(build(node, { config: 'rendered-4', content: 'booted\n' }), 'rendered-4');
+      await daemon.until('the image that has it, booted', isThere('rendered-4', 'OwnedByMachineConfig'));
+      expect(await read(node, CA_FILE)).toBe('booted\n');
+      await go(build(node, { config: 'rendered-5' }), 'rendered-5');
+      await daemon.until('an image without it, booted', isThere('rendered-5', 'Applied'));
+      expect(await read(node, CA_FILE)).toBe(caPem);
+    });
+
     test('have no service told while somebody else has the node, but lie there', async () => {
       await using node = await createTestNode();
       await using daemon = await startDaemon(node);
@@ -131,6 +173,30 @@ describe.skipIf(noDirectoryNodes !== undefined)(
     });
   },
 );
+
+/**
+ * An image as the builder makes it.
+ *
+ * @param from a config that nodes come from live; without it they reboot. @param content of the path, where it has it.
+ */
+function build(
+  node: TestNode,
+  { config, from, content }: { readonly config: string; readonly from?: string; readonly content?: string },
+): DigestedPullspec {
+  const transitions = from === undefined ? [] : [{ config: from, base: node.stock, actions: [], causes: [] }];
+  const own =
+    content === undefined
+      ? []
+      : [
+          layerFile(CA_FILE, content),
+          layerFile(nodePaths.imageConfig, JSON.stringify(owning(config, content))),
+        ];
+  return node.addImage([layerFile('/etc/image', `${config}\n`), ...own], {
+    [imageLabels.renderedConfig]: config,
+    [imageLabels.baseImage]: node.stock,
+    [imageLabels.disruption]: encodeTransitionLabel({ version: 1, policyDigest: POLICY, transitions }),
+  });
+}
 
 function owning(name: string, content: string) {
   const files = [{ path: CA_FILE, contents: { source: `data:,${encodeURIComponent(content)}` } }];
