@@ -1,0 +1,44 @@
+import { afterEach, expect, test } from 'vitest';
+import { tokenConnection } from '../../cluster/connection.ts';
+import { createApiClient } from '../../cluster/http-api-client.ts';
+import { type ScriptedServer, startScriptedServer } from '../../cluster/testing/scripted-server.ts';
+import { collect } from './collect.ts';
+
+const NAMESPACE = 'shale-system';
+const PODS = `/api/v1/namespaces/${NAMESPACE}/pods`;
+const POD = {
+  metadata: { name: 'shale-operator-0', namespace: NAMESPACE },
+  spec: { containers: [{ name: 'operator' }] },
+  status: { containerStatuses: [{ name: 'operator', restartCount: 1 }] },
+};
+
+let server: ScriptedServer;
+afterEach(() => server.stop());
+
+test('logs are read, what can not be read is told, and neither keeps the other from it', async () => {
+  server = await startScriptedServer((request, response) => {
+    const url = new URL(request.url ?? '', 'http://here');
+    const json = (status: number, body: object) => response.writeHead(status).end(JSON.stringify(body));
+    if (url.pathname === PODS) json(200, { items: [POD] });
+    else if (url.pathname === `${PODS}/shale-operator-0/log`) {
+      const { container, previous } = Object.fromEntries(url.searchParams);
+      if (previous === 'true') json(400, { message: 'previous terminated container not found' });
+      else response.end(`log of ${container}\n`);
+    } else if (url.pathname.endsWith('/secrets')) json(403, { message: 'secrets is forbidden' });
+    else json(200, { items: [] });
+  });
+  const connection = tokenConnection(server.url, 'token', '');
+  const places = { namespace: NAMESPACE, leaseNamespace: 'medik8s-leases' };
+  const signal = AbortSignal.timeout(10_000);
+  const client = createApiClient(connection);
+  const { files, problems } = await collect({ client, connection, places, signal });
+  expect(files.find(({ name }) => name.startsWith('logs/'))).toEqual({
+    name: 'logs/shale-operator-0/operator.log',
+    text: 'log of operator\n',
+  });
+  expect(files.map(({ name }) => name)).toContain(`objects/pods/${NAMESPACE}/shale-operator-0.yaml`);
+  expect(problems.toSorted()).toEqual([
+    'log of shale-operator-0/operator.previous: HTTP 400: previous terminated container not found',
+    'secrets: list secrets: secrets is forbidden',
+  ]);
+});
