@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ago, duration, nodeInWords, shortImage } from './words.ts';
+import { ago, duration, nodeInWords, shortImage, withShortHashes } from './words.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -32,6 +32,12 @@ test('an image is its repository and the first digits of its digest', () => {
     'os/worker@a1a1a1a1a1a1',
   );
   expect(shortImage('quay.io/os:latest')).toBe('quay.io/os:latest');
+});
+
+test('hashes and digests are short, and words stay as they are', () => {
+  expect(
+    withShortHashes(`rendered-worker-${'0a'.repeat(16)} as os@sha256:${'f'.repeat(64)}, defaced facade`),
+  ).toBe('rendered-worker-0a0a0a0a0a… as os@sha256:ffffffffff…, defaced facade');
 });
 
 test('a node is said with all that matters', () => {

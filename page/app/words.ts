@@ -19,7 +19,7 @@ export const STATE_WORDS: Readonly<Record<NodeStateName, string>> = {
   degraded: 'failed',
   rebooting: 'rebooting',
   draining: 'draining',
-  applying: 'applying live',
+  applying: 'applying',
   preparing: 'staging',
   waiting: 'waiting',
   unmanaged: 'not managed',
@@ -75,6 +75,11 @@ export function ago(then: number, now: number): string {
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
   if (seconds < 48 * 3600) return `${Math.floor(seconds / 3600)} h ago`;
   return `${Math.floor(seconds / 86_400)} days ago`;
+}
+
+/** @returns a text with the first digits alone of each digest and hash in it. */
+export function withShortHashes(text: string): string {
+  return text.replaceAll(/\b([0-9a-f]{10})[0-9a-f]{14,}\b/g, '$1…');
 }
 
 /** @returns an image short enough to read: repository and the first digits of its digest. */

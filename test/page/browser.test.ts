@@ -76,7 +76,7 @@ describe('the page of a cluster', () => {
 
     await page.evaluate('globalThis.loadedOnce = true');
     await setPart('worker', 'worker-11', 'applying');
-    await page.getByRole('option', { name: 'worker-11, applying live' }).waitFor();
+    await page.getByRole('option', { name: 'worker-11, applying' }).waitFor();
     const pool = await cluster.client.get(MachineConfigPools, 'worker', { signal });
     const conditions = pool.status?.conditions?.map((each) => ({ ...each, message: 'almost done' }));
     await putObject(

@@ -1,7 +1,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import type { BuildRow, BuildStateName, PageView, Table } from '../../model/view.ts';
 import { useNow } from '../clock.ts';
-import { ago, duration, shortImage } from '../words.ts';
+import { ago, duration, shortImage, withShortHashes } from '../words.ts';
 
 /** Builds that are shown, the newest: older ones are history. */
 const SHOWN = 12;
@@ -53,7 +53,7 @@ function Build({
     <li class={`build ${build.state}`}>
       <h3>
         <span class={`sign ${build.state}`} aria-hidden="true" />
-        {name} <span class="state">{WORDS[build.state]}</span>
+        <span title={name}>{withShortHashes(name)}</span> <span class="state">{WORDS[build.state]}</span>
       </h3>
       <p class="quiet">
         {build.pool}
@@ -90,7 +90,7 @@ function Transitions({ build: { transitions } }: { readonly build: BuildRow }) {
       {transitions.map(({ from, actions }) => (
         <div key={from}>
           <dt>
-            from <code>{from}</code>
+            from <code title={from}>{withShortHashes(from)}</code>
           </dt>
           <dd>{actions}</dd>
         </div>

@@ -1,6 +1,6 @@
 import type { LeaseRow, NodeRow, PlanRow, Table } from '../../model/view.ts';
 import { useNow } from '../clock.ts';
-import { ago, duration, STATE_WORDS, shortImage, staged } from '../words.ts';
+import { ago, duration, STATE_WORDS, shortImage, staged, withShortHashes } from '../words.ts';
 
 export interface NodeDetailProps {
   readonly name: string | undefined;
@@ -35,7 +35,7 @@ export function NodeDetail({ name, node, plans, lease }: NodeDetailProps) {
         <strong>{STATE_WORDS[node.state]}</strong>
         {node.since === undefined ? '' : ` · ${ago(node.since, now)}`}
       </p>
-      {node.note === undefined ? null : <p>{node.note}</p>}
+      {node.note === undefined ? null : <p title={node.note}>{withShortHashes(node.note)}</p>}
       {node.staging === undefined ? null : <Staging staging={node.staging} />}
       <Marks node={node} lease={lease} />
       <dl>
@@ -89,7 +89,7 @@ function Version({
     <div>
       <dt>{title}</dt>
       <dd>
-        <code>{config ?? 'nothing yet'}</code>
+        <code title={config}>{withShortHashes(config ?? 'nothing yet')}</code>
         {image === undefined ? null : <code title={image}>{shortImage(image)}</code>}
       </dd>
     </div>

@@ -1,6 +1,6 @@
 import { useMemo, useState } from 'preact/hooks';
 import type { NodeRow, Table } from '../../model/view.ts';
-import { count, STATE_WORDS, STATES, staged } from '../words.ts';
+import { count, STATE_WORDS, STATES, staged, withShortHashes } from '../words.ts';
 
 /** Rows that are drawn at first, and with each further step: a table of thousands is searched, not read. */
 const STEP = 100;
@@ -86,7 +86,7 @@ function Row({
       </td>
       <td>{node.ready ? 'yes' : 'no'}</td>
       <td>
-        <code>{node.config ?? ''}</code>
+        <code title={node.config}>{withShortHashes(node.config ?? '')}</code>
       </td>
       <td>{[node.note, node.maintenance].filter((text) => text !== undefined).join('; ')}</td>
     </tr>

@@ -1,5 +1,5 @@
 import type { NodeStateName, PoolRow } from '../../model/view.ts';
-import { count, STATE_MEANINGS, STATE_WORDS, STATES } from '../words.ts';
+import { count, STATE_MEANINGS, STATE_WORDS, STATES, withShortHashes } from '../words.ts';
 import { CellGrid } from './cell-grid.tsx';
 import type { CellSize, Member } from './nodes.tsx';
 
@@ -29,7 +29,11 @@ export function PoolSection({ name, pool, members, size, selected, onSelect }: P
           {pool === undefined ? '' : ` · at most ${pool.maxUnavailable} out of service`}
         </span>
       </header>
-      {pool === undefined ? null : <p class="headline">{pool.headline}</p>}
+      {pool === undefined ? null : (
+        <p class="headline" title={pool.headline}>
+          {withShortHashes(pool.headline)}
+        </p>
+      )}
       <Share counts={counts} total={members.length} />
       <ul class="legend">
         {STATES.filter((state) => counts.has(state)).map((state) => (
