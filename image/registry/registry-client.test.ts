@@ -121,7 +121,7 @@ describe('against docker-registry', () => {
     ).rejects.toThrow();
   });
 
-  test('TLS with a CA of its own, and not without', async () => {
+  test('TLS with a CA of its own, and not without, but for an insecure registry', async () => {
     const { host, dir } = await registryWith(async (at) => {
       const key = path.join(at, 'key.pem');
       const certificate = path.join(at, 'cert.pem');
@@ -152,6 +152,8 @@ describe('against docker-registry', () => {
     await expect(createRegistryClient({}).getManifest(at, AbortSignal.timeout(20_000))).rejects.toThrow(
       /certificate/,
     );
+    const insecure = createRegistryClient({ insecure: true });
+    expect((await insecure.getManifest(at, signal)).digest).toBe(manifest);
   });
 });
 
