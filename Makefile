@@ -30,7 +30,7 @@ down: ## take down the cluster that make demo KEEP=1 left up
 
 clean: ## remove what was installed and made here
 	@$(SUDO) bin/shale sandbox down 2>/dev/null || true
-	$(SUDO) rm -rf .shale node_modules
+	$(SUDO) rm -rf .shale node_modules page/dist
 
 test: install-tests lint types check unit ## everything that CI runs
 
