@@ -43,6 +43,9 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
+/** Their folders. */
+export const rooms: readonly string[] = Object.keys(arrows);
+
 /** Pure rooms do no I/O and know no clock: what they may take from Node itself, because it computes and no more. */
 const pureModules = ['node:crypto', 'node:path', 'node:util', 'node:zlib'];
 const pureRooms: ReadonlySet<string> = new Set(['api', 'machineconfig', 'disruption']);
