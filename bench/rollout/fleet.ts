@@ -5,7 +5,7 @@ import { MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { DEFAULT_LEASE_NAMESPACE, labels } from '../../api/names.ts';
-import { type ApiClient, isConflict, isNotFound } from '../../cluster/api-client.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
 import { conditionIsTrue } from '../../cluster/conditions.ts';
 import { tokenConnection } from '../../cluster/connection.ts';
 import { runController } from '../../cluster/controller.ts';
@@ -145,13 +145,8 @@ async function runDaemons(
       signal,
       async reconcile(name) {
         const object = objects.get(name);
-        try {
-          if (object !== undefined)
-            await stepDaemon(client, object, { planFor: () => script.actions, failure: () => undefined });
-        } catch (error) {
-          // Its next event brings the object as it is by then.
-          if (!isConflict(error) && !isNotFound(error)) throw error;
-        }
+        if (object !== undefined)
+          await stepDaemon(client, object, { planFor: () => script.actions, failure: () => undefined });
         return { kind: 'done' };
       },
     }),

@@ -5,7 +5,7 @@ import type { RolloutOptions } from '../options.ts';
 import { type Choice, chooseNodes, provenNodes } from './choose-nodes.ts';
 import { type WindowState, windowState } from './maintenance-windows.ts';
 import { maxUnavailable } from './max-unavailable.ts';
-import { isReady, type LeaseHolding, type NodeState, readNode } from './node-state.ts';
+import { awayOf, isReady, type LeaseHolding, type NodeState, readNode } from './node-state.ts';
 import { isAtWork, type NodeStep, nodeStep } from './node-step.ts';
 import { type Assignment, assignedSpec, nodeTarget, sameTarget, targetOf } from './node-target.ts';
 import type { PoolSettings } from './pool-settings.ts';
@@ -113,9 +113,17 @@ const PASSED_BY_RETRY = 30_000;
 /** ms; a timer of Node's takes no more than 2^31 - 1, and a clock that was set is noticed in time. */
 const LONGEST_WAIT = 3_600_000;
 
+/** A node that is new to the rollout has no state yet, and takes its share of maxUnavailable when it is down. */
+function isDownNewcomer(observed: ObservedNode): boolean {
+  const { node, machineConfigNode } = observed;
+  const isDown = !isReady(node) || node.spec?.unschedulable === true;
+  return machineConfigNode === undefined && isDown && awayOf(observed)?.kind !== 'switched-off';
+}
+
 function choiceLimits({ pool, settings, nodes }: PoolObservation, options: RolloutOptions, now: number) {
   return {
-    maxUnavailable: maxUnavailable(pool.spec.maxUnavailable, nodes.length),
+    maxUnavailable:
+      maxUnavailable(pool.spec.maxUnavailable, nodes.length) - nodes.filter(isDownNewcomer).length,
     soak: settings.soak,
     now,
     ...(options.operatorNode === undefined ? {} : { operatorNode: options.operatorNode }),

@@ -200,7 +200,11 @@ function obstacleOf({ node, inMaintenance, machineDeleting }: NodeObservation, n
   return inMaintenance ? 'a NodeMaintenance is active' : maintenanceOf(node, now);
 }
 
-function awayOf({ node, machineDeleting }: NodeObservation): Away | undefined {
+/** @returns why nothing waits for the node; undefined where it is expected to take part. */
+export function awayOf({
+  node,
+  machineDeleting,
+}: Pick<NodeObservation, 'node' | 'machineDeleting'>): Away | undefined {
   if (machineDeleting === true) return { kind: 'being-deleted', why: MACHINE_DELETED };
   if (node.metadata.deletionTimestamp !== undefined) return { kind: 'being-deleted', why: NODE_DELETED };
   const why = switchedOff(node);

@@ -76,6 +76,7 @@ export class RolloutWorld {
   #operator: ReturnType<typeof startOperator>;
   #target = 0;
   #lags = false;
+  #taken = new Set<string>();
 
   constructor(weather: Weather) {
     this.#weather = weather;
@@ -274,8 +275,30 @@ export class RolloutWorld {
       ({ metadata }) => this.#cluster.get(MachineConfigNodes, metadata.name)?.spec.grant?.level === 'Disrupt',
     );
     const disrupted = new Set([...ours, ...granted].map(({ metadata }) => metadata.name));
-    if (disrupted.size > this.#weather.maxUnavailable)
+    // One that was switched off under a stolen lease comes back as it was left: nothing began then.
+    const isMore = [...disrupted].some((name) => !this.#taken.has(name));
+    if (isMore && disrupted.size > this.#weather.maxUnavailable)
       this.violations.push(`${disrupted.size} nodes disrupted, ${this.#weather.maxUnavailable} allowed`);
+    this.#checkTaken(inPool, ours);
+  }
+
+  /** Nodes that are down or cordoned by others count when one more is taken; what the watch hides can't. */
+  #checkTaken(inPool: readonly Node[], ours: readonly Node[]): void {
+    const taken = ours.filter((node) => !this.#taken.has(node.metadata.name) && isUp(node));
+    // Marks stay on a node that is switched off while its lease is another's.
+    const touched = this.#cluster
+      .list(Nodes)
+      .filter(
+        ({ metadata }) =>
+          metadata.annotations?.[annotations.cordonedByShale] !== undefined ||
+          this.#cluster.get(MachineConfigNodes, metadata.name)?.spec.grant?.level === 'Disrupt',
+      );
+    this.#taken = new Set(touched.map(({ metadata }) => metadata.name));
+    const unavailable = inPool.filter((node) => !isUp(node) || node.spec?.unschedulable === true).length;
+    if (taken.length > 0 && !this.#lags && unavailable > this.#weather.maxUnavailable)
+      this.violations.push(
+        `a node was taken with ${unavailable} unavailable, ${this.#weather.maxUnavailable} allowed`,
+      );
   }
 
   #leftBehind(): readonly string[] {
