@@ -202,8 +202,10 @@ export class PoolController {
     { notes, stuckDrains, waits }: Findings,
     signal: AbortSignal,
   ): Promise<void> {
-    const onlyNode = this.#parts.caches.nodes.list().length === 1;
     const atWork = seen.nodes.filter(({ node }) => steps.has(node.metadata.name));
+    if (atWork.length === 0) return;
+    // Every node of the cluster: not to be counted with each look at each pool.
+    const onlyNode = this.#parts.caches.nodes.list().length === 1;
     await inParallel(atWork, PARALLEL_NODES, async (observed) => {
       const { name } = observed.node.metadata;
       const step = steps.get(name);
