@@ -41,6 +41,7 @@ async function applyImage({ ports, signal }: UpdateContext, image: DigestedPulls
   return {
     apply: () =>
       orOnlyByReboot(signal, async () => {
+        await host.unlockUsr(signal);
         const handedOver = await handedOverTo(host.root, staged.root);
         await applyLive({ host, services, booted, staged, handedOver, signal });
       }),

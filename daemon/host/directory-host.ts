@@ -56,6 +56,7 @@ export function directoryHost(layout: DirectoryNodeLayout): Host {
   return {
     root: layout.root,
     bootID: async () => (await readDirectoryMachine(layout)).bootID,
+    unlockUsr: async () => undefined,
     reboot: async (reason, signal) => {
       signal.throwIfAborted();
       const temporary = `${layout.rebootRequest}.${randomUUID()}`;

@@ -9,6 +9,8 @@ export interface Host {
    * reboot's SIGTERM soon after. @throws when the request is refused.
    */
   reboot(reason: string, signal: AbortSignal): Promise<void>;
+  /** Lets /usr be written to until the next boot. Harmless to repeat. @throws when it can't be. */
+  unlockUsr(signal: AbortSignal): Promise<void>;
 }
 
 export type ServiceState =

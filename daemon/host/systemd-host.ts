@@ -2,6 +2,7 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { RunOsCommand } from '../os/os-command.ts';
 import type { Host } from './host.ts';
+import { unlockUsr } from './unlock-usr.ts';
 
 /** The request only; the shutdown goes on after it. */
 const REBOOT_TIMEOUT_MS = 60_000;
@@ -49,6 +50,7 @@ export function systemdHost({ root, init, run }: SystemdHostOptions): Host {
     reboot: async (reason, signal) => {
       await run(rebootCommand(reason), { timeoutMs: REBOOT_TIMEOUT_MS, signal });
     },
+    unlockUsr: (signal) => unlockUsr(root, run, signal),
   };
 }
 

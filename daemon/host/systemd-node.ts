@@ -73,11 +73,10 @@ function backendOf(
     source,
     run,
     commandPath,
-    bootedDirectory: () => bootedDirectory(sysroot, root),
   };
   switch (name) {
     case 'ostree':
-      return new OstreeBackend(common);
+      return new OstreeBackend({ ...common, bootedDirectory: () => bootedDirectory(sysroot, root) });
     case 'bootc':
       return new ImageToolBackend({ ...common, pullSecretFile, tool: bootc(run) });
     case 'rpm-ostree':

@@ -1,5 +1,5 @@
-import { access, constants } from 'node:fs/promises';
 import { osCommandRunner, type RunOsCommand } from '../os/os-command.ts';
+import { isWritable } from './is-writable.ts';
 
 const TIMEOUT_MS = 10_000;
 
@@ -35,14 +35,4 @@ export async function makeWritable(
     );
   }
   await run(['mount', '-o', 'remount,bind,rw', sysroot], { timeoutMs: TIMEOUT_MS, signal });
-}
-
-async function isWritable(directory: string): Promise<boolean> {
-  try {
-    await access(directory, constants.W_OK);
-    return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EROFS') return false;
-    throw error;
-  }
 }

@@ -1,4 +1,4 @@
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { directoryNodeLayout } from '../../daemon/host/directory-host.ts';
 import type { NodePorts } from '../../daemon/host/node-ports.ts';
@@ -16,8 +16,8 @@ export interface BootedNode extends NodePorts {
 }
 
 /**
- * Boots what the node's bootloader has first, as ostree-prepare-root mounts it: /usr can be written to until the next
- * boot and never reaches the deployment, /etc is the deployment's own, /var is that of all deployments.
+ * Boots what the node's bootloader has first, as ostree-prepare-root mounts it: /usr can't be written to until it is
+ * unlocked, /etc is the deployment's own, /var is that of all deployments.
  *
  * @param dir of the node. @param source where its images come from.
  * @returns the machine, and what a daemon acts on it by. @throws when there is no deployment or it doesn't come up.
@@ -31,15 +31,12 @@ export async function bootSystemdNode(
   const [first] = await listDeployments(sysroot);
   if (first === undefined) throw new Error(`${sysroot}: no deployment to boot; the node was not created`);
   const { directory } = first;
-  const upper = path.join(dir, 'usr-of-this-boot');
-  await rm(upper, { recursive: true, force: true });
-  await mkdir(upper);
   const booted = path.join(dir, 'ostree-booted');
   await writeFile(booted, '');
   const machine = await bootMachine({
     root: directory,
     nspawnArguments: [
-      `--overlay=${path.join(directory, 'usr')}:${upper}:/usr`,
+      `--bind-ro=${path.join(directory, 'usr')}:/usr`,
       `--bind=${path.resolve(directory, '../../var')}:/var`,
       `--bind=${sysroot}:/sysroot`,
       `--bind=${path.join(sysroot, 'boot')}:/boot`,

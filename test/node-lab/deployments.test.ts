@@ -75,6 +75,7 @@ describe.skipIf(noLab !== undefined)('deployments of a machine with systemd', { 
     const staged = await node.backend.stage(image, { extraKernelArguments, signal });
     const { booted } = await node.backend.status(signal);
     const { host, services } = node;
+    await host.unlockUsr(signal);
     await applyLive({ host, services, booted, staged, beforeStep: async () => undefined, signal });
     await services.restart('lab.service', signal);
     expect(await verifyLive({ host, booted, staged, signal })).toEqual([]);

@@ -3,7 +3,7 @@ import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type DigestedPullspec, parseDigestedPullspec } from '../../api/references.ts';
-import { directoryNodeLayout, readDirectoryMachine } from '../../daemon/host/directory-host.ts';
+import { directoryNodeLayout } from '../../daemon/host/directory-host.ts';
 import { directoryNode } from '../../daemon/host/directory-node.ts';
 import type { NodePorts } from '../../daemon/host/node-ports.ts';
 import type { OsBackend } from '../../daemon/os/backend.ts';
@@ -71,7 +71,6 @@ export async function createToolNode(name: ImageTool['name']): Promise<ToolNode>
       tool: TOOLS[name](runAround),
       root: layout.root,
       sysroot: layout.sysroot,
-      bootedDirectory: async () => path.join(layout.sysroot, (await readDirectoryMachine(layout)).deployment),
       source,
       pullSecretFile: '/var/lib/kubelet/config.json',
       run: runAround,

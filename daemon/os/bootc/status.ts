@@ -63,6 +63,7 @@ export function bootcDeployments({ status }: BootcHost): ToolDeployments {
     const { checksum, deploySerial } = entry.ostree;
     const image = imageOf(entry);
     deployments.set(`${checksum}.${deploySerial}`, {
+      isBooted: entry === booted,
       isPinned: entry.pinned,
       ...(image === undefined ? {} : { image }),
     });

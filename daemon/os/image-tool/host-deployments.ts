@@ -26,7 +26,6 @@ export interface DeploymentPlaces {
   readonly tool: Pick<ImageTool, 'deployments'>;
   readonly root: string;
   readonly sysroot: string;
-  readonly bootedDirectory: () => Promise<string>;
 }
 
 /**
@@ -36,14 +35,13 @@ export interface DeploymentPlaces {
  * @throws SysrootError, and what the tool throws.
  */
 export async function hostDeployments(
-  { tool, root, sysroot, bootedDirectory }: DeploymentPlaces,
+  { tool, root, sysroot }: DeploymentPlaces,
   signal: AbortSignal,
 ): Promise<HostDeployments> {
   return arrangeDeployments({
     known: await tool.deployments(signal),
     staged: await readStagedDeployment(root, sysroot),
     written: await listDeployments(sysroot),
-    bootedDirectory: await bootedDirectory(),
   });
 }
 
@@ -52,23 +50,23 @@ export interface FoundDeployments {
   readonly staged: StagedDeployment | undefined;
   /** Those that bootloader entries lead to, in boot order. */
   readonly written: readonly OstreeDeployment[];
-  readonly bootedDirectory: string;
 }
 
 /** @throws SysrootError when the booted deployment isn't among those found. */
 export function arrangeDeployments(found: FoundDeployments): HostDeployments {
-  const { known, staged, written, bootedDirectory } = found;
+  const { known, staged, written } = found;
   const place = (deployment: OstreeDeployment, isStaged: boolean): PlacedDeployment => {
     const { image: _, ...rest } = deployment;
     const { isPinned = false, image } = known.get(deployment.id) ?? {};
     return { ...rest, isStaged, isPinned, ...(image === undefined ? {} : { image }) };
   };
   const all = written.map((deployment) => place(deployment, false));
-  const index = all.findIndex(({ directory }) => directory === bootedDirectory);
+  // By its inode the running root can't be told: where composefs is on, it is a mount of its own.
+  const index = all.findIndex(({ id }) => known.get(id)?.isBooted === true);
   const booted = all[index];
   if (booted === undefined) {
     const names = all.map(({ id }) => id).join(', ');
-    throw new SysrootError(`${bootedDirectory} is booted but not among the deployments: ${names}`);
+    throw new SysrootError(`none of the deployments that the bootloader has is booted: ${names}`);
   }
   const isNext = staged?.isLocked === false;
   const before = index + (staged === undefined ? 0 : 1);

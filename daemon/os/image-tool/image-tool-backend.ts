@@ -25,8 +25,6 @@ export interface ImageToolBackendOptions {
   readonly sysroot: string;
   /** The running root, as the daemon sees it. */
   readonly root: string;
-  /** @returns the booted deployment's directory, as the daemon sees it. */
-  readonly bootedDirectory: () => Promise<string>;
   /** Reads what describes an image: its labels and the sizes of its layers. The tool alone fetches the layers. */
   readonly source: ImageSource;
   /** Runs commands on the host, where its own root is `/`. */

@@ -2,6 +2,7 @@ import type { DigestedPullspec } from '../../../api/references.ts';
 
 /** What an image tool says of one deployment. */
 export interface ToolDeployment {
+  readonly isBooted: boolean;
   /** Absent when it was made from no image of a registry, or from one that was changed on this host. */
   readonly image?: DigestedPullspec;
   /** Kept by the admin (`ostree admin pin`): never cleaned up. */

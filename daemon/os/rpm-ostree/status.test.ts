@@ -10,10 +10,10 @@ const image = (digit: string) => `quay.io/example/os@${digest(digit)}`;
 
 describe('rpmOstreeDeployments', () => {
   it('knows the image of each by digest, also where it was installed by tag', () => {
-    const plain = { isPinned: false };
+    const plain = { isBooted: false, isPinned: false };
     expect([...rpmOstreeDeployments(transcript('2026.2-staged.json'))]).toEqual([
       [`${'2'.repeat(64)}.0`, { ...plain, image: image('b') }],
-      [`${'1'.repeat(64)}.0`, { ...plain, image: image('a') }],
+      [`${'1'.repeat(64)}.0`, { ...plain, isBooted: true, image: image('a') }],
       [`${'0'.repeat(64)}.1`, { ...plain, isPinned: true }],
     ]);
   });

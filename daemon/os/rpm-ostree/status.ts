@@ -47,12 +47,13 @@ export function rpmOstreeDeployments({ deployments }: RpmOstreeStatus): ToolDepl
       const {
         checksum,
         serial,
+        booted,
         pinned,
         'container-image-reference': reference,
         'container-image-reference-digest': digest,
       } = deployment;
       const image = reference === undefined ? undefined : imageOfReference(reference, digest);
-      const known = { isPinned: pinned };
+      const known = { isBooted: booted, isPinned: pinned };
       return [`${checksum}.${serial}`, image === undefined ? known : { ...known, image }];
     }),
   );
