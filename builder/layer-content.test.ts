@@ -41,6 +41,25 @@ describe('layerContent', () => {
     expect([...entriesOf(empty).keys()]).toEqual(['/usr/share/shale/machine-config.json']);
   });
 
+  test('an object that is made anew in the cluster is the same layer; how it is to be read goes along', () => {
+    const limits = { 'shale.dev/limits': '{"fileBytes":1,"configBytes":1}' };
+    const inCluster = {
+      spec: {},
+      kind: rendered.kind,
+      apiVersion: rendered.apiVersion,
+      metadata: {
+        name: rendered.metadata.name,
+        uid: '1',
+        resourceVersion: '2',
+        creationTimestamp: '2026-06-01T00:00:00Z',
+        annotations: { 'shale.dev/transitions': '[]', ...limits },
+      },
+    };
+    const limited = { ...rendered, metadata: { ...rendered.metadata, annotations: limits } };
+    expect(layerContent(empty, inCluster)).toEqual(layerContent(empty, limited));
+    expect(layerContent(empty, limited)).not.toEqual(layerContent(empty, rendered));
+  });
+
   test('files under /etc and /usr go as they are', () => {
     expect(
       entriesOf(withFiles(file('/etc/chrony.conf', { mode: 0o600, user: { id: 7 } }))).get(

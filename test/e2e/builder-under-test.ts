@@ -7,6 +7,7 @@ import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { type MachineOSConfig, MachineOSConfigs } from '../../api/machine-os-config.ts';
 import type { NewObject } from '../../api/object.ts';
+import { SHALE_VERSION } from '../../api/version.ts';
 import { engineParts } from '../../builder/engine/engine-flags.ts';
 import { runBuilder } from '../../builder/run.ts';
 import { conditionIsTrue } from '../../cluster/conditions.ts';
@@ -169,7 +170,7 @@ function runBuilderIn(
     namespace: NAMESPACE,
     plainHttp,
     architecture: 'amd64',
-    version: '0',
+    version: SHALE_VERSION,
     created: '1970-01-01T00:00:00Z',
     parallel: 4,
     baseCheckMs: 200,

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { mkdtemp } from 'node:fs/promises';
+import { mkdtemp, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
@@ -17,6 +17,7 @@ import { describeImage, pushAppended } from '../../image/append.ts';
 import { parseReference } from '../../image/reference.ts';
 import { pushBaseImage } from '../../image/testing/base-image.ts';
 import { startDockerRegistry } from '../../image/testing/docker-registry.ts';
+import { shale } from '../cli/shale-process.ts';
 import { type BuilderUnderTest, has, newMachineConfig, startBuilderUnderTest } from './builder-under-test.ts';
 import { NAMESPACE, seen } from './cluster-under-test.ts';
 
@@ -80,6 +81,28 @@ describe('a build', () => {
     expect(parsed.ok && parsed.label.transitions.map(({ config: from, actions }) => [from, actions])).toEqual(
       [[one.spec.machineConfig.name, [{ type: 'Restart', service: 'chronyd.service' }]]],
     );
+  });
+
+  test('makes the image that shale build makes of the same objects outside of the cluster', async () => {
+    await under.layerPool('twin', { secret: 'push' });
+    const inside = await under.buildOf('twin', has('Succeeded'));
+    const { client } = under.cluster;
+    const objects = await Promise.all([
+      client.get(MachineConfigPools, 'twin', { signal }),
+      client.get(MachineConfigs, '50-twin', { signal }),
+      client.get(MachineConfigurations, MACHINE_CONFIGURATION, { signal }),
+    ]);
+    const files = path.join(under.dir, 'twin.json');
+    await writeFile(files, JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }));
+    const authfile = path.join(under.dir, 'auth.json');
+    await writeFile(authfile, under.auths('secret'));
+    const { host } = under.registry;
+    const outside = await shale([
+      ...['build', '--pool', 'twin', '-f', files, '--base', under.base, '--push', `${host}/os/twin:outside`],
+      ...['--plain-http', host, '--authfile', authfile, '--architecture', 'amd64'],
+    ]);
+    expect(outside.stderr).toContain('one layer of');
+    expect(outside.stdout).toBe(inside.status?.digestedImagePushSpec);
   });
 
   test('without the right credentials fails at once, says so, and works when they are mended', async () => {
