@@ -165,8 +165,9 @@ describe('the page of a cluster', () => {
     expect(await ground()).not.toBe(light);
     await browser.picture(page, 'dark');
     await page.setViewportSize({ width: 400, height: 800 });
+    const overflow = () => page.evaluate('document.documentElement.scrollWidth - window.innerWidth');
     // What is drawn follows the new size in the next frames.
-    await page.waitForFunction('document.documentElement.scrollWidth <= window.innerWidth');
+    await expect.poll(overflow, { timeout: 5_000 }).toBeLessThanOrEqual(0);
     await browser.picture(page, 'narrow');
     expect(complaints).toEqual([]);
     await page.close();
