@@ -86,24 +86,32 @@ function record(key: string, value: Uint8Array): Buffer {
 }
 
 /**
- * Reads the extended attributes of a PAX header.
+ * Reads a PAX header.
  *
- * @param records its content.
- * @returns by name; records that are cut off count as absent.
+ * @param header its content.
+ * @returns values by key, as bytes; records that are cut off count as absent.
  */
-export function xattrsOf(records: Uint8Array): ReadonlyMap<string, Uint8Array> {
-  const bytes = Buffer.from(records.buffer, records.byteOffset, records.byteLength);
+export function readPaxRecords(header: Uint8Array): ReadonlyMap<string, Uint8Array> {
+  const bytes = Buffer.from(header.buffer, header.byteOffset, header.byteLength);
   const found = new Map<string, Uint8Array>();
   for (let at = 0; at < bytes.length; ) {
     const space = bytes.indexOf(0x20, at);
     const length = space === -1 ? Number.NaN : Number(bytes.toString('latin1', at, space));
     if (!Number.isInteger(length) || length <= space - at || at + length > bytes.length) break;
     const equals = bytes.indexOf(0x3d, space);
-    const key = bytes.toString('utf8', space + 1, equals);
-    if (equals !== -1 && equals < at + length && key.startsWith(XATTR_PREFIX)) {
-      found.set(key.slice(XATTR_PREFIX.length), bytes.subarray(equals + 1, at + length - 1));
+    if (equals !== -1 && equals < at + length) {
+      found.set(bytes.toString('utf8', space + 1, equals), bytes.subarray(equals + 1, at + length - 1));
     }
     at += length;
   }
   return found;
+}
+
+/** @returns the extended attributes among a PAX header's records, by name. */
+export function xattrsOf(records: ReadonlyMap<string, Uint8Array>): ReadonlyMap<string, Uint8Array> {
+  return new Map(
+    [...records].flatMap(([key, value]): [string, Uint8Array][] =>
+      key.startsWith(XATTR_PREFIX) ? [[key.slice(XATTR_PREFIX.length), value]] : [],
+    ),
+  );
 }

@@ -1,4 +1,4 @@
-import { xattrsOf } from './pax-header.ts';
+import { readPaxRecords, xattrsOf } from './pax-header.ts';
 
 const BLOCK = 512;
 /** Bytes of a PAX header; Linux keeps at most 64 KiB in one attribute (xattr(7)). */
@@ -56,8 +56,9 @@ export class XattrTap {
     this.#block = [];
     this.#held = 0;
     if (state.kind === 'pax') {
-      this.#pax = xattrsOf(bytes);
-      this.#size = paxSize(bytes);
+      const records = readPaxRecords(bytes);
+      this.#pax = xattrsOf(records);
+      this.#size = sizeAmong(records);
       this.#state = skip(state.padding);
     } else this.#state = this.#afterHeader(bytes);
   }
@@ -94,7 +95,9 @@ function sizeOf(header: Buffer): number {
 }
 
 /** POSIX pax: the size that counts, where a header has no room for it. */
-function paxSize(records: Buffer): number | undefined {
-  const size = /(?:^|\n)\d+ size=(\d+)\n/.exec(records.toString('latin1'))?.[1];
-  return size === undefined ? undefined : Number(size);
+function sizeAmong(records: ReadonlyMap<string, Uint8Array>): number | undefined {
+  const size = records.get('size');
+  // As tar-stream reads it: both have to find the next entry in the same place.
+  const bytes = size === undefined ? Number.NaN : Number.parseInt(Buffer.from(size).toString('latin1'), 10);
+  return Number.isNaN(bytes) ? undefined : bytes;
 }
