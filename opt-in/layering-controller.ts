@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { ConfigMaps, type Deployment, Deployments, Pods } from '../api/kubernetes.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
-import { MachineConfigurations } from '../api/machine-configuration.ts';
+import { type MachineConfiguration, MachineConfigurations } from '../api/machine-configuration.ts';
 import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts';
 import { type MachineOSConfig, MachineOSConfigs } from '../api/machine-os-config.ts';
 import { BUILDER_DEPLOYMENT, MACHINE_CONFIGURATION, SWITCH_CONFIG_MAP } from '../api/names.ts';
@@ -35,6 +35,7 @@ export interface LayeringOptions {
   readonly watched: {
     readonly pools: Watched<MachineConfigPool>;
     readonly machineConfigNodes: Watched<MachineConfigNode>;
+    readonly machineConfigurations: Watched<MachineConfiguration>;
     readonly machineOSConfigs: Watched<MachineOSConfig>;
     readonly machineOSBuilds: Watched<MachineOSBuild>;
   };
@@ -75,6 +76,7 @@ export async function runLayeringController(options: LayeringOptions): Promise<v
   });
   const deployments = createInformer(client, Deployments, { namespace, log });
   const { pools, machineConfigNodes: nodes, machineOSConfigs, machineOSBuilds: builds } = options.watched;
+  const { machineConfigurations } = options.watched;
   const queue = createWorkQueue();
   const now = () => queue.add(KEY);
   const soon = () => queue.addAfter(KEY, ROLLOUT_DELAY_MS);
@@ -82,10 +84,13 @@ export async function runLayeringController(options: LayeringOptions): Promise<v
   machineOSConfigs.onChange(now);
   builds.onChange(now);
   pools.onChange(soon);
+  machineConfigurations.onChange(soon);
   nodes.onChange(soon);
   const watching = [configMaps, deployments].map((informer) => informer.start(signal));
   await Promise.all(
-    [configMaps, deployments, pools, nodes, machineOSConfigs, builds].map((informer) => informer.synced()),
+    [configMaps, deployments, pools, nodes, machineConfigurations, machineOSConfigs, builds].map((informer) =>
+      informer.synced(),
+    ),
   );
   queue.add(KEY);
 
@@ -153,8 +158,10 @@ export async function runLayeringController(options: LayeringOptions): Promise<v
 }
 
 /** The MachineConfiguration is the operator's status; until the operator has made it there is nowhere to tell it. */
-async function tell({ client, signal }: LayeringOptions, state: SwitchState): Promise<void> {
-  const configuration = await client.find(MachineConfigurations, MACHINE_CONFIGURATION, { signal });
+async function tell({ client, watched, signal }: LayeringOptions, state: SwitchState): Promise<void> {
+  const configuration = watched.machineConfigurations
+    .list()
+    .find(({ metadata }) => metadata.name === MACHINE_CONFIGURATION);
   if (configuration === undefined) return;
   await updateStatus(
     client,
