@@ -2,13 +2,13 @@ import { formatActions } from '../api/disruption-action.ts';
 import type { MachineConfig } from '../api/machine-config.ts';
 import type { ClusterPolicies } from '../api/machine-configuration.ts';
 import { nodePaths } from '../api/names.ts';
-import { type DigestedPullspec, parseDigest, parseDigestedPullspec } from '../api/references.ts';
+import { type DigestedPullspec, parseDigest } from '../api/references.ts';
 import { computeTransitions, encodeTransitionLabel } from '../disruption/transitions.ts';
 import { describeImage, type ImageDescription, pushAppended } from '../image/append.ts';
 import { type Digest, digestOf } from '../image/digest.ts';
 import type { LayerEntry } from '../image/layer/entry.ts';
 import { writeLayer } from '../image/layer/write-layer.ts';
-import { formatReference, parseReference, type Reference } from '../image/reference.ts';
+import { parseReference, type Reference } from '../image/reference.ts';
 import type { RegistryClient } from '../image/registry/registry-client.ts';
 import type { NodeConfig } from '../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../machineconfig/parse-node-config.ts';
@@ -17,6 +17,7 @@ import { asBuildFailure } from './as-build-failure.ts';
 import type { Source } from './attest/build-facts.ts';
 import { type SealOptions, sealImage } from './attest/seal-image.ts';
 import { BuildFailure } from './build-failure.ts';
+import { byDigest } from './by-digest.ts';
 import { labelsOf } from './image-labels.ts';
 import type { KnownState } from './known-states.ts';
 import { layerContent } from './layer-content.ts';
@@ -172,8 +173,4 @@ function nodeConfigOf(rendered: MachineConfig): NodeConfig {
   if (parsed.ok) return parsed.config;
   const problems = parsed.problems.map(formatProblem).join('; ');
   throw new BuildFailure('InvalidConfig', `MachineConfig ${rendered.metadata.name}: ${problems}`);
-}
-
-function byDigest({ registry, repository }: Reference, digest: Digest): DigestedPullspec {
-  return parseDigestedPullspec(formatReference({ registry, repository, digest }));
 }

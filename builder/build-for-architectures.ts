@@ -1,12 +1,13 @@
-import { parseDigest, parseDigestedPullspec } from '../api/references.ts';
+import { parseDigest } from '../api/references.ts';
 import { pushIndex } from '../image/image-index.ts';
-import { formatReference, parseReference } from '../image/reference.ts';
+import { parseReference } from '../image/reference.ts';
 import type { RegistryClient } from '../image/registry/registry-client.ts';
 import { signImage } from '../image/signature/sign-image.ts';
 import { asBuildFailure } from './as-build-failure.ts';
 import { BuildFailure } from './build-failure.ts';
 import { type BuildInput, buildImage } from './build-image.ts';
 import type { ImageInstance } from './build-status.ts';
+import { byDigest } from './by-digest.ts';
 import type { EngineParts } from './engine/engine-image.ts';
 import type { BuildResult } from './running-builds.ts';
 
@@ -65,8 +66,8 @@ async function joined(
   const baseDigest = base.digest ?? (await client.getManifest(base, signal)).digest;
   const results = made.map(({ result }) => result);
   return {
-    image: pullspec(target, digest),
-    baseImage: pullspec(base, baseDigest),
+    image: byDigest(target, digest),
+    baseImage: byDigest(base, baseDigest),
     way: wayOf(results),
     instances: made.map(instanceOf),
     transitions: transitionsOf(results),
@@ -101,13 +102,6 @@ function transitionsOf(results: readonly BuildResult[]): BuildResult['transition
       .map((transition) => [`${transition.from} ${transition.actions}`, transition]),
   );
   return [...lines.values()].slice(0, SHOWN_TRANSITIONS);
-}
-
-function pullspec(
-  { registry, repository }: ReturnType<typeof parseReference>,
-  digest: ReturnType<typeof parseDigest>,
-) {
-  return parseDigestedPullspec(formatReference({ registry, repository, digest }));
 }
 
 function sum(numbers: readonly number[]): number {

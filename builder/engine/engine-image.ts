@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { imageLabels } from '../../api/names.ts';
-import { type DigestedPullspec, parseDigestedPullspec } from '../../api/references.ts';
+import type { DigestedPullspec } from '../../api/references.ts';
 import { describeImage, type ImageDescription } from '../../image/append.ts';
 import { unpackImageArchive } from '../../image/archive/unpack-archive.ts';
 import { writeImageArchive } from '../../image/archive/write-archive.ts';
@@ -14,6 +14,7 @@ import { formatReference, parseReference, type Reference } from '../../image/ref
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { RegistryError } from '../../image/registry/registry-error.ts';
 import { BuildFailure } from '../build-failure.ts';
+import { byDigest } from '../by-digest.ts';
 import type { Slots } from '../slots.ts';
 import { type BuildSecret, CONTAINERFILE, secretFile, writeBuildContext } from './build-context.ts';
 import { BuildLog } from './build-log.ts';
@@ -342,8 +343,4 @@ function asBuildFailure(error: unknown, log: BuildLog): unknown {
     `${message}. The last output: ${last}. Mend containerFile, packages or extensions; status.logTail has more`,
     { cause: error, logTail },
   );
-}
-
-function byDigest({ registry, repository }: Reference, digest: Digest): DigestedPullspec {
-  return parseDigestedPullspec(formatReference({ registry, repository, digest }));
 }
