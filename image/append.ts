@@ -1,3 +1,4 @@
+import { platformsOf } from './architecture.ts';
 import { type Digest, digestOf } from './digest.ts';
 import type { Layer } from './layer/write-layer.ts';
 import {
@@ -19,6 +20,8 @@ export interface ImageDescription {
   readonly manifestBytes: number;
   readonly manifest: Manifest;
   readonly config: ImageConfig;
+  /** Of the index that led to it, where one did. */
+  readonly platforms?: readonly string[];
 }
 
 export interface AppendOptions {
@@ -106,12 +109,9 @@ export async function describeImage(
   const parsed = parseManifest(raw.bytes, where);
   if (parsed.kind === 'index') {
     const digest = chooseByPlatform(parsed.index, architecture, where);
-    return describeImage(
-      client,
-      { registry: reference.registry, repository: reference.repository, digest },
-      architecture,
-      signal,
-    );
+    const { registry, repository } = reference;
+    const image = await describeImage(client, { registry, repository, digest }, architecture, signal);
+    return { ...image, platforms: platformsOf(parsed.index) };
   }
   const { config } = parsed.manifest;
   if (config.size > MAX_CONFIG_BYTES)

@@ -49,11 +49,8 @@ export interface TransitionView {
   readonly because: readonly string[];
 }
 
-/** @param platforms of the index by which the image was found. */
-export function imageView(
-  { digest, manifest, config }: ImageDescription,
-  platforms: readonly string[] | undefined,
-): ImageView {
+/** @returns what an image's own documents tell. */
+export function imageView({ digest, manifest, config, platforms }: ImageDescription): ImageView {
   const labels = config.config?.Labels ?? {};
   const label = parseTransitionLabel(labels[imageLabels.disruption]);
   const renderedConfig = labels[imageLabels.renderedConfig] ?? null;

@@ -1,8 +1,7 @@
 import { Command } from 'commander';
 import { describeImage, type ImageDescription } from '../../image/append.ts';
-import { goArchitecture, platformsOf } from '../../image/architecture.ts';
+import { goArchitecture } from '../../image/architecture.ts';
 import { readLayer } from '../../image/layer/read-layer.ts';
-import { parseManifest } from '../../image/manifest.ts';
 import { parseReference, type Reference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { CommandError, exitCodes } from '../exit-codes.ts';
@@ -61,19 +60,11 @@ async function look(
   { architecture, key, files }: InspectFlags,
   signal: AbortSignal,
 ) {
-  const named = await client.getManifest(reference, signal);
-  const parsed = parseManifest(named.bytes, `${reference.registry}/${reference.repository}`);
-  const platforms = parsed.kind === 'index' ? platformsOf(parsed.index) : undefined;
-  const description = await describeImage(
-    client,
-    { ...reference, digest: named.digest },
-    architecture,
-    signal,
-  );
+  const description = await describeImage(client, reference, architecture, signal);
   const { digest } = description;
   const trust = await readTrust(client, reference, { digest, keyFile: key }, signal);
   return {
-    view: { ...imageView(description, platforms), ...trust },
+    view: { ...imageView(description), ...trust },
     files: files === true ? await filesOf(client, reference, description, signal) : undefined,
   };
 }
