@@ -10,6 +10,7 @@ import type { BuildResult } from '../../builder/running-builds.ts';
 import { defaultPolicySettings } from '../../disruption/default-policies.ts';
 import { effectivePolicies, policyDigest } from '../../disruption/effective-policies.ts';
 import { describeImage, type ImageDescription } from '../../image/append.ts';
+import { goArchitecture } from '../../image/architecture.ts';
 import { parseReference } from '../../image/reference.ts';
 import type { SandboxRegistry } from '../../sandbox/registry.ts';
 
@@ -57,7 +58,7 @@ export async function buildWithEngine(
       policies,
       policyDigest: policyDigest(policies),
       froms: [],
-      architecture: process.arch === 'arm64' ? 'arm64' : 'amd64',
+      architecture: goArchitecture(process.arch),
       version: '0',
       created: '1970-01-01T00:00:00Z',
       spec,
@@ -114,7 +115,7 @@ export async function pullImage(
   image: string,
 ): Promise<{ readonly description: ImageDescription; readonly layers: readonly Buffer[] }> {
   const at = parseReference(image);
-  const architecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
+  const architecture = goArchitecture(process.arch);
   const description = await describeImage(registry.client, at, architecture, signal);
   const layers = description.manifest.layers.map(async (blob) =>
     gunzipSync(await buffer(registry.client.readBlob(at, blob, signal))),

@@ -14,6 +14,7 @@ import { readTree } from '../../daemon/live/read-tree.ts';
 import { listDeployments } from '../../daemon/os/ostree/deployments.ts';
 import { registrySource } from '../../daemon/os/ostree/registry-source.ts';
 import { policyDigest } from '../../disruption/effective-policies.ts';
+import { goArchitecture } from '../../image/architecture.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { createNode } from '../../sandbox/node/create.ts';
@@ -26,7 +27,7 @@ import { pushImage, type SandboxRegistry, startRegistry } from '../../sandbox/re
 
 const root = path.join(import.meta.dirname, '../..');
 const signal = AbortSignal.timeout(120_000);
-const architecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
+const architecture = goArchitecture(process.arch);
 const missing = await missingPrograms('skopeo', 'umoci');
 
 let dir: string;
