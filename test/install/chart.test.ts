@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { execa } from 'execa';
 import { expect, test } from 'vitest';
@@ -6,12 +5,12 @@ import { parseAllDocuments } from 'yaml';
 import type { KubernetesObject } from '../../api/object.ts';
 import { readKustomization } from '../../sandbox/manifests/kustomization.ts';
 import { problemsOf } from './kubernetes-schema.ts';
+import { isOnPath } from './on-path.ts';
 import { renderChart, renderTemplate } from './render-chart.ts';
 
 const ROOT = path.join(import.meta.dirname, '../..');
 const CHART = path.join(ROOT, 'charts/shale');
 const MANIFESTS = path.join(ROOT, 'manifests');
-const helm = (process.env['PATH'] ?? '').split(':').some((dir) => existsSync(path.join(dir, 'helm')));
 
 test('in the default namespace it is the base with policies for admission and network', async () => {
   const chart = await renderChart(CHART, { namespace: 'shale-system' });
@@ -75,7 +74,7 @@ test('leaves out what values switch off', async () => {
   expect(kinds.filter((kind) => kind === 'ValidatingAdmissionPolicy')).toHaveLength(1);
 });
 
-test.runIf(helm)('is to Helm what it is here', async () => {
+test.runIf(isOnPath('helm'))('is to Helm what it is here', async () => {
   const { stdout } = await execa('helm', [
     'template',
     'shale',

@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';
@@ -14,10 +13,10 @@ import { applyObjects } from '../../sandbox/manifests/apply.ts';
 import { readKustomization } from '../../sandbox/manifests/kustomization.ts';
 import { quiet } from '../e2e/cluster-under-test.ts';
 import { problemsOf } from './kubernetes-schema.ts';
+import { isOnPath } from './on-path.ts';
 
 const MANIFESTS = path.join(import.meta.dirname, '../../manifests');
 const overlays = (await readdir(path.join(MANIFESTS, 'overlays'))).map((name) => `overlays/${name}`);
-const kubectl = (process.env['PATH'] ?? '').split(':').some((dir) => existsSync(path.join(dir, 'kubectl')));
 /** Of other operators, which not every cluster has: the embedded API server doesn't know them. */
 const isForeign = ({ apiVersion }: KubernetesObject) => apiVersion.startsWith('monitoring.coreos.com/');
 
@@ -54,7 +53,7 @@ describe.each(['base', ...overlays])('manifests/%s', (name) => {
     await applyObjects(client, objects, { log: quiet, signal });
   });
 
-  test.runIf(kubectl)('is to kubectl what it is here', async () => {
+  test.runIf(isOnPath('kubectl'))('is to kubectl what it is here', async () => {
     const { stdout } = await execa('kubectl', ['kustomize', directory]);
     const theirs = parseAllDocuments(stdout).map((document) => document.toJS() as KubernetesObject);
     expect(sorted(theirs)).toEqual(sorted(await readKustomization(directory)));

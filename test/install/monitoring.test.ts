@@ -1,10 +1,17 @@
 import { globSync, readFileSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parser } from '@prometheus-io/lezer-promql';
-import { expect, test } from 'vitest';
-import { parse } from 'yaml';
+import { execa } from 'execa';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parse, stringify } from 'yaml';
+import { prometheusMetrics as builderMetrics } from '../../builder/prometheus-metrics.ts';
+import { prometheusMetrics as operatorMetrics } from '../../rollout/metrics/prometheus-metrics.ts';
+import { ALERT_CASES, type AlertCase } from './alert-cases.ts';
+import { isOnPath } from './on-path.ts';
 
-/** Alerts and dashboard are read by nobody here: what can be told without Prometheus and Grafana is told by these tests. */
+/** Alerts and dashboard are read by nobody here: Prometheus' own tool is asked where there is one, else what can be told without. */
 
 const ROOT = path.join(import.meta.dirname, '../..');
 const read = (file: string) => readFileSync(path.join(ROOT, file), 'utf8');
@@ -17,7 +24,8 @@ interface Alert {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-const groups = parse(read(`${COMPONENT}/alerts.yaml`)).spec.groups as readonly { rules: readonly Alert[] }[];
+const rules = parse(read(`${COMPONENT}/alerts.yaml`)).spec as { readonly groups: unknown };
+const groups = rules.groups as readonly { rules: readonly Alert[] }[];
 const alerts = groups.flatMap(({ rules }) => rules);
 const dashboard = JSON.parse(read(`${COMPONENT}/shale.json`)) as {
   readonly panels: readonly {
@@ -67,6 +75,70 @@ test('each runbook is of an alert', () => {
   const headings = [...read('docs/runbooks.md').matchAll(/^## (.+)$/gm)].map(([, heading]) => heading);
   expect(headings).toEqual(alerts.map(({ alert }) => alert));
 });
+
+test('each alert is tried when it should fire and when it should not', () => {
+  for (const firing of [true, false]) {
+    const tried = ALERT_CASES.filter(({ fires }) => (fires !== undefined) === firing);
+    expect([...new Set(tried.map(({ alert }) => alert))]).toEqual(alerts.map(({ alert }) => alert));
+  }
+});
+
+describe.runIf(isOnPath('promtool'))('Prometheus (skipped where there is no promtool)', () => {
+  let dir: string;
+  beforeAll(async () => {
+    dir = await mkdtemp(path.join(tmpdir(), 'shale-promtool-'));
+    await writeFile(path.join(dir, 'rules.yaml'), stringify(rules));
+  });
+  afterAll(() => rm(dir, { recursive: true, force: true }));
+
+  test('takes the rules', async () => {
+    const { stdout } = await execa('promtool', ['check', 'rules', path.join(dir, 'rules.yaml')]);
+    expect(stdout).toContain(`SUCCESS: ${alerts.length} rules found`);
+  });
+
+  test.each(
+    ALERT_CASES.map((one): [string, AlertCase] => [
+      `${one.alert} ${one.fires === undefined ? 'stays quiet about' : 'fires for'} ${one.of}`,
+      one,
+    ]),
+  )('%s', async (name, one) => {
+    const file = path.join(dir, `${ALERT_CASES.indexOf(one)}.yaml`);
+    await writeFile(file, stringify(unitTest(name, one)));
+    const { exitCode, stdout, stderr } = await execa('promtool', ['test', 'rules', file], { reject: false });
+    expect({ exitCode, said: exitCode === 0 ? '' : stdout + stderr }).toEqual({ exitCode: 0, said: '' });
+  });
+
+  test.each([
+    ['operator', operatorMetrics(() => new Map([['pools', 1]])).registry],
+    ['builder', builderMetrics(() => 1).registry],
+  ])('has nothing to say against the metrics of the %s', async (_, registry) => {
+    const { exitCode, stderr } = await execa('promtool', ['check', 'metrics'], {
+      input: await registry.metrics(),
+      reject: false,
+    });
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
+  });
+});
+
+/** @returns a file of `promtool test rules`. */
+function unitTest(name: string, { alert, series, minutes, fires }: AlertCase): object {
+  const annotations = alerts.find((one) => one.alert === alert)?.annotations;
+  const expected =
+    fires === undefined
+      ? []
+      : [{ exp_labels: fires.labels, exp_annotations: { ...annotations, summary: fires.summary } }];
+  return {
+    rule_files: ['rules.yaml'],
+    tests: [
+      {
+        name,
+        interval: '1m',
+        input_series: Object.entries(series).map(([of, values]) => ({ series: of, values })),
+        alert_rule_test: [{ alertname: alert, eval_time: `${minutes}m`, exp_alerts: expected }],
+      },
+    ],
+  };
+}
 
 /** The names in the sources are the only list of metrics that there is. */
 function ownMetrics(): string[] {
