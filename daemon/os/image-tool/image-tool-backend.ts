@@ -5,6 +5,7 @@ import type { DigestedPullspec } from '../../../api/references.ts';
 import type { Deployment, OsBackend, OsStatus, StageOptions } from '../backend.ts';
 import type { RunOsCommand } from '../os-command.ts';
 import { type OstreeDeployment, readOrigin } from '../ostree/deployments.ts';
+import { describeDeployment } from '../ostree/describe-deployment.ts';
 import { requireSpace, spaceNeeded } from '../ostree/disk-space.ts';
 import { keepImageRecords, readImageRecord, writeImageRecord } from '../ostree/image-record.ts';
 import type { ImageSource, SourceImage, SourceLayer } from '../ostree/image-source.ts';
@@ -259,15 +260,8 @@ export class ImageToolBackend implements OsBackend {
     return hostDeployments(this.#options, signal);
   }
 
-  async #describe({ id, image, directory, kernelArguments }: OstreeDeployment): Promise<Deployment> {
-    const record = image === undefined ? undefined : await readImageRecord(this.#state, image);
-    return {
-      id,
-      labels: record?.labels ?? {},
-      root: directory,
-      kernelArguments,
-      ...(image === undefined ? {} : { image }),
-    };
+  #describe(deployment: OstreeDeployment): Promise<Deployment> {
+    return describeDeployment(this.#state, deployment);
   }
 }
 

@@ -4,6 +4,7 @@ import type { DigestedPullspec } from '../../../api/references.ts';
 import type { Deployment, OsBackend, OsStatus, StageOptions } from '../backend.ts';
 import { osCommandRunner, type RunOsCommand } from '../os-command.ts';
 import { listDeployments, type OstreeDeployment, SysrootError } from './deployments.ts';
+import { describeDeployment } from './describe-deployment.ts';
 import { imageRef, keepImageRecords, layerRef, readImageRecord, stateDirectory } from './image-record.ts';
 import type { ImageSource } from './image-source.ts';
 import { importImage } from './import-image.ts';
@@ -199,17 +200,8 @@ export class OstreeBackend implements OsBackend {
     };
   }
 
-  async #describe(deployment: OstreeDeployment): Promise<Deployment> {
-    const { id, image, directory, kernelArguments } = deployment;
-    const record =
-      image === undefined ? undefined : await readImageRecord(stateDirectory(this.#options.sysroot), image);
-    return {
-      id,
-      labels: record?.labels ?? {},
-      root: directory,
-      kernelArguments,
-      ...(image === undefined ? {} : { image }),
-    };
+  #describe(deployment: OstreeDeployment): Promise<Deployment> {
+    return describeDeployment(stateDirectory(this.#options.sysroot), deployment);
   }
 }
 
