@@ -113,7 +113,7 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
     baseImage,
     bytes,
     way: layerSent ? 'Append' : 'Relabel',
-    transitions: transitions.slice(0, 50).map((transition) => ({
+    transitions: transitions.map((transition) => ({
       from: `${transition.config} on ${transition.base}`,
       actions: formatActions(transition.actions),
     })),

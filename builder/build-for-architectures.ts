@@ -76,14 +76,10 @@ async function joined(
       sent: sum(results.map(({ bytes }) => bytes.sent)),
       mounted: sum(results.map(({ bytes }) => bytes.mounted)),
     },
-    logTail: results.flatMap(({ logTail }) => logTail ?? []).slice(-LOG_LINES),
+    logTail: results.flatMap(({ logTail }) => logTail ?? []),
     warnings: results.flatMap(({ warnings }) => warnings ?? []),
   };
 }
-
-/** As many as a MachineOSBuild's status holds. */
-const LOG_LINES = 200;
-const SHOWN_TRANSITIONS = 50;
 
 function instanceOf({ architecture, result: { image, baseImage, engineImage } }: Made): ImageInstance {
   return { architecture, image, baseImage, ...(engineImage === undefined ? {} : { engineImage }) };
@@ -101,7 +97,7 @@ function transitionsOf(results: readonly BuildResult[]): BuildResult['transition
       .flatMap(({ transitions }) => transitions)
       .map((transition) => [`${transition.from} ${transition.actions}`, transition]),
   );
-  return [...lines.values()].slice(0, SHOWN_TRANSITIONS);
+  return [...lines.values()];
 }
 
 function sum(numbers: readonly number[]): number {

@@ -14,6 +14,10 @@ export interface ImageInstance {
   readonly engineImage?: DigestedPullspec;
 }
 
+/** What a status shows of each: objects are read whole by every watch. The label has all transitions, the builder's log all lines. */
+const SHOWN_TRANSITIONS = 50;
+const SHOWN_LOG_LINES = 200;
+
 /** A point in the life of a build, told in the words of its conditions. */
 export type BuildPhase =
   | { readonly kind: 'started' }
@@ -91,7 +95,7 @@ export function buildStatus(
         builder: { imageBuilderType: phase.way },
         digestedImagePushSpec: phase.image,
         baseImage: phase.baseImage,
-        transitions: [...phase.transitions],
+        transitions: phase.transitions.slice(0, SHOWN_TRANSITIONS),
         ...(phase.engineImage === undefined ? {} : { engineImage: phase.engineImage }),
         ...(phase.instances === undefined ? {} : { instances: [...phase.instances] }),
         ...logOf(phase),
@@ -128,7 +132,7 @@ function logOf({
 }: {
   readonly logTail?: readonly string[] | undefined;
 }): Pick<MachineOSBuildStatus, 'logTail'> {
-  return logTail === undefined || logTail.length === 0 ? {} : { logTail: [...logTail] };
+  return logTail === undefined || logTail.length === 0 ? {} : { logTail: logTail.slice(-SHOWN_LOG_LINES) };
 }
 
 function over(before: MachineOSBuildStatus, now: string, conditions: Condition[]): MachineOSBuildStatus {
