@@ -65,6 +65,8 @@ export const annotations = {
   soakSeconds: 'shale.dev/soak-seconds',
   /** On a MachineConfigPool: JSON {canary, after}, how many failed nodes stop a rollout before and after the first success. */
   failureThreshold: 'shale.dev/failure-threshold',
+  /** On a MachineConfigPool: for how many seconds a node may be down after its update before it counts as failed. */
+  unhealthyAfterSeconds: 'shale.dev/unhealthy-after-seconds',
   /** On a MachineConfigPool, `true`: a rollout that failed nodes have stopped goes back to what the pool ran before. */
   autoRollback: 'shale.dev/auto-rollback',
   /**

@@ -16,6 +16,12 @@ const at = (seconds: number) => Date.parse(RENEWED) + seconds * 1000;
 it.each([
   ['no lease', undefined, 0, { by: 'nobody' }],
   ['ours', held('us'), 59, { by: 'us' }],
+  [
+    'ours, with its beginning',
+    lease({ holderIdentity: 'us', acquireTime: RENEWED, renewTime: RENEWED, leaseDurationSeconds: 60 }),
+    1,
+    { by: 'us', since: at(0) },
+  ],
   ['ours, expired', held('us'), 60, { by: 'nobody', left: true }],
   ["another's", held('them'), 59, { by: 'other', holder: 'them' }],
   ["another's, expired", held('them'), 60, { by: 'nobody' }],

@@ -37,7 +37,9 @@ export function holdingOf(lease: Lease | undefined, holder: string, now: number)
   if (lease === undefined || holderIdentity === '') return { by: 'nobody' };
   const isOurs = holderIdentity === holder;
   if (leaseEnd(lease) <= now) return { by: 'nobody', ...(isOurs ? { left: true } : {}) };
-  return isOurs ? { by: 'us' } : { by: 'other', holder: holderIdentity };
+  if (!isOurs) return { by: 'other', holder: holderIdentity };
+  const since = Date.parse(lease.spec?.acquireTime ?? '');
+  return { by: 'us', ...(Number.isNaN(since) ? {} : { since }) };
 }
 
 /** Exclusive right to disrupt nodes: one Lease per node, shared with the medik8s operators. */
@@ -61,8 +63,8 @@ export class NodeLeases {
 
   /** @returns since when the lease is ours, in ms since the epoch; now, where the cache does not know. */
   takenAt(node: string): number {
-    const since = Date.parse(this.#cached(node)?.spec?.acquireTime ?? '');
-    return this.holding(node).by === 'us' && !Number.isNaN(since) ? since : this.#parts.now();
+    const holding = this.holding(node);
+    return (holding.by === 'us' ? holding.since : undefined) ?? this.#parts.now();
   }
 
   /**

@@ -32,6 +32,8 @@ export interface RolloutOptions {
   readonly soakSeconds: number;
   /** How many failed nodes stop a rollout: before any node has taken the target, and after. */
   readonly failureThreshold: { readonly unproven: number; readonly proven: number };
+  /** How long a node may be down after its update before it counts as failed. */
+  readonly unhealthyAfterSeconds: number;
   /** For how long a failed node keeps its grant and lease, so that the daemon can try again by itself. */
   readonly degradedPatienceSeconds: number;
   readonly drain: DrainOptions;
@@ -67,6 +69,8 @@ export const defaultRolloutOptions: RolloutOptions = {
   stagingLimit: 100,
   soakSeconds: 0,
   failureThreshold: { unproven: 1, proven: 2 },
+  // Servers that check their memory and their disks as they boot take several minutes.
+  unhealthyAfterSeconds: 600,
   degradedPatienceSeconds: 900,
   drain: {
     // MCO's DrainTimeoutDuration is an hour; people want to know of a wrong PodDisruptionBudget sooner.

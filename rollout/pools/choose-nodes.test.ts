@@ -10,7 +10,7 @@ import {
 } from './choose-nodes.ts';
 import type { NodeState } from './node-state.ts';
 
-const limits: ChoiceLimits = { maxUnavailable: 1, soak: 0, now: 1_000_000 };
+const limits: ChoiceLimits = { maxUnavailable: 1, soak: 0, unhealthyAfter: 600_000, now: 1_000_000 };
 const staged = (name: string, actions = REBOOT, more: Partial<NodeState> = {}) =>
   aState(name, { progress: { kind: 'staged', actions }, ...more });
 const begun = (nodes: readonly NodeState[], more: Partial<ChoiceLimits> = {}) =>
@@ -104,8 +104,23 @@ describe('nodes with a live plan', () => {
     const [canary, ...rest] = fleet;
     const proving = [aState('u', { progress: { kind: 'updated', since: 0 } }), ...rest];
     expect(canary).toBeDefined();
-    expect(begun(proving, { soak: 60_000, now: 59_999 })).toHaveLength(1);
+    expect(begun(proving, { soak: 60_000, now: 59_999 })).toHaveLength(0);
     expect(begun(proving, { soak: 60_000, now: 60_000 })).toHaveLength(2);
+  });
+
+  it('go one by one where no time is proof', () => {
+    const canary = aState('u', { progress: { kind: 'updated', since: 0 } });
+    expect(begun([canary, ...fleet], { soak: Number.POSITIVE_INFINITY, now: 1 })).toHaveLength(1);
+  });
+
+  it('wait for a canary that is down since its update', () => {
+    const down = {
+      ready: false,
+      notReadySince: 7,
+      progress: { kind: 'updated', startedAt: 5, since: 6 },
+    } as const;
+    expect(begun([aState('u', down), ...fleet], { now: 8 })).toHaveLength(0);
+    expect(begun([aState('u', { ...down, notReadySince: 4 }), ...fleet], { now: 8 })).toHaveLength(1);
   });
 
   it('take a canary that is Ready', () => {
@@ -155,6 +170,7 @@ const anyPool = fc.uniqueArray(anyState, { selector: ({ name }) => name, maxLeng
 const anyLimits = fc.record({
   maxUnavailable: fc.integer({ min: 1, max: 5 }),
   soak: fc.constant(0),
+  unhealthyAfter: fc.constant(10),
   now: fc.constant(1),
 });
 

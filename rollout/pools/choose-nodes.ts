@@ -1,4 +1,5 @@
 import type { Grant } from '../../api/machine-config-node.ts';
+import { downSince } from './health-after-update.ts';
 import { isDisruptive, type NodeState } from './node-state.ts';
 import { byCodeUnit } from './order.ts';
 
@@ -8,6 +9,8 @@ export interface ChoiceLimits {
   readonly operatorNode?: string;
   /** ms for which a live update must have held before it counts as proof. */
   readonly soak: number;
+  /** ms that a node may be down after its update. */
+  readonly unhealthyAfter: number;
   /** ms since the epoch. */
   readonly now: number;
 }
@@ -116,9 +119,7 @@ function chooseLive(
   candidates: readonly NodeState[],
   limits: ChoiceLimits,
 ): Choice['begin'] {
-  const inFlight = nodes.filter(
-    ({ work, progress }) => work.grant === 'Live' && progress.kind !== 'updated',
-  ).length;
+  const inFlight = nodes.filter((node) => isUnproven(node, limits)).length;
   const room = Math.max(0, provenNodes(nodes, limits) + 1 - inFlight);
   // A canary that is not Ready would prove nothing.
   const readyFirst = [
@@ -126,6 +127,16 @@ function chooseLive(
     ...candidates.filter(({ ready }) => !ready),
   ];
   return readyFirst.slice(0, room).map(({ name }) => ({ name, level: 'Live' }));
+}
+
+/** Under way, or through and still to show that it holds. */
+function isUnproven(node: NodeState, { soak, unhealthyAfter, now }: ChoiceLimits): boolean {
+  const { assigned, progress, work } = node;
+  if (progress.kind !== 'updated') return work.grant === 'Live';
+  if (!assigned) return false;
+  if (downSince(node, unhealthyAfter) !== undefined) return true;
+  // Where no time is proof, nodes go one by one.
+  return progress.since !== undefined && Number.isFinite(soak) && progress.since + soak > now;
 }
 
 function inOrder(operatorNode: string | undefined): (a: NodeState, b: NodeState) => number {

@@ -146,6 +146,73 @@ describe('a failed node', () => {
   });
 });
 
+describe('a node that is down after its update', () => {
+  const settings = { unhealthyAfter: 600_000 };
+  const at = (seconds: number) => new Date(seconds * 1000).toISOString();
+  /** Updated at -700 s in a reboot that began at -720 s; `now` is 0. */
+  const down = (name: string, notReadyAt: number) =>
+    observed(name, {
+      node: aNode(name, {
+        status: { conditions: [{ ...condition('Ready', 'False'), lastTransitionTime: at(notReadyAt) }] },
+      }),
+      machineConfigNode: {
+        ...running(name, 'rendered-worker-2', {
+          lastUpdate: {
+            config: 'rendered-worker-2',
+            actions: [...REBOOT],
+            causes: [],
+            source: '',
+            startedAt: at(-720),
+            finishedAt: at(-700),
+            bootIDBefore: '',
+            bootIDAfter: '',
+            result: 'Succeeded',
+          },
+        }),
+        spec: aMachineConfigNode(name, { configVersion: { desired: 'rendered-worker-2' } }).spec,
+      },
+    });
+  const halted = (notReadyAt: number, more: Partial<PoolSettings> = {}) =>
+    decide([down('a', notReadyAt), observed('b')], {}, {}, { ...settings, ...more }).halted;
+
+  it('for longer than the pool’s patience stops the rollout, and is named with the reason', () => {
+    expect(halted(-650)).toBe(
+      'the rollout is stopped: 1 node(s) failed, the threshold is 1: a (not Ready since its update)',
+    );
+    expect(halted(-599)).toBeUndefined();
+    expect(halted(-650, { unhealthyAfter: 660_000 })).toBeUndefined();
+  });
+
+  it('was down before, or fell long after, stops nothing', () => {
+    expect(halted(-800)).toBeUndefined();
+    const late = decide([down('a', -650)], {}, {}, { unhealthyAfter: 40_000 });
+    expect(late.halted).toBeUndefined();
+  });
+
+  it('is looked at again when the patience ends', () => {
+    const all = someSettings(settings);
+    const decision = decide([down('a', -590), observed('b')], {}, {}, settings);
+    expect(lookAgainAfter(decision, all, { leaseSeconds: 300 }, 0)).toBe(10_000);
+  });
+
+  it('counts, too, when it never came back from its reboot', () => {
+    const spec = { configVersion: { desired: 'rendered-worker-2' } };
+    const plan = { config: 'rendered-worker-2', staged: true, actions: [...REBOOT], causes: [], source: 'x' };
+    const grant = { level: 'Disrupt', config: 'rendered-worker-2', leaseHolder: 'us' } as const;
+    const lost = observed('a', {
+      node: down('a', -650).node,
+      machineConfigNode: aMachineConfigNode('a', { ...spec, grant }, { plan }),
+      lease: { by: 'us', since: -700_000 },
+    });
+    const { halted: why, steps } = decide([lost, observed('b')], {}, {}, settings);
+    expect(why).toMatch(/a \(not Ready since its update\)/);
+    expect(steps.get('a')?.kind).toBe('hold');
+    expect(
+      decide([{ ...lost, lease: { by: 'us', since: -640_000 } }], {}, {}, settings).halted,
+    ).toBeUndefined();
+  });
+});
+
 it('looks again in time to renew its leases, and not at all when nothing is under way', () => {
   const options = { ...defaultRolloutOptions, leaseSeconds: 300 };
   const wait = (nodes: readonly ObservedNode[]) => lookAgainAfter(decide(nodes), someSettings(), options, 0);

@@ -3,6 +3,7 @@ import type { MachineConfigNode, MachineConfigNodeSpec } from '../../api/machine
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { RolloutOptions } from '../options.ts';
 import { type Choice, chooseNodes, provenNodes } from './choose-nodes.ts';
+import { downSince, isUnhealthy } from './health-after-update.ts';
 import { type WindowState, windowState } from './maintenance-windows.ts';
 import { maxUnavailable } from './max-unavailable.ts';
 import { awayOf, isReady, type LeaseHolding, type NodeState, readNode } from './node-state.ts';
@@ -57,7 +58,8 @@ export function decidePool(seen: PoolObservation, options: RolloutOptions, now: 
   const states = seen.nodes.flatMap((observed) => readWithAssignment(seen, observed, assign, now));
   const halted = haltedBy(states, seen.settings, now);
   const closed = closedBecause(seen, halted);
-  const context = { closed, patience: options.degradedPatienceSeconds * 1000, now };
+  const patience = options.degradedPatienceSeconds * 1000;
+  const context = { closed, patience, unhealthyAfter: seen.settings.unhealthyAfter, now };
   const steps = new Map<string, NodeStep>();
   for (const state of states) {
     const step = nodeStep(state, context);
@@ -88,7 +90,7 @@ export function decidePool(seen: PoolObservation, options: RolloutOptions, now: 
  */
 export function lookAgainAfter(
   decision: PoolDecision,
-  { soak }: PoolSettings,
+  { soak, unhealthyAfter }: PoolSettings,
   options: Pick<RolloutOptions, 'leaseSeconds'>,
   now: number,
 ): number | undefined {
@@ -96,7 +98,10 @@ export function lookAgainAfter(
   // A third of the lease's duration: two renewals may fail before it expires.
   if (decision.states.some(isAtWork)) waits.push((options.leaseSeconds * 1000) / 3);
   if (decision.passedBy.length > 0) waits.push(PASSED_BY_RETRY);
-  for (const { progress } of decision.states) {
+  for (const node of decision.states) {
+    const down = downSince(node, unhealthyAfter);
+    if (down !== undefined && down + unhealthyAfter > now) waits.push(down + unhealthyAfter - now);
+    const { progress } = node;
     if (progress.kind === 'updated' && progress.since !== undefined) {
       const soaks = progress.since + soak - now;
       if (soaks > 0) waits.push(soaks);
@@ -125,6 +130,7 @@ function choiceLimits({ pool, settings, nodes }: PoolObservation, options: Rollo
     maxUnavailable:
       maxUnavailable(pool.spec.maxUnavailable, nodes.length) - nodes.filter(isDownNewcomer).length,
     soak: settings.soak,
+    unhealthyAfter: settings.unhealthyAfter,
     now,
     ...(options.operatorNode === undefined ? {} : { operatorNode: options.operatorNode }),
   };
@@ -215,16 +221,18 @@ function newcomers({ pool, target, policyDigest, nodes }: PoolObservation): Pool
 
 function haltedBy(
   states: readonly NodeState[],
-  { soak, failureThreshold }: PoolSettings,
+  { soak, failureThreshold, unhealthyAfter }: PoolSettings,
   now: number,
 ): string | undefined {
-  const failed = states.filter(hasFailed);
+  const failed = states.flatMap((node) => {
+    if (hasFailed(node)) return [node.name];
+    return isUnhealthy(node, unhealthyAfter, now) ? [`${node.name} (not Ready since its update)`] : [];
+  });
   if (failed.length === 0) return undefined;
   const proven = provenNodes(states, { soak, now }) > 0;
   const threshold = failureThreshold[proven ? 'proven' : 'unproven'];
   if (failed.length < threshold) return undefined;
-  const names = failed.map(({ name }) => name).toSorted();
-  return `the rollout is stopped: ${names.length} node(s) failed, the threshold is ${threshold}: ${names.join(', ')}`;
+  return `the rollout is stopped: ${failed.length} node(s) failed, the threshold is ${threshold}: ${failed.toSorted().join(', ')}`;
 }
 
 function hasFailed({ assigned, away, progress }: NodeState): boolean {

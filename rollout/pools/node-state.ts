@@ -14,8 +14,8 @@ export type Progress =
   | { readonly kind: 'preparing'; readonly why?: string }
   /** The target is on the disk; these actions are what it takes to run it. */
   | { readonly kind: 'staged'; readonly actions: readonly DisruptionAction[] }
-  /** The node runs its target. `since`: when its last update ended, in ms since the epoch. */
-  | { readonly kind: 'updated'; readonly since?: number }
+  /** The node runs its target. `startedAt` and `since`: when its last update began and ended, in ms since the epoch. */
+  | { readonly kind: 'updated'; readonly startedAt?: number; readonly since?: number }
   /** `ofAnother`: what failed is an earlier target, and the daemon has not come to this one yet. */
   | {
       readonly kind: 'degraded';
@@ -26,7 +26,8 @@ export type Progress =
 
 /** Who holds the node lease. */
 export type LeaseHolding =
-  | { readonly by: 'us' }
+  /** `since`: when it was taken, in ms since the epoch. */
+  | { readonly by: 'us'; readonly since?: number }
   /** `left`: it was ours and ran out; the object is still there. */
   | { readonly by: 'nobody'; readonly left?: boolean }
   | { readonly by: 'other'; readonly holder: string };
@@ -54,6 +55,8 @@ export interface NodeState {
   /** In Go's words; absent where the kubelet has not said. */
   readonly architecture?: string;
   readonly ready: boolean;
+  /** ms since the epoch; absent on a node that is Ready or never spoke. */
+  readonly notReadySince?: number;
   readonly schedulable: boolean;
   /** The kubelet speaks from the boot that the daemon speaks from. */
   readonly bootAgrees: boolean;
@@ -103,7 +106,7 @@ export function readNode(seen: NodeObservation, now: number): NodeState {
     createdAt: metadata.creationTimestamp ?? '',
     controlPlane: CONTROL_PLANE_ROLES.some((role) => metadata.labels?.[role] !== undefined),
     ...(architecture === undefined ? {} : { architecture }),
-    ready: isReady(node),
+    ...readiness(node),
     schedulable: node.spec?.unschedulable !== true,
     bootAgrees: kubeletBoot === undefined || status?.bootID === undefined || kubeletBoot === status.bootID,
     obstacle: obstacleOf(seen, now),
@@ -143,8 +146,12 @@ export function progressOf(
     status.configImage?.currentImage === image &&
     (status.mode === undefined || status.mode === (image === undefined ? 'Standard' : 'Layered'));
   if (runsTarget && condition('Updated')?.status === 'True') {
-    const finishedAt = status.lastUpdate?.finishedAt;
-    return { kind: 'updated', ...(finishedAt === undefined ? {} : { since: Date.parse(finishedAt) }) };
+    const { startedAt, finishedAt } = status.lastUpdate ?? {};
+    return {
+      kind: 'updated',
+      ...(startedAt === undefined ? {} : { startedAt: Date.parse(startedAt) }),
+      ...(finishedAt === undefined ? {} : { since: Date.parse(finishedAt) }),
+    };
   }
   const { plan } = status;
   if (plan !== undefined && plan.config === config && plan.image === image && plan.staged) {
@@ -189,6 +196,12 @@ function cordonOf(node: Node): Work['cordon'] {
 /** @returns whether the node's kubelet says that it can run pods, as far as the cluster knows. */
 export function isReady(node: Node): boolean {
   return readyCondition(node)?.status === 'True';
+}
+
+function readiness(node: Node): Pick<NodeState, 'ready' | 'notReadySince'> {
+  const condition = readyCondition(node);
+  if (condition === undefined || condition.status === 'True') return { ready: condition !== undefined };
+  return { ready: false, notReadySince: Date.parse(condition.lastTransitionTime) };
 }
 
 function readyCondition({ status }: Node) {

@@ -3,7 +3,7 @@ import { aState, REBOOT, RESTART } from '../testing/objects.ts';
 import type { NodeState } from './node-state.ts';
 import { nodeStep } from './node-step.ts';
 
-const context = { closed: undefined, patience: 1000, now: 10_000 };
+const context = { closed: undefined, patience: 1000, unhealthyAfter: 2000, now: 10_000 };
 const ours = { by: 'us' } as const;
 const cordoned: NodeState['work'] = { cordon: { uncordon: true }, grant: undefined };
 const granted: NodeState['work'] = { cordon: { uncordon: true }, grant: 'Disrupt' };
@@ -12,6 +12,12 @@ const reboot: NodeState['progress'] = { kind: 'staged', actions: REBOOT };
 const restart: NodeState['progress'] = { kind: 'staged', actions: RESTART };
 const off = { ready: false, away: { kind: 'switched-off', why: 'fan' } } as const;
 const preparing: NodeState['progress'] = { kind: 'preparing' };
+/** Rebooted, and not Ready since the update ended. */
+const downAt = (since: number): Partial<NodeState> => ({
+  ready: false,
+  notReadySince: since - 1,
+  progress: { kind: 'updated', startedAt: since - 2, since },
+});
 const failedAt = (since: number): NodeState['progress'] => ({ kind: 'degraded', why: 'no space', since });
 
 describe('the next step for a node', () => {
@@ -23,6 +29,10 @@ describe('the next step for a node', () => {
     ['in the middle of the reboot', { lease: ours, work: granted, progress: preparing }, 'hold'],
     ['rebooted and Ready', { lease: ours, work: granted }, 'finish'],
     ['rebooted, not Ready', { lease: ours, work: granted, ready: false }, 'hold'],
+    ['rebooted, down a moment', { lease: ours, work: granted, ...downAt(8_500) }, 'hold'],
+    ['rebooted, down for long', { lease: ours, work: granted, ...downAt(8_000) }, 'let-go'],
+    ['rebooted, down for long and let go', { work: cordoned, ...downAt(8_000) }, 'none'],
+    ['rebooted, let go and back', { work: cordoned, ...downAt(8_000), ready: true }, 'finish'],
     ['rebooted, Ready is the old boot’s', { lease: ours, work: granted, bootAgrees: false }, 'hold'],
     ['granted live', { lease: ours, work: live, progress: restart }, 'hold'],
     ['updated live', { lease: ours, work: live }, 'finish'],

@@ -1,4 +1,5 @@
 import type { Grant } from '../../api/machine-config-node.ts';
+import { isUnhealthy } from './health-after-update.ts';
 import { isDisruptive, type NodeState } from './node-state.ts';
 
 /** What the operator does for one node next. */
@@ -14,7 +15,10 @@ export type NodeStep =
   | { readonly kind: 'finish' }
   /** Undo what was begun and not granted yet. */
   | { readonly kind: 'back-out'; readonly why: string }
-  /** The node failed for good: grant and lease go, the cordon stays, so that no work lands on a node in doubt. */
+  /**
+   * The node failed for good: grant and lease go, so that somebody else may mend it; the cordon stays, so that no work
+   * lands on a node in doubt.
+   */
   | { readonly kind: 'let-go'; readonly why: string }
   /** Somebody else holds the lease: take the grant away and touch nothing more. */
   | { readonly kind: 'suspend'; readonly why: string };
@@ -24,6 +28,8 @@ export interface StepContext {
   readonly closed: string | undefined;
   /** ms that a failed node keeps its grant and lease. */
   readonly patience: number;
+  /** ms that a node may be down after its update. */
+  readonly unhealthyAfter: number;
   /** ms since the epoch. */
   readonly now: number;
 }
@@ -42,7 +48,7 @@ export function nodeStep(node: NodeState, context: StepContext): NodeStep {
   if (node.away?.kind === 'switched-off') return { kind: 'back-out', why: node.away.why };
   switch (node.progress.kind) {
     case 'updated':
-      return stepWhenUpdated(node);
+      return stepWhenUpdated(node, context);
     case 'degraded':
       return stepWhenDegraded(node, node.progress.since, context);
     case 'staged':
@@ -64,7 +70,8 @@ function isOnlyLeft({ lease, work }: NodeState): boolean {
   );
 }
 
-function stepWhenUpdated(node: NodeState): NodeStep {
+function stepWhenUpdated(node: NodeState, { unhealthyAfter, now }: StepContext): NodeStep {
+  if (isUnhealthy(node, unhealthyAfter, now)) return letGo(node, 'not Ready for too long after its update');
   if (!node.ready) return { kind: 'hold', why: 'waits for the node to be Ready' };
   // The Ready condition outlives a reboot by the node monitor's grace period; the boot id does not.
   if (!node.bootAgrees) return { kind: 'hold', why: 'waits for the kubelet of the new boot' };
@@ -73,8 +80,12 @@ function stepWhenUpdated(node: NodeState): NodeStep {
 
 function stepWhenDegraded(node: NodeState, since: number, { patience, now }: StepContext): NodeStep {
   if (since + patience > now) return { kind: 'hold', why: 'failed; the daemon tries again' };
+  return letGo(node, 'failed for too long');
+}
+
+function letGo(node: NodeState, why: string): NodeStep {
   const holdsAnything = node.lease.by === 'us' || node.work.grant !== undefined;
-  return holdsAnything ? { kind: 'let-go', why: 'failed for too long' } : { kind: 'none' };
+  return holdsAnything ? { kind: 'let-go', why } : { kind: 'none' };
 }
 
 function stepWhenStaged(node: NodeState, disruptive: boolean, { closed }: StepContext): NodeStep {

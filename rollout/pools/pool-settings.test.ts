@@ -3,7 +3,7 @@ import { annotations } from '../../api/names.ts';
 import { aPool, image } from '../testing/objects.ts';
 import { poolSettings } from './pool-settings.ts';
 
-const options = { soakSeconds: 30, failureThreshold: { unproven: 1, proven: 2 } };
+const options = { soakSeconds: 30, failureThreshold: { unproven: 1, proven: 2 }, unhealthyAfterSeconds: 600 };
 const settings = (set: Partial<Record<keyof typeof annotations, string>>) => {
   const pool = aPool('worker');
   const texts = Object.entries(set).map(([key, text]) => [
@@ -19,6 +19,7 @@ it('a pool without annotations has the operator’s settings', () => {
     liveOutsideWindows: false,
     soak: 30_000,
     failureThreshold: { unproven: 1, proven: 2 },
+    unhealthyAfter: 600_000,
     autoRollback: false,
     rollback: undefined,
     closed: undefined,
@@ -34,6 +35,7 @@ it('annotations are what they say', () => {
       liveOutsideWindows: 'true',
       soakSeconds: '0',
       failureThreshold: '{"canary": 2, "after": 5}',
+      unhealthyAfterSeconds: '1800',
       autoRollback: 'true',
       rollback: JSON.stringify(rollback),
     }),
@@ -42,6 +44,7 @@ it('annotations are what they say', () => {
     liveOutsideWindows: true,
     soak: 0,
     failureThreshold: { unproven: 2, proven: 5 },
+    unhealthyAfter: 1_800_000,
     autoRollback: true,
     rollback,
     closed: undefined,
@@ -62,6 +65,7 @@ describe('what can’t be read is taken with care and told', () => {
       { failureThreshold: { unproven: 1, proven: 1 } },
       /canary/,
     ],
+    ['unhealthyAfterSeconds', '10m', { unhealthyAfter: 600_000 }, /down for 600 s after its update/],
     ['autoRollback', '', { autoRollback: false }, /nothing is rolled back/],
     [
       'rollback',

@@ -13,6 +13,8 @@ export interface PoolSettings {
   /** ms for which a live update must have held before it counts as proof; Infinity: none ever counts. */
   readonly soak: number;
   readonly failureThreshold: RolloutOptions['failureThreshold'];
+  /** ms that a node may be down after its update before it counts as failed. */
+  readonly unhealthyAfter: number;
   readonly autoRollback: boolean;
   readonly rollback: RollbackRequest | undefined;
   /** Why nothing may begin, where a setting can't be read that asks for more than care. */
@@ -27,7 +29,7 @@ const Threshold = z.strictObject({ canary: z.int().min(1), after: z.int().min(1)
 /** Reads a pool's settings. One that can't be read is taken in the way that disrupts least, and told. */
 export function poolSettings(
   { metadata }: Pick<MachineConfigPool, 'metadata'>,
-  options: Pick<RolloutOptions, 'soakSeconds' | 'failureThreshold'>,
+  options: Pick<RolloutOptions, 'soakSeconds' | 'failureThreshold' | 'unhealthyAfterSeconds'>,
 ): PoolSettings {
   const problems: string[] = [];
   const read = <T>(
@@ -60,16 +62,24 @@ export function poolSettings(
       value: false,
       words: 'live updates wait for a window too',
     }),
-    soak: read(
-      annotations.soakSeconds,
-      (text) => Seconds.parse(text.trim() === '' ? 'nothing' : text) * 1000,
-      options.soakSeconds * 1000,
-      { value: Number.POSITIVE_INFINITY, words: 'live updates go one node at a time' },
-    ),
+    soak: read(annotations.soakSeconds, parseSeconds, options.soakSeconds * 1000, {
+      value: Number.POSITIVE_INFINITY,
+      words: 'live updates go one node at a time',
+    }),
     failureThreshold: read(annotations.failureThreshold, parseThreshold, options.failureThreshold, {
       value: { unproven: 1, proven: 1 },
       words: 'one failed node stops a rollout',
     }),
+    unhealthyAfter: read(
+      annotations.unhealthyAfterSeconds,
+      parseSeconds,
+      options.unhealthyAfterSeconds * 1000,
+      {
+        // No time at all would take every reboot for a failure.
+        value: options.unhealthyAfterSeconds * 1000,
+        words: `a node may be down for ${options.unhealthyAfterSeconds} s after its update`,
+      },
+    ),
     autoRollback: read(annotations.autoRollback, parseFlag, false, {
       value: false,
       words: 'nothing is rolled back by itself',
@@ -84,6 +94,11 @@ function parseFlag(text: string): boolean {
   if (text !== 'true' && text !== 'false')
     throw new Error(`expected "true" or "false", not ${JSON.stringify(text)}`);
   return text === 'true';
+}
+
+/** @returns ms. Zod would take an empty text for 0. */
+function parseSeconds(text: string): number {
+  return Seconds.parse(text.trim() === '' ? 'nothing' : text) * 1000;
 }
 
 function parseThreshold(text: string): RolloutOptions['failureThreshold'] {
