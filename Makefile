@@ -7,7 +7,7 @@ SHELL := /bin/sh
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -E env PATH="$(PATH)")
 
-.PHONY: help install install-tests demo down test lint types check unit lab image image-packages manifests format bench bench-daemon bench-images bench-rollout clean
+.PHONY: help install install-tests demo down test lint types check unit lab image image-packages manifests chart format bench bench-daemon bench-images bench-rollout clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -30,7 +30,7 @@ down: ## take down the cluster that make demo KEEP=1 left up
 
 clean: ## remove what was installed and made here
 	@$(SUDO) bin/shale sandbox down 2>/dev/null || true
-	$(SUDO) rm -rf .shale node_modules page/dist
+	$(SUDO) rm -rf .shale node_modules page/dist charts/dist
 
 test: install-tests lint types check unit ## everything that CI runs
 
@@ -62,8 +62,12 @@ image: page ## build Shale's image (ENGINE=podman or docker, IMAGE=name:tag, BAS
 image-packages: ## install the image's npm packages beforehand, for an engine that reaches no npm registry
 	@bin/image-packages
 
-manifests: ## generate manifests/crds from api/, and the Helm chart from manifests/
+manifests: ## generate manifests/crds from api/
 	node manifests/generate.ts
+
+chart: ## make the Helm chart from manifests/, in charts/dist/shale
+	@bin/bootstrap npm
+	node charts/make.ts
 
 format: ## format and mend what can be mended by itself
 	biome check --write .

@@ -9,11 +9,12 @@ import { readKustomization } from '../sandbox/manifests/kustomization.ts';
 import { type Condition, templateOf } from './template.ts';
 
 const MANIFESTS = path.join(import.meta.dirname, '../manifests');
-const HEADER = '# Generated from manifests/ by `make manifests`. Do not edit.\n';
-const BY_HAND: ReadonlySet<string> = new Set([
-  'charts/shale/values.yaml',
-  'charts/shale/templates/NOTES.txt',
-]);
+const HEADER = '# Generated from manifests/ by `make chart`. Do not edit.\n';
+/** What a person wrote, by its path in the chart. */
+const BY_HAND: Readonly<Record<string, string>> = {
+  'values.yaml': 'values.yaml',
+  'templates/NOTES.txt': 'NOTES.txt',
+};
 
 /** The components that a value switches on; the other two are values themselves (operator.arguments, operator.replicas). */
 const SWITCHED: readonly { readonly component: string; readonly condition: Condition }[] = [
@@ -24,7 +25,7 @@ const SWITCHED: readonly { readonly component: string; readonly condition: Condi
   { component: 'high-availability', condition: 'gt (int .Values.operator.replicas) 1' },
 ];
 
-/** @returns the generated files of the chart by their path in it, as they should be. */
+/** @returns the files of the chart by their path in it. */
 export async function chartFiles(): Promise<ReadonlyMap<string, string>> {
   const files = new Map<string, string>();
   files.set(
@@ -38,6 +39,9 @@ appVersion: ${SHALE_VERSION}
 kubeVersion: ">=1.30.0-0"
 `,
   );
+  for (const [name, file] of Object.entries(BY_HAND)) {
+    files.set(name, await readFile(path.join(import.meta.dirname, file), 'utf8'));
+  }
   for (const [name, content] of crdFiles()) {
     if (name !== 'kustomization.yaml') files.set(`crds/${name}`, content);
   }
@@ -82,9 +86,4 @@ async function componentObjects(component: string): Promise<KubernetesObject[]> 
 
 function keyOf({ kind, metadata }: KubernetesObject): string {
   return `${kind} ${metadata.namespace ?? ''}/${metadata.name}`;
-}
-
-/** @param file path in the project. @returns whether a file of the chart is a person's. */
-export function isWrittenByHand(file: string): boolean {
-  return BY_HAND.has(file);
 }

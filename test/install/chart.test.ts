@@ -1,19 +1,32 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
-import { expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import type { KubernetesObject } from '../../api/object.ts';
+import { chartFiles } from '../../charts/chart-files.ts';
+import { writeChart } from '../../charts/make.ts';
 import { readKustomization } from '../../sandbox/manifests/kustomization.ts';
 import { problemsOf } from './kubernetes-schema.ts';
 import { isOnPath } from './on-path.ts';
 import { renderChart, renderTemplate } from './render-chart.ts';
 
-const ROOT = path.join(import.meta.dirname, '../..');
-const CHART = path.join(ROOT, 'charts/shale');
-const MANIFESTS = path.join(ROOT, 'manifests');
+const MANIFESTS = path.join(import.meta.dirname, '../../manifests');
+let chartDir: string;
+
+beforeAll(async () => {
+  chartDir = await mkdtemp(path.join(tmpdir(), 'shale-chart-'));
+  await writeChart(chartDir);
+});
+afterAll(() => rm(chartDir, { recursive: true, force: true }));
+
+test('is made the same each time', async () => {
+  expect([...(await chartFiles())]).toEqual([...(await chartFiles())]);
+});
 
 test('in the default namespace it is the base with policies for admission and network', async () => {
-  const chart = await renderChart(CHART, { namespace: 'shale-system' });
+  const chart = await renderChart(chartDir, { namespace: 'shale-system' });
   let expected = await readKustomization(path.join(MANIFESTS, 'base'));
   for (const component of ['admission-policies', 'network-policies']) {
     expected = await readKustomization(path.join(MANIFESTS, 'components', component), expected);
@@ -24,7 +37,7 @@ test('in the default namespace it is the base with policies for admission and ne
 test('with all that values switch on it is the overlay with everything', async () => {
   const operator = { replicas: 2, arguments: ['--engine', 'podman-sidecar'] };
   const values = { monitoring: true, livePage: true, operator };
-  const chart = await renderChart(CHART, { namespace: 'shale-system', values });
+  const chart = await renderChart(chartDir, { namespace: 'shale-system', values });
   const expected = await readKustomization(path.join(MANIFESTS, 'overlays/complete'));
   const names = (objects: readonly KubernetesObject[]) =>
     objects.map(({ kind, metadata }) => `${kind} ${metadata.name}`).sort();
@@ -48,7 +61,7 @@ test('takes namespaces, image and flags from its values, everywhere', async () =
     operator: { replicas: 1, arguments: ['--container-runtime-unit', 'containerd.service'] },
     daemon: { arguments: ['--log-level', 'debug'] },
   };
-  const chart = await renderChart(CHART, { namespace: 'os', values });
+  const chart = await renderChart(chartDir, { namespace: 'os', values });
   const text = JSON.stringify(chart);
   expect(/shale-system|medik8s-leases|@@|"shale:latest"/.exec(text)?.[0]).toBeUndefined();
   expect(text).toContain('system:serviceaccount:os:shale-daemon');
@@ -66,7 +79,7 @@ test('takes namespaces, image and flags from its values, everywhere', async () =
 
 test('leaves out what values switch off', async () => {
   const values = { admissionPolicies: false, networkPolicies: false, createLeaseNamespace: false };
-  const kinds = (await renderChart(CHART, { namespace: 'os', values })).map(({ kind }) => kind);
+  const kinds = (await renderChart(chartDir, { namespace: 'os', values })).map(({ kind }) => kind);
   expect(kinds).not.toContain('NetworkPolicy');
   expect(kinds).not.toContain('Namespace');
   expect(kinds).not.toContain('PodDisruptionBudget');
@@ -78,14 +91,14 @@ test.runIf(isOnPath('helm'))('is to Helm what it is here', async () => {
   const { stdout } = await execa('helm', [
     'template',
     'shale',
-    CHART,
+    chartDir,
     '--namespace',
     'os',
     '--set',
     'monitoring=true',
   ]);
   const theirs = parseAllDocuments(stdout).map((document) => document.toJS() as KubernetesObject);
-  const ours = await renderChart(CHART, { namespace: 'os', values: { monitoring: true } });
+  const ours = await renderChart(chartDir, { namespace: 'os', values: { monitoring: true } });
   expect(sorted(theirs)).toEqual(sorted(ours));
 });
 
