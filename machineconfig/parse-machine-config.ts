@@ -4,18 +4,8 @@ import type { IgnitionConfig } from './ignition/config.ts';
 import { type CheckedSources, DEFAULT_LIMITS, type Limits } from './ignition/contents.ts';
 import { parseIgnition } from './ignition/parse.ts';
 import type { KernelType } from './node-config.ts';
+import { SUPPORTED_EXTENSIONS } from './os-packages.ts';
 import { type Problem, quote } from './problem.ts';
-
-/** Names of extensions that MCO takes (SupportedExtensions). */
-export const SUPPORTED_EXTENSIONS: ReadonlySet<string> = new Set([
-  'ipsec',
-  'kerberos',
-  'kernel-devel',
-  'sandboxed-containers',
-  'sysstat',
-  'two-node-ha',
-  'usbguard',
-]);
 
 const KERNEL_TYPES: ReadonlySet<string> = new Set<KernelType>(['default', 'realtime', '64k-pages']);
 

@@ -27,7 +27,7 @@ describe('the Containerfile that an engine is given', () => {
     expect(text).toContain('FROM shale.local/base:2 AS extensions\nFROM shale.local/base:1 AS configs\n');
     expect(text).toContain('RUN --mount=type=bind,from=extensions,');
     expect(text).toContain(
-      'rpm-ostree install kerberos usbguard && rm /etc/yum.repos.d/coreos-extensions.repo',
+      'rpm-ostree install krb5-workstation libkadm5 usbguard && rm /etc/yum.repos.d/coreos-extensions.repo',
     );
   });
 

@@ -1,3 +1,4 @@
+import { extensionPackages } from '../../machineconfig/os-packages.ts';
 import { BuildFailure } from '../build-failure.ts';
 import type { EngineWish } from './engine-wish.ts';
 
@@ -33,7 +34,7 @@ const MOUNTED = '/tmp/shale-extensions';
 /** The extensions image has a package repository, which is there while the command runs and leaves nothing behind. */
 function installExtensions({ extensions }: EngineWish, image: string): string {
   if (extensions.length === 0) return '';
-  const install = `rpm-ostree install ${extensions.join(' ')}`;
+  const install = `rpm-ostree install ${extensionPackages(extensions).join(' ')}`;
   const needed = needsRpmOstree(`extensions (${extensions.join(', ')})`);
   if (image === '') return `RUN ${needed} && ${install}`;
   const lines = [
