@@ -31,6 +31,8 @@ export const labels = {
   role: `${MCO_GROUP}/role`,
   /** On what the opt-in switch made, with the value `true`: only such objects are deleted on opt-out. */
   madeBySwitch: 'shale.dev/made-by-switch',
+  /** On an Event: the id of the change that it tells of (change.ts). */
+  change: 'shale.dev/change',
   /** On a MachineOSBuild: its pool, its MachineOSConfig and its rendered config, as MCO labels them. */
   targetPool: `${MCO_GROUP}/target-machine-config-pool`,
   machineOSConfig: `${MCO_GROUP}/machine-os-config`,

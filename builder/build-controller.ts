@@ -4,6 +4,7 @@ import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts
 import { type MachineOSConfig, MachineOSConfigs } from '../api/machine-os-config.ts';
 import { labels, MACHINE_CONFIGURATION } from '../api/names.ts';
 import type { NewObject } from '../api/object.ts';
+import { aboutChange } from '../cluster/about-change.ts';
 import { type ApiClient, isAlreadyExists } from '../cluster/api-client.ts';
 import { done, type Result, requeueAfter } from '../cluster/controller.ts';
 import type { EventRecorder } from '../cluster/events.ts';
@@ -42,7 +43,7 @@ type WantedBuild = Extract<BuildDecision, { kind: 'build' }>;
  * @returns a function of the MachineOSConfig's name.
  */
 export function buildReconciler(options: BuildControllerOptions): (name: string) => Promise<Result> {
-  const { client, caches, running, events, log } = options;
+  const { client, caches, running } = options;
 
   async function interrupt(build: MachineOSBuild, why: string): Promise<void> {
     await running.abort(build.metadata.name);
@@ -50,7 +51,7 @@ export function buildReconciler(options: BuildControllerOptions): (name: string)
     await updateStatus(client, MachineOSBuilds, build, (seen) =>
       isOver(seen) ? seen.status : buildStatus(seen.status, phase, options.now().toISOString()),
     );
-    events.normal(build, 'BuildInterrupted', why);
+    aboutChange(options, build.spec.machineConfig.name).events.normal(build, 'BuildInterrupted', why);
   }
 
   async function create(config: MachineOSConfig, wanted: WantedBuild): Promise<MachineOSBuild | undefined> {
@@ -88,20 +89,21 @@ export function buildReconciler(options: BuildControllerOptions): (name: string)
     }
     const pool = caches.pools.get(config.spec.machineConfigPool.name);
     const rendered = caches.machineConfigs.get(pool?.spec.configuration?.name ?? '');
+    const tellers = aboutChange(options, pool?.spec.configuration?.name);
     const requested = requestedBase(config, rendered);
     const decision = decideBuild({
       machineOSConfig: config,
       pool,
       rendered,
-      baseImage: requested === undefined ? undefined : await baseOf(config, requested),
+      baseImage: requested === undefined ? undefined : await baseOf(config, requested, tellers.events),
       policyDigest: caches.machineConfigurations.get(MACHINE_CONFIGURATION)?.status?.policyDigest,
       ownArchitecture: options.ownArchitecture,
       builds,
       running: running.names(),
     });
     if (decision.kind === 'wait') {
-      log.info({ pool: config.spec.machineConfigPool.name, why: decision.why }, 'no build yet');
-      events.normal(config, 'BuildWaiting', decision.why);
+      tellers.log.info({ pool: config.spec.machineConfigPool.name, why: decision.why }, 'no build yet');
+      tellers.events.normal(config, 'BuildWaiting', decision.why);
       return done;
     }
     for (const older of decision.interrupt) {
@@ -114,7 +116,7 @@ export function buildReconciler(options: BuildControllerOptions): (name: string)
   };
 
   /** @throws what keeps the tag from being looked up; the controller tries again. */
-  async function baseOf(config: MachineOSConfig, requested: string): Promise<string> {
+  async function baseOf(config: MachineOSConfig, requested: string, events: EventRecorder): Promise<string> {
     try {
       return await options.resolveBase(config, requested);
     } catch (error) {
@@ -147,7 +149,7 @@ export function buildReconciler(options: BuildControllerOptions): (name: string)
   ): Promise<void> {
     const rendered: MachineConfig | undefined = caches.machineConfigs.get(wanted.renderedConfig);
     if (build === undefined || rendered === undefined) return;
-    log.info(
+    aboutChange(options, wanted.renderedConfig).log.info(
       { pool: config.spec.machineConfigPool.name, build: wanted.name, config: wanted.renderedConfig },
       'build starts',
     );

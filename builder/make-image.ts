@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import type { MachineOSConfig } from '../api/machine-os-config.ts';
 import { annotations, labels, MACHINE_CONFIGURATION } from '../api/names.ts';
 import type { DigestedPullspec } from '../api/references.ts';
+import { changeField } from '../cluster/about-change.ts';
 import { parseReference } from '../image/reference.ts';
 import { createMirroredClient } from '../image/registry/mirrored-client.ts';
 import { SigningKeyError } from '../image/signature/signing-key.ts';
@@ -41,6 +42,7 @@ export function imageMaker(
     const { baseImagePullSecret, renderedImagePushSecret } = machineOSConfig.spec;
     const { policies, policyDigest } = policiesInForce(caches, build.spec.policyDigest);
     const pool = machineOSConfig.spec.machineConfigPool.name;
+    const log = options.log.child(changeField(rendered.metadata.name));
     const builds = caches.builds
       .list()
       .filter(({ metadata }) => metadata.labels?.[labels.targetPool] === pool);
@@ -73,7 +75,7 @@ export function imageMaker(
       },
       {
         ...options.engine,
-        onLine: (line) => options.log.info({ build: build.metadata.name, line }, 'engine'),
+        onLine: (line) => log.info({ build: build.metadata.name, line }, 'engine'),
       },
       signal,
     );

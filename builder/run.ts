@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { changeField } from '../cluster/about-change.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { runController } from '../cluster/controller.ts';
 import type { EventRecorder } from '../cluster/events.ts';
@@ -91,7 +92,11 @@ export async function runBuilder(options: BuilderOptions): Promise<void> {
         return (await createMirroredClient(access, { conf }).getManifest(reference, signal)).digest;
       }),
   });
-  await runController({ name: 'builds', queue, workers: WORKERS, reconcile, log, signal });
+  const fields = (name: string) => {
+    const pool = caches.machineOSConfigs.get(name)?.spec.machineConfigPool.name ?? '';
+    return changeField(caches.pools.get(pool)?.spec.configuration?.name);
+  };
+  await runController({ name: 'builds', queue, workers: WORKERS, reconcile, log, signal, fields });
   // Whoever lost the lease has lost its builds with it: another builder is at work on them.
   await running.stopAll(!(signal.reason instanceof LeadershipLost));
   await Promise.all(watching);

@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import type { MachineConfig } from '../api/machine-config.ts';
 import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../api/machine-os-config.ts';
+import { aboutChange, type Tellers } from '../cluster/about-change.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import type { EventRecorder } from '../cluster/events.ts';
 import { updateStatus } from '../cluster/update-status.ts';
@@ -66,14 +67,18 @@ export function createRunningBuilds(options: RunningBuildsOptions): RunningBuild
     );
   }
 
-  function tellSuccess({ build }: BuildJob, { image, way, summary, warnings = [] }: BuildResult): void {
+  const tellers = ({ rendered }: BuildJob): Tellers => aboutChange(options, rendered.metadata.name);
+
+  function tellSuccess(job: BuildJob, { image, way, summary, warnings = [] }: BuildResult): void {
+    const { build } = job;
     const { name } = build.metadata;
-    options.events.normal(build, 'BuildSucceeded', `${image}: ${summary}`);
+    const { log, events } = tellers(job);
+    events.normal(build, 'BuildSucceeded', `${image}: ${summary}`);
     for (const warning of warnings) {
-      options.events.warning(build, 'ProvenanceNotAttached', warning);
-      options.log.warn({ build: name, warning }, 'provenance not attached');
+      events.warning(build, 'ProvenanceNotAttached', warning);
+      log.warn({ build: name, warning }, 'provenance not attached');
     }
-    options.log.info({ build: name, image, way }, 'build succeeded');
+    log.info({ build: name, image, way }, 'build succeeded');
   }
 
   async function attempts(job: BuildJob, signal: AbortSignal): Promise<void> {
@@ -91,14 +96,15 @@ export function createRunningBuilds(options: RunningBuildsOptions): RunningBuild
         const failure = BuildFailure.from(error);
         const decision = decideRetry(buildRetryPolicy, attempt, failure.temporary, failure.retryAfterMs);
         options.metrics.failed(failure, secondsSince(began), decision.kind === 'giveUp');
-        options.log.warn(
+        const { log, events } = tellers(job);
+        log.warn(
           { build: job.build.metadata.name, attempt, err: failure.message, next: decision.kind },
           'build failed',
         );
         if (decision.kind === 'giveUp') {
           const { reason, message, logTail } = failure;
           await report(job, { kind: 'failed', reason, message, logTail });
-          options.events.warning(job.build, reason, message);
+          events.warning(job.build, reason, message);
           return;
         }
         const of = buildRetryPolicy.attempts;
@@ -119,7 +125,7 @@ export function createRunningBuilds(options: RunningBuildsOptions): RunningBuild
     } catch (error) {
       if (signal.aborted) options.metrics.interrupted();
       // Aborted: whoever aborted tells why. Anything else is trouble with the API server; the build is found again.
-      if (!signal.aborted) options.log.error({ build, err: error }, 'build could not be reported');
+      if (!signal.aborted) tellers(job).log.error({ build, err: error }, 'build could not be reported');
     } finally {
       running.delete(build);
     }

@@ -197,6 +197,7 @@ export const HistoryOutput = z.array(
   z.strictObject({
     at: time,
     config: z.string(),
+    change: z.string(),
     image: z.string().optional(),
     build: z.string().optional(),
     way: z.string(),
@@ -212,6 +213,7 @@ export const HistoryOutput = z.array(
 
 const explainedUpdate = z.strictObject({
   config: z.string(),
+  change: z.string(),
   image: z.string().optional(),
   causes: z.array(
     z.strictObject({

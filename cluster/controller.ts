@@ -31,6 +31,8 @@ export interface ControllerOptions {
   readonly signal: AbortSignal;
   /** Is told of every pass. */
   readonly onPass?: (pass: Pass) => void;
+  /** @returns what belongs in the log of a pass that failed, beside its key. */
+  readonly fields?: (key: string) => Readonly<Record<string, unknown>>;
 }
 
 /** How one pass over one key went. */
@@ -76,14 +78,15 @@ async function pass(key: string, options: ControllerOptions): Promise<void> {
   } catch (error) {
     if (signal.aborted) return;
     tell(isConflict(error) ? 'conflict' : 'failed');
+    const about = { controller: name, key, ...options.fields?.(key), err: error };
     if (error instanceof TerminalError) {
       queue.forget(key);
-      log.error({ controller: name, key, err: error }, 'reconcile failed for good');
+      log.error(about, 'reconcile failed for good');
       return;
     }
     // Somebody else wrote in between, as happens every day: the next pass sees it.
-    if (isConflict(error)) log.debug({ controller: name, key, err: error }, 'reconcile met a conflict');
-    else log.warn({ controller: name, key, err: error }, 'reconcile failed');
+    if (isConflict(error)) log.debug(about, 'reconcile met a conflict');
+    else log.warn(about, 'reconcile failed');
     queue.addRateLimited(key);
   }
 }

@@ -1,13 +1,16 @@
 import { createHash } from 'node:crypto';
 import type { Logger } from 'pino';
+import type { ChangeId } from '../api/change.ts';
 import { Events, type KubernetesEvent } from '../api/kubernetes.ts';
+import { labels } from '../api/names.ts';
 import type { KubernetesObject, NewObject } from '../api/object.ts';
 import { type ApiClient, isAlreadyExists } from './api-client.ts';
 
 /** Tells what an admin would look for with `kubectl describe`. Fire and forget: it never fails the work it tells of. */
 export interface EventRecorder {
-  normal(object: KubernetesObject, reason: string, message: string): void;
-  warning(object: KubernetesObject, reason: string, message: string): void;
+  /** @param change that it tells of; the event is labelled with its id. */
+  normal(object: KubernetesObject, reason: string, message: string, change?: ChangeId): void;
+  warning(object: KubernetesObject, reason: string, message: string, change?: ChangeId): void;
 }
 
 /** The API server's limit on an event's message (core/v1 validation). */
@@ -36,15 +39,21 @@ export function createEventRecorder(client: ApiClient, component: string, log: L
     }
   }
 
-  function record(type: 'Normal' | 'Warning', object: KubernetesObject, reason: string, text: string): void {
+  function record(
+    type: 'Normal' | 'Warning',
+    object: KubernetesObject,
+    reason: string,
+    text: string,
+    change: ChangeId | undefined,
+  ): void {
     const message = text.slice(0, LONGEST_MESSAGE);
     const namespace = object.metadata.namespace ?? CLUSTER_SCOPED_NAMESPACE;
-    const name = eventName(object, component, reason, message);
+    const name = eventName(object, [component, reason, message, ...(change === undefined ? [] : [change])]);
     const now = new Date().toISOString().replace(/\.\d+Z$/, 'Z');
     const event = {
       apiVersion: 'v1',
       kind: 'Event',
-      metadata: { name, namespace },
+      metadata: { name, namespace, ...(change === undefined ? {} : { labels: { [labels.change]: change } }) },
       involvedObject: {
         apiVersion: object.apiVersion,
         kind: object.kind,
@@ -67,18 +76,13 @@ export function createEventRecorder(client: ApiClient, component: string, log: L
   }
 
   return {
-    normal: (object, reason, message) => record('Normal', object, reason, message),
-    warning: (object, reason, message) => record('Warning', object, reason, message),
+    normal: (object, reason, message, change) => record('Normal', object, reason, message, change),
+    warning: (object, reason, message, change) => record('Warning', object, reason, message, change),
   };
 }
 
 /** Equal events have one name, so that the second is found as the first again. */
-function eventName(
-  { metadata }: KubernetesObject,
-  component: string,
-  reason: string,
-  message: string,
-): string {
-  const told = JSON.stringify([metadata.uid ?? '', metadata.namespace ?? '', component, reason, message]);
+function eventName({ metadata }: KubernetesObject, parts: readonly string[]): string {
+  const told = JSON.stringify([metadata.uid ?? '', metadata.namespace ?? '', ...parts]);
   return `${metadata.name}.${createHash('sha256').update(told).digest('hex').slice(0, 16)}`;
 }

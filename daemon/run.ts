@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../api/names.ts';
+import { aboutChange } from '../cluster/about-change.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { ApiError } from '../cluster/api-error.ts';
 import { type Backoff, backoffMs } from '../cluster/backoff.ts';
@@ -115,6 +116,7 @@ async function pass(daemon: Daemon, started: boolean): Promise<PassResult> {
   let seen: Observation | undefined;
   let step: Step | undefined;
   let hasStarted = started;
+  let told = daemon;
   try {
     if (!hasStarted) await startUp(daemon);
     hasStarted = true;
@@ -122,9 +124,12 @@ async function pass(daemon: Daemon, started: boolean): Promise<PassResult> {
     if (channel.object === undefined) return { started: true, outcome: { kind: 'wait', ms: POSTPONED_MS } };
     seen = await observe(ports, journal, channel.object.spec, memory, signal);
     step = decide(seen);
-    return { started: true, outcome: await takeStep(daemon, step, seen) };
+    // An update that was begun is ended before another begins, whatever the operator wants by then.
+    const config = seen.journal?.plan.config ?? seen.spec.configVersion.desired;
+    told = { ...daemon, ...aboutChange(daemon, config) };
+    return { started: true, outcome: await takeStep(told, step, seen) };
   } catch (error) {
-    if (!signal.aborted) await tellFailure(daemon, error, step, seen);
+    if (!signal.aborted) await tellFailure(told, error, step, seen);
     return { started: hasStarted, outcome: undefined };
   }
 }

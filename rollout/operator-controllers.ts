@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { MACHINE_CONFIGURATION } from '../api/names.ts';
+import { changeField } from '../cluster/about-change.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { runController } from '../cluster/controller.ts';
 import type { EventRecorder } from '../cluster/events.ts';
@@ -73,6 +74,7 @@ export async function startRolloutControllers(parts: RolloutParts): Promise<void
 
   const watching = allCaches(caches).map((cache) => cache.start(signal));
   await Promise.all(allCaches(caches).map((cache) => cache.synced()));
+  const changeOfPool = (name: string) => changeField(caches.pools.get(name)?.spec.configuration?.name);
   const run = (name: keyof typeof queues, reconcile: Parameters<typeof runController>[0]['reconcile']) =>
     runController({
       name,
@@ -82,6 +84,7 @@ export async function startRolloutControllers(parts: RolloutParts): Promise<void
       log,
       signal,
       onPass: (pass) => metrics.pass(name, pass),
+      ...(name === 'pools' || name === 'rendering' ? { fields: changeOfPool } : {}),
     });
   if (!signal.aborted) parts.onReady?.();
   await Promise.all([

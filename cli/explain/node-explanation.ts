@@ -1,3 +1,4 @@
+import { type ChangeId, changeOf } from '../../api/change.ts';
 import { type DisruptionCause, formatActions } from '../../api/disruption-action.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { UpdatePlan, UpdateRecord } from '../../api/machine-config-node.ts';
@@ -30,6 +31,8 @@ export interface NodeExplanation {
 
 export interface ExplainedUpdate {
   readonly config: string;
+  /** By which logs, events and traces tell of it. */
+  readonly change: ChangeId;
   readonly image?: string;
   readonly causes: readonly ExplainedCause[];
   /** All of them together, in words. */
@@ -113,6 +116,7 @@ function updateOf(
 ): ExplainedUpdate {
   return {
     config,
+    change: changeOf(config),
     ...(image === undefined ? {} : { image }),
     causes: causes.map((cause) => ({
       machineConfigs: cause.change === 'removed' ? [] : configsWith(cause, sources),
@@ -151,8 +155,9 @@ export function formatExplanation(explained: NodeExplanation): string {
   ].join('\n');
 }
 
-function linesOf({ causes, actions, source }: ExplainedUpdate): string[] {
+function linesOf({ change, causes, actions, source }: ExplainedUpdate): string[] {
   return [
+    `  change ${change}`,
     ...causes.map((cause) => {
       const who =
         cause.machineConfigs.length === 0 ? 'no MachineConfig any more' : cause.machineConfigs.join(', ');

@@ -51,6 +51,7 @@ function formatHistory(entries: readonly HistoryEntry[]): string {
 function linesOf({
   at,
   config,
+  change,
   image,
   way,
   result,
@@ -66,6 +67,7 @@ function linesOf({
   ];
   return [
     `${at}  ${config}  (${way}${state})${use.length === 0 ? '' : `  <- ${use.join(', ')}`}`,
+    `  change ${change}`,
     ...(image === undefined ? [] : [`  ${image}`]),
     ...(changes ?? []).map(
       ({ subject, change, machineConfigs }) =>

@@ -1,3 +1,4 @@
+import { type ChangeId, changeOf } from '../../api/change.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
@@ -25,6 +26,8 @@ export interface HistoryEntry {
   /** RFC 3339: when the image was done, or the config was rendered. */
   readonly at: string;
   readonly config: string;
+  /** By which logs, events and traces tell of it. */
+  readonly change: ChangeId;
   /** By digest. */
   readonly image?: string;
   readonly build?: string;
@@ -88,6 +91,7 @@ function entryOfBuild(build: MachineOSBuild, { pool, machineConfigNodes }: Histo
   return {
     at: status?.buildEnd ?? status?.buildStart ?? metadata.creationTimestamp ?? '',
     config,
+    change: changeOf(config),
     build: metadata.name,
     ...(image === undefined ? {} : { image }),
     way: status?.builder?.imageBuilderType ?? 'Build',
@@ -104,6 +108,7 @@ function entryOfConfig({ metadata }: MachineConfig, { pool, machineConfigNodes }
   return {
     at: metadata.creationTimestamp ?? '',
     config: metadata.name,
+    change: changeOf(metadata.name),
     way: 'Render',
     result: 'Succeeded',
     wanted: pool.spec.configuration?.name === metadata.name,

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { changeOf } from '../../api/change.ts';
 import type { HistoryEntry } from '../history/pool-history.ts';
 import { type RollbackQuestion, rollbackTarget } from './rollback-target.ts';
 
@@ -8,6 +9,7 @@ function entry(day: number, config: string, more: Partial<HistoryEntry> = {}): H
   return {
     at: `2026-11-${day}T10:00:00Z`,
     config,
+    change: changeOf(config),
     way: 'Append',
     result: 'Succeeded',
     wanted: false,

@@ -3,6 +3,7 @@ import { type Node, Nodes } from '../../api/kubernetes.ts';
 import type { Grant, MachineConfigNode } from '../../api/machine-config-node.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
+import { aboutChange, type Tellers } from '../../cluster/about-change.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
 import type { Caches } from '../caches.ts';
@@ -73,19 +74,19 @@ export class NodeWork {
         return this.#keepLease(name, signal);
       case 'finish':
         await this.#putBack(piece, `it runs ${configOf(piece)}`, signal);
-        this.#parts.log.info({ node: name, config: configOf(piece) }, 'node is updated');
+        this.#tellers(piece).log.info({ node: name, config: configOf(piece) }, 'node is updated');
         return {};
       case 'back-out':
-        this.#parts.log.info({ node: name, why: step.why }, 'backing out of a node');
+        this.#tellers(piece).log.info({ node: name, why: step.why }, 'backing out of a node');
         await this.#putBack(piece, step.why, signal);
         return {};
       case 'let-go':
-        this.#parts.log.warn({ node: name, why: step.why }, 'letting go of a failed node');
+        this.#tellers(piece).log.warn({ node: name, why: step.why }, 'letting go of a failed node');
         await this.#withdraw(piece, signal);
         await this.#parts.leases.release(name, signal);
         return {};
       case 'suspend':
-        this.#parts.log.warn({ node: name, why: step.why }, 'stopping work on a node');
+        this.#tellers(piece).log.warn({ node: name, why: step.why }, 'stopping work on a node');
         await this.#withdraw(piece, signal);
         return { note: step.why };
     }
@@ -103,7 +104,7 @@ export class NodeWork {
         await this.#grant(piece, 'Live', signal);
         return {};
       case 'Disrupt':
-        return this.#empty({ ...piece, node: await this.#cordon(piece.node, signal) }, signal);
+        return this.#empty({ ...piece, node: await this.#cordon(piece, signal) }, signal);
     }
   }
 
@@ -126,7 +127,7 @@ export class NodeWork {
         const elapsed = now() - this.#parts.leases.takenAt(name);
         const note = describeDrain(progress);
         const drainIsStuck = elapsed > options.drain.reportAfterSeconds * 1000;
-        if (drainIsStuck) this.#warnOfDrain(piece.node, note);
+        if (drainIsStuck) this.#warnOfDrain(piece, note);
         return { note, drainIsStuck, lookAgainAfter: drainRetryAfter(elapsed, options.drain) };
       }
       this.#parts.metrics.drained((now() - this.#parts.leases.takenAt(name)) / 1000);
@@ -135,12 +136,17 @@ export class NodeWork {
     return {};
   }
 
+  #tellers(piece: WorkPiece): Tellers {
+    return aboutChange(this.#parts, configOf(piece));
+  }
+
   async #keepLease(name: string, signal: AbortSignal): Promise<StepReport> {
     const holding = await this.#parts.leases.hold(name, signal);
     return holding.by === 'other' ? { note: `passed by: its lease is held by ${holding.holder}` } : {};
   }
 
-  async #cordon(node: Node, signal: AbortSignal): Promise<Node> {
+  async #cordon(piece: WorkPiece, signal: AbortSignal): Promise<Node> {
+    const { node } = piece;
     if (
       node.metadata.annotations?.[annotations.cordonedByShale] !== undefined &&
       node.spec?.unschedulable === true
@@ -153,8 +159,9 @@ export class NodeWork {
       { metadata: { annotations: { [annotations.cordonedByShale]: mark } }, spec: { unschedulable: true } },
       signal,
     );
-    this.#parts.log.info({ node: node.metadata.name }, 'cordoned');
-    this.#parts.events.normal(node, 'Cordon', 'Cordoned node to apply update');
+    const { log, events } = this.#tellers(piece);
+    log.info({ node: node.metadata.name }, 'cordoned');
+    events.normal(node, 'Cordon', 'Cordoned node to apply update');
     return cordoned;
   }
 
@@ -172,13 +179,15 @@ export class NodeWork {
         },
         signal,
       );
-      if (mark === 'true') this.#parts.events.normal(node, 'Uncordon', `Node is schedulable again: ${why}`);
+      if (mark === 'true')
+        this.#tellers(piece).events.normal(node, 'Uncordon', `Node is schedulable again: ${why}`);
     }
     await this.#parts.leases.release(node.metadata.name, signal);
     this.#told.delete(node.metadata.name);
   }
 
-  async #grant({ machineConfigNode }: WorkPiece, level: Grant['level'], signal: AbortSignal): Promise<void> {
+  async #grant(piece: WorkPiece, level: Grant['level'], signal: AbortSignal): Promise<void> {
+    const { machineConfigNode } = piece;
     const { configVersion, configImage } = machineConfigNode.spec;
     const grant = {
       level,
@@ -189,7 +198,7 @@ export class NodeWork {
     };
     await this.#patchMachineConfigNode(machineConfigNode, { grant }, signal);
     const { name } = machineConfigNode.metadata;
-    this.#parts.log.info({ node: name, level, config: grant.config, image: grant.image }, 'granted');
+    this.#tellers(piece).log.info({ node: name, level, config: grant.config, image: grant.image }, 'granted');
   }
 
   async #withdraw({ machineConfigNode }: WorkPiece, signal: AbortSignal): Promise<void> {
@@ -222,10 +231,11 @@ export class NodeWork {
     this.#parts.caches.machineConfigNodes.remember(patched);
   }
 
-  #warnOfDrain(node: Node, note: string): void {
+  #warnOfDrain(piece: WorkPiece, note: string): void {
+    const { node } = piece;
     if (this.#told.get(node.metadata.name) === note) return;
     this.#told.set(node.metadata.name, note);
-    this.#parts.events.warning(node, 'DrainBlocked', `Node ${node.metadata.name} ${note}`);
+    this.#tellers(piece).events.warning(node, 'DrainBlocked', `Node ${node.metadata.name} ${note}`);
   }
 }
 

@@ -3,6 +3,7 @@ import type { Node } from '../../api/kubernetes.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
+import { aboutChange, type Tellers } from '../../cluster/about-change.ts';
 import { type ApiClient, isAlreadyExists } from '../../cluster/api-client.ts';
 import { done, type Result, requeueAfter } from '../../cluster/controller.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
@@ -21,6 +22,7 @@ import { assignmentPatch } from './node-target.ts';
 import type { NodeWork } from './node-work.ts';
 import { type PoolAim, poolAim } from './pool-aim.ts';
 import { type PoolStatusInputs, poolStatus, targetInWords } from './pool-status.ts';
+import { configOf } from './pool-target.ts';
 import { automaticRequest, type RollbackRequest } from './rollback.ts';
 
 export interface PoolControllerParts {
@@ -123,17 +125,22 @@ export class PoolController {
     { goBackTo, halted = '' }: PoolDecision,
     signal: AbortSignal,
   ): Promise<void> {
-    const { events, now } = this.#parts;
+    const { now } = this.#parts;
+    const events = (config: string | undefined) => this.#tellers(pool, config).events;
     if (goBackTo !== undefined) {
       const request = automaticRequest(goBackTo, wanted, halted, new Date(now()));
       await this.#annotate(pool, request, signal);
-      events.warning(pool, 'RollingBack', `Going back to ${request.image ?? request.config}: ${halted}`);
+      events(request.config).warning(
+        pool,
+        'RollingBack',
+        `Going back to ${request.image ?? request.config}: ${halted}`,
+      );
     } else if (rollback.kind === 'over') {
       await this.#annotate(pool, undefined, signal);
-      events.normal(pool, 'RollbackOver', `No longer held at an earlier target: ${rollback.why}`);
+      events(undefined).normal(pool, 'RollbackOver', `No longer held at an earlier target: ${rollback.why}`);
     } else if (rollback.kind === 'held' && rollback.from !== undefined && settings.rollback !== undefined) {
       await this.#annotate(pool, { ...settings.rollback, from: rollback.from }, signal);
-      events.normal(
+      events(rollback.target.target.config).normal(
         pool,
         'RollingBack',
         `Going to ${targetInWords(rollback.target)}: ${rollback.target.why}`,
@@ -155,6 +162,11 @@ export class PoolController {
       { signal },
     );
     this.#parts.caches.pools.remember(patched);
+  }
+
+  /** @param config what the pool, or the node of it, goes to; what the pool is to have, where nothing else is known. */
+  #tellers({ spec }: MachineConfigPool, config = spec.configuration?.name): Tellers {
+    return aboutChange(this.#parts, config);
   }
 
   async #createMissing({ create }: PoolDecision, signal: AbortSignal): Promise<void> {
@@ -182,7 +194,7 @@ export class PoolController {
   }
 
   async #assign(seen: PoolObservation, { assign }: PoolDecision, signal: AbortSignal): Promise<void> {
-    const { client, log } = this.#parts;
+    const { client } = this.#parts;
     await inParallel(seen.nodes, PARALLEL_NODES, async ({ machineConfigNode }) => {
       const assignment = assign.get(machineConfigNode?.metadata.name ?? '');
       if (machineConfigNode === undefined || assignment === undefined) return;
@@ -192,7 +204,10 @@ export class PoolController {
       const body = { metadata: { resourceVersion }, spec };
       const patched = await client.patch(MachineConfigNodes, name, { type: 'merge', body }, { signal });
       this.#parts.caches.machineConfigNodes.remember(patched);
-      log.info({ node: name, ...assignment.target, pool: assignment.pool }, 'node has a target');
+      this.#tellers(seen.pool, assignment.target.config).log.info(
+        { node: name, ...assignment.target, pool: assignment.pool },
+        'node has a target',
+      );
     });
   }
 
@@ -230,10 +245,11 @@ export class PoolController {
     findings: Pick<PoolStatusInputs, 'notes' | 'stuckDrains'>,
     signal: AbortSignal,
   ): Promise<void> {
-    const { client, caches, now, events } = this.#parts;
+    const { client, caches, now } = this.#parts;
     const { settings, target } = seen;
     const machineCount = seen.nodes.length;
     const before = seen.pool.status;
+    const { events } = this.#tellers(seen.pool, configOf(target));
     const after = await updateStatus(
       client,
       MachineConfigPools,

@@ -41,6 +41,20 @@ export type PoolTarget =
       readonly wanted: PoolTarget;
     };
 
+/** @returns the rendered config that a pool goes to; undefined where nothing is known to go to. */
+export function configOf(target: PoolTarget): string | undefined {
+  switch (target.kind) {
+    case 'none':
+      return undefined;
+    case 'awaiting-image':
+      return target.config;
+    case 'standard':
+    case 'layered':
+    case 'held':
+      return target.target.config;
+  }
+}
+
 export interface PoolTargetInputs {
   readonly pool: MachineConfigPool;
   /** The MachineConfig that `pool.spec.configuration.name` names, where it exists. */

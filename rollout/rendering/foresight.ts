@@ -8,6 +8,7 @@ import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts'
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations, MACHINE_CONFIGURATION } from '../../api/names.ts';
 import type { Kind } from '../../api/object.ts';
+import { changeField } from '../../cluster/about-change.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { updateAnnotation } from '../../cluster/update-annotation.ts';
 import { effectivePolicies } from '../../disruption/effective-policies.ts';
@@ -52,7 +53,7 @@ export class Foresight {
       await client.patch(MachineConfigs, name, { type: 'merge', body }, { signal }),
     );
     log.info(
-      { pool: pool.metadata.name, config: name, transitions: transitions.length },
+      { pool: pool.metadata.name, config: name, ...changeField(name), transitions: transitions.length },
       'what it will ask of nodes is written',
     );
     // The most nodes come from the first; what the others make of it says the rendered config.

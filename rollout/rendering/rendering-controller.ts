@@ -3,6 +3,7 @@ import { IMAGE_CONFIG } from '../../api/image-config.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
+import { aboutChange } from '../../cluster/about-change.ts';
 import { type ApiClient, isAlreadyExists } from '../../cluster/api-client.ts';
 import { setCondition } from '../../cluster/conditions.ts';
 import { done, type Result } from '../../cluster/controller.ts';
@@ -66,7 +67,7 @@ export class RenderingController {
   }
 
   async #render(pool: MachineConfigPool, signal: AbortSignal): Promise<Outcome<string>> {
-    const { client, caches, log, options } = this.#parts;
+    const { client, caches, options } = this.#parts;
     const configs = selectedConfigs(pool, this.#configs());
     const { controllerVersion, limits, nodeUser } = options;
     const rendering = renderPool({ pool, configs, controllerVersion, limits });
@@ -89,7 +90,7 @@ export class RenderingController {
       caches.pools.remember(
         await client.patch(MachineConfigPools, pool.metadata.name, { type: 'merge', body }, { signal }),
       );
-      log.info(
+      aboutChange(this.#parts, configuration.name).log.info(
         { pool: pool.metadata.name, config: configuration.name, sources: sources.length },
         'pool has a new target',
       );
@@ -99,8 +100,9 @@ export class RenderingController {
 
   /** The name is a digest of the content, so what is there under it and differs has been tampered with: it is put right. */
   async #createRendered(rendered: MachineConfig, signal: AbortSignal): Promise<void> {
-    const { client, caches, log } = this.#parts;
+    const { client, caches } = this.#parts;
     const { name } = rendered.metadata;
+    const { log } = aboutChange(this.#parts, name);
     const present = caches.machineConfigs.get(name);
     if (present === undefined) {
       try {
@@ -208,14 +210,17 @@ export class RenderingController {
     target: string | undefined,
     signal: AbortSignal,
   ): Promise<void> {
-    const { client, caches, log } = this.#parts;
+    const { client, caches } = this.#parts;
     const rendered = caches.machineConfigs.list().filter((config) => isRenderedFor(pool, config));
     if (rendered.length <= KEPT_RENDERINGS) return;
     // The pool in the cache may still name the target before this one.
     const inUse = new Set([...this.#namesInUse(), ...(target === undefined ? [] : [target])]);
     for (const { metadata } of expiredRenderings(rendered, inUse, KEPT_RENDERINGS)) {
       await client.delete(MachineConfigs, metadata.name, { signal });
-      log.info({ config: metadata.name }, 'deleted a rendered config that nobody uses');
+      aboutChange(this.#parts, metadata.name).log.info(
+        { config: metadata.name },
+        'deleted a rendered config that nobody uses',
+      );
     }
   }
 
