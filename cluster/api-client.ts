@@ -24,7 +24,7 @@ export interface Selection extends Where {
 export interface WatchOptions extends Selection {
   /** Changes after this version; absent: the present objects first. */
   readonly resourceVersion?: string;
-  /** After this the server ends the watch. */
+  /** After this the server ends the watch; absent: five minutes. */
   readonly timeoutSeconds?: number;
 }
 

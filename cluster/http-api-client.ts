@@ -21,6 +21,8 @@ import { watchEvents } from './watch-events.ts';
 const REQUEST_DEADLINE_MS = 30_000;
 /** What a page of a list holds, as client-go's reflector asks for. */
 const PAGE_SIZE = 500;
+/** The server would choose 30 to 60 minutes, and a dead connection be noticed as late. */
+const WATCH_SECONDS = 300;
 /** Only reads are sent again by themselves: a write may have been done before the connection broke. */
 const READ_ATTEMPTS = 3;
 const FIRST_RETRY_MS = 200;
@@ -145,8 +147,9 @@ export function createApiClient(connection: Connection, options: ApiClientOption
         }
       }
     },
-    watch: <T extends KubernetesObject>(kind: Kind<T>, given: WatchOptions = {}) =>
-      watchEvents(kind, given, (signal) =>
+    watch<T extends KubernetesObject>(kind: Kind<T>, given: WatchOptions = {}) {
+      const { timeoutSeconds = WATCH_SECONDS } = given;
+      return watchEvents<T>(kind, { ...given, timeoutSeconds }, (signal) =>
         answer(
           {
             method: 'GET',
@@ -156,13 +159,14 @@ export function createApiClient(connection: Connection, options: ApiClientOption
               watch: 'true',
               allowWatchBookmarks: 'true',
               resourceVersion: given.resourceVersion,
-              timeoutSeconds: given.timeoutSeconds === undefined ? undefined : String(given.timeoutSeconds),
+              timeoutSeconds: String(timeoutSeconds),
             },
             what: `watch ${kind.plural}`,
           },
           signal,
         ),
-      ),
+      );
+    },
     create: (kind, object, where = {}) =>
       write(
         'POST',

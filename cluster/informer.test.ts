@@ -18,16 +18,19 @@ async function setUp() {
   const state = {
     items: [object('a', '1')],
     version: '1',
-    watches: [] as { response: ServerResponse; from: string | null }[],
+    lists: 0,
+    watches: [] as { response: ServerResponse; from: string | null; seconds: number }[],
   };
   const server = await startScriptedServer((request, response) => {
     const { searchParams } = new URL(request.url ?? '', 'http://x');
     response.writeHead(200);
     if (searchParams.get('watch') === null) {
+      state.lists += 1;
       response.end(JSON.stringify({ metadata: { resourceVersion: state.version }, items: state.items }));
     } else {
       response.flushHeaders();
-      state.watches.push({ response, from: searchParams.get('resourceVersion') });
+      const seconds = Number(searchParams.get('timeoutSeconds'));
+      state.watches.push({ response, from: searchParams.get('resourceVersion'), seconds });
     }
   });
   const agent = new Agent({ keepAlive: true });
@@ -89,4 +92,35 @@ test('when its version is too old it lists again and misses no deletion', async 
   await until('ADDED c@9');
   expect(changes).toEqual(['ADDED a@1', 'DELETED a@1', 'ADDED c@9']);
   expect((await watch(1)).from).toBe('9');
+});
+
+test('it tells the server when to end a watch, which would go on for an hour', async () => {
+  const { watch } = await setUp();
+  const { seconds } = await watch(0);
+  expect(seconds).toBeGreaterThanOrEqual(300);
+  expect(seconds).toBeLessThanOrEqual(600);
+});
+
+test('after a connection that broke it goes on watching and lists nothing', async () => {
+  const { state, changes, watch, send, until } = await setUp();
+  const first = await watch(0);
+  send(first.response, 'ADDED', object('b', '2'));
+  await until('ADDED b@2');
+  first.response.destroy();
+  const second = await watch(1);
+  expect(second.from).toBe('2');
+  send(second.response, 'ADDED', object('c', '3'));
+  await until('ADDED c@3');
+  expect(changes).toEqual(['ADDED a@1', 'ADDED b@2', 'ADDED c@3']);
+  expect(state.lists).toBe(1);
+});
+
+test('where watching fails again and again it lists', async () => {
+  const { state, watch, until } = await setUp();
+  (await watch(0)).response.destroy();
+  state.items = [object('a', '7')];
+  state.version = '7';
+  (await watch(1)).response.destroy();
+  await until('MODIFIED a@7');
+  expect(state.lists).toBe(2);
 });

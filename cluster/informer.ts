@@ -30,6 +30,10 @@ export interface InformerOptions extends Omit<Selection, 'signal'> {
 }
 
 const BACKOFF: Backoff = { firstMs: 250, longestMs: 30_000 };
+/** Seconds that a watch is asked to last, as client-go's reflector does: spread, so that not all of them end together. */
+const WATCH_SECONDS = { shortest: 300, longest: 600 };
+/** Further failures in a row, without an event in between, put what is held in doubt. */
+const RESUMED_FAILURES = 1;
 
 /** @returns an informer that holds nothing until it is started. */
 export function createInformer<T extends KubernetesObject>(
@@ -81,20 +85,20 @@ export function createInformer<T extends KubernetesObject>(
     return resourceVersion;
   }
 
-  /** @returns the version to go on from when the server ends the watch. */
-  async function follow(from: string, signal: AbortSignal, onProgress: () => void): Promise<string> {
-    let version = from;
-    for await (const event of client.watch(kind, { ...selection, resourceVersion: version, signal })) {
-      onProgress();
+  /** Ends when the server ends the watch. `seen` is told how far it has come: from there another watch can go on. */
+  async function follow(from: string, signal: AbortSignal, seen: (version: string) => void): Promise<void> {
+    const { shortest, longest } = WATCH_SECONDS;
+    const timeoutSeconds = Math.round(shortest + Math.random() * (longest - shortest));
+    const options = { ...selection, resourceVersion: from, timeoutSeconds, signal };
+    for await (const event of client.watch(kind, options)) {
       if (event.type === 'BOOKMARK') {
-        version = event.resourceVersion;
+        seen(event.resourceVersion);
         continue;
       }
       if (event.type === 'DELETED') drop(event.object);
       else put(event.object);
-      version = event.object.metadata.resourceVersion ?? version;
+      seen(event.object.metadata.resourceVersion ?? from);
     }
-    return version;
   }
 
   async function run(signal: AbortSignal): Promise<void> {
@@ -103,20 +107,24 @@ export function createInformer<T extends KubernetesObject>(
     while (!signal.aborted) {
       try {
         version ??= await relist(signal);
-        version = await follow(version, signal, () => {
+        await follow(version, signal, (seen) => {
+          version = seen;
           failures = 0;
         });
       } catch (error) {
         if (signal.aborted) return;
-        version = undefined;
         failures += 1;
-        if (isGone(error) && failures === 1) continue;
-        log.warn({ kind: kind.kind, failures, err: error }, 'watch failed; listing again');
-        await delay(backoffMs(BACKOFF, failures, Math.random()), undefined, { signal }).catch(
-          () => undefined,
-        );
+        if (losesTrack(error, failures)) version = undefined;
+        await pause(error, failures, version, signal);
       }
     }
+  }
+
+  async function pause(error: unknown, failures: number, version: string | undefined, signal: AbortSignal) {
+    if (isGone(error) && failures === 1) return;
+    const next = version === undefined ? 'listing' : 'watching';
+    log.warn({ kind: kind.kind, failures, err: error }, `watch failed; ${next} again`);
+    await delay(backoffMs(BACKOFF, failures, Math.random()), undefined, { signal }).catch(() => undefined);
   }
 
   return {
@@ -132,6 +140,11 @@ export function createInformer<T extends KubernetesObject>(
     list: () => [...objects.values()],
     onChange: (handler) => void handlers.push(handler),
   };
+}
+
+/** A connection that broke has lost nothing: what happened meanwhile can be watched from where it was. */
+function losesTrack(error: unknown, failures: number): boolean {
+  return isGone(error) || failures > RESUMED_FAILURES;
 }
 
 function keyOf({ metadata }: KubernetesObject): string {

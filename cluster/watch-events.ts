@@ -8,7 +8,6 @@ import { ApiError, type StatusBody } from './api-error.ts';
 const ANSWER_DEADLINE_MS = 30_000;
 /** How long after its own timeout a server may keep a watch open before the connection counts as dead. */
 const GRACE_SECONDS = 15;
-const DEFAULT_TIMEOUT_SECONDS = 300;
 
 /**
  * The events of one watch (Kubernetes API concepts, "Efficient detection of changes").
@@ -19,12 +18,12 @@ const DEFAULT_TIMEOUT_SECONDS = 300;
  */
 export async function* watchEvents<T extends KubernetesObject>(
   kind: Kind<T>,
-  options: WatchOptions,
+  options: WatchOptions & { readonly timeoutSeconds: number },
   open: (signal: AbortSignal) => Promise<IncomingMessage>,
 ): AsyncGenerator<WatchEvent<T>> {
   const end = new AbortController();
   const signal = options.signal === undefined ? end.signal : AbortSignal.any([options.signal, end.signal]);
-  const seconds = (options.timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS) + GRACE_SECONDS;
+  const seconds = options.timeoutSeconds + GRACE_SECONDS;
   const stalled = setTimeout(
     () => end.abort(new Error(`watch ${kind.plural}: no end after ${seconds} s`)),
     seconds * 1000,
