@@ -62,7 +62,7 @@ image: page ## build Shale's image (ENGINE=podman or docker, IMAGE=name:tag, BAS
 image-packages: ## install the image's npm packages beforehand, for an engine that reaches no npm registry
 	@bin/image-packages
 
-manifests: ## generate manifests/crds from api/
+manifests: ## generate manifests/crds and the reference from the code
 	node manifests/generate.ts
 
 chart: ## make the Helm chart from manifests/, in charts/dist/shale

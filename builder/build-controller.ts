@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { MachineConfig } from '../api/machine-config.ts';
 import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts';
 import { type MachineOSConfig, MachineOSConfigs } from '../api/machine-os-config.ts';
-import { labels, MACHINE_CONFIGURATION } from '../api/names.ts';
+import { annotations, labels, MACHINE_CONFIGURATION } from '../api/names.ts';
 import type { NewObject } from '../api/object.ts';
 import { aboutChange } from '../cluster/about-change.ts';
 import { type ApiClient, isAlreadyExists } from '../cluster/api-client.ts';
@@ -31,9 +31,6 @@ export interface BuildControllerOptions {
   /** In Go's words. */
   readonly ownArchitecture: string;
 }
-
-/** Annotation of a MachineOSBuild: the Secret its image was pushed with, for whoever deletes the image later. */
-export const PUSH_SECRET_ANNOTATION = 'shale.dev/push-secret';
 
 type WantedBuild = Extract<BuildDecision, { kind: 'build' }>;
 
@@ -171,7 +168,7 @@ function newBuild(config: MachineOSConfig, wanted: WantedBuild): NewObject<Machi
         [labels.machineOSConfig]: config.metadata.name,
         [labels.renderedConfig]: wanted.renderedConfig,
       },
-      ...(secret === undefined ? {} : { annotations: { [PUSH_SECRET_ANNOTATION]: secret } }),
+      ...(secret === undefined ? {} : { annotations: { [annotations.pushSecret]: secret } }),
     },
     spec: {
       machineConfig: { name: wanted.renderedConfig },

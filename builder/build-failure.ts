@@ -1,7 +1,9 @@
+import type { BuildFailureReason } from '../api/build-failures.ts';
+
 /** Why a build did not succeed, in the terms that its conditions and the decision to try again need. */
 export class BuildFailure extends Error {
   /** CamelCase, for the condition's reason. */
-  readonly reason: string;
+  readonly reason: BuildFailureReason;
   /** Whether it may pass by itself: a registry that is down does, a wrong password does not. */
   readonly temporary: boolean;
   readonly retryAfterMs: number | undefined;
@@ -9,7 +11,7 @@ export class BuildFailure extends Error {
   readonly logTail: readonly string[] | undefined;
 
   constructor(
-    reason: string,
+    reason: BuildFailureReason,
     message: string,
     options: ErrorOptions & {
       readonly temporary?: boolean;

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { DEFAULT_NAMESPACE } from '../api/names.ts';
 import { SHALE_VERSION } from '../api/version.ts';
 import { inClusterConnection, kubeconfigConnection } from '../cluster/connection.ts';
@@ -36,10 +36,11 @@ export function builderCommand(): Command {
     .description("Build the pools' images; runs in the cluster while layering is on.")
     .option('--namespace <name>', 'where Shale runs', process.env['POD_NAMESPACE'] ?? DEFAULT_NAMESPACE)
     .option('--insecure-registry <host...>', 'registries (host:port) to speak plain HTTP to', [])
-    .option(
-      '--architecture <name>',
-      'what images are made for in pools whose nodes have not said theirs',
-      goArchitecture(process.arch),
+    .addOption(
+      new Option(
+        '--architecture <name>',
+        'what images are made for in pools whose nodes have not said theirs',
+      ).default(goArchitecture(process.arch), "the builder's own"),
     )
     .option(
       '--base-check-minutes <count>',

@@ -35,7 +35,7 @@ export function labelsOf(identity: ImageIdentity): Readonly<Record<string, strin
     ...(revision === undefined ? {} : { 'org.opencontainers.image.revision': revision }),
     'org.opencontainers.image.base.name': withoutDigest(identity.requestedBase),
     'org.opencontainers.image.base.digest': digestOf(identity.baseImage),
-    'dev.shale.version': identity.version,
+    [imageLabels.version]: identity.version,
     [imageLabels.pool]: identity.pool,
     [imageLabels.renderedConfig]: identity.renderedConfig,
     [imageLabels.baseImage]: identity.baseImage,

@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { type Secret, Secrets } from '../api/kubernetes.ts';
 import {
   type MachineOSConfig,
@@ -44,9 +44,12 @@ export function buildCommand(): Command {
     .requiredOption('-f, --filename <file...>', 'files or directories with objects; - is standard input')
     .requiredOption('--base <image>', 'the base image, in the registry')
     .requiredOption('--push <image>', 'where the image goes: host[:port]/repository:tag')
-    .option('--architecture <name...>', "the nodes' architectures; for several the image is an index", [
-      goArchitecture(process.arch),
-    ])
+    .addOption(
+      new Option(
+        '--architecture <name...>',
+        "the nodes' architectures; for several the image is an index",
+      ).default([goArchitecture(process.arch)], "this machine's"),
+    )
     .option('--from <file...>', 'what the nodes run now; the label states the way from there', [])
     .option(
       '--sign-by <file>',

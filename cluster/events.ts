@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { Logger } from 'pino';
+import type { BuildFailureReason } from '../api/build-failures.ts';
 import type { ChangeId } from '../api/change.ts';
+import type { NormalReason, WarningReason } from '../api/events.ts';
 import { Events, type KubernetesEvent } from '../api/kubernetes.ts';
 import { labels } from '../api/names.ts';
 import type { KubernetesObject, NewObject } from '../api/object.ts';
@@ -9,8 +11,13 @@ import { type ApiClient, isAlreadyExists } from './api-client.ts';
 /** Tells what an admin would look for with `kubectl describe`. Fire and forget: it never fails the work it tells of. */
 export interface EventRecorder {
   /** @param change that it tells of; the event is labelled with its id. */
-  normal(object: KubernetesObject, reason: string, message: string, change?: ChangeId): void;
-  warning(object: KubernetesObject, reason: string, message: string, change?: ChangeId): void;
+  normal(object: KubernetesObject, reason: NormalReason, message: string, change?: ChangeId): void;
+  warning(
+    object: KubernetesObject,
+    reason: WarningReason | BuildFailureReason,
+    message: string,
+    change?: ChangeId,
+  ): void;
 }
 
 /** The API server's limit on an event's message (core/v1 validation). */

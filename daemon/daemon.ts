@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import type { NormalReason, WarningReason } from '../api/events.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import type { EventRecorder } from '../cluster/events.ts';
 import type { CertificatePaths } from './certificates/apply-certificate.ts';
@@ -54,13 +55,13 @@ export async function tell(daemon: Daemon, seen: Observation, phase: Phase): Pro
 }
 
 /** An event for what an admin looks for, and a line in the log. */
-export function normal({ channel, events, log }: Daemon, reason: string, message: string): void {
+export function normal({ channel, events, log }: Daemon, reason: NormalReason, message: string): void {
   log.info({ reason }, message);
   if (channel.object !== undefined) events.normal(channel.object, reason, message);
 }
 
 /** As normal, for what went wrong. */
-export function warning({ channel, events, log }: Daemon, reason: string, message: string): void {
+export function warning({ channel, events, log }: Daemon, reason: WarningReason, message: string): void {
   log.warn({ reason }, message);
   if (channel.object !== undefined) events.warning(channel.object, reason, message);
 }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { crdFiles } from './crd-files.ts';
 import { staleFiles } from './generate.ts';
 
-test('manifests/crds is what api/ says', async () => {
+test('manifests/crds and the reference are what the code says', async () => {
   expect(await staleFiles()).toEqual([]);
 });
 

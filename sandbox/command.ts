@@ -35,7 +35,11 @@ export function sandboxCommand(): Command {
 }
 
 function withDir(command: Command): Command {
-  return command.option('--dir <directory>', 'where the sandbox keeps its things', DEFAULT_DIR);
+  return command.addOption(
+    new Option('--dir <directory>', 'where the sandbox keeps its things')
+      .default(DEFAULT_DIR, '.shale/sandbox, where Shale is checked out')
+      .env('SHALE_SANDBOX_DIR'),
+  );
 }
 
 function withOptions(command: Command): Command {

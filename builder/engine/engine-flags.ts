@@ -1,5 +1,5 @@
 import { tmpdir } from 'node:os';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { wholeNumber } from '../../cluster/whole-number.ts';
 import { BuildFailure } from '../build-failure.ts';
 import { createSlots } from '../slots.ts';
@@ -26,7 +26,12 @@ export function withEngineFlags(command: Command): Command {
     )
     .option('--engine-tls-dir <dir>', 'ca.pem, cert.pem and key.pem of an engine on TCP')
     .option('--engine-minutes <count>', 'how long the engine may take for one image', wholeNumber(1), 60)
-    .option('--engine-work-dir <dir>', 'where its images lie for a while; needs their room', tmpdir());
+    .addOption(
+      new Option('--engine-work-dir <dir>', 'where its images lie for a while; needs their room').default(
+        tmpdir(),
+        'where temporary files go',
+      ),
+    );
 }
 
 /**

@@ -67,7 +67,7 @@ export function imageView({ digest, manifest, config, platforms }: ImageDescript
     stockImage: labels[imageLabels.stockImage] ?? null,
     policyDigest: labels[imageLabels.policyDigest] ?? null,
     created: labels['org.opencontainers.image.created'] ?? null,
-    shaleVersion: labels['dev.shale.version'] ?? null,
+    shaleVersion: labels[imageLabels.version] ?? null,
     source: { ...(url === undefined ? {} : { url }), ...(revision === undefined ? {} : { revision }) },
     bytes: manifest.layers.reduce((sum, { size }) => sum + size, 0),
     // The rendered config is laid on last, whatever an engine did before.

@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { describeImage, type ImageDescription } from '../../image/append.ts';
 import { goArchitecture } from '../../image/architecture.ts';
 import { readLayer } from '../../image/layer/read-layer.ts';
@@ -30,7 +30,12 @@ export function imageCommand(): Command {
   const inspect = new Command('inspect')
     .description('Show base, pool, config, layers and transitions of an image.')
     .argument('<image>', 'host[:port]/repository[:tag][@digest]')
-    .option('--architecture <name>', 'which image of an index', goArchitecture(process.arch))
+    .addOption(
+      new Option('--architecture <name>', 'which image of an index').default(
+        goArchitecture(process.arch),
+        "this machine's",
+      ),
+    )
     .option('--files', "the rendered config's files too: reads the last layer")
     .option('--key <file>', 'public key (PEM) that a signature of the image has to be by')
     .addOption(outputFlag(...TABLE_FORMATS))

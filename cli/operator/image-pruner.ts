@@ -1,5 +1,5 @@
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
-import { PUSH_SECRET_ANNOTATION } from '../../builder/build-controller.ts';
+import { annotations } from '../../api/names.ts';
 import { type RegistryAccessOptions, readRegistryAccess } from '../../builder/registry-access.ts';
 import { parseReference } from '../../image/reference.ts';
 import { deleteWithReferrers } from '../../image/referrers.ts';
@@ -10,7 +10,7 @@ import type { ImagePruner } from '../../opt-in/layering-controller.ts';
 export function registryPruner(options: RegistryAccessOptions): ImagePruner {
   return {
     async deleteImage(image, build: MachineOSBuild, signal) {
-      const secret = build.metadata.annotations?.[PUSH_SECRET_ANNOTATION];
+      const secret = build.metadata.annotations?.[annotations.pushSecret];
       const access = await readRegistryAccess(options, [secret], signal);
       const reference = parseReference(image);
       if (reference.digest === undefined) throw new TypeError(`${image}: expected an image by digest`);
