@@ -8,7 +8,7 @@ import type { NodeConfig } from '../machineconfig/node-config.ts';
 import { nodeConfigOf } from '../rollout/rendering/foreseen.ts';
 import { COSTS, type Cost, costOf, dearest } from './cost.ts';
 import type { LiveCluster } from './live-objects.ts';
-import { obstacleOf } from './observe/obstacles.ts';
+import { obstaclesOf } from './observe/obstacles.ts';
 import { type OfflineCluster, policiesOf } from './offline-cluster.ts';
 import { asRendered, type BrokenPool, type PoolChange, poolChanges } from './pool-change.ts';
 
@@ -82,12 +82,8 @@ function nodesOf(
 ): Pick<PoolAsk, 'nodes' | 'outcomes' | 'warnings'> {
   const members = cluster.machineConfigNodes.filter(({ spec }) => spec.pool.name === pool);
   const outcomes = members.map((node) => outcomeOf(node, after, cluster, decide));
-  const names = new Set(members.map(({ metadata }) => metadata.name));
-  const maintained = cluster.nodes.flatMap(({ metadata: { name } }) => {
-    const why = names.has(name) ? obstacleOf(cluster, name, now) : undefined;
-    return why === undefined ? [] : [`node ${name} is passed by: ${why}`];
-  });
-  const warnings = [...outcomes.flatMap(({ warning }) => warning ?? []), ...maintained];
+  const obstacles = obstaclesOf(cluster, [pool], now);
+  const warnings = [...outcomes.flatMap(({ warning }) => warning ?? []), ...obstacles];
   const count = (cost: Cost) => outcomes.filter((outcome) => outcome.cost === cost).length;
   return {
     nodes: members.length,

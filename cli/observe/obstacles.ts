@@ -1,3 +1,5 @@
+import type { Node } from '../../api/kubernetes.ts';
+import { annotations } from '../../api/names.ts';
 import { holdingOf, leaseNameOf } from '../../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { maintenanceOf } from '../../rollout/pools/node-state.ts';
@@ -22,12 +24,37 @@ export function obstacleOf(
   return found === undefined ? undefined : maintenanceOf(found, now);
 }
 
-/** @returns a line for each node of the pools that a rollout passes by now. @param now ms since the epoch. */
-export function obstaclesOf(seen: ObservedCluster, pools: readonly string[], now: number): string[] {
-  return seen.machineConfigNodes
-    .filter(({ spec }) => pools.includes(spec.pool.name))
-    .flatMap(({ metadata }) => {
-      const why = obstacleOf(seen, metadata.name, now);
-      return why === undefined ? [] : [`node ${metadata.name} is passed by: ${why}`];
-    });
+/**
+ * Warnings for whoever is about to start a rollout.
+ *
+ * @param now ms since the epoch.
+ * @returns a line for each node of the pools that the rollout passes by, or that takes one of maxUnavailable from it.
+ */
+export function obstaclesOf(
+  seen: Pick<ObservedCluster, 'leases' | 'inMaintenance' | 'nodes' | 'machineConfigNodes'>,
+  pools: readonly string[],
+  now: number,
+): string[] {
+  const members = seen.machineConfigNodes.filter(({ spec }) => pools.includes(spec.pool.name));
+  const nodes = new Map(seen.nodes.map((node) => [node.metadata.name, node]));
+  return members.flatMap(({ metadata: { name } }) => {
+    const why = obstacleOf(seen, name, now);
+    if (why !== undefined) return [`node ${name} is passed by: ${why}`];
+    const outOfService = outOfServiceBecause(nodes.get(name));
+    return outOfService === undefined
+      ? []
+      : [`node ${name} takes one of maxUnavailable from the start: ${outOfService}`];
+  });
+}
+
+/** A node that Shale itself has at work is no obstacle. */
+function outOfServiceBecause(node: Node | undefined): string | undefined {
+  if (node === undefined || node.metadata.annotations?.[annotations.cordonedByShale] !== undefined)
+    return undefined;
+  const ready = node.status?.conditions?.find(({ type }) => type === 'Ready');
+  const reasons = [
+    ...(ready === undefined || ready.status === 'True' ? [] : ['not Ready']),
+    ...(node.spec?.unschedulable === true ? ['cordoned'] : []),
+  ];
+  return reasons.length === 0 ? undefined : reasons.join(', ');
 }

@@ -7,6 +7,7 @@ import {
   isBeingDisrupted,
   isUnavailable,
   provenNodes,
+  unavailableBecause,
 } from './choose-nodes.ts';
 import type { NodeState } from './node-state.ts';
 
@@ -134,11 +135,49 @@ describe('nodes with a live plan', () => {
 
 describe('nodes that are passed by', () => {
   it.each([
-    [{ lease: { by: 'other', holder: 'node-maintenance' } }, 'its lease is held by node-maintenance'],
-    [{ obstacle: 'the node is being deleted' }, 'the node is being deleted'],
-  ] as const)('%j', (more, why) => {
+    [{ lease: { by: 'other', holder: 'node-maintenance' } }, 'its lease is held by node-maintenance', []],
+    [{ obstacle: 'the node is being deleted' }, 'the node is being deleted', ['b']],
+  ] as const)('%j', (more, why, begin) => {
     const choice = chooseNodes([staged('a', REBOOT, more), staged('b')], limits);
-    expect(choice).toEqual({ begin: [{ name: 'b', level: 'Disrupt' }], passedBy: [{ name: 'a', why }] });
+    expect(choice.passedBy).toEqual([{ name: 'a', why }]);
+    expect(choice.begin.map(({ name }) => name)).toEqual(begin);
+  });
+});
+
+describe('a node that others have in hand takes one of maxUnavailable', () => {
+  it.each<[string, Partial<NodeState>, string]>([
+    ['not Ready', { ready: false }, 'not Ready'],
+    ['cordoned by another', { schedulable: false }, 'cordoned, and not by Shale'],
+    [
+      'its lease is held by another, before it is cordoned',
+      { lease: { by: 'other', holder: 'shale-maintenance/ann' } },
+      'its lease is held by shale-maintenance/ann',
+    ],
+    [
+      'a NodeMaintenance is active, before it is cordoned',
+      { inMaintenance: true, obstacle: 'a NodeMaintenance is active' },
+      'a NodeMaintenance is active',
+    ],
+    [
+      'flagged, cordoned and down',
+      { obstacle: 'flagged for maintenance', ready: false, schedulable: false },
+      'flagged for maintenance, not Ready, cordoned, and not by Shale',
+    ],
+    ['failed', { progress: { kind: 'degraded', why: 'x', since: 0 } }, 'its update failed'],
+  ])('%s', (_what, more, why) => {
+    const nodes = [aState('a', more), staged('b')];
+    expect(nodes.map(unavailableBecause)).toEqual([why, undefined]);
+    expect(chooseNodes(nodes, limits)).toEqual({ begin: [], passedBy: [], slotsTaken: true });
+    expect(chooseNodes(nodes, { ...limits, maxUnavailable: 2 }).begin).toHaveLength(1);
+  });
+
+  it('but not one that is flagged only, that was switched off, or that Shale has at work', () => {
+    const off: Partial<NodeState> = { ready: false, away: { kind: 'switched-off', why: 'fan' } };
+    expect(unavailableBecause(aState('a', { obstacle: 'flagged for maintenance' }))).toBeUndefined();
+    expect(unavailableBecause(aState('a', off))).toBeUndefined();
+    const atWork = aState('a', { ready: false, work: { cordon: { uncordon: true }, grant: 'Disrupt' } });
+    expect(unavailableBecause(atWork)).toBeUndefined();
+    expect(chooseNodes([atWork, staged('b')], limits)).toMatchObject({ begin: [], slotsTaken: false });
   });
 });
 
@@ -150,6 +189,7 @@ const anyState: fc.Arbitrary<NodeState> = fc.record({
   ready: fc.boolean(),
   schedulable: fc.boolean(),
   bootAgrees: fc.boolean(),
+  inMaintenance: fc.boolean(),
   obstacle: fc.constantFrom(undefined, undefined, 'in the way'),
   away: fc.constantFrom<NodeState['away'][]>(undefined, undefined, { kind: 'being-deleted', why: 'old' }),
   lease: fc.constantFrom<NodeState['lease'][]>({ by: 'nobody' }, { by: 'us' }, { by: 'other', holder: 'x' }),

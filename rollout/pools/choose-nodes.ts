@@ -20,6 +20,8 @@ export interface Choice {
   readonly begin: readonly { readonly name: string; readonly level: Grant['level'] }[];
   /** Nodes that could go on but for a reason of their own. */
   readonly passedBy: readonly { readonly name: string; readonly why: string }[];
+  /** Nodes could begin, but others that the rollout has no part in use up maxUnavailable. */
+  readonly slotsTaken: boolean;
 }
 
 /**
@@ -39,20 +41,39 @@ export function chooseNodes(all: readonly NodeState[], limits: ChoiceLimits): Ch
     return why === undefined ? [] : [{ name: node.name, why }];
   });
   const candidates = waiting.filter((node) => reasonToPassBy(node) === undefined);
-  const begin = [
-    ...chooseDisruptive(nodes, candidates.filter(plansDisruption), limits.maxUnavailable),
-    ...chooseLive(
-      nodes,
-      candidates.filter((node) => !plansDisruption(node)),
-      limits,
-    ),
-  ];
-  return { begin, passedBy };
+  const disruptive = chooseDisruptive(nodes, candidates.filter(plansDisruption), limits.maxUnavailable);
+  const live = chooseLive(
+    nodes,
+    candidates.filter((node) => !plansDisruption(node)),
+    limits,
+  );
+  return { begin: [...disruptive.begin, ...live], passedBy, slotsTaken: disruptive.slotsTaken };
 }
 
-/** @returns whether the node counts against maxUnavailable: not Ready, cordoned by whomever, failed, or at work. */
+/** @returns whether the node is out of service: not Ready, cordoned by whomever, failed, or at work. */
 export function isUnavailable(node: NodeState): boolean {
   return !node.ready || !node.schedulable || node.progress.kind === 'degraded' || isBeingDisrupted(node);
+}
+
+/** Who holds a node's lease or has it in maintenance may take it out of service at any time. */
+function takesSlot(node: NodeState): boolean {
+  return isUnavailable(node) || node.lease.by === 'other' || node.inMaintenance;
+}
+
+/** @returns why a node that the rollout doesn't disrupt takes one of maxUnavailable; undefined when it takes none. */
+export function unavailableBecause(node: NodeState): string | undefined {
+  if (node.away?.kind === 'switched-off' || isBeingDisrupted(node) || !takesSlot(node)) return undefined;
+  return [
+    ...(node.lease.by === 'other' ? [leaseHeld(node.lease.holder)] : []),
+    ...(node.obstacle === undefined ? [] : [node.obstacle]),
+    ...(node.progress.kind === 'degraded' ? ['its update failed'] : []),
+    ...(node.ready ? [] : ['not Ready']),
+    ...(node.schedulable ? [] : ['cordoned, and not by Shale']),
+  ].join(', ');
+}
+
+function leaseHeld(holder: string): string {
+  return `its lease is held by ${holder}`;
 }
 
 /** @returns whether the rollout has taken the node out of service, or may do so at any time. */
@@ -76,7 +97,7 @@ export function provenNodes(
 
 /** @returns the reason to leave this node alone for now, in words; undefined when there is none. */
 export function reasonToPassBy(node: NodeState): string | undefined {
-  if (node.lease.by === 'other') return `its lease is held by ${node.lease.holder}`;
+  if (node.lease.by === 'other') return leaseHeld(node.lease.holder);
   return node.obstacle;
 }
 
@@ -95,9 +116,10 @@ function chooseDisruptive(
   nodes: readonly NodeState[],
   candidates: readonly NodeState[],
   maxUnavailable: number,
-): Choice['begin'] {
-  const unavailable = new Set(nodes.filter(isUnavailable).map(({ name }) => name));
+): Pick<Choice, 'begin' | 'slotsTaken'> {
+  const unavailable = new Set(nodes.filter(takesSlot).map(({ name }) => name));
   const disrupted = new Set(nodes.filter(isBeingDisrupted).map(({ name }) => name));
+  const isIdle = disrupted.size === 0;
   let controlPlaneBusy = nodes.some((node) => node.controlPlane && isBeingDisrupted(node));
   const begin: { name: string; level: 'Disrupt' }[] = [];
   for (const node of candidates) {
@@ -111,7 +133,7 @@ function chooseDisruptive(
     controlPlaneBusy ||= node.controlPlane;
     begin.push({ name: node.name, level: 'Disrupt' });
   }
-  return begin;
+  return { begin, slotsTaken: isIdle && candidates.length > 0 && begin.length === 0 };
 }
 
 function chooseLive(

@@ -2,7 +2,7 @@ import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode, MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { RolloutOptions } from '../options.ts';
-import { type Choice, chooseNodes, provenNodes } from './choose-nodes.ts';
+import { type Choice, chooseNodes, provenNodes, unavailableBecause } from './choose-nodes.ts';
 import { downSince, isUnhealthy } from './health-after-update.ts';
 import { type WindowState, windowState } from './maintenance-windows.ts';
 import { maxUnavailable } from './max-unavailable.ts';
@@ -40,6 +40,10 @@ export interface PoolDecision {
   /** Every node that has a MachineConfigNode, with the targets above already given. */
   readonly states: readonly NodeState[];
   readonly passedBy: readonly { readonly name: string; readonly why: string }[];
+  /** Nodes that are unavailable for reasons that are not this rollout's; each takes one of maxUnavailable. */
+  readonly unavailable: readonly { readonly name: string; readonly why: string }[];
+  /** Nodes could begin, but those of `unavailable` use up maxUnavailable. */
+  readonly slotsTaken: boolean;
   /** Why the rollout has stopped, where failed nodes stopped it. */
   readonly halted: string | undefined;
   /** Set where nodes could begin but for the pool's maintenance windows; `opensAt`: the next one, ms since the epoch. */
@@ -68,7 +72,7 @@ export function decidePool(seen: PoolObservation, options: RolloutOptions, now: 
   const choice =
     closed === undefined && seen.target.kind !== 'awaiting-image'
       ? chooseNodes(states, choiceLimits(seen, options, now))
-      : { begin: [], passedBy: [] };
+      : { begin: [], passedBy: [], slotsTaken: false };
   const { begin, awaitsWindow } = withinWindows(choice.begin, states, seen.settings, now);
   for (const { name, level } of begin) steps.set(name, { kind: 'take', level });
   return {
@@ -77,6 +81,11 @@ export function decidePool(seen: PoolObservation, options: RolloutOptions, now: 
     steps,
     states,
     passedBy: choice.passedBy,
+    unavailable: [
+      ...seen.nodes.filter(isDownNewcomer).map(describeNewcomer),
+      ...states.flatMap(describeUnavailable),
+    ],
+    slotsTaken: choice.slotsTaken,
     halted,
     awaitsWindow,
     goBackTo: goBackTo(seen, halted),
@@ -97,7 +106,7 @@ export function lookAgainAfter(
   const waits: number[] = [];
   // A third of the lease's duration: two renewals may fail before it expires.
   if (decision.states.some(isAtWork)) waits.push((options.leaseSeconds * 1000) / 3);
-  if (decision.passedBy.length > 0) waits.push(PASSED_BY_RETRY);
+  if (decision.passedBy.length > 0 || decision.slotsTaken) waits.push(PASSED_BY_RETRY);
   for (const node of decision.states) {
     const down = downSince(node, unhealthyAfter);
     if (down !== undefined && down + unhealthyAfter > now) waits.push(down + unhealthyAfter - now);
@@ -123,6 +132,15 @@ function isDownNewcomer(observed: ObservedNode): boolean {
   const { node, machineConfigNode } = observed;
   const isDown = !isReady(node) || node.spec?.unschedulable === true;
   return machineConfigNode === undefined && isDown && awayOf(observed)?.kind !== 'switched-off';
+}
+
+function describeNewcomer({ node }: ObservedNode): PoolDecision['unavailable'][number] {
+  return { name: node.metadata.name, why: isReady(node) ? 'new, and cordoned' : 'new, and not Ready' };
+}
+
+function describeUnavailable(node: NodeState): PoolDecision['unavailable'] {
+  const why = unavailableBecause(node);
+  return why === undefined ? [] : [{ name: node.name, why }];
 }
 
 function choiceLimits({ pool, settings, nodes }: PoolObservation, options: RolloutOptions, now: number) {

@@ -60,6 +60,8 @@ export interface NodeState {
   readonly schedulable: boolean;
   /** The kubelet speaks from the boot that the daemon speaks from. */
   readonly bootAgrees: boolean;
+  /** Somebody has it in maintenance by a NodeMaintenance (medik8s), whether or not it is cordoned yet. */
+  readonly inMaintenance: boolean;
   /** Why the node is not to be disrupted now, where that is so. */
   readonly obstacle: string | undefined;
   /** Set on a node that nothing waits for and whose state is nobody's failure. */
@@ -109,6 +111,7 @@ export function readNode(seen: NodeObservation, now: number): NodeState {
     ...readiness(node),
     schedulable: node.spec?.unschedulable !== true,
     bootAgrees: kubeletBoot === undefined || status?.bootID === undefined || kubeletBoot === status.bootID,
+    inMaintenance: seen.inMaintenance,
     obstacle: obstacleOf(seen, now),
     away: awayOf(seen),
     lease: seen.lease,

@@ -103,9 +103,11 @@ export class PoolController {
       const machineConfigNode = caches.machineConfigNodes.get(name);
       return node === undefined ? [] : [{ node, machineConfigNode, lease: leases.holding(name) }];
     });
-    // Maintenance matters only where a node may be taken next, and costs a request.
-    const someWait = members.some(({ machineConfigNode: of }) => of && awaitsGrant(of));
-    const inMaintenance = someWait ? await this.#maintenance.nodes(signal) : new Set<string>();
+    // It costs a request, so only where a node may be taken next, or where it may be why a node is not to be had.
+    const matters = members.some(
+      ({ node, machineConfigNode: of }) => (of && awaitsGrant(of)) || mayBeOnItsWayOut(node),
+    );
+    const inMaintenance = matters ? await this.#maintenance.nodes(signal) : new Set<string>();
     await inParallel(members, PARALLEL_NODES, async ({ node }) => {
       if (mayBeOnItsWayOut(node)) await this.#machines.isDeleting(node, signal);
     });
@@ -269,7 +271,7 @@ function awaitsGrant({ spec, status }: MachineConfigNode): boolean {
   return spec.grant === undefined && progressOf(spec, status).kind === 'staged';
 }
 
-/** Whoever deletes a Machine cordons its node first, or lets the host end. */
+/** Whoever deletes a Machine or maintains a node cordons it first, or lets the host end. */
 function mayBeOnItsWayOut(node: Node): boolean {
   const cordonedByOthers =
     node.spec?.unschedulable === true &&

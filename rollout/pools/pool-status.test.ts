@@ -14,6 +14,8 @@ const decision = (states: readonly NodeState[], more: Partial<PoolDecision> = {}
   steps: new Map(),
   states,
   passedBy: [],
+  unavailable: [],
+  slotsTaken: false,
   halted: undefined,
   awaitsWindow: undefined,
   goBackTo: undefined,
@@ -88,6 +90,21 @@ describe('a pool on its way', () => {
     );
     expect(message).toMatch(
       /^True NodesPassedBy .*b: passed by: a NodeMaintenance is active; c: is being drained/,
+    );
+  });
+
+  it('says which nodes others have taken out of service, and that nothing begins for that', () => {
+    const unavailable = [{ name: 'c', why: 'cordoned, and not by Shale' }];
+    const message = (slotsTaken: boolean) =>
+      verdict(
+        statusOf([behind, aState('c')], { decision: decision([behind], { unavailable, slotsTaken }) }),
+        'Updating',
+      );
+    expect(message(false)).toBe(
+      'True NodesUpdating 0 of 2 nodes run rendered-worker-2; c: unavailable: cordoned, and not by Shale',
+    );
+    expect(message(true)).toMatch(
+      /^True MaxUnavailableReached 0 of 2 .*; no node begins while .*; c: unavail/,
     );
   });
 
@@ -219,6 +236,10 @@ describe('a node that is switched off or being deleted', () => {
 });
 
 it('a pool that has nothing to do tells what a rollout would pass by', () => {
+  const held = aState('b', { lease: { by: 'other', holder: 'node-maintenance' } });
+  expect(verdict(statusOf([held]), 'Updated')).toMatch(
+    /b would be passed by: its lease is held by node-maint/,
+  );
   const flagged = aState('a', { obstacle: 'flagged for maintenance by ann' });
   expect(verdict(statusOf([flagged]), 'Updated')).toBe(
     'True AllNodesUpdated All 1 nodes run rendered-worker-2; a would be passed by: flagged for maintenance by ann',

@@ -7,7 +7,7 @@ import type {
 import { annotations } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
 import { setCondition } from '../../cluster/conditions.ts';
-import { isUnavailable } from './choose-nodes.ts';
+import { isUnavailable, reasonToPassBy } from './choose-nodes.ts';
 import type { PoolDecision } from './decide-pool.ts';
 import type { NodeState } from './node-state.ts';
 import type { NodeStep } from './node-step.ts';
@@ -136,9 +136,10 @@ function holdInWords({ why, wanted }: PoolTarget & { readonly kind: 'held' }): s
 
 /** Told before a rollout begins, too: whoever is about to start one knows then what it will not get to. */
 function obstaclesInWords(states: readonly NodeState[]): string[] {
-  const told = states.flatMap(({ name, away, obstacle }) => {
-    if (away !== undefined) return [`${name} is not waited for: ${away.why}`];
-    return obstacle === undefined ? [] : [`${name} would be passed by: ${obstacle}`];
+  const told = states.flatMap((node) => {
+    if (node.away !== undefined) return [`${node.name} is not waited for: ${node.away.why}`];
+    const why = reasonToPassBy(node);
+    return why === undefined ? [] : [`${node.name} would be passed by: ${why}`];
   });
   return listed(told.toSorted());
 }
@@ -169,17 +170,23 @@ function updatingVerdict(inputs: PoolStatusInputs, done: boolean, updated: numbe
     const message = [count, windowInWords(awaitsWindow), ...remarks].join('; ');
     return { status: 'True', reason: 'AwaitingMaintenanceWindow', message };
   }
+  const { slotsTaken, passedBy } = decision;
+  const why = [...(target.kind === 'held' ? [target.why] : []), ...(slotsTaken ? [SLOTS_TAKEN] : [])];
   return {
     status: 'True',
     reason:
       target.kind === 'held'
         ? 'RollingBack'
-        : decision.passedBy.length > 0
-          ? 'NodesPassedBy'
-          : 'NodesUpdating',
-    message: [count, ...(target.kind === 'held' ? [target.why] : []), ...remarks].join('; '),
+        : slotsTaken
+          ? 'MaxUnavailableReached'
+          : passedBy.length > 0
+            ? 'NodesPassedBy'
+            : 'NodesUpdating',
+    message: [count, ...why, ...remarks].join('; '),
   };
 }
+
+const SLOTS_TAKEN = 'no node begins while as many as maxUnavailable are unavailable for other reasons';
 
 function windowInWords({ opensAt }: NonNullable<PoolDecision['awaitsWindow']>): string {
   return opensAt === undefined
@@ -198,6 +205,7 @@ function nodeRemarks({ decision, notes }: PoolStatusInputs): string[] {
     const why = waitingFor(step);
     if (why !== undefined) remarks.set(name, why);
   }
+  for (const { name, why } of decision.unavailable) remarks.set(name, `unavailable: ${why}`);
   for (const { name, why } of decision.passedBy) remarks.set(name, `passed by: ${why}`);
   for (const [name, note] of notes) remarks.set(name, note);
   return listed(

@@ -147,6 +147,7 @@ export function aState(name: string, more: Partial<NodeState> = {}): NodeState {
     ready: true,
     schedulable: true,
     bootAgrees: true,
+    inMaintenance: false,
     obstacle: undefined,
     away: undefined,
     lease: { by: 'nobody' },

@@ -1,0 +1,23 @@
+import { expect, it } from 'vitest';
+import type { Node } from '../../api/kubernetes.ts';
+import { annotations } from '../../api/names.ts';
+import { obstaclesOf } from './obstacles.ts';
+import { condition, machineConfigNode, node, observed } from './testing/objects.ts';
+
+const warnings = (subject: Node, pool = 'worker', inMaintenance: readonly string[] = []) => {
+  const machineConfigNodes = [machineConfigNode('a')];
+  const seen = observed({ nodes: [subject], machineConfigNodes, inMaintenance: new Set(inMaintenance) });
+  return obstaclesOf(seen, [pool], 0);
+};
+const down = { ...node('a', {}, true), status: { conditions: [condition('Ready', 'False')] } };
+
+it('warns of nodes that a rollout passes by, and of those that take one of maxUnavailable', () => {
+  expect(warnings(node('a'))).toEqual([]);
+  expect(warnings(down, 'worker', ['a'])).toEqual(['node a is passed by: a NodeMaintenance is active']);
+  expect(warnings(down)).toEqual(['node a takes one of maxUnavailable from the start: not Ready, cordoned']);
+});
+
+it('says nothing of a node that Shale has at work, or of another pool', () => {
+  expect(warnings(node('a', { [annotations.cordonedByShale]: 'true' }, true))).toEqual([]);
+  expect(warnings(down, 'infra')).toEqual([]);
+});
