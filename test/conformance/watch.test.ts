@@ -77,7 +77,17 @@ test('a watch by initial events says when they are over', async () => {
   expect(events[1]?.object.metadata.annotations).toEqual({ 'k8s.io/initial-events-end': 'true' });
 });
 
-test('a watch ends with its time, and says before how far it came', async () => {
+test('a watch ends with its time', async () => {
+  const { body } = await api.call('GET', configMaps);
+  const watch = await api.watch(
+    `${configMaps}?watch=true&timeoutSeconds=1&resourceVersion=${body.metadata.resourceVersion}`,
+  );
+  await expect(watch.next()).rejects.toThrow('ended');
+});
+
+test('a watch that ends says before how far it came', async (context) => {
+  // kube-apiserver does so where other objects of the kind have changed meanwhile, on a timer of its own.
+  if (api.isReal) context.skip('this control plane tells it when it likes to');
   const { body } = await api.call('GET', configMaps);
   const watch = await api.watch(
     `${configMaps}?watch=true&timeoutSeconds=1&allowWatchBookmarks=true&resourceVersion=${body.metadata.resourceVersion}`,
@@ -90,7 +100,8 @@ test('a watch ends with its time, and says before how far it came', async () => 
   await expect(watch.next()).rejects.toThrow('ended');
 });
 
-test('a watch from too long ago is refused as expired', async () => {
+test('a watch from too long ago is refused as expired', async (context) => {
+  if (api.isReal) context.skip('this control plane has forgotten nothing yet');
   const { status, body } = await api.call('GET', `${configMaps}?watch=true&resourceVersion=1`);
   // kube-apiserver answers 200 with one ERROR event, or 410 at once.
   const seen = status === 200 ? body.object : body;

@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { isArray, isObject, type Json, type JsonObject, objectsAt, stringAt, stringsAt } from '../json.ts';
 import { apiVersionOf, type Resource } from '../resources/resource.ts';
 import { invalidField, requiredField } from '../resources/strategies.ts';
-import { badRequest, type Cause, conflict, invalid } from '../status.ts';
+import { badRequest, type Cause, conflict, invalid, StatusError } from '../status.ts';
 import {
   type Metadata,
   metadataOf,
@@ -46,7 +46,8 @@ export function typed(resource: Resource, object: JsonObject): JsonObject {
 export function newMetadata(resource: Resource, object: JsonObject, namespace: string, now: Date): Metadata {
   const given = metadataOf(object);
   if (given['resourceVersion'] !== undefined && given['resourceVersion'] !== '') {
-    throw badRequest('resourceVersion should not be set on objects to be created');
+    // A bare error of the storage (k8s.io/apiserver storage.ErrResourceVersionSetOnCreate), which no one gave a reason.
+    throw new StatusError(500, '', 'resourceVersion should not be set on objects to be created');
   }
   const prefix = stringAt(given, 'generateName');
   const name =
@@ -86,6 +87,12 @@ export function changedMetadata(resource: Resource, current: StoredObject, objec
       name,
       'the object has been modified; please apply your changes to the latest version and try again',
     );
+  }
+  const deletion = stringAt(given, 'deletionTimestamp');
+  if (deletion !== undefined && deletion !== current.metadata.deletionTimestamp) {
+    throw invalid(resource, name, [
+      invalidField('metadata.deletionTimestamp', deletion, 'field is immutable'),
+    ]);
   }
   const { labels: _l, annotations: _a, finalizers: _f, ownerReferences: _o, ...kept } = current.metadata;
   return { ...settable(resource, object, namespace), ...kept };

@@ -3,6 +3,7 @@ import { labelsOf, type StoredObject } from '../stored-object.ts';
 import { ageColumn, type Column, fraction, pathColumn, selectorText } from '../table/table.ts';
 import type { Resource, Strategy, Subresource } from './resource.ts';
 import {
+  admissionPolicyStrategy,
   budgetStrategy,
   configMapStrategy,
   leaseStrategy,
@@ -255,7 +256,7 @@ const access: readonly Resource[] = [
     plural: 'validatingadmissionpolicies',
     subresources: ['status'],
     generation: true,
-    strategy: withDefaults({ 'spec.failurePolicy': 'Fail' }),
+    strategy: admissionPolicyStrategy,
     columns: [column('Validations', (policy) => objectsAt(policy, 'spec', 'validations').length, 'integer')],
   }),
   builtin('admissionregistration.k8s.io/v1', 'ValidatingAdmissionPolicyBinding', {

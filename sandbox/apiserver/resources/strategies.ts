@@ -1,4 +1,4 @@
-import { at, isObject, type JsonObject, stringAt, withField } from '../json.ts';
+import { at, isObject, type JsonObject, objectsAt, stringAt, withField } from '../json.ts';
 import type { Cause } from '../status.ts';
 import { stringMap } from '../stored-object.ts';
 import type { Strategy } from './resource.ts';
@@ -137,6 +137,20 @@ export const roleBindingStrategy: Strategy = {
     if (!isObject(role)) return [requiredField('roleRef')];
     const changed = old !== undefined && JSON.stringify(role) !== JSON.stringify(at(old, 'roleRef'));
     return changed ? [invalidField('roleRef', JSON.stringify(role), 'cannot change roleRef')] : [];
+  },
+};
+
+/** admissionregistration.k8s.io SetDefaults_MatchResources, SetDefaults_Rule and the policy's own. */
+export const admissionPolicyStrategy: Strategy = {
+  onWrite(object) {
+    const rules = objectsAt(object, 'spec', 'matchConstraints', 'resourceRules');
+    const withScope = rules.map((rule) => ({ scope: '*', ...rule }));
+    return filled(withField(object, ['spec', 'matchConstraints', 'resourceRules'], withScope), {
+      'spec.failurePolicy': 'Fail',
+      'spec.matchConstraints.matchPolicy': 'Equivalent',
+      'spec.matchConstraints.namespaceSelector': {},
+      'spec.matchConstraints.objectSelector': {},
+    });
   },
 };
 
