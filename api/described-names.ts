@@ -66,6 +66,11 @@ export const describedAnnotations = {
     meaning:
       '`true` on a Node that Shale cordoned and that was schedulable before: only such a cordon is lifted',
   },
+  leaseReason: {
+    name: 'shale.dev/reason',
+    on: 'Lease of a node',
+    meaning: 'who took it and for what, in words',
+  },
   plannedMaintenance: {
     name: 'shale.dev/planned-maintenance',
     on: 'Node',

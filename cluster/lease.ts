@@ -1,4 +1,5 @@
 import { type Lease, Leases } from '../api/kubernetes.ts';
+import { annotations } from '../api/names.ts';
 import { type ApiClient, isAlreadyExists, isConflict, isNotFound, type Where } from './api-client.ts';
 
 /** A wish to hold a coordination.k8s.io Lease. */
@@ -8,6 +9,8 @@ export interface LeaseWish {
   readonly holder: string;
   /** After this long without a renewal anybody may take it. */
   readonly durationSeconds: number;
+  /** What it is held for, in words; told beside the holder in an annotation. */
+  readonly reason?: string;
 }
 
 export type LeaseDecision =
@@ -78,7 +81,7 @@ async function writeLease(
   if (decision.kind === 'held') return { held: false, holder: decision.holder };
   try {
     if (lease === undefined) await client.create(Leases, newLease(wish, now), where);
-    else await client.replace(Leases, { ...lease, spec: leaseSpec(lease, decision.kind, wish, now) }, where);
+    else await client.replace(Leases, renewed(lease, decision.kind, wish, now), where);
     return { held: true };
   } catch (error) {
     if (isConflict(error) || isAlreadyExists(error) || isNotFound(error)) return 'outdated';
@@ -94,7 +97,7 @@ async function writeLease(
  */
 export async function releaseLease(
   client: ApiClient,
-  wish: Omit<LeaseWish, 'durationSeconds'>,
+  wish: Omit<LeaseWish, 'durationSeconds' | 'reason'>,
   signal: AbortSignal,
   known?: Lease,
 ): Promise<void> {
@@ -126,11 +129,13 @@ async function deleteLease(
   }
 }
 
-function newLease({ namespace, name, holder, durationSeconds }: LeaseWish, now: Date) {
+function newLease(wish: LeaseWish, now: Date) {
+  const { namespace, name, holder, durationSeconds } = wish;
+  const told = toldReason(wish);
   return {
     apiVersion: 'coordination.k8s.io/v1',
     kind: 'Lease',
-    metadata: { namespace, name },
+    metadata: { namespace, name, ...(told === undefined ? {} : { annotations: told }) },
     spec: {
       holderIdentity: holder,
       leaseDurationSeconds: durationSeconds,
@@ -139,6 +144,20 @@ function newLease({ namespace, name, holder, durationSeconds }: LeaseWish, now: 
       leaseTransitions: 0,
     },
   };
+}
+
+function renewed(lease: Lease, kind: 'renew' | 'takeOver' | 'create', wish: LeaseWish, now: Date): Lease {
+  const { metadata } = lease;
+  const told = toldReason(wish);
+  const spec = leaseSpec(lease, kind, wish, now);
+  return told === undefined
+    ? { ...lease, spec }
+    : { ...lease, metadata: { ...metadata, annotations: { ...metadata.annotations, ...told } }, spec };
+}
+
+/** With its holder's name: whoever takes the lease over without knowing the annotation leaves it there. */
+function toldReason({ holder, reason }: LeaseWish): Readonly<Record<string, string>> | undefined {
+  return reason === undefined ? undefined : { [annotations.leaseReason]: `${holder}: ${reason}` };
 }
 
 function leaseSpec({ spec }: Lease, kind: 'renew' | 'takeOver' | 'create', wish: LeaseWish, now: Date) {

@@ -70,10 +70,11 @@ export class NodeLeases {
   /**
    * Takes a node's lease, or renews it once a third of its time is over.
    *
+   * @param reason what for, in words.
    * @returns whose it is then: ours, or another's who was first.
    * @throws ApiError
    */
-  async hold(node: string, signal: AbortSignal): Promise<LeaseHolding> {
+  async hold(node: string, reason: string, signal: AbortSignal): Promise<LeaseHolding> {
     const { client, options } = this.#parts;
     if (this.#isFresh(node)) return { by: 'us' };
     const outcome = await acquireLease(
@@ -83,6 +84,7 @@ export class NodeLeases {
         name: leaseNameOf(node),
         holder: options.leaseHolder,
         durationSeconds: options.leaseSeconds,
+        reason,
       },
       signal,
       this.#cached(node) ?? 'absent',

@@ -108,7 +108,7 @@ async function flag(access: NodeAccess, { by, reason, until }: StartWish): Promi
 }
 
 /** No process renews the lease while a person is at work, so it is taken for the whole time. */
-async function takeLease(access: NodeAccess, { until }: StartWish, holder: string): Promise<void> {
+async function takeLease(access: NodeAccess, { until, reason }: StartWish, holder: string): Promise<void> {
   const outcome = await acquireLease(
     access.client,
     {
@@ -116,6 +116,7 @@ async function takeLease(access: NodeAccess, { until }: StartWish, holder: strin
       name: leaseNameOf(access.node),
       holder,
       durationSeconds: Math.ceil((until - Date.now()) / 1000),
+      reason,
     },
     access.signal,
   );

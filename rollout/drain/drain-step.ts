@@ -76,7 +76,7 @@ export function describeDrain({ terminating, blocked }: DrainProgress & { kind: 
       ? [`${terminating.length} pod(s) still end: ${terminating.slice(0, 3).join(', ')}`]
       : []),
   ];
-  return `is being drained; ${parts.join('; ')}`;
+  return ['is being drained', ...parts].join('; ');
 }
 
 /** @returns undefined when the pod goes; else why it may not yet. */

@@ -6,10 +6,12 @@ import { annotations } from '../../api/names.ts';
 import { aboutChange, type Tellers } from '../../cluster/about-change.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
+import { updateStatus } from '../../cluster/update-status.ts';
 import type { Caches } from '../caches.ts';
+import { type CordonReport, withCordon, withoutCordon } from '../drain/drain-conditions.ts';
 import { describeDrain, drainRetryAfter, drainStep } from '../drain/drain-step.ts';
 import type { RolloutMetrics } from '../metrics/rollout-metrics.ts';
-import type { NodeLeases } from '../node-leases.ts';
+import { leaseNameOf, type NodeLeases } from '../node-leases.ts';
 import type { MachineLookup } from '../node-machines.ts';
 import type { RolloutOptions } from '../options.ts';
 import { isDisruptive, isReady } from './node-state.ts';
@@ -49,7 +51,8 @@ export interface WorkPiece {
 /**
  * Carries out steps on nodes. Order within a step is what makes a kill at any point harmless: the lease comes before
  * the cordon, the cordon before the drain, the drain before the grant; on the way out the grant goes first, the cordon
- * is lifted under the lease, and the lease goes last. Each of the three alone still says that the node is at work.
+ * is lifted under the lease, and the lease goes last. Each of the three alone still says that the node is at work; what
+ * the MachineConfigNode's conditions say of the cordon comes after it and goes before it.
  */
 export class NodeWork {
   readonly #parts: NodeWorkParts;
@@ -71,7 +74,7 @@ export class NodeWork {
       case 'drain':
         return this.#drain(piece, signal);
       case 'hold':
-        return this.#keepLease(name, signal);
+        return this.#keepLease(piece, signal);
       case 'finish':
         await this.#putBack(piece, `it runs ${configOf(piece)}`, signal);
         this.#tellers(piece).log.info({ node: name, config: configOf(piece) }, 'node is updated');
@@ -93,11 +96,10 @@ export class NodeWork {
   }
 
   async #take(piece: WorkPiece, level: Grant['level'], signal: AbortSignal): Promise<StepReport> {
-    const { name } = piece.node.metadata;
     // The next look knows it by then and chooses another node.
     if (await this.#parts.machines.isDeleting(piece.node, signal))
       return { note: 'passed by: its Machine is being deleted', lookAgainAfter: 0 };
-    const refused = await this.#keepLease(name, signal);
+    const refused = await this.#keepLease(piece, signal);
     if (refused.note !== undefined) return refused;
     switch (level) {
       case 'Live':
@@ -109,8 +111,7 @@ export class NodeWork {
   }
 
   async #drain(piece: WorkPiece, signal: AbortSignal): Promise<StepReport> {
-    const { name } = piece.node.metadata;
-    const refused = await this.#keepLease(name, signal);
+    const refused = await this.#keepLease(piece, signal);
     return refused.note === undefined ? this.#empty(piece, signal) : refused;
   }
 
@@ -119,7 +120,8 @@ export class NodeWork {
     const { name } = piece.node.metadata;
     const actions = piece.machineConfigNode.status?.plan?.actions ?? [];
     // With one node in the cluster nothing could be rescheduled and budgets would block for ever (as MCO).
-    if (isDisruptive(actions) && !piece.onlyNode) {
+    const drains = isDisruptive(actions) && !piece.onlyNode;
+    if (drains) {
       const { client, options, now } = this.#parts;
       const lost = isReady(piece.node) ? undefined : { now: now() };
       const progress = await drainStep(client, name, options.drain, signal, lost);
@@ -128,11 +130,13 @@ export class NodeWork {
         const note = describeDrain(progress);
         const drainIsStuck = elapsed > options.drain.reportAfterSeconds * 1000;
         if (drainIsStuck) this.#warnOfDrain(piece, note);
+        await this.#tellOfCordon(piece, { drain: progress, isStuck: drainIsStuck }, signal);
         return { note, drainIsStuck, lookAgainAfter: drainRetryAfter(elapsed, options.drain) };
       }
       this.#parts.metrics.drained((now() - this.#parts.leases.takenAt(name)) / 1000);
     }
-    await this.#grant(piece, 'Disrupt', signal);
+    const drain = { kind: drains ? 'drained' : 'unneeded' } as const;
+    await this.#grant(await this.#tellOfCordon(piece, { drain, isStuck: false }, signal), 'Disrupt', signal);
     return {};
   }
 
@@ -140,8 +144,34 @@ export class NodeWork {
     return aboutChange(this.#parts, configOf(piece));
   }
 
-  async #keepLease(name: string, signal: AbortSignal): Promise<StepReport> {
-    const holding = await this.#parts.leases.hold(name, signal);
+  /** @returns the piece with its MachineConfigNode as it is then. */
+  async #tellOfCordon(
+    piece: WorkPiece,
+    report: Omit<CordonReport, 'why'>,
+    signal: AbortSignal,
+  ): Promise<WorkPiece> {
+    const { options, now } = this.#parts;
+    const lease = `${options.leaseNamespace}/${leaseNameOf(piece.node.metadata.name)}`;
+    const why = `by ${options.leaseHolder}, which holds the Lease ${lease}, to take ${configOf(piece)}`;
+    return this.#say(piece, (status) => withCordon(status, { ...report, why }, new Date(now())), signal);
+  }
+
+  async #say(
+    piece: WorkPiece,
+    compute: (status: MachineConfigNode['status']) => MachineConfigNode['status'],
+    signal: AbortSignal,
+  ): Promise<WorkPiece> {
+    const { client, caches } = this.#parts;
+    const before = caches.machineConfigNodes.get(piece.node.metadata.name) ?? piece.machineConfigNode;
+    const next = (object: MachineConfigNode) => compute(object.status);
+    const written = await updateStatus(client, MachineConfigNodes, before, next, { signal });
+    if (written !== before) caches.machineConfigNodes.remember(written);
+    return { ...piece, machineConfigNode: written };
+  }
+
+  async #keepLease(piece: WorkPiece, signal: AbortSignal): Promise<StepReport> {
+    const { name } = piece.node.metadata;
+    const holding = await this.#parts.leases.hold(name, `update to ${configOf(piece)}`, signal);
     return holding.by === 'other' ? { note: `passed by: its lease is held by ${holding.holder}` } : {};
   }
 
@@ -161,7 +191,7 @@ export class NodeWork {
     );
     const { log, events } = this.#tellers(piece);
     log.info({ node: node.metadata.name }, 'cordoned');
-    events.normal(node, 'Cordon', 'Cordoned node to apply update');
+    events.normal(node, 'Cordon', `Cordoned node to apply update ${configOf(piece)}`);
     return cordoned;
   }
 
@@ -170,6 +200,7 @@ export class NodeWork {
     const { node } = piece;
     const mark = node.metadata.annotations?.[annotations.cordonedByShale];
     await this.#withdraw(piece, signal);
+    await this.#say(piece, withoutCordon, signal);
     if (mark !== undefined) {
       await this.#patchNode(
         node,

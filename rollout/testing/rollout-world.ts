@@ -232,18 +232,23 @@ export class RolloutWorld {
     const { status = {} } = object;
     if (status.configVersion?.current === config) return;
     const actions = this.#planOf(name);
+    // A daemon leaves alone what it doesn't speak of itself.
+    const others = (status.conditions ?? []).filter(({ type }) => type === 'Cordoned' || type === 'Drained');
     const say = (next: MachineConfigNode['status']) =>
       this.#cluster.put(MachineConfigNodes, { ...object, status: { ...status, ...next } });
     if (status.plan?.config !== config) {
       const plan = { config, staged: true, actions: [...actions], causes: [], source: 'model' };
-      say({ plan, conditions: [condition('Updated', 'False'), condition('NodeDegraded', 'False')] });
+      say({
+        plan,
+        conditions: [condition('Updated', 'False'), condition('NodeDegraded', 'False'), ...others],
+      });
       return;
     }
     const holder = this.#cluster.get(Leases, leaseNameOf(name))?.spec?.holderIdentity;
     const mayAct = grant?.config === config && (grant.level === 'Disrupt' || !isDisruptive(actions));
     if (!mayAct || holder !== US) return;
     if (fails) {
-      say({ conditions: [condition('NodeDegraded', 'True', 'it broke')] });
+      say({ conditions: [condition('NodeDegraded', 'True', 'it broke'), ...others] });
       return;
     }
     if (isDisruptive(actions) && node?.spec?.unschedulable !== true)
@@ -255,7 +260,7 @@ export class RolloutWorld {
         ...kept,
         mode: 'Standard',
         configVersion: { current: config, desired: config },
-        conditions: [condition('Updated'), condition('NodeDegraded', 'False')],
+        conditions: [condition('Updated'), condition('NodeDegraded', 'False'), ...others],
       },
     });
   }
@@ -308,8 +313,12 @@ export class RolloutWorld {
       const current = object?.status?.configVersion?.current;
       const isBehind = labels?.[WORKER] !== undefined && current !== `rendered-worker-${this.#target}`;
       const mark = node.metadata.annotations?.[annotations.cordonedByShale];
+      const saysCordoned = object?.status?.conditions?.some(({ type }) => type === 'Cordoned') === true;
       const untouched =
-        node.spec?.unschedulable !== true && mark === undefined && object?.spec.grant === undefined;
+        !saysCordoned &&
+        node.spec?.unschedulable !== true &&
+        mark === undefined &&
+        object?.spec.grant === undefined;
       return isBehind || !untouched ? [JSON.stringify({ node, object })] : [];
     });
     const leases = this.#cluster

@@ -4,6 +4,7 @@
  */
 export const RARELY_USED: Readonly<Record<string, string>> = {
   ...conflicts('shale-operator', [
+    'machineconfignodes.machineconfiguration.openshift.io',
     'machineconfigpools.machineconfiguration.openshift.io',
     'machineconfigurations.operator.openshift.io',
     'imagecontentsourcepolicies.operator.openshift.io',

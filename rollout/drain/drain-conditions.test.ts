@@ -1,0 +1,47 @@
+import { describe, expect, it } from 'vitest';
+import { condition } from '../testing/objects.ts';
+import { type CordonReport, withCordon, withoutCordon } from './drain-conditions.ts';
+
+const NOW = new Date('2026-06-01T00:00:00Z');
+const status = { bootID: 'b', conditions: [condition('UpdatePrepared')] };
+const report = (drain: CordonReport['drain'], isStuck = false): CordonReport => ({
+  why: 'by us',
+  drain,
+  isStuck,
+});
+const said = (drain: CordonReport['drain'], isStuck = false) =>
+  withCordon(status, report(drain, isStuck), NOW)?.conditions?.map(
+    ({ type, status: value, reason, message }) => `${type} ${value} ${reason} ${message}`,
+  );
+
+describe('the conditions of a cordoned node', () => {
+  it('stand beside the daemon’s', () => {
+    expect(said({ kind: 'unneeded' })).toEqual([
+      'UpdatePrepared True UpdatePrepared ',
+      'Cordoned True Updating by us',
+    ]);
+    expect(said({ kind: 'drained' })?.at(-1)).toMatch(/^Drained True Drained/);
+  });
+
+  it('name the pod and the budget that block a drain', () => {
+    const blocked = [{ pod: 'shop/db-0', why: 'PodDisruptionBudget db (allows 0 disruptions)' }];
+    expect(said({ kind: 'draining', terminating: ['shop/web'], blocked })?.at(-1)).toBe(
+      "Drained Unknown DrainBlocked is being drained; pod shop/db-0 can't be evicted: PodDisruptionBudget db (allows 0 disruptions)",
+    );
+  });
+
+  it('name pods that end only when they take too long, so that not every look writes', () => {
+    const draining = (pod: string) => ({ kind: 'draining', terminating: [pod], blocked: [] }) as const;
+    expect(said(draining('shop/a'))).toEqual(said(draining('shop/b')));
+    expect(said(draining('shop/a'), true)?.at(-1)).toMatch(/DrainBlocked .*1 pod\(s\) still end: shop\/a$/);
+  });
+
+  it('go when the node is in service again, and leave no trace', () => {
+    expect(withoutCordon(withCordon(status, report({ kind: 'drained' }), NOW))).toEqual(status);
+    expect(withoutCordon(status)).toBe(status);
+  });
+
+  it('wait for the daemon to speak first', () => {
+    expect(withCordon(undefined, report({ kind: 'drained' }), NOW)).toBeUndefined();
+  });
+});

@@ -1,0 +1,70 @@
+import type { MachineConfigNodeStatus, NodeConditionType } from '../../api/machine-config-node.ts';
+import type { Condition } from '../../api/object.ts';
+import { setCondition } from '../../cluster/conditions.ts';
+import { type DrainProgress, describeDrain } from './drain-step.ts';
+
+/** How far a cordoned node is, for its MachineConfigNode. */
+export interface CordonReport {
+  /** Under which right, and for what. */
+  readonly why: string;
+  /** `unneeded`: the plan, or a cluster of one node, asks for no drain. */
+  readonly drain: DrainProgress | { readonly kind: 'unneeded' };
+  /** The drain takes longer than drains should. */
+  readonly isStuck: boolean;
+}
+
+/** The conditions that MCO's drain controller writes; every other one is the daemon's (daemon/status.ts). */
+const OURS: readonly string[] = ['Cordoned', 'Drained'] satisfies readonly NodeConditionType[];
+
+/**
+ * @param status as the daemon has left it; undefined where it has never spoken, and stays so.
+ * @param now when it is so: the time of conditions that change.
+ * @returns the status that tells of cordon and drain, too.
+ */
+export function withCordon(
+  status: MachineConfigNodeStatus | undefined,
+  { why, drain, isStuck }: CordonReport,
+  now: Date,
+): MachineConfigNodeStatus | undefined {
+  if (status === undefined) return undefined;
+  const cordoned = { type: 'Cordoned', status: 'True', reason: 'Updating', message: why } as const;
+  const conditions = setCondition(status.conditions ?? [], cordoned, now);
+  const drained = drainedCondition(drain, isStuck);
+  return {
+    ...status,
+    conditions: drained === undefined ? conditions : setCondition(conditions, drained, now),
+  };
+}
+
+/** @returns the status of a node that is in service, as far as Shale goes: nothing is said of cordon and drain. */
+export function withoutCordon(
+  status: MachineConfigNodeStatus | undefined,
+): MachineConfigNodeStatus | undefined {
+  if (status?.conditions?.some(({ type }) => OURS.includes(type)) !== true) return status;
+  return { ...status, conditions: status.conditions.filter(({ type }) => !OURS.includes(type)) };
+}
+
+/** Pods that leave in time come and go with every look: only those that don't are worth a write. */
+function drainedCondition(
+  drain: CordonReport['drain'],
+  isStuck: boolean,
+): Omit<Condition, 'lastTransitionTime'> | undefined {
+  const type = 'Drained';
+  switch (drain.kind) {
+    case 'unneeded':
+      return undefined;
+    case 'drained':
+      return {
+        type,
+        status: 'True',
+        reason: 'Drained',
+        message: 'no pod is left that an update would disturb',
+      };
+    case 'draining': {
+      const { blocked } = drain;
+      const told = { ...drain, terminating: isStuck ? drain.terminating : [] };
+      const reason = blocked.length > 0 || isStuck ? 'DrainBlocked' : 'Draining';
+      return { type, status: 'Unknown', reason, message: describeDrain(told) };
+    }
+  }
+}
