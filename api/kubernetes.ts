@@ -44,6 +44,7 @@ export interface Container {
   readonly command?: readonly string[];
   readonly args?: readonly string[];
   readonly env?: readonly { readonly name: string; readonly value?: string; readonly valueFrom?: unknown }[];
+  readonly envFrom?: readonly unknown[];
   readonly volumeMounts?: readonly unknown[];
   readonly securityContext?: unknown;
   readonly resources?: unknown;

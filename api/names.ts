@@ -27,6 +27,8 @@ export const MACHINE_CONFIGURATION = 'cluster';
 export const BUILDER_DEPLOYMENT = 'machine-os-builder';
 export const DAEMON_SET = 'shale-daemon';
 export const OPERATOR_DEPLOYMENT = 'shale-operator';
+/** ConfigMap and Secret with OpenTelemetry's environment variables for every process; neither need be there. */
+export const TRACING_ENVIRONMENT = 'shale-tracing';
 
 /** What each is for: described-names.ts. */
 export const labels = namesOf(describedLabels);

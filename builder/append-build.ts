@@ -17,6 +17,7 @@ import { asBuildFailure } from './as-build-failure.ts';
 import type { Source } from './attest/build-facts.ts';
 import { type SealOptions, sealImage } from './attest/seal-image.ts';
 import { BuildFailure } from './build-failure.ts';
+import { type Step, untraced } from './build-trace.ts';
 import { byDigest } from './by-digest.ts';
 import { labelsOf } from './image-labels.ts';
 import type { KnownState } from './known-states.ts';
@@ -47,6 +48,8 @@ export interface AppendInput {
   readonly source?: Source;
   /** Signature and provenance; without it neither. */
   readonly seal?: SealOptions;
+  /** Is told of the steps; nobody is without it. */
+  readonly step?: Step;
 }
 
 /**
@@ -68,6 +71,7 @@ export async function appendBuild(
 }
 
 async function build(client: RegistryClient, input: AppendInput, signal: AbortSignal): Promise<BuildResult> {
+  const { step = untraced } = input;
   const config = nodeConfigOf(input.rendered);
   const content = layerContent(config, input.rendered, input.stockImage !== undefined);
   if (!content.ok) {
@@ -79,10 +83,9 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
   }
   const base = parseReference(input.baseImage);
   const target = parseReference(input.pushSpec);
-  const [layer, description] = await Promise.all([
-    writeLayer(content.entries),
-    describeImage(client, base, input.architecture, signal),
-  ]);
+  const [layer, description] = await step('layer', () =>
+    Promise.all([writeLayer(content.entries), describeImage(client, base, input.architecture, signal)]),
+  );
   refuseOtherArchitecture(description, input);
   const baseImage = byDigest(base, description.digest);
   const transitions = computeTransitions({
@@ -99,15 +102,16 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
   });
   const options = { labels, created: input.created, comment: `shale: ${input.rendered.metadata.name}` };
   const previous = previousIn(target, input.previousImage);
-  const { digest, layerSent, bytes } = await pushAppended(
-    client,
-    { base, description, target, layer, options, ...(previous === undefined ? {} : { previous }) },
-    signal,
+  const appended = { base, description, target, layer, options };
+  const { digest, layerSent, bytes } = await step('push', () =>
+    pushAppended(client, { ...appended, ...(previous === undefined ? {} : { previous }) }, signal),
   );
   const image = byDigest(target, digest);
   const facts = { ...provenance, image, renderedConfigDigest: renderedConfigDigest(content.entries) };
   const seal = input.seal ?? { attest: false };
-  const sealed = await sealImage(client, { target, facts, entries: content.entries, options: seal }, signal);
+  const sealed = await step('seal', () =>
+    sealImage(client, { target, facts, entries: content.entries, options: seal }, signal),
+  );
   return {
     image,
     baseImage,

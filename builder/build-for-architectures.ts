@@ -7,6 +7,7 @@ import { asBuildFailure } from './as-build-failure.ts';
 import { BuildFailure } from './build-failure.ts';
 import { type BuildInput, buildImage } from './build-image.ts';
 import type { ImageInstance } from './build-status.ts';
+import { untraced } from './build-trace.ts';
 import { byDigest } from './by-digest.ts';
 import type { EngineParts } from './engine/engine-image.ts';
 import type { BuildResult } from './running-builds.ts';
@@ -39,7 +40,8 @@ export async function buildForArchitectures(
     made.push({ architecture, result });
   }
   try {
-    return await joined(client, input, made, signal);
+    const { step = untraced } = input;
+    return await step('index', () => joined(client, input, made, signal));
   } catch (error) {
     signal.throwIfAborted();
     throw asBuildFailure(error);

@@ -5,6 +5,7 @@ import type { RegistryClient } from '../image/registry/registry-client.ts';
 import { parseNodeConfig } from '../machineconfig/parse-node-config.ts';
 import { type AppendInput, appendBuild } from './append-build.ts';
 import { asBuildFailure } from './as-build-failure.ts';
+import { untraced } from './build-trace.ts';
 import type { BuildSecret } from './engine/build-context.ts';
 import { type EngineImage, type EngineParts, engineImage } from './engine/engine-image.ts';
 import { engineWish } from './engine/engine-wish.ts';
@@ -52,20 +53,23 @@ async function makeBase(
   const { spec, rendered, architecture, pool, baseImage, pushSpec, rebuild } = input;
   const wish = engineWish(spec, rendered, architecture);
   if (wish === undefined) return undefined;
-  return engineImage(
-    { ...engine, client },
-    {
-      wish,
-      pool,
-      baseImage,
-      pushSpec,
-      rendered,
-      architecture,
-      rebuild,
-      tree: () => treeOf(rendered),
-      secrets: () => input.readSecrets(wish.buildSecrets),
-    },
-    signal,
+  const { step = untraced } = input;
+  return step('engine', () =>
+    engineImage(
+      { ...engine, client },
+      {
+        wish,
+        pool,
+        baseImage,
+        pushSpec,
+        rendered,
+        architecture,
+        rebuild,
+        tree: () => treeOf(rendered),
+        secrets: () => input.readSecrets(wish.buildSecrets),
+      },
+      signal,
+    ),
   );
 }
 

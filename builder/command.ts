@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 import { Command, Option } from 'commander';
+import type { Logger } from 'pino';
 import { DEFAULT_NAMESPACE } from '../api/names.ts';
 import { SHALE_VERSION } from '../api/version.ts';
 import { inClusterConnection, kubeconfigConnection } from '../cluster/connection.ts';
@@ -8,6 +9,7 @@ import { createApiClient } from '../cluster/http-api-client.ts';
 import { leadWhenElected } from '../cluster/leader-election.ts';
 import { createLogger } from '../cluster/log.ts';
 import { untilShutDown } from '../cluster/signals.ts';
+import { startTracing, type Tracing } from '../cluster/tracing/start-tracing.ts';
 import { wholeNumber } from '../cluster/whole-number.ts';
 import { goArchitecture } from '../image/architecture.ts';
 import { type BuilderTelemetry, startBuilderTelemetry } from './builder-telemetry.ts';
@@ -67,19 +69,28 @@ export function builderCommand(): Command {
 
 async function run(flags: BuilderFlags, signal: AbortSignal): Promise<void> {
   const telemetry = flags.metricsPort === 0 ? undefined : await startBuilderTelemetry(flags.metricsPort);
+  const log = createLogger(LEASE, flags.logLevel);
+  const tracing = await startTracing({ service: LEASE, log, env: process.env });
   try {
-    await build(flags, telemetry, signal);
+    await build(flags, { log, tracing, telemetry }, signal);
   } finally {
     await telemetry?.close();
+    await tracing.close();
   }
+}
+
+/** Where the process tells what it does. */
+interface Told {
+  readonly log: Logger;
+  readonly tracing: Tracing;
+  readonly telemetry: BuilderTelemetry | undefined;
 }
 
 async function build(
   flags: BuilderFlags,
-  telemetry: BuilderTelemetry | undefined,
+  { log, tracing, telemetry }: Told,
   signal: AbortSignal,
 ): Promise<void> {
-  const log = createLogger('machine-os-builder', flags.logLevel);
   const connection =
     flags.kubeconfig === undefined
       ? await inClusterConnection(process.env)
@@ -102,6 +113,7 @@ async function build(
         version: SHALE_VERSION,
         created: createdFrom(process.env['SOURCE_DATE_EPOCH']),
         parallel: flags.parallel,
+        tracer: tracing,
         ...(telemetry === undefined ? {} : { watch: telemetry.watch }),
         baseCheckMs: flags.baseCheckMinutes * 60_000,
         engine: engineParts(flags, flags.parallelEngine),

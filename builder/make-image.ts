@@ -10,6 +10,7 @@ import { sourceOf } from './attest/pool-source.ts';
 import { signingKeyReader } from './attest/signing-key-secret.ts';
 import { BuildFailure } from './build-failure.ts';
 import { buildForArchitectures } from './build-for-architectures.ts';
+import type { Step } from './build-trace.ts';
 import type { BuildCaches } from './caches.ts';
 import type { EngineAccessParts } from './engine/engine-flags.ts';
 import { readBuildSecrets } from './engine/read-build-secrets.ts';
@@ -35,10 +36,10 @@ export interface ImageMakerOptions extends RegistryAccessOptions {
 /** @returns what makes and pushes the image of a build, out of what the cluster says at that moment. */
 export function imageMaker(
   options: ImageMakerOptions,
-): (job: BuildJob, signal: AbortSignal) => Promise<BuildResult> {
+): (job: BuildJob, step: Step, signal: AbortSignal) => Promise<BuildResult> {
   const { caches, attest = false, signingKeySecret } = options;
   const readKey = signingKeySecret === undefined ? undefined : signingKeyReader(options, signingKeySecret);
-  return async ({ build, machineOSConfig, rendered, baseImage, architectures }, signal) => {
+  return async ({ build, machineOSConfig, rendered, baseImage, architectures }, step, signal) => {
     const { baseImagePullSecret, renderedImagePushSecret } = machineOSConfig.spec;
     const { policies, policyDigest } = policiesInForce(caches, build.spec.policyDigest);
     const pool = machineOSConfig.spec.machineConfigPool.name;
@@ -69,6 +70,7 @@ export function imageMaker(
         created: options.created,
         source: sourceOf(caches.pools.get(pool)),
         seal,
+        step,
         spec: machineOSConfig.spec,
         rebuild: machineOSConfig.metadata.annotations?.[annotations.rebuild] ?? '',
         readSecrets: (names) => readBuildSecrets(options, names, signal).catch(secretFailure),

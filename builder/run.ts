@@ -4,6 +4,7 @@ import type { ApiClient } from '../cluster/api-client.ts';
 import { runController } from '../cluster/controller.ts';
 import type { EventRecorder } from '../cluster/events.ts';
 import { LeadershipLost } from '../cluster/leader-election.ts';
+import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
 import { createWorkQueue, type WorkQueue } from '../cluster/work-queue.ts';
 import { createMirroredClient } from '../image/registry/mirrored-client.ts';
 import { noRegistriesConf } from '../image/registry/registries-conf.ts';
@@ -35,6 +36,8 @@ export interface BuilderOptions {
   readonly engine: EngineAccessParts;
   /** @returns what to tell metrics by; nobody watches without it. */
   readonly watch?: (queueLength: () => number) => BuildMetrics;
+  /** Where builds are told as traces; absent: nowhere. */
+  readonly tracer?: Tracer;
   /** How many images are made at once. */
   readonly parallel: number;
   readonly signal: AbortSignal;
@@ -65,6 +68,7 @@ export async function runBuilder(options: BuilderOptions): Promise<void> {
     build: imageMaker({ ...options, caches }),
     parallel: options.parallel,
     metrics: options.watch?.(() => queue.length()) ?? noMetrics,
+    tracer: options.tracer ?? noTracer,
   });
   routeEvents(caches, queue);
   const informers = Object.values(caches);

@@ -6,11 +6,13 @@ import type { MachineOSConfig } from '../api/machine-os-config.ts';
 import { aboutChange, type Tellers } from '../cluster/about-change.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import type { EventRecorder } from '../cluster/events.ts';
+import type { Tracer } from '../cluster/tracing/span.ts';
 import { updateStatus } from '../cluster/update-status.ts';
 import { BuildFailure } from './build-failure.ts';
 import type { BuildMetrics } from './build-metrics.ts';
 import { isOver } from './build-state.ts';
 import { type BuildPhase, buildStatus } from './build-status.ts';
+import { type Step, traceBuild } from './build-trace.ts';
 import { buildRetryPolicy, decideRetry } from './retry.ts';
 import { createSlots } from './slots.ts';
 
@@ -33,10 +35,11 @@ export interface RunningBuildsOptions {
   readonly log: Logger;
   readonly now: () => Date;
   /** Makes and pushes the image. @throws BuildFailure */
-  readonly build: (job: BuildJob, signal: AbortSignal) => Promise<BuildResult>;
+  readonly build: (job: BuildJob, step: Step, signal: AbortSignal) => Promise<BuildResult>;
   /** How many builds go on at once; an appended layer costs little, so a pool seldom waits for another. */
   readonly parallel: number;
   readonly metrics: BuildMetrics;
+  readonly tracer: Tracer;
 }
 
 /** The builds that this process is at work on. */
@@ -85,8 +88,10 @@ export function createRunningBuilds(options: RunningBuildsOptions): RunningBuild
     await report(job, { kind: 'started' });
     for (let attempt = 1; ; attempt += 1) {
       const began = performance.now();
+      const trace = traceBuild(options.tracer, job, attempt);
       try {
-        const result = await options.build(job, signal);
+        const result = await options.build(job, trace.step, signal);
+        trace.succeeded(result);
         await report(job, { kind: 'succeeded', ...result });
         options.metrics.succeeded(result.way, secondsSince(began), result.bytes);
         tellSuccess(job, result);
@@ -94,6 +99,7 @@ export function createRunningBuilds(options: RunningBuildsOptions): RunningBuild
       } catch (error) {
         if (signal.aborted) throw error;
         const failure = BuildFailure.from(error);
+        trace.failed(failure);
         const decision = decideRetry(buildRetryPolicy, attempt, failure.temporary, failure.retryAfterMs);
         options.metrics.failed(failure, secondsSince(began), decision.kind === 'giveUp');
         const { log, events } = tellers(job);

@@ -21,6 +21,7 @@ const SWITCHED: readonly { readonly component: string; readonly condition: Condi
   { component: 'admission-policies', condition: '.Values.admissionPolicies' },
   { component: 'network-policies', condition: '.Values.networkPolicies' },
   { component: 'monitoring', condition: '.Values.monitoring' },
+  { component: 'tracing', condition: '.Values.tracingEndpoint' },
   { component: 'live-page', condition: '.Values.livePage' },
   { component: 'high-availability', condition: 'gt (int .Values.operator.replicas) 1' },
 ];

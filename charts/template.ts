@@ -26,11 +26,14 @@ const marks = {
   replicas: '@@replicas@@',
   operatorArguments: '@@operatorArguments@@',
   daemonArguments: '@@daemonArguments@@',
+  tracingEndpoint: '@@tracingEndpoint@@',
 } as const;
 
 const NAMESPACE = 'shale-system';
 const LEASE_NAMESPACE = 'medik8s-leases';
 const IMAGE = 'shale:latest';
+/** Of the component (manifests/components/tracing). */
+const TRACING_ENDPOINT = 'http://otel-collector.observability.svc:4318';
 /** What the component's patch adds (manifests/components/live-page). */
 const LIVE_PAGE = '$1{{- if .Values.livePage }}\n$1- --page-port\n$1- "8090"\n$1{{- end }}\n';
 
@@ -60,6 +63,7 @@ function withMarks(object: KubernetesObject): unknown {
 function marksIn(value: unknown): unknown {
   if (typeof value === 'string') {
     if (value === IMAGE) return marks.image;
+    if (value === TRACING_ENDPOINT) return marks.tracingEndpoint;
     return value.replaceAll(NAMESPACE, marks.namespace).replaceAll(LEASE_NAMESPACE, marks.leaseNamespace);
   }
   if (Array.isArray(value)) return value.map(marksIn);
@@ -98,6 +102,7 @@ function rendered(object: unknown): string {
       .replaceAll(marks.namespace, '{{ .Release.Namespace }}')
       .replaceAll(marks.leaseNamespace, '{{ .Values.leaseNamespace }}')
       .replaceAll(marks.image, '{{ .Values.image }}')
+      .replaceAll(marks.tracingEndpoint, '{{ .Values.tracingEndpoint }}')
   );
 }
 

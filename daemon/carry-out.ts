@@ -9,6 +9,7 @@ import { finish, inWords } from './end-update.ts';
 import type { JournalEntry, JournalEntryAt } from './journal/journal.ts';
 import type { Observation } from './observe.ts';
 import type { Current } from './records/current.ts';
+import { applySpans } from './spans.ts';
 import { ForeignChangeError, UndoError } from './standard/write-config.ts';
 import { byReboot, type Update } from './update.ts';
 
@@ -76,10 +77,23 @@ export async function applyLiveFrom(
 ): Promise<StepOutcome> {
   const { journal } = daemon;
   await tell(daemon, seen, { kind: 'applying', plan: entry.plan, doing: 'content' });
+  const spans = applySpans(daemon, entry);
   const context = contextOf(daemon, entry, seen, isAgain);
+  const { beforeAction } = context;
   try {
-    await updateLive(context, entry);
+    await updateLive(
+      {
+        ...context,
+        beforeAction: (action) => {
+          spans.begin(action);
+          return beforeAction(action);
+        },
+      },
+      entry,
+    );
+    spans.end();
   } catch (error) {
+    if (!daemon.signal.aborted) spans.end(error instanceof Error ? error.name : 'Error');
     if (error instanceof LiveUpdateFailed) {
       const why = `could not be applied live: ${error.message}`;
       const written = entry.next.mode === 'Standard' ? { written: true } : {};
@@ -133,7 +147,7 @@ export async function rebootInto(daemon: Daemon, update: Update, seen: Observati
     if (error instanceof ForeignChangeError) await journal.clear();
     throw error;
   }
-  const rebooting: JournalEntry = { ...entry, step: 'rebooting' };
+  const rebooting: JournalEntry = { ...entry, step: 'rebooting', rebootingSince: new Date().toISOString() };
   await journal.write(rebooting);
   await tell(daemon, seen, { kind: 'rebooting', plan: entry.plan });
   normal(daemon, 'Rebooting', `reboots into ${inWords(entry)}: ${entry.plan.source}`);
@@ -142,10 +156,11 @@ export async function rebootInto(daemon: Daemon, update: Update, seen: Observati
 
 /** The process is ended by the reboot; one that does not come is asked for again. */
 export async function requestReboot(
-  { ports, signal }: Daemon,
+  { ports, tracer, signal }: Daemon,
   entry: JournalEntry,
   reason = `shale: update to ${inWords(entry)}`,
 ): Promise<StepOutcome> {
+  await tracer.flush();
   await ports.host.reboot(reason, signal);
   await delay(REBOOT_DEADLINE_MS, undefined, { signal });
   return again;

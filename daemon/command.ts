@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Command, Option } from 'commander';
 import {
+  DAEMON_SET,
   DEFAULT_LEASE_NAMESPACE,
   DEFAULT_NAMESPACE,
   KUBELET_CA_CONFIG_MAP,
@@ -11,6 +12,7 @@ import { inClusterConnection, kubeconfigConnection } from '../cluster/connection
 import { createApiClient } from '../cluster/http-api-client.ts';
 import { createLogger } from '../cluster/log.ts';
 import { untilShutDown } from '../cluster/signals.ts';
+import { startTracing } from '../cluster/tracing/start-tracing.ts';
 import { wholeNumber } from '../cluster/whole-number.ts';
 import { defaultCertificatePaths } from './certificates/apply-certificate.ts';
 import { directoryNodeLayout } from './host/directory-host.ts';
@@ -115,18 +117,25 @@ async function run(flags: DaemonFlags, signal: AbortSignal): Promise<void> {
     flags.kubeconfig === undefined
       ? await inClusterConnection(process.env)
       : await kubeconfigConnection({ path: flags.kubeconfig });
-  await runDaemon({
-    ports: nodeOf(flags),
-    client: createApiClient(connection),
-    nodeName: flags.nodeName,
-    namespace: flags.namespace,
-    leaseNamespace: flags.leaseNamespace,
-    certificatePaths: { kubeletCA: flags.kubeletCaFile, pullSecret: flags.pullSecretFile },
-    actionLimitMs: flags.actionLimit * 1000,
-    healthLimits: { checksMs: flags.healthCheckLimit * 1000, kubeletMs: flags.kubeletLimit * 1000 },
-    log: createLogger('daemon', flags.logLevel),
-    signal,
-  });
+  const log = createLogger('daemon', flags.logLevel);
+  const tracing = await startTracing({ service: DAEMON_SET, log, env: process.env });
+  try {
+    await runDaemon({
+      ports: nodeOf(flags),
+      client: createApiClient(connection),
+      nodeName: flags.nodeName,
+      namespace: flags.namespace,
+      leaseNamespace: flags.leaseNamespace,
+      certificatePaths: { kubeletCA: flags.kubeletCaFile, pullSecret: flags.pullSecretFile },
+      actionLimitMs: flags.actionLimit * 1000,
+      healthLimits: { checksMs: flags.healthCheckLimit * 1000, kubeletMs: flags.kubeletLimit * 1000 },
+      log,
+      tracer: tracing,
+      signal,
+    });
+  } finally {
+    await tracing.close();
+  }
 }
 
 function nodeOf({

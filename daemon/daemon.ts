@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import type { NormalReason, WarningReason } from '../api/events.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import type { EventRecorder } from '../cluster/events.ts';
+import type { Tracer } from '../cluster/tracing/span.ts';
 import type { CertificatePaths } from './certificates/apply-certificate.ts';
 import type { DriftWatch } from './drift/drift-watch.ts';
 import type { HealthLimits } from './health/decide-health.ts';
@@ -29,6 +30,7 @@ export interface Daemon {
   readonly driftWatch: DriftWatch;
   readonly memory: Memory;
   readonly log: Logger;
+  readonly tracer: Tracer;
   readonly signal: AbortSignal;
 }
 

@@ -7,6 +7,7 @@ import type { Observation } from './observe.ts';
 import { writeCurrent } from './records/current.ts';
 import { writeLastUpdate } from './records/last-update.ts';
 import { writeManagedPaths } from './records/managed-paths.ts';
+import { updateSpan } from './spans.ts';
 import type { Update } from './update.ts';
 
 /** @returns the target of an update in words, for logs, events and conditions. */
@@ -18,9 +19,7 @@ export function inWords({ plan, next }: Update): string {
 export async function finish(daemon: Daemon, entry: JournalEntry, seen: Observation): Promise<StepOutcome> {
   const rebooted = entry.bootID !== seen.bootID;
   await recordTarget(daemon, entry, seen);
-  await writeLastUpdate(daemon.ports.host.root, recordOf(entry, seen, 'Succeeded'));
-  await daemon.journal.clear();
-  daemon.memory.prepared = undefined;
+  await endWith(daemon, recordOf(entry, seen, 'Succeeded'));
   const did = formatActions(entry.plan.actions);
   if (rebooted) normal(daemon, 'Rebooted', `runs ${inWords(entry)} after a reboot`);
   else normal(daemon, 'AppliedLive', `runs ${inWords(entry)} without a reboot: ${did}`);
@@ -35,8 +34,7 @@ export async function fail(
 ): Promise<StepOutcome> {
   const { ports, signal } = daemon;
   await correctCurrent(ports, seen.current, signal);
-  await writeLastUpdate(ports.host.root, recordOf(entry, seen, 'Failed', why));
-  await daemon.journal.clear();
+  await endWith(daemon, recordOf(entry, seen, 'Failed', why));
   warning(daemon, 'Degraded', `update to ${inWords(entry)} failed: ${why}`);
   return again;
 }
@@ -52,7 +50,7 @@ export async function keepUnhealthy(
   why: string,
 ): Promise<StepOutcome> {
   await recordTarget(daemon, entry, seen);
-  await endFailed(daemon, recordOf(entry, seen, 'Failed', why));
+  await endWith(daemon, recordOf(entry, seen, 'Failed', why));
   warning(daemon, 'HealthCheckFailed', `runs ${inWords(entry)} and is not healthy: ${why}`);
   return again;
 }
@@ -67,7 +65,7 @@ export async function endRolledBack(
   await correctCurrent(ports, seen.current, signal);
   // As after any reboot into an image: its /etc has its own version of all that Shale had written.
   if (seen.current?.mode === 'Layered') await writeManagedPaths(ports.host.root, new Map());
-  await endFailed(daemon, recordOf(entry, seen, 'RolledBack', entry.why));
+  await endWith(daemon, recordOf(entry, seen, 'RolledBack', entry.why));
   warning(daemon, 'RolledBack', `went back from ${inWords(entry)}: ${entry.why}`);
   return again;
 }
@@ -80,10 +78,11 @@ async function recordTarget({ ports }: Daemon, entry: JournalEntry, seen: Observ
   await writeCurrent(root, entry.next);
 }
 
-async function endFailed(daemon: Daemon, record: UpdateRecord): Promise<void> {
+async function endWith(daemon: Daemon, record: UpdateRecord): Promise<void> {
   await writeLastUpdate(daemon.ports.host.root, record);
   await daemon.journal.clear();
   daemon.memory.prepared = undefined;
+  daemon.tracer.record(updateSpan(daemon, record));
 }
 
 function recordOf(

@@ -5,6 +5,7 @@ import type { ApiClient } from '../cluster/api-client.ts';
 import { ApiError } from '../cluster/api-error.ts';
 import { type Backoff, backoffMs } from '../cluster/backoff.ts';
 import { createEventRecorder } from '../cluster/events.ts';
+import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
 import { writeTarget } from './apply/apply-config.ts';
 import { correctCurrent } from './booted-state.ts';
 import { type CertificatePaths, defaultCertificatePaths } from './certificates/apply-certificate.ts';
@@ -37,6 +38,8 @@ export interface DaemonOptions {
   /** Between two tries of what failed. */
   readonly backoff?: Backoff;
   readonly log: Logger;
+  /** Where updates are told as traces; absent: nowhere. */
+  readonly tracer?: Tracer;
   readonly signal: AbortSignal;
 }
 
@@ -75,6 +78,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
       drift: undefined,
     },
     log,
+    tracer: options.tracer ?? noTracer,
     signal,
   };
   const watching = channel.run(signal);

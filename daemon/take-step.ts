@@ -10,6 +10,7 @@ import { recheck, verifyBoot } from './health/verify-boot.ts';
 import { settleNextBoot } from './next-boot.ts';
 import type { Observation } from './observe.ts';
 import { prepare } from './prepare/prepare.ts';
+import { stageSpan } from './spans.ts';
 import { targetInWords } from './target.ts';
 
 /** Nothing but a change of the spec is waited for; the look in between is for what changes without telling. */
@@ -87,6 +88,7 @@ async function prepareTarget(
   memory.settledFor = undefined;
   await publish(daemon, seen, { kind: 'preparing' });
   const progress = progressTeller(daemon, seen);
+  const startedAt = Date.now();
   try {
     memory.prepared = await prepare(
       {
@@ -101,6 +103,13 @@ async function prepareTarget(
       },
       target,
     );
+    daemon.tracer.record(stageSpan(daemon, target, startedAt));
+  } catch (error) {
+    if (!signal.aborted) {
+      const failure = error instanceof Error ? error.name : 'Error';
+      daemon.tracer.record(stageSpan(daemon, target, startedAt, failure));
+    }
+    throw error;
   } finally {
     await progress.told();
   }

@@ -1,5 +1,5 @@
 import type { Deployment } from '../api/kubernetes.ts';
-import { BUILDER_DEPLOYMENT, labels } from '../api/names.ts';
+import { BUILDER_DEPLOYMENT, labels, TRACING_ENVIRONMENT } from '../api/names.ts';
 import type { NewObject } from '../api/object.ts';
 
 /** On the builder's pods; their Deployment selects them by it. */
@@ -54,6 +54,10 @@ export function builderDeployment(
               name: 'builder',
               image,
               args: ['machine-os-builder', ...args, ...(sidecar?.builderArguments ?? [])],
+              envFrom: [
+                { configMapRef: { name: TRACING_ENVIRONMENT, optional: true } },
+                { secretRef: { name: TRACING_ENVIRONMENT, optional: true } },
+              ],
               env: [{ name: 'POD_NAMESPACE', valueFrom: { fieldRef: { fieldPath: 'metadata.namespace' } } }],
               resources: { requests: { cpu: '50m', memory: '128Mi' } },
               securityContext: {

@@ -4,6 +4,7 @@ import { changeField } from '../cluster/about-change.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { runController } from '../cluster/controller.ts';
 import type { EventRecorder } from '../cluster/events.ts';
+import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
 import { createWorkQueue } from '../cluster/work-queue.ts';
 import { allCaches, type Caches } from './caches.ts';
 import { reconcileCertificates } from './certificates/certificates-controller.ts';
@@ -33,6 +34,8 @@ export interface RolloutParts {
   readonly onReady?: () => void;
   /** Served to whoever watches this process; absent: nobody does. */
   readonly telemetry?: Pick<OperatorTelemetry, 'metrics' | 'watch'>;
+  /** Where changes are told as traces; absent: nowhere. */
+  readonly tracer?: Tracer;
   /** ms since the epoch; the clock, unless a test brings its own. */
   readonly now?: () => number;
 }
@@ -52,7 +55,8 @@ export async function startRolloutControllers(parts: RolloutParts): Promise<void
   const membership = new Membership();
   const leases = new NodeLeases({ client, cache: caches.leases, options, now });
   const metrics = parts.telemetry?.metrics ?? noMetrics;
-  const shared = { client, caches, events, log, options, metrics, now };
+  const tracer = parts.tracer ?? noTracer;
+  const shared = { client, caches, events, log, options, metrics, tracer, now };
   const machines = new MachineLookup(client, now);
   const work = new NodeWork({ ...shared, leases, machines });
   const pools = new PoolController({ ...shared, membership, leases, machines, work });

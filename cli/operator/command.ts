@@ -10,6 +10,7 @@ import { createApiClient } from '../../cluster/http-api-client.ts';
 import { leadWhenElected } from '../../cluster/leader-election.ts';
 import { createLogger } from '../../cluster/log.ts';
 import { untilShutDown } from '../../cluster/signals.ts';
+import { startTracing, type Tracing } from '../../cluster/tracing/start-tracing.ts';
 import { wholeNumber } from '../../cluster/whole-number.ts';
 import { runLayeringController } from '../../opt-in/layering-controller.ts';
 import type { PageCaches } from '../../page/server/page-caches.ts';
@@ -169,16 +170,18 @@ async function run(flags: OperatorFlags, signal: AbortSignal): Promise<void> {
   const image = flags.image ?? (await ownImage(client, flags.namespace, signal));
   const { namespace } = flags;
   const telemetry = flags.metricsPort === 0 ? undefined : await startOperatorTelemetry(flags.metricsPort);
+  const tracing = await startTracing({ service: NAME, log, env: process.env });
   try {
     await leadWhenElected({
       client,
       lease: { namespace, name: NAME, holder: process.env['POD_NAME'] ?? `${hostname()}-${process.pid}` },
       log,
       signal,
-      lead: (leading) => lead({ client, log, image, flags, telemetry, signal: leading }),
+      lead: (leading) => lead({ client, log, image, flags, telemetry, tracing, signal: leading }),
     });
   } finally {
     await telemetry?.close();
+    await tracing.close();
   }
 }
 
@@ -188,11 +191,12 @@ interface Leading {
   readonly image: string;
   readonly flags: OperatorFlags;
   readonly telemetry: OperatorTelemetry | undefined;
+  readonly tracing: Tracing;
   readonly signal: AbortSignal;
 }
 
 /** All controllers end together: where one can't go on, a new process begins anew. */
-async function lead({ client, log, image, flags, telemetry, signal }: Leading): Promise<void> {
+async function lead({ client, log, image, flags, telemetry, tracing, signal }: Leading): Promise<void> {
   const { namespace } = flags;
   const events = createEventRecorder(client, NAME, log);
   const options = rolloutOptions(flags);
@@ -209,6 +213,7 @@ async function lead({ client, log, image, flags, telemetry, signal }: Leading): 
       ...shared,
       caches,
       options,
+      tracer: tracing,
       ...(telemetry === undefined ? {} : { telemetry, onReady: () => telemetry.is('leading') }),
     }),
     runLayeringController({

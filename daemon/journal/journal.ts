@@ -16,6 +16,8 @@ const common = {
   bootID: z.string(),
   /** RFC 3339 */
   startedAt: z.string(),
+  /** RFC 3339: when the reboot was first asked for; absent before, and where it was by an older daemon. */
+  rebootingSince: z.string().exactOptional(),
   /** Holder of the node lease under which the update began: a way back is taken under it, too. */
   leaseHolder: z.string().exactOptional(),
 };

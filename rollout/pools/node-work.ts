@@ -6,6 +6,7 @@ import { annotations } from '../../api/names.ts';
 import { aboutChange, type Tellers } from '../../cluster/about-change.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
+import type { Tracer } from '../../cluster/tracing/span.ts';
 import { updateStatus } from '../../cluster/update-status.ts';
 import type { Caches } from '../caches.ts';
 import { type CordonReport, withCordon, withoutCordon } from '../drain/drain-conditions.ts';
@@ -14,6 +15,7 @@ import type { RolloutMetrics } from '../metrics/rollout-metrics.ts';
 import { leaseNameOf, type NodeLeases } from '../node-leases.ts';
 import type { MachineLookup } from '../node-machines.ts';
 import type { RolloutOptions } from '../options.ts';
+import { drainSpan } from '../spans.ts';
 import { isDisruptive, isReady } from './node-state.ts';
 import type { NodeStep } from './node-step.ts';
 
@@ -35,6 +37,7 @@ export interface NodeWorkParts {
   readonly log: Logger;
   readonly options: RolloutOptions;
   readonly metrics: RolloutMetrics;
+  readonly tracer: Tracer;
   readonly caches: Pick<Caches, 'nodes' | 'machineConfigNodes'>;
   /** ms since the epoch. */
   readonly now: () => number;
@@ -133,7 +136,9 @@ export class NodeWork {
         await this.#tellOfCordon(piece, { drain: progress, isStuck: drainIsStuck }, signal);
         return { note, drainIsStuck, lookAgainAfter: drainRetryAfter(elapsed, options.drain) };
       }
-      this.#parts.metrics.drained((now() - this.#parts.leases.takenAt(name)) / 1000);
+      const times = { startedAt: this.#parts.leases.takenAt(name), endedAt: now() };
+      this.#parts.metrics.drained((times.endedAt - times.startedAt) / 1000);
+      this.#parts.tracer.record(drainSpan(piece.machineConfigNode, times));
     }
     const drain = { kind: drains ? 'drained' : 'unneeded' } as const;
     await this.#grant(await this.#tellOfCordon(piece, { drain, isStuck: false }, signal), 'Disrupt', signal);

@@ -7,6 +7,7 @@ import { aboutChange, type Tellers } from '../../cluster/about-change.ts';
 import { type ApiClient, isAlreadyExists } from '../../cluster/api-client.ts';
 import { done, type Result, requeueAfter } from '../../cluster/controller.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
+import type { Tracer } from '../../cluster/tracing/span.ts';
 import { updateStatus } from '../../cluster/update-status.ts';
 import type { Caches } from '../caches.ts';
 import { inParallel } from '../in-parallel.ts';
@@ -15,6 +16,7 @@ import type { NodeLeases } from '../node-leases.ts';
 import type { MachineLookup } from '../node-machines.ts';
 import { MaintenanceLookup } from '../node-maintenance.ts';
 import type { RolloutOptions } from '../options.ts';
+import { rolloutSpan } from '../spans.ts';
 import { decidePool, lookAgainAfter, type PoolDecision, type PoolObservation } from './decide-pool.ts';
 import type { Membership } from './membership.ts';
 import { isReady, progressOf } from './node-state.ts';
@@ -36,6 +38,7 @@ export interface PoolControllerParts {
   readonly log: Logger;
   readonly options: RolloutOptions;
   readonly metrics: RolloutMetrics;
+  readonly tracer: Tracer;
   /** ms since the epoch. */
   readonly now: () => number;
 }
@@ -166,6 +169,17 @@ export class PoolController {
     this.#parts.caches.pools.remember(patched);
   }
 
+  #traceRollout(
+    { pool, target }: PoolObservation,
+    statuses: Record<'before' | 'after', MachineConfigPool['status']>,
+  ): void {
+    const { caches, tracer, now } = this.#parts;
+    const rendered = caches.machineConfigs.get(configOf(target) ?? '');
+    const renderedAt = Date.parse(rendered?.metadata.creationTimestamp ?? '') || 0;
+    const span = rolloutSpan(pool, target, statuses, renderedAt, now());
+    if (span !== undefined) tracer.record(span);
+  }
+
   /** @param config what the pool, or the node of it, goes to; what the pool is to have, where nothing else is known. */
   #tellers({ spec }: MachineConfigPool, config = spec.configuration?.name): Tellers {
     return aboutChange(this.#parts, config);
@@ -260,6 +274,7 @@ export class PoolController {
       { signal },
     );
     caches.pools.remember(after);
+    this.#traceRollout(seen, { before, after: after.status });
     if (before?.configuration?.name !== after.status?.configuration?.name)
       events.normal(seen.pool, 'Completed', `Every node runs ${targetInWords(seen.target)}`);
     if (decision.halted !== undefined && !isStopped(before))

@@ -8,6 +8,7 @@ import { type ApiClient, isAlreadyExists } from '../../cluster/api-client.ts';
 import { setCondition } from '../../cluster/conditions.ts';
 import { done, type Result } from '../../cluster/controller.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
+import type { Tracer } from '../../cluster/tracing/span.ts';
 import { updateStatus } from '../../cluster/update-status.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import { selectedConfigs } from '../../machineconfig/pools.ts';
@@ -17,6 +18,7 @@ import { registriesMachineConfig } from '../../machineconfig/registries/machine-
 import { type ConfigProblems, renderPool } from '../../machineconfig/render.ts';
 import type { Caches } from '../caches.ts';
 import type { RolloutOptions } from '../options.ts';
+import { renderSpan } from '../spans.ts';
 import { Foresight } from './foresight.ts';
 import { expiredRenderings, isRenderedFor, poolConfiguration, sameConfiguration } from './pool-rendering.ts';
 
@@ -26,6 +28,7 @@ export interface RenderingControllerParts {
   readonly events: EventRecorder;
   readonly log: Logger;
   readonly options: RolloutOptions;
+  readonly tracer: Tracer;
   /** ms since the epoch. */
   readonly now: () => number;
 }
@@ -67,7 +70,8 @@ export class RenderingController {
   }
 
   async #render(pool: MachineConfigPool, signal: AbortSignal): Promise<Outcome<string>> {
-    const { client, caches, options } = this.#parts;
+    const { client, caches, options, tracer, now } = this.#parts;
+    const startedAt = now();
     const configs = selectedConfigs(pool, this.#configs());
     const { controllerVersion, limits, nodeUser } = options;
     const rendering = renderPool({ pool, configs, controllerVersion, limits });
@@ -94,6 +98,7 @@ export class RenderingController {
         { pool: pool.metadata.name, config: configuration.name, sources: sources.length },
         'pool has a new target',
       );
+      tracer.record(renderSpan(pool.metadata.name, rendered.metadata.name, { startedAt, endedAt: now() }));
     }
     return { ok: true, config: rendered.metadata.name };
   }

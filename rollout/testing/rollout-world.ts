@@ -9,6 +9,7 @@ import { MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { annotations, DEFAULT_LEASE_NAMESPACE } from '../../api/names.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
+import { noTracer } from '../../cluster/tracing/span.ts';
 import type { Caches } from '../caches.ts';
 import { FreshCache } from '../fresh-cache.ts';
 import { noMetrics } from '../metrics/rollout-metrics.ts';
@@ -362,7 +363,16 @@ function startOperator(cluster: MemoryCluster) {
   const leases = new NodeLeases({ client, cache: caches.leases, options: OPTIONS, now });
   const events = { normal: () => undefined, warning: () => undefined };
   const machines = new MachineLookup(client, now);
-  const shared = { client, caches, events, log: SILENT, options: OPTIONS, metrics: noMetrics, now };
+  const shared = {
+    client,
+    caches,
+    events,
+    log: SILENT,
+    options: OPTIONS,
+    metrics: noMetrics,
+    tracer: noTracer,
+    now,
+  };
   const work = new NodeWork({ ...shared, leases, machines });
   const pools = new PoolController({ ...shared, membership, leases, machines, work });
   const departed = new DepartedNodes({ caches, membership, leases, work });

@@ -55,6 +55,7 @@ export async function preparePod(pod: Pod, environment: PodEnvironment): Promise
     env: {
       PATH: process.env['PATH'] ?? '/usr/sbin:/usr/bin:/sbin:/bin',
       ...compileCache(process.env),
+      ...tracing(process.env),
       KUBERNETES_SERVICE_HOST: environment.apiServer.host,
       KUBERNETES_SERVICE_PORT: String(environment.apiServer.port),
       SHALE_SERVICE_ACCOUNT_DIR: directory,
@@ -68,6 +69,12 @@ function compileCache({
   NODE_COMPILE_CACHE: directory,
 }: NodeJS.ProcessEnv): Readonly<Record<string, string>> {
   return directory === undefined ? {} : { NODE_COMPILE_CACHE: directory };
+}
+
+/** Of OpenTelemetry: in a cluster it comes from a ConfigMap (manifests/components/tracing), here from whoever starts it. */
+function tracing(env: NodeJS.ProcessEnv): Readonly<Record<string, string>> {
+  const set = Object.entries(env).filter(([name]) => name.startsWith('OTEL_'));
+  return Object.fromEntries(set.map(([name, value = '']) => [name, value]));
 }
 
 /** Takes away what preparePod wrote. */

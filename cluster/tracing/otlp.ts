@@ -1,0 +1,101 @@
+import {
+  context,
+  type DiagLogger,
+  DiagLogLevel,
+  diag,
+  SpanStatusCode,
+  TraceFlags,
+  trace,
+} from '@opentelemetry/api';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
+import { BatchSpanProcessor, type IdGenerator, TracerProvider } from '@opentelemetry/sdk-trace';
+import type { Logger } from 'pino';
+import { SHALE_VERSION } from '../../api/version.ts';
+import { type Span, spanIds } from './span.ts';
+import type { Tracing, TracingOptions } from './start-tracing.ts';
+
+/** A collector that is away holds up neither a reboot nor the end of a process for longer. */
+const FLUSH_MS = 3_000;
+
+/** The ids of the span that is recorded next: processes have to agree on them. */
+class GivenIds implements IdGenerator {
+  #next: Pick<Span, 'change' | 'id'> | undefined;
+
+  give(span: Pick<Span, 'change' | 'id'>): void {
+    this.#next = span;
+  }
+
+  generateTraceId(): string {
+    if (this.#next === undefined) throw new Error('a span is recorded without the change it is of');
+    return this.#next.change;
+  }
+
+  generateSpanId(): string {
+    return this.#next?.id ?? spanIds.any();
+  }
+}
+
+/** @returns a tracer that sends to the collector that the environment names. */
+export function otlpTracing({ service, log, env }: TracingOptions): Tracing {
+  diag.setLogger(diagnosticsTo(log), { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
+  const ids = new GivenIds();
+  const resource = resourceFromAttributes({
+    'service.name': service,
+    'service.version': SHALE_VERSION,
+    'service.namespace': 'shale',
+    ...(env['NODE_NAME'] === undefined ? {} : { 'k8s.node.name': env['NODE_NAME'] }),
+    ...(env['POD_NAME'] === undefined ? {} : { 'k8s.pod.name': env['POD_NAME'] }),
+  }).merge(detectResources({ detectors: [envDetector] }));
+  const provider = new TracerProvider({
+    resource,
+    idGenerator: ids,
+    spanProcessors: [new BatchSpanProcessor({ exporter: new OTLPTraceExporter() })],
+  });
+  const tracer = provider.getTracer('shale', SHALE_VERSION);
+  const inTime = (work: Promise<void>) => withinDeadline(work, log);
+  return {
+    record(span) {
+      ids.give(span);
+      const started = tracer.startSpan(
+        span.name,
+        { startTime: span.startedAt, attributes: { ...span.attributes } },
+        parentOf(span),
+      );
+      if (span.failure !== undefined) {
+        started.setAttribute('error.type', span.failure);
+        started.setStatus({ code: SpanStatusCode.ERROR });
+      }
+      started.end(span.endedAt);
+    },
+    flush: () => inTime(provider.forceFlush({ timeoutMillis: FLUSH_MS })),
+    close: () => inTime(provider.shutdown()),
+  };
+}
+
+function parentOf({ change, parent }: Span) {
+  if (parent === undefined) return context.active();
+  const parentContext = { traceId: change, spanId: parent, traceFlags: TraceFlags.SAMPLED, isRemote: true };
+  return trace.setSpanContext(context.active(), parentContext);
+}
+
+async function withinDeadline(work: Promise<void>, log: Logger): Promise<void> {
+  const over = Promise.withResolvers<void>();
+  const timer = setTimeout(() => over.reject(new Error(`took longer than ${FLUSH_MS} ms`)), FLUSH_MS);
+  try {
+    await Promise.race([work, over.promise]);
+  } catch (error) {
+    log.warn({ err: error }, 'traces could not be sent');
+  } finally {
+    clearTimeout(timer);
+    // Whoever doesn't wait any more need not hear of it either.
+    work.catch(() => undefined);
+  }
+}
+
+/** What the exporter can't do is told in the log of the process, and is no error of it. */
+function diagnosticsTo(log: Logger): DiagLogger {
+  const tell = (message: string) => log.warn({ why: message }, 'traces could not be sent');
+  const hush = () => undefined;
+  return { error: tell, warn: tell, info: hush, debug: hush, verbose: hush };
+}

@@ -1,0 +1,32 @@
+import type { Logger } from 'pino';
+import { noTracer, type Tracer } from './span.ts';
+
+/** A tracer that somebody has to close. */
+export interface Tracing extends Tracer {
+  /** Sends what is not sent yet, within seconds. Never throws. */
+  close(): Promise<void>;
+}
+
+export interface TracingOptions {
+  /** The process, such as shale-operator; OTEL_SERVICE_NAME overrides it. */
+  readonly service: string;
+  readonly log: Logger;
+  readonly env: NodeJS.ProcessEnv;
+}
+
+/**
+ * Tells a collector of every change, by OTLP over HTTP, where OpenTelemetry's own environment variables name one
+ * (https://opentelemetry.io/docs/specs/otel/protocol/exporter/): otherwise nothing of OpenTelemetry is even loaded.
+ */
+export async function startTracing(options: TracingOptions): Promise<Tracing> {
+  if (!isWanted(options.env)) return { ...noTracer, close: async () => undefined };
+  const { otlpTracing } = await import('./otlp.ts');
+  return otlpTracing(options);
+}
+
+/** @returns whether the environment names a collector and does not switch it off. */
+export function isWanted(env: NodeJS.ProcessEnv): boolean {
+  const { OTEL_EXPORTER_OTLP_ENDPOINT: all = '', OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: own = '' } = env;
+  const isOff = env['OTEL_SDK_DISABLED']?.toLowerCase() === 'true' || env['OTEL_TRACES_EXPORTER'] === 'none';
+  return (all !== '' || own !== '') && !isOff;
+}

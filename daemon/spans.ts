@@ -1,0 +1,111 @@
+import { changeOf } from '../api/change.ts';
+import { type DisruptionAction, formatAction, formatActions } from '../api/disruption-action.ts';
+import type { UpdateRecord } from '../api/machine-config-node.ts';
+import { type Span, type SpanId, spanIds } from '../cluster/tracing/span.ts';
+import type { Daemon } from './daemon.ts';
+import type { JournalEntry } from './journal/journal.ts';
+import type { Target } from './target.ts';
+
+/**
+ * What the daemon tells of an update as spans. An update outlives the daemon, so that each span is told when its work is
+ * over, with the times that the journal has.
+ */
+
+type Goal = Pick<UpdateRecord, 'config' | 'image'>;
+
+/** Brought to the disk; `failure` where it was not. */
+export function stageSpan(daemon: Daemon, target: Target, startedAt: number, failure?: string): Span {
+  const goal = target.mode === 'Layered' ? target : { config: target.config };
+  return {
+    ...partOfRollout(daemon, goal),
+    name: 'stage',
+    startedAt,
+    endedAt: Date.now(),
+    ...(failure === undefined ? {} : { failure }),
+  };
+}
+
+/** The whole update, from the leave to do it to its end. */
+export function updateSpan(daemon: Daemon, record: UpdateRecord): Span {
+  const span = partOfRollout(daemon, record);
+  return {
+    ...span,
+    name: 'update',
+    id: updateId(daemon, record),
+    startedAt: Date.parse(record.startedAt),
+    endedAt: Date.parse(record.finishedAt),
+    attributes: {
+      ...span.attributes,
+      'shale.actions': formatActions(record.actions),
+      'shale.result': record.result,
+    },
+    ...(record.result === 'Succeeded' ? {} : { failure: record.result }),
+  };
+}
+
+/** From the request to the first look of a daemon in the new boot. */
+export function rebootSpan(daemon: Daemon, entry: JournalEntry): Span {
+  return {
+    ...partOfUpdate(daemon, entry),
+    name: 'reboot',
+    startedAt: Date.parse(entry.rebootingSince ?? entry.startedAt),
+    endedAt: Date.now(),
+  };
+}
+
+/**
+ * The steps of an update to the running system, each until the next begins.
+ *
+ * @returns what to tell of them.
+ */
+export function applySpans(daemon: Daemon, entry: JournalEntry) {
+  let step = 'content';
+  let startedAt = Date.now();
+  const end = (failure?: string) => {
+    const span = partOfUpdate(daemon, entry);
+    const endedAt = Date.now();
+    daemon.tracer.record({
+      ...span,
+      name: 'apply',
+      startedAt,
+      endedAt,
+      attributes: { ...span.attributes, 'shale.step': step },
+      ...(failure === undefined ? {} : { failure }),
+    });
+    startedAt = endedAt;
+  };
+  return {
+    begin(action: DisruptionAction): void {
+      end();
+      step = formatAction(action);
+    },
+    end,
+  };
+}
+
+function partOfRollout(daemon: Daemon, { config, image }: Goal) {
+  const pool = poolOf(daemon);
+  const change = changeOf(config);
+  return {
+    change,
+    parent: spanIds.rollout(change, pool, image),
+    attributes: {
+      'shale.pool': pool,
+      'shale.config': config,
+      ...(image === undefined ? {} : { 'shale.image': image }),
+      'k8s.node.name': daemon.nodeName,
+    },
+  };
+}
+
+function partOfUpdate(daemon: Daemon, { plan }: JournalEntry) {
+  return { ...partOfRollout(daemon, plan), parent: updateId(daemon, plan) };
+}
+
+function updateId({ nodeName }: Daemon, { config, image }: Goal): SpanId {
+  return spanIds.update(changeOf(config), nodeName, image);
+}
+
+function poolOf({ channel }: Daemon): string {
+  return channel.object?.spec.pool.name ?? '';
+}
