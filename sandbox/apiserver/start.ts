@@ -2,6 +2,7 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { refuseEscalation } from './access/escalation.ts';
 import { authenticateServiceAccount, type Knowledge, rbacObjects } from './access/reviews.ts';
 import { createAdmission } from './admission/admission.ts';
 import { BOOTSTRAP_OBJECTS } from './bootstrap-objects.ts';
@@ -120,10 +121,14 @@ function createService(
     rbac: rbacObjects((plural) => store.list(bucketOf(builtinResource('rbac.authorization.k8s.io', plural)))),
     authenticate,
   });
+  const byPolicies = createAdmission(store);
   return {
     store,
     resources,
-    admit: createAdmission(store),
+    admit: async (request) => {
+      refuseEscalation(request, knowledge().rbac);
+      await byPolicies(request);
+    },
     now,
     issueToken: tokenIssuer(store, key, now),
     knowledge,

@@ -98,6 +98,70 @@ describe('a service account', () => {
   });
 });
 
+describe('a service account that may write bindings', () => {
+  const reader = uniqueName('reader');
+  const apiVersion = 'rbac.authorization.k8s.io/v1';
+  const at = (plural: string) => `${rbac}/namespaces/default/${plural}`;
+  const subjects = [{ kind: 'ServiceAccount', name: account, namespace: 'default' }];
+  const bind = (role: string, name = role) => {
+    const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: role };
+    const binding = { apiVersion, kind: 'RoleBinding', metadata: { name }, roleRef, subjects };
+    return api.call('POST', at('rolebindings'), binding, { token });
+  };
+  const addRole = (name: string, rules: readonly object[], as?: string) =>
+    api.call(
+      'POST',
+      at('roles'),
+      { apiVersion, kind: 'Role', metadata: { name }, rules },
+      as === undefined ? {} : { token: as },
+    );
+
+  beforeAll(async () => {
+    const all = (
+      verbs: readonly string[],
+      resources: readonly string[],
+      resourceNames?: readonly string[],
+    ) => ({
+      apiGroups: ['rbac.authorization.k8s.io'],
+      resources,
+      verbs,
+      ...(resourceNames === undefined ? {} : { resourceNames }),
+    });
+    await grant('binder', [
+      all(['create', 'update', 'delete'], ['roles', 'rolebindings']),
+      all(['bind'], ['roles'], [`${reader}-bindable`]),
+    ]);
+    const secrets = [{ apiGroups: [''], resources: ['secrets'], verbs: ['get'] }];
+    await addRole(reader, secrets);
+    await addRole(`${reader}-bindable`, secrets);
+  });
+
+  test('gives no rights that it has not, unless it may bind the role', async () => {
+    const refused = await bind(reader);
+    expect([refused.status, refused.body.reason]).toEqual([403, 'Forbidden']);
+    expect(refused.body.message).toContain('is attempting to grant RBAC permissions not currently held');
+    expect((await bind(`${reader}-bindable`)).status).toBe(201);
+    expect((await bind(`${reader}-absent`)).status).toBe(404);
+  });
+
+  test('makes no role that allows more than itself may', async () => {
+    const configMaps = { apiGroups: [''], resources: ['configmaps'], verbs: ['get'] };
+    const own = [{ ...configMaps, resourceNames: ['allowed'] }];
+    expect((await addRole(`${reader}-own`, own, token)).status).toBe(201);
+    expect((await bind(`${reader}-own`)).status).toBe(201);
+    expect((await addRole(`${reader}-more`, [configMaps], token)).status).toBe(403);
+    expect((await addRole(`${reader}-all`, [{ ...configMaps, verbs: ['*'] }], token)).status).toBe(403);
+  });
+
+  test('and nobody gives a binding another role', async () => {
+    const name = `${reader}-bindable`;
+    const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: reader };
+    const binding = { apiVersion, kind: 'RoleBinding', metadata: { name }, roleRef, subjects };
+    const answer = await api.call('PUT', `${at('rolebindings')}/${name}`, binding);
+    expect([answer.status, answer.body.reason]).toEqual([422, 'Invalid']);
+  });
+});
+
 test('a token bound to a node says so', async () => {
   const name = uniqueName('node');
   await api.call('POST', '/api/v1/nodes', { apiVersion: 'v1', kind: 'Node', metadata: { name } });

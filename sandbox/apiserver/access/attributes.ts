@@ -1,5 +1,7 @@
 import type { User } from '../identity/user.ts';
 
+export const RBAC_GROUP = 'rbac.authorization.k8s.io';
+
 /** What a request wants to do, as an authorizer sees it (authorization.k8s.io). */
 export type Attributes =
   | {

@@ -37,15 +37,25 @@ export function rulesFor(user: User, namespace: string, objects: RbacObjects): r
 }
 
 function rulesOfRole(binding: StoredObject, objects: RbacObjects): readonly JsonObject[] {
+  const role = roleOf(binding, binding.metadata.namespace ?? '', objects);
+  return role === undefined ? [] : rulesOf(role, objects);
+}
+
+/** @returns the role that a binding of that namespace ('' for none) names. */
+export function roleOf(
+  binding: JsonObject,
+  namespace: string,
+  { roles, clusterRoles }: RbacObjects,
+): StoredObject | undefined {
   const name = stringAt(binding, 'roleRef', 'name');
-  if (stringAt(binding, 'roleRef', 'kind') === 'Role') {
-    const role = objects.roles.find(
-      ({ metadata }) => metadata.name === name && metadata.namespace === binding.metadata.namespace,
-    );
-    return objectsAt(role, 'rules');
-  }
-  const role = objects.clusterRoles.find(({ metadata }) => metadata.name === name);
-  return role === undefined ? [] : [...objectsAt(role, 'rules'), ...aggregatedRules(role, objects)];
+  return stringAt(binding, 'roleRef', 'kind') === 'Role'
+    ? roles.find(({ metadata }) => metadata.name === name && metadata.namespace === namespace)
+    : clusterRoles.find(({ metadata }) => metadata.name === name);
+}
+
+/** @returns a role's rules, and those of the roles that it aggregates. */
+export function rulesOf(role: StoredObject, objects: RbacObjects): readonly JsonObject[] {
+  return [...objectsAt(role, 'rules'), ...aggregatedRules(role, objects)];
 }
 
 /** A ClusterRole with an aggregationRule has the rules of those it selects. */
