@@ -76,7 +76,11 @@ function backendOf(
   };
   switch (name) {
     case 'ostree':
-      return new OstreeBackend({ ...common, bootedDirectory: () => bootedDirectory(sysroot, root) });
+      return new OstreeBackend({
+        ...common,
+        commandSysroot: '/',
+        bootedDirectory: () => bootedDirectory(sysroot, root),
+      });
     case 'bootc':
       return new ImageToolBackend({ ...common, pullSecretFile, tool: bootc(run) });
     case 'rpm-ostree':

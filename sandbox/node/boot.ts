@@ -71,6 +71,7 @@ async function mountRoot(
     const source = path.join(deployment.directory, name);
     if (name === 'etc') await makeLink(inside(source), place);
     else if (name === 'var') await makeLink(inside(path.resolve(deployment.directory, '../../var')), place);
+    else if (name === 'boot') await makeLink(inside(path.join(sysroot, 'boot')), place);
     else if ((await lstat(source)).isSymbolicLink()) await makeLink(await readlink(source), place);
     else {
       await rm(place, { recursive: true, force: true });

@@ -1,3 +1,4 @@
+import path from 'node:path';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { listDeployments, type OstreeDeployment, SysrootError } from '../ostree/deployments.ts';
 import { readStagedDeployment, type StagedDeployment } from '../ostree/staged-deployment.ts';
@@ -41,7 +42,7 @@ export async function hostDeployments(
   return arrangeDeployments({
     known: await tool.deployments(signal),
     staged: await readStagedDeployment(root, sysroot),
-    written: await listDeployments(sysroot),
+    written: await listDeployments(sysroot, path.join(root, 'boot')),
   });
 }
 

@@ -26,10 +26,16 @@ export class SysrootError extends Error {
  * Lists a sysroot's deployments in boot order, from the files that the boot itself goes by. No command is run, so it is
  * cheap and works in a pod that has no ostree.
  *
- * @param sysroot the physical root. @throws SysrootError, BootloaderEntryError when what is there isn't whole.
+ * @param sysroot the physical root.
+ * @param boot what the bootloader reads. On a host that is up it is the running root's /boot: often a file system of its
+ *   own, of which the physical root has but the empty directory.
+ * @throws SysrootError, BootloaderEntryError when what is there isn't whole.
  */
-export async function listDeployments(sysroot: string): Promise<readonly OstreeDeployment[]> {
-  const directory = path.join(sysroot, 'boot/loader/entries');
+export async function listDeployments(
+  sysroot: string,
+  boot = path.join(sysroot, 'boot'),
+): Promise<readonly OstreeDeployment[]> {
+  const directory = path.join(boot, 'loader/entries');
   const entries: BootloaderEntry[] = [];
   for (const name of (await readdir(directory).catch(ignoreMissing)) ?? []) {
     if (!name.endsWith('.conf')) continue;

@@ -23,6 +23,11 @@ export interface OstreeBackendOptions {
   readonly bootedDirectory: () => Promise<string>;
   readonly source: ImageSource;
   readonly run?: RunOsCommand;
+  /**
+   * The sysroot as the commands name it: `/` on a host that ostree has booted, or they would look for its bootloader entries
+   * in the physical root, where a /boot with a file system of its own is empty. Otherwise the sysroot's own path.
+   */
+  readonly commandSysroot?: string;
   /** Where the commands see what the daemon sees there; the same unless they run in the host's namespaces. */
   readonly commandPath?: (place: string) => string;
   /** As kargs.d names it (`x86_64`); this process's unless given. */
@@ -48,7 +53,10 @@ export class OstreeBackend implements OsBackend {
   constructor(options: OstreeBackendOptions) {
     this.#options = options;
     this.#commandPath = options.commandPath ?? ((place) => place);
-    this.#ostree = ostree(options.run ?? osCommandRunner(), this.#commandPath(options.sysroot));
+    this.#ostree = ostree(
+      options.run ?? osCommandRunner(),
+      options.commandSysroot ?? this.#commandPath(options.sysroot),
+    );
     this.#architecture = options.architecture ?? kargsArchitecture(process.arch);
   }
 
@@ -181,15 +189,14 @@ export class OstreeBackend implements OsBackend {
   }
 
   async #deployments(): Promise<Deployments> {
-    const all = await listDeployments(this.#options.sysroot);
+    const { sysroot, root } = this.#options;
+    const all = await listDeployments(sysroot, path.join(root, 'boot'));
     const directory = await this.#options.bootedDirectory();
     const bootedIndex = all.findIndex((deployment) => deployment.directory === directory);
     const booted = all[bootedIndex];
     if (booted === undefined) {
       const known = all.map(({ id }) => id).join(', ');
-      throw new SysrootError(
-        `${directory} is booted but not among the deployments of ${this.#options.sysroot}: ${known}`,
-      );
+      throw new SysrootError(`${directory} is booted but not among the deployments of ${sysroot}: ${known}`);
     }
     return {
       all,
