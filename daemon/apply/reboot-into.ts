@@ -62,10 +62,10 @@ async function takeBackPasswords(
  */
 async function finalize(
   { ports: { backend, host }, signal }: UpdateContext,
-  { image, extraKernelArguments }: DeploymentChange,
+  { image, ...extra }: DeploymentChange,
   merge: 'whole /etc' | 'without what Shale wrote',
 ): Promise<Deployment> {
-  const { root } = await backend.stage(image, { extraKernelArguments, evenIfBooted: true, signal });
+  const { root } = await backend.stage(image, { ...extra, evenIfBooted: true, signal });
   const managed =
     merge === 'whole /etc'
       ? new Map<string, string>()

@@ -44,8 +44,8 @@ export function systemdNode(options: SystemdNodeOptions): NodePorts {
     host: systemdHost({ root, init, run }),
     services: systemctl(run, commandPath),
     setPasswords: chpasswd(run, commandPath),
-    backend: new DetectedBackend(async (signal) => {
-      const name = await detectBackend({ root, run, ...wanted }, signal);
+    backend: new DetectedBackend(async ({ packages }, signal) => {
+      const name = await detectBackend({ root, run, ...wanted, forPackages: packages }, signal);
       await makeWritable(path.join(root, 'sysroot'), { onHost, signal });
       return backendOf(name, { ...options, run, commandPath });
     }),

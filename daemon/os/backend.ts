@@ -1,4 +1,5 @@
 import type { DigestedPullspec } from '../../api/references.ts';
+import type { PackageSet } from '../../machineconfig/os-packages.ts';
 
 /** One bootable version of the host's operating system. */
 export interface Deployment {
@@ -21,9 +22,20 @@ export interface OsStatus {
   readonly rollback?: Deployment;
 }
 
+/** Packages that the host itself puts on top of an image, or takes away from it. */
+export interface ExtraPackages {
+  /** What Shale asked for before. Everything else is the admin's, and stays. */
+  readonly remove: PackageSet;
+  readonly add: PackageSet;
+  /** The image that has their repository; without it they come from the repositories that the host knows. */
+  readonly repository?: DigestedPullspec;
+}
+
 export interface StageOptions {
   /** Arguments that Shale added beyond the images' own (standard mode): the ones to take away and the ones to have. */
   readonly extraKernelArguments: { readonly remove: readonly string[]; readonly add: readonly string[] };
+  /** Absent: as the booted deployment has them. Only rpm-ostree can change any. */
+  readonly extraPackages?: ExtraPackages;
   /**
    * Make a deployment of its own even when the booted one is of this image and has these kernel arguments: after a live
    * apply of another image the booted one's /etc holds that image's files, and only a new one is put right by
@@ -46,7 +58,7 @@ export interface OsBackend {
    * Makes the image the next boot: pulled by digest, kernel arguments of its kargs.d and the extra ones set. Not
    * disruptive, idempotent, and whole or not at all when interrupted.
    *
-   * @throws OsCommandError, or image/'s RegistryError when the pull fails.
+   * @throws OsCommandError, or image/'s RegistryError when the pull fails; PackagesRefused where packages can't be changed.
    */
   stage(image: DigestedPullspec, options: StageOptions): Promise<Deployment>;
   /** Takes back a staged deployment, so that the next boot is the booted one. Nothing staged: nothing done. */

@@ -39,12 +39,26 @@ describe('chooseBackend', () => {
     expect(chooseBackend(found)).toEqual({ kind: 'none', why: expect.stringContaining(why) });
   });
 
+  it('takes rpm-ostree for packages, wherever it is', () => {
+    const forPackages = { forPackages: true };
+    expect(chooseBackend({ ...plain, bootc, hasRpmOstree: true }, forPackages)).toMatchObject({
+      name: 'rpm-ostree',
+    });
+    expect(chooseBackend({ ...plain, bootc }, forPackages)).toMatchObject({ name: 'bootc' });
+    expect(
+      chooseBackend({ ...plain, bootc, hasRpmOstree: true }, { ...forPackages, wanted: 'bootc' }),
+    ).toMatchObject({ name: 'bootc' });
+  });
+
   it('does as the admin says, or nothing', () => {
     const both = { ...plain, bootc, hasRpmOstree: true };
-    expect(chooseBackend(both, 'rpm-ostree')).toEqual({ kind: 'found', name: 'rpm-ostree' });
-    expect(chooseBackend(both, 'ostree')).toEqual({ kind: 'found', name: 'ostree' });
-    expect(chooseBackend(plain, 'bootc')).toEqual({ kind: 'none', why: 'bootc is not installed' });
-    expect(chooseBackend({ ...plain, bootc: changed }, 'bootc')).toEqual({
+    expect(chooseBackend(both, { wanted: 'rpm-ostree' })).toEqual({ kind: 'found', name: 'rpm-ostree' });
+    expect(chooseBackend(both, { wanted: 'ostree' })).toEqual({ kind: 'found', name: 'ostree' });
+    expect(chooseBackend(plain, { wanted: 'bootc' })).toEqual({
+      kind: 'none',
+      why: 'bootc is not installed',
+    });
+    expect(chooseBackend({ ...plain, bootc: changed }, { wanted: 'bootc' })).toEqual({
       kind: 'none',
       why: 'bootc: changed by rpm-ostree',
     });

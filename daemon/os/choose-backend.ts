@@ -26,8 +26,12 @@ export type BackendChoice =
  * layered packages, which bootc refuses, or where no image is booted yet; plain ostree where there is neither.
  *
  * @param wanted by the admin; nothing else is tried then.
+ * @param forPackages whether it has to install packages: only rpm-ostree can, so it is taken wherever it is.
  */
-export function chooseBackend(found: FoundTools, wanted?: BackendName): BackendChoice {
+export function chooseBackend(
+  found: FoundTools,
+  { wanted, forPackages = false }: { readonly wanted?: BackendName; readonly forPackages?: boolean } = {},
+): BackendChoice {
   const { bootc, hasRpmOstree, hasOstree } = found;
   if (bootc?.obstacle !== undefined && !found.isBootedByOstree) return none(`bootc: ${bootc.obstacle}`);
   if (!found.isBootedByOstree) {
@@ -42,7 +46,7 @@ export function chooseBackend(found: FoundTools, wanted?: BackendName): BackendC
     // Without what brought its deployments, nobody would know of which images they are.
     ostree: wanted === 'ostree' || bootc === undefined,
   };
-  const order: readonly BackendName[] = bootc?.isOfImage === true ? BACKENDS : RPM_OSTREE_FIRST;
+  const order = bootc?.isOfImage === true && !forPackages ? BACKENDS : RPM_OSTREE_FIRST;
   const name = (wanted === undefined ? order : [wanted]).find((candidate) => usable[candidate]);
   if (name !== undefined) return { kind: 'found', name };
   if (bootc?.obstacle !== undefined) return none(`bootc: ${bootc.obstacle}`);

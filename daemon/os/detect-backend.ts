@@ -16,6 +16,8 @@ export interface HostTools {
   readonly run: RunOsCommand;
   /** By the admin's word; found out where there is none. */
   readonly wanted?: BackendName;
+  /** Whether it has to install packages, if the host has one that can. */
+  readonly forPackages?: boolean;
 }
 
 /**
@@ -24,7 +26,7 @@ export interface HostTools {
  * @throws UnsupportedHostError when none does, OsCommandError and ToolStatusError when bootc can't say.
  */
 export async function detectBackend(host: HostTools, signal: AbortSignal): Promise<BackendName> {
-  const choice = chooseBackend(await findTools(host, signal), host.wanted);
+  const choice = chooseBackend(await findTools(host, signal), host);
   if (choice.kind === 'none') throw new UnsupportedHostError(choice.why);
   return choice.name;
 }

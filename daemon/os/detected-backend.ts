@@ -1,16 +1,24 @@
 import type { DigestedPullspec } from '../../api/references.ts';
 import type { Deployment, OsBackend, OsStatus, StageOptions } from './backend.ts';
+import { asksForPackages } from './packages-refused.ts';
+
+/** What a backend is looked for. */
+export interface BackendNeeds {
+  /** Whether it is to install packages, if the host has one that can. */
+  readonly packages: boolean;
+}
 
 /**
  * A backend that is looked for when it is first needed: a host without one is told of in the node's status, where the
  * admin looks, and looked at again when the daemon tries again.
  */
 export class DetectedBackend implements OsBackend {
-  readonly #detect: (signal: AbortSignal) => Promise<OsBackend>;
+  readonly #detect: (needs: BackendNeeds, signal: AbortSignal) => Promise<OsBackend>;
   #found: OsBackend | undefined;
+  #isForPackages = false;
 
   /** @param detect finds the backend. */
-  constructor(detect: (signal: AbortSignal) => Promise<OsBackend>) {
+  constructor(detect: (needs: BackendNeeds, signal: AbortSignal) => Promise<OsBackend>) {
     this.#detect = detect;
   }
 
@@ -19,7 +27,13 @@ export class DetectedBackend implements OsBackend {
   }
 
   async stage(image: DigestedPullspec, options: StageOptions): Promise<Deployment> {
-    return (await this.#backend(options.signal)).stage(image, options);
+    const { extraPackages, signal } = options;
+    if (asksForPackages(extraPackages) && !this.#isForPackages) {
+      // From then on that one knows best what is staged.
+      this.#found = await this.#detect({ packages: true }, signal);
+      this.#isForPackages = true;
+    }
+    return (await this.#backend(signal)).stage(image, options);
   }
 
   async unstage(signal: AbortSignal): Promise<void> {
@@ -39,7 +53,7 @@ export class DetectedBackend implements OsBackend {
   }
 
   async #backend(signal: AbortSignal): Promise<OsBackend> {
-    this.#found ??= await this.#detect(signal);
+    this.#found ??= await this.#detect({ packages: false }, signal);
     return this.#found;
   }
 }

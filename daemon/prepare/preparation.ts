@@ -27,10 +27,10 @@ export interface Preparation {
  */
 export function stageTarget(
   { backend, onProgress, signal }: Pick<Preparation, 'backend' | 'onProgress' | 'signal'>,
-  { image, extraKernelArguments }: DeploymentChange,
+  { image, ...extra }: DeploymentChange,
   { evenIfBooted }: { readonly evenIfBooted: boolean },
 ): Promise<Deployment> {
-  return backend.stage(image, { extraKernelArguments, evenIfBooted, onProgress, signal });
+  return backend.stage(image, { ...extra, evenIfBooted, onProgress, signal });
 }
 
 /** What a target asks of the node, and who says so. */

@@ -1,9 +1,10 @@
 import { imageLabels } from '../../api/names.ts';
 import { findTransition, parseTransitionLabel } from '../../disruption/transitions.ts';
+import { noPackages } from '../../machineconfig/os-packages.ts';
 import { basesOf } from '../booted-state.ts';
 import type { DeploymentChange } from '../deployment-change.ts';
 import type { Deployment } from '../os/backend.ts';
-import type { Current } from '../records/current.ts';
+import { type Current, packagesOf } from '../records/current.ts';
 import type { Target } from '../target.ts';
 import type { PreparedUpdate } from '../update.ts';
 import { type Asked, type Preparation, rebootBecause, stageTarget } from './preparation.ts';
@@ -22,7 +23,11 @@ export async function prepareLayered(
 ): Promise<PreparedUpdate> {
   const { current, spec } = preparation;
   const remove = current?.mode === 'Standard' ? current.kernelArguments : [];
-  const change: DeploymentChange = { image: target.image, extraKernelArguments: { remove, add: [] } };
+  const change: DeploymentChange = {
+    image: target.image,
+    extraKernelArguments: { remove, add: [] },
+    extraPackages: { remove: packagesOf(current), add: noPackages },
+  };
   const staged = await stageTarget(preparation, change, { evenIfBooted: false });
   refuseOtherConfig(staged, target);
   const asked = await actionsOf(preparation, target, staged);

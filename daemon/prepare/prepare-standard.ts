@@ -3,9 +3,11 @@ import { MACHINE_CONFIGURATION, nodePaths } from '../../api/names.ts';
 import { decideActions } from '../../disruption/actions.ts';
 import { policyDigest } from '../../disruption/effective-policies.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
+import { osPackages, SUPPORTED_EXTENSIONS } from '../../machineconfig/os-packages.ts';
 import { deploymentChange } from '../deployment-change.ts';
 import { driftInWords } from '../drift/config-drift.ts';
 import { isForced } from '../drift/force-file.ts';
+import { PackagesRefused } from '../os/packages-refused.ts';
 import type { Current } from '../records/current.ts';
 import { verifyConfig } from '../standard/verify-config.ts';
 import type { Target } from '../target.ts';
@@ -24,8 +26,8 @@ type StandardCurrent = Extract<Current, { mode: 'Standard' }>;
  * A fresh node is taken to have nothing of its config yet: what no policy allows live means a reboot, as at any other
  * time; a config without content asks for nothing.
  *
- * @throws PrepareRefused for a config that only layering can bring about or that can't be read, and for a disk that is not
- *   as the present config has it; ApiError, and what staging throws.
+ * @throws PrepareRefused for a config that this host can't be brought to without layering or that can't be read, and for a
+ *   disk that is not as the present config has it; ApiError, and what staging throws.
  */
 export async function prepareStandard(
   preparation: Preparation,
@@ -34,7 +36,7 @@ export async function prepareStandard(
   const { client, current, spec, backend, signal } = preparation;
   const rendered = await fetchRendered(client, target.config, signal);
   const config = nodeConfigOf(rendered);
-  refuseWhatNeedsLayering(config);
+  refuseUnknownPackages(config);
   await refuseChangedDisk(preparation);
   const { booted } = await backend.status(signal);
   const fromBase = current === undefined ? booted.image : current.baseImage;
@@ -46,11 +48,12 @@ export async function prepareStandard(
     config: target.config,
     rendered,
     kernelArguments: [...config.kernelArguments],
+    packages: packagesFor(config),
     ...(baseImage === undefined ? {} : { baseImage }),
   };
   const change = deploymentChange(current, booted.image, next);
   if (change === undefined) await backend.unstage(signal);
-  else await stageTarget(preparation, change, { evenIfBooted: true });
+  else await stageTarget(preparation, change, { evenIfBooted: true }).catch(sayWhatAsks(config));
   return {
     plan: { config: target.config, staged: true, ...asked },
     next,
@@ -63,14 +66,35 @@ function stockImageOf(current: Current | undefined): string | undefined {
   return current?.mode === 'Layered' ? current.stockImage : undefined;
 }
 
-/** An image tool alone can't install packages or another kernel; an image that is built with them can. */
-function refuseWhatNeedsLayering({ name, kernelType, extensions }: NodeConfig): void {
-  if (extensions.length > 0) {
-    throw new PrepareRefused(`${name}: extensions ${extensions.join(', ')} need on-cluster layering`);
+function packagesFor(config: NodeConfig): NonNullable<StandardCurrent['packages']> {
+  const { installed, removed } = osPackages(config);
+  return { installed: [...installed], removed: [...removed] };
+}
+
+/** MCO, ValidateMachineConfigExtensions and switchKernel: looked at again where the names become a command's arguments. */
+function refuseUnknownPackages({ name, extensions, kernelType }: NodeConfig): void {
+  const unknown = extensions.find((extension) => !SUPPORTED_EXTENSIONS.has(extension));
+  if (unknown !== undefined) {
+    const known = [...SUPPORTED_EXTENSIONS].join(', ');
+    throw new PrepareRefused(`${name}: extension ${JSON.stringify(unknown)} is unknown; expected ${known}`);
   }
-  if (kernelType !== 'default') {
-    throw new PrepareRefused(`${name}: kernelType ${kernelType} needs on-cluster layering`);
+  if (kernelType === '64k-pages' && process.arch !== 'arm64') {
+    throw new PrepareRefused(
+      `${name}: kernelType 64k-pages is for aarch64 alone, and this node is ${process.arch}`,
+    );
   }
+}
+
+function sayWhatAsks({ name, extensions, kernelType }: NodeConfig): (error: unknown) => never {
+  return (error) => {
+    if (!(error instanceof PackagesRefused)) throw error;
+    const asks = [
+      ...(extensions.length === 0 ? [] : [`extensions ${extensions.join(', ')}`]),
+      ...(kernelType === 'default' ? [] : [`kernelType ${kernelType}`]),
+    ];
+    const what = asks.length === 0 ? 'takes packages back' : asks.join(' and ');
+    throw new PrepareRefused(`${name}: ${what}: ${error.message}`, { cause: error });
+  };
 }
 
 /**

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { MachineConfigSpec } from '../../api/machine-config.ts';
 import { nodePaths } from '../../api/names.ts';
 import { DigestedPullspecSchema } from '../../api/references.ts';
+import { noPackages, type PackageSet } from '../../machineconfig/os-packages.ts';
 import { readRecord, removeRecord, writeRecord } from './durable-json.ts';
 
 /** A rendered MachineConfig as far as it says anything of the node. */
@@ -25,6 +26,8 @@ export const Current = z.discriminatedUnion('mode', [
     baseImage: z.string().exactOptional(),
     /** Kernel arguments that the daemon added beyond the image's own. */
     kernelArguments: z.array(z.string()),
+    /** Packages that the daemon had the host install and remove. */
+    packages: z.object({ installed: z.array(z.string()), removed: z.array(z.string()) }).exactOptional(),
   }),
   z.object({
     version: z.literal(1),
@@ -43,6 +46,11 @@ export type Current = z.infer<typeof Current>;
 /** @returns the image that a node which runs this has booted, or boots next; undefined where none is known. */
 export function imageOf(current: Current): string | undefined {
   return current.mode === 'Layered' ? current.image : current.baseImage;
+}
+
+/** @returns the packages that Shale had the node install and remove. */
+export function packagesOf(current: Current | undefined): PackageSet {
+  return (current?.mode === 'Standard' ? current.packages : undefined) ?? noPackages;
 }
 
 /**

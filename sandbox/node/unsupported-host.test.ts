@@ -12,7 +12,7 @@ describe.skipIf(noDirectoryNodes !== undefined)('a daemon on a host that is not 
   test('says so in the node’s status and touches nothing', { timeout: 60_000 }, async () => {
     await using node = await createTestNode();
     const host = { root: node.host.root, run: osCommandRunner() };
-    const backend = new DetectedBackend(async (signal) => {
+    const backend = new DetectedBackend(async (_needs, signal) => {
       await detectBackend(host, signal);
       return node.backend;
     });

@@ -58,8 +58,9 @@ async function status(tool: StandIn, args: readonly string[]): Promise<string> {
   })}\n`;
 }
 
-function entryOf({ osName, checksum, serial, reference }: ListedDeployment): unknown {
-  const image = reference === undefined ? undefined : nameOf(reference);
+function entryOf({ osName, checksum, serial, reference, packages }: ListedDeployment): unknown {
+  const incompatible = packages.installed.length + packages.removed.length > 0;
+  const image = reference === undefined || incompatible ? undefined : nameOf(reference);
   return {
     image:
       image === undefined
@@ -72,7 +73,7 @@ function entryOf({ osName, checksum, serial, reference }: ListedDeployment): unk
             timestamp: null,
           },
     cachedUpdate: null,
-    incompatible: false,
+    incompatible,
     pinned: false,
     softRebootCapable: false,
     downloadOnly: false,
@@ -105,7 +106,7 @@ async function switchTo(tool: StandIn, args: readonly string[]): Promise<string>
   const { bootedKernelArguments, pullImage } = await import('./pull.ts');
   const { ref, kernelArguments } = await pullImage(tool.dir, target);
   const present = await bootedKernelArguments(tool.dir);
-  await tool.stage(ref, reference, nextArguments(present, kernelArguments));
+  await tool.stage({ ref, reference, kernelArguments: nextArguments(present, kernelArguments) });
   return `Queued for next boot: ${target}\n`;
 }
 

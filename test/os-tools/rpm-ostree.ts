@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import { swapBootOrder } from './boot-order.ts';
+import { changePackages, composePackages, type PackagesAsked, requirePackages } from './packages.ts';
 import { type ListedDeployment, Refusal, runStandIn, type StandIn } from './stand-in.ts';
 
 async function status(tool: StandIn, args: readonly string[]): Promise<string> {
@@ -9,7 +10,14 @@ async function status(tool: StandIn, args: readonly string[]): Promise<string> {
   return `${JSON.stringify({ deployments, transaction: null, 'cached-update': null, 'update-driver': null })}\n`;
 }
 
-function deploymentOf({ osName, checksum, serial, reference, ...state }: ListedDeployment): unknown {
+function deploymentOf({
+  osName,
+  checksum,
+  serial,
+  reference,
+  packages,
+  ...state
+}: ListedDeployment): unknown {
   const image = reference === undefined ? undefined : nameOf(reference);
   const container =
     image === undefined
@@ -27,8 +35,9 @@ function deploymentOf({ osName, checksum, serial, reference, ...state }: ListedD
     staged: state.isStaged,
     pinned: false,
     unlocked: 'none',
-    packages: [],
-    'requested-packages': [],
+    packages: packages.installed,
+    'requested-packages': packages.installed,
+    'requested-base-removals': packages.removed,
     'base-commit-meta': {},
     ...container,
   };
@@ -38,19 +47,82 @@ function nameOf(reference: string): string | undefined {
   return /^ostree-(?:unverified-registry:|image-signed:docker:\/\/)(.*)$/.exec(reference)?.[1];
 }
 
+interface PackageArguments {
+  readonly names: readonly string[];
+  readonly install: readonly string[];
+  readonly uninstall: readonly string[];
+  readonly isLocked: boolean;
+}
+
+function packageArguments(args: readonly string[]): PackageArguments {
+  const { positionals, values } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      install: { type: 'string', multiple: true },
+      uninstall: { type: 'string', multiple: true },
+      'lock-finalization': { type: 'boolean' },
+    },
+  });
+  const { install = [], uninstall = [], 'lock-finalization': isLocked = false } = values;
+  if (positionals.length === 0) throw new Refusal('error: At least one PACKAGE must be specified\n');
+  return { names: positionals, install, uninstall, isLocked };
+}
+
 /** Kernel arguments stay those of the booted deployment: rpm-ostree knows nothing of kargs.d. */
 async function rebase(tool: StandIn, args: readonly string[]): Promise<string> {
-  const { positionals } = parseArgs({ args: [...args], allowPositionals: true, options: {} });
-  const [reference, ...more] = positionals;
-  if (reference === undefined || more.length > 0) throw new Refusal('error: expected one REFSPEC\n');
+  const { names, ...asked } = packageArguments(args);
+  const [reference = '', ...more] = names;
+  if (more.length > 0) throw new Refusal('error: expected one REFSPEC\n');
+  const first = await firstOf(tool);
+  if (first.reference === reference) throw new Refusal(`error: Old and new refs are equal: ${reference}\n`);
+  return deploy(tool, { ...first, reference }, asked);
+}
+
+async function install(tool: StandIn, args: readonly string[]): Promise<string> {
+  const { names, ...asked } = packageArguments(args);
+  return deploy(tool, await firstOf(tool), { ...asked, install: [...names, ...asked.install] });
+}
+
+async function uninstall(tool: StandIn, args: readonly string[]): Promise<string> {
+  const { names, ...asked } = packageArguments(args);
+  return deploy(tool, await firstOf(tool), { ...asked, uninstall: names });
+}
+
+async function override(tool: StandIn, [verb = '', ...args]: readonly string[]): Promise<string> {
+  if (verb !== 'remove' && verb !== 'reset') throw new Refusal(`error: Unknown command '${verb}'\n`);
+  const { names, ...asked } = packageArguments(args);
+  return deploy(tool, await firstOf(tool), { ...asked, [verb]: names });
+}
+
+/** What a transaction goes on from (rpmostree-sysroot-core.cxx, rpmostree_syscore_get_origin_merge_deployment). */
+async function firstOf(tool: StandIn): Promise<ListedDeployment> {
+  const [first] = await tool.deployments();
+  if (first === undefined) throw new Refusal('error: No deployments\n');
+  return first;
+}
+
+async function deploy(
+  tool: StandIn,
+  from: Pick<ListedDeployment, 'reference' | 'packages'>,
+  { isLocked, ...asked }: PackagesAsked & Pick<PackageArguments, 'isLocked'>,
+): Promise<string> {
+  const { reference = '' } = from;
   const image = nameOf(reference);
   if (image === undefined) throw new Refusal(`error: the stand-in has a registry only: ${reference}\n`);
-  const [first] = await tool.deployments();
-  if (first?.reference === reference) throw new Refusal(`error: Old and new refs are equal: ${reference}\n`);
+  const packages = changePackages(from.packages, asked);
+  await requirePackages(tool.dir, packages);
   const { bootedKernelArguments, pullImage } = await import('./pull.ts');
   const { ref } = await pullImage(tool.dir, image);
   const { present } = await bootedKernelArguments(tool.dir);
-  await tool.stage(ref, reference, present);
+  const isPlain = packages.installed.length + packages.removed.length === 0;
+  await tool.stage({
+    ref: isPlain ? ref : await composePackages(tool.dir, ref, packages),
+    reference,
+    kernelArguments: present,
+    packages,
+    isLocked,
+  });
   return 'Changes queued for next boot. Run "systemctl reboot" to start a reboot\n';
 }
 
@@ -90,4 +162,4 @@ async function cancel(): Promise<string> {
 }
 
 /** Stands in for rpm-ostree 2026.2 (coreos/rpm-ostree: src/app, src/daemon), client and daemon in one. */
-await runStandIn({ status, rebase, cleanup, rollback, cancel });
+await runStandIn({ status, rebase, install, uninstall, override, cleanup, rollback, cancel });

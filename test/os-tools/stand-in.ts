@@ -14,7 +14,26 @@ export interface ListedDeployment {
   readonly isStaged: boolean;
   /** How its origin names its image (`container-image-reference`); absent where none made it. */
   readonly reference?: string;
+  /** What rpm-ostree notes in the origin: `[packages] requested`, `[overrides] remove`. */
+  readonly packages: NotedPackages;
 }
+
+export interface NotedPackages {
+  readonly installed: readonly string[];
+  readonly removed: readonly string[];
+}
+
+/** What to stage. */
+export interface StandInDeployment {
+  readonly ref: string;
+  readonly reference: string;
+  readonly kernelArguments: readonly string[];
+  readonly packages?: NotedPackages;
+  /** Held back from the next boot. */
+  readonly isLocked?: boolean;
+}
+
+const noPackages: NotedPackages = { installed: [], removed: [] };
 
 const LINE = /^(?<mark>[* ]) (?<os>\S+) (?<checksum>[0-9a-f]{64})\.(?<serial>\d+)(?: \((?<state>[a-z]+)\))?$/;
 
@@ -38,7 +57,11 @@ export class StandIn {
   }
 
   /** @returns the directory of a deployment. */
-  directoryOf({ osName, checksum, serial }: Omit<ListedDeployment, 'reference'>): string {
+  directoryOf({
+    osName,
+    checksum,
+    serial,
+  }: Pick<ListedDeployment, 'osName' | 'checksum' | 'serial'>): string {
     return path.join(this.dir, 'root/sysroot/ostree/deploy', osName, 'deploy', `${checksum}.${serial}`);
   }
 
@@ -58,22 +81,51 @@ export class StandIn {
       };
       const origin = await readFile(`${this.directoryOf(deployment)}.origin`, 'utf8');
       const reference = /^container-image-reference=(.*)$/m.exec(origin)?.[1];
-      listed.push({ ...deployment, ...(reference === undefined ? {} : { reference }) });
+      const packages = {
+        installed: listIn(origin, 'requested'),
+        removed: listIn(origin, 'remove'),
+      };
+      listed.push({ ...deployment, packages, ...(reference === undefined ? {} : { reference }) });
     }
     return listed;
   }
 
   /** Stages a commit with the origin that names its image. */
-  async stage(ref: string, reference: string, kernelArguments: readonly string[]): Promise<void> {
+  async stage({
+    ref,
+    reference,
+    kernelArguments,
+    packages = noPackages,
+    isLocked = false,
+  }: StandInDeployment): Promise<void> {
     const booted = (await this.deployments()).find(({ isBooted }) => isBooted);
     if (booted === undefined) throw new Refusal('error: Not currently booted into an OSTree system\n');
     const origin = path.join(this.dir, 'root/run/stand-in-origin');
-    await writeFile(origin, `[origin]\ncontainer-image-reference=${reference}\n`);
+    await writeFile(origin, originOf(reference, packages));
     const appended = kernelArguments.map((argument) => `--karg-append=${argument}`);
     const options = ['--stage', `--os=${booted.osName}`, '--origin-file=/run/stand-in-origin', '--karg-none'];
     await this.ostree('admin', 'deploy', ...options, ...appended, ref);
     await rm(origin);
+    // As rpm-ostree of an ostree before 2023.7, which Debian 12 has.
+    const lock = path.join(this.dir, 'root/run/ostree/staged-deployment-locked');
+    if (isLocked) await writeFile(lock, '');
   }
+}
+
+function originOf(reference: string, { installed, removed }: NotedPackages): string {
+  const list = (names: readonly string[]) => names.map((name) => `${name};`).join('');
+  return [
+    '[origin]',
+    `container-image-reference=${reference}`,
+    ...(installed.length === 0 ? [] : ['[packages]', `requested=${list(installed)}`]),
+    ...(removed.length === 0 ? [] : ['[overrides]', `remove=${list(removed)}`]),
+    '',
+  ].join('\n');
+}
+
+function listIn(origin: string, key: string): readonly string[] {
+  const list = new RegExp(`^${key}=(.*)$`, 'm').exec(origin)?.[1] ?? '';
+  return list.split(';').filter((name) => name !== '');
 }
 
 /** Runs a stand-in's command line for the node that STAND_IN_NODE names, and ends as the tool does. */

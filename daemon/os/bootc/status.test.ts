@@ -7,7 +7,7 @@ const transcript = (name: string) =>
   parseBootcStatus(readFileSync(path.join(import.meta.dirname, 'transcripts', name), 'utf8'));
 const image = (digit: string) => `quay.io/example/os@sha256:${digit.repeat(64)}`;
 const id = (digit: string, serial = 0) => `${digit.repeat(64)}.${serial}`;
-const plain = { isBooted: false, isPinned: false };
+const plain = { isBooted: false, isPinned: false, packages: { installed: [], removed: [] } };
 
 describe('bootcDeployments', () => {
   it('knows the image of each by digest, also where it was installed by tag', () => {

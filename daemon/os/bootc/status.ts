@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { noPackages } from '../../../machineconfig/os-packages.ts';
 import { digestedImage } from '../image-tool/image-name.ts';
 import { type ToolDeployment, type ToolDeployments, ToolStatusError } from '../image-tool/image-tool.ts';
 import type { RunOsCommand } from '../os-command.ts';
@@ -65,6 +66,8 @@ export function bootcDeployments({ status }: BootcHost): ToolDeployments {
     deployments.set(`${checksum}.${deploySerial}`, {
       isBooted: entry === booted,
       isPinned: entry.pinned,
+      // One on which packages were installed has no image here.
+      packages: noPackages,
       ...(image === undefined ? {} : { image }),
     });
   }

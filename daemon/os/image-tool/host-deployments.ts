@@ -1,5 +1,6 @@
 import path from 'node:path';
 import type { DigestedPullspec } from '../../../api/references.ts';
+import { noPackages, type PackageSet } from '../../../machineconfig/os-packages.ts';
 import { listDeployments, type OstreeDeployment, SysrootError } from '../ostree/deployments.ts';
 import { readStagedDeployment, type StagedDeployment } from '../ostree/staged-deployment.ts';
 import type { ImageTool, ToolDeployments } from './image-tool.ts';
@@ -10,6 +11,7 @@ export interface PlacedDeployment extends OstreeDeployment {
   readonly isStaged: boolean;
   readonly isPinned: boolean;
   readonly image?: DigestedPullspec;
+  readonly packages: PackageSet;
 }
 
 /** A host's deployments, told apart by their part in booting. */
@@ -19,6 +21,8 @@ export interface HostDeployments {
   readonly next: readonly PlacedDeployment[];
   /** Those after the booted one. */
   readonly previous: readonly PlacedDeployment[];
+  /** Staged, but held back from the next boot. */
+  readonly heldBack?: PlacedDeployment;
   /** All before the booted one, also one that is staged but held back from the next boot. */
   readonly countBeforeBooted: number;
 }
@@ -58,8 +62,8 @@ export function arrangeDeployments(found: FoundDeployments): HostDeployments {
   const { known, staged, written } = found;
   const place = (deployment: OstreeDeployment, isStaged: boolean): PlacedDeployment => {
     const { image: _, ...rest } = deployment;
-    const { isPinned = false, image } = known.get(deployment.id) ?? {};
-    return { ...rest, isStaged, isPinned, ...(image === undefined ? {} : { image }) };
+    const { isPinned = false, packages = noPackages, image } = known.get(deployment.id) ?? {};
+    return { ...rest, isStaged, isPinned, packages, ...(image === undefined ? {} : { image }) };
   };
   const all = written.map((deployment) => place(deployment, false));
   // By its inode the running root can't be told: where composefs is on, it is a mount of its own.
@@ -75,6 +79,7 @@ export function arrangeDeployments(found: FoundDeployments): HostDeployments {
     booted,
     next: [...(isNext ? [place(staged, true)] : []), ...all.slice(0, index)],
     previous: all.slice(index + 1),
+    ...(staged?.isLocked === true ? { heldBack: place(staged, true) } : {}),
     countBeforeBooted: before,
   };
 }

@@ -2,23 +2,23 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { nodePaths } from '../../../api/names.ts';
 import type { DigestedPullspec } from '../../../api/references.ts';
+import { samePackages } from '../../../machineconfig/os-packages.ts';
 import type { Deployment, OsBackend, OsStatus, StageOptions } from '../backend.ts';
 import type { RunOsCommand } from '../os-command.ts';
 import { type OstreeDeployment, readOrigin } from '../ostree/deployments.ts';
 import { describeDeployment } from '../ostree/describe-deployment.ts';
-import { requireSpace, spaceNeeded } from '../ostree/disk-space.ts';
-import { keepImageRecords, readImageRecord, writeImageRecord } from '../ostree/image-record.ts';
-import type { ImageSource, SourceImage, SourceLayer } from '../ostree/image-source.ts';
+import { keepImageRecords } from '../ostree/image-record.ts';
+import type { ImageSource } from '../ostree/image-source.ts';
 import { imageKernelArguments, kargsArchitecture, nextKernelArguments } from '../ostree/kernel-arguments.ts';
 import { NoDeploymentError } from '../ostree/no-deployment-error.ts';
 import { type Ostree, ostree } from '../ostree/ostree.ts';
 import { resetManagedPaths } from '../ostree/reset-managed-paths.ts';
+import { endLock } from '../ostree/staged-deployment.ts';
+import { refusePackages } from '../packages-refused.ts';
+import { bringImage, UnexpectedDeploymentError } from './bring-image.ts';
 import { type HostDeployments, hostDeployments, type PlacedDeployment } from './host-deployments.ts';
 import type { ImageTool } from './image-tool.ts';
-import { tellPullProgress } from './pull-progress.ts';
-import { sharePullSecret } from './pull-secret.ts';
-import { LAYER_REFS, layerRefOf } from './pulled-layers.ts';
-import { demandsSignatures } from './signature-policy.ts';
+import { removePackageRepository } from './package-repository.ts';
 
 export interface ImageToolBackendOptions {
   readonly tool: ImageTool;
@@ -36,11 +36,6 @@ export interface ImageToolBackendOptions {
   readonly pullSecretFile: string;
   /** As kargs.d names it (`x86_64`); this process's unless given. */
   readonly architecture?: string;
-}
-
-/** The tool has done what it was asked to and the host isn't as it then should be. */
-export class UnexpectedDeploymentError extends Error {
-  override readonly name = 'UnexpectedDeploymentError';
 }
 
 /**
@@ -74,8 +69,12 @@ export class ImageToolBackend implements OsBackend {
   }
 
   async stage(image: DigestedPullspec, options: StageOptions): Promise<Deployment> {
-    const { signal } = options;
-    const { from, deployments } = await this.#bring(image, options);
+    const { extraPackages, signal } = options;
+    if (this.#options.tool.deployPackages === undefined) {
+      refusePackages(this.#options.tool.name, extraPackages);
+    }
+    const context = { ...this.#options, ostree: this.#ostree, stateDirectory: this.#state };
+    const { from, deployments } = await bringImage(context, image, options);
     const { booted, next } = deployments;
     const kernelArguments = nextKernelArguments({
       booted: booted.kernelArguments,
@@ -84,7 +83,9 @@ export class ImageToolBackend implements OsBackend {
       extra: options.extraKernelArguments,
     });
     const isWanted = (deployment: PlacedDeployment) =>
-      deployment.image === image && sameList(deployment.kernelArguments, kernelArguments);
+      deployment.image === image &&
+      samePackages(deployment.packages, from.packages) &&
+      sameList(deployment.kernelArguments, kernelArguments);
     const [first] = next;
     if (first?.isStaged === true && isWanted(first)) return this.#describe(first);
     if (isWanted(booted) && options.evenIfBooted !== true) {
@@ -134,94 +135,10 @@ export class ImageToolBackend implements OsBackend {
     }
     await this.#ostree.cleanup(signal);
     await this.#options.tool.cleanup(signal);
+    await removePackageRepository(this.#options.root);
     const { booted, next, previous: kept } = await this.#deployments(signal);
     const images = [booted, ...next, ...kept].flatMap(({ image }) => (image === undefined ? [] : [image]));
     await keepImageRecords(this.#state, images);
-  }
-
-  /**
-   * Sees to it that a deployment of the image is on the disk; the tool is asked only where none is.
-   *
-   * @returns what to deploy it from.
-   */
-  async #bring(
-    image: DigestedPullspec,
-    { signal, onProgress }: StageOptions,
-  ): Promise<{
-    readonly from: PlacedDeployment;
-    readonly deployments: HostDeployments;
-  }> {
-    const { tool, root, pullSecretFile } = this.#options;
-    const before = await this.#deployments(signal);
-    const there = deploymentOf(before, image);
-    if (there !== undefined) {
-      await this.#describeIfPossible(image, signal);
-      return { from: there, deployments: before };
-    }
-    const described = await this.#open(image, signal);
-    await this.#keepRecord(image, described);
-    const missing = await this.#missingLayers(described, signal);
-    await requireSpace(this.#options.sysroot, spaceNeeded(missing));
-    await sharePullSecret(root, pullSecretFile);
-    await this.#pull(image, missing, { signal, ...(onProgress === undefined ? {} : { onProgress }) });
-    const deployments = await this.#deployments(signal);
-    const [staged] = deployments.next;
-    if (staged?.image !== image) {
-      const found = staged === undefined ? 'nothing' : (staged.image ?? staged.id);
-      throw new UnexpectedDeploymentError(`${tool.name} has staged ${found}; expected ${image}`);
-    }
-    return { from: staged, deployments };
-  }
-
-  /**
-   * An image that is on the disk can be had without its registry, as on the way back from one that failed. Its labels are
-   * missing then if Shale has never staged it, and who asks them hears that nothing is known.
-   */
-  async #describeIfPossible(image: DigestedPullspec, signal: AbortSignal): Promise<void> {
-    if ((await readImageRecord(this.#state, image)) !== undefined) return;
-    const described = await this.#open(image, signal).catch(() => signal.throwIfAborted());
-    if (described !== undefined) await this.#keepRecord(image, described);
-  }
-
-  async #keepRecord(image: DigestedPullspec, { labels, layers }: SourceImage): Promise<void> {
-    const diffIds = layers.map(({ diffId }) => diffId);
-    await writeImageRecord(this.#state, image, {
-      labels: { ...labels },
-      layers: diffIds,
-      kernelArguments: [],
-    });
-  }
-
-  #open(image: DigestedPullspec, signal: AbortSignal): Promise<SourceImage> {
-    return this.#options.source.open(image, signal);
-  }
-
-  async #missingLayers({ layers }: SourceImage, signal: AbortSignal): Promise<readonly SourceLayer[]> {
-    const refs = await this.#ostree.refs(LAYER_REFS, signal);
-    return layers.filter(({ digest }) => !refs.has(layerRefOf(digest)));
-  }
-
-  async #pull(
-    image: DigestedPullspec,
-    layers: readonly SourceLayer[],
-    { signal, onProgress = () => undefined }: Pick<StageOptions, 'signal' | 'onProgress'>,
-  ): Promise<void> {
-    const { tool, root } = this.#options;
-    const bytes = layers.reduce((sum, { size }) => sum + size, 0);
-    const mustBeSigned = await demandsSignatures(root);
-    const ended = new AbortController();
-    onProgress(0, bytes);
-    const telling = tellPullProgress(
-      { layers, refs: (until) => this.#ostree.refs(LAYER_REFS, until), onProgress },
-      AbortSignal.any([signal, ended.signal]),
-    );
-    try {
-      await tool.pull(image, { mustBeSigned, signal });
-    } finally {
-      ended.abort();
-      await telling;
-    }
-    onProgress(bytes, bytes);
   }
 
   async #deploy(
@@ -244,6 +161,7 @@ export class ImageToolBackend implements OsBackend {
       { osName, ref: commit, originFile: this.#options.commandPath(originFile), kernelArguments, staged },
       signal,
     );
+    if (staged) await endLock(this.#options.root);
     const { next } = await this.#deployments(signal);
     const [first] = next;
     if (first === undefined || first.commit !== commit) {
@@ -263,14 +181,6 @@ export class ImageToolBackend implements OsBackend {
   #describe(deployment: OstreeDeployment): Promise<Deployment> {
     return describeDeployment(this.#state, deployment);
   }
-}
-
-/** The next boot's first: its files are what is to be booted, whatever was changed in others. */
-function deploymentOf(
-  { next, booted, previous }: HostDeployments,
-  image: DigestedPullspec,
-): PlacedDeployment | undefined {
-  return [...next, booted, ...previous].find((deployment) => deployment.image === image);
 }
 
 function sameList(a: readonly string[], b: readonly string[]): boolean {

@@ -1,4 +1,5 @@
 import type { DigestedPullspec } from '../../../api/references.ts';
+import type { PackageSet } from '../../../machineconfig/os-packages.ts';
 
 /** What an image tool says of one deployment. */
 export interface ToolDeployment {
@@ -7,6 +8,8 @@ export interface ToolDeployment {
   readonly image?: DigestedPullspec;
   /** Kept by the admin (`ostree admin pin`): never cleaned up. */
   readonly isPinned: boolean;
+  /** What was installed and removed on this host. */
+  readonly packages: PackageSet;
 }
 
 /** An image tool's deployments, by `<commit>.<serial>`. */
@@ -16,6 +19,13 @@ export interface PullOptions {
   /** Whether the host's policy (containers-policy.json(5)) lets nothing in that isn't signed: then the tool is told so. */
   readonly mustBeSigned: boolean;
   readonly signal: AbortSignal;
+}
+
+export interface DeployPackagesOptions extends PullOptions {
+  /** All that the deployment is to have beside its image. */
+  readonly packages: PackageSet;
+  /** Those of the booted deployment that Shale asked for before: they needn't fit another image. */
+  readonly former: PackageSet;
 }
 
 /**
@@ -28,6 +38,13 @@ export interface ImageTool {
   deployments(signal: AbortSignal): Promise<ToolDeployments>;
   /** Pulls an image that no deployment is of, and stages it. @throws OsCommandError */
   pull(image: DigestedPullspec, options: PullOptions): Promise<void>;
+  /**
+   * Prepares a deployment of an image with other packages than the booted one has, held back from the next boot. Nothing is
+   * before the booted one. Absent where the tool can't.
+   *
+   * @throws OsCommandError; what it had prepared by then is held back, too.
+   */
+  deployPackages?(image: DigestedPullspec, options: DeployPackagesOptions): Promise<void>;
   /** Deletes the deployments that are before the booted one, at least one. @param count of them. @throws OsCommandError */
   dropNext(count: number, signal: AbortSignal): Promise<void>;
   /** Makes the deployment after the booted one the next boot. Nothing is before the booted one. @throws OsCommandError */

@@ -3,6 +3,7 @@ import path from 'node:path';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import type { Deployment, OsBackend, OsStatus, StageOptions } from '../backend.ts';
 import { osCommandRunner, type RunOsCommand } from '../os-command.ts';
+import { refusePackages } from '../packages-refused.ts';
 import { listDeployments, type OstreeDeployment, SysrootError } from './deployments.ts';
 import { describeDeployment } from './describe-deployment.ts';
 import { imageRef, keepImageRecords, layerRef, readImageRecord, stateDirectory } from './image-record.ts';
@@ -72,6 +73,7 @@ export class OstreeBackend implements OsBackend {
 
   async stage(image: DigestedPullspec, options: StageOptions): Promise<Deployment> {
     const { signal, onProgress } = options;
+    refusePackages('ostree', options.extraPackages);
     const context = {
       ostree: this.#ostree,
       sysroot: this.#options.sysroot,

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { access, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { ignoreMissing } from '../../live/tree-entry.ts';
 import type { OstreeDeployment } from './deployments.ts';
@@ -7,6 +7,8 @@ import { GVariantError, readDictionary, readString, readStrings } from './gvaria
 
 /** Where ostree notes what it will write to the bootloader at shutdown (libostree, _OSTREE_SYSROOT_RUNSTATE_STAGED). */
 const STAGED_FILE = 'run/ostree/staged-deployment';
+/** What ostree before 2023.7 says instead in a file of its own, and later ones do as well (…_STAGED_LOCKED). */
+const LOCKED_FILE = 'run/ostree/staged-deployment-locked';
 
 /** What is noted of a staged deployment. */
 export interface StagedNote {
@@ -33,7 +35,24 @@ export async function readStagedDeployment(
   const bytes = await readFile(path.join(root, STAGED_FILE)).catch(ignoreMissing);
   if (bytes === undefined) return undefined;
   const { id, osName, kernelArguments, isLocked } = parseStagedNote(bytes);
-  return { ...(await readDeployment(sysroot, { id, osName, kernelArguments })), isLocked };
+  const deployment = await readDeployment(sysroot, { id, osName, kernelArguments });
+  return { ...deployment, isLocked: isLocked || (await isThere(path.join(root, LOCKED_FILE))) };
+}
+
+/**
+ * What is staged now is for the next boot: an ostree before 2023.7 leaves the lock of what was staged before.
+ *
+ * @param root the running root.
+ */
+export async function endLock(root: string): Promise<void> {
+  await rm(path.join(root, LOCKED_FILE), { force: true });
+}
+
+function isThere(file: string): Promise<boolean> {
+  return access(file).then(
+    () => true,
+    () => false,
+  );
 }
 
 /** @returns what a staged-deployment file says. @throws GVariantError */

@@ -17,8 +17,11 @@ export function rpmOstreeRebase(
   image: DigestedPullspec,
   { mustBeSigned, signal }: PullOptions,
 ): Promise<void> {
-  const reference = mustBeSigned
-    ? `ostree-image-signed:docker://${image}`
-    : `ostree-unverified-registry:${image}`;
-  return transaction(run, ['rpm-ostree', 'rebase', reference], { timeoutMs: TIMEOUT_MS, signal });
+  const command = ['rpm-ostree', 'rebase', imageReference(image, mustBeSigned)] as const;
+  return transaction(run, command, { timeoutMs: TIMEOUT_MS, signal });
+}
+
+/** @returns how rpm-ostree names an image: signature check, transport, name. */
+export function imageReference(image: DigestedPullspec, mustBeSigned: boolean): string {
+  return mustBeSigned ? `ostree-image-signed:docker://${image}` : `ostree-unverified-registry:${image}`;
 }

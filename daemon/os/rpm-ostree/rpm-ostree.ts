@@ -1,6 +1,7 @@
 import type { ImageTool } from '../image-tool/image-tool.ts';
 import type { RunOsCommand } from '../os-command.ts';
 import { rpmOstreeCleanup, rpmOstreeDropPending } from './cleanup.ts';
+import { rpmOstreeDeployPackages } from './deploy-packages.ts';
 import { rpmOstreeRebase } from './rebase.ts';
 import { rpmOstreeRollback } from './rollback.ts';
 import { rpmOstreeDeployments, rpmOstreeStatus } from './status.ts';
@@ -11,6 +12,7 @@ export function rpmOstree(run: RunOsCommand): ImageTool {
     name: 'rpm-ostree',
     deployments: async (signal) => rpmOstreeDeployments(await rpmOstreeStatus(run, signal)),
     pull: (image, options) => rpmOstreeRebase(run, image, options),
+    deployPackages: (image, options) => rpmOstreeDeployPackages(run, image, options),
     dropNext: (_count, signal) => rpmOstreeDropPending(run, signal),
     rollback: (signal) => rpmOstreeRollback(run, signal),
     cleanup: (signal) => rpmOstreeCleanup(run, signal),

@@ -10,12 +10,22 @@ const image = (digit: string) => `quay.io/example/os@${digest(digit)}`;
 
 describe('rpmOstreeDeployments', () => {
   it('knows the image of each by digest, also where it was installed by tag', () => {
-    const plain = { isBooted: false, isPinned: false };
+    const plain = { isBooted: false, isPinned: false, packages: { installed: [], removed: [] } };
     expect([...rpmOstreeDeployments(transcript('2026.2-staged.json'))]).toEqual([
       [`${'2'.repeat(64)}.0`, { ...plain, image: image('b') }],
       [`${'1'.repeat(64)}.0`, { ...plain, isBooted: true, image: image('a') }],
       [`${'0'.repeat(64)}.1`, { ...plain, isPinned: true }],
     ]);
+  });
+
+  it('knows what was installed on it and removed from it', () => {
+    const text = readFileSync(path.join(import.meta.dirname, 'transcripts/2026.2-layered.json'), 'utf8');
+    const changed = text.replace(
+      '"requested-base-removals": []',
+      '"requested-base-removals": ["kernel-core", "kernel"]',
+    );
+    const [deployment] = rpmOstreeDeployments(parseRpmOstreeStatus(changed)).values();
+    expect(deployment?.packages).toEqual({ installed: ['usbguard'], removed: ['kernel', 'kernel-core'] });
   });
 
   it.each([

@@ -11,6 +11,8 @@ const DeploymentSchema = z.object({
   serial: z.number().int().nonnegative(),
   booted: z.boolean(),
   pinned: z.boolean().default(false),
+  'requested-packages': z.array(z.string()).default([]),
+  'requested-base-removals': z.array(z.string()).default([]),
   'container-image-reference': z.string().optional(),
   'container-image-reference-digest': z.string().optional(),
 });
@@ -49,11 +51,14 @@ export function rpmOstreeDeployments({ deployments }: RpmOstreeStatus): ToolDepl
         serial,
         booted,
         pinned,
+        'requested-packages': installed,
+        'requested-base-removals': removed,
         'container-image-reference': reference,
         'container-image-reference-digest': digest,
       } = deployment;
       const image = reference === undefined ? undefined : imageOfReference(reference, digest);
-      const known = { isBooted: booted, isPinned: pinned };
+      const packages = { installed: [...installed].sort(), removed: [...removed].sort() };
+      const known = { isBooted: booted, isPinned: pinned, packages };
       return [`${checksum}.${serial}`, image === undefined ? known : { ...known, image }];
     }),
   );

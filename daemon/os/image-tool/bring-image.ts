@@ -1,0 +1,200 @@
+import type { DigestedPullspec } from '../../../api/references.ts';
+import { changePackages, type PackageSet, samePackages } from '../../../machineconfig/os-packages.ts';
+import type { ExtraPackages, StageOptions } from '../backend.ts';
+import { requireSpace, spaceNeeded } from '../ostree/disk-space.ts';
+import { readImageRecord, writeImageRecord } from '../ostree/image-record.ts';
+import type { SourceImage, SourceLayer } from '../ostree/image-source.ts';
+import type { Ostree } from '../ostree/ostree.ts';
+import { asksForPackages } from '../packages-refused.ts';
+import { type HostDeployments, hostDeployments, type PlacedDeployment } from './host-deployments.ts';
+import type { ImageToolBackendOptions } from './image-tool-backend.ts';
+import { withPackageRepository } from './package-repository.ts';
+import { tellPullProgress } from './pull-progress.ts';
+import { sharePullSecret } from './pull-secret.ts';
+import { LAYER_REFS, layerRefOf } from './pulled-layers.ts';
+import { demandsSignatures } from './signature-policy.ts';
+
+/** The tool has done what it was asked to and the host isn't as it then should be. */
+export class UnexpectedDeploymentError extends Error {
+  override readonly name = 'UnexpectedDeploymentError';
+}
+
+export interface BringContext extends ImageToolBackendOptions {
+  readonly ostree: Ostree;
+  /** Where the records of images lie. */
+  readonly stateDirectory: string;
+}
+
+export interface BroughtImage {
+  /** What to deploy it from. */
+  readonly from: PlacedDeployment;
+  readonly deployments: HostDeployments;
+}
+
+/**
+ * Sees to it that a deployment of an image with its packages is on the disk; the tool is asked only where none is.
+ *
+ * @throws UnexpectedDeploymentError, and what the tool and the source throw.
+ */
+export async function bringImage(
+  context: BringContext,
+  image: DigestedPullspec,
+  { extraPackages, signal, onProgress = () => undefined }: StageOptions,
+): Promise<BroughtImage> {
+  const { root, pullSecretFile, tool } = context;
+  const before = await hostDeployments(context, signal);
+  const { booted, countBeforeBooted } = before;
+  const packages =
+    extraPackages === undefined ? booted.packages : changePackages(booted.packages, extraPackages);
+  const there = deploymentOf(before, image, packages);
+  if (there !== undefined) {
+    await describeIfPossible(context, image, signal);
+    return { from: there, deployments: before };
+  }
+  const layers = await missingLayers(context, before, image, signal);
+  await sharePullSecret(root, pullSecretFile);
+  // The tool goes on from what is staged.
+  if (asksForPackages(extraPackages) && countBeforeBooted > 0) await tool.dropNext(countBeforeBooted, signal);
+  await tellingProgress({ context, layers, onProgress, signal }, () =>
+    byTool(context, { image, packages, extraPackages }, signal),
+  );
+  const deployments = await hostDeployments(context, signal);
+  const from = deployments.heldBack ?? deployments.next[0];
+  if (from?.image === image && samePackages(from.packages, packages)) return { from, deployments };
+  const found = from === undefined ? 'nothing' : `${from.image ?? from.id}${inWords(from.packages)}`;
+  throw new UnexpectedDeploymentError(
+    `${tool.name} has staged ${found}; expected ${image}${inWords(packages)}`,
+  );
+}
+
+/** @returns what is to be fetched of an image; room for it is there. */
+async function missingLayers(
+  context: BringContext,
+  before: HostDeployments,
+  image: DigestedPullspec,
+  signal: AbortSignal,
+): Promise<readonly SourceLayer[]> {
+  const { ostree, source, sysroot } = context;
+  if (deploymentOf(before, image) !== undefined) {
+    await describeIfPossible(context, image, signal);
+    return [];
+  }
+  const described = await source.open(image, signal);
+  await keepRecord(context, image, described);
+  const refs = await ostree.refs(LAYER_REFS, signal);
+  const missing = described.layers.filter(({ digest }) => !refs.has(layerRefOf(digest)));
+  await requireSpace(sysroot, spaceNeeded(missing));
+  return missing;
+}
+
+/**
+ * An image that is on the disk can be had without its registry, as on the way back from one that failed. Its labels are
+ * missing then if Shale has never staged it, and who asks them hears that nothing is known.
+ */
+async function describeIfPossible(
+  context: BringContext,
+  image: DigestedPullspec,
+  signal: AbortSignal,
+): Promise<void> {
+  if ((await readImageRecord(context.stateDirectory, image)) !== undefined) return;
+  const described = await context.source.open(image, signal).catch(() => signal.throwIfAborted());
+  if (described !== undefined) await keepRecord(context, image, described);
+}
+
+async function keepRecord(
+  { stateDirectory }: BringContext,
+  image: DigestedPullspec,
+  { labels, layers }: SourceImage,
+): Promise<void> {
+  const diffIds = layers.map(({ diffId }) => diffId);
+  await writeImageRecord(stateDirectory, image, {
+    labels: { ...labels },
+    layers: diffIds,
+    kernelArguments: [],
+  });
+}
+
+interface Telling {
+  readonly context: BringContext;
+  readonly layers: readonly SourceLayer[];
+  readonly onProgress: NonNullable<StageOptions['onProgress']>;
+  readonly signal: AbortSignal;
+}
+
+async function tellingProgress(
+  { context, layers, onProgress, signal }: Telling,
+  work: () => Promise<void>,
+): Promise<void> {
+  const bytes = layers.reduce((sum, { size }) => sum + size, 0);
+  const ended = new AbortController();
+  onProgress(0, bytes);
+  const telling = tellPullProgress(
+    { layers, refs: (until) => context.ostree.refs(LAYER_REFS, until), onProgress },
+    AbortSignal.any([signal, ended.signal]),
+  );
+  try {
+    await work();
+  } finally {
+    ended.abort();
+    await telling;
+  }
+  onProgress(bytes, bytes);
+}
+
+interface Wish {
+  readonly image: DigestedPullspec;
+  /** All that the deployment is to have beside the image. */
+  readonly packages: PackageSet;
+  readonly extraPackages: ExtraPackages | undefined;
+}
+
+async function byTool(
+  context: BringContext,
+  { image, packages, extraPackages }: Wish,
+  signal: AbortSignal,
+): Promise<void> {
+  const { tool, root } = context;
+  const mustBeSigned = await demandsSignatures(root);
+  if (extraPackages === undefined || !asksForPackages(extraPackages)) {
+    return tool.pull(image, { mustBeSigned, signal });
+  }
+  const { remove: former, repository } = extraPackages;
+  const deploy = async () => tool.deployPackages?.(image, { packages, former, mustBeSigned, signal });
+  try {
+    if (repository === undefined) await deploy();
+    else await withPackageRepository(context, repository, deploy, signal);
+  } catch (error) {
+    // What was prepared by then is held back from the next boot; an interrupted one goes with the next try.
+    if (!signal.aborted) await dropPrepared(context, signal).catch(() => undefined);
+    throw error;
+  }
+}
+
+async function dropPrepared(context: BringContext, signal: AbortSignal): Promise<void> {
+  const { countBeforeBooted } = await hostDeployments(context, signal);
+  if (countBeforeBooted > 0) await context.tool.dropNext(countBeforeBooted, signal);
+}
+
+/**
+ * The next boot's first: its files are what is to be booted, whatever was changed in others.
+ *
+ * @param packages any, unless given.
+ */
+function deploymentOf(
+  { next, booted, previous }: HostDeployments,
+  image: DigestedPullspec,
+  packages?: PackageSet,
+): PlacedDeployment | undefined {
+  return [...next, booted, ...previous].find(
+    (deployment) =>
+      deployment.image === image && (packages === undefined || samePackages(deployment.packages, packages)),
+  );
+}
+
+function inWords({ installed, removed }: PackageSet): string {
+  const words = [
+    ...(installed.length === 0 ? [] : [`with ${installed.join(', ')}`]),
+    ...(removed.length === 0 ? [] : [`without ${removed.join(', ')}`]),
+  ];
+  return words.map((each) => ` ${each}`).join('');
+}
