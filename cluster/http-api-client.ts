@@ -62,9 +62,21 @@ export function createApiClient(connection: Connection, options: ApiClientOption
   }
 
   async function once(call: Call): Promise<unknown> {
-    const deadline = AbortSignal.timeout(REQUEST_DEADLINE_MS);
-    const signal = call.signal === undefined ? deadline : AbortSignal.any([deadline, call.signal]);
-    return await readJson(await answer(call, signal));
+    const ended = new AbortController();
+    // Not AbortSignal.timeout: thousands of requests a minute would each be kept until a deadline that nobody waits for.
+    const deadline = setTimeout(
+      () => ended.abort(new Error(`${call.what}: no answer within ${REQUEST_DEADLINE_MS / 1000} s`)),
+      REQUEST_DEADLINE_MS,
+    );
+    const stop = () => ended.abort(call.signal?.reason);
+    if (call.signal?.aborted === true) stop();
+    call.signal?.addEventListener('abort', stop, { once: true });
+    try {
+      return await readJson(await answer(call, ended.signal));
+    } finally {
+      clearTimeout(deadline);
+      call.signal?.removeEventListener('abort', stop);
+    }
   }
 
   async function call(given: Call): Promise<unknown> {

@@ -29,6 +29,8 @@ export function runControllers(
   onError: (error: unknown) => void,
 ): () => void {
   const dirty = new Set<Task>();
+  /** Every uid that an object has ever named as its owner's. */
+  const owners = new Set(allObjects(context).flatMap(({ metadata }) => ownersOf(metadata)));
   let running = false;
   let stopped = false;
 
@@ -45,7 +47,8 @@ export function runControllers(
 
   const unsubscribe = context.store.subscribe((change) => {
     if (change.bucket === bucketOf(CUSTOM_RESOURCE_DEFINITIONS)) serve(context, compile, change);
-    for (const task of tasksFor(change)) dirty.add(task);
+    for (const uid of ownersOf(change.object.metadata)) owners.add(uid);
+    for (const task of tasksFor(change, owners)) dirty.add(task);
     // Not in the middle of a write: a controller sees the store as clients do, between writes.
     if (dirty.size > 0 && !running) setImmediate(() => void (running || run()));
   });
@@ -57,21 +60,29 @@ export function runControllers(
 
 type Task = 'budgets' | 'garbage' | 'namespaces' | 'definitions';
 
-function tasksFor(change: Change): readonly Task[] {
+function tasksFor(change: Change, owners: ReadonlySet<string>): readonly Task[] {
   const { bucket, object } = change;
-  const { deletionTimestamp, ownerReferences = [] } = object.metadata;
-  const leaves = change.type === 'deleted' || deletionTimestamp !== undefined;
+  const leaves = change.type === 'deleted' || object.metadata.deletionTimestamp !== undefined;
   const tasks: Task[] = [];
   if (bucket === bucketOf(PODS) || bucket === bucketOf(BUDGETS)) tasks.push('budgets');
-  const owned = ownerReferences.length > 0 || hadOwners(change);
-  if (leaves || owned) tasks.push('garbage', 'namespaces');
+  // To look for garbage is to look at every object: not for each write, nor for one that goes and owns nothing.
+  const { uid, finalizers = [] } = object.metadata;
+  const isConcerned = owners.has(uid) || ownersOf(object.metadata).length > 0 || finalizers.length > 0;
+  if ((leaves && isConcerned) || hasOtherOwners(change)) tasks.push('garbage');
+  if (leaves) tasks.push('namespaces');
   if (bucket === bucketOf(CUSTOM_RESOURCE_DEFINITIONS) && !leaves) tasks.push('definitions');
   return tasks;
 }
 
-/** One that is disowned may have been the last that its owner waited for. */
-function hadOwners(change: Change): boolean {
-  return change.type === 'updated' && (change.previous.metadata.ownerReferences ?? []).length > 0;
+/** An owner that is named may not be there; one that is no more may have waited for this object last. */
+function hasOtherOwners(change: Change): boolean {
+  const before = change.type === 'created' ? [] : ownersOf(change.previous.metadata);
+  const now = ownersOf(change.object.metadata);
+  return before.length !== now.length || now.some((uid, index) => uid !== before[index]);
+}
+
+function ownersOf({ ownerReferences = [] }: StoredObject['metadata']): readonly string[] {
+  return ownerReferences.map(({ uid }) => uid);
 }
 
 function perform(context: ObjectContext, task: Task): Promise<void> {

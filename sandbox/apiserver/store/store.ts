@@ -53,12 +53,15 @@ export function keyOf(namespace: string | undefined, name: string): string {
 /** @param history how many changes are kept for watches. */
 export function createStore(history = DEFAULT_HISTORY): Store {
   const buckets = new Map<string, Map<string, StoredObject>>();
+  /** Lists that were asked for since their bucket was written last. */
+  const lists = new Map<string, readonly StoredObject[]>();
   const listeners = new Set<(change: Change) => void>();
   let log: Change[] = [];
   let revision = FIRST_REVISION;
   let compacted = FIRST_REVISION;
 
   function record(change: Change): void {
+    lists.delete(change.bucket);
     log.push(change);
     // Cut in halves: cutting one at a time would copy the log for every write.
     if (log.length > history) {
@@ -82,7 +85,11 @@ export function createStore(history = DEFAULT_HISTORY): Store {
       return compacted;
     },
     get: (bucket, key) => buckets.get(bucket)?.get(key),
-    list: (bucket) => sorted(buckets.get(bucket) ?? new Map()),
+    list(bucket) {
+      const list = lists.get(bucket) ?? sorted(buckets.get(bucket) ?? new Map());
+      lists.set(bucket, list);
+      return list;
+    },
     listAt(bucket, wanted) {
       if (wanted < compacted) return undefined;
       const objects = new Map(buckets.get(bucket));
