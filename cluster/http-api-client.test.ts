@@ -127,6 +127,31 @@ test('a watch gives events and bookmarks and throws what the server says is wron
   expect(isGone(error)).toBe(true);
 });
 
+test.each([
+  ['is refused in the middle', { type: 'ERROR', object: { code: 410, message: 'too old' } }],
+  ['was enough for who watched', { type: 'ADDED', object: configMap('b') }],
+])('a watch that %s ends its connection, and not the process', async (_, last) => {
+  let closed = (): void => undefined;
+  const gone = new Promise<void>((resolve) => {
+    closed = resolve;
+  });
+  // The server keeps it open.
+  const { client } = await clientOf((_request, response) => {
+    response.writeHead(200);
+    for (const event of [{ type: 'ADDED', object: configMap('a') }, last]) {
+      response.write(`${JSON.stringify(event)}\n`);
+    }
+    response.once('close', closed);
+  });
+  const watching = (async () => {
+    for await (const event of client.watch(ConfigMaps)) {
+      if (event.type === 'ADDED' && event.object.metadata.name === 'b') break;
+    }
+  })();
+  await watching.catch((error: unknown) => expect(isGone(error)).toBe(true));
+  await gone;
+});
+
 test('a watch whose connection is cut does not look like one that ended', async () => {
   const { client } = await clientOf((_request, response) => {
     response.writeHead(200);

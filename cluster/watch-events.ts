@@ -35,7 +35,10 @@ export async function* watchEvents<T extends KubernetesObject>(
   try {
     const response = await open(signal);
     clearTimeout(unanswered);
-    for await (const line of createInterface({ input: response, crlfDelay: Number.POSITIVE_INFINITY })) {
+    const lines = createInterface({ input: response, crlfDelay: Number.POSITIVE_INFINITY });
+    // It passes on that the connection broke, even to nobody: once the loop below is left, that would end the process.
+    lines.on('error', () => undefined);
+    for await (const line of lines) {
       if (line !== '') yield parseEvent<T>(kind, line);
     }
     // readline ends quietly when the stream breaks: a cut connection must not look like a server that said goodbye.
