@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { parse } from 'yaml';
 import type { MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
 import { imageLabels } from '../../api/names.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
@@ -15,7 +14,6 @@ import { configOf, emptyConfig } from '../../disruption/testing/configs.ts';
 import { type CutLine, createCutLine } from './cut-line.ts';
 import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from './testing.ts';
 import { CHRONY, isAt, policies, render, standardSpec } from './testing-configs.ts';
-import type { NodeControlPlane } from './testing-control-plane.ts';
 import { type DaemonUnderTest, HOLDER, startDaemon } from './testing-daemon.ts';
 
 const POLICY = `sha256:${'a'.repeat(64)}`;
@@ -67,16 +65,6 @@ const live = (config: string, image: DigestedPullspec): Partial<MachineConfigNod
   grant: { level: 'Live', config, image, leaseHolder: HOLDER },
 });
 
-function accessOf(control: NodeControlPlane): {
-  readonly url: string;
-  readonly token: string;
-  readonly caPem: string;
-} {
-  const { clusters, users } = parse(control.kubeconfig());
-  const { server, 'certificate-authority-data': ca } = clusters[0].cluster;
-  return { url: server, token: users[0].user.token, caPem: Buffer.from(ca, 'base64').toString() };
-}
-
 /** Starts a daemon whose line to the API server can be cut. */
 async function startOnLine(
   node: TestNode,
@@ -84,8 +72,7 @@ async function startOnLine(
 ): Promise<DaemonUnderTest & { readonly line: CutLine }> {
   const made = Promise.withResolvers<CutLine>();
   const daemon = await startDaemon(node, {
-    clientOf: async (control) => {
-      const { url, token, caPem } = accessOf(control);
+    clientOf: async ({ access: { url, token, caPem } }) => {
       const line = await createCutLine(url);
       if (first === 'cut') line.cut();
       made.resolve(line);

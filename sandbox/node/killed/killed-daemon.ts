@@ -1,26 +1,19 @@
 import { readFileSync } from 'node:fs';
 import promises from 'node:fs/promises';
-import { syncBuiltinESMExports } from 'node:module';
-import pino from 'pino';
+import { enableCompileCache, flushCompileCache, syncBuiltinESMExports } from 'node:module';
 import { z } from 'zod';
-import { parseDigestedPullspec } from '../../api/references.ts';
-import { tokenConnection } from '../../cluster/connection.ts';
-import { createApiClient } from '../../cluster/http-api-client.ts';
-import { shutdownSignal } from '../../cluster/signals.ts';
-import { memorySource } from '../../daemon/os/ostree/memory-source.ts';
-import { stockImage } from './stock-image.ts';
 
 /**
  * A node's daemon that dies by SIGKILL before one of its changes of the disk, for daemon-killed.test.ts. It runs on when
  * there are no more changes than that.
  *
- *   node killed-daemon.ts <node's directory> <settings file> <number of changes to make before; -1 for all>
+ *   node killed-daemon.ts <node's directory> <node's name> <settings file> <number of changes to make before>
  */
 const Settings = z.object({
   url: z.string(),
   token: z.string(),
   caPem: z.string(),
-  node: z.string(),
+  compileCache: z.string(),
   images: z.array(
     z.object({
       name: z.string(),
@@ -29,8 +22,10 @@ const Settings = z.object({
     }),
   ),
 });
-const [dir = '', settingsFile = '', changes = '-1'] = process.argv.slice(2);
+const [dir = '', nodeName = '', settingsFile = '', changes = ''] = process.argv.slice(2);
 const settings = Settings.parse(JSON.parse(readFileSync(settingsFile, 'utf8')));
+// Hundreds of these processes start one after another, and compiling is most of what each of them costs.
+enableCompileCache(settings.compileCache);
 
 let left = Number(changes);
 /** Everything that the daemon puts in place it puts there by one of these. */
@@ -47,9 +42,18 @@ for (const name of ['rename', 'symlink', 'unlink', 'rm', 'link', 'mkdir'] as con
 syncBuiltinESMExports();
 
 // Only now: what was imported before would still have the functions as they were.
-const { directoryNode } = await import('../../daemon/host/directory-node.ts');
-const { runDaemon } = await import('../../daemon/run.ts');
-const { layerFile } = await import('./testing.ts');
+const { pino } = await import('pino');
+const { parseDigestedPullspec } = await import('../../../api/references.ts');
+const { tokenConnection } = await import('../../../cluster/connection.ts');
+const { createApiClient } = await import('../../../cluster/http-api-client.ts');
+const { shutdownSignal } = await import('../../../cluster/signals.ts');
+const { directoryNode } = await import('../../../daemon/host/directory-node.ts');
+const { memorySource } = await import('../../../daemon/os/ostree/memory-source.ts');
+const { runDaemon } = await import('../../../daemon/run.ts');
+const { stockImage } = await import('../stock-image.ts');
+const { layerFile } = await import('../testing.ts');
+// Otherwise written at the end of the process, which SIGKILL doesn't wait for.
+flushCompileCache();
 
 const images = settings.images.map(({ name, labels, files }) => {
   const layer = files.map(({ path, content, mode }) => layerFile(path, content, mode));
@@ -59,7 +63,7 @@ const images = settings.images.map(({ name, labels, files }) => {
 await runDaemon({
   ports: directoryNode(dir, memorySource(new Map(images))),
   client: createApiClient(tokenConnection(settings.url, settings.token, settings.caPem)),
-  nodeName: settings.node,
+  nodeName,
   actionLimitMs: 10_000,
   // What fails once is not waited for.
   healthLimits: { checksMs: 1, kubeletMs: 1 },
