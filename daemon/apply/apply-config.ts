@@ -27,6 +27,6 @@ export function applyConfig(context: UpdateContext, next: Extract<Current, { mod
 }
 
 /** @returns where standard mode writes: the running root. */
-export function writeTarget({ host: { root }, setPasswords }: NodePorts): WriteTarget {
-  return { root, stateDir: path.join(root, nodePaths.state), setPasswords };
+export function writeTarget({ host: { root }, setPasswords, relabel }: NodePorts): WriteTarget {
+  return { root, stateDir: path.join(root, nodePaths.state), setPasswords, relabel };
 }

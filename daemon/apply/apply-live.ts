@@ -34,7 +34,7 @@ export async function updateLive(context: UpdateContext, { next, plan }: Update)
 
 /** The content is the image's own, from its staged deployment. */
 async function applyImage({ ports, signal }: UpdateContext, image: DigestedPullspec): Promise<LiveWay> {
-  const { host, services, backend } = ports;
+  const { host, services, backend, relabel } = ports;
   // Staged before; the same deployment again, unless it was undone meanwhile. It may be the booted one.
   const staged = await backend.stage(image, { extraKernelArguments: { remove: [], add: [] }, signal });
   const { booted } = await backend.status(signal);
@@ -43,7 +43,7 @@ async function applyImage({ ports, signal }: UpdateContext, image: DigestedPulls
       orOnlyByReboot(signal, async () => {
         await host.unlockUsr(signal);
         const handedOver = await handedOverTo(host.root, staged.root);
-        await applyLive({ host, services, booted, staged, handedOver, signal });
+        await applyLive({ host, services, relabel, booted, staged, handedOver, signal });
       }),
     differing: () => verifyLive({ host, booted, staged, signal }),
   };

@@ -61,7 +61,7 @@ async function takeBackPasswords(
  * @param merge what ostree's merge takes along of the running /etc.
  */
 async function finalize(
-  { ports: { backend, host }, signal }: UpdateContext,
+  { ports: { backend, host, relabel }, signal }: UpdateContext,
   { image, ...extra }: DeploymentChange,
   merge: 'whole /etc' | 'without what Shale wrote',
 ): Promise<Deployment> {
@@ -74,6 +74,7 @@ async function finalize(
           new Map([...(await handedOverTo(host.root, root)), ...(await readManagedPaths(host.root))]),
         );
   const staged = await backend.finalizeStaged(managed, signal);
+  await relabel(staged.root, [...managed.keys()], signal);
   await carryCertificates(host.root, staged.root);
   return staged;
 }

@@ -72,6 +72,7 @@ export async function applyCertificate(
   try {
     const files = await notOwned(root, seen, await fetchFiles(daemon, name, version));
     const delivery = await deliver(root, name, { version, files });
+    await ports.relabel(root, Object.keys(delivery.files), signal);
     const done = await tellServices(daemon, delivery, seen);
     await settleDelivery(root, name, delivery);
     memory.withheld.delete(name);

@@ -6,6 +6,7 @@ import { checkRunner } from './check-runner.ts';
 import { chpasswd } from './chpasswd.ts';
 import { directoryHost, directoryNodeLayout, readDirectoryMachine } from './directory-host.ts';
 import type { NodePorts } from './node-ports.ts';
+import { noLabels } from './selinux-labels.ts';
 import { serviceRecorder } from './service-recorder.ts';
 
 /**
@@ -19,6 +20,7 @@ export function directoryNode(dir: string, source: ImageSource): NodePorts {
     host: directoryHost(layout),
     services: serviceRecorder(layout),
     setPasswords: chpasswd(osCommandRunner()),
+    relabel: noLabels,
     backend: new OstreeBackend({
       root,
       sysroot,

@@ -2,6 +2,7 @@ import type { OsBackend } from '../os/backend.ts';
 import type { SetPasswords } from '../standard/passwords.ts';
 import type { RunCheck } from './check-runner.ts';
 import type { Host, ServiceManager } from './host.ts';
+import type { Relabel } from './selinux-labels.ts';
 
 /** Everything by which a daemon acts on its node. */
 export interface NodePorts {
@@ -9,5 +10,6 @@ export interface NodePorts {
   readonly services: ServiceManager;
   readonly backend: OsBackend;
   readonly setPasswords: SetPasswords;
+  readonly relabel: Relabel;
   readonly runCheck: RunCheck;
 }

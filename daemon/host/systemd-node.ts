@@ -12,6 +12,7 @@ import { rpmOstree } from '../os/rpm-ostree/rpm-ostree.ts';
 import { checkRunner } from './check-runner.ts';
 import { chpasswd } from './chpasswd.ts';
 import type { NodePorts } from './node-ports.ts';
+import { selinuxLabels } from './selinux-labels.ts';
 import { systemctl } from './systemctl.ts';
 import { bootedDirectory, HOST_INIT, hostNamespaces, systemdHost } from './systemd-host.ts';
 import { makeWritable } from './writable-sysroot.ts';
@@ -44,6 +45,7 @@ export function systemdNode(options: SystemdNodeOptions): NodePorts {
     host: systemdHost({ root, init, run }),
     services: systemctl(run, commandPath),
     setPasswords: chpasswd(run, commandPath),
+    relabel: selinuxLabels(root, run, commandPath),
     backend: new DetectedBackend(async ({ packages }, signal) => {
       const name = await detectBackend({ root, run, ...wanted, forPackages: packages }, signal);
       await makeWritable(path.join(root, 'sysroot'), { onHost, signal });

@@ -2,6 +2,7 @@ import { lstat, readFile, rmdir, unlink } from 'node:fs/promises';
 import path from 'node:path';
 import { nodePaths } from '../../api/names.ts';
 import type { Host, ServiceManager } from '../host/host.ts';
+import type { Relabel } from '../host/selinux-labels.ts';
 import type { Deployment } from '../os/backend.ts';
 import {
   intendManagedPaths,
@@ -19,6 +20,7 @@ import { ignoreMissing } from './tree-entry.ts';
 export interface LiveApply {
   readonly host: Host;
   readonly services: ServiceManager;
+  readonly relabel: Relabel;
   readonly booted: Deployment;
   readonly staged: Deployment;
   /** What counts as Shale's own in /etc beyond the record, and so is no local edit. */
@@ -39,7 +41,7 @@ export type LiveStep = TreeChange | { readonly kind: 'tmpfiles'; readonly fragme
  * @throws LiveApplyRefused before anything is changed; ServiceError and the file system's errors on the way.
  */
 export async function applyLive(apply: LiveApply): Promise<ManagedPaths> {
-  const { host, services, signal, beforeStep } = apply;
+  const { host, services, relabel, signal, beforeStep } = apply;
   const managed = new Map([...(apply.handedOver ?? []), ...(await readManagedPaths(host.root))]);
   const trees = { root: host.root, booted: apply.booted, staged: apply.staged, managed };
   const plan = await planLiveApply(trees, signal);
@@ -63,6 +65,10 @@ export async function applyLive(apply: LiveApply): Promise<ManagedPaths> {
   }
   await applyTreeChanges(usr, fragmentChanges, options);
 
+  // Also what an apply that was interrupted has written and not labelled.
+  const changed = [...plan.usr, ...plan.etc].map((change) => change.path);
+  await relabel(host.root, [...new Set([...changed, ...intended.keys()])].sort(), signal);
+
   const settled = await managedAfterApply({ ...trees, managed: intended }, signal);
   await writeManagedPaths(host.root, settled);
   return settled;
@@ -75,7 +81,7 @@ export async function applyLive(apply: LiveApply): Promise<ManagedPaths> {
  * @throws LiveApplyRefused when the two can't be made equal without a reboot.
  */
 export async function verifyLive(
-  apply: Omit<LiveApply, 'services' | 'beforeStep'>,
+  apply: Omit<LiveApply, 'services' | 'relabel' | 'beforeStep'>,
 ): Promise<readonly string[]> {
   const { host, booted, staged, signal } = apply;
   const managed = await readManagedPaths(host.root);

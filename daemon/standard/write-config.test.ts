@@ -48,6 +48,19 @@ beforeEach(async () => {
 afterEach(() => rm(target.root, { recursive: true }));
 
 describe('writeConfig', () => {
+  it('has what it wrote labelled, once, and takes all of it back when that fails', async () => {
+    const labelled: (readonly string[])[] = [];
+    target = { ...target, relabel: async (_root, names) => void labelled.push(names) };
+    const { written } = await write(empty, first);
+    expect(labelled).toHaveLength(1);
+    expect(labelled[0]).toEqual(expect.arrayContaining(written.filter((name) => name !== '/etc/shadow')));
+
+    const before = await snapshot(target);
+    target = { ...target, relabel: () => Promise.reject(new Error('no policy')) };
+    await expect(write(first, second)).rejects.toThrow('no policy');
+    expect(await snapshot(target)).toEqual(before);
+  });
+
   it('writes everything that a config wants', async () => {
     await write(empty, first);
     expect(await verifyConfig(target.root, first)).toEqual([]);

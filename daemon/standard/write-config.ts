@@ -1,3 +1,4 @@
+import path from 'node:path';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { contentDigest, readTreeEntry, type TreeEntry } from '../live/tree-entry.ts';
 import {
@@ -173,12 +174,26 @@ async function takeSteps(
       signal,
     );
   }
+  await about('label');
+  await relabel(target, plan.steps, signal);
   await about('record what was done');
   // Until a staged deployment is booted, the running /etc still has what it had, and that is Shale's too.
   if (target.varRoot === undefined) await writeManagedPaths(target.root, settled(intended, plan));
   await about('forget what was there');
   await closeWriteLog(stateDir);
   await dropUnusedOriginals(stateDir, plan.originals);
+}
+
+/** What lies in /var belongs to the running root, also while a deployment is written to. */
+async function relabel(
+  { root, varRoot = root, relabel: label }: WriteTarget,
+  steps: readonly WriteStep[],
+  signal: AbortSignal,
+): Promise<void> {
+  const isIn = (directory: string) => (step: WriteStep) => step.place === path.join(directory, step.name);
+  const names = (of: readonly WriteStep[]) => of.map(({ name }) => name);
+  await label(root, names(steps.filter(isIn(root))), signal);
+  if (varRoot !== root) await label(varRoot, names(steps.filter(isIn(varRoot))), signal);
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { Stats } from 'node:fs';
 import { lstat, readlink, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
+import type { Relabel } from '../host/selinux-labels.ts';
 import { ignoreMissing } from '../live/tree-entry.ts';
 import type { SetPasswords } from './passwords.ts';
 
@@ -17,6 +18,7 @@ export interface WriteTarget extends TreeRoots {
   /** Where originals and the log of a write lie: `/var/lib/shale` of the host. */
   readonly stateDir: string;
   readonly setPasswords: SetPasswords;
+  readonly relabel: Relabel;
 }
 
 /** Where a path of a config lies, every link of its parents followed. */

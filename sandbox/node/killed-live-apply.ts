@@ -1,4 +1,5 @@
 import { directoryNode } from '../../daemon/host/directory-node.ts';
+import { noLabels } from '../../daemon/host/selinux-labels.ts';
 import { applyLive } from '../../daemon/live/live-apply.ts';
 import { memorySource } from '../../daemon/os/ostree/memory-source.ts';
 
@@ -16,6 +17,7 @@ let left = Number(steps);
 await applyLive({
   host,
   services,
+  relabel: noLabels,
   booted,
   staged,
   signal,

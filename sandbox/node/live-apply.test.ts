@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { DigestedPullspec } from '../../api/references.ts';
 import { directoryNodeLayout } from '../../daemon/host/directory-host.ts';
+import { noLabels } from '../../daemon/host/selinux-labels.ts';
 import { readServiceRecords } from '../../daemon/host/service-recorder.ts';
 import { applyLive, type LiveStep, verifyLive } from '../../daemon/live/live-apply.ts';
 import { readTree } from '../../daemon/live/read-tree.ts';
@@ -38,7 +39,15 @@ describe.skipIf(noDirectoryNodes !== undefined)('live apply on a directory node'
     const beforeStep = async (step: LiveStep) => {
       steps.push(step);
     };
-    await applyLive({ host: of.host, services: of.services, booted, staged, beforeStep, signal });
+    await applyLive({
+      host: of.host,
+      services: of.services,
+      relabel: noLabels,
+      booted,
+      staged,
+      beforeStep,
+      signal,
+    });
     expect(await verifyLive({ host: of.host, booted, staged, signal })).toEqual([]);
     return steps;
   };
@@ -95,7 +104,14 @@ describe.skipIf(noDirectoryNodes !== undefined)('live apply on a directory node'
 
     await apply(node.addImage([layerFile(CHRONY, 'live 2\n')]));
     const booted = await node.backend.stage(node.stock, { extraKernelArguments, signal });
-    await applyLive({ host: node.host, services: node.services, booted, staged: booted, signal });
+    await applyLive({
+      host: node.host,
+      services: node.services,
+      relabel: noLabels,
+      booted,
+      staged: booted,
+      signal,
+    });
     expect(await read(CHRONY)).toContain('pool.ntp.org');
     expect((await node.backend.status(signal)).staged).toBeUndefined();
   });
@@ -161,7 +177,14 @@ describe.skipIf(noDirectoryNodes !== undefined)('live apply on a directory node'
         extraKernelArguments,
         signal,
       });
-      await applyLive({ host: node.host, services: node.services, booted, staged, signal });
+      await applyLive({
+        host: node.host,
+        services: node.services,
+        relabel: noLabels,
+        booted,
+        staged,
+        signal,
+      });
     };
     const kargs = layerFile('/usr/lib/bootc/kargs.d/50-shale.toml', 'kargs = ["nosmt"]\n');
     await expect(refused(kargs)).rejects.toThrow('kernel arguments take effect at boot only');

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type DigestedPullspec, parseDigestedPullspec } from '../../api/references.ts';
+import { noLabels } from '../../daemon/host/selinux-labels.ts';
 import { applyLive, verifyLive } from '../../daemon/live/live-apply.ts';
 import type { ImageSource, SourceLayer } from '../../daemon/os/ostree/image-source.ts';
 import { type MemoryImage, memorySource } from '../../daemon/os/ostree/memory-source.ts';
@@ -76,7 +77,15 @@ describe.skipIf(noLab !== undefined)('deployments of a machine with systemd', { 
     const { booted } = await node.backend.status(signal);
     const { host, services } = node;
     await host.unlockUsr(signal);
-    await applyLive({ host, services, booted, staged, beforeStep: async () => undefined, signal });
+    await applyLive({
+      host,
+      services,
+      relabel: noLabels,
+      booted,
+      staged,
+      beforeStep: async () => undefined,
+      signal,
+    });
     await services.restart('lab.service', signal);
     expect(await verifyLive({ host, booted, staged, signal })).toEqual([]);
     expect(await sh(`cat ${CONFIG} /usr/share/lab`)).toBe('two\nlive');

@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { chpasswd } from '../../host/chpasswd.ts';
+import { noLabels } from '../../host/selinux-labels.ts';
 import { osCommandRunner } from '../../os/os-command.ts';
 import { writeConfig } from '../write-config.ts';
 import { first, second } from './written-tree.ts';
@@ -12,7 +13,12 @@ import { first, second } from './written-tree.ts';
 const [root = '', steps = ''] = process.argv.slice(2);
 let left = Number(steps);
 await writeConfig(
-  { root, stateDir: path.join(root, 'var/lib/shale'), setPasswords: chpasswd(osCommandRunner()) },
+  {
+    root,
+    stateDir: path.join(root, 'var/lib/shale'),
+    setPasswords: chpasswd(osCommandRunner()),
+    relabel: noLabels,
+  },
   { from: first, to: second },
   {
     signal: AbortSignal.timeout(30_000),

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { configOf, fileOf, unitsOf } from '../../../disruption/testing/configs.ts';
 import type { NodeConfig } from '../../../machineconfig/node-config.ts';
 import { chpasswd } from '../../host/chpasswd.ts';
+import { noLabels } from '../../host/selinux-labels.ts';
 import { readTree } from '../../live/read-tree.ts';
 import { contentDigest } from '../../live/tree-entry.ts';
 import { osCommandRunner } from '../../os/os-command.ts';
@@ -76,7 +77,12 @@ export async function createTree(parent = tmpdir()): Promise<WriteTarget> {
   await chmod(at('etc/admin.conf'), 0o640);
   await writeFile(at('usr/lib/systemd/system/os.service'), UNIT);
   await symlink('/usr/lib/systemd/system/os.service', at(`${wants}/os.service`));
-  return { root, stateDir: at('var/lib/shale'), setPasswords: chpasswd(osCommandRunner()) };
+  return {
+    root,
+    stateDir: at('var/lib/shale'),
+    setPasswords: chpasswd(osCommandRunner()),
+    relabel: noLabels,
+  };
 }
 
 /** Of the password file the fields are compared: chpasswd(8) notes the day of a change, and keeps a copy and a lock beside it. */
