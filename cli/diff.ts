@@ -3,7 +3,7 @@ import { diffNodeConfigs } from '../machineconfig/diff.ts';
 import type { ConfigChange, NodeConfig } from '../machineconfig/node-config.ts';
 import { subjectOf, textOf } from './config-text.ts';
 import type { OfflineCluster } from './offline-cluster.ts';
-import { type BrokenPool, type PoolChange, type PoolsBefore, poolChanges } from './pool-change.ts';
+import { type BrokenPool, type ChangedPool, type PoolsBefore, poolChanges } from './pool-change.ts';
 
 /** One difference on a node's disk. */
 export interface ChangeDiff {
@@ -15,9 +15,7 @@ export interface ChangeDiff {
 }
 
 /** What changes on the nodes of a pool. `shale diff -o json` prints a list of these. */
-export type PoolDiff =
-  | BrokenPool
-  | (Omit<PoolChange, 'before' | 'after' | 'refused'> & { readonly changes: readonly ChangeDiff[] });
+export type PoolDiff = BrokenPool | (ChangedPool & { readonly changes: readonly ChangeDiff[] });
 
 /** What is between two MachineConfigs that were named. */
 export interface ConfigDiff {
@@ -28,10 +26,14 @@ export interface ConfigDiff {
 
 /** @returns what changes on each pool's nodes from one state of a cluster to another. */
 export function diffPools(before: PoolsBefore, after: OfflineCluster): readonly PoolDiff[] {
-  return poolChanges(before, after, ({ before: from, after: to, refused: _, ...names }) => ({
-    ...names,
-    changes: diffConfigs(from, to),
-  }));
+  return poolChanges(
+    before,
+    after,
+    ({ before: from, after: to, refused: _, rendered: _objects, ...names }) => ({
+      ...names,
+      changes: diffConfigs(from, to),
+    }),
+  );
 }
 
 /** @returns the differences of two configs as unified diffs, in the order of diffNodeConfigs. */

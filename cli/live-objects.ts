@@ -10,6 +10,8 @@ import { type MachineConfig, MachineConfigs } from '../api/machine-config.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../api/machine-config-node.ts';
 import { MachineConfigPools } from '../api/machine-config-pool.ts';
 import { MachineConfigurations } from '../api/machine-configuration.ts';
+import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts';
+import { MachineOSConfigs } from '../api/machine-os-config.ts';
 import { annotations, DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../api/names.ts';
 import type { Kind, KubernetesObject } from '../api/object.ts';
 import { type ApiClient, ApiError, isNotFound, type Selection } from '../cluster/api-client.ts';
@@ -47,6 +49,7 @@ const KINDS: readonly Kind<KubernetesObject>[] = [
   MachineConfigs,
   MachineConfigPools,
   MachineConfigurations,
+  MachineOSConfigs,
   ImageDigestMirrorSets,
   ImageTagMirrorSets,
   ImageContentSourcePolicies,
@@ -85,6 +88,8 @@ export interface LiveCluster {
   readonly rendered: ReadonlyMap<string, MachineConfig>;
   readonly machineConfigNodes: readonly MachineConfigNode[];
   readonly nodes: readonly Node[];
+  /** Of every pool; none where whoever asks may not read them. */
+  readonly builds: readonly MachineOSBuild[];
   /** The leases of nodes; undefined where whoever asks may not read them. */
   readonly leases: readonly Lease[] | undefined;
   /** Names of nodes with an active NodeMaintenance (medik8s). */
@@ -97,10 +102,11 @@ export async function readLiveCluster(
   leaseNamespace = DEFAULT_LEASE_NAMESPACE,
 ): Promise<LiveCluster> {
   const maintenance = new MaintenanceLookup(client, Date.now);
-  const [lists, machineConfigNodes, nodes, leases, inMaintenance] = await Promise.all([
+  const [lists, machineConfigNodes, nodes, builds, leases, inMaintenance] = await Promise.all([
     Promise.all(KINDS.map((kind) => readAll(client, kind))),
     readAll(client, MachineConfigNodes),
     readAll(client, Nodes),
+    unlessForbidden(readAll(client, MachineOSBuilds)),
     unlessForbidden(readAll(client, Leases, { namespace: leaseNamespace })),
     unlessForbidden(maintenance.nodes(AbortSignal.timeout(DEADLINE_MS))),
   ]);
@@ -115,6 +121,7 @@ export async function readLiveCluster(
     rendered: new Map(rendered.map((config) => [config.metadata.name, config])),
     machineConfigNodes,
     nodes,
+    builds: builds ?? [],
     leases,
     inMaintenance: inMaintenance ?? new Set(),
   };

@@ -11,6 +11,7 @@ import {
   type MachineConfiguration,
   MachineConfigurations,
 } from '../api/machine-configuration.ts';
+import { type MachineOSConfig, MachineOSConfigs } from '../api/machine-os-config.ts';
 import { labels } from '../api/names.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import { defaultPolicySettings, type PolicySettings } from '../disruption/default-policies.ts';
@@ -32,6 +33,8 @@ export interface OfflineCluster {
   readonly pools: readonly MachineConfigPool[];
   readonly configs: readonly MachineConfig[];
   readonly machineConfiguration: MachineConfiguration | undefined;
+  /** Of the pools that have images. */
+  readonly machineOSConfigs: readonly MachineOSConfig[];
   readonly mirrors: {
     readonly icsp: readonly ImageContentSourcePolicy[];
     readonly idms: readonly ImageDigestMirrorSet[];
@@ -73,6 +76,7 @@ export function offlineCluster(
     ),
     configs,
     machineConfiguration: ofKind<MachineConfiguration>(MachineConfigurations.kind)[0],
+    machineOSConfigs: ofKind<MachineOSConfig>(MachineOSConfigs.kind),
     mirrors: {
       icsp: ofKind('ImageContentSourcePolicy'),
       idms: ofKind('ImageDigestMirrorSet'),
@@ -86,7 +90,8 @@ export function offlineCluster(
  * The cluster as it is once a change is applied.
  *
  * @param prune the change is everything there will be: what it does not name is gone. Pools are kept when the change
- *   names none, because they come from whoever made the cluster as often as from where its MachineConfigs are kept.
+ *   names none, because they come from whoever made the cluster as often as from where its MachineConfigs are kept; and so
+ *   are MachineOSConfigs, which the switch makes.
  */
 export function changedCluster(
   before: readonly KubernetesObject[],
@@ -94,8 +99,13 @@ export function changedCluster(
   { prune, limits }: { readonly prune: boolean; readonly limits: Limits },
 ): OfflineCluster {
   if (!prune) return offlineCluster([...before, ...change], limits);
-  const namesPools = change.some(({ kind }) => kind === MachineConfigPools.kind);
-  return offlineCluster([...(namesPools ? [] : offlineCluster(before, limits).pools), ...change], limits);
+  const { pools, machineOSConfigs } = offlineCluster(before, limits);
+  const names = (wanted: string) => change.some(({ kind }) => kind === wanted);
+  const kept = [
+    ...(names(MachineConfigPools.kind) ? [] : pools),
+    ...(names(MachineOSConfigs.kind) ? [] : machineOSConfigs),
+  ];
+  return offlineCluster([...kept, ...change], limits);
 }
 
 function missingPools(

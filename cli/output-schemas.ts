@@ -25,6 +25,15 @@ const outcomes = z.strictObject(
   Object.fromEntries(COSTS.map((cost) => [cost, z.number()])) as Record<Cost, z.ZodNumber>,
 );
 
+const diffs = z.array(
+  z.strictObject({
+    kind: z.enum(['file', 'directory', 'link', 'unit', 'sshKey', 'passwordHash', 'field']),
+    subject: z.string(),
+    change,
+    diff: z.string(),
+  }),
+);
+
 export const PlanOutput = z.array(
   z.union([
     broken,
@@ -34,8 +43,11 @@ export const PlanOutput = z.array(
       to: z.string(),
       actions: z.array(DisruptionAction),
       causes: z.array(Cause),
+      changes: diffs,
+      image: z.strictObject({ way: z.enum(['Append', 'Relabel', 'Engine']), why: z.string() }).optional(),
       nodes: z.number().optional(),
       outcomes: outcomes.optional(),
+      time: z.strictObject({ seconds: z.number().optional(), why: z.string() }).optional(),
       warnings: z.array(z.string()).optional(),
     }),
   ]),
@@ -48,14 +60,7 @@ export const DiffOutput = z.array(
       pool: z.string().optional(),
       from: z.string().optional(),
       to: z.string(),
-      changes: z.array(
-        z.strictObject({
-          kind: z.enum(['file', 'directory', 'link', 'unit', 'sshKey', 'passwordHash', 'field']),
-          subject: z.string(),
-          change,
-          diff: z.string(),
-        }),
-      ),
+      changes: diffs,
     }),
   ]),
 );

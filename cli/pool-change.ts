@@ -18,14 +18,20 @@ export interface BrokenPool {
   readonly problems: readonly string[];
 }
 
-/** A pool's two renderings. */
-export interface PoolChange {
+/** Between which renderings of a pool a change lies. */
+export interface ChangedPool {
   readonly pool: string;
   /** Name of the rendered config before; absent for a pool that is new. */
   readonly from?: string;
   readonly to: string;
+}
+
+/** A pool's two renderings. */
+export interface PoolChange extends ChangedPool {
   readonly before: NodeConfig;
   readonly after: NodeConfig;
+  /** The same as objects; absent before for a pool that is new. */
+  readonly rendered: { readonly before?: MachineConfig; readonly after: MachineConfig };
   /** What running nodes can't be brought to without being made anew, in words; the operator refuses the change then. */
   readonly refused: readonly string[];
 }
@@ -97,6 +103,10 @@ export function poolChanges<T>(
       to: to.rendered.metadata.name,
       before: from?.config ?? emptyNodeConfig,
       after: to.config,
+      rendered: {
+        ...(from === undefined ? {} : { before: from.rendered }),
+        after: to.rendered,
+      },
       refused: refusals(from?.rendered, to, { limits: after.limits, nodeUser }),
     });
   });

@@ -7,7 +7,7 @@ const COMMANDS: Readonly<
 > = {
   plan: {
     description: 'Say what a change asks of the nodes of each pool, and why.',
-    load: async () => (await import('./plan-command.ts')).planCommand(),
+    load: async () => (await import('./plan/plan-command.ts')).planCommand(),
   },
   diff: {
     description: "Show what a change does to nodes' files, units and kernel arguments.",

@@ -9,6 +9,7 @@ import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts'
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { type MachineConfiguration, MachineConfigurations } from '../../api/machine-configuration.ts';
+import { type MachineOSConfig, MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { annotations } from '../../api/names.ts';
 import type { NewObject } from '../../api/object.ts';
 import { readObjects } from '../../cli/object-files.ts';
@@ -108,6 +109,40 @@ describe('plan', () => {
     expect(stdout).toContain(
       '  warning: node worker-0 is passed by: flagged for maintenance by ops: new disk',
     );
+  });
+
+  test('says which image it makes, how long it takes, and what holds it up', async () => {
+    const config = await cluster.client.create<MachineOSConfig>(
+      MachineOSConfigs,
+      {
+        apiVersion: 'machineconfiguration.openshift.io/v1',
+        kind: 'MachineOSConfig',
+        metadata: { name: 'worker' },
+        spec: {
+          machineConfigPool: { name: 'worker' },
+          renderedImagePushSpec: 'registry.example.org/os/worker:latest',
+          baseImage: 'registry.example.org/base:1',
+        },
+      },
+      { signal },
+    );
+    const pause = (paused: boolean) =>
+      cluster.client.patch(
+        MachineConfigPools,
+        'worker',
+        { type: 'merge', body: { spec: { paused } } },
+        { signal },
+      );
+    await pause(true);
+    const { stdout } = await here('plan', '-f', 'examples/tour/chrony-v2.yaml', '-o', 'json');
+    await pause(false);
+    await cluster.client.delete(MachineOSConfigs, config.metadata.name, { signal });
+    const worker = PlanOutput.parse(JSON.parse(stdout)).find(({ pool }) => pool === 'worker');
+    expect(worker).toMatchObject({
+      image: { way: 'Append', why: 'one layer on the base image' },
+      time: { why: expect.stringMatching(/^no image of the pool was made by Append before; /) },
+      warnings: expect.arrayContaining(['the pool is paused: nothing begins until it is not']),
+    });
   });
 
   test('warns of a node whose lease another holds', async () => {

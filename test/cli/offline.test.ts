@@ -32,6 +32,16 @@ describe('shale plan', () => {
     expect(stdout).toContain('pool infra:');
   });
 
+  test('shows what changes in decoded contents, unless it is told not to', async () => {
+    const change = ['plan', '--from', 'examples', '-f', 'examples/tour/chrony-v2.yaml'];
+    expect((await shale(change)).stdout).toContain('  +server ntp3.example.org iburst\n');
+    expect((await shale([...change, '--no-diff'])).stdout).not.toContain('ntp3.example.org');
+    const { stdout } = await shale([...change, '-o', 'markdown']);
+    expect(stdout).toMatch(
+      /<details>.*\n\n```diff\n[\s\S]*\n\+server ntp3.example.org iburst\n[\s\S]*\n```\n\n<\/details>/,
+    );
+  });
+
   test('what is applied again changes nothing', async () => {
     const { stdout } = await shale(['plan', '--from', 'examples', '-f', 'examples', '-o', 'json']);
     expect((JSON.parse(stdout) as { actions: unknown[] }[]).flatMap(({ actions }) => actions)).toEqual([]);

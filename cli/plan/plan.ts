@@ -1,16 +1,29 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { DisruptionAction, DisruptionCause } from '../api/disruption-action.ts';
-import type { MachineConfigNode } from '../api/machine-config-node.ts';
-import type { ClusterPolicies } from '../api/machine-configuration.ts';
-import { decideActions } from '../disruption/actions.ts';
-import type { PolicySettings } from '../disruption/default-policies.ts';
-import type { NodeConfig } from '../machineconfig/node-config.ts';
-import { nodeConfigOf } from '../rollout/rendering/foreseen.ts';
-import { COSTS, type Cost, costOf, dearest } from './cost.ts';
-import type { LiveCluster } from './live-objects.ts';
-import { obstaclesOf } from './observe/obstacles.ts';
-import { type OfflineCluster, policiesOf } from './offline-cluster.ts';
-import { asRendered, type BrokenPool, type PoolChange, poolChanges } from './pool-change.ts';
+import type { DisruptionAction, DisruptionCause } from '../../api/disruption-action.ts';
+import type { MachineConfig } from '../../api/machine-config.ts';
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import type { ClusterPolicies } from '../../api/machine-configuration.ts';
+import { labels } from '../../api/names.ts';
+import { decideActions } from '../../disruption/actions.ts';
+import type { PolicySettings } from '../../disruption/default-policies.ts';
+import { policyDigest } from '../../disruption/effective-policies.ts';
+import type { NodeConfig } from '../../machineconfig/node-config.ts';
+import { nodeConfigOf } from '../../rollout/rendering/foreseen.ts';
+import { COSTS, type Cost, costOf, dearest } from '../cost.ts';
+import { type ChangeDiff, diffConfigs } from '../diff.ts';
+import type { LiveCluster } from '../live-objects.ts';
+import { obstaclesOf } from '../observe/obstacles.ts';
+import { type OfflineCluster, policiesOf } from '../offline-cluster.ts';
+import {
+  asRendered,
+  type BrokenPool,
+  type ChangedPool,
+  type PoolChange,
+  poolChanges,
+} from '../pool-change.ts';
+import { type Estimate, estimate } from './estimate.ts';
+import { baseChange, type ImageInputs, type ImageToBuild, imageToBuild } from './image-to-build.ts';
+import { poolRemarks } from './pool-remarks.ts';
 
 /** How many nodes of a pool pay what; together they are all of its nodes. */
 export type NodeOutcomes = Readonly<Record<Cost, number>>;
@@ -18,13 +31,19 @@ export type NodeOutcomes = Readonly<Record<Cost, number>>;
 /** What a change of a cluster's objects asks of the nodes of one pool. `-o json` prints a list of these. */
 export type PoolPlan = BrokenPool | PoolAsk;
 
-export interface PoolAsk extends Omit<PoolChange, 'before' | 'after' | 'refused'> {
+export interface PoolAsk extends ChangedPool {
   readonly actions: readonly DisruptionAction[];
   readonly causes: readonly DisruptionCause[];
+  /** What changes on the nodes' disks. */
+  readonly changes: readonly ChangeDiff[];
+  /** What the builder makes for it; absent where the pool has no images, or keeps the one it has. */
+  readonly image?: Omit<ImageToBuild, 'problems'>;
   /** How many nodes the pool has, where a cluster was asked. */
   readonly nodes?: number;
   /** What they pay on their way from what each of them runs now. */
   readonly outcomes?: NodeOutcomes;
+  /** Until every node has it, where a cluster was asked and some node has anything to do. */
+  readonly time?: Estimate;
   /** What stands in the way of a rollout now, and what is not known, in words. */
   readonly warnings?: readonly string[];
 }
@@ -43,13 +62,28 @@ export interface PlanInput {
 export function planPools(input: PlanInput): PoolPlan[] {
   const { before, after, settings, live } = input;
   const policies = policiesAfter(before, after, settings);
+  const policiesBefore = policiesAfter(before, before, settings);
   const tell = (change: PoolChange): PoolPlan => {
-    const { before: from, after: to, refused, ...names } = change;
+    const { before: from, after: to, refused, rendered, ...names } = change;
     if (refused.length > 0) return { pool: names.pool, problems: refused };
-    const ask = { ...names, ...decideActions({ from, to, policies, settings }) };
-    if (live === undefined) return ask;
-    const decide = (config: NodeConfig) => costOf(decideActions({ from: config, to, policies, settings }));
-    return { ...ask, ...nodesOf(change, live, decide) };
+    const was = imageInputs(before, names.pool, rendered.before, policiesBefore);
+    const will = imageInputs(after, names.pool, rendered.after, policies);
+    const pool = after.pools.find(({ metadata }) => metadata.name === names.pool);
+    const image = imageToBuild(was, will, pool?.status?.architectures ?? []);
+    const bases = baseChange(was, will, image);
+    const decide = (config: NodeConfig) => decideActions({ from: config, to, policies, settings, ...bases });
+    const ask: PoolAsk = {
+      ...names,
+      ...decide(from),
+      changes: diffConfigs(from, to),
+      ...(image === undefined ? {} : { image: { way: image.way, why: image.why } }),
+    };
+    const problems = image?.problems.map((problem) => `no image can be made: ${problem}`) ?? [];
+    if (live === undefined) return problems.length === 0 ? ask : { ...ask, warnings: problems };
+    const costFrom = (config: NodeConfig) =>
+      config.name === to.name && bases === undefined ? 'nothing' : costOf(decide(config));
+    const remarks = [...problems, ...(pool === undefined ? [] : poolRemarks(pool, live.now))];
+    return { ...ask, ...nodesOf(change, { ...live, image, remarks }, costFrom) };
   };
   return poolChanges(asRendered(before), after, tell, input.nodeUser);
 }
@@ -75,19 +109,42 @@ export function keepsPolicy(before: OfflineCluster, after: OfflineCluster): bool
   return isDeepStrictEqual(before.machineConfiguration?.spec, after.machineConfiguration?.spec);
 }
 
+interface LiveAsk {
+  readonly image: ImageToBuild | undefined;
+  /** Of the pool, in words. */
+  readonly remarks: readonly string[];
+}
+
+function imageInputs(
+  { machineOSConfigs }: OfflineCluster,
+  pool: string,
+  rendered: MachineConfig | undefined,
+  policies: ClusterPolicies,
+): ImageInputs {
+  return {
+    rendered,
+    machineOSConfig: machineOSConfigs.find(({ spec }) => spec.machineConfigPool.name === pool),
+    policyDigest: policyDigest(policies),
+  };
+}
+
 function nodesOf(
   { pool, after }: PoolChange,
-  { cluster, now }: NonNullable<PlanInput['live']>,
+  { cluster, now, image, remarks }: NonNullable<PlanInput['live']> & LiveAsk,
   decide: (from: NodeConfig) => Cost,
-): Pick<PoolAsk, 'nodes' | 'outcomes' | 'warnings'> {
+): Pick<PoolAsk, 'nodes' | 'outcomes' | 'time' | 'warnings'> {
   const members = cluster.machineConfigNodes.filter(({ spec }) => spec.pool.name === pool);
   const outcomes = members.map((node) => outcomeOf(node, after, cluster, decide));
   const obstacles = obstaclesOf(cluster, [pool], now);
-  const warnings = [...outcomes.flatMap(({ warning }) => warning ?? []), ...obstacles];
+  const warnings = [...remarks, ...outcomes.flatMap(({ warning }) => warning ?? []), ...obstacles];
   const count = (cost: Cost) => outcomes.filter((outcome) => outcome.cost === cost).length;
+  const counted = Object.fromEntries(COSTS.map((cost) => [cost, count(cost)])) as Record<Cost, number>;
+  const builds = cluster.builds.filter(({ metadata }) => metadata.labels?.[labels.targetPool] === pool);
+  const time = estimate({ outcomes: counted, nodes: members, builds, image });
   return {
     nodes: members.length,
-    outcomes: Object.fromEntries(COSTS.map((cost) => [cost, count(cost)])) as Record<Cost, number>,
+    outcomes: counted,
+    ...(time === undefined ? {} : { time }),
     ...(warnings.length === 0 ? {} : { warnings }),
   };
 }
@@ -111,8 +168,7 @@ function outcomeOf(
   if (spec.configImage === undefined && status?.mode === 'Layered') {
     return unknown('it is still to go back to the stock image');
   }
-  if (current === to.name) return { cost: 'nothing' };
-  const from = nodeConfigOf(rendered.get(current));
+  const from = current === to.name ? to : nodeConfigOf(rendered.get(current));
   return from === undefined
     ? unknown(`its rendered config ${current} is gone or can not be read`)
     : { cost: decide(from) };

@@ -1,21 +1,22 @@
 import { Command, Option } from 'commander';
-import { defaultPolicySettings } from '../disruption/default-policies.ts';
-import { validatePolicy } from '../disruption/effective-policies.ts';
-import { formatProblem } from '../machineconfig/problem.ts';
-import { DEFAULT_NODE_USER } from '../machineconfig/reconcilable.ts';
-import { COSTS, type Cost, isAtLeast } from './cost.ts';
-import { CommandError, exitCodes } from './exit-codes.ts';
-import { type Change, type ChangeFlags, readChange, withChange } from './file-flags.ts';
-import { withLeaseNamespace } from './live-objects.ts';
-import { PlanOutput } from './output-schemas.ts';
+import { defaultPolicySettings } from '../../disruption/default-policies.ts';
+import { validatePolicy } from '../../disruption/effective-policies.ts';
+import { formatProblem } from '../../machineconfig/problem.ts';
+import { DEFAULT_NODE_USER } from '../../machineconfig/reconcilable.ts';
+import { COSTS, type Cost, isAtLeast } from '../cost.ts';
+import { CommandError, exitCodes } from '../exit-codes.ts';
+import { type Change, type ChangeFlags, readChange, withChange } from '../file-flags.ts';
+import { withLeaseNamespace } from '../live-objects.ts';
+import { PlanOutput } from '../output-schemas.ts';
+import { outputFlag, print, printAs, TABLE_FORMATS } from '../print.ts';
 import { costOfPlan, keepsPolicy, type PoolPlan, planPools } from './plan.ts';
-import { formatPlan, formatPlanMarkdown } from './plan-text.ts';
-import { outputFlag, print, printAs, TABLE_FORMATS } from './print.ts';
+import { formatPlan, formatPlanMarkdown, type PlanTextOptions } from './plan-text.ts';
 
 interface PlanFlags extends ChangeFlags {
   readonly failOn?: Cost;
   readonly containerRuntimeUnit: string;
   readonly nodeUser: string;
+  readonly diff: boolean;
 }
 
 const EXAMPLES = `
@@ -36,6 +37,7 @@ export function planCommand(): Command {
         COSTS.filter((cost) => cost !== 'nothing'),
       ),
     )
+    .option('--no-diff', 'without what changes in files and units, line by line')
     .option(
       '--container-runtime-unit <name>',
       'the unit that default policies mean by the container runtime, as the operator has it',
@@ -62,7 +64,7 @@ export function planCommand(): Command {
         nodeUser,
         ...(live === undefined ? {} : { live: { cluster: live, now: Date.now() } }),
       });
-      printPlans(flags.output, plans);
+      printPlans(flags.output, plans, { diffs: flags.diff });
       if (plans.some((plan) => 'problems' in plan))
         throw new CommandError('not every pool can take the change');
       failOn(plans, flags.failOn);
@@ -79,9 +81,9 @@ function refuseInvalidPolicy({ before, after, live }: Change): void {
   }
 }
 
-function printPlans(format: string, plans: readonly PoolPlan[]): void {
-  if (format === 'table') print(formatPlan(plans));
-  else if (format === 'markdown') print(formatPlanMarkdown(plans));
+function printPlans(format: string, plans: readonly PoolPlan[], options: PlanTextOptions): void {
+  if (format === 'table') print(formatPlan(plans, options));
+  else if (format === 'markdown') print(formatPlanMarkdown(plans, options));
   else printAs(format, PlanOutput, plans);
 }
 

@@ -1,0 +1,121 @@
+import { formatActions } from '../../api/disruption-action.ts';
+import { COSTS } from '../cost.ts';
+import { formatDuration } from '../duration.ts';
+import type { PoolAsk, PoolPlan } from './plan.ts';
+
+export interface PlanTextOptions {
+  /** Whether the diffs are printed, too. */
+  readonly diffs: boolean;
+}
+
+/** @returns a plan in words: a line for each pool, one below it for each cause, and the diffs. */
+export function formatPlan(plans: readonly PoolPlan[], options: PlanTextOptions): string {
+  return plans.flatMap((plan) => formatPool(plan, options)).join('\n');
+}
+
+function formatPool(plan: PoolPlan, { diffs }: PlanTextOptions): string[] {
+  if ('problems' in plan) {
+    return [`pool ${plan.pool}: refused`, ...plan.problems.map((problem) => `  ${problem}`)];
+  }
+  const causes = plan.causes.map(
+    ({ subject, change, rule, actions }) => `  ${change} ${subject}: ${formatActions(actions)} (${rule})`,
+  );
+  const patches = diffs ? plan.changes.flatMap(({ diff }) => diff.trimEnd().split('\n')) : [];
+  return [
+    headOf(plan),
+    ...aboutOf(plan).map((line) => `  ${line}`),
+    ...causes,
+    ...(plan.warnings ?? []).map((warning) => `  warning: ${warning}`),
+    ...patches.map((line) => `  ${line}`.trimEnd()),
+  ];
+}
+
+function headOf(plan: PoolAsk): string {
+  const count = plan.nodes === undefined ? '' : ` (${plan.nodes} ${plan.nodes === 1 ? 'node' : 'nodes'})`;
+  return `pool ${plan.pool}${count}: ${plan.causes.length === 0 ? 'nothing changes' : formatActions(plan.actions)}`;
+}
+
+/** What it means for the pool as a whole, in a line for each. */
+function aboutOf(plan: PoolAsk): string[] {
+  const { image, time } = plan;
+  const outcomes = inWords(plan);
+  return [
+    ...(outcomes === '' ? [] : [`from what they run now: ${outcomes}`]),
+    ...(image === undefined ? [] : [`image: ${image.way}, ${image.why}`]),
+    ...(time === undefined ? [] : [`time: ${timeInWords(time)}`]),
+  ];
+}
+
+function timeInWords({ seconds, why }: NonNullable<PoolAsk['time']>): string {
+  return seconds === undefined ? `unknown: ${why}` : `about ${formatDuration(seconds * 1000)} (${why})`;
+}
+
+/** @returns such as `2 restart, 1 reboot`; '' where no cluster was asked, or no node has anything to do. */
+function inWords({ outcomes }: PoolAsk): string {
+  if (outcomes === undefined || COSTS.every((cost) => cost === 'nothing' || outcomes[cost] === 0)) return '';
+  return COSTS.filter((cost) => outcomes[cost] > 0)
+    .map((cost) => `${outcomes[cost]} ${cost === 'nothing' ? 'nothing to do' : cost}`)
+    .join(', ');
+}
+
+/** @returns a plan as Markdown, to be put under a pull request. */
+export function formatPlanMarkdown(plans: readonly PoolPlan[], options: PlanTextOptions): string {
+  return plans.flatMap((plan) => markdownOfPool(plan, options)).join('\n');
+}
+
+function markdownOfPool(plan: PoolPlan, { diffs }: PlanTextOptions): string[] {
+  if ('problems' in plan) {
+    return [`### pool ${plan.pool}: refused`, '', ...plan.problems.map(listItem), ''];
+  }
+  const rows = plan.causes.map(({ subject, change, rule, actions }) =>
+    tableRow([change, `\`${subject}\``, formatActions(actions), rule]),
+  );
+  const table =
+    rows.length === 0 ? [] : [tableRow(['change', 'of', 'asks for', 'why']), '|-|-|-|-|', ...rows, ''];
+  const about = aboutOf(plan);
+  return [
+    `### ${headOf(plan)}`,
+    '',
+    ...about.map(listItem),
+    ...(about.length === 0 ? [] : ['']),
+    ...table,
+    ...(plan.warnings ?? []).map((warning) => listItem(`**warning:** ${warning}`)),
+    ...(plan.warnings === undefined ? [] : ['']),
+    ...(diffs ? markdownOfDiffs(plan) : []),
+  ];
+}
+
+/** Lines of one diff under a pull request, whose host takes comments of some 64 KiB. */
+const MARKDOWN_DIFF_LINES = 100;
+
+/** Folded up: a reviewer looks at the actions first. */
+function markdownOfDiffs({ changes }: PoolAsk): string[] {
+  if (changes.length === 0) return [];
+  const lines = changes.flatMap(({ diff }) => {
+    const all = diff.trimEnd().split('\n');
+    const more = all.length - MARKDOWN_DIFF_LINES;
+    return more <= 0
+      ? all
+      : [...all.slice(0, MARKDOWN_DIFF_LINES), `# ${more} more lines: shale diff has them`];
+  });
+  const fence = fenceFor(lines);
+  const summary = `<details><summary>what changes on disk</summary>`;
+  return [summary, '', `${fence}diff`, ...lines, fence, '', '</details>', ''];
+}
+
+/** A fence is ended by one as long as itself (CommonMark, "Fenced code blocks"): contents have none that long. */
+function fenceFor(lines: readonly string[]): string {
+  const longest = Math.max(
+    0,
+    ...lines.flatMap((line) => line.match(/`+/g) ?? []).map(({ length }) => length),
+  );
+  return '`'.repeat(Math.max(3, longest + 1));
+}
+
+const listItem = (text: string): string => `- ${inline(text)}`;
+const tableRow = (cells: readonly string[]): string => `| ${cells.map(inline).join(' | ')} |`;
+
+/** Text of objects must not end a cell or a line of the table it stands in. */
+function inline(text: string): string {
+  return text.replace(/\r?\n/g, ' ').replaceAll('|', '\\|');
+}
