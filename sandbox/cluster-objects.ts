@@ -90,8 +90,11 @@ export function registryCAs(cas: Readonly<Record<string, string>>): ConfigMap {
   };
 }
 
-/** @returns a workload on the nodes, and a budget that a drain has to keep to. */
-export function sampleWorkload(): KubernetesObject[] {
+/**
+ * @param withBudget whether a drain has to keep to a budget: without somebody who counts its pods it would let none go.
+ * @returns a workload on the nodes.
+ */
+export function sampleWorkload(withBudget: boolean): KubernetesObject[] {
   const podLabels = { 'app.kubernetes.io/name': 'web' };
   const metadata = { name: 'web', namespace: 'default' };
   const deployment: Deployment = {
@@ -118,5 +121,5 @@ export function sampleWorkload(): KubernetesObject[] {
     metadata,
     spec: { maxUnavailable: 1, selector: { matchLabels: podLabels } },
   };
-  return [deployment, budget];
+  return withBudget ? [deployment, budget] : [deployment];
 }

@@ -93,7 +93,11 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
     const machines = MACHINES.map(({ name }) => ({ name, directory: layout.node(name) }));
     await Promise.all([
       kind.install(machines, image, running),
-      installShale(client, { registry, image, engine: engine.started }, { log, signal: running }),
+      installShale(
+        client,
+        { controlPlane, registry, image, engine: engine.started },
+        { log, signal: running },
+      ),
     ]);
     onProgress('booting the nodes');
     const ended = runToEnd(run({ ...options, signal: running }, client, kind, machines), async () => {
@@ -137,13 +141,14 @@ function nodeKind(name: NodeKindName): NodeKind {
 async function installShale(
   client: ApiClient,
   parts: {
+    readonly controlPlane: ControlPlane;
     readonly registry: SandboxRegistry;
     readonly image: DigestedPullspec;
     readonly engine: StartedEngine | undefined;
   },
   options: { readonly log: Logger; readonly signal: AbortSignal },
 ): Promise<void> {
-  const { registry, image, engine } = parts;
+  const { controlPlane, registry, image, engine } = parts;
   const manifests = [
     ...(await readKustomization(path.join(MANIFESTS, 'base'))),
     ...(await readKustomization(path.join(MANIFESTS, 'components/admission-policies'))),
@@ -156,7 +161,7 @@ async function installShale(
       ...poolObjects(),
       stockMachineConfig(image),
       registryCAs({ [registry.host]: registry.caPem }),
-      ...sampleWorkload(),
+      ...sampleWorkload(controlPlane.hasControllers),
     ],
     options,
   );

@@ -17,6 +17,7 @@ export async function startEmbeddedControlPlane(
   const { hostname, port } = new URL(server.url);
   return {
     description: 'embedded API server',
+    hasControllers: true,
     apiServer: { host: hostname, port: Number(port), caPem: server.caPem },
     access: { kind: 'token', url: server.url, token: server.adminToken, caPem: server.caPem },
     kubeconfig: () => server.kubeconfig(),

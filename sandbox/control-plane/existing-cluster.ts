@@ -30,6 +30,7 @@ export async function useExistingCluster(file: string): Promise<ControlPlane> {
   const url = new URL(server);
   return {
     description: `the cluster at ${url.host}`,
+    hasControllers: true,
     access: { kind: 'kubeconfig', path: file },
     apiServer: { host: url.hostname, port: Number(url.port || 443), caPem },
     kubeconfig: () => text,

@@ -17,8 +17,9 @@ const READY_MS = 60_000;
 const POLL_MS = 100;
 
 /**
- * Starts the real kube-apiserver on an etcd of its own, on loopback (as setup-envtest's users do). There is no
- * kube-controller-manager: nothing collects garbage and nobody keeps the status of disruption budgets.
+ * Starts the real kube-apiserver on an etcd of its own, on loopback (as setup-envtest's users do), and
+ * kube-controller-manager where it lies beside them. Where it doesn't, as setup-envtest leaves it, nothing collects
+ * garbage and nobody keeps the status of disruption budgets.
  *
  * @param assets directory with `etcd` and `kube-apiserver` (KUBEBUILDER_ASSETS).
  * @throws Error when one of them is missing or does not become ready in time; its log is named.
@@ -41,8 +42,12 @@ export async function startKubeApiServer(assets: string, signal: AbortSignal): P
     const url = `https://127.0.0.1:${port}`;
     const connection = tokenConnection(url, token, caPem);
     await ready(url, () => send(connection, { method: 'GET', path: '/readyz', signal }), dir, signal);
+    const manager = path.join(assets, 'kube-controller-manager');
+    const hasControllers = await isExecutable(manager);
+    if (hasControllers) running.push(await startManager(manager, dir, kubeconfigText({ url, caPem, token })));
     return {
       description: `kube-apiserver of ${assets}`,
+      hasControllers,
       access: { kind: 'token', url, token, caPem },
       apiServer: { host: '127.0.0.1', port, caPem },
       kubeconfig: () => kubeconfigText({ url, caPem, token }),
@@ -63,6 +68,13 @@ async function checkProgram(program: string, assets: string): Promise<void> {
       cause: error,
     });
   }
+}
+
+function isExecutable(program: string): Promise<boolean> {
+  return access(program, constants.X_OK).then(
+    () => true,
+    () => false,
+  );
 }
 
 function startEtcd(command: string, dir: string, client: number, peer: number): Promise<RunningProcess> {
@@ -119,8 +131,8 @@ async function startServer(command: string, dir: string, etcd: string, port: num
       '--service-account-issuer=https://kubernetes.default.svc',
       '--service-cluster-ip-range=10.0.0.0/24',
       '--authorization-mode=RBAC',
-      // It would wait for a default service account in each namespace, which the controller manager makes.
-      '--disable-admission-plugins=ServiceAccount',
+      // They wait for controllers: for a default service account in each namespace, and for a new node's taint to go.
+      '--disable-admission-plugins=ServiceAccount,TaintNodesByCondition',
       '--allow-privileged=true',
     ],
     env: {},
@@ -128,6 +140,36 @@ async function startServer(command: string, dir: string, etcd: string, port: num
     onExit: () => undefined,
   });
   return { process, token, caPem: authority.caPem };
+}
+
+/** What Shale needs of a cluster; pods are the sandbox's own to make, and its nodes have no kubelets whose leases are watched. */
+const CONTROLLERS = [
+  'clusterrole-aggregation-controller',
+  'disruption-controller',
+  'garbage-collector-controller',
+  'namespace-controller',
+  'root-ca-certificate-publisher-controller',
+  'serviceaccount-controller',
+  'validatingadmissionpolicy-status-controller',
+] as const;
+
+async function startManager(command: string, dir: string, kubeconfig: string): Promise<RunningProcess> {
+  const file = path.join(dir, 'cert', 'kube-controller-manager.kubeconfig');
+  await writeFile(file, kubeconfig, { mode: 0o600 });
+  return startProcess({
+    name: 'kube-controller-manager',
+    command,
+    args: [
+      `--kubeconfig=${file}`,
+      `--controllers=${CONTROLLERS.join(',')}`,
+      '--leader-elect=false',
+      // Nobody asks it anything.
+      '--secure-port=0',
+    ],
+    env: {},
+    logFile: path.join(dir, 'kube-controller-manager.log'),
+    onExit: () => undefined,
+  });
 }
 
 async function ready(

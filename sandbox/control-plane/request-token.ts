@@ -8,7 +8,7 @@ const LIFETIME = 24 * 3600;
 const DEADLINE_MS = 10_000;
 
 /**
- * Asks an API server for a token of a service account, bound to a node as those of the node's pods are (KEP-4193).
+ * Asks an API server for a token of a service account; where a node is named, bound to it as those of its pods are (KEP-4193).
  *
  * @throws ApiError with the server's reason.
  */
@@ -22,7 +22,7 @@ export async function requestToken(connection: Connection, account: ServiceAccou
       kind: 'TokenRequest',
       spec: {
         expirationSeconds: LIFETIME,
-        boundObjectRef: { apiVersion: 'v1', kind: 'Node', name: node },
+        ...(node === undefined ? {} : { boundObjectRef: { apiVersion: 'v1', kind: 'Node', name: node } }),
       },
     },
     signal: AbortSignal.timeout(DEADLINE_MS),
@@ -33,7 +33,11 @@ export async function requestToken(connection: Connection, account: ServiceAccou
   };
   const token = body.status?.token;
   if (token !== undefined) return token;
-  throw new ApiError(response.statusCode ?? 0, `token of ${namespace}/${name} on node ${node}`, {
-    ...(body.message === undefined ? {} : { message: body.message }),
-  });
+  throw new ApiError(
+    response.statusCode ?? 0,
+    `token of ${namespace}/${name}${node === undefined ? '' : ` on node ${node}`}`,
+    {
+      ...(body.message === undefined ? {} : { message: body.message }),
+    },
+  );
 }

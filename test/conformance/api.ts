@@ -3,6 +3,10 @@ import type { IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import { createApiClient } from '../../cluster/http-api-client.ts';
+import { connectWith } from '../../sandbox/control-plane/access.ts';
+import type { ServiceAccountOnNode } from '../../sandbox/control-plane/control-plane.ts';
 import { startControlPlane } from '../../sandbox/control-plane/start.ts';
 
 /** JSON of an answer, as loosely as a test reads it. */
@@ -32,6 +36,10 @@ export interface Api {
   call(method: string, path: string, body?: unknown, options?: CallOptions): Promise<Answer>;
   watch(path: string, options?: CallOptions): Promise<Watch>;
   kubeconfig(): string;
+  /** The administrator's, for what is not under test itself. */
+  readonly client: ApiClient;
+  /** @returns a token of a service account; of a pod on a node where one is named. */
+  tokenOf(account: ServiceAccountOnNode): Promise<string>;
   /** Whether something runs garbage collection and keeps disruption budgets: kube-controller-manager's part, not kube-apiserver's. */
   readonly controllers: boolean;
   /** Whether it is kube-apiserver, which does a few things in its own time. */
@@ -66,7 +74,9 @@ export async function startApi(): Promise<Api> {
     return response;
   };
   return {
-    controllers: assets === undefined,
+    client: createApiClient(await connectWith(plane.access)),
+    tokenOf: (account) => plane.createToken(account),
+    controllers: plane.hasControllers,
     isReal: assets !== undefined,
     kubeconfig: () => plane.kubeconfig(),
     stop: () => plane.stop(),

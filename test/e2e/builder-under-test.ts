@@ -149,20 +149,20 @@ export async function startBuilderUnderTest(signal: AbortSignal): Promise<Builde
 }
 
 /** With the rights of the operator's service account, so that what it lacks shows. */
-function runOperator(cluster: ClusterUnderTest, signal: AbortSignal): Promise<void> {
-  const client = cluster.clientOf('shale-operator');
+async function runOperator(cluster: ClusterUnderTest, signal: AbortSignal): Promise<void> {
+  const client = await cluster.clientOf('shale-operator');
   const events = createEventRecorder(client, 'shale-operator', quiet);
   const options = { ...defaultRolloutOptions, namespace: NAMESPACE, renderDelayMs: 0 };
   const caches = createCaches(client, options, quiet);
   return startRolloutControllers({ client, caches, events, log: quiet, options, signal });
 }
 
-function runBuilderIn(
+async function runBuilderIn(
   cluster: ClusterUnderTest,
   plainHttp: ReadonlySet<string>,
   signal: AbortSignal,
 ): Promise<void> {
-  const client = cluster.clientOf('machine-os-builder');
+  const client = await cluster.clientOf('machine-os-builder');
   return runBuilder({
     client,
     events: createEventRecorder(client, 'machine-os-builder', quiet),

@@ -5,18 +5,25 @@ import type { Kind, KubernetesObject } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { tokenConnection } from '../../cluster/connection.ts';
 import { createApiClient } from '../../cluster/http-api-client.ts';
-import { startApiServer } from '../../sandbox/apiserver/start.ts';
+import { connectWith } from '../../sandbox/control-plane/access.ts';
+import { startControlPlane } from '../../sandbox/control-plane/start.ts';
 import { applyObjects } from '../../sandbox/manifests/apply.ts';
 import { readKustomization } from '../../sandbox/manifests/kustomization.ts';
+
+export interface Access {
+  readonly url: string;
+  readonly caPem: string;
+  readonly token: string;
+}
 
 /** An API server with Shale's manifests and nothing that runs. */
 export interface ClusterUnderTest {
   /** The administrator's. */
   readonly client: ApiClient;
   /** @returns a client of one of Shale's service accounts, with its rights alone. */
-  clientOf(serviceAccount: string): ApiClient;
+  clientOf(serviceAccount: string): Promise<ApiClient>;
   /** @returns how a process of that service account comes in. */
-  access(serviceAccount: string): { readonly url: string; readonly caPem: string; readonly token: string };
+  access(serviceAccount: string): Promise<Access>;
   /** @returns a kubeconfig of the administrator. */
   kubeconfig(): string;
   stop(): Promise<void>;
@@ -30,23 +37,30 @@ const MANIFESTS = path.join(import.meta.dirname, '../../manifests/base');
 /** Milliseconds between two looks. */
 const POLL_MS = 20;
 
-/** Starts one, on the embedded API server. */
+/** Starts one: the real API server where KUBEBUILDER_ASSETS names one, else the embedded. */
 export async function startClusterUnderTest(signal: AbortSignal): Promise<ClusterUnderTest> {
-  const server = await startApiServer();
-  const connect = (token: string) => createApiClient(tokenConnection(server.url, token, server.caPem));
-  const client = connect(server.adminToken);
-  await applyObjects(client, await readKustomization(MANIFESTS), { log: quiet, signal });
-  return {
-    client,
-    clientOf: (name) => connect(server.createToken({ namespace: NAMESPACE, name })),
-    access: (name) => ({
-      url: server.url,
-      caPem: server.caPem,
-      token: server.createToken({ namespace: NAMESPACE, name }),
-    }),
-    kubeconfig: () => server.kubeconfig(),
-    stop: () => server.stop(),
-  };
+  const plane = await startControlPlane({ assets: process.env['KUBEBUILDER_ASSETS'] }, signal);
+  try {
+    const { caPem } = plane.apiServer;
+    const url = `https://${plane.apiServer.host}:${plane.apiServer.port}`;
+    const access = async (name: string) => ({
+      url,
+      caPem,
+      token: await plane.createToken({ namespace: NAMESPACE, name }),
+    });
+    const client = createApiClient(await connectWith(plane.access));
+    await applyObjects(client, await readKustomization(MANIFESTS), { log: quiet, signal });
+    return {
+      client,
+      clientOf: async (name) => createApiClient(tokenConnection(url, (await access(name)).token, caPem)),
+      access,
+      kubeconfig: () => plane.kubeconfig(),
+      stop: () => plane.stop(),
+    };
+  } catch (error) {
+    await plane.stop();
+    throw error;
+  }
 }
 
 /**

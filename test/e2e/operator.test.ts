@@ -27,7 +27,7 @@ afterAll(async () => {
 async function startOperator() {
   const account = path.join(dir, 'serviceaccount');
   await mkdir(account, { recursive: true });
-  const { url, caPem, token } = cluster.access('shale-operator');
+  const { url, caPem, token } = await cluster.access('shale-operator');
   await writeFile(path.join(account, 'token'), token, { mode: 0o600 });
   await writeFile(path.join(account, 'ca.crt'), caPem);
   const { hostname, port } = new URL(url);

@@ -64,8 +64,8 @@ afterAll(async () => {
 
 const client = () => createRegistryClient({ plainHttp });
 
-function runOperator(): Promise<void> {
-  const api = cluster.clientOf('shale-operator');
+async function runOperator(): Promise<void> {
+  const api = await cluster.clientOf('shale-operator');
   const events = createEventRecorder(api, 'shale-operator', quiet);
   const options = { ...defaultRolloutOptions, namespace: NAMESPACE, renderDelayMs: 0 };
   const caches = createCaches(api, options, quiet);
@@ -73,8 +73,8 @@ function runOperator(): Promise<void> {
 }
 
 /** With the rights of its service account: whether it may read the key is part of what is tested. */
-function runBuilderProcess(): Promise<void> {
-  const api = cluster.clientOf('machine-os-builder');
+async function runBuilderProcess(): Promise<void> {
+  const api = await cluster.clientOf('machine-os-builder');
   const events = createEventRecorder(api, 'machine-os-builder', quiet);
   return runBuilder({
     client: api,

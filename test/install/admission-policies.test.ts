@@ -1,59 +1,60 @@
 import path from 'node:path';
-import { describe, expect, test } from 'vitest';
-import { createAdmission } from '../../sandbox/apiserver/admission/admission.ts';
-import { compilePolicy, evaluatePolicy } from '../../sandbox/apiserver/admission/validating-policy.ts';
-import { ADMIN, serviceAccountUser } from '../../sandbox/apiserver/identity/user.ts';
-import type { JsonObject } from '../../sandbox/apiserver/json.ts';
-import type { AdmissionRequest } from '../../sandbox/apiserver/objects/object-context.ts';
-import { builtinResource } from '../../sandbox/apiserver/resources/builtin.ts';
-import { bucketOf, type Resource } from '../../sandbox/apiserver/resources/resource.ts';
-import { createStore } from '../../sandbox/apiserver/store/store.ts';
-import type { StoredObject } from '../../sandbox/apiserver/stored-object.ts';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { applyObjects } from '../../sandbox/manifests/apply.ts';
 import { readKustomization } from '../../sandbox/manifests/kustomization.ts';
+import { type Answer, type Api, type CallOptions, eventually, startApi } from '../conformance/api.ts';
+import { quiet } from '../e2e/cluster-under-test.ts';
 
-const COMPONENT = path.join(import.meta.dirname, '../../manifests/components/admission-policies');
-const policies = (await readKustomization(COMPONENT)) as unknown as StoredObject[];
+/** The policies where they are in force: on kube-apiserver where KUBEBUILDER_ASSETS names one, else the embedded one. */
 
-const NODES = builtinResource('', 'nodes');
-const custom = (group: string, kind: string): Resource => ({
-  ...NODES,
-  group,
-  kind,
-  plural: `${kind.toLowerCase()}s`,
+const OVERLAY = path.join(import.meta.dirname, '../../manifests/overlays/bootc');
+const NAMESPACE = 'shale-system';
+const MCO = '/apis/machineconfiguration.openshift.io/v1';
+const CONFIGS = `${MCO}/machineconfigs`;
+const CONFIGURATIONS = '/apis/operator.openshift.io/v1/machineconfigurations';
+const POLICIES = '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies';
+const RENDERED = 'rendered-worker-1';
+const merge = 'application/merge-patch+json';
+
+let api: Api;
+let operator: string;
+
+beforeAll(async () => {
+  api = await startApi();
+  const { signal } = new AbortController();
+  await applyObjects(api.client, await readKustomization(OVERLAY), { log: quiet, signal });
+  operator = await api.tokenOf({ namespace: NAMESPACE, name: 'shale-operator' });
+  // A policy is in force a moment after it was made.
+  const denied = ({ status }: Answer) => status === 422 || status === 403;
+  await eventually(() => tryConfig({ config: { storage: {} } }), denied);
+  await eventually(() => tryConfig(ignition({}), RENDERED), denied);
+  await eventually(() => tryConfiguration('other'), denied);
+}, 90_000);
+afterAll(() => api.stop());
+
+const ignition = (rest: object, version = '3.4.0') => ({ config: { ignition: { version }, ...rest } });
+const machineConfig = (spec: object, name: string, annotations?: Record<string, string>) => ({
+  apiVersion: 'machineconfiguration.openshift.io/v1',
+  kind: 'MachineConfig',
+  metadata: { name, ...(annotations === undefined ? {} : { annotations }) },
+  spec,
 });
-const MACHINE_CONFIGS = custom('machineconfiguration.openshift.io', 'MachineConfig');
-const MACHINE_CONFIGURATIONS = custom('operator.openshift.io', 'MachineConfiguration');
-const operator = serviceAccountUser('shale-system', 'shale-operator');
-const collector = serviceAccountUser('kube-system', 'generic-garbage-collector');
 
-/** Holds a request against every policy of the component that denies. */
-async function admit(request: Partial<AdmissionRequest> & { resource: Resource; object: JsonObject }) {
-  const store = createStore();
-  for (const object of policies) {
-    const plural = `${String(object['kind']).replace(/y$/, 'ie').toLowerCase()}s`;
-    store.put(bucketOf(builtinResource('admissionregistration.k8s.io', plural)), object);
-  }
-  const name = String((request.object['metadata'] as JsonObject)['name']);
-  await createAdmission(store)({
-    operation: 'CREATE',
-    subresource: '',
-    namespace: '',
-    name,
-    user: ADMIN,
-    ...request,
+function tryConfig(spec: object, name = '50-a', options: CallOptions = {}): Promise<Answer> {
+  return api.call('POST', `${CONFIGS}?dryRun=All`, machineConfig(spec, name), options);
+}
+
+function tryConfiguration(name: string): Promise<Answer> {
+  return api.call('POST', `${CONFIGURATIONS}?dryRun=All`, {
+    apiVersion: 'operator.openshift.io/v1',
+    kind: 'MachineConfiguration',
+    metadata: { name },
+    spec: {},
   });
 }
 
-const stored = (metadata: JsonObject, spec: JsonObject): StoredObject =>
-  ({ apiVersion: 'v1', kind: 'X', metadata, spec }) as unknown as StoredObject;
-const machineConfig = (spec: JsonObject, name = '50-a', annotations?: JsonObject): StoredObject =>
-  stored({ name, ...(annotations === undefined ? {} : { annotations }) }, spec);
-const ignition = (rest: JsonObject, version = '3.4.0'): JsonObject => ({
-  config: { ignition: { version }, ...rest },
-});
-
 describe('MachineConfigs', () => {
-  test.each<[string, JsonObject]>([
+  test.each<[string, object]>([
     ['kernel arguments alone', { kernelArguments: ['quiet'] }],
     ['a null config', { config: null }],
     ['an old version', ignition({}, '2.2.0')],
@@ -72,114 +73,181 @@ describe('MachineConfigs', () => {
       ignition({ systemd: { units: [{ name: 'getty@tty1.service' }, { name: 'var-lib\\x2dx.mount' }] } }),
     ],
   ])('with %s are let through', async (_, spec) => {
-    await expect(admit({ resource: MACHINE_CONFIGS, object: machineConfig(spec) })).resolves.toBeUndefined();
+    const { status, body } = await tryConfig(spec);
+    expect([status, body.message]).toEqual([201, undefined]);
   });
 
-  test.each<[string, JsonObject, string]>([
-    ['a version that is not known', ignition({}, '3.6.0'), 'ignition.version must be'],
-    ['no version', { config: { storage: {} } }, 'ignition.version must be'],
-    ['a relative path', ignition({ storage: { files: [{ path: 'etc/a' }] } }), 'the path of a file'],
-    ['a path that climbs', ignition({ storage: { files: [{ path: '/etc/../a' }] } }), "no '..'"],
-    ['a directory that climbs', ignition({ storage: { directories: [{ path: '/etc/..' }] } }), 'a directory'],
-    ['a link that climbs', ignition({ storage: { links: [{ path: '/../a', target: 'b' }] } }), 'a link'],
-    ['a unit in another directory', ignition({ systemd: { units: [{ name: '../a.service' }] } }), 'a unit'],
-    ['a unit of no type', ignition({ systemd: { units: [{ name: 'chronyd' }] } }), 'a unit'],
+  // Some are refused by the definition's schema already.
+  test.each<[string, object, RegExp]>([
+    ['a version that is not known', ignition({}, '3.6.0'), /ignition\.version/],
+    ['no version', { config: { storage: {} } }, /ignition\.version must be/],
+    [
+      'a relative path',
+      ignition({ storage: { files: [{ path: 'etc/a' }] } }),
+      /storage\.files\[0\]\.path|the path of a file/,
+    ],
+    [
+      'a path that climbs',
+      ignition({ storage: { files: [{ path: '/etc/../a' }] } }),
+      /storage\.files\[0\]\.path|no '\.\.'/,
+    ],
+    ['a directory that climbs', ignition({ storage: { directories: [{ path: '/etc/..' }] } }), /a directory/],
+    ['a link that climbs', ignition({ storage: { links: [{ path: '/../a', target: 'b' }] } }), /a link/],
+    ['a unit in another directory', ignition({ systemd: { units: [{ name: '../a.service' }] } }), /a unit/],
+    ['a unit of no type', ignition({ systemd: { units: [{ name: 'chronyd' }] } }), /a unit/],
   ])('with %s are refused', async (_, spec, message) => {
-    const refused = admit({ resource: MACHINE_CONFIGS, object: machineConfig(spec) });
-    await expect(refused).rejects.toMatchObject({ code: 422, message: expect.stringContaining(message) });
+    const { status, body } = await tryConfig(spec);
+    expect([status, body.message]).toEqual([422, expect.stringMatching(message)]);
   });
 });
 
 describe('rendered configs', () => {
-  const rendered = machineConfig(ignition({}), 'rendered-worker-1', { 'shale.dev/transitions': '[]' });
+  const transitions = { 'shale.dev/transitions': '[]' };
+  let made: Record<string, unknown>;
+  beforeAll(async () => {
+    const config = machineConfig(ignition({}), RENDERED, transitions);
+    const { uid } = (await api.call('GET', '/api/v1/namespaces/default')).body.metadata;
+    const owners = [{ apiVersion: 'v1', kind: 'Namespace', name: 'default', uid }];
+    const object = { ...config, metadata: { ...config.metadata, ownerReferences: owners } };
+    const { status, body } = await api.call('POST', CONFIGS, object, { token: operator });
+    expect([status, body.message]).toEqual([201, undefined]);
+    made = body;
+  });
+  const update = (change: object, options?: CallOptions) =>
+    api.call('PUT', `${CONFIGS}/${RENDERED}?dryRun=All`, { ...made, ...change }, options);
+  const metadata = () => made['metadata'] as Record<string, unknown>;
 
   test('are made and changed by the operator', async () => {
-    await admit({ resource: MACHINE_CONFIGS, object: rendered, user: operator });
-    const oldObject = machineConfig({}, 'rendered-worker-1');
-    await admit({
-      resource: MACHINE_CONFIGS,
-      object: rendered,
-      oldObject,
-      operation: 'UPDATE',
-      user: operator,
-    });
+    expect((await update({ spec: ignition({ storage: {} }) }, { token: operator })).status).toBe(200);
   });
 
   test('are made by nobody else', async () => {
-    const refused = admit({ resource: MACHINE_CONFIGS, object: rendered });
-    await expect(refused).rejects.toMatchObject({
-      code: 403,
-      message: expect.stringContaining("Shale's operator"),
-    });
+    const { status, body } = await tryConfig(ignition({}), 'rendered-worker-2');
+    expect([status, body.message]).toEqual([403, expect.stringContaining("Shale's operator")]);
   });
 
-  test.each<[string, JsonObject]>([
-    ['their content', { ...rendered, spec: ignition({ storage: {} }) }],
-    ['what is computed ahead on them', { ...rendered, metadata: { name: 'rendered-worker-1' } }],
-  ])('are not changed in %s', async (_, object) => {
-    const update = { resource: MACHINE_CONFIGS, object, oldObject: rendered, operation: 'UPDATE' } as const;
-    await expect(admit(update)).rejects.toMatchObject({ code: 403 });
+  test.each<[string, () => object]>([
+    ['their content', () => ({ spec: ignition({ storage: {} }) })],
+    ['what is computed ahead on them', () => ({ metadata: { ...metadata(), annotations: {} } })],
+  ])('are not changed in %s', async (_, change) => {
+    expect((await update(change())).status).toBe(403);
   });
 
   test('lose an owner to the garbage collector', async () => {
-    const object = { ...rendered, metadata: { ...rendered.metadata, ownerReferences: [] } };
-    await admit({
-      resource: MACHINE_CONFIGS,
-      object,
-      oldObject: rendered,
-      operation: 'UPDATE',
-      user: collector,
-    });
+    expect((await update({ metadata: { ...metadata(), ownerReferences: [] } })).status).toBe(200);
   });
 });
 
 test('there is one MachineConfiguration', async () => {
-  await admit({ resource: MACHINE_CONFIGURATIONS, object: { metadata: { name: 'cluster' } } });
-  await expect(
-    admit({ resource: MACHINE_CONFIGURATIONS, object: { metadata: { name: 'other' } } }),
-  ).rejects.toMatchObject({ message: expect.stringContaining('it is called cluster') });
+  expect((await tryConfiguration('cluster')).status).toBe(201);
+  const { status, body } = await tryConfiguration('other');
+  expect([status, body.message]).toEqual([422, expect.stringContaining('cluster')]);
 });
 
 describe('a node that Shale is updating', () => {
-  const held = compilePolicy(
-    policies.find(({ metadata }) => metadata.name === 'shale-held-nodes') as StoredObject,
-  );
-  const node = (unschedulable: boolean, annotations: JsonObject = { 'shale.dev/cordoned': 'true' }) =>
-    stored({ name: 'worker-0', annotations }, { unschedulable });
-  const warning = (request: Partial<AdmissionRequest>) =>
-    evaluatePolicy(
-      held,
-      {
-        operation: 'UPDATE',
-        resource: NODES,
-        subresource: '',
-        namespace: '',
-        name: 'worker-0',
-        user: ADMIN,
-        ...request,
-      },
-      undefined,
-    )?.message;
-
-  test('is only warned of', () => {
-    const binding = policies.find(
-      ({ metadata, kind }) => metadata.name === 'shale-held-nodes' && String(kind).endsWith('Binding'),
+  const makeNode = (name: string, annotations: Record<string, string>) =>
+    api.call('POST', '/api/v1/nodes', {
+      apiVersion: 'v1',
+      kind: 'Node',
+      metadata: { name, annotations },
+      spec: { unschedulable: true },
+    });
+  const patch = (name: string, body: object, token?: string) =>
+    api.call('PATCH', `/api/v1/nodes/${name}?dryRun=All`, body, {
+      contentType: merge,
+      ...(token === undefined ? {} : { token }),
+    });
+  const warningOf = ({ headers }: Answer) => String(headers['warning'] ?? '');
+  const uncordon = { spec: { unschedulable: null } };
+  beforeAll(async () => {
+    await makeNode('held', { 'shale.dev/cordoned': 'true' });
+    await makeNode('free', {});
+    await eventually(
+      () => patch('held', uncordon),
+      (answer) => warningOf(answer) !== '',
     );
-    expect(binding?.['spec']).toMatchObject({ validationActions: ['Warn'] });
+  }, 30_000);
+
+  test('may be uncordoned and deleted, with a warning', async () => {
+    for (const answer of [
+      await patch('held', uncordon),
+      await api.call('DELETE', '/api/v1/nodes/held?dryRun=All'),
+    ]) {
+      expect(answer.status).toBe(200);
+      expect(warningOf(answer)).toContain('Shale is updating node held');
+    }
   });
 
-  test.each<[string, Partial<AdmissionRequest>]>([
-    ['uncordoned', { oldObject: node(true), object: node(false) }],
-    ['deleted', { oldObject: node(true), operation: 'DELETE' }],
-  ])('and is %s', (_, request) => {
-    expect(warning(request)).toContain('Shale is updating node worker-0');
+  test('is labelled by anybody and uncordoned by the operator without one', async () => {
+    expect(warningOf(await patch('held', { metadata: { labels: { a: 'b' } } }))).toBe('');
+    const byOperator = await patch('held', uncordon, operator);
+    expect([byOperator.status, warningOf(byOperator)]).toEqual([200, '']);
   });
 
-  test.each<[string, Partial<AdmissionRequest>]>([
-    ['labelled', { oldObject: node(true), object: node(true) }],
-    ['uncordoned by the operator', { oldObject: node(true), object: node(false), user: operator }],
-    ['no longer held', { oldObject: node(true, {}), object: node(false, {}) }],
-  ])('and is %s, without a warning', (_, request) => {
-    expect(warning(request)).toBeUndefined();
+  test('and none that it is not updating', async () => {
+    expect(warningOf(await patch('free', uncordon))).toBe('');
   });
 });
+
+describe("a daemon's token", () => {
+  const kind = { apiVersion: 'machineconfiguration.openshift.io/v1', kind: 'MachineConfigNode' };
+  const spec = { node: { name: 'held' }, pool: { name: 'worker' }, configVersion: { desired: 'x' } };
+  const write = async (token: string) => {
+    const path = `${MCO}/machineconfignodes/held`;
+    const { body } = await api.call('GET', path);
+    return api.call('PUT', `${path}/status?dryRun=All`, { ...body, status: { mode: 'Standard' } }, { token });
+  };
+  const tokenOn = (node?: string) =>
+    api.tokenOf({ namespace: NAMESPACE, name: 'shale-daemon', ...(node === undefined ? {} : { node }) });
+  beforeAll(async () => {
+    const object = { ...kind, metadata: { name: 'held' }, spec };
+    const { status, body } = await api.call('POST', `${MCO}/machineconfignodes`, object);
+    expect([status, body.message]).toEqual([201, undefined]);
+    const stranger = await tokenOn('free');
+    await eventually(
+      () => write(stranger),
+      ({ status: answer }) => answer !== 200,
+    );
+  }, 30_000);
+
+  test('writes the MachineConfigNode of its own node', async () => {
+    const { status, body } = await write(await tokenOn('held'));
+    expect([status, body.message]).toEqual([200, undefined]);
+  });
+
+  test.each<[string, string | undefined]>([
+    ['of another node', 'free'],
+    ['of no node', undefined],
+  ])('%s does not', async (_, node) => {
+    const { status, body } = await write(await tokenOn(node));
+    expect([status, body.message]).toEqual([
+      422,
+      expect.stringContaining('a daemon may write only the MachineConfigNode of the node it runs on'),
+    ]);
+  });
+});
+
+test('their expressions fit the types of what they look at', { timeout: 60_000 }, async (context) => {
+  if (!api.isReal || !api.controllers) context.skip('this control plane checks no types');
+  const { body } = await eventually(
+    () => api.call('GET', POLICIES),
+    ({ body: list }) =>
+      list.items.length > 0 &&
+      list.items.every(
+        ({
+          metadata: { generation },
+          status,
+        }: {
+          metadata: { generation: number };
+          status?: StatusOfPolicy;
+        }) => status?.observedGeneration === generation,
+      ),
+  );
+  for (const { metadata, status } of body.items) {
+    expect(status.typeChecking?.expressionWarnings ?? [], metadata.name).toEqual([]);
+  }
+});
+
+interface StatusOfPolicy {
+  readonly observedGeneration?: number;
+}

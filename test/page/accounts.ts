@@ -30,7 +30,7 @@ export async function createAccount(
     { namespace: NAMESPACE, signal },
   );
   return {
-    token: cluster.access(name).token,
+    token: (await cluster.access(name)).token,
     async bind(role) {
       const binding = {
         apiVersion: `${RBAC}/v1`,

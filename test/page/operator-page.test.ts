@@ -37,7 +37,7 @@ test("the operator serves the page with its own rights and caches, to who has th
   const stranger = await createAccount(cluster, 'stranger', signal);
 
   process.env['SHALE_PAGE_DIR'] = built.directory;
-  const client = cluster.clientOf('shale-operator');
+  const client = await cluster.clientOf('shale-operator');
   const caches = createCaches(client, { ...defaultRolloutOptions, namespace: NAMESPACE }, quiet);
   const { pools, machineConfigNodes, nodes, machineOSBuilds, leases, machineConfigurations } = caches;
   const shown = { pools, machineConfigNodes, nodes, machineOSBuilds, leases, machineConfigurations };

@@ -282,7 +282,7 @@ describe("with the cluster's tokens", () => {
     };
     const parts = { leaseNamespace: LEASE_NAMESPACE, log: quiet, now: () => time };
     const judged = tokenAccess({ ...parts, client: counting });
-    const { token } = cluster.access('viewer');
+    const { token } = await cluster.access('viewer');
     const both = await Promise.all([judged.judge(token), judged.judge(token)]);
     expect(both).toEqual([ALLOWED, ALLOWED]);
     await judged.judge(token);
@@ -292,7 +292,7 @@ describe("with the cluster's tokens", () => {
     await judged.judge(token);
     expect(asked).toBe(2 * once);
 
-    const deaf = tokenAccess({ ...parts, client: cluster.clientOf('stranger') });
+    const deaf = tokenAccess({ ...parts, client: await cluster.clientOf('stranger') });
     expect(await deaf.judge(token)).toMatchObject({ allowed: false, status: 503 });
   });
 });

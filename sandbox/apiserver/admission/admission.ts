@@ -26,29 +26,45 @@ export function createAdmission(store: Store): (request: AdmissionRequest) => Pr
     return policy;
   }
 
+  /** @returns why the policy of a binding is against a request; undefined where it isn't, or isn't for it. */
+  function denialBy(binding: StoredObject, request: AdmissionRequest): Denial | undefined {
+    const object = store.get(bucketOf(POLICIES), policyName(binding));
+    if (object === undefined) return undefined;
+    const policy = policyOf(object);
+    const own = at(binding, 'spec', 'matchResources');
+    const namespace = store.get(bucketOf(NAMESPACES), request.namespace);
+    const matches =
+      matchesRequest(policy.constraints, request, namespace) &&
+      matchesRequest(isObject(own) ? own : undefined, request, namespace);
+    return matches ? evaluatePolicy(policy, request, namespace) : undefined;
+  }
+
   return async (request) => {
     if (isAboutPolicies(request)) {
       checkPolicy(request);
       return;
     }
-    const namespace = store.get(bucketOf(NAMESPACES), request.namespace);
-    for (const binding of store.list(bucketOf(BINDINGS)).filter(denies)) {
-      const object = store.get(bucketOf(POLICIES), stringAt(binding, 'spec', 'policyName') ?? '');
-      if (object === undefined) continue;
-      const policy = policyOf(object);
-      const own = at(binding, 'spec', 'matchResources');
-      const matches =
-        matchesRequest(policy.constraints, request, namespace) &&
-        matchesRequest(isObject(own) ? own : undefined, request, namespace);
-      const denial = matches ? evaluatePolicy(policy, request, namespace) : undefined;
-      if (denial !== undefined) throw refused(request, policy.name, binding.metadata.name, denial);
+    for (const binding of store.list(bucketOf(BINDINGS))) {
+      const denial = denialBy(binding, request);
+      if (denial === undefined) continue;
+      if (asks(binding, 'Deny')) throw refused(request, binding, denial);
+      if (asks(binding, 'Warn')) {
+        request.warn?.(`Validation failed for ${namesOf(binding)}: ${denial.message}`);
+      }
     }
   };
 }
 
+const policyName = (binding: StoredObject): string => stringAt(binding, 'spec', 'policyName') ?? '';
+
+/** How messages name the policy of a binding. */
+function namesOf(binding: StoredObject): string {
+  return `ValidatingAdmissionPolicy '${policyName(binding)}' with binding '${binding.metadata.name}'`;
+}
+
 /** Warn and Audit let a request through. */
-function denies(binding: StoredObject): boolean {
-  return stringsAt(binding, 'spec', 'validationActions').includes('Deny');
+function asks(binding: StoredObject, action: 'Deny' | 'Warn'): boolean {
+  return stringsAt(binding, 'spec', 'validationActions').includes(action);
 }
 
 /** Policies are not held against policies: one that denies everything could never be deleted. */
@@ -74,15 +90,10 @@ const CODES: Readonly<Record<string, number>> = {
   RequestEntityTooLarge: 413,
 };
 
-function refused(
-  { resource, name }: AdmissionRequest,
-  policy: string,
-  binding: string,
-  denial: Denial,
-): StatusError {
+function refused({ resource, name }: AdmissionRequest, binding: StoredObject, denial: Denial): StatusError {
   const { group, plural, kind } = resource;
   const subject = `${group === '' ? plural : `${plural}.${group}`} "${name}" is forbidden`;
-  const why = `ValidatingAdmissionPolicy '${policy}' with binding '${binding}' denied request: ${denial.message}`;
+  const why = `${namesOf(binding)} denied request: ${denial.message}`;
   return new StatusError(CODES[denial.reason] ?? 422, denial.reason, `${subject}: ${why}`, {
     name,
     group,

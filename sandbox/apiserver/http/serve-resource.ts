@@ -35,7 +35,7 @@ export async function serveResource(
   verb: string,
 ): Promise<void> {
   const { query, user, response } = exchange;
-  const writer: Writer = { user, dryRun: dryRunOf(query) };
+  const writer: WarnedWriter = withWarnings({ user, dryRun: dryRunOf(query) });
   if (path.subresource !== '' && path.subresource !== 'status') {
     return serveSubresource(service, exchange, path, resource, writer);
   }
@@ -65,6 +65,16 @@ export async function serveResource(
     default:
       send(response, 405, methodNotAllowed().body());
   }
+}
+
+/** One request's, with what it is warned of. */
+interface WarnedWriter extends Writer {
+  readonly warnings: readonly string[];
+}
+
+function withWarnings(writer: Writer): WarnedWriter {
+  const warnings: string[] = [];
+  return { ...writer, warnings, warn: (message) => warnings.push(message) };
 }
 
 const noSuchPath = (): StatusError =>
@@ -137,7 +147,7 @@ async function serveCreate(
   exchange: Exchange,
   path: ResourcePath,
   resource: Resource,
-  writer: Writer,
+  writer: WarnedWriter,
 ): Promise<void> {
   if (path.name !== '') throw methodNotAllowed();
   const body = await readObject(exchange.request);
@@ -146,7 +156,7 @@ async function serveCreate(
   }
   const warnings = fieldWarnings(resource, exchange.query, typed(resource, body));
   const created = await createObject(service, resource, path.namespace, body, writer);
-  sendObject(service, exchange, resource, created, 201, warnings);
+  sendObject(service, exchange, resource, created, 201, [...warnings, ...writer.warnings]);
 }
 
 function fieldWarnings(resource: Resource, query: URLSearchParams, sent: JsonObject): readonly string[] {
@@ -159,7 +169,7 @@ async function serveChange(
   target: ObjectName,
   part: 'object' | 'status',
   verb: 'update' | 'patch',
-  writer: Writer,
+  writer: WarnedWriter,
 ): Promise<void> {
   const { request, query } = exchange;
   const { resource } = target;
@@ -176,7 +186,7 @@ async function serveChange(
     },
     writer,
   );
-  sendObject(service, exchange, resource, updated, 200, warnings);
+  sendObject(service, exchange, resource, updated, 200, [...warnings, ...writer.warnings]);
 }
 
 /** Custom resources must say which version of the object they replace (apiextensions strategy, AllowUnconditionalUpdate). */
@@ -199,14 +209,17 @@ async function serveDelete(
   service: ResourceService,
   exchange: Exchange,
   target: ObjectName,
-  writer: Writer,
+  writer: WarnedWriter,
 ): Promise<void> {
   const options = parseDeleteOptions(await optionalBody(exchange), exchange.query);
   const { resource, name } = target;
   const deletion = await deleteObject(service, target, options, writer);
-  if (deletion.type === 'waits') return sendObject(service, exchange, resource, deletion.object, 200);
+  const { warnings } = writer;
+  if (deletion.type === 'waits')
+    return sendObject(service, exchange, resource, deletion.object, 200, warnings);
   const { group, plural } = resource;
-  send(exchange.response, 200, success({ name, group, kind: plural, uid: deletion.object.metadata.uid }));
+  const details = { name, group, kind: plural, uid: deletion.object.metadata.uid };
+  send(exchange.response, 200, success(details), warnings);
 }
 
 async function serveDeleteCollection(
@@ -214,7 +227,7 @@ async function serveDeleteCollection(
   exchange: Exchange,
   path: ResourcePath,
   resource: Resource,
-  writer: Writer,
+  writer: WarnedWriter,
 ): Promise<void> {
   const options = parseDeleteOptions(await optionalBody(exchange), exchange.query);
   const chosen = service.store.list(bucketOf(resource)).filter(selectionOf(resource, path, exchange.query));
@@ -247,7 +260,7 @@ async function serveSubresource(
   exchange: Exchange,
   path: ResourcePath,
   resource: Resource,
-  writer: Writer,
+  writer: WarnedWriter,
 ): Promise<void> {
   const { subresource, namespace, name, plural } = path;
   const { request, response } = exchange;

@@ -40,6 +40,7 @@ export async function createObject(
     namespace,
     name,
     user: writer.user,
+    warn: writer.warn,
     object,
   });
   const stored: StoredObject = { ...object, ...identityOf(resource, prepared), metadata };

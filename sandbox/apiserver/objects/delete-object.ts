@@ -61,6 +61,7 @@ export async function deleteObject(
     namespace,
     name,
     user: writer.user,
+    warn: writer.warn,
     oldObject: before,
   });
   const current = requireObject(context, target);

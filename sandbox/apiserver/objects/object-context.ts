@@ -15,6 +15,8 @@ export interface AdmissionRequest {
   readonly user: User;
   readonly object?: JsonObject;
   readonly oldObject?: StoredObject;
+  /** Is told what whoever writes should know, though it is let through. */
+  readonly warn?: ((message: string) => void) | undefined;
 }
 
 /** What writes work on. */
@@ -31,6 +33,7 @@ export interface Writer {
   readonly user: User;
   /** dryRun=All: everything is checked and nothing kept. */
   readonly dryRun: boolean;
+  readonly warn?: (message: string) => void;
 }
 
 /** The API server's own controllers write as this. */

@@ -55,6 +55,7 @@ export async function updateObject(
       namespace,
       name,
       user: writer.user,
+      warn: writer.warn,
       object: next,
       oldObject: current,
     });
