@@ -73,10 +73,10 @@ test('a pool without a MachineOSConfig has no image', () => {
 
 test('what no image can carry is told', () => {
   const contents = { source: 'data:,x' };
-  const storage = { files: [{ path: '/usr/bin/x', mode: 0o4755, contents }] };
+  const storage = { files: [{ path: '/usr/lib/modules/x', contents }] };
   const config = { ignition: { version: '3.4.0' }, storage };
   expect(imageToBuild(inputs('a'), inputs('b', { config }), [])?.problems).toEqual([
-    expect.stringMatching(/^\/usr\/bin\/x: /),
+    expect.stringMatching(/^\/usr\/lib\/modules\/x: /),
   ]);
 });
 
