@@ -10,13 +10,14 @@ import { withLeaseNamespace } from '../live-objects.ts';
 import { PlanOutput } from '../output-schemas.ts';
 import { outputFlag, print, printAs, TABLE_FORMATS } from '../print.ts';
 import { costOfPlan, keepsPolicy, type PoolPlan, planPools } from './plan.ts';
-import { formatPlan, formatPlanMarkdown, type PlanTextOptions } from './plan-text.ts';
+import { formatPlan, formatPlanMarkdown } from './plan-text.ts';
 
 interface PlanFlags extends ChangeFlags {
   readonly failOn?: Cost;
   readonly containerRuntimeUnit: string;
   readonly nodeUser: string;
-  readonly diff: boolean;
+  /** Absent: as the format has it. */
+  readonly diff?: boolean;
 }
 
 const EXAMPLES = `
@@ -37,7 +38,8 @@ export function planCommand(): Command {
         COSTS.filter((cost) => cost !== 'nothing'),
       ),
     )
-    .option('--no-diff', 'without what changes in files and units, line by line')
+    .option('--diff', 'what changes in files and units, line by line; -o markdown has it folded up')
+    .option('--no-diff', 'nothing of that, in Markdown either')
     .option(
       '--container-runtime-unit <name>',
       'the unit that default policies mean by the container runtime, as the operator has it',
@@ -64,7 +66,7 @@ export function planCommand(): Command {
         nodeUser,
         ...(live === undefined ? {} : { live: { cluster: live, now: Date.now() } }),
       });
-      printPlans(flags.output, plans, { diffs: flags.diff });
+      printPlans(flags.output, plans, flags.diff);
       if (plans.some((plan) => 'problems' in plan))
         throw new CommandError('not every pool can take the change');
       failOn(plans, flags.failOn);
@@ -81,9 +83,9 @@ function refuseInvalidPolicy({ before, after, live }: Change): void {
   }
 }
 
-function printPlans(format: string, plans: readonly PoolPlan[], options: PlanTextOptions): void {
-  if (format === 'table') print(formatPlan(plans, options));
-  else if (format === 'markdown') print(formatPlanMarkdown(plans, options));
+function printPlans(format: string, plans: readonly PoolPlan[], diff: boolean | undefined): void {
+  if (format === 'table') print(formatPlan(plans, { diffs: diff ?? false }));
+  else if (format === 'markdown') print(formatPlanMarkdown(plans, { diffs: diff ?? true }));
   else printAs(format, PlanOutput, plans);
 }
 

@@ -32,10 +32,12 @@ describe('shale plan', () => {
     expect(stdout).toContain('pool infra:');
   });
 
-  test('shows what changes in decoded contents, unless it is told not to', async () => {
+  test('shows what changes in decoded contents where it is asked to, and in Markdown', async () => {
     const change = ['plan', '--from', 'examples', '-f', 'examples/tour/chrony-v2.yaml'];
-    expect((await shale(change)).stdout).toContain('  +server ntp3.example.org iburst\n');
-    expect((await shale([...change, '--no-diff'])).stdout).not.toContain('ntp3.example.org');
+    expect((await shale([...change, '--diff'])).stdout).toContain('  +server ntp3.example.org iburst\n');
+    expect((await shale([...change, '--no-diff', '-o', 'markdown'])).stdout).not.toContain(
+      'ntp3.example.org',
+    );
     const { stdout } = await shale([...change, '-o', 'markdown']);
     expect(stdout).toMatch(
       /<details>.*\n\n```diff\n[\s\S]*\n\+server ntp3.example.org iburst\n[\s\S]*\n```\n\n<\/details>/,
