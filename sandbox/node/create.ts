@@ -20,6 +20,8 @@ export interface CreateNodeOptions {
   readonly source: ImageSource;
   /** The host's own kernel arguments, beside the image's. */
   readonly kernelArguments?: readonly string[];
+  /** `auto` has ostree write the configuration of the bootloader that it finds in the sysroot; there is none otherwise. */
+  readonly bootloader?: 'auto' | 'none';
   readonly signal: AbortSignal;
 }
 
@@ -35,7 +37,7 @@ const INIT_TIMEOUT_MS = 60_000;
  * @throws OsCommandError, and what importing the image throws.
  */
 export async function createNode(options: CreateNodeOptions): Promise<void> {
-  const { dir, name, image, source, signal } = options;
+  const { dir, name, image, source, bootloader = 'none', signal } = options;
   const { sysroot } = directoryNodeLayout(dir);
   const run = osCommandRunner();
   const commands = ostree(run, sysroot);
@@ -43,7 +45,7 @@ export async function createNode(options: CreateNodeOptions): Promise<void> {
   const initial: readonly [string, ...string[]][] = [
     ['ostree', 'admin', 'init-fs', '--modern', sysroot],
     ['ostree', 'admin', 'os-init', `--sysroot=${sysroot}`, OS_NAME],
-    ['ostree', `--repo=${sysroot}/ostree/repo`, 'config', 'set', 'sysroot.bootloader', 'none'],
+    ['ostree', `--repo=${sysroot}/ostree/repo`, 'config', 'set', 'sysroot.bootloader', bootloader],
     // A sandbox doesn't outlive a power failure, and an fsync for each object is most of an import's time.
     ['ostree', `--repo=${sysroot}/ostree/repo`, 'config', 'set', 'core.fsync', 'false'],
   ];

@@ -41,8 +41,15 @@ export interface NodeControlPlane extends ControlledNode, AsyncDisposable {
 const DEADLINE_MS = 60_000;
 const META = { apiVersion: 'machineconfiguration.openshift.io/v1', kind: 'MachineConfigNode' } as const;
 
-/** Starts the embedded API server with what a daemon needs to find there. */
-export async function startNodeControlPlane(log: Logger): Promise<NodeControlPlane> {
+/**
+ * Starts the embedded API server with what a daemon needs to find there.
+ *
+ * @param deadlineMs how long `until` waits.
+ */
+export async function startNodeControlPlane(
+  log: Logger,
+  deadlineMs = DEADLINE_MS,
+): Promise<NodeControlPlane> {
   const ending = new AbortController();
   const server = await startApiServer();
   const client = createApiClient(tokenConnection(server.url, server.adminToken, server.caPem));
@@ -74,7 +81,7 @@ export async function startNodeControlPlane(log: Logger): Promise<NodeControlPla
               ? { met: object }
               : { seen: JSON.stringify(object?.status ?? null) };
           },
-          deadlineMs: DEADLINE_MS,
+          deadlineMs,
           signal: ending.signal,
         }),
     };

@@ -7,7 +7,7 @@ import { type Header, pack } from 'tar-stream';
 import { z } from 'zod';
 import { type Digest, finish, parseDigest } from '../../image/digest.ts';
 import type { LayerItem } from '../../image/layer/layer-item.ts';
-import { ensureRootfs } from './rootfs.ts';
+import { ensureRootfs, type RootfsRecipe } from './rootfs.ts';
 import { rootfsLayer } from './rootfs-layer.ts';
 
 /** A root file system as the layer of an image, in a file: not compressed, so that its digest is its diffID. */
@@ -30,8 +30,9 @@ export async function ensureRootfsArchive(
   cacheDirectory: string,
   signal: AbortSignal,
   onBuild?: () => void,
+  recipe?: RootfsRecipe,
 ): Promise<RootfsArchive> {
-  const rootfs = await ensureRootfs(cacheDirectory, signal, onBuild);
+  const rootfs = await ensureRootfs(cacheDirectory, signal, onBuild, recipe);
   const file = `${rootfs}.tar`;
   const note = `${rootfs}.json`;
   if (!existsSync(note)) {

@@ -1,4 +1,4 @@
-import { createReadStream } from 'node:fs';
+import { createReadStream, existsSync } from 'node:fs';
 import { lstat, readdir, readlink } from 'node:fs/promises';
 import path from 'node:path';
 import type { LayerEntry } from '../../image/layer/entry.ts';
@@ -36,8 +36,10 @@ export async function* rootfsLayer(rootfs: string): AsyncGenerator<LayerItem> {
     yield { type: 'symlink', path: name, target, uid: 0, gid: 0 };
   }
   // ostree deploys nothing without a kernel; a container boots without one.
-  yield text(`/usr/lib/modules/${STOCK_KERNEL}/vmlinuz`, 'no kernel\n');
-  yield text(`/usr/lib/modules/${STOCK_KERNEL}/initramfs.img`, 'no initramfs\n');
+  if (!existsSync(path.join(rootfs, 'usr/lib/modules'))) {
+    yield text(`/usr/lib/modules/${STOCK_KERNEL}/vmlinuz`, 'no kernel\n');
+    yield text(`/usr/lib/modules/${STOCK_KERNEL}/initramfs.img`, 'no initramfs\n');
+  }
   yield text('/usr/lib/tmpfiles.d/00-stock.conf', TMPFILES);
 }
 

@@ -1,15 +1,13 @@
 import { execa } from 'execa';
-import type { ImageSource } from '../../daemon/os/ostree/image-source.ts';
 import { memorySource } from '../../daemon/os/ostree/memory-source.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
-import { writeLayer } from '../../image/layer/write-layer.ts';
 import { createNode, nameNode } from '../node/create.ts';
 import type { NodeKind } from '../node-kind.ts';
 import { pushImage } from '../registry.ts';
 import { readMachineRecord } from './machine-record.ts';
 import { bootSystemdNode } from './node.ts';
 import { ensureRootfsArchive, type RootfsArchive } from './rootfs-archive.ts';
-import { rootfsLayer } from './rootfs-layer.ts';
+import { rootfsSource } from './rootfs-source.ts';
 import { systemdStockLayer } from './stock-layer.ts';
 
 /** @param cacheDirectory where Debian's root file system is kept from one sandbox to the next. */
@@ -34,7 +32,7 @@ export function systemdNodes(cacheDirectory: string): NodeKind {
     async install([first, ...others], image, signal) {
       if (first === undefined) return;
       const { archive, layer } = prepared();
-      const source = await mediumOf(archive, layer);
+      const source = await rootfsSource(archive, layer);
       await createNode({ dir: first.directory, name: first.name, image, source, signal });
       // Its repository is most of the work, and all nodes have the same.
       for (const { name, directory } of others) {
@@ -54,31 +52,5 @@ export function systemdNodes(cacheDirectory: string): NodeKind {
       const { leader } = await readMachineRecord(directory);
       return ['--host-root', `/proc/${leader}/root`, '--host-init', String(leader)];
     },
-  };
-}
-
-/** The image's layers by their real digests: those that a registry's image has as well are not pulled again. */
-async function mediumOf(archive: RootfsArchive, entries: readonly LayerEntry[]): Promise<ImageSource> {
-  const { diffId, digest, bytes } = await writeLayer(entries);
-  return {
-    open: async () => ({
-      labels: {},
-      layers: [
-        {
-          diffId: archive.digest,
-          digest: archive.digest,
-          size: archive.size,
-          read: () => rootfsLayer(archive.rootfs),
-        },
-        {
-          diffId,
-          digest,
-          size: bytes.length,
-          async *read() {
-            yield* entries;
-          },
-        },
-      ],
-    }),
   };
 }

@@ -25,6 +25,8 @@ const MAIN = path.join(import.meta.dirname, '../../cli/main.ts');
 const COMMAND_MS = 30_000;
 /** Of everything that the lab does before a daemon has to do with it. */
 const SETUP_MS = 300_000;
+/** Of one update with two reboots: some seconds, and far more where others are at work. */
+export const UPDATE_MS = 180_000;
 
 /**
  * A machine with systemd and a real ostree sysroot, the daemon as it ships in a process of its own, a registry, and a
@@ -59,7 +61,7 @@ export async function startLabNode(stock: ImageContent['entries']): Promise<LabN
   const image = await push({ entries: stock });
   const source = registrySource({ root: dir, plainHttp });
   await createNode({ dir, name: 'lab', image, source, signal: setup });
-  const control = await startNodeControlPlane(pino({ level: 'silent' }));
+  const control = await startNodeControlPlane(pino({ level: 'silent' }), UPDATE_MS);
   const kubeconfig = path.join(base, 'kubeconfig');
   await writeFile(kubeconfig, control.kubeconfig());
   const logFile = path.join(base, 'daemon.log');

@@ -1,0 +1,106 @@
+import type { DisruptionAction } from '../../api/disruption-action.ts';
+import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
+import type { Grant } from '../../api/machine-config-node.ts';
+import { imageLabels } from '../../api/names.ts';
+import type { DigestedPullspec } from '../../api/references.ts';
+import { encodeTransitionLabel } from '../../disruption/transitions.ts';
+import type { LayerEntry } from '../../image/layer/entry.ts';
+import { HOLDER, type NodeControlPlane } from '../../sandbox/node/testing-control-plane.ts';
+import type { ImageContent } from '../../sandbox/registry.ts';
+
+/** What the tests' images are for: a service, and the config that it reads. */
+export const CONFIG = '/etc/lab.conf';
+export const SERVICE = 'lab.service';
+const POLICY = `sha256:${'a'.repeat(64)}`;
+
+/** @returns a file of a layer, of root's. */
+export const text = (path: string, content: string, mode = 0o644): LayerEntry => ({
+  type: 'file',
+  path,
+  mode,
+  uid: 0,
+  gid: 0,
+  content: Buffer.from(content),
+});
+
+/** @returns a link of a layer. */
+export const link = (path: string, target: string): LayerEntry => ({
+  type: 'symlink',
+  path,
+  target,
+  uid: 0,
+  gid: 0,
+});
+
+/** @returns a unit that is started at boot. */
+export const enabledUnit = (name: string, content: string, wantedBy = 'multi-user.target'): LayerEntry[] => [
+  text(`/usr/lib/systemd/system/${name}`, content),
+  link(`/etc/systemd/system/${wantedBy}.wants/${name}`, `/usr/lib/systemd/system/${name}`),
+];
+
+/** A machine to be updated, and the registry and control plane that it looks at. */
+export interface UpdatedMachine extends Pick<NodeControlPlane, 'client' | 'want'> {
+  readonly stock: DigestedPullspec;
+  /** Pushes an image of the machine's stock image and one layer. */
+  push(content: Pick<ImageContent, 'entries' | 'labels'>): Promise<DigestedPullspec>;
+}
+
+/** What the builder and the operator do to bring a machine to a config. */
+export interface Updates {
+  /**
+   * Pushes an image as the builder makes it.
+   *
+   * @param from the config that it may be applied live to. @param more files beside the service's config.
+   */
+  build(
+    config: string,
+    from?: { readonly config: string; readonly actions: DisruptionAction[] },
+    more?: readonly LayerEntry[],
+  ): Promise<DigestedPullspec>;
+  /** Names the target and grants it, as the operator does. */
+  want(config: string, image: DigestedPullspec, level: Grant['level']): Promise<void>;
+  /** Makes a rendered config whose one file is the service's config. */
+  render(config: string, content: string): Promise<MachineConfig>;
+  /** Names a rendered config and no image: layering is off. */
+  wantStandard(config: string): Promise<void>;
+}
+
+/** @param stock what the machine's stock image has above Debian. */
+export function updatesOf(machine: UpdatedMachine, stock: readonly LayerEntry[]): Updates {
+  return {
+    build: (config, from, more = []) => {
+      const transitions = from === undefined ? [] : [{ ...from, base: machine.stock, causes: [] }];
+      return machine.push({
+        entries: [...stock, text(CONFIG, `${config}\n`), ...more],
+        labels: {
+          [imageLabels.renderedConfig]: config,
+          [imageLabels.baseImage]: machine.stock,
+          [imageLabels.disruption]: encodeTransitionLabel({ version: 1, policyDigest: POLICY, transitions }),
+        },
+      });
+    },
+    want: (config, image, level) =>
+      machine.want({
+        configVersion: { desired: config },
+        configImage: { desiredImage: image },
+        policyDigest: POLICY,
+        grant: { level, config, image, leaseHolder: HOLDER },
+      }),
+    render: (config, content) => {
+      const source = `data:,${encodeURIComponent(content)}`;
+      const files = [{ path: CONFIG, mode: 0o644, overwrite: true, contents: { source } }];
+      return machine.client.create(MachineConfigs, {
+        apiVersion: 'machineconfiguration.openshift.io/v1',
+        kind: 'MachineConfig',
+        metadata: { name: config },
+        spec: { config: { ignition: { version: '3.4.0' }, storage: { files } } },
+      });
+    },
+    wantStandard: (config) =>
+      machine.want({
+        configVersion: { desired: config },
+        policyDigest: POLICY,
+        grant: { level: 'Disrupt', config, leaseHolder: HOLDER },
+      }),
+  };
+}
