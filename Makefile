@@ -48,7 +48,7 @@ check:
 unit:
 	$(SUDO) node node_modules/vitest/vitest.mjs run
 
-lab: install-tests ## only the tests on machines with systemd (test/node-lab)
+lab: install-tests ## only the tests on machines with systemd, one of them virtual (test/node-lab; SHALE_NO_QEMU=1 leaves that one out)
 	$(SUDO) node node_modules/vitest/vitest.mjs run test/node-lab
 
 ENGINE ?= podman

@@ -14,7 +14,7 @@ export const noLab: string | undefined = missingForSystemdNodes(
 if (noLab !== undefined) process.stderr.write(`skipped: ${noLab}\n`);
 
 /** Kept between runs; removed by `make clean`. */
-const CACHE = path.join(import.meta.dirname, '../../.shale/cache');
+export const CACHE = path.join(import.meta.dirname, '../../.shale/cache');
 
 /** Time for the hook that builds the root file system the first time. */
 export const FIRST_TIME_MS = 600_000;

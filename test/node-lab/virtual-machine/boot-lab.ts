@@ -1,0 +1,114 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import pino from 'pino';
+import { type DigestedPullspec, parseDigestedPullspec } from '../../../api/references.ts';
+import type { LayerEntry } from '../../../image/layer/entry.ts';
+import { createRegistryClient } from '../../../image/registry/registry-client.ts';
+import { startDockerRegistry } from '../../../image/testing/docker-registry.ts';
+import { type NodeControlPlane, startNodeControlPlane } from '../../../sandbox/node/testing-control-plane.ts';
+import { pushImage } from '../../../sandbox/registry.ts';
+import { ensureRootfsArchive } from '../../../sandbox/systemd-node/rootfs-archive.ts';
+import { rootfsSource } from '../../../sandbox/systemd-node/rootfs-source.ts';
+import { DIE_WITH_PARENT } from '../../../sandbox/workloads/die-with-parent.ts';
+import { CACHE, labRootfs } from '../lab.ts';
+import type { UpdatedMachine } from '../lab-updates.ts';
+import { ensureDisk } from './disk.ts';
+import { makePodDisk } from './pod-disk.ts';
+import { VIRTUAL_MACHINE_RECIPE } from './recipe.ts';
+import { REGISTRY_IN_GUEST } from './stock-layer.ts';
+import { startVirtualMachine, type VirtualMachine } from './virtual-machine.ts';
+
+/** Of everything that the lab does before the machine is switched on, with nothing in the cache and others at work. */
+export const SETUP_MS = 1_800_000;
+/** Of one update, with the reboots that it takes. */
+export const UPDATE_MS = 1_500_000;
+
+/** Kept after the tests: what the machine's serial console showed, the daemon's log among it, and how long things took. */
+const LOGS = path.join(import.meta.dirname, '../../../.shale/lab');
+
+/**
+ * A virtual machine that its own bootloader boots from a disk, with the daemon as it ships, a registry, and a control plane.
+ */
+export interface BootLab extends NodeControlPlane, UpdatedMachine {
+  readonly machine: VirtualMachine;
+  /** Does something and notes how long it took. */
+  timed<T>(what: string, work: () => Promise<T>): Promise<T>;
+}
+
+/** @param stock what the machine comes with, above Debian. */
+export async function startBootLab(stock: readonly LayerEntry[]): Promise<BootLab> {
+  const signal = AbortSignal.timeout(SETUP_MS);
+  const { timed, figures } = stopwatch();
+  await using parts = new AsyncDisposableStack();
+  const directory = await mkdtemp(path.join(tmpdir(), 'shale-boots-'));
+  parts.defer(() => rm(directory, { recursive: true, force: true }));
+  const archive = await timed('root file system', () =>
+    ensureRootfsArchive(CACHE, signal, undefined, VIRTUAL_MACHINE_RECIPE),
+  );
+
+  const registryDirectory = path.join(directory, 'registry');
+  await mkdir(registryDirectory);
+  const registry = await startDockerRegistry({ dir: registryDirectory, launcher: DIE_WITH_PARENT });
+  parts.defer(registry.stop);
+  const client = createRegistryClient({ plainHttp: new Set([registry.host]) });
+  const push: UpdatedMachine['push'] = async (content) => {
+    const until = AbortSignal.timeout(SETUP_MS);
+    return inGuest(
+      await pushImage({ host: registry.host, client }, 'os/lab', { ...content, onto: archive }, until),
+    );
+  };
+  const image = await push({ entries: stock });
+  const disk = await timed('disk', async () => {
+    const source = await rootfsSource(archive, stock);
+    return ensureDisk({ image, source, cacheDirectory: CACHE, signal });
+  });
+
+  const control = parts.use(await startNodeControlPlane(pino({ level: 'silent' }), UPDATE_MS));
+  const { url, caPem, token } = control.access;
+  const ports = { registry: Number(registry.host.split(':')[1]), api: Number(new URL(url).port) };
+  const podDisk = await timed("disk with Shale's image", async () =>
+    makePodDisk({ rootfs: await labRootfs(), directory, caPem, token, ports, signal }),
+  );
+
+  await mkdir(LOGS, { recursive: true });
+  const consoleFile = path.join(LOGS, 'console.log');
+  await writeFile(consoleFile, '');
+  const machine = await startVirtualMachine({ disks: [disk, podDisk], directory, consoleFile });
+  parts.use(machine);
+  await timed('first boot', () => machine.up());
+  const owned = parts.move();
+  return {
+    ...control,
+    stock: image,
+    push,
+    machine,
+    timed,
+    [Symbol.asyncDispose]: async () => {
+      const text = figures();
+      process.stderr.write(text);
+      await writeFile(path.join(LOGS, 'timings.txt'), text);
+      await owned.disposeAsync();
+    },
+  };
+}
+
+/** @returns the image by the name that the machine has for the registry. */
+function inGuest(image: DigestedPullspec): DigestedPullspec {
+  return parseDigestedPullspec(`${REGISTRY_IN_GUEST}${image.slice(image.indexOf('/'))}`);
+}
+
+function stopwatch(): Pick<BootLab, 'timed'> & { readonly figures: () => string } {
+  const lines: string[] = [];
+  return {
+    timed: async (what, work) => {
+      const start = performance.now();
+      try {
+        return await work();
+      } finally {
+        lines.push(`${((performance.now() - start) / 1000).toFixed(1).padStart(7)} s  ${what}\n`);
+      }
+    },
+    figures: () => lines.join(''),
+  };
+}

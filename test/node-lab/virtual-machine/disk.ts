@@ -1,0 +1,138 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { mkdir, open, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import type { DigestedPullspec } from '../../../api/references.ts';
+import { directoryNodeLayout } from '../../../daemon/host/directory-host.ts';
+import { osCommandRunner } from '../../../daemon/os/os-command.ts';
+import type { ImageSource } from '../../../daemon/os/ostree/image-source.ts';
+import { createNode } from '../../../sandbox/node/create.ts';
+import { removeNode } from '../../../sandbox/node/remove.ts';
+
+export interface DiskOptions {
+  /** What is installed on it. */
+  readonly image: DigestedPullspec;
+  readonly source: ImageSource;
+  /** Kept from one run to the next. */
+  readonly cacheDirectory: string;
+  readonly signal: AbortSignal;
+}
+
+/** Limits of systemd's that a machine in software emulation, beside other work, would exceed; and a log for people. */
+const KERNEL_ARGUMENTS = [
+  ...['root=LABEL=root', 'rw', 'console=ttyS0', 'TERM=dumb', 'systemd.show_status=yes'],
+  'systemd.default_timeout_start_sec=900',
+];
+const KIB = 1024;
+const SECTOR = 512;
+const COMMAND_MS = 300_000;
+/** Two partitions, as most hosts have it: the bootloader's, which is mounted at /boot, and the root. In KiB. */
+const BOOT = { start: 1024, size: 512 * KIB };
+const ROOT = { start: BOOT.start + BOOT.size, size: 4096 * KIB };
+/** Everything in the first part of the disk that a BIOS boots from. Of the packages syslinux-common and extlinux. */
+export const BOOT_CODE = '/usr/lib/syslinux/mbr/mbr.bin';
+/** Its partition table begins here. */
+const BOOT_CODE_BYTES = 440;
+
+/**
+ * Installs an image on a disk, as an installer would: partitions, a bootloader (extlinux) and one deployment of ostree,
+ * which writes the bootloader's configuration then and on each later update. Nothing is done where it is there.
+ *
+ * @returns the raw disk, which is not to be written to. @throws OsCommandError, and what installing the image throws.
+ */
+export async function ensureDisk(options: DiskOptions): Promise<string> {
+  const { image, source, cacheDirectory, signal } = options;
+  const inputs = JSON.stringify([image, KERNEL_ARGUMENTS, BOOT, ROOT]);
+  const key = createHash('sha256').update(inputs).digest('hex').slice(0, 12);
+  const file = path.join(cacheDirectory, `disk-${key}.raw`);
+  if (existsSync(file)) return file;
+  const building = `${file}.${randomUUID()}`;
+  const node = `${building}.node`;
+  try {
+    const { sysroot } = directoryNodeLayout(node);
+    const boot = path.join(sysroot, 'boot');
+    await prepareBoot(boot);
+    await createNode({
+      dir: node,
+      name: 'lab',
+      kernelArguments: KERNEL_ARGUMENTS,
+      bootloader: 'auto',
+      image,
+      source,
+      signal,
+    });
+    const ownBoot = path.join(node, 'boot');
+    await rename(boot, ownBoot);
+    await mkdir(boot);
+    await writeDisk(building, { boot: ownBoot, root: sysroot }, signal);
+    await rename(building, file);
+    return file;
+  } finally {
+    await removeNode(node);
+    await rm(building, { force: true });
+  }
+}
+
+/** ostree takes syslinux for the bootloader where this link is, and wants a configuration to be there to change. */
+async function prepareBoot(boot: string): Promise<void> {
+  await mkdir(path.join(boot, 'syslinux'), { recursive: true });
+  await mkdir(path.join(boot, 'loader.0'));
+  await symlink('loader.0', path.join(boot, 'loader'));
+  await writeFile(path.join(boot, 'loader/syslinux.cfg'), 'TIMEOUT 1\n');
+  await symlink('../loader/syslinux.cfg', path.join(boot, 'syslinux/syslinux.cfg'));
+}
+
+async function writeDisk(
+  file: string,
+  trees: { readonly boot: string; readonly root: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const handle = await open(file, 'wx');
+  await handle.truncate((ROOT.start + ROOT.size) * KIB);
+  await handle.close();
+  const run = osCommandRunner();
+  const inSectors = (kib: number) => (kib * KIB) / SECTOR;
+  const partitions = [
+    'label: dos',
+    `start=${inSectors(BOOT.start)}, size=${inSectors(BOOT.size)}, type=83, bootable`,
+    `start=${inSectors(ROOT.start)}, size=${inSectors(ROOT.size)}, type=83`,
+  ];
+  const limits = { timeoutMs: COMMAND_MS, signal };
+  await run(['sfdisk', '--quiet', file], { ...limits, input: `${partitions.join('\n')}\n` });
+  const format = (type: string, label: string, tree: string, { start, size }: typeof BOOT) =>
+    run(
+      [
+        ...([`mkfs.${type}`, '-q', '-L', label, '-d', tree, '-E', `offset=${start * KIB}`] as const),
+        ...[file, `${size}k`],
+      ],
+      limits,
+    );
+  // What extlinux reads has to be what it knows: ext2 and no more.
+  await format('ext2', 'boot', trees.boot, BOOT);
+  await format('ext4', 'root', trees.root, ROOT);
+  await installBootloader(file, run, limits);
+}
+
+async function installBootloader(
+  file: string,
+  run: ReturnType<typeof osCommandRunner>,
+  limits: { readonly timeoutMs: number; readonly signal: AbortSignal },
+): Promise<void> {
+  const mount = `mount -o loop,offset=${BOOT.start * KIB},sizelimit=${BOOT.size * KIB} "$0" "$1"`;
+  const mountPoint = `${file}.boot`;
+  await mkdir(mountPoint);
+  try {
+    // In mounts of its own, which end with it however it ends.
+    const script = `${mount} && extlinux --install "$1/syslinux" && umount "$1"`;
+    await run(['unshare', '--mount', 'sh', '-c', script, file, mountPoint], limits);
+  } finally {
+    await rm(mountPoint, { recursive: true, force: true });
+  }
+  const code = await readFile(BOOT_CODE);
+  const handle = await open(file, 'r+');
+  try {
+    await handle.write(code.subarray(0, BOOT_CODE_BYTES), 0, Math.min(code.length, BOOT_CODE_BYTES), 0);
+  } finally {
+    await handle.close();
+  }
+}
