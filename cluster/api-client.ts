@@ -28,6 +28,11 @@ export interface WatchOptions extends Selection {
   readonly timeoutSeconds?: number;
 }
 
+export interface ListOptions<T> extends Selection {
+  /** Is given each object as its page arrives, and returns what of it the list is to hold; absent: all of it. */
+  readonly keep?: (object: T) => T;
+}
+
 export interface ListResult<T> {
   readonly items: readonly T[];
   readonly resourceVersion: string;
@@ -63,7 +68,7 @@ export interface ApiClient {
   /** @returns undefined when there is no such object. */
   find<T extends KubernetesObject>(kind: Kind<T>, name: string, where?: Where): Promise<T | undefined>;
   /** Follows the pages of a long list. */
-  list<T extends KubernetesObject>(kind: Kind<T>, selection?: Selection): Promise<ListResult<T>>;
+  list<T extends KubernetesObject>(kind: Kind<T>, options?: ListOptions<T>): Promise<ListResult<T>>;
   /** Ends when the server ends it; throws ApiError 410 when the version is too old. */
   watch<T extends KubernetesObject>(kind: Kind<T>, options?: WatchOptions): AsyncIterable<WatchEvent<T>>;
   create<T extends KubernetesObject>(kind: Kind<T>, object: NewObject<T>, where?: Where): Promise<T>;

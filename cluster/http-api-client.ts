@@ -5,6 +5,7 @@ import type { Kind, KubernetesObject } from '../api/object.ts';
 import type {
   ApiClient,
   DeleteOptions,
+  ListOptions,
   ListResult,
   Patch,
   Selection,
@@ -141,7 +142,10 @@ export function createApiClient(connection: Connection, options: ApiClientOption
         throw error;
       }
     },
-    async list<T extends KubernetesObject>(kind: Kind<T>, selection: Selection = {}): Promise<ListResult<T>> {
+    async list<T extends KubernetesObject>(
+      kind: Kind<T>,
+      { keep = (object) => object, ...selection }: ListOptions<T> = {},
+    ): Promise<ListResult<T>> {
       const items: T[] = [];
       let next: string | undefined;
       for (;;) {
@@ -152,7 +156,7 @@ export function createApiClient(connection: Connection, options: ApiClientOption
           what: `list ${kind.plural}`,
           signal: selection.signal,
         })) as { items?: T[]; metadata?: { resourceVersion?: string; continue?: string } };
-        items.push(...(page.items ?? []).map((item) => withType(kind, item)));
+        for (const item of page.items ?? []) items.push(keep(withType(kind, item)));
         next = page.metadata?.continue;
         if (next === undefined || next === '') {
           return { items, resourceVersion: page.metadata?.resourceVersion ?? '' };

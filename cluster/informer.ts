@@ -21,12 +21,16 @@ export interface Informer<T extends KubernetesObject> {
   synced(): Promise<void>;
   get(name: string, namespace?: string): T | undefined;
   list(): readonly T[];
+  /** @returns how many objects there are. */
+  size(): number;
   /** Handlers should only enqueue keys; what one throws is logged. */
   onChange(handler: (change: Change<T>) => void): void;
 }
 
-export interface InformerOptions extends Omit<Selection, 'signal'> {
+export interface InformerOptions<T> extends Omit<Selection, 'signal'> {
   readonly log: Logger;
+  /** @returns what is held of an object and told of its changes; absent: all but managedFields. */
+  readonly keep?: (object: T) => T;
 }
 
 const BACKOFF: Backoff = { firstMs: 250, longestMs: 30_000 };
@@ -39,7 +43,7 @@ const RESUMED_FAILURES = 1;
 export function createInformer<T extends KubernetesObject>(
   client: ApiClient,
   kind: Kind<T>,
-  { log, ...selection }: InformerOptions,
+  { log, keep = withoutManagedFields, ...selection }: InformerOptions<T>,
 ): Informer<T> {
   const objects = new Map<string, T>();
   const handlers: ((change: Change<T>) => void)[] = [];
@@ -77,7 +81,7 @@ export function createInformer<T extends KubernetesObject>(
   }
 
   async function relist(signal: AbortSignal): Promise<string> {
-    const { items, resourceVersion } = await client.list(kind, { ...selection, signal });
+    const { items, resourceVersion } = await client.list(kind, { ...selection, keep, signal });
     const present = new Set(items.map(keyOf));
     for (const [key, object] of [...objects]) if (!present.has(key)) drop(object);
     for (const item of items) put(item);
@@ -96,7 +100,7 @@ export function createInformer<T extends KubernetesObject>(
         continue;
       }
       if (event.type === 'DELETED') drop(event.object);
-      else put(event.object);
+      else put(keep(event.object));
       seen(event.object.metadata.resourceVersion ?? from);
     }
   }
@@ -138,6 +142,7 @@ export function createInformer<T extends KubernetesObject>(
     synced: () => firstList.promise,
     get: (name, namespace) => objects.get(`${namespace ?? ''}/${name}`),
     list: () => [...objects.values()],
+    size: () => objects.size,
     onChange: (handler) => void handlers.push(handler),
   };
 }
@@ -145,6 +150,17 @@ export function createInformer<T extends KubernetesObject>(
 /** A connection that broke has lost nothing: what happened meanwhile can be watched from where it was. */
 function losesTrack(error: unknown, failures: number): boolean {
   return isGone(error) || failures > RESUMED_FAILURES;
+}
+
+/**
+ * Who wrote which field is of no use to a reader, and is a third of an object or more (API concepts, "Server-Side Apply").
+ * A write without it leaves it as it is.
+ */
+export function withoutManagedFields<T extends KubernetesObject>(object: T): T {
+  const { managedFields, ...metadata } = object.metadata as T['metadata'] & {
+    readonly managedFields?: unknown;
+  };
+  return managedFields === undefined ? object : { ...object, metadata };
 }
 
 function keyOf({ metadata }: KubernetesObject): string {

@@ -29,6 +29,7 @@ import type { Kind, KubernetesObject } from '../api/object.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { createInformer } from '../cluster/informer.ts';
 import { FreshCache } from './fresh-cache.ts';
+import { keptNode } from './kept-node.ts';
 import type { RolloutOptions } from './options.ts';
 
 /** What the controllers of this room read: one watch per kind, shared by all of them. */
@@ -59,7 +60,7 @@ export function createCaches(client: ApiClient, options: RolloutOptions, log: Lo
   const one = <T extends KubernetesObject>(kind: Kind<T>, name: string) =>
     cache(kind, { namespace: options.namespace, fieldSelector: `metadata.name=${name}` });
   return {
-    nodes: cache(Nodes),
+    nodes: new FreshCache(createInformer(client, Nodes, { keep: keptNode, log }), keptNode),
     leases: cache(Leases, { namespace: options.leaseNamespace }),
     registryCAs: one(ConfigMaps, REGISTRY_CAS_CONFIG_MAP),
     kubeletCA: one(ConfigMaps, KUBELET_CA_CONFIG_MAP),

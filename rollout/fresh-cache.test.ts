@@ -12,6 +12,7 @@ function aWatch() {
     synced: async () => {},
     get: (name) => shown.get(name),
     list: () => [...shown.values()],
+    size: () => shown.size,
     onChange: (handler) => void handlers.push(handler),
   });
   return {

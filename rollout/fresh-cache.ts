@@ -1,5 +1,5 @@
 import type { KubernetesObject } from '../api/object.ts';
-import type { Informer } from '../cluster/informer.ts';
+import { type Informer, withoutManagedFields } from '../cluster/informer.ts';
 
 /**
  * A cache that knows what this process wrote before the watch shows it. A decision made on the watch alone would forget
@@ -7,20 +7,29 @@ import type { Informer } from '../cluster/informer.ts';
  */
 export class FreshCache<T extends KubernetesObject> {
   readonly #informer: Informer<T>;
+  readonly #keep: (object: T) => T;
   readonly #written = new Map<string, T>();
 
-  constructor(informer: Informer<T>) {
+  /** @param keep what of an object is held, as the informer holds it; by default all but managedFields. */
+  constructor(informer: Informer<T>, keep: (object: T) => T = withoutManagedFields) {
     this.#informer = informer;
+    this.#keep = keep;
     informer.onChange(({ type, object }) => {
-      if (type === 'DELETED') this.#written.delete(keyOf(object.metadata));
+      const key = keyOf(object.metadata);
+      const written = this.#written.get(key);
+      if (written !== undefined && (type === 'DELETED' || !isNewer(written, object)))
+        this.#written.delete(key);
     });
   }
 
-  /** Keeps what the API server answered to a write. */
+  /** Keeps what the API server answered to a write, where the watch has not shown it yet. */
   remember(object: T): void {
-    const key = keyOf(object.metadata);
-    const known = this.#written.get(key);
-    if (known === undefined || isNewer(object, known)) this.#written.set(key, object);
+    const { metadata } = object;
+    const key = keyOf(metadata);
+    const known = this.#latest(key, this.#informer.get(metadata.name, metadata.namespace));
+    const isAnother = known !== undefined && known.metadata.uid !== metadata.uid;
+    if (known === undefined || isAnother || isNewer(object, known))
+      this.#written.set(key, this.#keep(object));
   }
 
   /** @returns the newer of what the watch has shown and what was written last. */
@@ -31,6 +40,11 @@ export class FreshCache<T extends KubernetesObject> {
   /** @returns every object the watch has shown, each as {@link get} would return it. */
   list(): readonly T[] {
     return this.#informer.list().map((object) => this.#latest(keyOf(object.metadata), object) ?? object);
+  }
+
+  /** @returns how many objects the watch has shown. */
+  size(): number {
+    return this.#informer.size();
   }
 
   onChange(handler: Parameters<Informer<T>['onChange']>[0]): void {

@@ -33,9 +33,9 @@ export function phaseOf(node: NodeState): NodePhase {
   return node.progress.kind === 'staged' ? 'waiting' : node.progress.kind;
 }
 
-/** @returns how many nodes are where. */
-export function countPhases(nodes: readonly NodeState[]): ReadonlyMap<NodePhase, number> {
-  const counts = new Map<NodePhase, number>();
+/** @returns how many nodes are where. @param resting further nodes, which are all updated. */
+export function countPhases(nodes: readonly NodeState[], resting = 0): ReadonlyMap<NodePhase, number> {
+  const counts = new Map<NodePhase, number>(resting === 0 ? [] : [['updated', resting]]);
   for (const node of nodes) counts.set(phaseOf(node), (counts.get(phaseOf(node)) ?? 0) + 1);
   return counts;
 }

@@ -7,6 +7,8 @@ export interface ChoiceLimits {
   readonly maxUnavailable: number;
   /** The host this process runs on: it comes last, so that a rollout changes its leader at most once. */
   readonly operatorNode?: string;
+  /** Further nodes that run the target and have proven it; absent: none. */
+  readonly resting?: number;
   /** ms for which a live update must have held before it counts as proof. */
   readonly soak: number;
   /** ms that a node may be down after its update. */
@@ -84,15 +86,16 @@ export function isBeingDisrupted(node: NodeState): boolean {
 /** @returns how many nodes have taken the target and kept it for the time that counts as proof. */
 export function provenNodes(
   nodes: readonly NodeState[],
-  { soak, now }: Pick<ChoiceLimits, 'soak' | 'now'>,
+  { resting = 0, soak, now }: Pick<ChoiceLimits, 'resting' | 'soak' | 'now'>,
 ): number {
-  return nodes.filter(
+  const looked = nodes.filter(
     ({ assigned, progress, ready }) =>
       assigned &&
       ready &&
       progress.kind === 'updated' &&
       (progress.since === undefined || progress.since + soak <= now),
-  ).length;
+  );
+  return resting + looked.length;
 }
 
 /** @returns the reason to leave this node alone for now, in words; undefined when there is none. */

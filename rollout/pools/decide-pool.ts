@@ -8,9 +8,17 @@ import { type WindowState, windowState } from './maintenance-windows.ts';
 import { maxUnavailable } from './max-unavailable.ts';
 import { awayOf, isReady, type LeaseHolding, type NodeState, readNode } from './node-state.ts';
 import { isAtWork, type NodeStep, nodeStep } from './node-step.ts';
-import { type Assignment, assignedSpec, nodeTarget, sameTarget, targetOf } from './node-target.ts';
+import {
+  type Assignment,
+  assignedSpec,
+  assignmentPatch,
+  nodeTarget,
+  sameTarget,
+  targetOf,
+} from './node-target.ts';
 import type { PoolSettings } from './pool-settings.ts';
 import type { NodeTarget, PoolTarget } from './pool-target.ts';
+import { mayRest, nobodyRests, type RestingCount } from './resting-nodes.ts';
 
 export interface ObservedNode {
   readonly node: Node;
@@ -25,7 +33,10 @@ export interface PoolObservation {
   readonly settings: PoolSettings;
   readonly target: PoolTarget;
   readonly policyDigest: string | undefined;
+  /** The pool's nodes but for those that rest. */
   readonly nodes: readonly ObservedNode[];
+  /** Absent: none. */
+  readonly resting?: RestingCount;
   /** What the pool could go back to by itself; absent where it is not to, or where nothing is known that worked. */
   readonly lastGood?: NodeTarget;
 }
@@ -37,8 +48,12 @@ export interface PoolDecision {
   readonly assign: ReadonlyMap<string, Assignment>;
   /** Steps to take, by node; nodes without one are left alone. */
   readonly steps: ReadonlyMap<string, NodeStep>;
-  /** Every node that has a MachineConfigNode, with the targets above already given. */
+  /** Every node that was looked at and has a MachineConfigNode, with the targets above already given. */
   readonly states: readonly NodeState[];
+  /** Nodes that were not looked at: all of them run what the pool wants. */
+  readonly resting: RestingCount;
+  /** Those of `states` that need no look until something about them changes. */
+  readonly mayRest: readonly NodeState[];
   readonly passedBy: readonly { readonly name: string; readonly why: string }[];
   /** Nodes that are unavailable for reasons that are not this rollout's; each takes one of maxUnavailable. */
   readonly unavailable: readonly { readonly name: string; readonly why: string }[];
@@ -60,7 +75,9 @@ export interface PoolDecision {
 export function decidePool(seen: PoolObservation, options: RolloutOptions, now: number): PoolDecision {
   const assign = chooseAssignments(seen, options.stagingLimit);
   const states = seen.nodes.flatMap((observed) => readWithAssignment(seen, observed, assign, now));
-  const halted = haltedBy(states, seen.settings, now);
+  const changing = new Set(seen.nodes.flatMap((observed) => changesWith(observed, assign)));
+  const resting = seen.resting ?? nobodyRests;
+  const halted = haltedBy(states, resting.nodes, seen.settings, now);
   const closed = closedBecause(seen, halted);
   const patience = options.degradedPatienceSeconds * 1000;
   const context = { closed, patience, unhealthyAfter: seen.settings.unhealthyAfter, now };
@@ -80,6 +97,8 @@ export function decidePool(seen: PoolObservation, options: RolloutOptions, now: 
     assign,
     steps,
     states,
+    resting,
+    mayRest: states.filter((state) => !changing.has(state.name) && mayRest(state, seen.settings.soak, now)),
     passedBy: choice.passedBy,
     unavailable: [
       ...seen.nodes.filter(isDownNewcomer).map(describeNewcomer),
@@ -143,10 +162,16 @@ function describeUnavailable(node: NodeState): PoolDecision['unavailable'] {
   return why === undefined ? [] : [{ name: node.name, why }];
 }
 
-function choiceLimits({ pool, settings, nodes }: PoolObservation, options: RolloutOptions, now: number) {
+function choiceLimits(
+  { pool, settings, nodes, resting = nobodyRests }: PoolObservation,
+  options: RolloutOptions,
+  now: number,
+) {
   return {
     maxUnavailable:
-      maxUnavailable(pool.spec.maxUnavailable, nodes.length) - nodes.filter(isDownNewcomer).length,
+      maxUnavailable(pool.spec.maxUnavailable, nodes.length + resting.nodes) -
+      nodes.filter(isDownNewcomer).length,
+    resting: resting.nodes,
     soak: settings.soak,
     unhealthyAfter: settings.unhealthyAfter,
     now,
@@ -195,6 +220,16 @@ function chooseAssignments(seen: PoolObservation, stagingLimit: number): Readonl
   return assign;
 }
 
+function changesWith({ node, machineConfigNode }: ObservedNode, assign: ReadonlyMap<string, Assignment>) {
+  const { name } = node.metadata;
+  const assignment = assign.get(name);
+  const isSame =
+    machineConfigNode !== undefined &&
+    assignment !== undefined &&
+    assignmentPatch(machineConfigNode.spec, assignment) === undefined;
+  return isSame ? [] : [name];
+}
+
 function isStaging({ target }: PoolObservation, node: MachineConfigNode | undefined): boolean {
   if (node === undefined) return false;
   const wanted = nodeTarget(target, node);
@@ -239,6 +274,7 @@ function newcomers({ pool, target, policyDigest, nodes }: PoolObservation): Pool
 
 function haltedBy(
   states: readonly NodeState[],
+  resting: number,
   { soak, failureThreshold, unhealthyAfter }: PoolSettings,
   now: number,
 ): string | undefined {
@@ -247,7 +283,7 @@ function haltedBy(
     return isUnhealthy(node, unhealthyAfter, now) ? [`${node.name} (not Ready since its update)`] : [];
   });
   if (failed.length === 0) return undefined;
-  const proven = provenNodes(states, { soak, now }) > 0;
+  const proven = provenNodes(states, { resting, soak, now }) > 0;
   const threshold = failureThreshold[proven ? 'proven' : 'unproven'];
   if (failed.length < threshold) return undefined;
   return `the rollout is stopped: ${failed.length} node(s) failed, the threshold is ${threshold}: ${failed.toSorted().join(', ')}`;

@@ -49,9 +49,9 @@ export class Membership {
     return this.#placeAll();
   }
 
-  /** @returns the names of a pool's nodes. */
-  nodesOf(pool: string): readonly string[] {
-    return [...(this.#members.get(pool) ?? [])].toSorted();
+  /** @returns the names of a pool's nodes, in no order. */
+  nodesOf(pool: string): ReadonlySet<string> {
+    return this.#members.get(pool) ?? new Set();
   }
 
   /** @returns the pool that a node is in, if any. */

@@ -4,23 +4,30 @@ import { MACHINE_CONFIGURATION } from '../../api/names.ts';
 import type { Caches } from '../caches.ts';
 import type { RolloutOptions } from '../options.ts';
 import { isRenderedFor } from '../rendering/pool-rendering.ts';
-import type { ObservedNode, PoolObservation } from './decide-pool.ts';
+import type { PoolObservation } from './decide-pool.ts';
 import { poolSettings } from './pool-settings.ts';
 import { type NodeTarget, type PoolTarget, poolTarget, standardTarget } from './pool-target.ts';
 import { decideRollback, lastGood, type Rollback, type RollbackKnowledge } from './rollback.ts';
 
 /** A pool, where it goes and by which settings; `wanted`: where it would go if nothing held it. */
-export interface PoolAim extends Omit<PoolObservation, 'nodes'> {
+export interface PoolAim extends Omit<PoolObservation, 'nodes' | 'resting'> {
   readonly wanted: PoolTarget;
   readonly rollback: Rollback;
 }
 
-/** Reads from the caches where a pool goes. */
+/**
+ * Reads from the caches where a pool goes.
+ *
+ * @param members the pool's nodes, whose earlier targets matter only to a pool that is or may be rolled back.
+ */
 export function poolAim(
-  caches: Pick<Caches, 'machineConfigs' | 'machineConfigurations' | 'machineOSConfigs' | 'machineOSBuilds'>,
+  caches: Pick<
+    Caches,
+    'machineConfigs' | 'machineConfigNodes' | 'machineConfigurations' | 'machineOSConfigs' | 'machineOSBuilds'
+  >,
   options: RolloutOptions,
   pool: MachineConfigPool,
-  members: readonly Pick<ObservedNode, 'machineConfigNode'>[],
+  members: Iterable<string>,
 ): PoolAim {
   const { name } = pool.metadata;
   const policyDigest = caches.machineConfigurations.get(MACHINE_CONFIGURATION)?.status?.policyDigest;
@@ -40,7 +47,7 @@ export function poolAim(
     return { ...same, settings, target: wanted, rollback: { kind: 'none' } };
   const known: RollbackKnowledge = {
     builds,
-    ran: members.flatMap(({ machineConfigNode }) => runningTarget(machineConfigNode)),
+    ran: [...members].flatMap((name) => runningTarget(caches.machineConfigNodes.get(name))),
     standardTarget: (config) => {
       const rendered = caches.machineConfigs.get(config);
       return rendered !== undefined && isRenderedFor(pool, rendered)

@@ -12,12 +12,18 @@ import { updateStatus } from '../../cluster/update-status.ts';
 import type { Caches } from '../caches.ts';
 import { inParallel } from '../in-parallel.ts';
 import { countPhases, type RolloutMetrics } from '../metrics/rollout-metrics.ts';
-import type { NodeLeases } from '../node-leases.ts';
+import { type NodeLeases, nodeOfLease } from '../node-leases.ts';
 import type { MachineLookup } from '../node-machines.ts';
 import { MaintenanceLookup } from '../node-maintenance.ts';
 import type { RolloutOptions } from '../options.ts';
 import { rolloutSpan } from '../spans.ts';
-import { decidePool, lookAgainAfter, type PoolDecision, type PoolObservation } from './decide-pool.ts';
+import {
+  decidePool,
+  lookAgainAfter,
+  type ObservedNode,
+  type PoolDecision,
+  type PoolObservation,
+} from './decide-pool.ts';
 import type { Membership } from './membership.ts';
 import { isReady, progressOf } from './node-state.ts';
 import { assignmentPatch } from './node-target.ts';
@@ -25,6 +31,7 @@ import type { NodeWork } from './node-work.ts';
 import { type PoolAim, poolAim } from './pool-aim.ts';
 import { type PoolStatusInputs, poolStatus, targetInWords } from './pool-status.ts';
 import { configOf } from './pool-target.ts';
+import { aimOf, type RestingCount, RestingNodes } from './resting-nodes.ts';
 import { automaticRequest, type RollbackRequest } from './rollback.ts';
 
 export interface PoolControllerParts {
@@ -51,6 +58,14 @@ interface Findings {
   readonly waits: (number | undefined)[];
 }
 
+/** What one look at a pool sees. */
+interface Look extends PoolObservation, PoolAim {
+  readonly aim: string;
+  /** When the look began, for the nodes that may rest after it. */
+  readonly moment: number;
+  readonly resting: RestingCount;
+}
+
 /** Writes on nodes that are under way at the same time within one pool. */
 const PARALLEL_NODES = 16;
 
@@ -58,16 +73,24 @@ const PARALLEL_NODES = 16;
  * The controller of pools: gives nodes their targets, leads each through its update and keeps the pool's status.
  *
  * One look at a pool reads its nodes from the caches, decides everything at once (decide-pool.ts) and writes what has
- * to change. It remembers nothing between looks.
+ * to change. Between looks it remembers nothing but which nodes need none (resting-nodes.ts).
  */
 export class PoolController {
   readonly #parts: PoolControllerParts;
   readonly #work: NodeWork;
   readonly #maintenance: MaintenanceLookup;
   readonly #machines: MachineLookup;
+  readonly #resting = new RestingNodes();
 
   constructor(parts: PoolControllerParts) {
     this.#parts = parts;
+    const { nodes, machineConfigNodes, leases } = parts.caches;
+    nodes.onChange(({ type, object: { metadata } }) => {
+      if (type === 'DELETED') this.#resting.forget(metadata.name);
+      else this.#resting.wake(metadata.name);
+    });
+    machineConfigNodes.onChange(({ object }) => this.#resting.wake(object.metadata.name));
+    leases.onChange(({ object }) => this.#resting.wake(nodeOfLease(object.metadata.name) ?? ''));
     this.#machines = parts.machines;
     this.#work = parts.work;
     this.#maintenance = new MaintenanceLookup(parts.client, parts.now);
@@ -83,6 +106,7 @@ export class PoolController {
     }
     const seen = await this.#observe(pool, signal);
     const decision = decidePool(seen, options, now());
+    this.#layToRest(seen, decision);
     const notes = new Map<string, string>();
     const stuckDrains = new Map<string, string>();
     const waits = [lookAgainAfter(decision, seen.settings, options, now())];
@@ -92,36 +116,60 @@ export class PoolController {
       await this.#assign(seen, decision, signal);
       await this.#takeSteps(seen, decision, { notes, stuckDrains, waits }, signal);
     });
-    metrics.pool(name, countPhases(decision.states), stuckDrains.size);
+    metrics.pool(name, countPhases(decision.states, decision.resting.nodes), stuckDrains.size);
     await this.#writeStatus(seen, decision, { notes, stuckDrains }, signal);
     if (failure !== undefined) throw failure.error;
     const next = waits.filter((wait) => wait !== undefined);
     return next.length === 0 ? done : requeueAfter(Math.min(...next));
   }
 
-  async #observe(pool: MachineConfigPool, signal: AbortSignal): Promise<PoolObservation & PoolAim> {
-    const { caches, membership, leases, options } = this.#parts;
-    const members = membership.nodesOf(pool.metadata.name).flatMap((name) => {
-      const node = caches.nodes.get(name);
-      const machineConfigNode = caches.machineConfigNodes.get(name);
-      return node === undefined ? [] : [{ node, machineConfigNode, lease: leases.holding(name) }];
-    });
-    // It costs a request, so only where a node may be taken next, or where it may be why a node is not to be had.
-    const matters = members.some(
-      ({ node, machineConfigNode: of }) => (of && awaitsGrant(of)) || mayBeOnItsWayOut(node),
-    );
-    const inMaintenance = matters ? await this.#maintenance.nodes(signal) : new Set<string>();
-    await inParallel(members, PARALLEL_NODES, async ({ node }) => {
+  async #observe(pool: MachineConfigPool, signal: AbortSignal): Promise<Look> {
+    const { caches, membership, options } = this.#parts;
+    const { name } = pool.metadata;
+    const moment = this.#resting.now();
+    const members = membership.nodesOf(name);
+    const poolWide = poolAim(caches, options, pool, members);
+    const aim = aimOf(poolWide);
+    const { awake, resting } = this.#resting.divide(members, name, aim);
+    const inMaintenance = await this.#inMaintenance(awake, signal);
+    const disturbed = [...inMaintenance].filter((node) => members.has(node) && !awake.includes(node));
+    const looked = this.#read([...awake, ...disturbed].toSorted());
+    await inParallel(looked, PARALLEL_NODES, async ({ node }) => {
       if (mayBeOnItsWayOut(node)) await this.#machines.isDeleting(node, signal);
     });
     return {
-      ...poolAim(caches, options, pool, members),
-      nodes: members.map((member) => ({
+      ...poolWide,
+      aim,
+      moment,
+      resting: { ...resting, nodes: resting.nodes - disturbed.length },
+      nodes: looked.map((member) => ({
         ...member,
         inMaintenance: inMaintenance.has(member.node.metadata.name),
         machineDeleting: this.#machines.known(member.node),
       })),
     };
+  }
+
+  #read(names: readonly string[]): Pick<ObservedNode, 'node' | 'machineConfigNode' | 'lease'>[] {
+    const { caches, leases } = this.#parts;
+    return names.flatMap((name) => {
+      const node = caches.nodes.get(name);
+      const machineConfigNode = caches.machineConfigNodes.get(name);
+      return node === undefined ? [] : [{ node, machineConfigNode, lease: leases.holding(name) }];
+    });
+  }
+
+  /** It costs a request, so only where a node may be taken next, or where it may be why a node is not to be had. */
+  async #inMaintenance(awake: readonly string[], signal: AbortSignal): Promise<ReadonlySet<string>> {
+    const matters = this.#read(awake).some(
+      ({ node, machineConfigNode: of }) => (of && awaitsGrant(of)) || mayBeOnItsWayOut(node),
+    );
+    return matters ? await this.#maintenance.nodes(signal) : new Set();
+  }
+
+  #layToRest({ pool, aim, moment }: Look, { mayRest }: PoolDecision): void {
+    for (const { name, architecture } of mayRest)
+      this.#resting.lay(name, { pool: pool.metadata.name, aim, architecture }, moment);
   }
 
   /** Keeps the annotation by which a pool is held at an earlier target. */
@@ -235,8 +283,7 @@ export class PoolController {
   ): Promise<void> {
     const atWork = seen.nodes.filter(({ node }) => steps.has(node.metadata.name));
     if (atWork.length === 0) return;
-    // Every node of the cluster: not to be counted with each look at each pool.
-    const onlyNode = this.#parts.caches.nodes.list().length === 1;
+    const onlyNode = this.#parts.caches.nodes.size() === 1;
     await inParallel(atWork, PARALLEL_NODES, async (observed) => {
       const { name } = observed.node.metadata;
       const step = steps.get(name);
@@ -263,7 +310,7 @@ export class PoolController {
   ): Promise<void> {
     const { client, caches, now } = this.#parts;
     const { settings, target } = seen;
-    const machineCount = seen.nodes.length;
+    const machineCount = seen.nodes.length + decision.resting.nodes;
     const before = seen.pool.status;
     const { events } = this.#tellers(seen.pool, configOf(target));
     const after = await updateStatus(

@@ -4,6 +4,7 @@ import { aPool, aState, condition, image, REBOOT, someSettings } from '../testin
 import type { PoolDecision } from './decide-pool.ts';
 import type { NodeState } from './node-state.ts';
 import { type PoolStatusInputs, poolStatus } from './pool-status.ts';
+import { nobodyRests } from './resting-nodes.ts';
 
 const CONFIGURATION = { name: 'rendered-worker-2' };
 const pool = aPool('worker', { configuration: CONFIGURATION });
@@ -13,6 +14,8 @@ const decision = (states: readonly NodeState[], more: Partial<PoolDecision> = {}
   assign: new Map(),
   steps: new Map(),
   states,
+  resting: nobodyRests,
+  mayRest: [],
   passedBy: [],
   unavailable: [],
   slotsTaken: false,

@@ -43,33 +43,35 @@ const NAMED_NODES = 10;
  */
 export function poolStatus(inputs: PoolStatusInputs, now: number): MachineConfigPoolStatus {
   const { pool, machineCount, decision } = inputs;
-  const { states } = decision;
-  const updated = states.filter(isUpdated);
-  const ready = updated.filter((node) => node.ready && node.schedulable && !isAway(node));
+  const { states, resting } = decision;
+  const updatedStates = states.filter(isUpdated);
+  const updated = updatedStates.length + resting.nodes;
+  const ready =
+    updatedStates.filter((node) => node.ready && node.schedulable && !isAway(node)).length + resting.nodes;
   const unavailable = states.filter(isUnavailable);
   const degraded = states.filter(isDegraded);
   const away = states.filter(isAway).length;
-  const done = ready.length === machineCount - away && isResolved(inputs.target);
+  const done = ready === machineCount - away && isResolved(inputs.target);
   const configuration = done ? configurationOf(inputs) : pool.status?.configuration;
   return {
     ...(pool.metadata.generation === undefined ? {} : { observedGeneration: pool.metadata.generation }),
     ...(configuration === undefined ? {} : { configuration }),
     machineCount,
-    updatedMachineCount: updated.length,
-    readyMachineCount: ready.length,
+    updatedMachineCount: updated,
+    readyMachineCount: ready,
     unavailableMachineCount: unavailable.length,
     degradedMachineCount: degraded.length,
-    ...architecturesOf(states, pool.status),
-    conditions: conditionsOf(inputs, done, updated.length, now),
+    ...architecturesOf(decision, pool.status),
+    conditions: conditionsOf(inputs, done, updated, now),
   };
 }
 
 /** Those that the pool had stay known while no node tells its own: no image is made anew for that. */
 function architecturesOf(
-  states: readonly NodeState[],
+  { states, resting }: PoolDecision,
   before: MachineConfigPoolStatus | undefined,
 ): Pick<MachineConfigPoolStatus, 'architectures'> {
-  const told = states.flatMap(({ architecture }) => architecture ?? []);
+  const told = [...states.flatMap(({ architecture }) => architecture ?? []), ...resting.architectures];
   const architectures = told.length === 0 ? before?.architectures : [...new Set(told)].sort();
   return architectures === undefined ? {} : { architectures };
 }

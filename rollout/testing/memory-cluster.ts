@@ -140,6 +140,7 @@ export class SteppedInformer<T extends KubernetesObject> implements Informer<T> 
   synced = async () => undefined;
   get = (name: string) => this.#seen.get(name);
   list = () => [...this.#seen.values()];
+  size = () => this.#seen.size;
 
   onChange(handler: (change: Change<T>) => void): void {
     this.#handlers.push(handler);
