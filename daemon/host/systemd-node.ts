@@ -44,7 +44,7 @@ export function systemdNode(options: SystemdNodeOptions): NodePorts {
   return {
     host: systemdHost({ root, init, run }),
     services: systemctl(run, commandPath),
-    setPasswords: chpasswd(run, commandPath),
+    setPasswords: chpasswd(run, { commandPath }),
     relabel: selinuxLabels(root, run, commandPath),
     backend: new DetectedBackend(async ({ packages }, signal) => {
       const name = await detectBackend({ root, run, ...wanted, forPackages: packages }, signal);
