@@ -1,6 +1,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { RunOsCommand } from '../os/os-command.ts';
+import { bootedDeployment } from '../os/ostree/booted-note.ts';
 import type { Host } from './host.ts';
 import { unlockUsr } from './unlock-usr.ts';
 
@@ -62,14 +63,14 @@ export function rebootCommand(reason: string): readonly [string, ...string[]] {
 }
 
 /**
- * Finds the booted deployment as ostree does: the one whose directory is the running root, by device and inode
- * (libostree, ostree_sysroot_load).
+ * Finds the booted deployment as ostree does: the one whose directory ostree noted at boot, or else is the running root, by
+ * device and inode (libostree, ostree_sysroot_load).
  *
  * @param sysroot the physical root, @param root the running root, both as the daemon sees them.
  * @throws when no deployment is the running root.
  */
 export async function bootedDirectory(sysroot: string, root: string): Promise<string> {
-  const running = await stat(root, { bigint: true });
+  const running = (await bootedDeployment(root)) ?? (await stat(root, { bigint: true }));
   const deploy = path.join(sysroot, 'ostree/deploy');
   for (const os of await readdir(deploy)) {
     const directory = path.join(deploy, os, 'deploy');

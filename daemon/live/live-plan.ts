@@ -77,6 +77,7 @@ export async function planLiveApply(trees: LiveTrees, signal: AbortSignal): Prom
   );
   const usr = planTreeChanges({ ...difference, source: (name) => path.join(staged.root, name) });
   refuseOtherKernel(usr);
+  await requireOwnUsr(staged);
   const etc = await planEtc(trees, signal);
   const runningState = statePaths(await readFragment(root));
   const fragment = await readFragment(staged.root);
@@ -91,6 +92,12 @@ export async function planLiveApply(trees: LiveTrees, signal: AbortSignal): Prom
     ],
     ...(fragment === undefined ? {} : { fragment: path.join(staged.root, nodePaths.tmpfiles) }),
   };
+}
+
+/** Everything would count as removed where a deployment is one file system image and its directory is empty. */
+async function requireOwnUsr({ root }: Deployment): Promise<void> {
+  if ((await readTreeEntry(path.join(root, 'usr')))?.kind === 'directory') return;
+  throw new LiveApplyRefused(`${root} has no /usr to read; only a reboot brings what the image has`);
 }
 
 async function planEtc(

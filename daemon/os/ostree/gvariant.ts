@@ -1,3 +1,5 @@
+import { endianness } from 'node:os';
+
 /** Bytes that are not what their GVariant type says. */
 export class GVariantError extends Error {
   override readonly name = 'GVariantError';
@@ -27,6 +29,14 @@ export function readStrings(bytes: Uint8Array): readonly string[] {
 export function readString(bytes: Uint8Array): string {
   if (bytes.at(-1) !== 0) throw new GVariantError('a string without its end');
   return new TextDecoder('utf-8', { fatal: true }).decode(bytes.subarray(0, -1));
+}
+
+/** @returns the numbers of a structure of unsigned 64-bit ones (`(tt)`), which are in the host's byte order. @throws GVariantError */
+export function readNumbers(bytes: Uint8Array): readonly bigint[] {
+  if (bytes.length % 8 !== 0) throw new GVariantError('64-bit numbers that are no multiple of 8 bytes');
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  const isLittleEndian = endianness() === 'LE';
+  return Array.from({ length: bytes.length / 8 }, (_, index) => view.getBigUint64(index * 8, isLittleEndian));
 }
 
 /** The ends of an array's elements stand behind them (GVariant specification, "Arrays" of non-fixed size). */
