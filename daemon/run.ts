@@ -16,6 +16,7 @@ import { DriftWatch } from './drift/drift-watch.ts';
 import type { HealthLimits } from './health/decide-health.ts';
 import type { NodePorts } from './host/node-ports.ts';
 import { openJournal } from './journal/journal.ts';
+import { fieldsOf, loggedJournal } from './journal/logged-journal.ts';
 import { NodeChannel } from './node-channel.ts';
 import { type Observation, observe } from './observe.ts';
 import { UnsupportedHostError } from './os/detect-backend.ts';
@@ -65,7 +66,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     actionLimitMs: options.actionLimitMs ?? ACTION_LIMIT_MS,
     healthLimits: options.healthLimits ?? HEALTH_LIMITS,
     ports,
-    journal: openJournal(ports.host.root),
+    journal: loggedJournal(openJournal(ports.host.root), log),
     client,
     channel,
     events: createEventRecorder(client, 'shale-daemon', log),
@@ -150,7 +151,11 @@ async function startUp(daemon: Daemon): Promise<void> {
   const { ports, journal, signal } = daemon;
   const { root } = ports.host;
   await undoWrite(daemon);
-  if ((await journal.read()) !== undefined) return;
+  const entry = await journal.read();
+  if (entry !== undefined) {
+    daemon.log.info(fieldsOf(entry), 'journal: an update is under way');
+    return;
+  }
   const last = await readLastUpdate(root);
   if (last?.bootIDAfter === (await ports.host.bootID())) return;
   await correctCurrent(ports, await readCurrent(root), signal);

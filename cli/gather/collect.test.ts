@@ -24,6 +24,13 @@ test('logs are read, what can not be read is told, and neither keeps the other f
       const { container, previous } = Object.fromEntries(url.searchParams);
       if (previous === 'true') json(400, { message: 'previous terminated container not found' });
       else response.end(`log of ${container}\n`);
+    } else if (url.pathname.endsWith('/machineconfignodes')) {
+      json(200, { items: ['a', 'b'].map((name) => ({ metadata: { name }, spec: {} })) });
+    } else if (url.pathname === '/api/v1/nodes/a/proxy/logs/') {
+      const unit = url.searchParams.get('query');
+      response.end(unit === 'kubelet' ? 'kubelet started\n' : '-- No entries --\n');
+    } else if (url.pathname === '/api/v1/nodes/b/proxy/logs/') {
+      json(403, { message: 'nodes "b" is forbidden' });
     } else if (url.pathname.endsWith('/secrets')) json(403, { message: 'secrets is forbidden' });
     else json(200, { items: [] });
   });
@@ -37,7 +44,11 @@ test('logs are read, what can not be read is told, and neither keeps the other f
     text: 'log of operator\n',
   });
   expect(files.map(({ name }) => name)).toContain(`objects/pods/${NAMESPACE}/shale-operator-0.yaml`);
+  expect(files.filter(({ name }) => name.startsWith('journals/'))).toEqual([
+    { name: 'journals/a/kubelet.log', text: 'kubelet started\n' },
+  ]);
   expect(problems.toSorted()).toEqual([
+    'journals of node b: HTTP 403: nodes "b" is forbidden',
     'log of shale-operator-0/operator.previous: HTTP 400: previous terminated container not found',
     'secrets: list secrets: secrets is forbidden',
   ]);

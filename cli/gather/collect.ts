@@ -1,4 +1,3 @@
-import { text } from 'node:stream/consumers';
 import { stringify } from 'yaml';
 import { crdDefinitions } from '../../api/crd-definitions.ts';
 import {
@@ -15,20 +14,24 @@ import {
   Secrets,
   ServiceAccounts,
 } from '../../api/kubernetes.ts';
+import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { REGISTRY_CAS_CONFIG_MAP, SWITCH_CONFIG_MAP } from '../../api/names.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import type { Connection } from '../../cluster/connection.ts';
-import { send } from '../../cluster/http-request.ts';
 import { resourcePath } from '../../cluster/resource-path.ts';
 import type { Places } from '../observe/cluster-watch.ts';
 import type { BundleFile } from './bundle.ts';
+import { collectJournals, nodesInQuestion } from './collect-journals.ts';
+import { readText } from './read-text.ts';
 import { redact } from './redact.ts';
 
 export interface Collecting {
   readonly client: ApiClient;
   readonly connection: Connection;
   readonly places: Places;
+  /** Whose journals are read; without names those of the nodes that have not arrived where they should be. */
+  readonly nodes?: readonly string[];
   readonly signal: AbortSignal;
 }
 
@@ -46,7 +49,6 @@ interface Part {
 
 /** Lines of each container's log, the last ones. */
 const LOG_LINES = 20_000;
-const LOG_DEADLINE_MS = 60_000;
 /** Events of cluster-scoped objects live here. */
 const CLUSTER_EVENTS = 'default';
 
@@ -54,12 +56,21 @@ const CLUSTER_EVENTS = 'default';
 export async function collect(collecting: Collecting): Promise<Collected> {
   const { namespace } = collecting.places;
   const parts = await Promise.all(partsOf(collecting.places).map((part) => collectPart(collecting, part)));
-  const pods = parts
-    .flatMap(({ objects }) => objects)
-    .filter((object): object is Pod => object.kind === 'Pod' && object.metadata.namespace === namespace);
+  const objects = parts.flatMap((part) => part.objects);
+  const pods = objects.filter(
+    (object): object is Pod => object.kind === 'Pod' && object.metadata.namespace === namespace,
+  );
   const logs = await Promise.all(pods.flatMap((pod) => collectLogs(collecting, pod)));
-  const all = [...parts, ...logs];
+  const nodes = collecting.nodes ?? nodesInQuestion(objects.filter(isMachineConfigNode));
+  const journals = await Promise.all(
+    nodes.map((node) => collectJournals(collecting.connection, node, collecting.signal)),
+  );
+  const all = [...parts, ...logs, ...journals];
   return { files: all.flatMap(({ files }) => files), problems: all.flatMap(({ problems }) => problems) };
+}
+
+function isMachineConfigNode(object: KubernetesObject): object is MachineConfigNode {
+  return object.kind === MachineConfigNodes.kind;
 }
 
 function partsOf({ namespace, leaseNamespace }: Places): readonly Part[] {
@@ -142,32 +153,12 @@ async function collectLog(
   previous: boolean,
 ): Promise<Collected> {
   const what = `${pod}/${container}${previous ? '.previous' : ''}`;
-  const either = AbortSignal.any([signal, AbortSignal.timeout(LOG_DEADLINE_MS)]);
-  try {
-    const response = await send(connection, {
-      method: 'GET',
-      path: resourcePath(Pods, { namespace: places.namespace, name: pod, subresource: 'log' }),
-      query: { container, tailLines: String(LOG_LINES), timestamps: 'true', previous: String(previous) },
-      signal: either,
-    });
-    const body = await text(response);
-    if (response.statusCode !== 200) {
-      return { files: [], problems: [`log of ${what}: HTTP ${response.statusCode}: ${messageOf(body)}`] };
-    }
-    return { files: [{ name: `logs/${what}.log`, text: body }], problems: [] };
-  } catch (error) {
-    signal.throwIfAborted();
-    return { files: [], problems: [`log of ${what}: ${reasonOf(error)}`] };
-  }
-}
-
-/** Of a Status object its message (Kubernetes API concepts, "Response status"). */
-function messageOf(body: string): string {
-  try {
-    return String((JSON.parse(body) as { message?: unknown }).message);
-  } catch {
-    return body.slice(0, 200);
-  }
+  const path = resourcePath(Pods, { namespace: places.namespace, name: pod, subresource: 'log' });
+  const query = { container, tailLines: String(LOG_LINES), timestamps: 'true', previous: String(previous) };
+  const answer = await readText(connection, path, query, signal);
+  return answer.ok
+    ? { files: [{ name: `logs/${what}.log`, text: answer.text }], problems: [] }
+    : { files: [], problems: [`log of ${what}: ${answer.why}`] };
 }
 
 function reasonOf(error: unknown): string {

@@ -15,14 +15,17 @@ import { collect } from './collect.ts';
 interface GatherFlags extends ClusterFlags {
   readonly leaseNamespace: string;
   readonly output?: string;
+  readonly node?: readonly string[];
 }
 
 /** `shale gather`: what a bug report needs, in one file. */
 export function gatherCommand(): Command {
-  const command = new Command('gather').option(
-    '-o, --output <file>',
-    'where to; default: shale-gather-<time>.tar.gz in the present directory',
-  );
+  const command = new Command('gather')
+    .option('-o, --output <file>', 'where to; default: shale-gather-<time>.tar.gz in the present directory')
+    .option(
+      '--node <name...>',
+      'nodes whose journals are read; default: those that have not arrived where they should be, 20 at most',
+    );
   return withLeaseNamespace(withClusterFlags(command)).action((flags: GatherFlags) =>
     onCluster(flags, async (client, signal) => {
       const now = new Date();
@@ -32,7 +35,13 @@ export function gatherCommand(): Command {
         .replaceAll(':', '')}`;
       const file = flags.output ?? `${root}.tar.gz`;
       const connection = await connectionOf(flags);
-      const { files, problems } = await collect({ client, connection, places: flags, signal });
+      const { files, problems } = await collect({
+        client,
+        connection,
+        places: flags,
+        ...(flags.node === undefined ? {} : { nodes: flags.node }),
+        signal,
+      });
       const told = [
         { name: 'version.txt', text: `shale ${SHALE_VERSION}\n` },
         { name: 'status.txt', text: `${await statusText(client, flags, now, signal)}\n` },
@@ -45,7 +54,7 @@ export function gatherCommand(): Command {
       print(`${path.resolve(file)}: ${files.length} objects and logs`);
       for (const problem of problems) process.stderr.write(`left out: ${problem}\n`);
       process.stderr.write(
-        'values of Secrets, contents of files and units, and password hashes are left out; look through the logs before you send them\n',
+        'values of Secrets, contents of files and units, and password hashes are left out; look through the logs and journals before you send them\n',
       );
     }),
   );
