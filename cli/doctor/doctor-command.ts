@@ -18,6 +18,7 @@ import { onCluster } from '../on-cluster.ts';
 import { DoctorOutput } from '../output-schemas.ts';
 import { outputFlag, print, printAs, TABLE_FORMATS } from '../print.ts';
 import { judgeNodes, judgeProcesses } from './check-cluster.ts';
+import { judgeContacts } from './check-contacts.ts';
 import { areServed, judgeDefinitions } from './check-definitions.ts';
 import { checkPermissions } from './check-permissions.ts';
 import { checkRegistries } from './check-registries.ts';
@@ -80,6 +81,7 @@ async function examine(
     ...general,
     ...judgeProcesses(seen, daemons, namespace),
     ...judgeNodes(seen, now),
+    ...judgeContacts(seen, now),
     ...(await checkRegistries(client, namespace, seen, await baseImages(client, seen, signal), signal)),
   ];
 }

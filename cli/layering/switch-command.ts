@@ -13,6 +13,7 @@ import { obstaclesOf } from '../observe/obstacles.ts';
 import { onCluster } from '../on-cluster.ts';
 import { print } from '../print.ts';
 import type { LayeringGoal } from './arrival.ts';
+import { secretWarnings } from './secret-warnings.ts';
 import {
   dataPatch,
   type EnableWish,
@@ -65,6 +66,8 @@ export function enableCommand(): Command {
         const { pool: pools, allPools = false } = flags;
         const data = switchedOn(dataOf(seen), { pools, allPools, settings: settingsOf(flags) });
         const layered = layeredBy(data, seen);
+        const secrets = [data['pushSecret'], data['pullSecret']];
+        for (const line of await secretWarnings(client, flags.namespace, secrets, signal)) warn(line);
         await carryOut(client, flags, seen, data, { layered, standard: [], clean: false }, signal);
       }),
     );

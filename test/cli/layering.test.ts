@@ -53,6 +53,9 @@ describe('enable', { timeout: PROCESSES_MS }, () => {
     expect(first.stdout).toContain('layering is on for worker; images go to r.example.com/os/{pool}');
     expect(first.stdout).toContain('pool worker: 1 of 1 nodes move to an image, one reboot each');
     expect(first.stderr).toContain('node worker-0 is passed by: flagged for maintenance by ops: new disk');
+    expect(first.stderr).toContain(
+      'Secret shale-system/push: not found; builds wait for it: kubectl -n shale-system create secret docker-registry push',
+    );
     expect(first.stderr).toContain('no operator runs in namespace shale-system');
     const data = { enabled: 'true', pools: 'worker', imageRepository: REPOSITORY, pushSecret: 'push' };
     expect(await switchData()).toEqual(data);

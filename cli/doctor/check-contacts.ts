@@ -1,0 +1,109 @@
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import type { MachineOSBuild } from '../../api/machine-os-build.ts';
+import { outcomeOf } from '../../builder/build-state.ts';
+import { conditionIsTrue } from '../../cluster/conditions.ts';
+import { formatDuration } from '../duration.ts';
+import { nodesOfPool, type ObservedCluster } from '../observe/observed-cluster.ts';
+import { type Finding, findings } from './finding.ts';
+
+/** Reasons of a build by which its registry, or the way to it, is to blame (docs/reference/build-failures.md). */
+const REGISTRY_REASONS: ReadonlySet<string> = new Set([
+  'RegistryUnavailable',
+  'RegistryRefusedCredentials',
+  'RegistryRefused',
+  'SecretUnusable',
+]);
+/** Nodes named in a finding; the rest is counted. */
+const NAMED_NODES = 3;
+
+/**
+ * Judges whether builder and nodes reach their registries by what they said of it last. They are in other networks than
+ * whoever asks, so that no try from here could tell; and asking them to try would need a right to run something there.
+ *
+ * @param now ms since the epoch.
+ */
+export function judgeContacts(seen: ObservedCluster, now: number): Finding[] {
+  return seen.machineOSConfigs
+    .map(({ spec }) => spec.machineConfigPool.name)
+    .toSorted()
+    .flatMap((pool) => [...judgeBuilder(pool, seen, now), ...judgePulls(pool, nodesOfPool(seen, pool))]);
+}
+
+function judgeBuilder(pool: string, { builds }: ObservedCluster, now: number): Finding[] {
+  const { ok, warning, failure } = findings('registries, from the builder');
+  const own = builds.filter(({ spec }) => spec.machineOSConfig.name === pool);
+  const newest = own.toSorted((a, b) => startOf(a) - startOf(b)).at(-1);
+  if (newest === undefined) {
+    const mend = `shale status ${pool} tells what it waits for`;
+    return [warning(`pool ${pool}: the builder has not tried to push an image yet`, mend)];
+  }
+  const { name } = newest.metadata;
+  const mend =
+    'mend what the message names: the push Secret, the CAs (ConfigMap registry-cas), or the way from the cluster to the registry';
+  switch (outcomeOf(newest)) {
+    case 'Succeeded': {
+      const ago = formatDuration(now - Date.parse(newest.status?.buildEnd ?? ''));
+      return [ok(`pool ${pool}: the builder pushed ${newest.status?.digestedImagePushSpec}, ${ago} ago`)];
+    }
+    case 'Failed': {
+      const failed = conditionOf(newest, 'Failed');
+      return REGISTRY_REASONS.has(failed?.reason ?? '')
+        ? [failure(`pool ${pool}: build ${name}: ${failed?.message}`, mend)]
+        : [];
+    }
+    case 'Interrupted':
+      return [];
+    case undefined: {
+      const building = conditionOf(newest, 'Building');
+      return building?.reason === 'Retrying'
+        ? [warning(`pool ${pool}: build ${name}: ${building.message}`, mend)]
+        : [ok(`pool ${pool}: the builder is at work on ${name}`)];
+    }
+  }
+}
+
+function judgePulls(pool: string, nodes: readonly MachineConfigNode[]): Finding[] {
+  const { ok, warning, failure } = findings('registries, from nodes');
+  const wanting = nodes.filter(({ spec }) => spec.configImage !== undefined);
+  if (wanting.length === 0) return [];
+  const failing = wanting.flatMap((node) => {
+    const prepared = node.status?.conditions?.find(({ type }) => type === 'UpdatePrepared');
+    return prepared?.reason === 'PrepareFailed' ? [{ name: node.metadata.name, why: prepared.message }] : [];
+  });
+  const pulled = wanting.filter(hasPulled);
+  const [first] = failing;
+  if (first !== undefined) {
+    const names = failing.slice(0, NAMED_NODES).map(({ name }) => name);
+    const more = failing.length - names.length;
+    return [
+      failure(
+        `pool ${pool}: ${names.join(', ')}${more > 0 ? ` and ${more} more nodes` : ''} can't bring the image to the disk: ${first.why}`,
+        "mend what the message names: the node's pull secret (Secret node-pull-secret), its CAs (ConfigMap registry-cas), or its way to the registry",
+      ),
+    ];
+  }
+  const count = `${pulled.length} of ${wanting.length} nodes`;
+  return pulled.length === 0
+    ? [
+        warning(
+          `pool ${pool}: no node has pulled its image yet`,
+          `shale status ${pool} tells what they wait for`,
+        ),
+      ]
+    : [ok(`pool ${pool}: ${count} have pulled the image that they are to run`)];
+}
+
+function hasPulled({ spec, status }: MachineConfigNode): boolean {
+  const runs = status?.configImage?.currentImage === spec.configImage?.desiredImage;
+  return runs || conditionIsTrue(status?.conditions, 'ImagePulledFromRegistry');
+}
+
+function conditionOf({ status }: MachineOSBuild, wanted: string) {
+  return status?.conditions?.find(({ type }) => type === wanted);
+}
+
+/** A build that has not begun is the newest. */
+function startOf({ metadata, status }: MachineOSBuild): number {
+  const start = Date.parse(metadata.creationTimestamp ?? status?.buildStart ?? '');
+  return Number.isNaN(start) ? Number.POSITIVE_INFINITY : start;
+}
