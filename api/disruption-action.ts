@@ -22,12 +22,14 @@ const serviceRules = [
   },
 ];
 
+const ACTION = 'What a node does; Reboot and None stand alone.';
+
 /** An action as an admin writes it in spec.nodeDisruptionPolicy. */
 export const PolicyAction = z
   .object({
-    type: z.enum(['Reboot', 'Drain', 'Reload', 'Restart', 'DaemonReload', 'None']),
-    reload: service.exactOptional(),
-    restart: service.exactOptional(),
+    type: z.enum(['Reboot', 'Drain', 'Reload', 'Restart', 'DaemonReload', 'None']).describe(ACTION),
+    reload: service.exactOptional().describe('The unit, of a Reload.'),
+    restart: service.exactOptional().describe('The unit, of a Restart.'),
   })
   .meta({ 'x-kubernetes-validations': serviceRules });
 export type PolicyAction = z.infer<typeof PolicyAction>;
@@ -35,9 +37,11 @@ export type PolicyAction = z.infer<typeof PolicyAction>;
 /** An action as the operator writes it in status: Special is MCO's own rule for registries.conf. */
 export const EffectiveAction = z
   .object({
-    type: z.enum(['Reboot', 'Drain', 'Reload', 'Restart', 'DaemonReload', 'None', 'Special']),
-    reload: service.exactOptional(),
-    restart: service.exactOptional(),
+    type: z
+      .enum(['Reboot', 'Drain', 'Reload', 'Restart', 'DaemonReload', 'None', 'Special'])
+      .describe(`${ACTION} Special is MCO's rule for registries.conf.`),
+    reload: service.exactOptional().describe('The unit, of a Reload.'),
+    restart: service.exactOptional().describe('The unit, of a Restart.'),
   })
   .meta({ 'x-kubernetes-validations': serviceRules });
 export type EffectiveAction = z.infer<typeof EffectiveAction>;
@@ -47,7 +51,7 @@ export type EffectiveAction = z.infer<typeof EffectiveAction>;
  * without the service it needs can't be made. Special never gets this far: it has been decided by then.
  */
 export const DisruptionAction = z.discriminatedUnion('type', [
-  z.object({ type: z.literal('Drain') }),
+  z.object({ type: z.literal('Drain').describe('What the node does.') }),
   z.object({ type: z.literal('DaemonReload') }),
   z.object({ type: z.literal('Reload'), service: ServiceName }),
   z.object({ type: z.literal('Restart'), service: ServiceName }),
@@ -60,14 +64,14 @@ export type DisruptionAction = z.infer<typeof DisruptionAction>;
  * `subject` is a path, a unit name, or a field such as kernelArguments.
  */
 export const DisruptionCause = z.object({
-  subject: z.string().max(4096),
-  kind: z.enum(['file', 'unit', 'sshKey', 'field']),
-  change: z.enum(['added', 'changed', 'removed']),
+  subject: z.string().max(4096).describe('What changes: a path, a unit, or a field.'),
+  kind: z.enum(['file', 'unit', 'sshKey', 'field']).describe('What the subject is.'),
+  change: z.enum(['added', 'changed', 'removed']).describe('What becomes of it.'),
   rule: z
     .string()
     .max(4096)
     .describe('Which policy decided, for example "policy file /etc/chrony.conf" or "no policy: Reboot".'),
-  actions: z.array(DisruptionAction).max(20),
+  actions: z.array(DisruptionAction).max(20).describe('What it asks for; empty: nothing.'),
 });
 export type DisruptionCause = z.infer<typeof DisruptionCause>;
 

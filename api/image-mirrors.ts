@@ -17,10 +17,17 @@ const mirrorSourcePolicy = z
   .describe('Whether the source is tried when no mirror has the image. Default AllowContactingSource.');
 const mirrorRule = z.object({ source, mirrors, mirrorSourcePolicy });
 
-export const ImageDigestMirrorSetSpec = z.object({ imageDigestMirrors: z.array(mirrorRule).exactOptional() });
-export const ImageTagMirrorSetSpec = z.object({ imageTagMirrors: z.array(mirrorRule).exactOptional() });
+export const ImageDigestMirrorSetSpec = z.object({
+  imageDigestMirrors: z.array(mirrorRule).exactOptional().describe('Rules for images by digest.'),
+});
+export const ImageTagMirrorSetSpec = z.object({
+  imageTagMirrors: z.array(mirrorRule).exactOptional().describe('Rules for images by tag.'),
+});
 export const ImageContentSourcePolicySpec = z.object({
-  repositoryDigestMirrors: z.array(z.object({ source, mirrors })).exactOptional(),
+  repositoryDigestMirrors: z
+    .array(z.object({ source, mirrors }))
+    .exactOptional()
+    .describe('Rules for images by digest.'),
 });
 
 export interface ImageDigestMirrorSet extends KubernetesObject {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { DisruptionAction, DisruptionCause } from './disruption-action.ts';
 import { CertificateVersions } from './node-certificates.ts';
-import { Conditions, type Kind, type KubernetesObject, NameReference } from './object.ts';
+import { Conditions, type Kind, type KubernetesObject, NameReference, ObservedGeneration } from './object.ts';
 import { DigestedPullspecSchema } from './references.ts';
 
 /**
@@ -28,11 +28,11 @@ export const Grant = z.object({
 export type Grant = z.infer<typeof Grant>;
 
 export const MachineConfigNodeSpec = z.object({
-  node: NameReference,
-  pool: NameReference,
-  configVersion: z.object({
-    desired: RenderedConfigName.describe('The rendered MachineConfig the node should have.'),
-  }),
+  node: NameReference.describe('The Node; the object has its name.'),
+  pool: NameReference.describe('The MachineConfigPool that the node belongs to.'),
+  configVersion: z
+    .object({ desired: RenderedConfigName.describe('The rendered MachineConfig the node should have.') })
+    .describe('Which configuration.'),
   configImage: z
     .object({ desiredImage: DigestedPullspecSchema })
     .exactOptional()
@@ -55,8 +55,8 @@ export type MachineConfigNodeSpec = z.infer<typeof MachineConfigNodeSpec>;
 
 /** What the node will have to do to take its target: known, and shown, before it does any of it. */
 export const UpdatePlan = z.object({
-  config: RenderedConfigName,
-  image: DigestedPullspecSchema.exactOptional(),
+  config: RenderedConfigName.describe('The rendered config of the target.'),
+  image: DigestedPullspecSchema.exactOptional().describe('The image of the target; absent in standard mode.'),
   staged: z.boolean().describe('The target is on the disk, as the next boot where it is an image.'),
   actions: z
     .array(DisruptionAction)
@@ -71,22 +71,24 @@ export type UpdatePlan = z.infer<typeof UpdatePlan>;
 
 /** What the node did to take its last target. */
 export const UpdateRecord = z.object({
-  config: RenderedConfigName,
-  image: DigestedPullspecSchema.exactOptional(),
-  actions: z.array(DisruptionAction).max(50),
-  causes: z.array(DisruptionCause).max(50),
-  source: z.string(),
-  startedAt: z.string().meta({ format: 'date-time' }),
-  finishedAt: z.string().meta({ format: 'date-time' }),
-  bootIDBefore: z.string(),
-  bootIDAfter: z.string(),
-  result: z.enum(['Succeeded', 'RolledBack', 'Failed']),
-  message: z.string().max(32768).exactOptional(),
+  config: RenderedConfigName.describe('The rendered config of the target.'),
+  image: DigestedPullspecSchema.exactOptional().describe('The image of the target; absent in standard mode.'),
+  actions: z.array(DisruptionAction).max(50).describe('What the node did, in order.'),
+  causes: z.array(DisruptionCause).max(50).describe('Why, by path, unit or field.'),
+  source: z.string().describe('Where the actions came from.'),
+  startedAt: z.string().meta({ format: 'date-time' }).describe('When the node began to act.'),
+  finishedAt: z.string().meta({ format: 'date-time' }).describe('When it was done, or had gone back.'),
+  bootIDBefore: z.string().describe('The boot in which it began.'),
+  bootIDAfter: z.string().describe('The boot in which it was done: another one after a reboot.'),
+  result: z
+    .enum(['Succeeded', 'RolledBack', 'Failed'])
+    .describe('How it ended. RolledBack: the target was not healthy, and the node runs what it ran before.'),
+  message: z.string().max(32768).exactOptional().describe('Why it did not succeed.'),
 });
 export type UpdateRecord = z.infer<typeof UpdateRecord>;
 
 export const MachineConfigNodeStatus = z.object({
-  observedGeneration: z.int().min(0).exactOptional(),
+  observedGeneration: ObservedGeneration.exactOptional(),
   conditions: Conditions.exactOptional(),
   configVersion: z
     .object({
@@ -94,15 +96,17 @@ export const MachineConfigNodeStatus = z.object({
         .string()
         .max(253)
         .describe('The rendered MachineConfig that the node runs; empty before the first.'),
-      desired: z.string().max(253),
+      desired: z.string().max(253).describe('The one that it goes to.'),
     })
-    .exactOptional(),
+    .exactOptional()
+    .describe('Which configuration.'),
   configImage: z
     .object({
-      currentImage: DigestedPullspecSchema.exactOptional(),
-      desiredImage: DigestedPullspecSchema.exactOptional(),
+      currentImage: DigestedPullspecSchema.exactOptional().describe('The layered image that the node runs.'),
+      desiredImage: DigestedPullspecSchema.exactOptional().describe('The one that it goes to.'),
     })
-    .exactOptional(),
+    .exactOptional()
+    .describe('Which layered image; absent where none is and none is wanted.'),
   mode: z
     .enum(['Standard', 'Layered'])
     .exactOptional()
@@ -120,7 +124,10 @@ export const MachineConfigNodeStatus = z.object({
   ),
   lastUpdate: UpdateRecord.exactOptional().describe("Shale's own: what the last update asked of the node."),
   staging: z
-    .object({ bytesDone: z.int().min(0), bytesTotal: z.int().min(0) })
+    .object({
+      bytesDone: z.int().min(0).describe('Bytes that are on the disk.'),
+      bytesTotal: z.int().min(0).describe('Bytes of all that has to be pulled.'),
+    })
     .exactOptional()
     .describe("Shale's own: progress of the pull."),
   certificates: CertificateVersions.exactOptional().describe(

@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { Conditions, type Kind, type KubernetesObject, LabelSelector } from './object.ts';
+import { Conditions, type Kind, type KubernetesObject, LabelSelector, ObservedGeneration } from './object.ts';
 
 const ConfigurationSource = z.object({
-  apiVersion: z.string().exactOptional(),
-  kind: z.string().exactOptional(),
-  name: z.string().exactOptional(),
+  apiVersion: z.string().exactOptional().describe('Always that of MachineConfigs.'),
+  kind: z.string().exactOptional().describe('Always MachineConfig.'),
+  name: z.string().exactOptional().describe('Name of the MachineConfig.'),
 });
 
 const PoolConfiguration = z.object({
@@ -38,7 +38,7 @@ export const MachineConfigPoolSpec = z.object({
 });
 
 export const MachineConfigPoolStatus = z.object({
-  observedGeneration: z.int().exactOptional(),
+  observedGeneration: ObservedGeneration.exactOptional(),
   configuration: PoolConfiguration.exactOptional().describe(
     'The rendered config that every node of the pool has taken.',
   ),

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { EffectiveAction, PolicyAction, ServiceName } from './disruption-action.ts';
-import { Conditions, type Kind, type KubernetesObject } from './object.ts';
+import { Conditions, type Kind, type KubernetesObject, ObservedGeneration } from './object.ts';
 
 const standalone = (type: 'Reboot' | 'None') => ({
   rule: `self.exists(x, x.type=='${type}') ? size(self) == 1 : true`,
@@ -76,14 +76,24 @@ export const ClusterPolicies = z.object({
     .array(z.object({ path: policyPath, actions: effectiveActions, source }))
     .max(100)
     .meta(byPath)
-    .exactOptional(),
+    .exactOptional()
+    .describe('By file or directory.'),
   units: z
     .array(z.object({ name: ServiceName, actions: effectiveActions, source }))
     .max(100)
     .meta(byName)
-    .exactOptional(),
-  sshkey: z.object({ actions: effectiveActions, source }).exactOptional(),
-  imageMirrors: z.array(mirrorPolicy(effectiveActions)).max(3).meta(byKind).exactOptional(),
+    .exactOptional()
+    .describe('By unit.'),
+  sshkey: z
+    .object({ actions: effectiveActions, source })
+    .exactOptional()
+    .describe('For SSH keys and passwords.'),
+  imageMirrors: z
+    .array(mirrorPolicy(effectiveActions))
+    .max(3)
+    .meta(byKind)
+    .exactOptional()
+    .describe('For mirror rules, by the kind of their object.'),
 });
 /** status.nodeDisruptionPolicyStatus.clusterPolicies: defaults and the admin's policy merged; what is in force. */
 export type ClusterPolicies = z.infer<typeof ClusterPolicies>;
@@ -95,11 +105,11 @@ export const MachineConfigurationSpec = z.looseObject({
 });
 
 export const MachineConfigurationStatus = z.object({
-  observedGeneration: z.int().exactOptional(),
+  observedGeneration: ObservedGeneration.exactOptional(),
   conditions: Conditions.exactOptional(),
   nodeDisruptionPolicyStatus: z
     .object({
-      clusterPolicies: ClusterPolicies.exactOptional(),
+      clusterPolicies: ClusterPolicies.exactOptional().describe('What each change asks of a node.'),
     })
     .exactOptional()
     .describe('The policies in force: the defaults, overridden by spec.'),

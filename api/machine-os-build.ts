@@ -43,24 +43,25 @@ export const MachineOSBuildStatus = z
     relatedObjects: z
       .array(
         z.object({
-          group: z.string(),
-          resource: z.string(),
-          namespace: z.string().exactOptional(),
-          name: z.string(),
+          group: z.string().describe('API group of the object.'),
+          resource: z.string().describe('Its kind as kubectl names it, in the plural.'),
+          namespace: z.string().exactOptional().describe('Its namespace, where it has one.'),
+          name: z.string().describe('Its name.'),
         }),
       )
       .max(10)
-      .exactOptional(),
-    buildStart: z.string().meta({ format: 'date-time' }).exactOptional(),
-    buildEnd: z.string().meta({ format: 'date-time' }).exactOptional(),
+      .exactOptional()
+      .describe('Objects that have to do with the build.'),
+    buildStart: z.string().meta({ format: 'date-time' }).exactOptional().describe('When it began.'),
+    buildEnd: z.string().meta({ format: 'date-time' }).exactOptional().describe('When it was over.'),
     digestedImagePushSpec: DigestedPullspecSchema.exactOptional().describe('The image, by digest.'),
     baseImage: z.string().max(447).exactOptional().describe("Shale's own: the base image by digest."),
     instances: z
       .array(
         z.object({
-          architecture: z.string().max(64),
+          architecture: z.string().max(64).describe("In Go's words, such as amd64."),
           image: DigestedPullspecSchema,
-          baseImage: z.string().max(447),
+          baseImage: z.string().max(447).describe('What it stands on, by digest.'),
           engineImage: DigestedPullspecSchema.exactOptional(),
         }),
       )

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Conditions, type Kind, type KubernetesObject, NameReference } from './object.ts';
+import { Conditions, type Kind, type KubernetesObject, NameReference, ObservedGeneration } from './object.ts';
 import { DigestedPullspecSchema, TaggedPullspecSchema } from './references.ts';
 
 export const MachineOSConfigSpec = z.object({
@@ -23,8 +23,11 @@ export const MachineOSConfigSpec = z.object({
   containerFile: z
     .array(
       z.object({
-        containerfileArch: z.enum(['ARM64', 'AMD64', 'PPC64LE', 'S390X', 'NoArch']).default('NoArch'),
-        content: z.string().max(4096),
+        containerfileArch: z
+          .enum(['ARM64', 'AMD64', 'PPC64LE', 'S390X', 'NoArch'])
+          .default('NoArch')
+          .describe('The architecture that it is for; NoArch: those that have no other.'),
+        content: z.string().max(4096).describe('The text of the Containerfile.'),
       }),
     )
     .max(4)
@@ -47,8 +50,9 @@ export const MachineOSConfigSpec = z.object({
         name: z
           .string()
           .max(255)
-          .regex(/^[A-Za-z_][A-Za-z0-9_]*$/),
-        value: z.string().max(4096),
+          .regex(/^[A-Za-z_][A-Za-z0-9_]*$/)
+          .describe('Of the ARG.'),
+        value: z.string().max(4096).describe('Its value.'),
       }),
     )
     .max(50)
@@ -69,14 +73,14 @@ export type MachineOSConfigSpec = z.infer<typeof MachineOSConfigSpec>;
 
 export const MachineOSConfigStatus = z.object({
   conditions: Conditions.exactOptional(),
-  observedGeneration: z.int().min(0).exactOptional(),
+  observedGeneration: ObservedGeneration.exactOptional(),
   currentImagePullSpec: DigestedPullspecSchema.exactOptional().describe('The last image built, by digest.'),
   machineOSBuild: z
     .object({
-      group: z.string(),
-      resource: z.string(),
-      namespace: z.string().exactOptional(),
-      name: z.string(),
+      group: z.string().describe('API group of the object.'),
+      resource: z.string().describe('Its kind as kubectl names it, in the plural.'),
+      namespace: z.string().exactOptional().describe('Its namespace, where it has one.'),
+      name: z.string().describe('Its name.'),
     })
     .exactOptional()
     .describe('The MachineOSBuild of the image that is built or was built last.'),

@@ -7,9 +7,9 @@ import { registryCAsDigest } from './registry-cas.ts';
 
 /** What reaches nodes past images and rendered configs, each by its version. */
 export const CertificateVersions = z.object({
-  registryCAs: z.string().exactOptional(),
-  kubeletCA: z.string().exactOptional(),
-  pullSecret: z.string().exactOptional(),
+  registryCAs: z.string().exactOptional().describe('Of the ConfigMap registry-cas.'),
+  kubeletCA: z.string().exactOptional().describe('Of the ConfigMap kubelet-ca.'),
+  pullSecret: z.string().exactOptional().describe('Of the Secret node-pull-secret, by its object.'),
 });
 export type CertificateVersions = z.infer<typeof CertificateVersions>;
 export type CertificateName = keyof CertificateVersions;

@@ -65,6 +65,12 @@ export function apiVersionOf(kind: Kind<never> | Kind<KubernetesObject>): string
   return kind.group === '' ? kind.version : `${kind.group}/${kind.version}`;
 }
 
+/** metadata.generation as a status knows it. */
+export const ObservedGeneration = z
+  .int()
+  .min(0)
+  .describe('The generation of the object that this was written for.');
+
 /** metav1.Condition with the limits that the API machinery sets. */
 export const Condition = z
   .object({
@@ -75,8 +81,8 @@ export const Condition = z
         /^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$/,
       )
       .describe('What the condition is about, in CamelCase.'),
-    status: z.enum(['True', 'False', 'Unknown']),
-    observedGeneration: z.int().min(0).exactOptional(),
+    status: z.enum(['True', 'False', 'Unknown']).describe('Whether it is so.'),
+    observedGeneration: ObservedGeneration.exactOptional(),
     lastTransitionTime: z
       .string()
       .meta({ format: 'date-time' })
@@ -94,20 +100,30 @@ export type Condition = z.infer<typeof Condition>;
 /** A list of conditions, one per type. */
 export const Conditions = z
   .array(Condition)
-  .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['type'] });
+  .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['type'] })
+  .describe('What is so and what is not, one entry for each type.');
 
 export const LabelSelector = z
   .object({
-    matchLabels: z.record(z.string(), z.string()).exactOptional(),
+    matchLabels: z
+      .record(z.string(), z.string())
+      .exactOptional()
+      .describe('Labels that an object must have, with their values.'),
     matchExpressions: z
       .array(
         z.object({
-          key: z.string(),
-          operator: z.enum(['In', 'NotIn', 'Exists', 'DoesNotExist']),
-          values: z.array(z.string()).exactOptional(),
+          key: z.string().describe('The label.'),
+          operator: z
+            .enum(['In', 'NotIn', 'Exists', 'DoesNotExist'])
+            .describe('How the label and the values have to stand to each other.'),
+          values: z
+            .array(z.string())
+            .exactOptional()
+            .describe('For In and NotIn: the values that are meant.'),
         }),
       )
-      .exactOptional(),
+      .exactOptional()
+      .describe('Further terms.'),
   })
   .describe(
     'Chooses objects by their labels; all of its terms must hold. An empty one chooses every object.',

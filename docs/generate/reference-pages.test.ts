@@ -1,0 +1,40 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { buildFailures } from '../../api/build-failures.ts';
+import { crdDefinitions } from '../../api/crd-definitions.ts';
+import { describedEvents } from '../../api/events.ts';
+import { table } from './markdown.ts';
+import { referencePages } from './reference-pages.ts';
+
+test('every kind has a page, with its fields by their paths', async () => {
+  const pages = await referencePages();
+  for (const { kind } of crdDefinitions) {
+    expect(pages.get(`kinds/${kind.kind.toLowerCase()}.md`)).toContain('| `spec`');
+  }
+  expect(pages.get('kinds/machineconfiguration.md')).toContain(
+    '`spec.nodeDisruptionPolicy.files[].actions[].restart.serviceName`',
+  );
+});
+
+test('a page is the same however often it is made, and on any machine', async () => {
+  const pages = await referencePages();
+  expect([...(await referencePages())]).toEqual([...pages]);
+  for (const text of pages.values()) expect(text).not.toContain(path.join(import.meta.dirname, '../..'));
+});
+
+test('an event is told once for each process, object and type', () => {
+  const keys = describedEvents.map(({ reason, type, by, on }) => [reason, type, by, on].join(' '));
+  expect(keys).toEqual([...new Set(keys)]);
+});
+
+test('the Machine OS Builder’s page says of every failed build whether it is tried again', () => {
+  const page = readFileSync(path.join(import.meta.dirname, '../reference/builder.md'), 'utf8');
+  expect(Object.keys(buildFailures).filter((reason) => !page.includes(reason))).toEqual([]);
+});
+
+test('a cell ends neither its line nor its column', () => {
+  expect(table(['a', 'b'], [['x|y\nz', '`<n>` <m>']])).toBe(
+    '| a      | b            |\n| ------ | ------------ |\n| x\\|y z | `<n>` &lt;m> |',
+  );
+});
