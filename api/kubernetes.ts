@@ -15,6 +15,20 @@ export interface Secret extends KubernetesObject {
 export type Namespace = KubernetesObject;
 export type ServiceAccount = KubernetesObject;
 
+/** A RoleBinding or ClusterRoleBinding. */
+export interface AccessBinding extends KubernetesObject {
+  readonly roleRef: {
+    readonly apiGroup: string;
+    readonly kind: 'Role' | 'ClusterRole';
+    readonly name: string;
+  };
+  readonly subjects?: readonly {
+    readonly kind: string;
+    readonly name: string;
+    readonly namespace?: string;
+  }[];
+}
+
 export interface Taint {
   readonly key: string;
   readonly value?: string;
@@ -162,6 +176,14 @@ const core = (kind: string, plural: string, namespaced = true) => ({
   plural,
   namespaced,
 });
+const binding = (kind: string, plural: string, namespaced: boolean): Kind<AccessBinding> => ({
+  group: 'rbac.authorization.k8s.io',
+  version: 'v1',
+  kind,
+  plural,
+  namespaced,
+});
+
 const apps = (kind: string, plural: string) => ({
   group: 'apps',
   version: 'v1',
@@ -174,6 +196,8 @@ export const ConfigMaps: Kind<ConfigMap> = core('ConfigMap', 'configmaps');
 export const Secrets: Kind<Secret> = core('Secret', 'secrets');
 export const Namespaces: Kind<Namespace> = core('Namespace', 'namespaces', false);
 export const ServiceAccounts: Kind<ServiceAccount> = core('ServiceAccount', 'serviceaccounts');
+export const RoleBindings = binding('RoleBinding', 'rolebindings', true);
+export const ClusterRoleBindings = binding('ClusterRoleBinding', 'clusterrolebindings', false);
 export const Nodes: Kind<Node> = core('Node', 'nodes', false);
 export const Pods: Kind<Pod> = core('Pod', 'pods');
 export const Events: Kind<KubernetesEvent> = core('Event', 'events');

@@ -4,6 +4,7 @@ import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../api/machine-os-config.ts';
 import { labels } from '../api/names.ts';
 import { builderDeployment } from './builder-deployment.ts';
+import { builderRights } from './builder-rights.ts';
 import { decideLayering, type LayeringObservation } from './decide-layering.ts';
 
 const group = 'machineconfiguration.openshift.io/v1';
@@ -47,6 +48,8 @@ const node = (current?: string, desired?: string): MachineConfigNode => ({
 });
 const made = builderDeployment('shale-system', 'shale', []);
 const deployment = { ...made, metadata: { ...made.metadata, name: 'machine-os-builder' } };
+const noRights = builderRights('shale-system').map((right) => ({ ...right, present: undefined }));
+const allRights = noRights.map((right) => ({ ...right, present: right.wanted as never }));
 const off: LayeringObservation = {
   state: { kind: 'off' },
   pools: [pool],
@@ -55,16 +58,19 @@ const off: LayeringObservation = {
   nodes: [node()],
   builder: undefined,
   wantedBuilder: made,
+  rights: noRights,
   builderPods: 0,
   keepImages: 3,
 };
 const on: LayeringObservation = {
   ...off,
   state: { kind: 'on', settings: { imageRepository: 'r.io/os/{pool}' } },
+  rights: allRights,
 };
 
 describe('switching on', () => {
-  test('MachineOSConfigs, then the builder, then nothing more', () => {
+  test("the builder's rights, MachineOSConfigs, then the builder, then nothing more", () => {
+    expect(decideLayering({ ...on, rights: noRights }).kind).toBe('changeRights');
     expect(decideLayering(on).kind).toBe('changeMachineOSConfigs');
     expect(decideLayering({ ...on, machineOSConfigs: [wish(true)] }).kind).toBe('startBuilder');
     expect(decideLayering({ ...on, machineOSConfigs: [wish(true)], builder: deployment }).kind).toBe(
@@ -104,6 +110,11 @@ describe('switching off', () => {
     expect(decideLayering({ ...running, builderPods: 1 }).kind).toBe('wait');
   });
 
+  test('then its rights', () => {
+    expect(decideLayering({ ...running, rights: allRights }).kind).toBe('changeRights');
+    expect(decideLayering({ ...running, rights: allRights, builderPods: 1 }).kind).toBe('wait');
+  });
+
   test('then the MachineOSConfigs', () => {
     const step = decideLayering(running);
     expect(step.kind === 'changeMachineOSConfigs' && step.changes.delete).toHaveLength(1);
@@ -130,7 +141,8 @@ describe('switching off', () => {
   });
 
   test("an admin's own MachineOSConfig keeps the builder", () => {
-    expect(decideLayering({ ...off, machineOSConfigs: [wish(false)] }).kind).toBe('startBuilder');
+    const machineOSConfigs = [wish(false)];
+    expect(decideLayering({ ...off, rights: allRights, machineOSConfigs }).kind).toBe('startBuilder');
   });
 });
 
@@ -141,6 +153,7 @@ test('an invalid switch keeps the last good state', () => {
     decideLayering({
       ...off,
       state: invalid,
+      rights: allRights,
       machineOSConfigs: [wish(true)],
       builder: deployment,
       builds: [build],

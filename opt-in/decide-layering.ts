@@ -4,6 +4,7 @@ import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../api/machine-os-config.ts';
 import type { NewObject } from '../api/object.ts';
+import { decideRights, type ObservedRight, type RightChange } from './builder-rights.ts';
 import { decidePrune, isUsed, type PrunedBuild } from './decide-prune.ts';
 import { decideMachineOSConfigs, type MachineOSConfigChanges, madeBySwitch } from './machine-os-configs.ts';
 import type { SwitchState } from './switch.ts';
@@ -18,6 +19,8 @@ export interface LayeringObservation {
   readonly builder: Deployment | undefined;
   /** What it should be. */
   readonly wantedBuilder: NewObject<Deployment>;
+  /** What gives the builder's pods an identity and rights. */
+  readonly rights: readonly ObservedRight[];
   /** How many pods of the builder there are, those on their way out included. */
   readonly builderPods: number;
   /** How many finished builds a pool keeps beyond what is used. */
@@ -29,6 +32,7 @@ export type LayeringStep =
   | { readonly kind: 'startBuilder' }
   | { readonly kind: 'updateBuilder' }
   | { readonly kind: 'stopBuilder' }
+  | { readonly kind: 'changeRights'; readonly changes: readonly RightChange[] }
   | { readonly kind: 'changeMachineOSConfigs'; readonly changes: MachineOSConfigChanges }
   | { readonly kind: 'prune'; readonly builds: readonly PrunedBuild[] }
   | { readonly kind: 'wait'; readonly why: string }
@@ -37,8 +41,8 @@ export type LayeringStep =
 /**
  * Decides the next step towards what the switch says.
  *
- * On: MachineOSConfigs, then the builder. Off: the builder first, so that no image is born while nodes leave; then the
- * switch's MachineOSConfigs, which sends nodes back to the stock image; and only when no node runs or is meant to run an
+ * On: the builder's rights, MachineOSConfigs, then the builder. Off: the builder first, so that no image is born while
+ * nodes leave; then its rights, which it needs until it has ended; then the switch's MachineOSConfigs, which sends nodes back to the stock image; and only when no node runs or is meant to run an
  * image is that image deleted. The order holds from any state in between, so that a switch flipped half way, or an
  * operator killed half way, ends where the last setting says.
  */
@@ -48,6 +52,8 @@ export function decideLayering(seen: LayeringObservation): LayeringStep {
   if (!builderWanted && seen.builder !== undefined) return { kind: 'stopBuilder' };
   if (!builderWanted && seen.builderPods > 0)
     return { kind: 'wait', why: 'the Machine OS Builder is stopping' };
+  const rights = decideRights(seen.rights, builderWanted);
+  if (rights.length > 0) return { kind: 'changeRights', changes: rights };
   if (changes.create.length + changes.replace.length + changes.delete.length > 0) {
     return { kind: 'changeMachineOSConfigs', changes };
   }

@@ -6,7 +6,7 @@ import { type MachineConfiguration, MachineConfigurations } from '../api/machine
 import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts';
 import { type MachineOSConfig, MachineOSConfigs } from '../api/machine-os-config.ts';
 import { BUILDER_DEPLOYMENT, MACHINE_CONFIGURATION, SWITCH_CONFIG_MAP } from '../api/names.ts';
-import type { KubernetesObject, NewObject } from '../api/object.ts';
+import type { Kind, KubernetesObject, NewObject } from '../api/object.ts';
 import type { DigestedPullspec } from '../api/references.ts';
 import { type ApiClient, isAlreadyExists } from '../cluster/api-client.ts';
 import { done, type Result, requeueAfter, runController } from '../cluster/controller.ts';
@@ -15,6 +15,7 @@ import { createInformer, type Informer } from '../cluster/informer.ts';
 import { updateStatus } from '../cluster/update-status.ts';
 import { createWorkQueue } from '../cluster/work-queue.ts';
 import { type BuilderSurroundings, builderDeployment, builderPodLabels } from './builder-deployment.ts';
+import { type BuilderRight, builderRights, type ObservedRight, type RightChange } from './builder-rights.ts';
 import { decideLayering, type LayeringObservation, type LayeringStep } from './decide-layering.ts';
 import type { PrunedBuild } from './decide-prune.ts';
 import type { MachineOSConfigChanges } from './machine-os-configs.ts';
@@ -75,20 +76,29 @@ export async function runLayeringController(options: LayeringOptions): Promise<v
     log,
   });
   const deployments = createInformer(client, Deployments, { namespace, log });
+  const rights = builderRights(namespace);
+  const watchedRights = rights.map(({ kind }) =>
+    createInformer(client, kind, {
+      ...placeOf(kind, namespace),
+      fieldSelector: `metadata.name=${BUILDER_DEPLOYMENT}`,
+      log,
+    }),
+  );
   const { pools, machineConfigNodes: nodes, machineOSConfigs, machineOSBuilds: builds } = options.watched;
   const { machineConfigurations } = options.watched;
   const queue = createWorkQueue();
   const now = () => queue.add(KEY);
   const soon = () => queue.addAfter(KEY, ROLLOUT_DELAY_MS);
-  for (const informer of [configMaps, deployments]) informer.onChange(now);
+  for (const informer of [configMaps, deployments, ...watchedRights]) informer.onChange(now);
   machineOSConfigs.onChange(now);
   builds.onChange(now);
   pools.onChange(soon);
   machineConfigurations.onChange(soon);
   nodes.onChange(soon);
-  const watching = [configMaps, deployments].map((informer) => informer.start(signal));
+  const own = [configMaps, deployments, ...watchedRights];
+  const watching = own.map((informer) => informer.start(signal));
   await Promise.all(
-    [configMaps, deployments, pools, nodes, machineConfigurations, machineOSConfigs, builds].map((informer) =>
+    [...own, pools, nodes, machineConfigurations, machineOSConfigs, builds].map((informer) =>
       informer.synced(),
     ),
   );
@@ -111,12 +121,13 @@ export async function runLayeringController(options: LayeringOptions): Promise<v
     const labelSelector = Object.entries(builderPodLabels)
       .map(([key, value]) => `${key}=${value}`)
       .join(',');
-    const [configMap, builder, pods, wishes, present] = await Promise.all([
+    const [configMap, builder, pods, wishes, present, observedRights] = await Promise.all([
       client.find(ConfigMaps, SWITCH_CONFIG_MAP, { namespace, signal }),
       client.find(Deployments, BUILDER_DEPLOYMENT, { namespace, signal }),
       client.list(Pods, { namespace, labelSelector, signal }),
       client.list(MachineOSConfigs, { signal }),
       client.list(MachineOSBuilds, { signal }),
+      Promise.all(rights.map((right) => observeRight(right, options))),
     ]);
     const state = readSwitch(configMap);
     if (state.kind === 'invalid' && configMap !== undefined) {
@@ -131,6 +142,7 @@ export async function runLayeringController(options: LayeringOptions): Promise<v
       nodes: await listNodes(),
       builder,
       wantedBuilder,
+      rights: observedRights,
       keepImages: options.keepImages,
       builderPods: pods.items.length,
     };
@@ -203,12 +215,39 @@ async function take(
         signal,
       });
       return;
+    case 'changeRights':
+      for (const right of step.changes) await changeRight(right, options);
+      return;
     case 'changeMachineOSConfigs':
       await change(step.changes, options);
       return;
     case 'prune':
       await pruneAll(step.builds, options);
   }
+}
+
+async function observeRight(
+  right: BuilderRight,
+  { client, namespace, signal }: LayeringOptions,
+): Promise<ObservedRight> {
+  const { kind } = right;
+  const present = await client.find(kind, BUILDER_DEPLOYMENT, { ...placeOf(kind, namespace), signal });
+  return { ...right, present };
+}
+
+async function changeRight(
+  { to, kind, wanted }: RightChange,
+  { client, log, namespace, signal }: LayeringOptions,
+): Promise<void> {
+  const name = BUILDER_DEPLOYMENT;
+  const where = { ...placeOf(kind, namespace), signal };
+  log.info({ kind: kind.kind, name, to }, "changing the Machine OS Builder's rights");
+  if (to === 'create') await unlessThere(client.create(kind, wanted, where));
+  else await client.delete(kind, name, where);
+}
+
+function placeOf({ namespaced }: Kind<KubernetesObject>, namespace: string): { readonly namespace?: string } {
+  return namespaced ? { namespace } : {};
 }
 
 async function change(

@@ -1,4 +1,5 @@
-import { ServiceAccounts } from '../../api/kubernetes.ts';
+import { Deployments, ServiceAccounts } from '../../api/kubernetes.ts';
+import { BUILDER_DEPLOYMENT } from '../../api/names.ts';
 import type { Kind, KubernetesObject, NewObject } from '../../api/object.ts';
 import { type ApiClient, ApiError } from '../../cluster/api-client.ts';
 import type { Places } from '../observe/cluster-watch.ts';
@@ -36,7 +37,7 @@ type Need = readonly [what: string, where?: keyof Places];
 const MCO = '.machineconfiguration.openshift.io';
 const LEASES = 'leases.coordination.k8s.io';
 
-/** What each process can't do without; manifests/base/*-rbac.yaml grants it, and more. */
+/** What each process can't do without; manifests/base/*-rbac.yaml says it, and more. */
 const NEEDS: Readonly<Record<string, readonly Need[]>> = {
   'shale-operator': [
     [`create machineconfigs${MCO}`],
@@ -52,6 +53,9 @@ const NEEDS: Readonly<Record<string, readonly Need[]>> = {
     ['create pods/eviction'],
     ['get configmaps', 'namespace'],
     ['create deployments.apps', 'namespace'],
+    ['create serviceaccounts', 'namespace'],
+    ['create rolebindings.rbac.authorization.k8s.io', 'namespace'],
+    ['create clusterrolebindings.rbac.authorization.k8s.io'],
     [`update ${LEASES}`, 'namespace'],
     [`create ${LEASES}`, 'leaseNamespace'],
     [`delete ${LEASES}`, 'leaseNamespace'],
@@ -115,6 +119,9 @@ async function checkAccount(
 ): Promise<Finding[]> {
   const { ok, warning, failure } = findings('permissions');
   const { namespace } = places;
+  // The operator gives the builder its rights together with its Deployment.
+  const isBuilder = account === BUILDER_DEPLOYMENT;
+  if (isBuilder && (await client.find(Deployments, account, { namespace, signal })) === undefined) return [];
   const mend = 'kubectl apply -k manifests/base';
   if ((await client.find(ServiceAccounts, account, { namespace, signal })) === undefined) {
     return [failure(`there is no service account ${namespace}/${account}`, mend)];

@@ -43,7 +43,7 @@ test('names what is wrong, how to mend it, and what is right', { timeout: PROCES
   ]);
   expect(wrong.every(({ mend }) => mend !== undefined && mend !== '')).toBe(true);
   expect(found.map(({ what }) => what)).toEqual(
-    expect.arrayContaining(['shale-operator may do what it must', 'machine-os-builder may do what it must']),
+    expect.arrayContaining(['shale-operator may do what it must', 'shale-daemon may do what it must']),
   );
 });
 

@@ -10,15 +10,17 @@ import type { NewObject } from '../../api/object.ts';
 import { SHALE_VERSION } from '../../api/version.ts';
 import { engineParts } from '../../builder/engine/engine-flags.ts';
 import { runBuilder } from '../../builder/run.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
 import { conditionIsTrue } from '../../cluster/conditions.ts';
 import { createEventRecorder } from '../../cluster/events.ts';
 import { parseAuthFile } from '../../image/registry/credentials.ts';
 import { createRegistryClient, type RegistryClient } from '../../image/registry/registry-client.ts';
 import { pushBaseImage } from '../../image/testing/base-image.ts';
 import { type DockerRegistry, startDockerRegistry } from '../../image/testing/docker-registry.ts';
+import { builderRights } from '../../opt-in/builder-rights.ts';
 import { createCaches } from '../../rollout/caches.ts';
 import { startRolloutControllers } from '../../rollout/operator-controllers.ts';
-import { defaultRolloutOptions } from '../../rollout/options.ts';
+import { defaultRolloutOptions, type RolloutOptions } from '../../rollout/options.ts';
 import {
   type ClusterUnderTest,
   NAMESPACE,
@@ -84,6 +86,7 @@ export async function startBuilderUnderTest(signal: AbortSignal): Promise<Builde
   const plainHttp = new Set([registry.host]);
   const cluster = await startClusterUnderTest(signal);
   const { client } = cluster;
+  await grantBuilderRights(client, signal);
   const auths = (password: string, ...hosts: readonly string[]) => {
     const auth = Buffer.from(`builder:${password}`).toString('base64');
     return JSON.stringify({
@@ -148,11 +151,22 @@ export async function startBuilderUnderTest(signal: AbortSignal): Promise<Builde
   };
 }
 
-/** With the rights of the operator's service account, so that what it lacks shows. */
-async function runOperator(cluster: ClusterUnderTest, signal: AbortSignal): Promise<void> {
+/** What the operator does where layering is switched on; tests of the builder alone don't start that part of it. */
+export async function grantBuilderRights(client: ApiClient, signal: AbortSignal): Promise<void> {
+  for (const { kind, wanted } of builderRights(NAMESPACE)) {
+    await client.create(kind, wanted, { ...(kind.namespaced ? { namespace: NAMESPACE } : {}), signal });
+  }
+}
+
+/** Renders and rolls out with the rights of the operator's service account, so that what it lacks shows. */
+export async function runOperator(
+  cluster: ClusterUnderTest,
+  signal: AbortSignal,
+  more: Partial<RolloutOptions> = {},
+): Promise<void> {
   const client = await cluster.clientOf('shale-operator');
   const events = createEventRecorder(client, 'shale-operator', quiet);
-  const options = { ...defaultRolloutOptions, namespace: NAMESPACE, renderDelayMs: 0 };
+  const options = { ...defaultRolloutOptions, namespace: NAMESPACE, renderDelayMs: 0, ...more };
   const caches = createCaches(client, options, quiet);
   return startRolloutControllers({ client, caches, events, log: quiet, options, signal });
 }

@@ -24,9 +24,7 @@ import { parseSigningKey } from '../../image/signature/signing-key.ts';
 import { pushBaseImage } from '../../image/testing/base-image.ts';
 import { type DockerRegistry, startDockerRegistry } from '../../image/testing/docker-registry.ts';
 import { startRefusingRegistry } from '../../image/testing/refusing-registry.ts';
-import { createCaches } from '../../rollout/caches.ts';
-import { startRolloutControllers } from '../../rollout/operator-controllers.ts';
-import { defaultRolloutOptions } from '../../rollout/options.ts';
+import { grantBuilderRights, runOperator } from './builder-under-test.ts';
 import {
   type ClusterUnderTest,
   NAMESPACE,
@@ -52,7 +50,8 @@ beforeAll(async () => {
   plainHttp.add(registry.host);
   cluster = await startClusterUnderTest(signal);
   await pushBaseImage(client(), `${registry.host}/os/stock:1`, signal);
-  ended.push(runOperator(), runBuilderProcess());
+  await grantBuilderRights(cluster.client, signal);
+  ended.push(runOperator(cluster, stop.signal), runBuilderProcess());
 }, 60_000);
 afterAll(async () => {
   stop.abort();
@@ -63,14 +62,6 @@ afterAll(async () => {
 });
 
 const client = () => createRegistryClient({ plainHttp });
-
-async function runOperator(): Promise<void> {
-  const api = await cluster.clientOf('shale-operator');
-  const events = createEventRecorder(api, 'shale-operator', quiet);
-  const options = { ...defaultRolloutOptions, namespace: NAMESPACE, renderDelayMs: 0 };
-  const caches = createCaches(api, options, quiet);
-  return startRolloutControllers({ client: api, caches, events, log: quiet, options, signal: stop.signal });
-}
 
 /** With the rights of its service account: whether it may read the key is part of what is tested. */
 async function runBuilderProcess(): Promise<void> {

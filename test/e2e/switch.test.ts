@@ -3,7 +3,16 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { ConfigMaps, Deployments, Nodes, Pods, Secrets } from '../../api/kubernetes.ts';
+import {
+  ClusterRoleBindings,
+  ConfigMaps,
+  Deployments,
+  Nodes,
+  Pods,
+  RoleBindings,
+  Secrets,
+  ServiceAccounts,
+} from '../../api/kubernetes.ts';
 import { MachineConfigs } from '../../api/machine-config.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
@@ -38,6 +47,9 @@ const KINDS: readonly Kind<KubernetesObject>[] = [
   ConfigMaps,
   Secrets,
   Deployments,
+  ServiceAccounts,
+  RoleBindings,
+  ClusterRoleBindings,
 ];
 const title = `the switch${noDirectoryNodes === undefined ? '' : ` (skipped: ${noDirectoryNodes})`}`;
 

@@ -8,7 +8,7 @@ import { readKustomization } from '../../sandbox/manifests/kustomization.ts';
 import { isSuccess } from '../../sandbox/tour/report.ts';
 import { formatReport } from '../../sandbox/tour/report-text.ts';
 import { runTour, TOUR, type TourListener } from '../../sandbox/tour/run-tour.ts';
-import { neverUsed, permissionsOf, refusedRequests, wordsOf } from '../install/permissions.ts';
+import { neverUsed, permissionsInAll, refusedRequests, wordsOf } from '../install/permissions.ts';
 import { RARELY_USED } from '../install/rarely-used.ts';
 
 const MANIFESTS = path.join(import.meta.dirname, '../../manifests/base');
@@ -53,7 +53,7 @@ test(
 /** Everything that Shale's processes may do, they did on the tour, and nothing that they wanted to do was refused. */
 async function expectLeastPrivilege(auditLog: string): Promise<void> {
   const events = readAuditLog(auditLog);
-  const permissions = permissionsOf(await readKustomization(MANIFESTS));
+  const permissions = permissionsInAll(await readKustomization(MANIFESTS));
   expect(refusedRequests(events, new Set(permissions.map(({ account }) => account)))).toEqual([]);
   const unused = neverUsed(permissions, events).map(wordsOf);
   expect(unused.filter((words) => !(words in RARELY_USED))).toEqual([]);

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { KubernetesObject } from '../../api/object.ts';
 import type { AuditEvent } from '../../sandbox/apiserver/http/request-listener.ts';
 import { readKustomization } from '../../sandbox/manifests/kustomization.ts';
-import { neverUsed, permissionsOf, refusedRequests, wordsOf } from './permissions.ts';
+import { neverUsed, permissionsInAll, permissionsOf, refusedRequests, wordsOf } from './permissions.ts';
 import { RARELY_USED } from './rarely-used.ts';
 
 // What the tour makes of these is looked at in test/e2e/tour.test.ts.
@@ -11,15 +11,29 @@ import { RARELY_USED } from './rarely-used.ts';
 const manifests = await readKustomization(path.join(import.meta.dirname, '../../manifests/base'));
 
 test('what is said of rarely used permissions is about permissions that are granted', () => {
-  const granted = new Set(permissionsOf(manifests).map(wordsOf));
+  const granted = new Set(permissionsInAll(manifests).map(wordsOf));
   expect(Object.keys(RARELY_USED).filter((words) => !granted.has(words))).toEqual([]);
 });
 
 test('no permission is a wildcard', () => {
-  const wide = permissionsOf(manifests).filter(({ group, resource, verb }) =>
+  const wide = permissionsInAll(manifests).filter(({ group, resource, verb }) =>
     [group, resource, verb].some((part) => part.includes('*')),
   );
   expect(wide.map(wordsOf)).toEqual([]);
+});
+
+test('while layering is off nothing holds the rights of the builder', () => {
+  expect(permissionsOf(manifests).filter(({ account }) => account === 'machine-os-builder')).toEqual([]);
+  expect(permissionsInAll(manifests).some(({ account }) => account === 'machine-os-builder')).toBe(true);
+});
+
+test("of all roles that it has not itself the operator may bind the builder's alone", () => {
+  const rbac = permissionsOf(manifests).filter(({ group }) => group === 'rbac.authorization.k8s.io');
+  const told = rbac.filter(({ verb }) => ['bind', 'escalate', '*'].includes(verb)).map(wordsOf);
+  expect(told).toEqual([
+    'shale-operator: bind clusterroles.rbac.authorization.k8s.io machine-os-builder',
+    'shale-operator: bind roles.rbac.authorization.k8s.io machine-os-builder in shale-system',
+  ]);
 });
 
 const objects = [

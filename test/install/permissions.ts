@@ -1,4 +1,6 @@
+import { DEFAULT_NAMESPACE } from '../../api/names.ts';
 import type { KubernetesObject } from '../../api/object.ts';
+import { builderRights } from '../../opt-in/builder-rights.ts';
 import type { AuditEvent } from '../../sandbox/apiserver/http/request-listener.ts';
 
 /** One thing that a rule of a role lets a service account do. */
@@ -30,7 +32,13 @@ interface Binding extends KubernetesObject {
   readonly subjects: readonly { readonly name: string }[];
 }
 
-/** @returns every permission that the manifests' roles give to Shale's service accounts. */
+/** @returns every permission that Shale's service accounts have while layering is on. @param manifests as they are installed. */
+export function permissionsInAll(manifests: readonly KubernetesObject[]): Permission[] {
+  const rights = builderRights(DEFAULT_NAMESPACE).map(({ wanted }) => wanted as KubernetesObject);
+  return permissionsOf([...manifests, ...rights]);
+}
+
+/** @returns every permission that the roles of these objects give by their bindings. */
 export function permissionsOf(objects: readonly KubernetesObject[]): Permission[] {
   const bindings = objects.filter(({ kind }) => /^(Cluster)?RoleBinding$/.test(kind)) as Binding[];
   return bindings.flatMap((binding) => {

@@ -1,3 +1,5 @@
+const BIND = 'the API server asks for it when a binding is made; no request is of this verb';
+
 /**
  * Permissions that the tour doesn't use, or not every time, with what uses them; every other one it must use. Worded as
  * wordsOf in permissions.ts does.
@@ -27,6 +29,8 @@ export const RARELY_USED: Readonly<Record<string, string>> = {
   'shale-operator: patch imagetagmirrorsets.config.openshift.io': 'the tour has digest mirrors only',
   'shale-operator: get machines.cluster.x-k8s.io': 'the tour has no Machines',
   'shale-operator: get machines.machine.openshift.io': 'the tour has no Machines',
+  'shale-operator: bind clusterroles.rbac.authorization.k8s.io machine-os-builder': BIND,
+  'shale-operator: bind roles.rbac.authorization.k8s.io machine-os-builder in shale-system': BIND,
   'shale-operator: get secrets in shale-system': "the tour's registry asks for no credentials",
   'shale-operator: get deployments.apps shale-operator in shale-system':
     "the operator's own pod is not known by its name",

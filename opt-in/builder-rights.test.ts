@@ -1,0 +1,54 @@
+import { expect, it } from 'vitest';
+import { builderRights, decideRights, type ObservedRight } from './builder-rights.ts';
+
+type Present = ObservedRight['present'];
+const rights = builderRights('shale-system');
+/** @param change what stands in the cluster in place of each right; by default the right as it should be. */
+const decide = (wanted: boolean, change: (present: Present, kind: string) => Present) => {
+  const observed = rights.map((right) => ({
+    ...right,
+    present: change(right.wanted as Present, right.kind.kind),
+  }));
+  return decideRights(observed, wanted).map(({ to, kind }) => `${to} ${kind.kind}`);
+};
+const absent = () => undefined;
+const asItShouldBe = (present: Present) => present;
+const without = (labels: boolean) => (present: Present) =>
+  present === undefined || labels ? present : { ...present, metadata: { name: present.metadata.name } };
+
+it('come with the builder, the service account first, and go after it, that last', () => {
+  expect(decide(true, absent)).toEqual([
+    'create ServiceAccount',
+    'create RoleBinding',
+    'create ClusterRoleBinding',
+  ]);
+  expect(decide(true, asItShouldBe)).toEqual([]);
+  expect(decide(false, asItShouldBe)).toEqual([
+    'delete ClusterRoleBinding',
+    'delete RoleBinding',
+    'delete ServiceAccount',
+  ]);
+  expect(decide(false, absent)).toEqual([]);
+});
+
+it('that somebody changed are made anew', () => {
+  const other = (present: Present, kind: string): Present =>
+    kind === 'RoleBinding' && present !== undefined
+      ? { ...present, subjects: [...(present.subjects ?? []), { kind: 'User', name: 'eve' }] }
+      : present;
+  expect(decide(true, other)).toEqual(['delete RoleBinding']);
+});
+
+it('leave alone a service account that an admin made, and no binding', () => {
+  expect(decide(true, without(false))).toEqual([]);
+  expect(decide(false, without(false))).toEqual(['delete ClusterRoleBinding', 'delete RoleBinding']);
+});
+
+it('are of the one service account in the one namespace', () => {
+  for (const { wanted } of rights.slice(1)) {
+    expect(wanted).toMatchObject({
+      roleRef: { name: 'machine-os-builder' },
+      subjects: [{ kind: 'ServiceAccount', name: 'machine-os-builder', namespace: 'shale-system' }],
+    });
+  }
+});

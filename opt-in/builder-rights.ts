@@ -1,0 +1,91 @@
+import { type AccessBinding, ClusterRoleBindings, RoleBindings, ServiceAccounts } from '../api/kubernetes.ts';
+import { BUILDER_DEPLOYMENT, labels } from '../api/names.ts';
+import type { Kind, KubernetesObject, NewObject } from '../api/object.ts';
+
+/** A service account, or a binding, which has both fields. */
+type RightsObject = KubernetesObject & Partial<Pick<AccessBinding, 'roleRef' | 'subjects'>>;
+
+/** One of the objects by which the builder's pods have an identity and rights. */
+export interface BuilderRight {
+  readonly kind: Kind<RightsObject>;
+  readonly wanted: NewObject<RightsObject>;
+}
+
+export interface ObservedRight extends BuilderRight {
+  readonly present: RightsObject | undefined;
+}
+
+export type RightChange = { readonly to: 'create' | 'delete' } & BuilderRight;
+
+const RBAC = 'rbac.authorization.k8s.io';
+
+/**
+ * The builder's service account and what binds it to its roles, which come with the manifests: the operator may bind these
+ * two roles and no other, so it can't give itself or anybody else more than what the manifests say.
+ *
+ * @param namespace where Shale runs.
+ */
+export function builderRights(namespace: string): readonly BuilderRight[] {
+  const metadata = {
+    name: BUILDER_DEPLOYMENT,
+    labels: {
+      'app.kubernetes.io/name': BUILDER_DEPLOYMENT,
+      'app.kubernetes.io/part-of': 'shale',
+      [labels.madeBySwitch]: 'true',
+    },
+  };
+  const subjects = [{ kind: 'ServiceAccount', name: BUILDER_DEPLOYMENT, namespace }];
+  const binding = (kind: Kind<AccessBinding>, role: 'Role' | 'ClusterRole'): BuilderRight => ({
+    kind,
+    wanted: {
+      apiVersion: `${RBAC}/v1`,
+      kind: kind.kind,
+      metadata: kind.namespaced ? { ...metadata, namespace } : metadata,
+      roleRef: { apiGroup: RBAC, kind: role, name: BUILDER_DEPLOYMENT },
+      subjects,
+    },
+  });
+  const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { ...metadata, namespace } };
+  return [
+    { kind: ServiceAccounts, wanted: account },
+    binding(RoleBindings, 'Role'),
+    binding(ClusterRoleBindings, 'ClusterRole'),
+  ];
+}
+
+/**
+ * Decides what to change about the builder's rights. A binding that says something else than it should goes, and is made
+ * again: its role can't be changed. A service account that somebody else made is used, and left alone: it may carry what
+ * a cloud knows its workloads by.
+ *
+ * @param wanted whether the builder is to run.
+ */
+export function decideRights(observed: readonly ObservedRight[], wanted: boolean): readonly RightChange[] {
+  return wanted
+    ? observed.flatMap((right) => changeOf(right))
+    : observed.toReversed().flatMap((right) => (goesWithBuilder(right) ? [change(right, 'delete')] : []));
+}
+
+function changeOf(right: ObservedRight): RightChange[] {
+  const { present, wanted } = right;
+  if (present === undefined) return [change(right, 'create')];
+  return essenceOf(present) === essenceOf(wanted) ? [] : [change(right, 'delete')];
+}
+
+function change({ kind, wanted }: BuilderRight, to: RightChange['to']): RightChange {
+  return { to, kind, wanted };
+}
+
+/** Without the builder nothing holds its rights, whoever made the binding. */
+function goesWithBuilder({ present }: ObservedRight): boolean {
+  if (present === undefined) return false;
+  return present.roleRef !== undefined || present.metadata.labels?.[labels.madeBySwitch] === 'true';
+}
+
+/** What the API server fills in is no difference. */
+function essenceOf({ roleRef, subjects = [] }: NewObject<RightsObject>): string {
+  return JSON.stringify([
+    [roleRef?.kind, roleRef?.name],
+    subjects.map(({ kind, name, namespace }) => [kind, name, namespace]),
+  ]);
+}
