@@ -1,8 +1,6 @@
 import type { Kind, KubernetesObject } from '../api/object.ts';
-import { type ApiClient, isConflict } from './api-client.ts';
-
-/** Writers of one annotation are few; more conflicts in a row than this mean that somebody fights over it. */
-const CONFLICT_ATTEMPTS = 6;
+import type { ApiClient } from './api-client.ts';
+import { retryOnConflict } from './retry-on-conflict.ts';
 
 /**
  * Writes an annotation that several writers share, so that none takes back what another has just written: the object has to
@@ -22,19 +20,12 @@ export async function updateAnnotation<T extends KubernetesObject>(
 ): Promise<void> {
   const { namespace, name } = object.metadata;
   const where = { ...(namespace === undefined ? {} : { namespace }), ...options };
-  let current = object;
-  for (let attempt = 1; ; attempt += 1) {
-    const { annotations, resourceVersion } = current.metadata;
+  const write = async ({ metadata: { annotations, resourceVersion } }: T) => {
     const value = compute(annotations?.[annotation]);
     if (annotations?.[annotation] === value) return;
     // A merge patch that names a version is refused for any other (Kubernetes API conventions, "Concurrency").
     const body = { metadata: { resourceVersion, annotations: { [annotation]: value } } };
-    try {
-      await client.patch(kind, name, { type: 'merge', body }, where);
-      return;
-    } catch (error) {
-      if (!isConflict(error) || attempt === CONFLICT_ATTEMPTS) throw error;
-      current = await client.get(kind, name, where);
-    }
-  }
+    await client.patch(kind, name, { type: 'merge', body }, where);
+  };
+  await retryOnConflict(object, write, () => client.get(kind, name, where));
 }

@@ -1,9 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Kind, KubernetesObject } from '../api/object.ts';
-import { type ApiClient, isConflict } from './api-client.ts';
-
-/** Writers of one status are few; more conflicts in a row than this mean that somebody fights over it. */
-const CONFLICT_ATTEMPTS = 6;
+import type { ApiClient } from './api-client.ts';
+import { retryOnConflict } from './retry-on-conflict.ts';
 
 /**
  * Reads, computes and writes an object's status until nobody else wrote in between.
@@ -22,15 +20,11 @@ export async function updateStatus<T extends KubernetesObject & { readonly statu
 ): Promise<T> {
   const { namespace, name } = object.metadata;
   const where = { ...(namespace === undefined ? {} : { namespace }), ...options };
-  let current = object;
-  for (let attempt = 1; ; attempt += 1) {
+  const write = async (current: T) => {
     const status = compute(current);
-    if (isDeepStrictEqual(status, current.status)) return current;
-    try {
-      return await client.replaceStatus(kind, { ...current, status }, where);
-    } catch (error) {
-      if (!isConflict(error) || attempt === CONFLICT_ATTEMPTS) throw error;
-      current = await client.get(kind, name, where);
-    }
-  }
+    return isDeepStrictEqual(status, current.status)
+      ? current
+      : client.replaceStatus(kind, { ...current, status }, where);
+  };
+  return retryOnConflict(object, write, () => client.get(kind, name, where));
 }
