@@ -8,6 +8,7 @@ import {
   aNode,
   aPool,
   condition,
+  image,
   REBOOT,
   RESTART,
   someSettings,
@@ -138,6 +139,25 @@ describe('a failed node', () => {
     expect(goesBack({ autoRollback: true }, {}, { paused: true })).toBeUndefined();
     const held: PoolTarget = { kind: 'held', target: { config: 'rendered-worker-2' }, why: '', wanted: NEXT };
     expect(goesBack({ autoRollback: true }, { target: held })).toBeUndefined();
+  });
+
+  it('of a pool’s first image takes it nowhere, and says how it can be left', () => {
+    const target: PoolTarget = {
+      kind: 'layered',
+      target: { config: 'rendered-worker-2', image: image('1') },
+      build: 'worker-1',
+      sameContent: new Set([image('1')]),
+    };
+    const { spec, status } = failed('a').machineConfigNode ?? {};
+    const machineConfigNode = aMachineConfigNode(
+      'a',
+      { ...spec, configImage: { desiredImage: image('1') } },
+      status,
+    );
+    const nodes = [observed('a', { machineConfigNode }), observed('b')];
+    const decision = decide(nodes, {}, {}, { autoRollback: true }, { target });
+    expect(decision.goBackTo).toBeUndefined();
+    expect(decision.halted).toMatch(/: a; it is not rolled back.*: shale disable --pool worker takes/);
   });
 
   it('alone does not when others have taken the target', () => {

@@ -105,7 +105,7 @@ export function decidePool(seen: PoolObservation, options: RolloutOptions, now: 
       ...states.flatMap(describeUnavailable),
     ],
     slotsTaken: choice.slotsTaken,
-    halted,
+    halted: halted === undefined ? undefined : [halted, ...nowhereToGo(seen)].join('; '),
     awaitsWindow,
     goBackTo: goBackTo(seen, halted),
   };
@@ -302,6 +302,18 @@ function goBackTo(
   return halted !== undefined && settings.autoRollback && free && pool.spec.paused !== true
     ? lastGood
     : undefined;
+}
+
+/**
+ * A pool does not leave layering by itself: that is opting out, and costs a reboot of every node that took the image,
+ * while those that failed have gone back to what they ran. So of its first image there is nothing to go back to.
+ */
+function nowhereToGo({ pool, settings, target, lastGood }: PoolObservation): string[] {
+  if (!settings.autoRollback || target.kind !== 'layered' || lastGood !== undefined) return [];
+  const leave = `shale disable --pool ${pool.metadata.name}`;
+  return [
+    `it is not rolled back, for no image of the pool is known to have worked: ${leave} takes its nodes to standard mode`,
+  ];
 }
 
 function closedBecause({ pool, settings }: PoolObservation, halted: string | undefined): string | undefined {
