@@ -117,11 +117,11 @@ describe('nodes with a live plan', () => {
   it('wait for a canary that is down since its update', () => {
     const down = {
       ready: false,
-      notReadySince: 7,
-      progress: { kind: 'updated', startedAt: 5, since: 6 },
+      notReadySince: 7_000,
+      progress: { kind: 'updated', startedAt: 5_000, since: 6_000 },
     } as const;
-    expect(begun([aState('u', down), ...fleet], { now: 8 })).toHaveLength(0);
-    expect(begun([aState('u', { ...down, notReadySince: 4 }), ...fleet], { now: 8 })).toHaveLength(1);
+    expect(begun([aState('u', down), ...fleet], { now: 8_000 })).toHaveLength(0);
+    expect(begun([aState('u', { ...down, notReadySince: 4_000 }), ...fleet], { now: 8_000 })).toHaveLength(1);
   });
 
   it('take a canary that is Ready', () => {

@@ -12,7 +12,7 @@ export function downSince(node: NodeState, patience: number): number | undefined
   const { assigned, away, ready, notReadySince, progress } = node;
   if (!assigned || away !== undefined || ready || notReadySince === undefined) return undefined;
   const began = updateBegan(node);
-  if (began === undefined || notReadySince < began) return undefined;
+  if (began === undefined || notReadySince < wholeSeconds(began)) return undefined;
   if (progress.kind !== 'updated' || progress.since === undefined) return notReadySince;
   // The rollout lifts its cordon and takes its leave back as soon as the node is Ready.
   const neverBack = node.work.cordon !== undefined || node.work.grant !== undefined;
@@ -24,6 +24,11 @@ export function downSince(node: NodeState, patience: number): number | undefined
 export function isUnhealthy(node: NodeState, patience: number, now: number): boolean {
   const since = downSince(node, patience);
   return since !== undefined && since + patience <= now;
+}
+
+/** Times of conditions have no finer ones (metav1.Time). */
+function wholeSeconds(ms: number): number {
+  return Math.floor(ms / 1000) * 1000;
 }
 
 function updateBegan({ progress, work, lease }: NodeState): number | undefined {
