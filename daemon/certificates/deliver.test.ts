@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { registryCAsDigest } from '../../api/registry-cas.ts';
+import { fill, noMounts, smallDisk } from '../testing/small-disk.ts';
 import { handedOverTo } from './beside-images.ts';
 import { registryCAFiles } from './certificate-files.ts';
 import { deliver, settleDelivery } from './deliver.ts';
@@ -115,4 +116,30 @@ test('an image takes over what its config has, and nothing else', async () => {
     }),
   );
   expect([...(await handedOverTo(root, image)).keys()]).toEqual([KUBELET_CA]);
+});
+
+test.skipIf(noMounts)('a disk that fills up at any block leaves each bundle old or new', async () => {
+  const root = await smallDisk(4 * 1024 * 1024);
+  const bundles = (text: string) => ({ 'a.io': text.repeat(50_000), 'b.io': text.repeat(90_000) });
+  const [before, after] = [bundles('A'), bundles('B')];
+  let failures = 0;
+  for (let left = 0, failed = true; failed; left += 1) {
+    await apply(root, before);
+    const empty = await fill(root, left);
+    failed = await apply(root, after).then(
+      () => false,
+      () => true,
+    );
+    for (const name of ['a.io', 'b.io'] as const) {
+      const text = await readFile(containers(root, name, 'shale-ca.crt'), 'utf8');
+      expect([before[name], after[name]], `${left} blocks left`).toContain(text);
+    }
+    await empty();
+    if (failed) failures += 1;
+    await apply(root, after);
+    expect(await readdir(containers(root, 'a.io'))).toEqual(['shale-ca.crt']);
+    expect(await readFile(containers(root, 'b.io', 'shale-ca.crt'), 'utf8')).toBe(after['b.io']);
+    expect(await certificatesOf(root)).toEqual({ registryCAs: registryCAsDigest(after) });
+  }
+  expect(failures).toBeGreaterThan(10);
 });

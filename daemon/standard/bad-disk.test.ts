@@ -1,44 +1,16 @@
-import { mkdtemp, open, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { configOf } from '../../disruption/testing/configs.ts';
 import { emptyNodeConfig as empty } from '../../machineconfig/empty-config.ts';
 import { readManagedPaths } from '../records/managed-paths.ts';
+import { fill, noMounts, smallDisk } from '../testing/small-disk.ts';
 import { NoRoomError } from './room.ts';
 import { createTree, first, second, snapshot } from './testing/written-tree.ts';
 import { verifyConfig } from './verify-config.ts';
 import { finishOrUndoWrite, writeConfig } from './write-config.ts';
 
 const signal = AbortSignal.timeout(600_000);
-const noMounts = process.getuid?.() === 0 ? undefined : 'mounting needs root';
-
-/** @returns a file system of its own, of so many bytes. */
-async function smallDisk(bytes: number): Promise<string> {
-  const disk = await mkdtemp(path.join(tmpdir(), 'shale-disk-'));
-  await execa('mount', ['-t', 'tmpfs', '-o', `size=${bytes}`, 'tmpfs', disk]);
-  onTestFinished(async () => {
-    await execa('umount', ['--recursive', disk]);
-    await rm(disk, { recursive: true });
-  });
-  return disk;
-}
-
-/** Fills a disk to its last block. @returns what empties it again. */
-async function fill(disk: string): Promise<() => Promise<void>> {
-  const file = path.join(disk, 'filler');
-  const handle = await open(file, 'w');
-  try {
-    for (;;) await handle.write(Buffer.alloc(4096));
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
-  } finally {
-    await handle.close();
-  }
-  return () => rm(file);
-}
-
 test.skipIf(noMounts)(
   'a disk that fills up at any step leaves the old config or the new one',
   {

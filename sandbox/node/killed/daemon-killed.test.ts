@@ -1,5 +1,4 @@
 import { readdir, readFile } from 'node:fs/promises';
-import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { directoryNodeLayout, readDirectoryMachine } from '../../../daemon/host/directory-host.ts';
@@ -8,6 +7,7 @@ import { nodeConfigOf } from '../../../daemon/prepare/rendered-config.ts';
 import { verifyConfig } from '../../../daemon/standard/verify-config.ts';
 import { noDirectoryNodes } from '../testing.ts';
 import { CHRONY } from '../testing-configs.ts';
+import { tryEveryPoint } from './every-point.ts';
 import { createKillBench, type KillBench } from './kill-and-restart.ts';
 import { renderedConfigs, type TestUpdate, testUpdates } from './updates.ts';
 
@@ -25,23 +25,15 @@ afterAll(() => bench?.[Symbol.asyncDispose]());
 describe.skipIf(noDirectoryNodes !== undefined)('a daemon that is killed at any point of', () => {
   test.each(testUpdates)('$name ends where it was going', { timeout: 900_000 }, async (update) => {
     const prepared = await bench.prepare(update);
-    let next = 0;
-    let changes = Number.POSITIVE_INFINITY;
-    /** Takes one point after another until one is beyond the update's last change. */
-    const lane = async () => {
-      while (next < changes) {
-        const point = next;
-        next += 1;
-        const { killed, dir } = await bench.killAndRestart(update, prepared, point);
-        await expectEnded(update, { before: prepared, after: dir, where: `killed before change ${point}` });
-        await bench.remove(dir);
-        if (!killed) changes = Math.min(changes, point);
-      }
-    };
-    await Promise.all(Array.from({ length: availableParallelism() }, lane));
+    const points = await tryEveryPoint(async (point) => {
+      const { killed, dir } = await bench.killAndRestart(update, prepared, point);
+      await expectEnded(update, { before: prepared, after: dir, where: `killed before change ${point}` });
+      await bench.remove(dir);
+      return killed;
+    });
     await bench.remove(prepared);
-    process.stderr.write(`killed at each of ${changes} points: ${update.name}\n`);
-    expect(changes).toBeGreaterThan(4);
+    process.stderr.write(`killed at each of ${points} points: ${update.name}\n`);
+    expect(points).toBeGreaterThan(4);
   });
 });
 

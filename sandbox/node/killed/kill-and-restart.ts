@@ -1,13 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { execa } from 'execa';
 import pino from 'pino';
 import { MachineConfigs } from '../../../api/machine-config.ts';
-import type { MachineConfigNodeSpec } from '../../../api/machine-config-node.ts';
+import type { MachineConfigNode, MachineConfigNodeSpec } from '../../../api/machine-config-node.ts';
 import { MachineConfigurations } from '../../../api/machine-configuration.ts';
 import { imageLabels, MACHINE_CONFIGURATION } from '../../../api/names.ts';
 import type { DigestedPullspec } from '../../../api/references.ts';
@@ -20,6 +21,7 @@ import { removeNode } from '../remove.ts';
 import { createTestNode, layerFile, type TestNode } from '../testing.ts';
 import { type ControlledNode, HOLDER, startNodeControlPlane } from '../testing-control-plane.ts';
 import { runNode } from '../testing-daemon.ts';
+import { FILLER } from './full-disk.ts';
 import {
   isOver,
   policies,
@@ -43,6 +45,15 @@ export interface EndedUpdate {
   readonly dir: string;
 }
 
+/** A node whose disk was full in an update, and which ended it when there was room again. */
+export interface CrampedUpdate {
+  /** Whether the disk was filled, which it is not when the update has fewer changes. */
+  readonly filled: boolean;
+  /** What the node said of it; undefined where the update needed no more room. */
+  readonly told: string | undefined;
+  readonly dir: string;
+}
+
 /** Nodes that stand before updates, and what a daemon is killed and started with. */
 export interface KillBench extends AsyncDisposable {
   /**
@@ -58,6 +69,14 @@ export interface KillBench extends AsyncDisposable {
    * @returns once the node says that the update is over.
    */
   killAndRestart(update: TestUpdate, prepared: string, changes: number): Promise<EndedUpdate>;
+  /**
+   * Fills the disk of a copy of the prepared node before one of its daemon's changes, and empties it once the node has
+   * said that it is full.
+   *
+   * @param changes how many it makes before.
+   * @returns once the node says that the update is over.
+   */
+  fillAndEmpty(update: TestUpdate, prepared: string, changes: number): Promise<CrampedUpdate>;
   /** Deletes a node. */
   remove(dir: string): Promise<void>;
 }
@@ -111,11 +130,18 @@ export async function createKillBench(): Promise<KillBench> {
   }
 
   /** A copy is another node to the operator, which has nothing to say of it yet. */
-  async function copyOf(from: string): Promise<{ dir: string; name: string; node: ControlledNode }> {
+  async function copyOf(
+    from: string,
+    diskBytes?: number,
+  ): Promise<{ dir: string; name: string; node: ControlledNode }> {
     nodes += 1;
     const name = `copy-${nodes}`;
     const dir = path.join(base, name);
-    await execa('cp', ['--archive', from, dir]);
+    await mkdir(dir);
+    if (diskBytes !== undefined) {
+      await execa('mount', ['-t', 'tmpfs', '-o', `size=${diskBytes}`, 'shale-cramped', dir]);
+    }
+    await execa('cp', ['--archive', '--no-target-directory', from, dir]);
     return { dir, name, node: await control.addNode(name) };
   }
 
@@ -146,7 +172,7 @@ export async function createKillBench(): Promise<KillBench> {
       const { dir, name, node } = await copyOf(await startOf(from));
       await node.want(specOf(target));
       for (let boot = 0; boot < killedIn; boot += 1) {
-        const daemon = startKilledDaemon({ dir, name, settings, changes: -1 });
+        const daemon = startFaultyDaemon({ dir, name, settings, fault: 'kill', changes: -1 });
         try {
           await untilRebootRequested(dir, AbortSignal.timeout(REBOOT_MS));
         } finally {
@@ -161,7 +187,7 @@ export async function createKillBench(): Promise<KillBench> {
       const { dir, name, node } = await copyOf(prepared);
       await node.want(specOf(update.target));
       const over = () => node.until(`${update.name}, killed before change ${changes}`, isOver(update));
-      const daemon = startKilledDaemon({ dir, name, settings, changes });
+      const daemon = startFaultyDaemon({ dir, name, settings, fault: 'kill', changes });
       const through = new AbortController();
       try {
         const requested = untilRebootRequested(dir, through.signal);
@@ -184,12 +210,54 @@ export async function createKillBench(): Promise<KillBench> {
       }
     },
 
-    remove: removeNode,
+    async fillAndEmpty(update, prepared, changes) {
+      const { dir, name, node } = await copyOf(prepared, CRAMPED_BYTES);
+      await node.want(specOf(update.target));
+      const over = () =>
+        node.until(`${update.name}, on a disk full before change ${changes}`, isOver(update));
+      const daemon = startFaultyDaemon({ dir, name, settings, fault: 'fill', changes });
+      const through = new AbortController();
+      try {
+        const requested = untilRebootRequested(dir, through.signal);
+        const told = node.until('that it says so, or is through', (object) => {
+          return isOver(update)(object) || saysFull(object) !== undefined;
+        });
+        await Promise.race([once(daemon, 'exit'), requested, told]);
+        if (daemon.exitCode !== null) throw new Error(`the daemon ended with exit code ${daemon.exitCode}`);
+        const filled = existsSync(path.join(dir, FILLER));
+        await rm(path.join(dir, FILLER), { force: true });
+        await Promise.race([once(daemon, 'exit'), requested, over()]);
+        await kill(daemon);
+        through.abort();
+        if (await requested) await bootNode(dir);
+        const again = run(dir, name);
+        try {
+          await over();
+        } finally {
+          await again[Symbol.asyncDispose]();
+        }
+        const last = await told.catch(() => undefined);
+        return { filled, told: last === undefined ? undefined : saysFull(last), dir };
+      } finally {
+        through.abort();
+        await end(daemon);
+      }
+    },
+
+    async remove(dir) {
+      await removeNode(dir).catch((error: NodeJS.ErrnoException) => {
+        // A disk of its own is emptied, but its place stays while it is mounted.
+        if (error.code !== 'EBUSY') throw error;
+      });
+      if (!existsSync(dir)) return;
+      await execa('umount', [dir]);
+      await rm(dir, { recursive: true });
+    },
 
     [Symbol.asyncDispose]: async () => {
       await control[Symbol.asyncDispose]();
       await stock[Symbol.asyncDispose]();
-      await execa('umount', [base]);
+      await execa('umount', ['--recursive', base]);
       await rm(base, { recursive: true });
     },
   };
@@ -216,15 +284,23 @@ function addImage(
 }
 
 const REBOOT_MS = 60_000;
+/** More than an import leaves free on a host (daemon/os/ostree/disk-space.ts). */
+const CRAMPED_BYTES = 320 * 1024 * 1024;
 
-function startKilledDaemon(of: {
+/** @returns where a node's status says that its disk is full. */
+function saysFull({ status }: MachineConfigNode): string | undefined {
+  return /[^"]*(ENOSPC|no space|are free|free space)[^"]*/i.exec(JSON.stringify(status ?? {}))?.[0];
+}
+
+function startFaultyDaemon(of: {
   readonly dir: string;
   readonly name: string;
   readonly settings: string;
+  readonly fault: 'kill' | 'fill';
   readonly changes: number;
 }): ChildProcess {
   const script = path.join(import.meta.dirname, 'killed-daemon.ts');
-  return spawn(process.execPath, [script, of.dir, of.name, of.settings, String(of.changes)], {
+  return spawn(process.execPath, [script, of.dir, of.name, of.settings, of.fault, String(of.changes)], {
     stdio: ['ignore', 'inherit', 'inherit'],
     // A group of its own: commands of a daemon that died go on, and are ended with it when the test is through.
     detached: true,

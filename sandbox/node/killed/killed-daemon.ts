@@ -1,13 +1,15 @@
 import { readFileSync } from 'node:fs';
 import promises from 'node:fs/promises';
 import { enableCompileCache, flushCompileCache, syncBuiltinESMExports } from 'node:module';
+import path from 'node:path';
 import { z } from 'zod';
+import { FILLER, fillDisk } from './full-disk.ts';
 
 /**
- * A node's daemon that dies by SIGKILL before one of its changes of the disk, for daemon-killed.test.ts. It runs on when
- * there are no more changes than that.
+ * A node's daemon that dies by SIGKILL before one of its changes of the disk, or finds the disk full from then on, for the
+ * tests beside it. It runs on when there are no more changes than that.
  *
- *   node killed-daemon.ts <node's directory> <node's name> <settings file> <number of changes to make before>
+ *   node killed-daemon.ts <node's directory> <node's name> <settings file> kill|fill <number of changes to make before>
  */
 const Settings = z.object({
   url: z.string(),
@@ -22,10 +24,15 @@ const Settings = z.object({
     }),
   ),
 });
-const [dir = '', nodeName = '', settingsFile = '', changes = ''] = process.argv.slice(2);
+const [dir = '', nodeName = '', settingsFile = '', fault = '', changes = ''] = process.argv.slice(2);
 const settings = Settings.parse(JSON.parse(readFileSync(settingsFile, 'utf8')));
 // Hundreds of these processes start one after another, and compiling is most of what each of them costs.
 enableCompileCache(settings.compileCache);
+
+function strike(): void {
+  if (fault === 'kill') process.kill(process.pid, 'SIGKILL');
+  else fillDisk(path.join(dir, FILLER));
+}
 
 let left = Number(changes);
 /** Everything that the daemon puts in place it puts there by one of these. */
@@ -33,7 +40,7 @@ for (const name of ['rename', 'symlink', 'unlink', 'rm', 'link', 'mkdir'] as con
   const change = promises[name] as (...args: unknown[]) => Promise<unknown>;
   Object.assign(promises, {
     [name]: async (...args: unknown[]) => {
-      if (left === 0) process.kill(process.pid, 'SIGKILL');
+      if (left === 0) strike();
       left -= 1;
       return change(...args);
     },
