@@ -114,7 +114,7 @@ function contextOf(daemon: Daemon, entry: JournalEntry, seen: Observation, isAga
     ports: daemon.ports,
     current: onDisk(seen),
     again: isAgain,
-    actionLimitMs: daemon.actionLimitMs,
+    actionLimits: daemon.actionLimits,
     afterWriting: () => daemon.journal.write({ ...entry, written: true }),
     beforeAction: (action) =>
       tell(daemon, seen, { kind: 'applying', plan: entry.plan, doing: formatAction(action) }),

@@ -14,6 +14,7 @@ import { createLogger } from '../cluster/log.ts';
 import { untilShutDown } from '../cluster/signals.ts';
 import { startTracing } from '../cluster/tracing/start-tracing.ts';
 import { wholeNumber } from '../cluster/whole-number.ts';
+import { withActionLimit } from './apply/action-limits.ts';
 import { defaultCertificatePaths } from './certificates/apply-certificate.ts';
 import { directoryNodeLayout } from './host/directory-host.ts';
 import { directoryNode } from './host/directory-node.ts';
@@ -37,6 +38,7 @@ interface DaemonFlags {
   readonly pullSecretFile: string;
   readonly insecureRegistry: readonly string[];
   readonly actionLimit: number;
+  readonly actionLimitOf: ReadonlyMap<string, number>;
   readonly healthCheckLimit: number;
   readonly kubeletLimit: number;
   readonly kubeconfig?: string;
@@ -95,6 +97,14 @@ export function daemonCommand(): Command {
       wholeNumber(1),
       ACTION_LIMIT_MS / 1000,
     )
+    .addOption(
+      new Option(
+        '--action-limit-of <action=seconds>',
+        'time that one action may take, in place of --action-limit: Restart(crio.service)=600, or Restart=600 for all of that type (repeatable)',
+      )
+        .argParser(withActionLimit)
+        .default(new Map(), 'none'),
+    )
     .option(
       '--health-check-limit <seconds>',
       "time that the node's own health checks have in all to pass after a reboot into a target",
@@ -128,6 +138,7 @@ async function run(flags: DaemonFlags, signal: AbortSignal): Promise<void> {
       leaseNamespace: flags.leaseNamespace,
       certificatePaths: { kubeletCA: flags.kubeletCaFile, pullSecret: flags.pullSecretFile },
       actionLimitMs: flags.actionLimit * 1000,
+      ownActionLimitsMs: flags.actionLimitOf,
       healthLimits: { checksMs: flags.healthCheckLimit * 1000, kubeletMs: flags.kubeletLimit * 1000 },
       log,
       tracer: tracing,

@@ -3,6 +3,7 @@ import type { NormalReason, WarningReason } from '../api/events.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import type { EventRecorder } from '../cluster/events.ts';
 import type { Tracer } from '../cluster/tracing/span.ts';
+import type { ActionLimits } from './apply/action-limits.ts';
 import type { CertificatePaths } from './certificates/apply-certificate.ts';
 import type { DriftWatch } from './drift/drift-watch.ts';
 import type { HealthLimits } from './health/decide-health.ts';
@@ -19,8 +20,7 @@ export interface Daemon {
   readonly namespace: string;
   readonly leaseNamespace: string;
   readonly certificatePaths: CertificatePaths;
-  /** ms that one service action may take. */
-  readonly actionLimitMs: number;
+  readonly actionLimits: ActionLimits;
   readonly healthLimits: HealthLimits;
   readonly ports: NodePorts;
   readonly journal: Journal;

@@ -34,6 +34,8 @@ export interface DaemonOptions {
   readonly certificatePaths?: CertificatePaths;
   /** ms that one service action may take; default 5 minutes. */
   readonly actionLimitMs?: number;
+  /** ms that some of them may take, by the action in words. */
+  readonly ownActionLimitsMs?: ReadonlyMap<string, number>;
   /** How long a node that has booted its target has to be found healthy; default 5 and 10 minutes. */
   readonly healthLimits?: HealthLimits;
   /** Between two tries of what failed. */
@@ -63,7 +65,10 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     namespace: options.namespace ?? DEFAULT_NAMESPACE,
     leaseNamespace: options.leaseNamespace ?? DEFAULT_LEASE_NAMESPACE,
     certificatePaths: options.certificatePaths ?? defaultCertificatePaths,
-    actionLimitMs: options.actionLimitMs ?? ACTION_LIMIT_MS,
+    actionLimits: {
+      anyMs: options.actionLimitMs ?? ACTION_LIMIT_MS,
+      ownMs: options.ownActionLimitsMs ?? new Map(),
+    },
     healthLimits: options.healthLimits ?? HEALTH_LIMITS,
     ports,
     journal: loggedJournal(openJournal(ports.host.root), log),

@@ -1,12 +1,12 @@
 import type { DisruptionAction } from '../../api/disruption-action.ts';
 import type { ServiceManager } from '../host/host.ts';
 import { ServiceError } from '../host/service-error.ts';
+import { type ActionLimits, limitMsOf } from './action-limits.ts';
 
 export interface ServiceActions {
   readonly services: ServiceManager;
   readonly actions: readonly DisruptionAction[];
-  /** ms that one action may take. */
-  readonly limitMs: number;
+  readonly limits: ActionLimits;
   /** Called, and waited for, before each action. */
   readonly before: (action: DisruptionAction) => Promise<void>;
   readonly signal: AbortSignal;
@@ -27,9 +27,10 @@ export async function actOnServices(work: ServiceActions): Promise<void> {
 }
 
 async function withinLimit(
-  { services, limitMs, signal }: ServiceActions,
+  { services, limits, signal }: ServiceActions,
   action: DisruptionAction,
 ): Promise<void> {
+  const limitMs = limitMsOf(limits, action);
   const limit = AbortSignal.timeout(limitMs);
   try {
     await act(services, action, AbortSignal.any([signal, limit]));

@@ -23,7 +23,7 @@ export async function updateLive(context: UpdateContext, { next, plan }: Update)
     await actOnServices({
       services: ports.services,
       actions: plan.actions,
-      limitMs: context.actionLimitMs,
+      limits: context.actionLimits,
       before: context.beforeAction,
       signal,
     });

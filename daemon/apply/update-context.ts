@@ -1,6 +1,7 @@
 import type { DisruptionAction } from '../../api/disruption-action.ts';
 import type { NodePorts } from '../host/node-ports.ts';
 import type { Current } from '../records/current.ts';
+import type { ActionLimits } from './action-limits.ts';
 
 /** What carrying out an update needs. */
 export interface UpdateContext {
@@ -11,8 +12,7 @@ export interface UpdateContext {
    * the record says.
    */
   readonly again: boolean;
-  /** ms that one service action may take. */
-  readonly actionLimitMs: number;
+  readonly actionLimits: ActionLimits;
   /** Called, and waited for, once a config's files are written. */
   readonly afterWriting: () => Promise<void>;
   /** Called, and waited for, before each action. */

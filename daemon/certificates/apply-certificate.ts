@@ -147,7 +147,7 @@ async function tellServices(daemon: Daemon, { untold }: Delivery, { spec }: Obse
   await actOnServices({
     services: ports.services,
     actions,
-    limitMs: daemon.actionLimitMs,
+    limits: daemon.actionLimits,
     before: () => Promise.resolve(),
     signal,
   });

@@ -14,7 +14,7 @@ export async function rollBack(
   entry: JournalEntryAt<'rollingBack'>,
   seen: Observation,
 ): Promise<StepOutcome> {
-  const { actionLimitMs, ports, signal } = daemon;
+  const { actionLimits, ports, signal } = daemon;
   const wayBack = {
     plan: { ...entry.plan, actions: [{ type: 'Reboot' as const }], source: `goes back: ${entry.why}` },
   };
@@ -26,7 +26,7 @@ export async function rollBack(
       ports,
       current: entry.next,
       again: true,
-      actionLimitMs,
+      actionLimits,
       afterWriting: async () => undefined,
       beforeAction: async () => undefined,
       signal,
