@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { DEFAULT_LEASE_NAMESPACE } from '../api/names.ts';
-import { type ApiClient, isNotFound } from '../cluster/api-client.ts';
+import type { ApiClient } from '../cluster/api-client.ts';
 import { createLogger } from '../cluster/log.ts';
 import { untilShutDown } from '../cluster/signals.ts';
 import { wholeNumber } from '../cluster/whole-number.ts';
@@ -11,7 +11,7 @@ import { createPageCaches, shownKinds } from '../page/server/page-caches.ts';
 import { startPageServer } from '../page/server/page-server.ts';
 import { MaintenanceLookup } from '../rollout/node-maintenance.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
-import { type ClusterFlags, connect, withClusterFlags } from './live-objects.ts';
+import { type ClusterFlags, connect, readAll, withClusterFlags } from './live-objects.ts';
 import { print } from './print.ts';
 
 interface UiFlags extends ClusterFlags {
@@ -21,8 +21,6 @@ interface UiFlags extends ClusterFlags {
 }
 
 const LOOPBACK = '127.0.0.1';
-/** ms to find out whether the cluster answers and lets one look. */
-const DEADLINE_MS = 30_000;
 
 /** `shale ui`: the live page on this machine, with the rights of the kubeconfig's user. */
 export function uiCommand(): Command {
@@ -67,25 +65,10 @@ async function builtPage(directory: string | undefined): Promise<ReadonlyMap<str
 
 /** A watch that is refused is tried again for ever; a person wants to know at once. @throws CommandError */
 async function refuseBlind(client: ApiClient, leaseNamespace: string, signal: AbortSignal): Promise<void> {
-  const deadline = AbortSignal.any([signal, AbortSignal.timeout(DEADLINE_MS)]);
-  await Promise.all(
-    shownKinds(leaseNamespace).map(async ({ kind, namespace }) => {
-      try {
-        // Of nothing: what matters is the answer.
-        await client.list(kind, {
-          fieldSelector: 'metadata.name=none',
-          ...(namespace === undefined ? {} : { namespace }),
-          signal: deadline,
-        });
-      } catch (error) {
-        if (signal.aborted) throw error;
-        const why = isNotFound(error)
-          ? `the cluster has no ${kind.plural}.${kind.group}: install Shale's manifests first (kubectl apply -k manifests/base)`
-          : error instanceof Error
-            ? error.message
-            : String(error);
-        throw new CommandError(why, exitCodes.unavailable, { cause: error });
-      }
-    }),
+  // Of nothing: what matters is the answer.
+  const fieldSelector = 'metadata.name=none';
+  const reads = shownKinds(leaseNamespace).map(({ kind, namespace }) =>
+    readAll(client, kind, { fieldSelector, ...(namespace === undefined ? {} : { namespace }), signal }),
   );
+  await Promise.all(reads);
 }

@@ -1,13 +1,8 @@
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type ListeningServer, listen } from './listening-server.ts';
 
 /** What a process tells whoever looks after it. */
-export interface Telemetry {
-  /** Where it listens. */
-  readonly port: number;
-  close(): Promise<void>;
-}
+export type Telemetry = ListeningServer;
 
 export interface TelemetryOptions {
   /** 0: one that the kernel chooses. */
@@ -47,16 +42,7 @@ export async function startTelemetry({
       (error: unknown) => response.writeHead(500).end(error instanceof Error ? error.message : String(error)),
     );
   });
-  server.listen(port, host);
-  await once(server, 'listening');
-  return {
-    port: (server.address() as AddressInfo).port,
-    async close() {
-      server.close();
-      server.closeAllConnections();
-      await once(server, 'close');
-    },
-  };
+  return listen(server, port, host);
 }
 
 interface Answer {

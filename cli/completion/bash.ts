@@ -1,5 +1,5 @@
 import { type CommandNode, type PlacedCommand, placedCommands, type ValueKind } from './command-tree.ts';
-import { shellWords, valueFlags } from './shell-text.ts';
+import { shellWords, valueCases } from './shell-text.ts';
 
 /** @returns a script for `source`: completion of shale, and of kubectl-shale where it is called by that name. */
 export function bashCompletion(program: CommandNode): string {
@@ -15,7 +15,7 @@ _shale() {
     esac
   done
   case "$at:$prev" in
-${placed.flatMap(valueCases).join('\n')}
+${placed.flatMap((command) => valueCases(command, completeValue)).join('\n')}
   esac
   case "$at" in
 ${placed.map(wordsCase).join('\n')}
@@ -31,13 +31,6 @@ function pathPattern(placed: readonly PlacedCommand[]): string {
     .filter(({ path }) => path !== '')
     .map(({ path }) => path)
     .join('|');
-}
-
-function valueCases({ path, command }: PlacedCommand): string[] {
-  return valueFlags(command).map(({ flags, value }) => {
-    const pattern = flags.map((flag) => `'${path}:${flag}'`).join('|');
-    return `    ${pattern}) ${completeValue(value)} ;;`;
-  });
 }
 
 function completeValue(value: ValueKind): string {

@@ -1,4 +1,4 @@
-import type { CommandNode, OptionNode, ValueKind } from './command-tree.ts';
+import type { CommandNode, OptionNode, PlacedCommand, ValueKind } from './command-tree.ts';
 
 /** @returns text as one word of sh, bash, zsh or fish, whatever is in it. */
 export function quoted(text: string): string {
@@ -18,4 +18,18 @@ export function valueFlags({
   return options.flatMap((option) =>
     option.value === undefined ? [] : [{ ...option, value: option.value }],
   );
+}
+
+/**
+ * @param completeValue what the shell does for a value.
+ * @returns the cases of `case "$at:$previous"` in bash and zsh, one for each option that takes a value.
+ */
+export function valueCases(
+  { path, command }: PlacedCommand,
+  completeValue: (value: ValueKind) => string,
+): string[] {
+  return valueFlags(command).map(({ flags, value }) => {
+    const pattern = flags.map((flag) => `'${path}:${flag}'`).join('|');
+    return `    ${pattern}) ${completeValue(value)} ;;`;
+  });
 }

@@ -1,5 +1,5 @@
 import { type CommandNode, type PlacedCommand, placedCommands, type ValueKind } from './command-tree.ts';
-import { quoted, valueFlags } from './shell-text.ts';
+import { quoted, valueCases } from './shell-text.ts';
 
 /** @returns a function for zsh's fpath (as `_shale`), or for `source`. */
 export function zshCompletion(program: CommandNode): string {
@@ -17,7 +17,7 @@ _shale() {
     esac
   done
   case "$at:\${words[CURRENT-1]}" in
-${placed.flatMap(valueCases).join('\n')}
+${placed.flatMap((command) => valueCases(command, completeValue)).join('\n')}
   esac
   case "$at" in
 ${placed.map(wordsCase).join('\n')}
@@ -29,13 +29,6 @@ else
   compdef _shale shale kubectl-shale
 fi
 `;
-}
-
-function valueCases({ path, command }: PlacedCommand): string[] {
-  return valueFlags(command).map(({ flags, value }) => {
-    const pattern = flags.map((flag) => `'${path}:${flag}'`).join('|');
-    return `    ${pattern}) ${completeValue(value)} ;;`;
-  });
 }
 
 function completeValue(value: ValueKind): string {

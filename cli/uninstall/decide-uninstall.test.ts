@@ -3,22 +3,9 @@ import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { labels } from '../../api/names.ts';
-import type { ObservedCluster } from '../observe/observed-cluster.ts';
+import { observed } from '../observe/testing/objects.ts';
 import { uninstallObstacle } from './decide-uninstall.ts';
 
-const seen = (part: Partial<ObservedCluster>): ObservedCluster => ({
-  switchMap: undefined,
-  operator: undefined,
-  builder: undefined,
-  pools: [],
-  machineOSConfigs: [],
-  builds: [],
-  machineConfigNodes: [],
-  nodes: [],
-  leases: [],
-  inMaintenance: new Set(),
-  ...part,
-});
 const layered = { status: { mode: 'Layered' } } as MachineConfigNode;
 const standard = { status: { mode: 'Standard' } } as MachineConfigNode;
 const held = {
@@ -30,15 +17,15 @@ const config = (made: boolean) =>
   }) as unknown as MachineOSConfig;
 
 test.each([
-  ['a cluster in standard mode', seen({ machineConfigNodes: [standard] }), undefined],
+  ['a cluster in standard mode', observed({ machineConfigNodes: [standard] }), undefined],
   [
     'images that are kept',
-    seen({ machineConfigNodes: [layered], machineOSConfigs: [config(false)] }),
+    observed({ machineConfigNodes: [layered], machineOSConfigs: [config(false)] }),
     'keep',
   ],
   [
     'images that are taken back',
-    seen({ machineConfigNodes: [layered], machineOSConfigs: [config(true)] }),
+    observed({ machineConfigNodes: [layered], machineOSConfigs: [config(true)] }),
     'revert',
   ],
 ] as const)('%s: nothing in the way', (_, cluster, wish) => {
@@ -46,17 +33,22 @@ test.each([
 });
 
 test.each([
-  ['a node that is being updated', seen({ nodes: [held] }), 'keep', 'worker-0: being updated'],
+  ['a node that is being updated', observed({ nodes: [held] }), 'keep', 'worker-0: being updated'],
   [
     'images of which nothing was said',
-    seen({ machineConfigNodes: [layered] }),
+    observed({ machineConfigNodes: [layered] }),
     undefined,
     '1 nodes run images',
   ],
-  ['layering that has just begun', seen({ machineOSConfigs: [config(true)] }), undefined, 'layering is on'],
+  [
+    'layering that has just begun',
+    observed({ machineOSConfigs: [config(true)] }),
+    undefined,
+    'layering is on',
+  ],
   [
     "an admin's own MachineOSConfig",
-    seen({ machineOSConfigs: [config(false)] }),
+    observed({ machineOSConfigs: [config(false)] }),
     'revert',
     'MachineOSConfig infra',
   ],

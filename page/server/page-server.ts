@@ -1,8 +1,7 @@
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
+import { type ListeningServer, listen } from '../../cluster/listening-server.ts';
 import { type Access, bearerToken } from './access.ts';
 import type { Asset } from './assets.ts';
 import { streamView } from './event-stream.ts';
@@ -32,11 +31,7 @@ const SECURITY_HEADERS = {
   'permissions-policy': 'camera=(), geolocation=(), microphone=()',
 } as const;
 
-export interface PageServer {
-  /** Where it listens. */
-  readonly port: number;
-  close(): Promise<void>;
-}
+export type PageServer = ListeningServer;
 
 export interface PageServerOptions {
   readonly live: LiveView;
@@ -72,16 +67,7 @@ export async function startPageServer(options: PageServerOptions): Promise<PageS
   const server = tls === undefined ? createServer(listener) : createTlsServer(tls, listener);
   server.requestTimeout = REQUEST_MS;
   server.headersTimeout = REQUEST_MS;
-  server.listen(options.port, options.host);
-  await once(server, 'listening');
-  return {
-    port: (server.address() as AddressInfo).port,
-    async close() {
-      server.close();
-      server.closeAllConnections();
-      await once(server, 'close');
-    },
-  };
+  return listen(server, options.port, options.host);
 }
 
 async function answer(

@@ -13,9 +13,10 @@ import {
   type MachineConfigPoolStatus,
   MachineConfigPools,
 } from '../../api/machine-config-pool.ts';
-import type { Condition } from '../../api/object.ts';
 import { startClusterUnderTest } from '../e2e/cluster-under-test.ts';
 import { type ShaleRun, shale } from './shale-process.ts';
+
+export { condition } from '../../cli/observe/testing/objects.ts';
 
 export const API_VERSION = 'machineconfiguration.openshift.io/v1';
 export const signal = AbortSignal.timeout(600_000);
@@ -90,15 +91,6 @@ export async function startPoolCluster() {
   };
 }
 export type PoolCluster = Awaited<ReturnType<typeof startPoolCluster>>;
-
-export function condition(
-  type: string,
-  status: Condition['status'],
-  message = '',
-  reason = 'Test',
-): Condition {
-  return { type, status, reason, message, lastTransitionTime: '2026-11-20T10:00:00Z' };
-}
 
 /** @returns an image by digest. @param digit that its digest is made of. */
 export function imageOf(pool: string, digit: string): string {
