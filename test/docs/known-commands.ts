@@ -27,8 +27,10 @@ export async function problemsOfCommand(
   return [];
 }
 
+const program = wholeProgram();
+
 async function problemsOfShale(args: readonly string[], isWhole: boolean): Promise<string[]> {
-  let command: Command = await wholeProgram();
+  let command: Command = await program;
   let rest = [...args];
   for (;;) {
     const below = command.commands.find((each) => each.name() === rest[0]);

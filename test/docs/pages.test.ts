@@ -29,7 +29,7 @@ describe.each(pages.map((page) => [page.file, page] as const))('%s', (_, page) =
 
   test('its commands are ones that there are', async () => {
     expect(await problemsOfCommands(page)).toEqual([]);
-  });
+  }, 120_000); // kubectl is asked for its help once for each of its commands.
 
   test('its objects are as their kinds ask', () => {
     expect(problemsOfContents(page)).toEqual([]);
