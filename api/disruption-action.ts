@@ -75,6 +75,11 @@ export const DisruptionCause = z.object({
 });
 export type DisruptionCause = z.infer<typeof DisruptionCause>;
 
+/** @returns whether the actions need the node to be empty: a drain or a reboot takes its workloads, services do not. */
+export function isDisruptive(actions: readonly DisruptionAction[]): boolean {
+  return actions.some(({ type }) => type === 'Drain' || type === 'Reboot');
+}
+
 /**
  * @returns an action in words, as tables, events and logs show it: `Restart(chronyd.service)`.
  */

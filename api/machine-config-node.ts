@@ -69,21 +69,29 @@ export const UpdatePlan = z.object({
 });
 export type UpdatePlan = z.infer<typeof UpdatePlan>;
 
-/** What the node did to take its last target. */
-export const UpdateRecord = z.object({
+const UpdateTimes = z.object({
   config: RenderedConfigName.describe('The rendered config of the target.'),
   image: DigestedPullspecSchema.exactOptional().describe('The image of the target; absent in standard mode.'),
   actions: z.array(DisruptionAction).max(50).describe('What the node did, in order.'),
-  causes: z.array(DisruptionCause).max(50).describe('Why, by path, unit or field.'),
-  source: z.string().describe('Where the actions came from.'),
   startedAt: z.string().meta({ format: 'date-time' }).describe('When the node began to act.'),
   finishedAt: z.string().meta({ format: 'date-time' }).describe('When it was done, or had gone back.'),
+});
+/** How long an update took that asked this of the node. */
+export type UpdateTimes = z.infer<typeof UpdateTimes>;
+
+/** What the node did to take its last target. */
+export const UpdateRecord = UpdateTimes.extend({
+  causes: z.array(DisruptionCause).max(50).describe('Why, by path, unit or field.'),
+  source: z.string().describe('Where the actions came from.'),
   bootIDBefore: z.string().describe('The boot in which it began.'),
   bootIDAfter: z.string().describe('The boot in which it was done: another one after a reboot.'),
   result: z
     .enum(['Succeeded', 'RolledBack', 'Failed'])
     .describe('How it ended. RolledBack: the target was not healthy, and the node runs what it ran before.'),
   message: z.string().max(32768).exactOptional().describe('Why it did not succeed.'),
+  earlier: UpdateTimes.exactOptional().describe(
+    'The newest update before it that succeeded and was of the other sort: live where this one disrupted the node, or the other way round.',
+  ),
 });
 export type UpdateRecord = z.infer<typeof UpdateRecord>;
 

@@ -1,4 +1,4 @@
-import type { DisruptionAction } from '../api/disruption-action.ts';
+import { type DisruptionAction, isDisruptive } from '../api/disruption-action.ts';
 import type { MachineConfigNodeSpec } from '../api/machine-config-node.ts';
 import {
   type CertificateName,
@@ -123,9 +123,9 @@ function whenGranted({ spec }: DaemonObservation, target: Target, update: Update
   return reboots(update) ? { kind: 'reboot', update } : { kind: 'apply', update };
 }
 
-/** @returns the leave that actions need: a drain or a reboot takes workloads from the node, services do not. */
+/** @returns the leave that actions need. */
 export function levelOf(actions: readonly DisruptionAction[]): Level {
-  return actions.some(({ type }) => type === 'Drain' || type === 'Reboot') ? 'Disrupt' : 'Live';
+  return isDisruptive(actions) ? 'Disrupt' : 'Live';
 }
 
 /** Leave to disrupt is leave to act live too; leave for another target is none. */

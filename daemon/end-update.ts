@@ -5,7 +5,7 @@ import { again, type Daemon, normal, type StepOutcome, warning } from './daemon.
 import type { JournalEntry, JournalEntryAt } from './journal/journal.ts';
 import type { Observation } from './observe.ts';
 import { writeCurrent } from './records/current.ts';
-import { writeLastUpdate } from './records/last-update.ts';
+import { earlierThan, writeLastUpdate } from './records/last-update.ts';
 import { writeManagedPaths } from './records/managed-paths.ts';
 import { updateSpan } from './spans.ts';
 import type { Update } from './update.ts';
@@ -104,5 +104,6 @@ function recordOf(
     bootIDAfter: seen.bootID,
     result,
     ...(message === undefined ? {} : { message }),
+    ...earlierThan(actions, seen.lastUpdate),
   };
 }

@@ -91,6 +91,19 @@ test('only what cost as much and went well says how long it takes', () => {
   expect(time).toEqual({ why: 'no node of the pool was drained or rebooted for an update before' });
 });
 
+test('a reboot is not forgotten with the live update after it', () => {
+  const earlier = {
+    config: 'rendered-worker-0',
+    actions: REBOOT,
+    startedAt: '2026-11-19T00:00:00Z',
+    finishedAt: '2026-11-19T00:04:00Z',
+  };
+  const nodes = [updated('a', RESTART, [0, 1], { earlier })];
+  const seconds = (outcome: 'reboot' | 'restart') =>
+    estimate({ outcomes: { ...NOTHING, [outcome]: 1 }, nodes, builds: [], image: undefined })?.seconds;
+  expect([seconds('reboot'), seconds('restart')]).toEqual([240, 60]);
+});
+
 test('where nothing happens it takes no time', () => {
   const outcomes = { ...NOTHING, nothing: 3 };
   expect(estimate({ outcomes, nodes: [], builds: [], image: undefined })).toBeUndefined();

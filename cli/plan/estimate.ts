@@ -1,7 +1,8 @@
-import type { MachineConfigNode, UpdateRecord } from '../../api/machine-config-node.ts';
+import { isDisruptive } from '../../api/disruption-action.ts';
+import type { MachineConfigNode, UpdateTimes } from '../../api/machine-config-node.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { outcomeOf } from '../../builder/build-state.ts';
-import { type Cost, costOf, isAtLeast } from '../cost.ts';
+import type { Cost } from '../cost.ts';
 import { formatDuration } from '../duration.ts';
 import type { ImageToBuild } from './image-to-build.ts';
 
@@ -65,7 +66,7 @@ function buildPart(builds: readonly MachineOSBuild[], { way }: ImageToBuild): Pa
 }
 
 function disruptedPart(nodes: readonly MachineConfigNode[], count: number): Part {
-  const last = lastRollout(nodes, (cost) => isAtLeast(cost, 'drain'));
+  const last = lastRollout(nodes, true);
   if (last === undefined) return { why: 'no node of the pool was drained or rebooted for an update before' };
   const ms = ((last.end - last.start) / last.count) * count;
   return {
@@ -75,7 +76,7 @@ function disruptedPart(nodes: readonly MachineConfigNode[], count: number): Part
 }
 
 function livePart(nodes: readonly MachineConfigNode[], count: number): Part {
-  const last = lastRollout(nodes, (cost) => cost !== 'nothing' && !isAtLeast(cost, 'drain'));
+  const last = lastRollout(nodes, false);
   if (last === undefined) return { why: 'no node of the pool was updated without a reboot before' };
   // One goes first, and then all others together.
   const ms = count === 1 ? (last.end - last.start) / last.count : last.end - last.start;
@@ -87,14 +88,14 @@ function livePart(nodes: readonly MachineConfigNode[], count: number): Part {
 
 const inNodes = (count: number): string => (count === 1 ? '1 node' : `${count} nodes`);
 
-/** @returns the newest update of that cost, from its first node's beginning to its last node's end, in ms. */
+/** @returns the newest update of that sort, from its first node's beginning to its last node's end, in ms. */
 function lastRollout(
   nodes: readonly MachineConfigNode[],
-  counts: (cost: Cost) => boolean,
+  disruptive: boolean,
 ): { readonly start: number; readonly end: number; readonly count: number } | undefined {
   const records = nodes
-    .flatMap(({ status }) => status?.lastUpdate ?? [])
-    .filter((record) => record.result === 'Succeeded' && counts(costOf(record)))
+    .flatMap(pastUpdates)
+    .filter(({ actions }) => isDisruptive(actions) === disruptive)
     .toSorted((a, b) => endOf(a) - endOf(b));
   const newest = records.at(-1);
   if (newest === undefined) return undefined;
@@ -106,6 +107,16 @@ function lastRollout(
   };
 }
 
-function endOf({ finishedAt }: UpdateRecord): number {
+/** @returns what the node still tells of updates that went well. */
+function pastUpdates({ status }: MachineConfigNode): UpdateTimes[] {
+  const last = status?.lastUpdate;
+  if (last === undefined) return [];
+  return [
+    ...(last.result === 'Succeeded' ? [last] : []),
+    ...(last.earlier === undefined ? [] : [last.earlier]),
+  ];
+}
+
+function endOf({ finishedAt }: UpdateTimes): number {
   return Date.parse(finishedAt);
 }
