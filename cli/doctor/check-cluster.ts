@@ -1,4 +1,5 @@
 import type { DaemonSet } from '../../api/kubernetes.ts';
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { poolOfNode } from '../../machineconfig/pools.ts';
 import { formatProblems, readSwitch } from '../../opt-in/switch.ts';
 import type { ObservedCluster } from '../observe/observed-cluster.ts';
@@ -48,6 +49,9 @@ export function judgeNodes(seen: ObservedCluster, now: number): Finding[] {
   const state = readSwitch(seen.switchMap);
   const views = seen.machineConfigNodes.map((node) => nodeView(node, seen, now));
   const silent = views.filter((view) => view.state === 'silent').map(({ name }) => name);
+  const unsupported = new Set(
+    seen.machineConfigNodes.filter(isUnsupported).map(({ metadata }) => metadata.name),
+  );
   const degraded = views.filter((view) => view.state === 'degraded');
   const placed = seen.nodes.map((node) => ({ node: node.metadata.name, pool: poolOfNode(node, seen.pools) }));
   const homeless = placed.flatMap(({ node, pool }) => (pool.ok && pool.pool === undefined ? [node] : []));
@@ -59,7 +63,7 @@ export function judgeNodes(seen: ObservedCluster, now: number): Finding[] {
       ? [
           warning(
             'there is no MachineConfigPool: no node is managed',
-            'create one, such as examples/00-pools.yaml',
+            'create one, such as that of docs/install.md, "Pools"',
           ),
         ]
       : []),
@@ -80,10 +84,21 @@ export function judgeNodes(seen: ObservedCluster, now: number): Finding[] {
           ),
         ]),
     ...degraded.map(({ name, what }) =>
-      failure(`${name} is degraded: ${what ?? ''}`, `shale explain ${name} tells what it was to do`),
+      failure(
+        `${name} is degraded: ${what ?? ''}`,
+        unsupported.has(name)
+          ? 'give the node an OS that bootc, rpm-ostree or ostree keeps, or take it out of the pools (docs/os-backends.md)'
+          : `shale explain ${name} tells what it was to do`,
+      ),
     ),
   ];
   return found.length === 0 ? [ok(`${views.length} nodes report, none is degraded`)] : found;
+}
+
+/** The daemon finds none of its backends there (daemon/os/detect-backend.ts). */
+function isUnsupported({ status }: MachineConfigNode): boolean {
+  const degraded = status?.conditions?.find(({ type }) => type === 'NodeDegraded');
+  return degraded?.status === 'True' && degraded.reason === 'UnsupportedHost';
 }
 
 function named(nodes: readonly string[]): string {
