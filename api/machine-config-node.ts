@@ -127,6 +127,13 @@ export const MachineConfigNodeStatus = z.object({
       "Shale's own: the stock image, by digest, that the node runs or that its layered image is built on.",
     ),
   bootID: z.string().exactOptional().describe("Shale's own: changes with each boot."),
+  osBackend: z
+    .object({
+      name: z.enum(['bootc', 'rpm-ostree', 'ostree']),
+      version: z.string().max(64).exactOptional(),
+    })
+    .exactOptional()
+    .describe("Shale's own: the tool by which the node's operating system is kept."),
   plan: UpdatePlan.exactOptional().describe(
     "Shale's own: what the desired target will ask of the node. Absent when updated.",
   ),

@@ -174,6 +174,7 @@ export const StatusOutput = z.strictObject({
       since: time.optional(),
       what: z.string().optional(),
       mode: z.enum(['Standard', 'Layered']).optional(),
+      osBackend: z.string().optional(),
       config: z.strictObject({ current: z.string().optional(), desired: z.string() }),
       image: z.strictObject({ current: z.string().optional(), desired: z.string().optional() }).optional(),
       actions: z.string().optional(),

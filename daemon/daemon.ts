@@ -41,10 +41,10 @@ export const again: StepOutcome = { kind: 'again' };
 
 /** Tells where the node is. @throws ApiError */
 export async function publish(daemon: Daemon, seen: Observation, phase: Phase): Promise<void> {
-  const { current, bootID, bootedImage, certificates, lastUpdate } = seen;
+  const { current, bootID, bootedImage, certificates, lastUpdate, osBackend } = seen;
   const { withheld } = daemon.memory;
   await daemon.channel.publish(
-    { phase, current, bootID, bootedImage, certificates, withheld, lastUpdate },
+    { phase, current, bootID, bootedImage, certificates, withheld, lastUpdate, osBackend },
     daemon.signal,
   );
 }

@@ -5,6 +5,7 @@ import type { Withheld } from './certificates/withheld.ts';
 import type { DaemonObservation } from './decide.ts';
 import type { NodePorts } from './host/node-ports.ts';
 import type { Journal } from './journal/journal.ts';
+import type { OsTool } from './os/os-tool.ts';
 import { readCurrent } from './records/current.ts';
 import { readLastUpdate } from './records/last-update.ts';
 import type { PreparedUpdate } from './update.ts';
@@ -24,6 +25,7 @@ export interface Memory {
 
 export interface Observation extends DaemonObservation {
   readonly lastUpdate: UpdateRecord | undefined;
+  readonly osBackend: OsTool;
 }
 
 /**
@@ -51,6 +53,7 @@ export async function observe(
     withheld: memory.withheld,
     failed: failureOf(lastUpdate),
     lastUpdate,
+    osBackend: await backend.tool(signal),
   };
 }
 

@@ -35,6 +35,7 @@ const report = (phase: Phase, more: Partial<NodeReport> = {}): NodeReport => ({
   certificates: {},
   withheld: new Map(),
   lastUpdate: undefined,
+  osBackend: { name: 'bootc', version: '1.16.0' },
   ...more,
 });
 const phases: readonly Phase[] = [

@@ -11,6 +11,7 @@ import type { Condition } from '../api/object.ts';
 import { setCondition } from '../cluster/conditions.ts';
 import type { WithheldCertificates } from './certificates/withheld.ts';
 import type { FailureReason } from './decide.ts';
+import type { OsTool } from './os/os-tool.ts';
 import type { Current } from './records/current.ts';
 
 /** Where the node is on its way to its target. */
@@ -46,6 +47,7 @@ export interface NodeReport {
   readonly certificates: CertificateVersions;
   readonly withheld: WithheldCertificates;
   readonly lastUpdate: UpdateRecord | undefined;
+  readonly osBackend: OsTool;
 }
 
 type Said = Omit<Condition, 'lastTransitionTime'> & { readonly type: NodeConditionType };
@@ -88,6 +90,7 @@ export function statusOf(object: MachineConfigNode, report: NodeReport, now: Dat
     ...(current === undefined ? {} : { mode: current.mode }),
     ...(baseImage === undefined ? {} : { baseImage }),
     bootID: report.bootID,
+    osBackend: { ...report.osBackend },
     ...(plan === undefined ? {} : { plan: { ...plan, causes: plan.causes.slice(0, MOST_CAUSES) } }),
     ...(lastUpdate === undefined
       ? {}

@@ -74,6 +74,13 @@ describe('the state of a node', () => {
   });
 });
 
+test.each([
+  [{ name: 'bootc', version: '1.16.0' }, 'bootc 1.16.0'],
+  [{ name: 'ostree' }, 'ostree'],
+] as const)('what keeps the operating system: %j', (osBackend, expected) => {
+  expect(view({ osBackend }).osBackend).toBe(expected);
+});
+
 test('a drain is told in the words of the pool', () => {
   const message = '0 of 1 nodes run rendered-worker-1; a: is being drained; 2 pod(s) still end: default/web';
   const draining = view(

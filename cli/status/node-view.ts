@@ -1,6 +1,10 @@
 import { formatActions } from '../../api/disruption-action.ts';
 import type { Node } from '../../api/kubernetes.ts';
-import type { MachineConfigNode, NodeConditionType } from '../../api/machine-config-node.ts';
+import type {
+  MachineConfigNode,
+  MachineConfigNodeStatus,
+  NodeConditionType,
+} from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
 import { leaseNameOf } from '../../rollout/node-leases.ts';
@@ -20,6 +24,8 @@ export interface NodeView {
   /** What goes on or is waited for, in words. */
   readonly what?: string;
   readonly mode?: 'Standard' | 'Layered';
+  /** The tool that keeps its operating system, with its version. */
+  readonly osBackend?: string;
   readonly config: { readonly current?: string; readonly desired: string };
   readonly image?: { readonly current?: string; readonly desired?: string };
   /** What the target asks of the node, in words. */
@@ -51,6 +57,7 @@ export function nodeView(object: MachineConfigNode, seen: ObservedCluster, now: 
     pool: spec.pool.name,
     ...situationOf(object, node, remarkOnNode(object, seen), obstacle),
     ...(status?.mode === undefined ? {} : { mode: status.mode }),
+    ...(status?.osBackend === undefined ? {} : { osBackend: osBackendInWords(status.osBackend) }),
     config: { ...(runs === '' ? {} : { current: runs }), desired: spec.configVersion.desired },
     ...(current === undefined && desired === undefined
       ? {}
@@ -68,6 +75,10 @@ export function nodeView(object: MachineConfigNode, seen: ObservedCluster, now: 
     ...(leaseHolder === undefined ? {} : { leaseHolder }),
     ...(obstacle === undefined ? {} : { obstacle }),
   };
+}
+
+function osBackendInWords({ name, version }: NonNullable<MachineConfigNodeStatus['osBackend']>): string {
+  return version === undefined ? name : `${name} ${version}`;
 }
 
 type Situation = Pick<NodeView, 'state' | 'since' | 'what'>;

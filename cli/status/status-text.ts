@@ -39,6 +39,7 @@ export function formatNode(node: NodeView, now: number): string {
     ['state', `${node.state}${node.since === undefined ? '' : `, ${ago(node.since, now)}`}`],
     ['what', node.what],
     ['mode', node.mode],
+    ['operating system by', node.osBackend],
     ['config', change(node.config.current, node.config.desired)],
     ['image', node.image === undefined ? undefined : change(node.image.current, node.image.desired)],
     ['actions', node.actions],

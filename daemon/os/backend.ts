@@ -1,5 +1,6 @@
 import type { DigestedPullspec } from '../../api/references.ts';
 import type { PackageSet } from '../../machineconfig/os-packages.ts';
+import type { OsTool } from './os-tool.ts';
 
 /** One bootable version of the host's operating system. */
 export interface Deployment {
@@ -52,6 +53,8 @@ export interface StageOptions {
  * deployments and never of a tool.
  */
 export interface OsBackend {
+  /** @returns which tool it is, for an admin to read. */
+  tool(signal: AbortSignal): Promise<OsTool>;
   /** @returns the deployments there are now. @throws OsCommandError */
   status(signal: AbortSignal): Promise<OsStatus>;
   /**

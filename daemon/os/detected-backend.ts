@@ -1,5 +1,6 @@
 import type { DigestedPullspec } from '../../api/references.ts';
 import type { Deployment, OsBackend, OsStatus, StageOptions } from './backend.ts';
+import type { OsTool } from './os-tool.ts';
 import { asksForPackages } from './packages-refused.ts';
 
 /** What a backend is looked for. */
@@ -20,6 +21,10 @@ export class DetectedBackend implements OsBackend {
   /** @param detect finds the backend. */
   constructor(detect: (needs: BackendNeeds, signal: AbortSignal) => Promise<OsBackend>) {
     this.#detect = detect;
+  }
+
+  async tool(signal: AbortSignal): Promise<OsTool> {
+    return (await this.#backend(signal)).tool(signal);
   }
 
   async status(signal: AbortSignal): Promise<OsStatus> {

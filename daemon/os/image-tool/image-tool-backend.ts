@@ -5,6 +5,7 @@ import type { DigestedPullspec } from '../../../api/references.ts';
 import { samePackages } from '../../../machineconfig/os-packages.ts';
 import type { Deployment, OsBackend, OsStatus, StageOptions } from '../backend.ts';
 import type { RunOsCommand } from '../os-command.ts';
+import { type OsTool, osTool } from '../os-tool.ts';
 import { type OstreeDeployment, readOrigin } from '../ostree/deployments.ts';
 import { describeDeployment } from '../ostree/describe-deployment.ts';
 import { keepImageRecords } from '../ostree/image-record.ts';
@@ -47,14 +48,20 @@ export class ImageToolBackend implements OsBackend {
   readonly #options: ImageToolBackendOptions;
   readonly #ostree: Ostree;
   readonly #architecture: string;
+  readonly #tool: (signal: AbortSignal) => Promise<OsTool>;
   /** Shale's own directory: the physical root is read-only to all but ostree on most of these hosts. */
   readonly #state: string;
 
   constructor(options: ImageToolBackendOptions) {
     this.#options = options;
     this.#ostree = ostree(options.run, '/');
+    this.#tool = osTool(options.run, options.tool.name);
     this.#architecture = options.architecture ?? kargsArchitecture(process.arch);
     this.#state = path.join(options.root, nodePaths.state);
+  }
+
+  tool(signal: AbortSignal): Promise<OsTool> {
+    return this.#tool(signal);
   }
 
   async status(signal: AbortSignal): Promise<OsStatus> {

@@ -3,6 +3,7 @@ import path from 'node:path';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import type { Deployment, OsBackend, OsStatus, StageOptions } from '../backend.ts';
 import { osCommandRunner, type RunOsCommand } from '../os-command.ts';
+import { type OsTool, osTool } from '../os-tool.ts';
 import { refusePackages } from '../packages-refused.ts';
 import { listDeployments, type OstreeDeployment, SysrootError } from './deployments.ts';
 import { describeDeployment } from './describe-deployment.ts';
@@ -50,15 +51,19 @@ export class OstreeBackend implements OsBackend {
   readonly #ostree: Ostree;
   readonly #commandPath: (place: string) => string;
   readonly #architecture: string;
+  readonly #tool: (signal: AbortSignal) => Promise<OsTool>;
 
   constructor(options: OstreeBackendOptions) {
     this.#options = options;
     this.#commandPath = options.commandPath ?? ((place) => place);
-    this.#ostree = ostree(
-      options.run ?? osCommandRunner(),
-      options.commandSysroot ?? this.#commandPath(options.sysroot),
-    );
+    const run = options.run ?? osCommandRunner();
+    this.#tool = osTool(run, 'ostree');
+    this.#ostree = ostree(run, options.commandSysroot ?? this.#commandPath(options.sysroot));
     this.#architecture = options.architecture ?? kargsArchitecture(process.arch);
+  }
+
+  tool(signal: AbortSignal): Promise<OsTool> {
+    return this.#tool(signal);
   }
 
   async status(signal: AbortSignal): Promise<OsStatus> {
