@@ -4,9 +4,11 @@ import {
   type MachineConfigNode,
   type MachineConfigNodeStatus,
   MachineConfigNodes,
+  type NodeConditionType,
 } from '../../api/machine-config-node.ts';
 import type { Condition } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
+import { setCondition } from '../../cluster/conditions.ts';
 import { isDisruptive } from '../pools/node-state.ts';
 
 /** What a scripted daemon answers. */
@@ -15,6 +17,8 @@ export interface DaemonScript {
   readonly planFor: (object: MachineConfigNode) => readonly DisruptionAction[];
   /** Why the update to a target fails on this node; undefined where it works. */
   readonly failure: (object: MachineConfigNode) => string | undefined;
+  /** Happens to the node in the middle of an update. */
+  readonly beforeApply?: (object: MachineConfigNode) => Promise<void>;
 }
 
 /**
@@ -44,7 +48,7 @@ export async function stepDaemon(
     await write({
       ...status,
       plan: { ...target, staged: true, actions, causes: [], source: 'script' },
-      conditions: [said('Updated', 'False'), said('NodeDegraded', 'False'), said('UpdatePrepared', 'True')],
+      conditions: say(status, ['Updated', 'False'], ['NodeDegraded', 'False'], ['UpdatePrepared', 'True']),
     });
     return 'staged';
   }
@@ -55,9 +59,11 @@ export async function stepDaemon(
   if (!mayAct) return 'waiting';
   const why = script.failure(object);
   if (why !== undefined) {
-    await write({ ...status, conditions: [said('Updated', 'False'), said('NodeDegraded', 'True', why)] });
+    await write({ ...status, conditions: say(status, ['Updated', 'False'], ['NodeDegraded', 'True', why]) });
     return 'failed';
   }
+  const startedAt = new Date().toISOString();
+  await script.beforeApply?.(object);
   const reboots = actions.some(({ type }) => type === 'Reboot');
   const { plan: _done, configImage: _old, ...kept } = status;
   const bootID = reboots ? `boot-of-${config}` : (status.bootID ?? 'first-boot');
@@ -68,7 +74,18 @@ export async function stepDaemon(
     ...(image === undefined ? {} : { configImage: { currentImage: image, desiredImage: image } }),
     mode: image === undefined ? 'Standard' : 'Layered',
     bootID,
-    conditions: [said('Updated', 'True'), said('NodeDegraded', 'False')],
+    lastUpdate: {
+      ...target,
+      actions,
+      causes: [],
+      source: 'script',
+      startedAt,
+      finishedAt: new Date().toISOString(),
+      bootIDBefore: status.bootID ?? '',
+      bootIDAfter: bootID,
+      result: 'Succeeded',
+    },
+    conditions: say(status, ['Updated', 'True'], ['NodeDegraded', 'False']),
   });
   return reboots ? 'rebooted' : 'applied';
 }
@@ -80,6 +97,13 @@ async function reportBoot(client: ApiClient, name: string, bootID: string): Prom
   await client.replaceStatus(Nodes, { ...node, status });
 }
 
-function said(type: string, status: 'True' | 'False', message = ''): Condition {
-  return { type, status, reason: 'Scripted', message, lastTransitionTime: new Date().toISOString() };
+type Said = readonly [type: NodeConditionType, status: 'True' | 'False', message?: string];
+
+/** What others say in the status stays. */
+function say({ conditions = [] }: MachineConfigNodeStatus, ...all: readonly Said[]): Condition[] {
+  return all.reduce<Condition[]>(
+    (said, [type, status, message = '']) =>
+      setCondition(said, { type, status, reason: 'Scripted', message }, new Date()),
+    [...conditions],
+  );
 }

@@ -1,0 +1,151 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Nodes } from '../../api/kubernetes.ts';
+import { MachineConfigNodes } from '../../api/machine-config-node.ts';
+import { MachineConfigPools } from '../../api/machine-config-pool.ts';
+import { MachineOSBuilds } from '../../api/machine-os-build.ts';
+import { MachineOSConfigs } from '../../api/machine-os-config.ts';
+import { annotations } from '../../api/names.ts';
+import { updateStatus } from '../../cluster/update-status.ts';
+import { seen } from './cluster-under-test.ts';
+import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
+
+/** What a rollout does when nodes or builds fail. */
+
+const signal = AbortSignal.timeout(300_000);
+const API_VERSION = 'machineconfiguration.openshift.io/v1';
+let fleet: FleetUnderTest;
+beforeAll(async () => {
+  fleet = await startFleetUnderTest(signal);
+}, 60_000);
+afterAll(() => fleet.stop());
+
+test('the first node that fails stops the rollout, and the pool says which and why', {
+  timeout: 60_000,
+}, async () => {
+  await fleet.addPool('fails');
+  for (const name of ['fails-0', 'fails-1'])
+    await fleet.addNode(name, 'fails', { script: { fails: 'no space left on device' } });
+  await fleet.change('fails', 'next');
+  await fleet.poolSays(
+    'fails',
+    'Updating',
+    /^False RolloutStopped 0 of 2 .*1 node\(s\) failed.* 1: fails-0$/,
+  );
+  await fleet.poolSays('fails', 'NodeDegraded', /^True .*fails-0 is reporting: "no space left on device"/);
+  const other = await fleet.client.get(MachineConfigNodes, 'fails-1', { signal });
+  expect(other.spec.grant).toBeUndefined();
+});
+
+test('a node that stays down after its update stops it, keeps its place, and is put back to work when it is up', {
+  timeout: 60_000,
+}, async () => {
+  await fleet.addPool('down', { maxUnavailable: 2 }, { [annotations.unhealthyAfterSeconds]: '2' });
+  await fleet.addNode('down-0', 'down', { script: { staysDown: true } });
+  await fleet.addNode('down-1', 'down', { settled: true });
+  await fleet.patchNode('down-1', { spec: { unschedulable: true } });
+  const flag = JSON.stringify({ reason: 'later', until: '2999-01-01T00:00:00Z' });
+  await fleet.patchNode('down-1', { metadata: { annotations: { [annotations.plannedMaintenance]: flag } } });
+  const config = await fleet.change('down', 'next');
+  await fleet.poolSays('down', 'Updating', /^False RolloutStopped .*down-0 \(not Ready since its update\)/);
+  await fleet.poolSays('down', 'Degraded', /^True .*down-0 \(not Ready since its update\)/);
+  expect((await fleet.client.get(Nodes, 'down-0', { signal })).spec?.unschedulable).toBe(true);
+  await fleet.setReady('down-0', true);
+  await seen(fleet.client, Nodes, 'down-0', ({ spec }) => spec?.unschedulable !== true);
+  await fleet.runs('down-0', config);
+  await fleet.poolSays('down', 'Degraded', /^False/);
+});
+
+test('a pool that says so goes back by itself to what worked', { timeout: 60_000 }, async () => {
+  await fleet.addPool('back', {}, { [annotations.autoRollback]: 'true' });
+  for (const name of ['back-0', 'back-1']) await fleet.addNode(name, 'back');
+  const good = (await fleet.poolSays('back', 'Updated', /^True/)).spec.configuration?.name ?? '';
+  for (const name of ['back-0', 'back-1']) fleet.script(name, { fails: 'unit does not start' });
+  await fleet.change('back', 'broken');
+  const { metadata } = await seen(
+    fleet.client,
+    MachineConfigPools,
+    'back',
+    (pool) => pool.metadata.annotations?.[annotations.rollback] !== undefined,
+  );
+  expect(JSON.parse(metadata.annotations?.[annotations.rollback] ?? '')).toMatchObject({
+    config: good,
+    by: 'shale',
+  });
+  for (const name of ['back-0', 'back-1']) fleet.script(name, {});
+  for (const name of ['back-0', 'back-1']) await fleet.runs(name, good);
+  await fleet.poolSays('back', 'Updating', /^False RolledBack .*1 node\(s\) failed/);
+  // A corrected configuration is news that the rollback knew nothing of.
+  const corrected = await fleet.change('back', 'corrected');
+  for (const name of ['back-0', 'back-1']) await fleet.runs(name, corrected);
+});
+
+test("one pool's failing build holds up no other, and its own nodes keep what they run", {
+  timeout: 60_000,
+}, async () => {
+  const image = `registry.test/os@sha256:${'a'.repeat(64)}`;
+  for (const pool of ['built', 'broken']) {
+    await fleet.addPool(pool);
+    await fleet.addNode(`${pool}-0`, pool);
+    await layer(pool);
+  }
+  await build('broken', { conditions: [said('Failed', 'no space in the registry')] });
+  await build('built', { conditions: [said('Succeeded')], digestedImagePushSpec: image });
+  await seen(
+    fleet.client,
+    MachineConfigNodes,
+    'built-0',
+    ({ status }) => status?.configImage?.currentImage === image,
+  );
+  await fleet.poolSays('built', 'Updated', /^True/);
+  await fleet.poolSays('broken', 'BuildFailed', /^True/);
+  await fleet.poolSays('broken', 'Updating', /^False BuildFailed Nodes keep what they run: .*no space/);
+  const { spec } = await fleet.client.get(MachineConfigNodes, 'broken-0', { signal });
+  expect(spec.configImage).toBeUndefined();
+});
+
+async function layer(pool: string): Promise<void> {
+  const spec = {
+    machineConfigPool: { name: pool },
+    renderedImagePushSpec: `registry.test/os/${pool}:latest`,
+  };
+  const wish = { apiVersion: API_VERSION, kind: 'MachineOSConfig', metadata: { name: pool }, spec };
+  await fleet.client.create(MachineOSConfigs, wish, { signal });
+}
+
+function said(type: string, message = '') {
+  return {
+    type,
+    status: 'True' as const,
+    reason: 'Test',
+    message,
+    lastTransitionTime: '2026-01-01T00:00:00Z',
+  };
+}
+
+/** What the builder would write. */
+async function build(pool: string, status: object): Promise<void> {
+  const { client } = fleet;
+  const { spec } = await client.get(MachineConfigPools, pool, { signal });
+  const name = `${pool}-1`;
+  const config = spec.configuration?.name ?? '';
+  const wish = {
+    machineConfig: { name: config },
+    machineOSConfig: { name: pool },
+    renderedImagePushSpec: `registry.test/os/${pool}:${name}`,
+  };
+  const made = await client.create(
+    MachineOSBuilds,
+    { apiVersion: API_VERSION, kind: 'MachineOSBuild', metadata: { name }, spec: wish },
+    { signal },
+  );
+  await updateStatus(client, MachineOSBuilds, made, () => status as never, { signal });
+  const current = await client.get(MachineOSConfigs, pool, { signal });
+  const machineOSBuild = { group: 'machineconfiguration.openshift.io', resource: 'machineosbuilds', name };
+  await updateStatus(
+    client,
+    MachineOSConfigs,
+    current,
+    ({ status: before }) => ({ ...before, machineOSBuild }),
+    { signal },
+  );
+}

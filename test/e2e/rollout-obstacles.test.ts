@@ -1,0 +1,189 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { CustomResourceDefinitions, Leases, Nodes } from '../../api/kubernetes.ts';
+import { MachineConfigNodes } from '../../api/machine-config-node.ts';
+import { annotations, DEFAULT_LEASE_NAMESPACE } from '../../api/names.ts';
+import type { Kind, KubernetesObject } from '../../api/object.ts';
+import { acquireLease } from '../../cluster/lease.ts';
+import { type FleetUnderTest, RESTART, startFleetUnderTest } from './fleet-under-test.ts';
+
+/** What keeps a rollout from a node or from a whole pool: each is told on the pool, and over as soon as it is gone. */
+
+const signal = AbortSignal.timeout(300_000);
+let fleet: FleetUnderTest;
+beforeAll(async () => {
+  fleet = await startFleetUnderTest(signal);
+  await define('nodemaintenance.medik8s.io', 'v1beta1', 'NodeMaintenance', 'Cluster');
+  await define('cluster.x-k8s.io', 'v1beta1', 'Machine', 'Namespaced');
+}, 60_000);
+afterAll(() => fleet.stop());
+
+const kindOf = (
+  group: string,
+  version: string,
+  kind: string,
+  namespaced: boolean,
+): Kind<KubernetesObject> => ({
+  group,
+  version,
+  kind,
+  plural: `${kind.toLowerCase()}s`,
+  namespaced,
+});
+const NodeMaintenances = kindOf('nodemaintenance.medik8s.io', 'v1beta1', 'NodeMaintenance', false);
+const Machines = kindOf('cluster.x-k8s.io', 'v1beta1', 'Machine', true);
+
+/** Definitions of others, as far as they matter here. */
+async function define(group: string, version: string, kind: string, scope: string): Promise<void> {
+  const plural = `${kind.toLowerCase()}s`;
+  const schema = { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } };
+  const spec = {
+    group,
+    scope,
+    names: { kind, plural, singular: kind.toLowerCase(), listKind: `${kind}List` },
+    versions: [{ name: version, served: true, storage: true, schema }],
+  };
+  const metadata = { name: `${plural}.${group}` };
+  const definition = {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata,
+    spec,
+  };
+  await fleet.client.create(CustomResourceDefinitions, definition as never, { signal });
+}
+
+const passedBy = (node: string, why: string) => new RegExp(`${node}: passed by: ${why}`);
+
+// First, for the answer about NodeMaintenances is kept for some seconds.
+test('a node with a NodeMaintenance waits until that is over', { timeout: 120_000 }, async () => {
+  const apiVersion = 'nodemaintenance.medik8s.io/v1beta1';
+  const spec = { nodeName: 'medik8s-0' };
+  const maintenance = { apiVersion, kind: 'NodeMaintenance', metadata: { name: 'm' }, spec };
+  await fleet.client.create(NodeMaintenances, maintenance, { signal });
+  await fleet.addPool('medik8s');
+  await fleet.addNode('medik8s-0', 'medik8s', { settled: false });
+  const { spec: wanted } = await fleet.poolSays(
+    'medik8s',
+    'Updating',
+    passedBy('medik8s-0', 'a NodeMaintenance is active'),
+  );
+  await fleet.client.delete(NodeMaintenances, 'm', { signal });
+  // Nothing tells the operator, which looks again every half a minute.
+  await fleet.runs('medik8s-0', wanted.configuration?.name ?? '', 90_000);
+});
+
+test('a node whose lease another holds waits until the lease is given back', {
+  timeout: 60_000,
+}, async () => {
+  await fleet.addPool('leases');
+  await fleet.addNode('leases-0', 'leases');
+  const wish = { namespace: DEFAULT_LEASE_NAMESPACE, name: 'node-leases-0', holder: 'node-maintenance' };
+  await acquireLease(fleet.client, { ...wish, durationSeconds: 3600 }, signal);
+  const config = await fleet.change('leases', 'next');
+  await fleet.poolSays('leases', 'Updating', passedBy('leases-0', 'its lease is held by node-maintenance'));
+  expect((await fleet.client.get(Nodes, 'leases-0', { signal })).spec?.unschedulable).toBeUndefined();
+  await fleet.client.delete(Leases, wish.name, { namespace: wish.namespace, signal });
+  await fleet.runs('leases-0', config);
+});
+
+test('a node whose Machine is being deleted is left alone, and the pool is Updated without it', {
+  timeout: 60_000,
+}, async () => {
+  const metadata = { name: 'm-1', finalizers: ['test/keep'] };
+  const machine = { apiVersion: 'cluster.x-k8s.io/v1beta1', kind: 'Machine', metadata };
+  await fleet.client.create(Machines, machine, { namespace: 'default', signal });
+  await fleet.client.delete(Machines, 'm-1', { namespace: 'default', signal });
+  await fleet.addPool('machines', { maxUnavailable: 2 });
+  await fleet.addNode('machines-0', 'machines');
+  const on = { 'cluster.x-k8s.io/machine': 'm-1', 'cluster.x-k8s.io/cluster-namespace': 'default' };
+  await fleet.addNode('machines-1', 'machines', { annotations: on, settled: false });
+  const config = await fleet.change('machines', 'next');
+  await fleet.runs('machines-0', config);
+  await fleet.poolSays(
+    'machines',
+    'Updated',
+    /^True AllNodesUpdated .*machines-1 is not waited for: its Machine is being deleted/,
+  );
+  const { spec } = await fleet.client.get(MachineConfigNodes, 'machines-1', { signal });
+  expect(spec.grant).toBeUndefined();
+});
+
+test('a node that was switched off on request is not waited for, and takes what it missed when it is back', {
+  timeout: 60_000,
+}, async () => {
+  await fleet.addPool('power');
+  await fleet.addNode('power-0', 'power');
+  await fleet.addNode('power-1', 'power', { annotations: {}, script: {} });
+  const flag = JSON.stringify({ by: 'ann', reason: 'fan', since: new Date().toISOString() });
+  await fleet.patchNode('power-1', { metadata: { annotations: { [annotations.poweredOff]: flag } } });
+  await fleet.setReady('power-1', false);
+  const config = await fleet.change('power', 'next');
+  await fleet.runs('power-0', config);
+  await fleet.poolSays(
+    'power',
+    'Updated',
+    /^True .*power-1 is not waited for: switched off on request by ann: fan/,
+  );
+  await fleet.patchNode('power-1', { metadata: { annotations: { [annotations.poweredOff]: null } } });
+  await fleet.setReady('power-1', true);
+  await fleet.runs('power-1', config);
+});
+
+test('a flagged node is passed by, one that others have cordoned uses up maxUnavailable, and the pool names both', {
+  timeout: 60_000,
+}, async () => {
+  await fleet.addPool('flags');
+  for (const name of ['flags-0', 'flags-1', 'flags-2']) await fleet.addNode(name, 'flags');
+  const flag = JSON.stringify({ by: 'ann', reason: 'disk', until: '2999-01-01T00:00:00Z' });
+  await fleet.patchNode('flags-0', { metadata: { annotations: { [annotations.plannedMaintenance]: flag } } });
+  await fleet.poolSays(
+    'flags',
+    'Updated',
+    /flags-0 would be passed by: flagged for maintenance by ann: disk/,
+  );
+  await fleet.patchNode('flags-1', { spec: { unschedulable: true } });
+  const config = await fleet.change('flags', 'next');
+  // The one that is cordoned already may go on: that makes no further node unavailable.
+  await fleet.poolSays('flags', 'Updating', passedBy('flags-0', 'flagged for maintenance by ann: disk'));
+  await fleet.poolSays(
+    'flags',
+    'Updating',
+    /^True MaxUnavailableReached .*flags-1: unavailable: cordoned, and not/,
+  );
+  expect((await fleet.runs('flags-1', config)).spec.grant).toBeUndefined();
+  expect((await fleet.client.get(Nodes, 'flags-1', { signal })).spec?.unschedulable).toBe(true);
+  await fleet.patchNode('flags-1', { spec: { unschedulable: null } });
+  await fleet.runs('flags-2', config);
+  await fleet.patchNode('flags-0', { metadata: { annotations: { [annotations.plannedMaintenance]: null } } });
+  await fleet.runs('flags-0', config);
+});
+
+test('nothing begins in a paused pool', { timeout: 60_000 }, async () => {
+  await fleet.addPool('paused');
+  await fleet.addNode('paused-0', 'paused');
+  await fleet.poolSays('paused', 'Updated', /^True/);
+  await fleet.pause('paused', true);
+  const config = await fleet.change('paused', 'next');
+  await fleet.poolSays('paused', 'Updating', /^False Paused The pool is paused; 0 of 1/);
+  await fleet.pause('paused', false);
+  await fleet.runs('paused-0', config);
+});
+
+test('outside of the maintenance windows live updates alone begin, where the pool lets them', {
+  timeout: 60_000,
+}, async () => {
+  const later = new Date(Date.now() + 3_600_000);
+  const closed = JSON.stringify([
+    { schedule: `${later.getUTCMinutes()} ${later.getUTCHours()} * * *`, duration: '10m' },
+  ]);
+  const settings = { [annotations.maintenanceWindows]: closed, [annotations.liveOutsideWindows]: 'true' };
+  await fleet.addPool('windows', {}, settings);
+  await fleet.addNode('windows-0', 'windows');
+  await fleet.addNode('windows-1', 'windows', { script: { actions: RESTART } });
+  const config = await fleet.change('windows', 'next');
+  await fleet.runs('windows-1', config);
+  await fleet.poolSays('windows', 'Updating', /^True AwaitingMaintenanceWindow 1 of 2 .*opens at 20/);
+  const open = JSON.stringify([{ schedule: '* * * * *', duration: '2m' }]);
+  await fleet.annotatePool('windows', { [annotations.maintenanceWindows]: open });
+  await fleet.runs('windows-0', config);
+});

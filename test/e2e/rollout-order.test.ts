@@ -1,0 +1,69 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { MachineConfigNodes } from '../../api/machine-config-node.ts';
+import { annotations } from '../../api/names.ts';
+import { type FleetUnderTest, RESTART, startFleetUnderTest } from './fleet-under-test.ts';
+
+/** Which nodes go when, and how many at a time. */
+
+const signal = AbortSignal.timeout(300_000);
+const CONTROL_PLANE = { 'node-role.kubernetes.io/control-plane': '' };
+let fleet: FleetUnderTest;
+beforeAll(async () => {
+  fleet = await startFleetUnderTest(signal, { operatorNode: 'plane-0' });
+}, 60_000);
+afterAll(() => fleet.stop());
+
+const orderOf = (prefix: string) => fleet.order().filter((name) => name.startsWith(prefix));
+
+test('of a percentage no more than that, rounded down, are out of service at once', {
+  timeout: 60_000,
+}, async () => {
+  await fleet.addPool('percent', { maxUnavailable: '40%' });
+  const names = Array.from({ length: 7 }, (_, index) => `percent-${index}`);
+  await Promise.all(names.map((name) => fleet.addNode(name, 'percent')));
+  const config = await fleet.change('percent', 'next');
+  await Promise.all(names.map((name) => fleet.runs(name, config)));
+  await fleet.poolSays('percent', 'Updated', /^True/);
+  expect(fleet.mostCordoned('percent')).toBe(2);
+});
+
+test("control-plane nodes go one at a time, the leader's host last", { timeout: 60_000 }, async () => {
+  await fleet.addPool('plane', { maxUnavailable: 3 });
+  const names = ['plane-0', 'plane-1', 'plane-2'];
+  for (const name of names) await fleet.addNode(name, 'plane', { labels: CONTROL_PLANE });
+  const config = await fleet.change('plane', 'next');
+  await Promise.all(names.map((name) => fleet.runs(name, config)));
+  expect(orderOf('plane-')).toEqual(['plane-1', 'plane-2', 'plane-0']);
+  expect(fleet.mostCordoned('plane')).toBe(1);
+});
+
+test('a node that joins during a rollout, and one that comes from another pool, take the target too', {
+  timeout: 60_000,
+}, async () => {
+  await fleet.addPool('from');
+  await fleet.addPool('to');
+  await fleet.addNode('from-0', 'from');
+  await fleet.addNode('to-0', 'to');
+  const config = await fleet.change('to', 'next');
+  await fleet.addNode('to-1', 'to', { settled: false });
+  await fleet.patchNode('from-0', { metadata: { labels: { pool: 'to' } } });
+  for (const name of ['to-0', 'to-1', 'from-0']) await fleet.runs(name, config);
+  const moved = await fleet.client.get(MachineConfigNodes, 'from-0', { signal });
+  expect(moved.spec.pool.name).toBe('to');
+  await fleet.poolSays('from', 'Updated', /^True AllNodesUpdated All 0 nodes/);
+});
+
+test('live updates wait for the canary to hold, and cordon nobody', { timeout: 60_000 }, async () => {
+  await fleet.addPool('live', {}, { [annotations.soakSeconds]: '3' });
+  const names = Array.from({ length: 4 }, (_, index) => `live-${index}`);
+  for (const name of names) await fleet.addNode(name, 'live', { script: { actions: RESTART } });
+  const config = await fleet.change('live', 'next');
+  const [first = ''] = names;
+  const { status } = await fleet.runs(first, config);
+  await Promise.all(names.map((name) => fleet.runs(name, config)));
+  const second = await fleet.client.get(MachineConfigNodes, 'live-1', { signal });
+  const held =
+    Date.parse(second.status?.lastUpdate?.startedAt ?? '') - Date.parse(status?.lastUpdate?.finishedAt ?? '');
+  expect(held).toBeGreaterThanOrEqual(3_000);
+  expect(fleet.mostCordoned('live')).toBe(0);
+});
