@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import type { Command } from 'commander';
+import { type Command, CommanderError } from 'commander';
 import { wholeProgram } from '../../cli/program.ts';
 import { ROOT } from './pages.ts';
 import type { SimpleCommand } from './shell-words.ts';
@@ -57,6 +57,9 @@ async function problemsOfShale(args: readonly string[], isWhole: boolean): Promi
       ...(given > most ? [`shale ${command.name()} takes ${most} arguments, not ${given}`] : []),
     ];
   } catch (error) {
+    // Running text may name a flag without a value for it.
+    const isNamed = error instanceof CommanderError && error.code === 'commander.optionMissingArgument';
+    if (isNamed && !isWhole) return [];
     return [error instanceof Error ? error.message : String(error)];
   }
 }
