@@ -85,12 +85,18 @@ async function withinDeadline(work: Promise<void>, log: Logger): Promise<void> {
   try {
     await Promise.race([work, over.promise]);
   } catch (error) {
-    log.warn({ err: error }, 'traces could not be sent');
+    log.warn({ why: reasonOf(error) }, 'traces could not be sent');
   } finally {
     clearTimeout(timer);
     // Whoever doesn't wait any more need not hear of it either.
     work.catch(() => undefined);
   }
+}
+
+/** The provider rejects with a list: an error for each of its processors. */
+function reasonOf(error: unknown): string {
+  const errors: readonly unknown[] = Array.isArray(error) ? error : [error];
+  return errors.map((each) => (each instanceof Error ? each.message : String(each))).join('; ');
 }
 
 /** What the exporter can't do is told in the log of the process, and is no error of it. */
