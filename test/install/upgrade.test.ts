@@ -1,0 +1,177 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import { Leases, Nodes } from '../../api/kubernetes.ts';
+import { MachineConfigs } from '../../api/machine-config.ts';
+import { MachineConfigNodes } from '../../api/machine-config-node.ts';
+import { MachineConfigPools } from '../../api/machine-config-pool.ts';
+import { MachineConfigurations } from '../../api/machine-configuration.ts';
+import { MachineOSBuilds } from '../../api/machine-os-build.ts';
+import { MachineOSConfigs } from '../../api/machine-os-config.ts';
+import { DEFAULT_LEASE_NAMESPACE } from '../../api/names.ts';
+import type { Condition, Kind, KubernetesObject, NewObject } from '../../api/object.ts';
+import { isConflict } from '../../cluster/api-client.ts';
+import { conditionIsTrue } from '../../cluster/conditions.ts';
+import { createEventRecorder } from '../../cluster/events.ts';
+import { createCaches } from '../../rollout/caches.ts';
+import { startRolloutControllers } from '../../rollout/operator-controllers.ts';
+import { defaultRolloutOptions } from '../../rollout/options.ts';
+import { stepDaemon } from '../../rollout/testing/scripted-daemon.ts';
+import {
+  type ClusterUnderTest,
+  NAMESPACE,
+  quiet,
+  seen,
+  startClusterUnderTest,
+} from '../e2e/cluster-under-test.ts';
+
+/** An operator of this version comes into a cluster that an older version has left. */
+
+const RECORDED = path.join(import.meta.dirname, 'testdata/objects-of-00694bb.yaml');
+/** Owners before what they own. */
+const KINDS: readonly Kind<KubernetesObject>[] = [
+  Nodes,
+  MachineConfigPools,
+  MachineConfigs,
+  MachineConfigurations,
+  MachineOSConfigs,
+  MachineOSBuilds,
+  MachineConfigNodes,
+];
+const MCO = 'machineconfiguration.openshift.io';
+const READY_SINCE = '2026-11-22T04:18:55Z';
+const DEADLINE_MS = 60_000;
+const POLL_MS = 100;
+
+interface Recorded extends KubernetesObject {
+  readonly status?: object;
+}
+const recorded = parseAllDocuments(readFileSync(RECORDED, 'utf8')).map(
+  (document) => document.toJS() as Recorded,
+);
+const ofKind = <T extends KubernetesObject>({ kind }: Kind<T>) =>
+  recorded.filter((object) => object.kind === kind) as unknown as readonly T[];
+const recordedNodes = ofKind(MachineConfigNodes);
+const recordedPools = ofKind(MachineConfigPools);
+
+const signal = AbortSignal.timeout(180_000);
+const stop = new AbortController();
+/** What daemons were asked to do, by node. */
+const steps = new Map<string, string[]>();
+let cluster: ClusterUnderTest;
+let running: Promise<unknown>;
+
+beforeAll(async () => {
+  cluster = await startClusterUnderTest(signal);
+  await putRecorded();
+  const client = await cluster.clientOf('shale-operator');
+  const options = { ...defaultRolloutOptions, namespace: NAMESPACE, renderDelayMs: 0 };
+  const events = createEventRecorder(client, 'shale-operator', quiet);
+  const caches = createCaches(client, options, quiet);
+  const parts = { client, caches, events, log: quiet, options, signal: stop.signal };
+  running = Promise.all([startRolloutControllers(parts), runDaemons()]);
+  // What comes last is done last: then the operator has looked at everything that was there before.
+  await addPool('later');
+  await seen(
+    cluster.client,
+    MachineConfigPools,
+    'later',
+    ({ status }) => status?.machineCount === 1 && conditionIsTrue(status.conditions, 'Updated'),
+    DEADLINE_MS,
+  );
+}, 150_000);
+afterAll(async () => {
+  stop.abort();
+  await running;
+  await cluster.stop();
+});
+
+/** The server gives each object a uid of its own; owners are named by them. */
+async function putRecorded(): Promise<void> {
+  const uids = new Map<string, string>();
+  for (const kind of KINDS) {
+    for (const object of recorded.filter((one) => one.kind === kind.kind)) {
+      const { uid: old = '', ownerReferences, ...metadata } = object.metadata;
+      const owners = (ownerReferences ?? []).map((owner) => ({ ...owner, uid: uids.get(owner.uid) ?? '' }));
+      const wanted = { ...object, metadata: { ...metadata, ownerReferences: owners } };
+      const made = await cluster.client.create(kind, wanted as NewObject<KubernetesObject>, { signal });
+      uids.set(old, made.metadata.uid ?? '');
+      if (object.status === undefined) continue;
+      const withStatus: Recorded = { ...made, status: object.status };
+      await cluster.client.replaceStatus(kind, withStatus, { signal });
+    }
+  }
+}
+
+async function addPool(name: string): Promise<void> {
+  const { client } = cluster;
+  const role = `node-role.kubernetes.io/${name}`;
+  const node = { apiVersion: 'v1', kind: 'Node', metadata: { name: `${name}-0`, labels: { [role]: '' } } };
+  const made = await client.create(Nodes, node, { signal });
+  const ready = {
+    type: 'Ready',
+    status: 'True',
+    reason: 'Test',
+    message: '',
+    lastTransitionTime: READY_SINCE,
+  };
+  const status = { ...made.status, conditions: [ready as Condition] };
+  await client.replaceStatus(Nodes, { ...made, status }, { signal });
+  const common = { apiVersion: `${MCO}/v1`, metadata: { name, labels: { [`${MCO}/role`]: name } } };
+  const config = { ignition: { version: '3.4.0' } };
+  const spec = { kernelArguments: ['quiet'], config };
+  await client.create(MachineConfigs, { ...common, kind: 'MachineConfig', spec }, { signal });
+  const selectors = {
+    machineConfigSelector: { matchLabels: { [`${MCO}/role`]: name } },
+    nodeSelector: { matchLabels: { [role]: '' } },
+  };
+  const pool = { ...common, kind: 'MachineConfigPool', spec: selectors };
+  await client.create(MachineConfigPools, pool, { signal });
+}
+
+/** Every node's daemon, whose host takes whatever it is given at once. */
+async function runDaemons(): Promise<void> {
+  const script = { planFor: () => [{ type: 'Reboot' } as const], failure: () => undefined };
+  while (!stop.signal.aborted) {
+    for (const object of (await cluster.client.list(MachineConfigNodes)).items) {
+      const { name } = object.metadata;
+      const step = await stepDaemon(cluster.client, object, script).catch((error: unknown) => {
+        if (isConflict(error)) return 'idle';
+        throw error;
+      });
+      if (step !== 'idle') steps.set(name, [...(steps.get(name) ?? []), step]);
+    }
+    await delay(POLL_MS, undefined, { signal: stop.signal }).catch(() => undefined);
+  }
+}
+
+test('a pool that comes after the upgrade is taken care of', () => {
+  expect(steps.get('later-0')).toContain('rebooted');
+});
+
+test.each(recordedNodes.map(({ metadata, spec }) => [metadata.name, spec] as const))(
+  '%s is asked for nothing, and nobody takes it',
+  async (name, spec) => {
+    const { client } = cluster;
+    expect(steps.get(name)).toBeUndefined();
+    const now = await client.get(MachineConfigNodes, name, { signal });
+    const { configVersion, configImage, osImage } = spec;
+    expect(now.spec).toMatchObject({ configVersion, ...(osImage === undefined ? {} : { osImage }) });
+    expect(now.spec.configImage).toEqual(configImage);
+    expect((await client.get(Nodes, name, { signal })).spec?.unschedulable).toBeUndefined();
+    const namespace = DEFAULT_LEASE_NAMESPACE;
+    expect(await client.find(Leases, `node-${name}`, { namespace, signal })).toBeUndefined();
+  },
+);
+
+test.each(['worker', 'infra'])('pool %s keeps its rendered config, and is updated', async (name) => {
+  const { spec, status } = await cluster.client.get(MachineConfigPools, name, { signal });
+  const before = recordedPools.find(({ metadata }) => metadata.name === name);
+  expect(spec.configuration).toEqual(before?.spec.configuration);
+  expect(conditionIsTrue(status?.conditions, 'Updated')).toBe(true);
+  const { items } = await cluster.client.list(MachineConfigs, { signal });
+  const rendered = items.filter(({ metadata }) => metadata.name.startsWith(`rendered-${name}-`));
+  expect(rendered.map(({ metadata }) => metadata.name)).toEqual([spec.configuration?.name]);
+});
