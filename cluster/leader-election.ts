@@ -4,15 +4,18 @@ import type { ApiClient } from './api-client.ts';
 import { acquireLease, type LeaseWish, releaseLease } from './lease.ts';
 
 /** client-go's defaults: whoever leads notices that it can't renew well before another may take over. */
-export const leaderElectionTimes = { leaseSeconds: 15, renewDeadlineMs: 10_000, retryMs: 2_000 } as const;
+export const leaderElectionTimes = { leaseSeconds: 15, renewDeadlineMs: 10_000, retryMs: 2_000 };
 
 export interface LeaderElectionOptions {
+  /** With a connection of its own: a renewal that waits behind the leader's other requests comes too late under load. */
   readonly client: ApiClient;
   readonly lease: Omit<LeaseWish, 'durationSeconds'>;
   /** The work of the leader; its signal is aborted when the lease is lost or the process is to stop. */
   readonly lead: (signal: AbortSignal) => Promise<void>;
   readonly log: Logger;
   readonly signal: AbortSignal;
+  /** {@link leaderElectionTimes} where absent. */
+  readonly times?: typeof leaderElectionTimes;
 }
 
 /** The lease could not be renewed in time: the process should end and begin anew as a candidate. */
@@ -29,56 +32,75 @@ export class LeadershipLost extends Error {
  * @throws LeadershipLost when the lease could not be renewed within its deadline; whatever the work threw.
  */
 export async function leadWhenElected(options: LeaderElectionOptions): Promise<void> {
-  const { signal, lease, log, client } = options;
-  while (!(await tryHold(options, signal))) {
-    await delay(leaderElectionTimes.retryMs, undefined, { signal }).catch(() => undefined);
+  const { signal, lease, log, client, times = leaderElectionTimes } = options;
+  let since = performance.now();
+  while ((await tryHold(options, times.renewDeadlineMs, signal)) !== 'ours') {
+    await delay(times.retryMs, undefined, { signal }).catch(() => undefined);
     if (signal.aborted) return;
+    since = performance.now();
   }
   log.info({ lease: lease.name, holder: lease.holder }, 'leading');
   const lost = new AbortController();
   const over = new AbortController();
-  const renewing = renew(options, lost, AbortSignal.any([signal, over.signal]));
+  const renewing = renew(options, since, lost, AbortSignal.any([signal, over.signal]));
   try {
     await options.lead(AbortSignal.any([signal, lost.signal]));
   } finally {
     over.abort();
     await renewing;
     if (!lost.signal.aborted) {
-      await releaseLease(client, lease, AbortSignal.timeout(leaderElectionTimes.renewDeadlineMs)).catch(
-        (error: unknown) => log.warn({ err: error }, 'lease could not be released; it expires by itself'),
+      await releaseLease(client, lease, AbortSignal.timeout(times.renewDeadlineMs)).catch((error: unknown) =>
+        log.warn({ err: error }, 'lease could not be released; it expires by itself'),
       );
     }
   }
   if (lost.signal.aborted) throw new LeadershipLost(lease.name);
 }
 
+/**
+ * A renewal counts from when it was asked for: the lease's own time begins before the answer is here.
+ *
+ * @param since when the lease was taken, by performance.now().
+ */
 async function renew(
   options: LeaderElectionOptions,
+  since: number,
   lost: AbortController,
   signal: AbortSignal,
 ): Promise<void> {
-  let renewedAt = performance.now();
+  const { lease, log, times = leaderElectionTimes } = options;
+  let renewedAt = since;
   for (;;) {
-    await delay(leaderElectionTimes.retryMs, undefined, { signal }).catch(() => undefined);
+    await delay(times.retryMs, undefined, { signal }).catch(() => undefined);
     if (signal.aborted) return;
-    if (await tryHold(options, signal)) renewedAt = performance.now();
-    else if (performance.now() - renewedAt > leaderElectionTimes.renewDeadlineMs) {
-      options.log.error({ lease: options.lease.name }, 'lease could not be renewed in time');
-      lost.abort(new LeadershipLost(options.lease.name));
+    const began = performance.now();
+    const left = renewedAt + times.renewDeadlineMs - began;
+    const held = left > 0 ? await tryHold(options, left, signal) : 'unknown';
+    if (signal.aborted) return;
+    if (held === 'ours') renewedAt = began;
+    else if (held === 'anothers' || performance.now() >= renewedAt + times.renewDeadlineMs) {
+      log.error({ lease: lease.name, held }, 'lease could not be renewed in time');
+      lost.abort(new LeadershipLost(lease.name));
       return;
     }
   }
 }
 
-async function tryHold({ client, lease, log }: LeaderElectionOptions, signal: AbortSignal): Promise<boolean> {
-  const wish = { ...lease, durationSeconds: leaderElectionTimes.leaseSeconds };
-  const limit = AbortSignal.any([signal, AbortSignal.timeout(leaderElectionTimes.renewDeadlineMs)]);
+/** @param limitMs how long it may take. @returns whose the lease is then; `unknown` when the API server did not say. */
+async function tryHold(
+  { client, lease, log, times = leaderElectionTimes }: LeaderElectionOptions,
+  limitMs: number,
+  signal: AbortSignal,
+): Promise<'ours' | 'anothers' | 'unknown'> {
+  const wish = { ...lease, durationSeconds: times.leaseSeconds };
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(Math.ceil(limitMs))]);
   try {
     const outcome = await acquireLease(client, wish, limit);
-    if (!outcome.held) log.debug({ lease: lease.name, holder: outcome.holder }, 'another leads');
-    return outcome.held;
+    if (outcome.held) return 'ours';
+    log.debug({ lease: lease.name, holder: outcome.holder }, 'another leads');
+    return 'anothers';
   } catch (error) {
     if (!signal.aborted) log.warn({ lease: lease.name, err: error }, 'lease could not be read or written');
-    return false;
+    return 'unknown';
   }
 }

@@ -156,11 +156,7 @@ export function operatorCommand(): Command {
 
 async function run(flags: OperatorFlags, signal: AbortSignal): Promise<void> {
   const log = createLogger(NAME, flags.logLevel);
-  const connection =
-    flags.kubeconfig === undefined
-      ? await inClusterConnection(process.env)
-      : await kubeconfigConnection({ path: flags.kubeconfig });
-  const client = createApiClient(connection);
+  const client = await connect(flags);
   const other = await detectOtherOperator(client, signal);
   if (other !== undefined) {
     throw new CommandError(
@@ -173,7 +169,7 @@ async function run(flags: OperatorFlags, signal: AbortSignal): Promise<void> {
   const tracing = await startTracing({ service: NAME, log, env: process.env });
   try {
     await leadWhenElected({
-      client,
+      client: await connect(flags),
       lease: { namespace, name: NAME, holder: process.env['POD_NAME'] ?? `${hostname()}-${process.pid}` },
       log,
       signal,
@@ -183,6 +179,15 @@ async function run(flags: OperatorFlags, signal: AbortSignal): Promise<void> {
     await telemetry?.close();
     await tracing.close();
   }
+}
+
+/** @returns a client with a pool of connections of its own. */
+async function connect({ kubeconfig }: OperatorFlags): Promise<ApiClient> {
+  return createApiClient(
+    kubeconfig === undefined
+      ? await inClusterConnection(process.env)
+      : await kubeconfigConnection({ path: kubeconfig }),
+  );
 }
 
 interface Leading {
