@@ -59,7 +59,7 @@ const KEY = SWITCH_CONFIG_MAP;
 /** How soon a builder that is stopping, or nodes on their way back, are looked at again if no event says so first. */
 const WAIT_MS = 2_000;
 /** A rollout changes every node many times over, and what is to be done about layering hangs on few of these changes. */
-const ROLLOUT_DELAY_MS = 500;
+const ROLLOUT_DELAY_MS = 2_000;
 /** Steps of one pass; each ends with another observation, so a pass that needs more goes on in the next. */
 const STEPS_OF_A_PASS = 8;
 

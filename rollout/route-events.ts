@@ -11,13 +11,20 @@ export interface EventRoutes {
   readonly caches: Caches;
   readonly membership: Membership;
   readonly queues: Readonly<
-    Record<'pools' | 'policy' | 'certificates' | 'annotations' | 'departed', Pick<WorkQueue, 'add'>> &
+    Record<'pools' | 'policy' | 'certificates' | 'departed', Pick<WorkQueue, 'add'>> &
+      Record<'annotations', Pick<WorkQueue, 'addAfter'>> &
       Record<'rendering', Pick<WorkQueue, 'add' | 'addAfter'>>
   >;
   /** See RolloutOptions. */
   readonly renderDelayMs: number;
   readonly events: EventRecorder;
 }
+
+/**
+ * ms. Nothing rests on MCO's annotations, and a node that is cordoned or freed takes them along in the same write: most
+ * of the time nothing is left to be told then.
+ */
+const ANNOTATIONS_DELAY = 2_000;
 
 /**
  * Says for every kind which keys an event puts into which queue. A key is only a name: what is to be done about it, the
@@ -48,7 +55,7 @@ export function routeEvents(routes: EventRoutes): void {
     const { name } = object.metadata;
     queues.pools.add(membership.poolOf(name) ?? object.spec.pool.name);
     queues.certificates.add(name);
-    queues.annotations.add(name);
+    queues.annotations.addAfter(name, ANNOTATIONS_DELAY);
     if (membership.poolOf(name) === undefined) queues.departed.add(name);
   });
   caches.leases.onChange(({ object }) => {
@@ -87,7 +94,7 @@ function routeNodes({ caches, membership, queues, events }: EventRoutes): void {
     const touched = [...membership.setNode(object), membership.poolOf(name)];
     for (const pool of touched) if (pool !== undefined) queues.pools.add(pool);
     if (membership.poolOf(name) === undefined) queues.departed.add(name);
-    queues.annotations.add(name);
+    queues.annotations.addAfter(name, ANNOTATIONS_DELAY);
     const dispute = membership.disputeOf(name)?.problem;
     if (dispute !== undefined && dispute !== before) events.warning(object, 'PoolConflict', dispute);
   });

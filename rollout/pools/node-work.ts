@@ -12,6 +12,7 @@ import type { Caches } from '../caches.ts';
 import { type CordonReport, withCordon, withoutCordon } from '../drain/drain-conditions.ts';
 import { describeDrain, drainRetryAfter, drainStep } from '../drain/drain-step.ts';
 import type { RolloutMetrics } from '../metrics/rollout-metrics.ts';
+import { annotationChanges } from '../node-annotations/mirror-annotations.ts';
 import { leaseNameOf, type NodeLeases } from '../node-leases.ts';
 import type { MachineLookup } from '../node-machines.ts';
 import type { RolloutOptions } from '../options.ts';
@@ -190,8 +191,8 @@ export class NodeWork {
     const mark =
       node.metadata.annotations?.[annotations.cordonedByShale] ?? String(node.spec?.unschedulable !== true);
     const cordoned = await this.#patchNode(
-      node,
-      { metadata: { annotations: { [annotations.cordonedByShale]: mark } }, spec: { unschedulable: true } },
+      piece,
+      { cordonedByShale: mark, spec: { unschedulable: true } },
       signal,
     );
     const { log, events } = this.#tellers(piece);
@@ -207,14 +208,8 @@ export class NodeWork {
     await this.#withdraw(piece, signal);
     await this.#say(piece, withoutCordon, signal);
     if (mark !== undefined) {
-      await this.#patchNode(
-        node,
-        {
-          metadata: { annotations: { [annotations.cordonedByShale]: null } },
-          ...(mark === 'true' ? { spec: { unschedulable: null } } : {}),
-        },
-        signal,
-      );
+      const spec = mark === 'true' ? { unschedulable: null } : {};
+      await this.#patchNode(piece, { cordonedByShale: null, spec }, signal);
       if (mark === 'true')
         this.#tellers(piece).events.normal(node, 'Uncordon', `Node is schedulable again: ${why}`);
     }
@@ -242,14 +237,21 @@ export class NodeWork {
     await this.#patchMachineConfigNode(machineConfigNode, { grant: null }, signal);
   }
 
-  /** The resourceVersion makes the API server refuse a patch that was decided on an older object. */
+  /**
+   * Takes MCO's annotations along, which would be a request of their own (node-annotations/). The resourceVersion makes
+   * the API server refuse a patch that was decided on an older object.
+   */
   async #patchNode(
-    node: Node,
-    change: { metadata: object; spec?: object },
+    { node, machineConfigNode }: WorkPiece,
+    { cordonedByShale, spec }: { readonly cordonedByShale: string | null; readonly spec: object },
     signal: AbortSignal,
   ): Promise<Node> {
     const { name, resourceVersion } = node.metadata;
-    const body = { ...change, metadata: { ...change.metadata, resourceVersion } };
+    const changed = {
+      ...annotationChanges(node, machineConfigNode),
+      [annotations.cordonedByShale]: cordonedByShale,
+    };
+    const body = { metadata: { resourceVersion, annotations: changed }, spec };
     const patched = await this.#parts.client.patch(Nodes, name, { type: 'merge', body }, { signal });
     this.#parts.caches.nodes.remember(patched);
     return patched;
