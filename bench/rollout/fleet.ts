@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { DisruptionAction } from '../../api/disruption-action.ts';
 import { Namespaces, type Node, Nodes } from '../../api/kubernetes.ts';
 import { MachineConfigs } from '../../api/machine-config.ts';
@@ -32,8 +33,18 @@ export interface Fleet {
    *
    * @param actions what each node will have to do for it.
    */
-  rollOut(content: string, actions: readonly DisruptionAction[]): Promise<void>;
+  rollOut(content: string, actions: readonly DisruptionAction[]): Promise<Course>;
+  /** Cordons single nodes, as a person would, and lifts it; each is awaited in its pool's status. @returns how many events. */
+  singleEvents(count: number): Promise<number>;
   stop(): Promise<void>;
+}
+
+/** How a rollout went. */
+export interface Course {
+  /** From a daemon's word that its node is updated until the operator has taken its leave back, in ms, ascending. */
+  readonly decisionMs: readonly number[];
+  /** Waves of nodes that were let go on at once, each on the proof of the one before; the most that a pool needed. */
+  readonly waves: number;
 }
 
 const MANIFESTS = path.join(import.meta.dirname, '../../manifests/base');
@@ -42,6 +53,10 @@ const USER = `system:serviceaccount:${ACCOUNT.namespace}:${ACCOUNT.name}`;
 const ROLE = 'fleet';
 /** Requests of the bench itself at the same time. */
 const PARALLEL = 32;
+/** Images that a kubelet tells of: the most of what a Node of a real cluster is long for. */
+const IMAGES = 30;
+/** ms without another annotation of a node, after which the operator has no more to say about a rollout. */
+const QUIET = 3_000;
 
 /** @param nodes spread evenly over the pools. */
 export async function startFleet(nodes: number, pools: number, signal: AbortSignal): Promise<Fleet> {
@@ -63,7 +78,8 @@ export async function startFleet(nodes: number, pools: number, signal: AbortSign
   const stop = new AbortController();
   const until = AbortSignal.any([signal, stop.signal]);
   const script: { actions: readonly DisruptionAction[] } = { actions: [] };
-  const daemons = runDaemons(client, script, until);
+  let course = createCourse();
+  const daemons = runDaemons(client, script, (event) => course.see(event), until);
   const poolStates = createInformer(client, MachineConfigPools, { log });
   const watching = poolStates.start(until);
 
@@ -82,15 +98,35 @@ export async function startFleet(nodes: number, pools: number, signal: AbortSign
     await createNode(client, `node-${index}`, `pool-${index % pools}`, signal);
   });
 
-  /** @param before names of configurations that count for nothing: a pool may not have seen the change yet. */
-  const allUpdated = async (before: ReadonlySet<string>) => {
-    const isDone = () =>
-      poolStates.list().length === pools && poolStates.list().every((pool) => isUpdated(pool, before));
+  const awaited = new Set<() => void>();
+  poolStates.onChange(() => {
+    for (const check of awaited) check();
+  });
+  /** Resolves when a change of a pool has made it true. */
+  const become = async (isDone: () => boolean) => {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    poolStates.onChange(() => isDone() && resolve());
-    until.addEventListener('abort', () => reject(until.reason), { once: true });
-    if (isDone()) resolve();
-    await promise;
+    const check = () => isDone() && resolve();
+    const end = () => reject(until.reason);
+    awaited.add(check);
+    until.addEventListener('abort', end, { once: true });
+    check();
+    await promise.finally(() => {
+      awaited.delete(check);
+      until.removeEventListener('abort', end);
+    });
+  };
+  /** @param before names of configurations that count for nothing: a pool may not have seen the change yet. */
+  const allUpdated = (before: ReadonlySet<string>) =>
+    become(
+      () => poolStates.list().length === pools && poolStates.list().every((pool) => isUpdated(pool, before)),
+    );
+  /** Annotations come after the pools' word that they are updated, and are a part of what a rollout costs. */
+  const quiet = async () => {
+    const told = () => requests.get('patch nodes') ?? 0;
+    for (let before = -1; before !== told(); ) {
+      before = told();
+      await delay(QUIET, undefined, { signal: until });
+    }
   };
   return {
     operatorAccess: { url: server.url, caPem: server.caPem, token: server.createToken(ACCOUNT) },
@@ -99,9 +135,13 @@ export async function startFleet(nodes: number, pools: number, signal: AbortSign
       requests = new Map();
       return taken;
     },
-    begun: () => allUpdated(new Set()),
+    async begun() {
+      await allUpdated(new Set());
+      await quiet();
+    },
     async rollOut(content, actions) {
       script.actions = actions;
+      course = createCourse();
       const before = new Set(poolStates.list().flatMap(({ spec }) => spec.configuration?.name ?? []));
       const next = machineConfig(content);
       const { metadata } = await client.get(MachineConfigs, next.metadata.name, { signal });
@@ -109,6 +149,19 @@ export async function startFleet(nodes: number, pools: number, signal: AbortSign
       const replacement = { ...next, metadata: { ...next.metadata, resourceVersion } };
       await client.replace(MachineConfigs, replacement, { signal });
       await allUpdated(before);
+      await quiet();
+      return course.result();
+    },
+    async singleEvents(count) {
+      const unavailable = (name: string) => poolStates.get(name)?.status?.unavailableMachineCount;
+      for (let index = 0; index < count; index += 1) {
+        const pool = `pool-${index % pools}`;
+        for (const unschedulable of [true, false]) {
+          await client.patch(Nodes, `node-${index}`, { type: 'merge', body: { spec: { unschedulable } } });
+          await become(() => unavailable(pool) === (unschedulable ? 1 : 0));
+        }
+      }
+      return 2 * count;
     },
     async stop() {
       stop.abort();
@@ -129,12 +182,17 @@ function isUpdated({ spec, status }: MachineConfigPool, before: ReadonlySet<stri
 async function runDaemons(
   client: ApiClient,
   script: { readonly actions: readonly DisruptionAction[] },
+  see: CourseOfRollout['see'],
   signal: AbortSignal,
 ): Promise<void> {
   const log = createLogger('bench', 'error');
   const queue = createWorkQueue();
   const objects = createInformer(client, MachineConfigNodes, { log });
-  objects.onChange(({ object }) => queue.add(object.metadata.name));
+  objects.onChange(({ object: { metadata, spec } }) => {
+    queue.add(metadata.name);
+    const isGranted = spec.grant !== undefined;
+    see({ kind: isGranted ? 'granted' : 'free', node: metadata.name, pool: spec.pool.name });
+  });
   await Promise.all([
     objects.start(signal),
     runController({
@@ -145,12 +203,55 @@ async function runDaemons(
       signal,
       async reconcile(name) {
         const object = objects.get(name);
-        if (object !== undefined)
-          await stepDaemon(client, object, { planFor: () => script.actions, failure: () => undefined });
+        if (object === undefined) return { kind: 'done' };
+        const did = await stepDaemon(client, object, {
+          planFor: () => script.actions,
+          failure: () => undefined,
+        });
+        if (did === 'applied' || did === 'rebooted')
+          see({ kind: 'updated', node: name, pool: object.spec.pool.name });
         return { kind: 'done' };
       },
     }),
   ]);
+}
+
+interface CourseOfRollout {
+  see(event: {
+    readonly kind: 'granted' | 'updated' | 'free';
+    readonly node: string;
+    readonly pool: string;
+  }): void;
+  result(): Course;
+}
+
+function createCourse(): CourseOfRollout {
+  const toldAt = new Map<string, number>();
+  const decisionMs: number[] = [];
+  const waveOf = new Map<string, number>();
+  const provenWave = new Map<string, number>();
+  return {
+    see({ kind, node, pool }) {
+      const told = toldAt.get(node);
+      const proven = provenWave.get(pool) ?? 0;
+      switch (kind) {
+        case 'granted':
+          if (!waveOf.has(node)) waveOf.set(node, proven + 1);
+          return;
+        case 'updated':
+          toldAt.set(node, performance.now());
+          provenWave.set(pool, Math.max(proven, waveOf.get(node) ?? 0));
+          return;
+        case 'free':
+          if (told !== undefined) decisionMs.push(performance.now() - told);
+          toldAt.delete(node);
+      }
+    },
+    result: () => ({
+      decisionMs: decisionMs.toSorted((a, b) => a - b),
+      waves: Math.max(0, ...provenWave.values()),
+    }),
+  };
 }
 
 async function createNode(client: ApiClient, name: string, pool: string, signal: AbortSignal): Promise<void> {
@@ -163,7 +264,15 @@ async function createNode(client: ApiClient, name: string, pool: string, signal:
     message: '',
     lastTransitionTime: '2026-01-01T00:00:00Z',
   };
-  const status: Node['status'] = { conditions: [ready], nodeInfo: { bootID: 'first-boot' } };
+  const images = Array.from({ length: IMAGES }, (_, index) => ({
+    names: [
+      `registry.test/team/${index}@sha256:${String(index).padStart(64, '0')}`,
+      `registry.test/team/${index}:1`,
+    ],
+    sizeBytes: 100_000_000 + index,
+  }));
+  const status = { conditions: [ready], nodeInfo: { bootID: 'first-boot' }, images } as Node['status'] &
+    object;
   await client.replaceStatus(Nodes, { ...created, status }, { signal });
 }
 

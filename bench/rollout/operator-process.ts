@@ -3,6 +3,8 @@ import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { parse } from 'yaml';
+import type { Deployment } from '../../api/kubernetes.ts';
 import type { Fleet } from './fleet.ts';
 
 /** The operator as it ships, in a process of its own. */
@@ -15,8 +17,16 @@ export interface OperatorProcess {
 }
 
 const MAIN = path.join(import.meta.dirname, '../../cli/main.ts');
+const DEPLOYMENT = path.join(import.meta.dirname, '../../manifests/base/operator.yaml');
 /** Of Linux' clock in /proc/PID/stat (sysconf(_SC_CLK_TCK), the same on every architecture that Node runs on). */
 const TICKS_PER_SECOND = 100;
+
+/** @returns what the shipped Deployment gives to Node. */
+async function shippedNodeOptions(): Promise<string> {
+  const deployment = parse(await readFile(DEPLOYMENT, 'utf8')) as Deployment;
+  const env = deployment.spec.template.spec.containers[0]?.env ?? [];
+  return env.find(({ name }) => name === 'NODE_OPTIONS')?.value ?? '';
+}
 
 /** Starts an operator that comes in as its service account does in a pod. */
 export async function startOperator(access: Fleet['operatorAccess']): Promise<OperatorProcess> {
@@ -40,6 +50,7 @@ export async function startOperator(access: Fleet['operatorAccess']): Promise<Op
       stdio: ['ignore', 'inherit', 'inherit'],
       env: {
         ...process.env,
+        NODE_OPTIONS: [process.env['NODE_OPTIONS'], await shippedNodeOptions()].join(' ').trim(),
         KUBERNETES_SERVICE_HOST: hostname,
         KUBERNETES_SERVICE_PORT: port,
         SHALE_SERVICE_ACCOUNT_DIR: account,
