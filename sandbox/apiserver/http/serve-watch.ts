@@ -49,15 +49,18 @@ export function serveWatch(
 
   const mark = () => write(bookmark(store, resource));
   const marking = bookmarks ? setInterval(mark, BOOKMARK_INTERVAL) : undefined;
-  const ending = setTimeout(() => {
-    if (bookmarks) mark();
-    response.end();
-  }, timeoutOf(query) * 1000);
-  response.once('close', () => {
+  const stop = () => {
     unwatch();
     clearInterval(marking);
     clearTimeout(ending);
-  });
+  };
+  const ending = setTimeout(() => {
+    if (bookmarks) mark();
+    // Nothing more may be written, and the connection closes only later.
+    stop();
+    response.end();
+  }, timeoutOf(query) * 1000);
+  response.once('close', stop);
 }
 
 function timeoutOf(query: URLSearchParams): number {
