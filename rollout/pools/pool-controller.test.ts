@@ -57,7 +57,8 @@ async function settledPool(nodes: number) {
   caches.pools.onChange(({ object }) => void membership.setPool(object));
   caches.nodes.onChange(({ object }) => void membership.setNode(object));
   const client = cluster.client();
-  const now = Date.now;
+  let clock = Date.now();
+  const now = () => clock;
   const leases = new NodeLeases({ client, cache: caches.leases, options, now });
   const read = leases.holding.bind(leases);
   leases.holding = (name) => {
@@ -81,6 +82,7 @@ async function settledPool(nodes: number) {
   const look = async () => {
     for (const informer of informers) informer.catchUp();
     looked.clear();
+    clock += 1_000;
     await controller.reconcile('worker', signal);
     return [...looked];
   };

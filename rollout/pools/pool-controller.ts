@@ -33,6 +33,7 @@ import { type PoolStatusInputs, poolStatus, targetInWords } from './pool-status.
 import { configOf } from './pool-target.ts';
 import { aimOf, type RestingCount, RestingNodes } from './resting-nodes.ts';
 import { automaticRequest, type RollbackRequest } from './rollback.ts';
+import { statusWait } from './status-pace.ts';
 
 export interface PoolControllerParts {
   readonly client: ApiClient;
@@ -73,7 +74,7 @@ const PARALLEL_NODES = 16;
  * The controller of pools: gives nodes their targets, leads each through its update and keeps the pool's status.
  *
  * One look at a pool reads its nodes from the caches, decides everything at once (decide-pool.ts) and writes what has
- * to change. Between looks it remembers nothing but which nodes need none (resting-nodes.ts).
+ * to change. Between looks it remembers nothing but which nodes need none (resting-nodes.ts), and when it wrote last.
  */
 export class PoolController {
   readonly #parts: PoolControllerParts;
@@ -81,6 +82,7 @@ export class PoolController {
   readonly #maintenance: MaintenanceLookup;
   readonly #machines: MachineLookup;
   readonly #resting = new RestingNodes();
+  readonly #statusWrittenAt = new Map<string, number>();
 
   constructor(parts: PoolControllerParts) {
     this.#parts = parts;
@@ -102,6 +104,7 @@ export class PoolController {
     const pool = caches.pools.get(name);
     if (pool === undefined) {
       metrics.poolGone(name);
+      this.#statusWrittenAt.delete(name);
       return done;
     }
     const seen = await this.#observe(pool, signal);
@@ -117,7 +120,8 @@ export class PoolController {
       await this.#takeSteps(seen, decision, { notes, stuckDrains, waits }, signal);
     });
     metrics.pool(name, countPhases(decision.states, decision.resting.nodes), stuckDrains.size);
-    await this.#writeStatus(seen, decision, { notes, stuckDrains }, signal);
+    const wait = await this.#writeStatus(seen, decision, { notes, stuckDrains }, signal);
+    if (wait > 0) waits.push(wait);
     if (failure !== undefined) throw failure.error;
     const next = waits.filter((wait) => wait !== undefined);
     return next.length === 0 ? done : requeueAfter(Math.min(...next));
@@ -302,30 +306,33 @@ export class PoolController {
     });
   }
 
+  /** @returns ms after which the status is to be written, where it was written a moment ago; 0: it is as it should be. */
   async #writeStatus(
     seen: PoolObservation,
     decision: PoolDecision,
     findings: Pick<PoolStatusInputs, 'notes' | 'stuckDrains'>,
     signal: AbortSignal,
-  ): Promise<void> {
+  ): Promise<number> {
     const { client, caches, now } = this.#parts;
     const { settings, target } = seen;
+    const { name } = seen.pool.metadata;
     const machineCount = seen.nodes.length + decision.resting.nodes;
     const before = seen.pool.status;
     const { events } = this.#tellers(seen.pool, configOf(target));
-    const after = await updateStatus(
-      client,
-      MachineConfigPools,
-      caches.pools.get(seen.pool.metadata.name) ?? seen.pool,
-      (pool) => poolStatus({ pool, settings, target, machineCount, decision, ...findings }, now()),
-      { signal },
-    );
+    const current = caches.pools.get(name) ?? seen.pool;
+    const compute = (pool: MachineConfigPool) =>
+      poolStatus({ pool, settings, target, machineCount, decision, ...findings }, now());
+    const wait = statusWait(current.status, compute(current), this.#statusWrittenAt.get(name), now());
+    if (wait > 0) return wait;
+    const after = await updateStatus(client, MachineConfigPools, current, compute, { signal });
+    if (after !== current) this.#statusWrittenAt.set(name, now());
     caches.pools.remember(after);
     this.#traceRollout(seen, { before, after: after.status });
     if (before?.configuration?.name !== after.status?.configuration?.name)
       events.normal(seen.pool, 'Completed', `Every node runs ${targetInWords(seen.target)}`);
     if (decision.halted !== undefined && !isStopped(before))
       events.warning(seen.pool, 'RolloutStopped', decision.halted);
+    return 0;
   }
 }
 
