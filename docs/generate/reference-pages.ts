@@ -1,7 +1,7 @@
 import { commandsPage } from './commands.ts';
 import { kindPages } from './kinds.ts';
 import { metricsPage } from './metrics.ts';
-import { buildFailuresPage, eventsPage, exitCodesPage, namesPage } from './vocabulary.ts';
+import { buildFailuresPage, conditionsPage, eventsPage, exitCodesPage, namesPage } from './vocabulary.ts';
 
 /** Pages of docs/reference that people write. */
 const BY_HAND: ReadonlySet<string> = new Set(['cli.md', 'operator.md', 'builder.md']);
@@ -12,6 +12,7 @@ export async function referencePages(): Promise<ReadonlyMap<string, string>> {
   return new Map([
     ['commands.md', await commandsPage()],
     ['names.md', namesPage()],
+    ['conditions.md', conditionsPage()],
     ['events.md', eventsPage()],
     ['build-failures.md', buildFailuresPage()],
     ['metrics.md', metricsPage()],

@@ -1,4 +1,5 @@
 import { buildFailures } from '../../api/build-failures.ts';
+import { buildConditions, nodeConditions, poolConditions } from '../../api/described-conditions.ts';
 import {
   type DescribedName,
   describedAnnotations,
@@ -27,6 +28,23 @@ export function namesPage(): string {
 function namesTable(names: Readonly<Record<string, DescribedName>>): string {
   const rows = Object.values(names).map(({ name, on, meaning }) => [code(name), on, meaning]);
   return table(['name', 'on', 'meaning'], rows);
+}
+
+export function conditionsPage(): string {
+  const of = (conditions: Readonly<Record<string, string>>) =>
+    table(
+      ['condition', 'what it means that it is True'],
+      Object.entries(conditions).map(([type, meaning]) => [code(type), meaning]),
+    );
+  return page('Conditions', 'api/described-conditions.ts', [
+    'Of `status.conditions`. Each has a reason in one word and a message in words; `kubectl wait --for=condition=TYPE` waits for one.',
+    '## Of a MachineConfigPool',
+    of(poolConditions),
+    '## Of a MachineConfigNode',
+    of(nodeConditions),
+    '## Of a MachineOSBuild',
+    of(buildConditions),
+  ]);
 }
 
 export function eventsPage(): string {
