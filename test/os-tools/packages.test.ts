@@ -6,6 +6,7 @@ import { MachineConfigs } from '../../api/machine-config.ts';
 import type { MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import type { ExtraPackages, OsBackend } from '../../daemon/os/backend.ts';
+import { DetectedBackend } from '../../daemon/os/detected-backend.ts';
 import { OsCommandError, type RunOsCommand } from '../../daemon/os/os-command.ts';
 import type { LayerItem } from '../../image/layer/layer-item.ts';
 import { noPackages, osPackages } from '../../machineconfig/os-packages.ts';
@@ -176,4 +177,40 @@ describe.skipIf(noDirectoryNodes !== undefined)('packages on a host of bootc', (
     });
     await expect(staging).rejects.toThrow('bootc keeps this host');
   });
+
+  it('are rpm-ostree’s to bring and to take away where that is there, too', {
+    timeout: TEST_MS,
+  }, async () => {
+    await using node = await createToolNode('bootc');
+    const signal = AbortSignal.timeout(600_000);
+    const { bootedBy, boot } = hostOfBoth(node, signal);
+    const extraKernelArguments = { remove: [], add: [] };
+    const first = bootedBy('bootc');
+    expect((await first.tool(signal)).name).toBe('bootc');
+    const add = { remove: noPackages, add: usbguard };
+    const staged = await first.stage(node.stock, { extraKernelArguments, extraPackages: add, signal });
+    expect((await first.tool(signal)).name).toBe('rpm-ostree');
+    expect((await first.status(signal)).staged).toEqual(staged);
+    await boot(first);
+    expect(existsSync(path.join(node.root, 'usr/lib/packages/usbguard'))).toBe(true);
+
+    const second = bootedBy('rpm-ostree');
+    const remove = { remove: usbguard, add: noPackages };
+    await second.stage(node.stock, { extraKernelArguments, extraPackages: remove, signal });
+    await boot(second);
+    expect((await bootedBy('bootc').status(signal)).booted.image).toBe(node.stock);
+  });
 });
+
+/** A host with both tools, as detectBackend finds it after each boot. */
+function hostOfBoth(node: ToolNode, signal: AbortSignal) {
+  const backendOf = (tool: 'bootc' | 'rpm-ostree') => node.backendWith((run) => run, tool);
+  return {
+    bootedBy: (tool: 'bootc' | 'rpm-ostree') =>
+      new DetectedBackend(async ({ packages }) => backendOf(packages ? 'rpm-ostree' : tool)),
+    boot: async (backend: OsBackend) => {
+      await backend.finalizeStaged(new Map(), signal);
+      await node.shutDownAndBoot();
+    },
+  };
+}

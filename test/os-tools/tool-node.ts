@@ -32,6 +32,8 @@ const TOOLS: Readonly<Record<ImageTool['name'], (run: RunOsCommand) => ImageTool
 export interface ToolNode extends NodePorts, ContractNode {
   readonly backend: OsBackend;
   readonly dir: string;
+  /** @param tool the other one, where a host has both. */
+  backendWith(around: (run: RunOsCommand) => RunOsCommand, tool?: ImageTool['name']): OsBackend;
 }
 
 /** @returns a booted directory node that was installed by an image tool, with the tool's stand-in on its path. */
@@ -65,10 +67,10 @@ export async function createToolNode(name: ImageTool['name']): Promise<ToolNode>
     `STAND_IN_PATH=${process.env['PATH']}`,
     `PATH=${STAND_INS}:${process.env['PATH']}`,
   ]);
-  const backendWith = (around: (inner: RunOsCommand) => RunOsCommand) => {
+  const backendWith = (around: (inner: RunOsCommand) => RunOsCommand, tool = name) => {
     const runAround = around(run);
     return new ImageToolBackend({
-      tool: TOOLS[name](runAround),
+      tool: TOOLS[tool](runAround),
       root: layout.root,
       sysroot: layout.sysroot,
       source,
