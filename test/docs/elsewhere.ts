@@ -5,7 +5,7 @@
 export const ELSEWHERE: Readonly<Record<string, number>> = {
   'CONTRIBUTING.md': 3,
   'README.md': 10,
-  'docs/explanation/bootc-operator.md': 8,
+  'docs/explanation/bootc-operator.md': 9,
   'docs/explanation/from-mco.md': 8,
   'docs/how-to/custom-containerfile.md': 5,
   'docs/how-to/enable-on-bootc.md': 11,
