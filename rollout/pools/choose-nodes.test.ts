@@ -181,7 +181,7 @@ describe('a node that others have in hand takes one of maxUnavailable', () => {
   });
 });
 
-const anyState: fc.Arbitrary<NodeState> = fc.record({
+const anyParts: fc.Arbitrary<NodeState> = fc.record({
   name: fc.uuid(),
   zone: fc.constantFrom('', 'a', 'b'),
   createdAt: fc.constantFrom('2026-01-01T00:00:00Z', '2026-02-01T00:00:00Z'),
@@ -206,6 +206,10 @@ const anyState: fc.Arbitrary<NodeState> = fc.record({
     { kind: 'degraded', why: 'no', since: 0 },
   ),
 });
+/** A maintenance is always an obstacle, too (node-state.ts). */
+const anyState = anyParts.map((state) =>
+  state.inMaintenance ? { ...state, obstacle: 'a NodeMaintenance is active' } : state,
+);
 const anyPool = fc.uniqueArray(anyState, { selector: ({ name }) => name, maxLength: 30 });
 const anyLimits = fc.record({
   maxUnavailable: fc.integer({ min: 1, max: 5 }),
