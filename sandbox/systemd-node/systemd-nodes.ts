@@ -1,9 +1,9 @@
-import { execa } from 'execa';
 import { memorySource } from '../../daemon/os/ostree/memory-source.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
 import { createNode, nameNode } from '../node/create.ts';
 import type { NodeKind } from '../node-kind.ts';
 import { pushImage } from '../registry.ts';
+import { cloneNode } from './clone-node.ts';
 import { readMachineRecord } from './machine-record.ts';
 import { bootSystemdNode } from './node.ts';
 import { ensureRootfsArchive, type RootfsArchive } from './rootfs-archive.ts';
@@ -35,12 +35,12 @@ export function systemdNodes(cacheDirectory: string): NodeKind {
       const source = await rootfsSource(archive, layer);
       await createNode({ dir: first.directory, name: first.name, image, source, signal });
       // Its repository is most of the work, and all nodes have the same.
-      for (const { name, directory } of others) {
-        await execa('cp', ['--archive', '--reflink=auto', first.directory, directory], {
-          cancelSignal: signal,
-        });
-        await nameNode(directory, name);
-      }
+      await Promise.all(
+        others.map(async ({ name, directory }) => {
+          await cloneNode(first.directory, directory, signal);
+          await nameNode(directory, name);
+        }),
+      );
     },
     async boot(directory, signal) {
       // Its images come from where its daemon says.
