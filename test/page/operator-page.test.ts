@@ -1,13 +1,22 @@
+import { once } from 'node:events';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import type { IncomingMessage } from 'node:http';
+import { request } from 'node:https';
 import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { json } from 'node:stream/consumers';
+import { execa } from 'execa';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { livePage } from '../../cli/operator/live-page.ts';
 import type { PageView } from '../../page/model/view.ts';
 import { allCaches, createCaches } from '../../rollout/caches.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
+import { createAuthority } from '../../sandbox/apiserver/tls/certificate.ts';
 import { applyObjects } from '../../sandbox/manifests/apply.ts';
 import { readKustomization } from '../../sandbox/manifests/kustomization.ts';
 import { root } from '../cli/shale-process.ts';
+import { eventually } from '../conformance/api.ts';
 import { type ClusterUnderTest, NAMESPACE, quiet, startClusterUnderTest } from '../e2e/cluster-under-test.ts';
 import { createAccount } from './accounts.ts';
 import { buildPage } from './browser.ts';
@@ -58,6 +67,59 @@ test("the operator serves the page with its own rights and caches, to who has th
   stop.abort();
   await Promise.all(running);
   await expect(fetch(url)).rejects.toThrow();
+});
+
+/** Not where `kubectl port-forward` ends, and on this machine all the same. */
+const OTHER_ADDRESS = '127.0.0.2';
+
+test('with a certificate the operator serves it by TLS, on every address', { timeout: 90_000 }, async () => {
+  const dir = await mkdtemp(path.join(tmpdir(), 'shale-operator-page-'));
+  const authority = createAuthority('page', new Date());
+  const { certPem, keyPem } = authority.issueServer({ dns: [], ipv4: [OTHER_ADDRESS] });
+  const { url, caPem, token } = await cluster.access('shale-operator');
+  const files = { 'tls.crt': certPem, 'tls.key': keyPem, 'account/token': token, 'account/ca.crt': caPem };
+  await mkdir(path.join(dir, 'account'));
+  for (const [name, text] of Object.entries(files)) {
+    await writeFile(path.join(dir, name), text, { mode: 0o600 });
+  }
+  const { hostname, port: apiPort } = new URL(url);
+  const port = await freePort();
+  const page = ['--page-port', String(port), '--page-tls-dir', dir, '--metrics-port', '0'];
+  const operator = execa(path.join(root, 'bin/shale'), ['operator', '--image', 'shale:test', ...page], {
+    env: {
+      KUBERNETES_SERVICE_HOST: hostname,
+      KUBERNETES_SERVICE_PORT: apiPort,
+      SHALE_SERVICE_ACCOUNT_DIR: path.join(dir, 'account'),
+      SHALE_PAGE_DIR: built.directory,
+      POD_NAMESPACE: NAMESPACE,
+    },
+    reject: false,
+    timeout: 80_000,
+  });
+  try {
+    const reader = await createAccount(cluster, 'reader', signal);
+    await reader.bind('shale-page-viewer');
+    const ask = async (bearer: string): Promise<IncomingMessage> => {
+      const headers = { authorization: `Bearer ${bearer}` };
+      const sent = request({ host: OTHER_ADDRESS, port, path: '/view', ca: authority.caPem, headers });
+      sent.end();
+      const [response] = (await once(sent, 'response')) as [IncomingMessage];
+      return response;
+    };
+    const first = await eventually(
+      () => ask(reader.token).catch(() => undefined),
+      (response) => response?.statusCode === 200,
+    );
+    if (first === undefined) throw new Error('no answer');
+    expect(Object.keys(((await json(first)) as PageView).pools)).toEqual(['worker']);
+    const refused = await ask('x');
+    refused.resume();
+    expect(refused.statusCode).toBe(401);
+  } finally {
+    operator.kill('SIGTERM');
+    expect((await operator).exitCode).toBe(0);
+    await rm(dir, { recursive: true });
+  }
 });
 
 /** One that was free a moment ago: the operator's flag takes 0 for none. */
