@@ -88,7 +88,8 @@ export async function startFleetUnderTest(
     const isDone = ({ spec, status }: MachineConfigNode) => {
       const isThere =
         status?.configVersion?.current === config && conditionIsTrue(status.conditions, 'Updated');
-      return isThere && spec.grant === undefined;
+      const isCordoned = status?.conditions?.some(({ type }) => type === 'Cordoned') === true;
+      return isThere && spec.grant === undefined && !isCordoned;
     };
     return seen(client, MachineConfigNodes, node, isDone, deadlineMs);
   };

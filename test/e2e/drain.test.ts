@@ -1,0 +1,133 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { DaemonSets, Leases, Nodes, type Pod, PodDisruptionBudgets, Pods } from '../../api/kubernetes.ts';
+import { MachineConfigNodes } from '../../api/machine-config-node.ts';
+import { annotations, DEFAULT_LEASE_NAMESPACE } from '../../api/names.ts';
+import { defaultRolloutOptions } from '../../rollout/options.ts';
+import { seen } from './cluster-under-test.ts';
+import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
+
+/** How a node is emptied before a disruptive update, and what is told of it. */
+
+const signal = AbortSignal.timeout(300_000);
+const inDefault = { namespace: 'default', signal };
+let fleet: FleetUnderTest;
+beforeAll(async () => {
+  const { drain } = defaultRolloutOptions;
+  fleet = await startFleetUnderTest(signal, {
+    drain: { ...drain, reportAfterSeconds: 1, retrySeconds: { min: 0.05, max: 0.5 } },
+  });
+  // In a cluster of one node nothing is drained.
+  await fleet.addPool('elsewhere');
+  await fleet.addNode('elsewhere-0', 'elsewhere');
+}, 60_000);
+afterAll(() => fleet.stop());
+
+const pod = (name: string, node: string, more: Partial<Pod['metadata']> = {}) => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: {
+    name,
+    labels: { app: name },
+    ...more,
+  },
+  // No kubelet is there to end it.
+  spec: { nodeName: node, containers: [{ name: 'c', image: 'i' }], terminationGracePeriodSeconds: 0 },
+});
+
+const daemonSet = (name: string) => ({
+  apiVersion: 'apps/v1',
+  kind: 'DaemonSet',
+  metadata: { name },
+  spec: {
+    selector: { matchLabels: { app: name } },
+    template: { metadata: { labels: { app: name } }, spec: { containers: [{ name: 'c', image: 'i' }] } },
+  },
+});
+
+test('a drain that a budget blocks is told on the node and the pool by pod and budget, and goes on when it may', {
+  timeout: 60_000,
+}, async () => {
+  const { client } = fleet;
+  await fleet.addPool('budget');
+  await fleet.addNode('budget-0', 'budget');
+  const db = await client.create(Pods, pod('db', 'budget-0'), inDefault);
+  const ready = { type: 'Ready', status: 'True' as const };
+  await client.replaceStatus(
+    Pods,
+    { ...db, status: { phase: 'Running', conditions: [ready] } } as never,
+    inDefault,
+  );
+  const spec = { minAvailable: 1, selector: { matchLabels: { app: 'db' } } };
+  const budget = {
+    apiVersion: 'policy/v1',
+    kind: 'PodDisruptionBudget',
+    metadata: { name: 'keep-db' },
+    spec,
+  };
+  await client.create(PodDisruptionBudgets, budget as never, inDefault);
+  const config = await fleet.change('budget', 'next');
+  const blocked = /default\/db can't be evicted: PodDisruptionBudget keep-db/;
+  const said = (
+    type: string,
+    object: { status?: { conditions?: readonly { type: string; message: string }[] } },
+  ) => object.status?.conditions?.find((condition) => condition.type === type)?.message ?? '';
+  const node = await seen(client, MachineConfigNodes, 'budget-0', (object) =>
+    blocked.test(said('Drained', object)),
+  );
+  expect(said('Cordoned', node)).toBe(
+    `by shale-operator, which holds the Lease medik8s-leases/node-budget-0, to take ${config}`,
+  );
+  const lease = await client.get(Leases, 'node-budget-0', { namespace: DEFAULT_LEASE_NAMESPACE, signal });
+  expect(lease.metadata.annotations?.[annotations.leaseReason]).toBe(`shale-operator: update to ${config}`);
+  await fleet.poolSays('budget', 'Updating', blocked);
+  await fleet.poolSays('budget', 'Degraded', blocked);
+  await client.delete(PodDisruptionBudgets, 'keep-db', inDefault);
+  const done = await fleet.runs('budget-0', config);
+  expect(done.status?.conditions?.map(({ type }) => type)).not.toContain('Drained');
+  expect(await client.find(Pods, 'db', inDefault)).toBeUndefined();
+  await fleet.poolSays('budget', 'Degraded', /^False/);
+});
+
+test('a pod that ends no more on a node that is down holds up nothing', { timeout: 60_000 }, async () => {
+  const { client } = fleet;
+  await fleet.addPool('dead');
+  await fleet.addNode('dead-0', 'dead');
+  await client.create(Pods, pod('stuck', 'dead-0', { finalizers: ['test/keep'] }), inDefault);
+  await client.delete(Pods, 'stuck', { ...inDefault, gracePeriodSeconds: 0 });
+  await fleet.setReady('dead-0', false);
+  const config = await fleet.change('dead', 'next');
+  await seen(client, MachineConfigNodes, 'dead-0', ({ status }) => status?.configVersion?.current === config);
+  expect(await client.find(Pods, 'stuck', inDefault)).toBeDefined();
+});
+
+test('a node that somebody had cordoned before stays so, and DaemonSet and mirror pods stay on it', {
+  timeout: 60_000,
+}, async () => {
+  const { client } = fleet;
+  await fleet.addPool('cordoned');
+  await fleet.addNode('cordoned-0', 'cordoned');
+  await fleet.patchNode('cordoned-0', { spec: { unschedulable: true } });
+  const { metadata } = await client.create(DaemonSets, daemonSet('d') as never, inDefault);
+  const owner = {
+    apiVersion: 'apps/v1',
+    kind: 'DaemonSet',
+    name: 'd',
+    uid: metadata.uid ?? '',
+    controller: true,
+  };
+  await client.create(Pods, pod('of-daemonset', 'cordoned-0', { ownerReferences: [owner] }), inDefault);
+  const mirror = { annotations: { 'kubernetes.io/config.mirror': 'x' } };
+  await client.create(Pods, pod('mirror', 'cordoned-0', mirror), inDefault);
+  await client.create(Pods, pod('plain', 'cordoned-0'), inDefault);
+  const config = await fleet.change('cordoned', 'next');
+  await fleet.runs('cordoned-0', config);
+  const node = await seen(
+    client,
+    Nodes,
+    'cordoned-0',
+    ({ metadata }) => metadata.annotations?.[annotations.cordonedByShale] === undefined,
+  );
+  expect(node.spec?.unschedulable).toBe(true);
+  const { items } = await client.list(Pods, { ...inDefault, fieldSelector: 'spec.nodeName=cordoned-0' });
+  expect(items.map(({ metadata }) => metadata.name).sort()).toEqual(['mirror', 'of-daemonset']);
+});
