@@ -58,3 +58,23 @@ it('a namesake made anew is another object', () => {
   show(node('7', 'second'));
   expect(cache.get('n')?.metadata.uid).toBe('second');
 });
+
+it('shows nothing of what was deleted, until the watch has a later one of that name', () => {
+  const { cache, show, remove } = aWatch();
+  show(node('9'));
+  cache.forget(node('9'));
+  expect(cache.get('n')).toBeUndefined();
+  expect(cache.list()).toEqual([]);
+  show(node('12', 'second'));
+  expect(cache.get('n')?.metadata.uid).toBe('second');
+  remove(node('13', 'second'));
+  expect(cache.get('n')).toBeUndefined();
+});
+
+it('shows what was made anew right after it was deleted', () => {
+  const { cache, show } = aWatch();
+  show(node('9'));
+  cache.forget(node('9'));
+  cache.remember(node('11', 'second'));
+  expect(cache.get('n')?.metadata.uid).toBe('second');
+});

@@ -9,6 +9,8 @@ export class FreshCache<T extends KubernetesObject> {
   readonly #informer: Informer<T>;
   readonly #keep: (object: T) => T;
   readonly #written = new Map<string, T>();
+  /** What this process has deleted, as the watch had shown it. */
+  readonly #deleted = new Map<string, T>();
 
   /** @param keep what of an object is held, as the informer holds it; by default all but managedFields. */
   constructor(informer: Informer<T>, keep: (object: T) => T = withoutManagedFields) {
@@ -17,6 +19,7 @@ export class FreshCache<T extends KubernetesObject> {
     informer.onChange(({ type, object }) => {
       const key = keyOf(object.metadata);
       const written = this.#written.get(key);
+      if (type === 'DELETED') this.#deleted.delete(key);
       if (written !== undefined && (type === 'DELETED' || !isNewer(written, object)))
         this.#written.delete(key);
     });
@@ -32,6 +35,14 @@ export class FreshCache<T extends KubernetesObject> {
       this.#written.set(key, this.#keep(object));
   }
 
+  /** Shows an object no more that was deleted as it was here, until the watch shows a later one of that name. */
+  forget(object: T): void {
+    const key = keyOf(object.metadata);
+    const written = this.#written.get(key);
+    if (written !== undefined && !isNewer(written, object)) this.#written.delete(key);
+    this.#deleted.set(key, object);
+  }
+
   /** @returns the newer of what the watch has shown and what was written last. */
   get(name: string, namespace?: string): T | undefined {
     return this.#latest(keyOf({ name, namespace }), this.#informer.get(name, namespace));
@@ -39,7 +50,7 @@ export class FreshCache<T extends KubernetesObject> {
 
   /** @returns every object the watch has shown, each as {@link get} would return it. */
   list(): readonly T[] {
-    return this.#informer.list().map((object) => this.#latest(keyOf(object.metadata), object) ?? object);
+    return this.#informer.list().flatMap((object) => this.#latest(keyOf(object.metadata), object) ?? []);
   }
 
   /** @returns how many objects the watch has shown. */
@@ -60,6 +71,12 @@ export class FreshCache<T extends KubernetesObject> {
   }
 
   #latest(key: string, seen: T | undefined): T | undefined {
+    const deleted = this.#deleted.get(key);
+    const isGone = seen !== undefined && deleted !== undefined && !isNewer(seen, deleted);
+    return this.#newest(key, isGone ? undefined : seen);
+  }
+
+  #newest(key: string, seen: T | undefined): T | undefined {
     const written = this.#written.get(key);
     if (written === undefined) return seen;
     const replaced = seen !== undefined && seen.metadata.uid !== written.metadata.uid;

@@ -7,7 +7,7 @@ import type { LeaseHolding } from './pools/node-state.ts';
 
 export interface NodeLeaseParts {
   readonly client: ApiClient;
-  readonly cache: Pick<FreshCache<Lease>, 'get'>;
+  readonly cache: Pick<FreshCache<Lease>, 'get' | 'forget'>;
   readonly options: Pick<RolloutOptions, 'leaseNamespace' | 'leaseHolder' | 'leaseSeconds'>;
   /** ms since the epoch. */
   readonly now: () => number;
@@ -94,13 +94,16 @@ export class NodeLeases {
 
   /** Gives a node's lease back where it is ours. @throws ApiError */
   async release(node: string, signal: AbortSignal): Promise<void> {
-    const { client, options } = this.#parts;
+    const { client, cache, options } = this.#parts;
+    const known = this.#cached(node);
     await releaseLease(
       client,
       { namespace: options.leaseNamespace, name: leaseNameOf(node), holder: options.leaseHolder },
       signal,
-      this.#cached(node),
+      known,
     );
+    // Until the watch says so the node would look as if it were at work, and be freed a second time.
+    if (known !== undefined) cache.forget(known);
   }
 
   #isFresh(node: string): boolean {
