@@ -148,7 +148,6 @@ const CONTROLLERS = [
   'disruption-controller',
   'garbage-collector-controller',
   'namespace-controller',
-  'root-ca-certificate-publisher-controller',
   'serviceaccount-controller',
   'validatingadmissionpolicy-status-controller',
 ] as const;

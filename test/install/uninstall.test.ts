@@ -11,6 +11,7 @@ import {
   signal,
   startPoolCluster,
 } from '../cli/cluster-with-pools.ts';
+import { eventually } from '../conformance/api.ts';
 
 const namespace = 'shale-system';
 let cluster: PoolCluster;
@@ -85,6 +86,9 @@ test('takes away what was installed, and leaves what people wrote', { timeout: P
 test('a second time, with the objects', { timeout: PROCESSES_MS }, async () => {
   const { exitCode } = await cluster.shale('uninstall', '--keep', '--with-objects');
   expect(exitCode).toBe(0);
-  const { items } = await cluster.client.list(CustomResourceDefinitions, { signal });
-  expect(items).toEqual([]);
+  // A definition waits for its objects to go.
+  await eventually(
+    () => cluster.client.list(CustomResourceDefinitions, { signal }),
+    ({ items }) => items.length === 0,
+  );
 });
