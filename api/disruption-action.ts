@@ -75,7 +75,10 @@ export const DisruptionCause = z.object({
 });
 export type DisruptionCause = z.infer<typeof DisruptionCause>;
 
-/** @returns whether the actions need the node to be empty: a drain or a reboot takes its workloads, services do not. */
+/**
+ * @returns whether the actions need the node to be empty: a drain or a reboot takes its workloads, services do not. Such an
+ *   update needs leave to disrupt, and takes one of the pool's maxUnavailable.
+ */
 export function isDisruptive(actions: readonly DisruptionAction[]): boolean {
   return actions.some(({ type }) => type === 'Drain' || type === 'Reboot');
 }

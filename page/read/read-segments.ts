@@ -1,7 +1,7 @@
+import { isDisruptive } from '../../api/disruption-action.ts';
 import type { Lease } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { Condition } from '../../api/object.ts';
-import { isDisruptive } from '../../rollout/pools/node-state.ts';
 import type { NodeRow, SegmentKind, SegmentRow } from '../model/view.ts';
 
 /**

@@ -1,6 +1,7 @@
+import { isDisruptive } from '../../api/disruption-action.ts';
 import type { Grant } from '../../api/machine-config-node.ts';
 import { downSince } from './health-after-update.ts';
-import { isDisruptive, type NodeState } from './node-state.ts';
+import type { NodeState } from './node-state.ts';
 import { byCodeUnit } from './order.ts';
 
 export interface ChoiceLimits {

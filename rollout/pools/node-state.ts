@@ -121,11 +121,6 @@ export function readNode(seen: NodeObservation, now: number): NodeState {
   };
 }
 
-/** @returns whether the actions need the node to be empty: such a plan uses one of the pool's maxUnavailable. */
-export function isDisruptive(actions: readonly DisruptionAction[]): boolean {
-  return actions.some(({ type }) => type === 'Drain' || type === 'Reboot');
-}
-
 /** @returns whether the node runs its target: the status names it, and nothing is left to do. */
 export function progressOf(
   spec: MachineConfigNodeSpec,

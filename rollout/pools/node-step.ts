@@ -1,6 +1,7 @@
+import { isDisruptive } from '../../api/disruption-action.ts';
 import type { Grant } from '../../api/machine-config-node.ts';
 import { isUnhealthy } from './health-after-update.ts';
-import { isDisruptive, type NodeState } from './node-state.ts';
+import type { NodeState } from './node-state.ts';
 
 /** What the operator does for one node next. */
 export type NodeStep =

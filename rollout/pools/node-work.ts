@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { isDisruptive } from '../../api/disruption-action.ts';
 import { type Node, Nodes } from '../../api/kubernetes.ts';
 import type { Grant, MachineConfigNode } from '../../api/machine-config-node.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
@@ -17,7 +18,7 @@ import { leaseNameOf, type NodeLeases } from '../node-leases.ts';
 import type { MachineLookup } from '../node-machines.ts';
 import type { RolloutOptions } from '../options.ts';
 import { drainSpan } from '../spans.ts';
-import { isDisruptive, isReady } from './node-state.ts';
+import { isReady } from './node-state.ts';
 import type { NodeStep } from './node-step.ts';
 
 /** What carrying out a step brought to light. */

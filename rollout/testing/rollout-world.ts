@@ -1,5 +1,5 @@
 import pino from 'pino';
-import type { DisruptionAction } from '../../api/disruption-action.ts';
+import { type DisruptionAction, isDisruptive } from '../../api/disruption-action.ts';
 import { type Lease, Leases, type Node, Nodes } from '../../api/kubernetes.ts';
 import { MachineConfigs } from '../../api/machine-config.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
@@ -18,7 +18,6 @@ import { MachineLookup } from '../node-machines.ts';
 import { defaultRolloutOptions } from '../options.ts';
 import { DepartedNodes } from '../pools/departed-nodes.ts';
 import { Membership } from '../pools/membership.ts';
-import { isDisruptive } from '../pools/node-state.ts';
 import { NodeWork } from '../pools/node-work.ts';
 import { PoolController } from '../pools/pool-controller.ts';
 import { Killed, MemoryCluster, SteppedInformer, type Trouble } from './memory-cluster.ts';

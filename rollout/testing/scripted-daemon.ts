@@ -1,4 +1,4 @@
-import type { DisruptionAction } from '../../api/disruption-action.ts';
+import { type DisruptionAction, isDisruptive } from '../../api/disruption-action.ts';
 import { Nodes } from '../../api/kubernetes.ts';
 import {
   type MachineConfigNode,
@@ -9,7 +9,6 @@ import {
 import type { Condition } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { setCondition } from '../../cluster/conditions.ts';
-import { isDisruptive } from '../pools/node-state.ts';
 
 /** What a scripted daemon answers. */
 export interface DaemonScript {

@@ -1,10 +1,10 @@
-import type { DisruptionAction } from '../../api/disruption-action.ts';
+import { type DisruptionAction, isDisruptive } from '../../api/disruption-action.ts';
 import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode, MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
 import { defaultRolloutOptions } from '../options.ts';
 import { decidePool } from '../pools/decide-pool.ts';
-import { isDisruptive, type LeaseHolding, progressOf } from '../pools/node-state.ts';
+import { type LeaseHolding, progressOf } from '../pools/node-state.ts';
 import type { NodeStep } from '../pools/node-step.ts';
 import { assignedSpec } from '../pools/node-target.ts';
 import { aMachineConfigNode, aNode, aPool, condition, someSettings } from './objects.ts';
