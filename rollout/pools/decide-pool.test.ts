@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import type { MachineConfigNode, UpdateRecord } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
 import { defaultRolloutOptions, type RolloutOptions } from '../options.ts';
 import {
@@ -212,7 +212,7 @@ describe('a node that is down after its update', () => {
   it('is looked at again when the patience ends', () => {
     const all = someSettings(settings);
     const decision = decide([down('a', -590), observed('b')], {}, {}, settings);
-    expect(lookAgainAfter(decision, all, { leaseSeconds: 300 }, 0)).toBe(10_000);
+    expect(lookAgainAfter(decision, all, { leaseSeconds: 300 })).toBe(10_000);
   });
 
   it('counts, too, when it never came back from its reboot', () => {
@@ -233,9 +233,38 @@ describe('a node that is down after its update', () => {
   });
 });
 
+describe('a node that has to hold for a while', () => {
+  const soaking = (sinceMs: number) => {
+    const times = {
+      startedAt: new Date(sinceMs - 1000).toISOString(),
+      finishedAt: new Date(sinceMs).toISOString(),
+    };
+    const lastUpdate: UpdateRecord = {
+      ...{ config: 'rendered-worker-2', actions: [...RESTART], causes: [], source: '', ...times },
+      ...{ bootIDBefore: '', bootIDAfter: '', result: 'Succeeded' },
+    };
+    return observed('a', {
+      machineConfigNode: {
+        ...running('a', 'rendered-worker-2', { lastUpdate }),
+        spec: aMachineConfigNode('a', { configVersion: { desired: 'rendered-worker-2' } }).spec,
+      },
+    });
+  };
+
+  // The clock goes on between a decision and the question; a node that proved itself in between made the rollout stand still.
+  it.each([
+    [-1, 2_999],
+    [-2_999, 1],
+    [-3_000, undefined],
+  ])('updated %i ms ago is looked at again after %s ms', (since, wait) => {
+    const decision = decide([soaking(since)], {}, {}, { soak: 3_000 });
+    expect(lookAgainAfter(decision, someSettings({ soak: 3_000 }), { leaseSeconds: 300 })).toBe(wait);
+  });
+});
+
 it('looks again in time to renew its leases, and not at all when nothing is under way', () => {
   const options = { ...defaultRolloutOptions, leaseSeconds: 300 };
-  const wait = (nodes: readonly ObservedNode[]) => lookAgainAfter(decide(nodes), someSettings(), options, 0);
+  const wait = (nodes: readonly ObservedNode[]) => lookAgainAfter(decide(nodes), someSettings(), options);
   expect(wait([observed('a')])).toBeUndefined();
   expect(wait([observed('a', { lease: { by: 'us' } })])).toBe(100_000);
 });
@@ -263,7 +292,7 @@ describe('outside of the maintenance windows', () => {
     const { steps, decision } = begun([staged('a', REBOOT), staged('b', RESTART)], { windows: later });
     expect(steps).toEqual([]);
     expect(decision.awaitsWindow).toEqual({ opensAt: 1_200_000 });
-    expect(lookAgainAfter(decision, someSettings(), { leaseSeconds: 1 }, 0)).toBe(1_200_000);
+    expect(lookAgainAfter(decision, someSettings(), { leaseSeconds: 1 })).toBe(1_200_000);
   });
 
   it('live updates begin where the pool lets them', () => {

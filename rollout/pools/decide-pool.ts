@@ -42,6 +42,8 @@ export interface PoolObservation {
 }
 
 export interface PoolDecision {
+  /** The moment it was decided for, in ms since the epoch. */
+  readonly at: number;
   /** MachineConfigNodes to make for nodes that have none. */
   readonly create: readonly { readonly node: Node; readonly spec: MachineConfigNodeSpec }[];
   /** Targets to give, by node. */
@@ -93,6 +95,7 @@ export function decidePool(seen: PoolObservation, options: RolloutOptions, now: 
   const { begin, awaitsWindow } = withinWindows(choice.begin, states, seen.settings, now);
   for (const { name, level } of begin) steps.set(name, { kind: 'take', level });
   return {
+    at: now,
     create: newcomers(seen),
     assign,
     steps,
@@ -120,8 +123,9 @@ export function lookAgainAfter(
   decision: PoolDecision,
   { soak, unhealthyAfter }: PoolSettings,
   options: Pick<RolloutOptions, 'leaseSeconds'>,
-  now: number,
 ): number | undefined {
+  // What was still to come then is waited for, even if it has come by now: nothing else would bring another look.
+  const now = decision.at;
   const waits: number[] = [];
   // A third of the lease's duration: two renewals may fail before it expires.
   if (decision.states.some(isAtWork)) waits.push((options.leaseSeconds * 1000) / 3);

@@ -112,7 +112,7 @@ export class PoolController {
     this.#layToRest(seen, decision);
     const notes = new Map<string, string>();
     const stuckDrains = new Map<string, string>();
-    const waits = [lookAgainAfter(decision, seen.settings, options, now())];
+    const waits = [lookAgainAfter(decision, seen.settings, options)];
     const failure = await outcomeOf(async () => {
       await this.#keepRollback(seen, decision, signal);
       await this.#createMissing(decision, signal);

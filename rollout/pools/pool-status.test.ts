@@ -10,6 +10,7 @@ const CONFIGURATION = { name: 'rendered-worker-2' };
 const pool = aPool('worker', { configuration: CONFIGURATION });
 const ran = { configuration: { name: 'rendered-worker-1' } };
 const decision = (states: readonly NodeState[], more: Partial<PoolDecision> = {}): PoolDecision => ({
+  at: 0,
   create: [],
   assign: new Map(),
   steps: new Map(),
