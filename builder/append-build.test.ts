@@ -14,7 +14,7 @@ import { pushBaseImage } from '../image/testing/base-image.ts';
 import { startDockerRegistry } from '../image/testing/docker-registry.ts';
 import { appendBuild } from './append-build.ts';
 
-const signal = AbortSignal.timeout(60_000);
+const signal = AbortSignal.timeout(300_000);
 const policies = effectivePolicies(
   {
     files: [

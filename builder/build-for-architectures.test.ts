@@ -12,7 +12,7 @@ import { newSigningKey, startRegistryWithImage } from '../image/testing/registry
 import { buildForArchitectures, type PoolImageInput } from './build-for-architectures.ts';
 import { createSlots } from './slots.ts';
 
-const signal = AbortSignal.timeout(60_000);
+const signal = AbortSignal.timeout(300_000);
 const policies = effectivePolicies(undefined, defaultPolicySettings);
 const engine = {
   engine: () => Promise.reject(new Error('no commands have to run')),

@@ -13,7 +13,7 @@ import { ContentError } from './registry/registry-error.ts';
 import { pushBaseImage } from './testing/base-image.ts';
 import { startDockerRegistry } from './testing/docker-registry.ts';
 
-const signal = AbortSignal.timeout(60_000);
+const signal = AbortSignal.timeout(300_000);
 const mediaType = 'application/vnd.oci.image.manifest.v1+json';
 const indexType = 'application/vnd.oci.image.index.v1+json';
 const file = (name: string, text: string): LayerEntry => ({

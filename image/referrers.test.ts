@@ -10,7 +10,7 @@ import { ContentError } from './registry/registry-error.ts';
 import { startReferrersRegistry } from './testing/referrers-registry.ts';
 import { startRegistryWithImage } from './testing/registry-with-image.ts';
 
-const signal = AbortSignal.timeout(60_000);
+const signal = AbortSignal.timeout(300_000);
 const OCI_INDEX = 'application/vnd.oci.image.index.v1+json';
 const artifact = (text: string): Artifact => ({
   artifactType: 'application/vnd.example+json',

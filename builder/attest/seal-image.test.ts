@@ -17,7 +17,7 @@ import { startRefusingRegistry } from '../../image/testing/refusing-registry.ts'
 import { newSigningKey } from '../../image/testing/registry-with-image.ts';
 import { appendBuild } from '../append-build.ts';
 
-const signal = AbortSignal.timeout(60_000);
+const signal = AbortSignal.timeout(300_000);
 const policies = effectivePolicies({}, defaultPolicySettings);
 const rendered: MachineConfig = {
   apiVersion: 'machineconfiguration.openshift.io/v1',

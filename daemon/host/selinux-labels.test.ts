@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { RunOsCommand } from '../os/os-command.ts';
 import { selinuxLabels } from './selinux-labels.ts';
 
-const signal = AbortSignal.timeout(60_000);
+const signal = AbortSignal.timeout(300_000);
 
 describe('selinuxLabels', () => {
   let host: string;

@@ -9,7 +9,7 @@ import type { Credentials } from './credentials.ts';
 import { createRegistryClient } from './registry-client.ts';
 import type { RegistryError } from './registry-error.ts';
 
-const signal = AbortSignal.timeout(60_000);
+const signal = AbortSignal.timeout(300_000);
 const digest = digestOf('content');
 const password: Credentials = { username: 'user', password: 'hunter2' };
 const BASIC = `Basic ${Buffer.from('user:hunter2').toString('base64')}`;

@@ -10,7 +10,7 @@ import { createRegistryClient, type RegistryClient } from './registry-client.ts'
 
 const MIB = 1024 * 1024;
 const SIZE = 192 * MIB;
-const signal = AbortSignal.timeout(120_000);
+const signal = AbortSignal.timeout(300_000);
 let dir: string;
 let registries: DockerRegistry[];
 let client: RegistryClient;

@@ -13,7 +13,7 @@ import { parseRegistriesConf } from './registries-conf.ts';
 import { createRegistryClient } from './registry-client.ts';
 import { RegistryError } from './registry-error.ts';
 
-const signal = AbortSignal.timeout(60_000);
+const signal = AbortSignal.timeout(300_000);
 const mediaType = 'application/vnd.oci.image.manifest.v1+json';
 let dir: string;
 let mirror: DockerRegistry;

@@ -7,7 +7,7 @@ import { startScriptedServer } from '../testing/scripted-server.ts';
 import { createRegistryClient } from './registry-client.ts';
 import { ContentError, RegistryError } from './registry-error.ts';
 
-const signal = AbortSignal.timeout(30_000);
+const signal = AbortSignal.timeout(300_000);
 const CONTENT = Buffer.alloc(1_000_000, 'content of a layer ');
 const blob = { digest: digestOf(CONTENT), size: CONTENT.length, mediaType: '' };
 

@@ -4,7 +4,7 @@ import { parseReference } from '../reference.ts';
 import { startScriptedServer } from '../testing/scripted-server.ts';
 import { createRegistryClient } from './registry-client.ts';
 
-const signal = AbortSignal.timeout(60_000);
+const signal = AbortSignal.timeout(300_000);
 const blob = { digest: digestOf('content'), size: 7, mediaType: '' };
 
 async function read(host: string, plainHttp: readonly string[] = [host]): Promise<string> {

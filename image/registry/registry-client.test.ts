@@ -12,7 +12,7 @@ import { createRegistryClient } from './registry-client.ts';
 import { ContentError } from './registry-error.ts';
 import type { RegistryAccess } from './transport.ts';
 
-const signal = AbortSignal.timeout(60_000);
+const signal = AbortSignal.timeout(300_000);
 const mediaType = 'application/vnd.oci.image.manifest.v1+json';
 
 async function registryWith(

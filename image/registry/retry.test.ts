@@ -7,7 +7,7 @@ import { createRegistryClient } from './registry-client.ts';
 import { RegistryError } from './registry-error.ts';
 import { ATTEMPTS, parseRetryAfter, retryDelay } from './retry.ts';
 
-const signal = AbortSignal.timeout(60_000);
+const signal = AbortSignal.timeout(300_000);
 const NOW = Date.parse('2026-01-01T00:00:00Z');
 
 test.each([

@@ -10,7 +10,7 @@ import type { RegistryClient } from '../registry/registry-client.ts';
 import { newSigningKey, startRegistryWithImage } from '../testing/registry-with-image.ts';
 import { isImageSignedBy, signImage } from './sign-image.ts';
 
-const signal = AbortSignal.timeout(60_000);
+const signal = AbortSignal.timeout(300_000);
 
 async function imageInRegistry() {
   const image = await startRegistryWithImage(signal);

@@ -7,7 +7,7 @@ import { deleteWithReferrers, manifestAt } from '../referrers.ts';
 import { newSigningKey, startRegistryWithImage } from '../testing/registry-with-image.ts';
 import { signedBytes, signStatement, statementsSignedBy } from './sign-statement.ts';
 
-const signal = AbortSignal.timeout(60_000);
+const signal = AbortSignal.timeout(300_000);
 const statement = Buffer.from('{"_type":"https://in-toto.io/Statement/v1"}');
 const predicateType = 'https://slsa.dev/provenance/v1';
 

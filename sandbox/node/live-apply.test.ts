@@ -23,11 +23,12 @@ const extraKernelArguments = { remove: [], add: [] };
 
 describe.skipIf(noDirectoryNodes !== undefined)('live apply on a directory node', () => {
   let node: TestNode;
-  const signal = AbortSignal.timeout(120_000);
+  let signal: AbortSignal;
   const inRoot = (name: string) => path.join(node.host.root, name);
   const read = (name: string) => readFile(inRoot(name), 'utf8');
 
   beforeEach(async () => {
+    signal = AbortSignal.timeout(120_000);
     node = await createTestNode();
   });
   afterEach(() => node[Symbol.asyncDispose]());

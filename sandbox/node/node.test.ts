@@ -8,7 +8,7 @@ import { createTestNode, noDirectoryNodes } from './testing.ts';
 
 if (noDirectoryNodes !== undefined) process.stderr.write(`skipped: ${noDirectoryNodes}\n`);
 
-const signal = AbortSignal.timeout(60_000);
+const signal = AbortSignal.timeout(300_000);
 
 describe.skipIf(noDirectoryNodes !== undefined)('a directory node', () => {
   it('has a root that only leads inside, with state that outlives a boot and a /usr that does not', async () => {

@@ -22,7 +22,7 @@ import { applyObjects } from '../../sandbox/manifests/apply.ts';
 import { type ClusterUnderTest, quiet, startClusterUnderTest } from '../e2e/cluster-under-test.ts';
 import { root, type ShaleRun, shale } from './shale-process.ts';
 
-const signal = AbortSignal.timeout(120_000);
+const signal = AbortSignal.timeout(300_000);
 let cluster: ClusterUnderTest;
 let dir: string;
 /** Name of the rendered config that the pool and one of its nodes are in. */

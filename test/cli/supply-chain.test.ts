@@ -8,7 +8,7 @@ import { pushBaseImage } from '../../image/testing/base-image.ts';
 import { startDockerRegistry } from '../../image/testing/docker-registry.ts';
 import { shale } from './shale-process.ts';
 
-const signal = AbortSignal.timeout(60_000);
+const signal = AbortSignal.timeout(300_000);
 
 /** A registry with a base image, and two key pairs made by openssl as docs/supply-chain.md says. */
 async function setUp() {

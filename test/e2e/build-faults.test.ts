@@ -18,7 +18,7 @@ let under: BuilderUnderTest;
 let proxy: FaultProxy;
 let built: Promise<void>;
 const stop = new AbortController();
-const signal = AbortSignal.timeout(240_000);
+const signal = AbortSignal.timeout(300_000);
 
 beforeAll(async () => {
   under = await startBuilderUnderTest(signal);

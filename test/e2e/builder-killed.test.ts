@@ -9,7 +9,7 @@ import { type BuilderUnderTest, has, startBuilderUnderTest } from './builder-und
 import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
 
 const SHALE = path.join(import.meta.dirname, '../../bin/shale');
-const signal = AbortSignal.timeout(120_000);
+const signal = AbortSignal.timeout(300_000);
 
 let under: BuilderUnderTest;
 let proxy: FaultProxy;

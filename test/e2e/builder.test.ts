@@ -24,7 +24,7 @@ import { NAMESPACE, seen } from './cluster-under-test.ts';
 let under: BuilderUnderTest;
 let built: Promise<void>;
 const stop = new AbortController();
-const signal = AbortSignal.timeout(240_000);
+const signal = AbortSignal.timeout(300_000);
 
 beforeAll(async () => {
   under = await startBuilderUnderTest(signal);

@@ -10,7 +10,7 @@ import { type ClusterUnderTest, NAMESPACE, seen, startClusterUnderTest } from '.
 
 const SHALE = path.join(import.meta.dirname, '../../bin/shale');
 const POD = 'shale-operator-0';
-const signal = AbortSignal.timeout(120_000);
+const signal = AbortSignal.timeout(300_000);
 let cluster: ClusterUnderTest;
 let dir: string;
 

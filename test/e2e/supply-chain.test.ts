@@ -41,7 +41,7 @@ const plainHttp = new Set<string>();
 const told = Promise.withResolvers<string>();
 const stop = new AbortController();
 const ended: Promise<void>[] = [];
-const signal = AbortSignal.timeout(120_000);
+const signal = AbortSignal.timeout(300_000);
 const role = (pool: string) => ({ 'machineconfiguration.openshift.io/role': pool });
 
 beforeAll(async () => {

@@ -14,7 +14,7 @@ import { stockImage } from '../../sandbox/node/stock-image.ts';
 import { pushImage, type SandboxRegistry, startRegistry } from '../../sandbox/registry.ts';
 import { buildWithEngine, containerFile, failureOf } from './build-with-engine.ts';
 
-const signal = AbortSignal.timeout(150_000);
+const signal = AbortSignal.timeout(300_000);
 const obstacle = engineObstacle('podman') ?? shellObstacle();
 const title = `an engine over TCP${obstacle === undefined ? '' : ` (skipped: ${obstacle})`}`;
 

@@ -56,7 +56,7 @@ const ofKind = <T extends KubernetesObject>({ kind }: Kind<T>) =>
 const recordedNodes = ofKind(MachineConfigNodes);
 const recordedPools = ofKind(MachineConfigPools);
 
-const signal = AbortSignal.timeout(180_000);
+const signal = AbortSignal.timeout(300_000);
 const stop = new AbortController();
 /** What daemons were asked to do, by node. */
 const steps = new Map<string, string[]>();

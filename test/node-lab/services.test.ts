@@ -8,7 +8,7 @@ const service = (start: string, more = '') => `[Service]\nExecStart=/bin/sh -c '
 
 describe.skipIf(noLab !== undefined)('services of a machine with systemd', () => {
   let machine: LabMachine;
-  const signal = AbortSignal.timeout(180_000);
+  const signal = AbortSignal.timeout(300_000);
   const services = () => systemctl(machine.run);
 
   beforeAll(async () => {

@@ -22,7 +22,7 @@ import { createAccount } from './accounts.ts';
 import { buildPage } from './browser.ts';
 import { aFleet, LEASE_NAMESPACE, putFleet } from './fleet.ts';
 
-const signal = AbortSignal.timeout(120_000);
+const signal = AbortSignal.timeout(300_000);
 const stop = new AbortController();
 let cluster: ClusterUnderTest;
 let built: Awaited<ReturnType<typeof buildPage>>;

@@ -22,7 +22,7 @@ import { type ClusterUnderTest, quiet, startClusterUnderTest } from '../e2e/clus
 import { createAccount } from './accounts.ts';
 import { aFleet, aNodeOf, LEASE_NAMESPACE, putFleet, putObject } from './fleet.ts';
 
-const signal = AbortSignal.timeout(120_000);
+const signal = AbortSignal.timeout(300_000);
 const stop = new AbortController();
 const now = Date.now();
 const assets = new Map<string, Asset>([

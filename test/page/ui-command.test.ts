@@ -11,7 +11,7 @@ import { type ClusterUnderTest, startClusterUnderTest } from '../e2e/cluster-und
 import { buildPage } from './browser.ts';
 import { aFleet, putFleet } from './fleet.ts';
 
-const signal = AbortSignal.timeout(120_000);
+const signal = AbortSignal.timeout(300_000);
 let cluster: ClusterUnderTest;
 let built: Awaited<ReturnType<typeof buildPage>>;
 let dir: string;

@@ -26,7 +26,7 @@ import { pushImage, type SandboxRegistry, startRegistry } from '../../sandbox/re
 /** Images as skopeo copies and umoci unpacks them: programs that share no line with Shale. */
 
 const root = path.join(import.meta.dirname, '../..');
-const signal = AbortSignal.timeout(120_000);
+const signal = AbortSignal.timeout(300_000);
 const architecture = goArchitecture(process.arch);
 const missing = await missingPrograms('skopeo', 'umoci');
 

@@ -17,7 +17,7 @@ import { newSigningKey } from '../../image/testing/registry-with-image.ts';
  * has cosign and oras, its unstable release spdx-tools.
  */
 
-const signal = AbortSignal.timeout(120_000);
+const signal = AbortSignal.timeout(300_000);
 const rendered: MachineConfig = {
   apiVersion: 'machineconfiguration.openshift.io/v1',
   kind: 'MachineConfig',

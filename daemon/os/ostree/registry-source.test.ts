@@ -14,7 +14,7 @@ import { pushBaseImage } from '../../../image/testing/base-image.ts';
 import { type DockerRegistry, startDockerRegistry } from '../../../image/testing/docker-registry.ts';
 import { registrySource } from './registry-source.ts';
 
-const signal = AbortSignal.timeout(60_000);
+const signal = AbortSignal.timeout(300_000);
 const architecture = arch() === 'x64' ? 'amd64' : arch();
 let dir: string;
 let registry: DockerRegistry;
