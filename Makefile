@@ -1,13 +1,13 @@
 # Shale: operating-system images built on the Kubernetes cluster that runs them.
 #
-#   make demo            a cluster on this machine and a tour of the main job; KEEP=1 leaves it up, NODES=systemd has it on machines with systemd
+#   make demo            a cluster on this machine and a tour of the main job; KEEP=1 leaves it up, NODES=directory has it on directories
 #   make test            lint, types, generated files, import directions and every test
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -E env PATH="$(PATH)")
 
-.PHONY: help install install-tests demo down test lint types check unit lab image image-packages manifests chart format bench bench-daemon bench-images bench-rollout clean
+.PHONY: help install install-machines install-tests demo down test lint types check unit lab image image-packages manifests chart format bench bench-daemon bench-images bench-rollout clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -22,8 +22,12 @@ install-tests: install ## install what only tests need, too
 page: ## build the live page, which shale ui and the operator serve
 	@bin/bootstrap npm page
 
-demo: install $(if $(NODES),install-tests) ## a cluster on this machine, and a tour of Shale's main job (KEEP=1 leaves it up; NODES=systemd: on machines with systemd)
-	@$(SUDO) bin/shale sandbox tour $(if $(KEEP),--keep) $(if $(NODES),--nodes $(NODES))
+# Where these can't be had, the nodes are directories, and the tour says so.
+install-machines: install
+	@bin/bootstrap debian-machines || true
+
+demo: $(if $(filter directory,$(NODES)),install,install-machines) ## a cluster on this machine, and a tour of Shale's main job (KEEP=1 leaves it up; NODES=directory: on directories, in a third of the time)
+	@$(SUDO) bin/shale sandbox tour $(if $(KEEP),--keep) --nodes $(or $(NODES),auto)
 
 down: ## take down the cluster that make demo KEEP=1 left up
 	@$(SUDO) bin/shale sandbox down

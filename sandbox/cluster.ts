@@ -20,7 +20,7 @@ import { connectWith } from './control-plane/access.ts';
 import type { ControlPlane } from './control-plane/control-plane.ts';
 import { type ClusterEngine, startClusterEngine } from './engine/cluster-engine.ts';
 import type { StartedEngine } from './engine/start-engine.ts';
-import type { SandboxLayout } from './layout.ts';
+import { CACHE, type SandboxLayout } from './layout.ts';
 import { createMachines } from './machines.ts';
 import { applyObjects } from './manifests/apply.ts';
 import { readKustomization } from './manifests/kustomization.ts';
@@ -57,8 +57,6 @@ export interface Cluster {
 
 const OPERATOR = 'shale-operator';
 const MANIFESTS = path.join(import.meta.dirname, '../manifests');
-/** What is kept from one sandbox to the next. */
-const CACHE = path.join(import.meta.dirname, '../.shale/cache');
 
 /**
  * Brings up a cluster on this machine: a registry, machines that boot, Shale's manifests and processes, and something to

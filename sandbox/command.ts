@@ -3,6 +3,7 @@ import { Command, Option } from 'commander';
 import { CommandError, exitCodes } from '../cli/exit-codes.ts';
 import { createLogger } from '../cluster/log.ts';
 import { shutdownSignal } from '../cluster/signals.ts';
+import { chooseNodes, NODE_CHOICES, type NodeChoice } from './choose-nodes.ts';
 import type { ControlPlaneChoice } from './control-plane/start.ts';
 import { sandboxLayout } from './layout.ts';
 import { isLocked, untilUnlocked } from './lock.ts';
@@ -18,8 +19,11 @@ const DOWN_MS = 60_000;
 interface Options {
   readonly dir: string;
   readonly kubeconfig?: string;
-  readonly nodes: NodeKindName;
+  readonly nodes: NodeChoice;
 }
+
+/** Of the process that is started once the nodes have been chosen. */
+type ServeOptions = Options & { readonly nodes: NodeKindName };
 
 /** @returns `shale sandbox`: a whole cluster on this machine. */
 export function sandboxCommand(): Command {
@@ -30,7 +34,7 @@ export function sandboxCommand(): Command {
   command.addCommand(withOptions(tourCommand<Options & TourFlags>(choiceOf)));
   command.addCommand(withDir(downCommand()));
   command.addCommand(withDir(statusCommand()));
-  command.addCommand(withOptions(serveCommand()), { hidden: true });
+  command.addCommand(withOptions(serveCommand(), NODE_KINDS), { hidden: true });
   return command;
 }
 
@@ -42,14 +46,14 @@ function withDir(command: Command): Command {
   );
 }
 
-function withOptions(command: Command): Command {
+function withOptions(command: Command, nodeChoices: readonly NodeChoice[] = NODE_CHOICES): Command {
   return withDir(command)
     .addOption(
       new Option(
         '--nodes <kind>',
-        'what the nodes are: directories, in which nothing runs, or machines with systemd (systemd-nspawn), whose operating system is built once',
+        'what the nodes are: directories, in which nothing runs, or machines with systemd (systemd-nspawn), whose operating system is built once; auto: machines where they can be had here',
       )
-        .choices(NODE_KINDS)
+        .choices(nodeChoices)
         .default('directory'),
     )
     .option(
@@ -66,12 +70,16 @@ function upCommand(): Command {
   return new Command('up')
     .description('Start the cluster, and leave it running.')
     .action(async (options: Options) => {
+      const signal = shutdownSignal();
+      const onProgress = (what: string) => void process.stderr.write(`${what}\n`);
+      const { kind, because } = await chooseNodes(options.nodes, onProgress, signal).catch(asCommandError);
+      if (because !== undefined) onProgress(`nodes are directories: ${because}`);
       const sandbox = await startSandbox({
         dir: options.dir,
         choice: choiceOf(options),
-        nodes: options.nodes,
-        onProgress: (what) => process.stderr.write(`${what}\n`),
-        signal: shutdownSignal(),
+        nodes: kind,
+        onProgress,
+        signal,
       }).catch(asCommandError);
       await sandbox.keep();
       process.stdout.write(`export KUBECONFIG=${sandbox.record.kubeconfig}\n`);
@@ -121,7 +129,7 @@ function statusCommand(): Command {
 
 /** The process that `up` and `tour` start. It goes down when they end, unless they tell it to stay. */
 function serveCommand(): Command {
-  return new Command('serve').description('Hold the cluster.').action(async (options: Options) => {
+  return new Command('serve').description('Hold the cluster.').action(async (options: ServeOptions) => {
     const log = createLogger('sandbox', process.env['SHALE_LOG_LEVEL'] ?? 'debug');
     const abandoned = new AbortController();
     let kept = false;

@@ -1,5 +1,8 @@
 import path from 'node:path';
 
+/** What is kept from one sandbox to the next. */
+export const CACHE = path.join(import.meta.dirname, '../.shale/cache');
+
 /** Where a sandbox keeps its things. */
 export interface SandboxLayout {
   readonly dir: string;

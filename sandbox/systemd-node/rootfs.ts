@@ -18,6 +18,8 @@ export const CONTAINER_RECIPE: RootfsRecipe = {
   // Nothing here uses them, and they are a quarter of all.
   hooks: ['--customize-hook=rm -rf "$1"/usr/share/perl "$1"/usr/lib/*/perl "$1"/usr/lib/*/gconv'],
 };
+/** Told while it is being built. */
+export const BUILDING_ROOTFS = "building the nodes' Debian from packages; this takes a minute or two, once";
 const SUITE = 'bookworm';
 const MIRROR = 'http://deb.debian.org/debian';
 /** 30 to 90 s with a near mirror. */

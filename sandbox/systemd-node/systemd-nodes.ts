@@ -6,6 +6,7 @@ import { pushImage } from '../registry.ts';
 import { cloneNode } from './clone-node.ts';
 import { readMachineRecord } from './machine-record.ts';
 import { bootSystemdNode } from './node.ts';
+import { BUILDING_ROOTFS } from './rootfs.ts';
 import { ensureRootfsArchive, type RootfsArchive } from './rootfs-archive.ts';
 import { rootfsSource } from './rootfs-source.ts';
 import { systemdStockLayer } from './stock-layer.ts';
@@ -20,9 +21,7 @@ export function systemdNodes(cacheDirectory: string): NodeKind {
   return {
     name: 'systemd',
     async prepare(onProgress, signal) {
-      const archive = await ensureRootfsArchive(cacheDirectory, signal, () =>
-        onProgress("building the nodes' Debian from packages; this takes a minute or two, once"),
-      );
+      const archive = await ensureRootfsArchive(cacheDirectory, signal, () => onProgress(BUILDING_ROOTFS));
       stock = { archive, layer: await systemdStockLayer(archive.rootfs) };
     },
     pushStock: (registry, _withShell, signal) => {

@@ -2,8 +2,8 @@ import { Command, Option } from 'commander';
 import { CommandError, exitCodes } from '../../cli/exit-codes.ts';
 import { createLogger } from '../../cluster/log.ts';
 import { shutdownSignal } from '../../cluster/signals.ts';
+import { type ChosenNodes, chooseNodes, type NodeChoice } from '../choose-nodes.ts';
 import type { ControlPlaneChoice } from '../control-plane/start.ts';
-import type { NodeKindName } from '../node-kind.ts';
 import { tourProgress } from './progress.ts';
 import { isSuccess } from './report.ts';
 import { formatReport } from './report-text.ts';
@@ -11,16 +11,19 @@ import { runTour, TOUR } from './run-tour.ts';
 
 export interface TourFlags {
   readonly dir: string;
-  readonly nodes: NodeKindName;
+  readonly nodes: NodeChoice;
   readonly keep?: boolean;
   readonly output: 'table' | 'json';
 }
 
-const NODES_IN_WORDS: Readonly<Record<NodeKindName, string>> = {
-  directory:
-    'Nodes: directories with a real ostree sysroot, in which nothing runs (--nodes systemd: machines that run; three times as long)',
-  systemd: 'Nodes: machines with systemd and a real ostree sysroot, in containers of systemd-nspawn',
-};
+function nodesInWords({ kind, because }: ChosenNodes): string {
+  switch (kind) {
+    case 'directory':
+      return `Nodes: directories with a real ostree sysroot, in which nothing runs${because === undefined ? '' : `, since ${because}`}`;
+    case 'systemd':
+      return 'Nodes: machines with systemd and a real ostree sysroot, in containers of systemd-nspawn';
+  }
+}
 
 /** @param choiceOf which API server the flags and the environment ask for. */
 export function tourCommand<T extends TourFlags>(choiceOf: (flags: T) => ControlPlaneChoice): Command {
@@ -39,17 +42,19 @@ export function tourCommand<T extends TourFlags>(choiceOf: (flags: T) => Control
 
 async function take({ dir, nodes, keep, output }: TourFlags, choice: ControlPlaneChoice): Promise<void> {
   const signal = shutdownSignal();
-  process.stderr.write(`${NODES_IN_WORDS[nodes]}\n`);
+  const tell = (what: string) => void process.stderr.write(`${what}\n`);
+  const chosen = await chooseNodes(nodes, tell, signal).catch(interrupted);
+  tell(nodesInWords(chosen));
   const listener = tourProgress(process.stderr, TOUR.length);
   const { report, sandbox } = await runTour({
     dir,
     choice,
-    nodes,
+    nodes: chosen.kind,
     listener,
     log: createLogger('tour', 'error'),
     signal,
   }).catch((error: unknown) => {
-    if (signal.aborted) throw new CommandError('interrupted; the sandbox is down', exitCodes.interrupted);
+    if (signal.aborted) interrupted();
     const message = error instanceof Error ? error.message : String(error);
     throw new CommandError(message, exitCodes.unavailable, { cause: error });
   });
@@ -62,4 +67,8 @@ async function take({ dir, nodes, keep, output }: TourFlags, choice: ControlPlan
     process.stdout.write(`export KUBECONFIG=${sandbox.record.kubeconfig}\n`);
   } else await sandbox.stop();
   if (!isSuccess(report)) process.exitCode = exitCodes.failed;
+}
+
+function interrupted(): never {
+  throw new CommandError('interrupted; the sandbox is down', exitCodes.interrupted);
 }

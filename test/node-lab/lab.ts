@@ -1,6 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { CACHE } from '../../sandbox/layout.ts';
 import { bootMachine, type SystemdMachine } from '../../sandbox/systemd-node/machine.ts';
 import { missingForSystemdNodes } from '../../sandbox/systemd-node/missing-requirement.ts';
 import { ensureRootfs } from '../../sandbox/systemd-node/rootfs.ts';
@@ -12,9 +13,6 @@ export const noLab: string | undefined = missingForSystemdNodes(
   process.env['PATH'] ?? '',
 );
 if (noLab !== undefined) process.stderr.write(`skipped: ${noLab}\n`);
-
-/** Kept between runs; removed by `make clean`. */
-export const CACHE = path.join(import.meta.dirname, '../../.shale/cache');
 
 /** Time for the hook that builds the root file system the first time. */
 export const FIRST_TIME_MS = 600_000;

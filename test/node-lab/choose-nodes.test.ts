@@ -1,0 +1,37 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { chooseNodes } from '../../sandbox/choose-nodes.ts';
+import { obstacleToSystemdNodes } from '../../sandbox/systemd-node/trial.ts';
+import { FIRST_TIME_MS, labRootfs, noLab } from './lab.ts';
+
+describe.skipIf(noLab !== undefined)(
+  'where machines with systemd can boot',
+  { timeout: FIRST_TIME_MS },
+  () => {
+    it("a sandbox's nodes are such machines where nobody asks for others", async () => {
+      const signal = AbortSignal.timeout(FIRST_TIME_MS);
+      const none = () => undefined;
+      expect(await chooseNodes('auto', none, signal)).toEqual({ kind: 'systemd' });
+      expect(await chooseNodes('directory', none, signal)).toEqual({ kind: 'directory' });
+    });
+
+    it('what does not boot is told in one line, and the trial leaves nothing', async () => {
+      const signal = AbortSignal.timeout(FIRST_TIME_MS);
+      const rootfs = await labRootfs();
+      const before = await readdir(rootfs);
+      const empty = await mkdtemp(path.join(tmpdir(), 'shale-empty-'));
+      try {
+        expect(await obstacleToSystemdNodes(async () => empty, signal)).toMatch(
+          /^the machine .* did not boot.*$/,
+        );
+        expect(await readdir(empty)).toEqual([]);
+        expect(await obstacleToSystemdNodes(async () => rootfs, signal)).toBeUndefined();
+        expect(await readdir(rootfs)).toEqual(before);
+      } finally {
+        await rm(empty, { recursive: true });
+      }
+    });
+  },
+);
