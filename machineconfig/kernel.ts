@@ -1,8 +1,15 @@
 import type { KernelType } from './node-config.ts';
 
+export const KERNEL_TYPES = ['default', 'realtime', '64k-pages'] as const satisfies readonly KernelType[];
+
+/** @returns whether it is one that MCO knows, by its full name. */
+export function isKernelType(text: string): text is KernelType {
+  return KERNEL_TYPES.some((known) => known === text);
+}
+
 /** @returns the kernel type; MCO takes empty and unknown ones for the default (CanonicalizeKernelType). */
 export function kernelTypeOf(kernelType: string | undefined): KernelType {
-  return kernelType === 'realtime' || kernelType === '64k-pages' ? kernelType : 'default';
+  return kernelType !== undefined && isKernelType(kernelType) ? kernelType : 'default';
 }
 
 /** An argument: anything but white space of the C locale, or anything at all between double quotes. */

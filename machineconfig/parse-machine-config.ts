@@ -3,11 +3,9 @@ import { labels } from '../api/names.ts';
 import type { IgnitionConfig } from './ignition/config.ts';
 import { type CheckedSources, DEFAULT_LIMITS, type Limits } from './ignition/contents.ts';
 import { parseIgnition } from './ignition/parse.ts';
-import type { KernelType } from './node-config.ts';
+import { isKernelType, KERNEL_TYPES } from './kernel.ts';
 import { SUPPORTED_EXTENSIONS } from './os-packages.ts';
 import { type Problem, quote } from './problem.ts';
-
-const KERNEL_TYPES: ReadonlySet<string> = new Set<KernelType>(['default', 'realtime', '64k-pages']);
 
 export interface ParsedMachineConfig {
   readonly name: string;
@@ -36,11 +34,11 @@ export function parseMachineConfig(
       expected: `the label ${labels.role} or another that a pool selects`,
     });
   }
-  if (kernelType !== '' && !KERNEL_TYPES.has(kernelType)) {
+  if (kernelType !== '' && !isKernelType(kernelType)) {
     problems.push({
       path: 'spec.kernelType',
       reason: `is ${quote(kernelType)}`,
-      expected: [...KERNEL_TYPES].join(', '),
+      expected: KERNEL_TYPES.join(', '),
     });
   }
   for (const [index, extension] of (extensions ?? []).entries()) {

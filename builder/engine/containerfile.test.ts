@@ -41,6 +41,6 @@ describe('the Containerfile that an engine is given', () => {
   });
 
   test('there is none for an unknown kernel', () => {
-    expect(() => file({ kernelType: 'zen' })).toThrow('expected default, realtime or 64k-pages');
+    expect(() => file({ kernelType: 'zen' })).toThrow('expected default, realtime, 64k-pages');
   });
 });

@@ -1,4 +1,5 @@
-import { extensionPackages } from '../../machineconfig/os-packages.ts';
+import { isKernelType, KERNEL_TYPES } from '../../machineconfig/kernel.ts';
+import { extensionPackages, osPackages } from '../../machineconfig/os-packages.ts';
 import { BuildFailure } from '../build-failure.ts';
 import type { EngineWish } from './engine-wish.ts';
 
@@ -48,41 +49,17 @@ function installExtensions({ extensions }: EngineWish, image: string): string {
   return `RUN --mount=type=bind,from=extensions,source=/,target=${MOUNTED} ${needed} && ${write} && ${install} && rm ${REPOSITORY}`;
 }
 
-/** Packages of the kernels as Red Hat's images have them (MCO, daemon/update.go switchKernel). */
-const DEFAULT_KERNEL = [
-  'kernel',
-  'kernel-core',
-  'kernel-modules',
-  'kernel-modules-core',
-  'kernel-modules-extra',
-];
-const KERNELS: Readonly<Record<string, readonly string[]>> = {
-  realtime: [
-    'kernel-rt-core',
-    'kernel-rt-modules',
-    'kernel-rt-modules-core',
-    'kernel-rt-modules-extra',
-    'kernel-rt-kvm',
-  ],
-  '64k-pages': [
-    'kernel-64k-core',
-    'kernel-64k-modules',
-    'kernel-64k-modules-core',
-    'kernel-64k-modules-extra',
-  ],
-};
-
 function switchKernel(kernelType: string): string {
-  if (kernelType === 'default') return '';
-  const packages = KERNELS[kernelType];
-  if (packages === undefined) {
+  if (!isKernelType(kernelType)) {
     throw new BuildFailure(
       'UnknownKernelType',
-      `kernelType ${JSON.stringify(kernelType)} is unknown; expected default, ${Object.keys(KERNELS).join(' or ')}`,
+      `kernelType ${JSON.stringify(kernelType)} is unknown; expected ${KERNEL_TYPES.join(', ')}`,
     );
   }
-  const install = packages.map((name) => `--install ${name}`).join(' ');
-  return `RUN ${needsRpmOstree(`kernelType ${kernelType}`)} && rpm-ostree override remove ${DEFAULT_KERNEL.join(' ')} ${install}`;
+  const { installed, removed } = osPackages({ extensions: [], kernelType });
+  if (installed.length === 0) return '';
+  const install = installed.map((name) => `--install ${name}`).join(' ');
+  return `RUN ${needsRpmOstree(`kernelType ${kernelType}`)} && rpm-ostree override remove ${removed.join(' ')} ${install}`;
 }
 
 function needsRpmOstree(what: string): string {
