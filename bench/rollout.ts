@@ -4,6 +4,7 @@
  * are told. Each row is a live update of every node, and then one that reboots every node. BENCH_REQUESTS=1 prints which
  * requests they are.
  */
+import { parseArgs } from 'node:util';
 import type { DisruptionAction } from '../api/disruption-action.ts';
 import { type Fleet, startFleet } from './rollout/fleet.ts';
 import { type OperatorProcess, startOperator } from './rollout/operator-process.ts';
@@ -50,10 +51,29 @@ function quantile(sorted: readonly number[], share: number): string {
   return (sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0).toFixed(0);
 }
 
+const USAGE = `Usage: node bench/rollout.ts [NODESxPOOLS…]   (default: ${SIZES.join(' ')})`;
+
+/** @throws Error that says how a size is written. */
+function parseSize(text: string): { readonly nodes: number; readonly pools: number } {
+  const [, nodes, pools] = /^([1-9]\d*)x([1-9]\d*)$/.exec(text) ?? [];
+  if (nodes === undefined || pools === undefined) {
+    throw new Error(`${JSON.stringify(text)} is no size; expected nodes and pools, such as 1000x5\n${USAGE}`);
+  }
+  return { nodes: Number(nodes), pools: Number(pools) };
+}
+
+const { values, positionals } = parseArgs({
+  options: { help: { type: 'boolean', short: 'h' } },
+  allowPositionals: true,
+});
+if (values.help === true) {
+  process.stdout.write(`${USAGE}\n`);
+  process.exit();
+}
+
 const last = new Map<string, Measured>();
 const rows: object[] = [];
-for (const size of process.argv.length > 2 ? process.argv.slice(2) : SIZES) {
-  const [nodes = 0, pools = 0] = size.split('x').map(Number);
+for (const { nodes, pools } of (positionals.length > 0 ? positionals : SIZES).map(parseSize)) {
   const fleet = await startFleet(nodes, pools, AbortSignal.timeout(LIMIT_MS));
   const operator = await startOperator(fleet.operatorAccess);
   try {
