@@ -1,25 +1,11 @@
-import pino from 'pino';
 import { expect, it } from 'vitest';
-import { Leases, type Node, Nodes } from '../../api/kubernetes.ts';
+import { type Node, Nodes } from '../../api/kubernetes.ts';
 import { MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
-import { MachineConfigurations } from '../../api/machine-configuration.ts';
-import { MachineOSBuilds } from '../../api/machine-os-build.ts';
-import { MachineOSConfigs } from '../../api/machine-os-config.ts';
-import type { Kind, KubernetesObject } from '../../api/object.ts';
-import { noTracer } from '../../cluster/tracing/span.ts';
-import type { Caches } from '../caches.ts';
-import { FreshCache } from '../fresh-cache.ts';
-import { noMetrics } from '../metrics/rollout-metrics.ts';
-import { NodeLeases } from '../node-leases.ts';
-import { MachineLookup } from '../node-machines.ts';
-import { defaultRolloutOptions as options } from '../options.ts';
-import { MemoryCluster, SteppedInformer } from '../testing/memory-cluster.ts';
+import { MemoryCluster } from '../testing/memory-cluster.ts';
 import { aNode, aPool, aRenderedConfig, condition } from '../testing/objects.ts';
-import { Membership } from './membership.ts';
-import { NodeWork } from './node-work.ts';
-import { PoolController } from './pool-controller.ts';
+import { steppedOperator } from '../testing/stepped-operator.ts';
 
 const CONFIG = 'rendered-worker-1';
 const WORKER = 'node-role.kubernetes.io/worker';
@@ -35,55 +21,20 @@ async function settledPool(nodes: number) {
   );
   for (let index = 0; index < nodes; index += 1) putUpdatedNode(cluster, `node-${index}`);
 
-  const informers: { catchUp(): void }[] = [];
-  const looked = new Set<string>();
-  const cache = <T extends KubernetesObject>(kind: Kind<T>) => {
-    const informer = new SteppedInformer(cluster, kind);
-    informers.push(informer);
-    return new FreshCache(informer);
-  };
-  const nodesCache = cache(Nodes);
-  const caches = {
-    nodes: nodesCache,
-    leases: cache(Leases),
-    pools: cache(MachineConfigPools),
-    machineConfigs: cache(MachineConfigs),
-    machineConfigNodes: cache(MachineConfigNodes),
-    machineConfigurations: cache(MachineConfigurations),
-    machineOSConfigs: cache(MachineOSConfigs),
-    machineOSBuilds: cache(MachineOSBuilds),
-  } as unknown as Caches;
-  const membership = new Membership();
-  caches.pools.onChange(({ object }) => void membership.setPool(object));
-  caches.nodes.onChange(({ object }) => void membership.setNode(object));
-  const client = cluster.client();
   let clock = Date.now();
-  const now = () => clock;
-  const leases = new NodeLeases({ client, cache: caches.leases, options, now });
+  const { leases, pools, catchUp } = steppedOperator(cluster, () => clock);
+  const looked = new Set<string>();
   const read = leases.holding.bind(leases);
   leases.holding = (name) => {
     looked.add(name);
     return read(name);
   };
-  const machines = new MachineLookup(client, now);
-  const shared = {
-    client,
-    caches,
-    events: { normal: () => undefined, warning: () => undefined },
-    log: pino({ level: 'silent' }),
-    options,
-    metrics: noMetrics,
-    tracer: noTracer,
-    now,
-  };
-  const work = new NodeWork({ ...shared, leases, machines });
-  const controller = new PoolController({ ...shared, membership, leases, machines, work });
   /** @returns the nodes that were looked at. */
   const look = async () => {
-    for (const informer of informers) informer.catchUp();
+    catchUp();
     looked.clear();
     clock += 1_000;
-    await controller.reconcile('worker', signal);
+    await pools.reconcile('worker', signal);
     return [...looked];
   };
   await look();

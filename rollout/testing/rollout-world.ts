@@ -1,27 +1,15 @@
-import pino from 'pino';
 import { type DisruptionAction, isDisruptive } from '../../api/disruption-action.ts';
 import { type Lease, Leases, type Node, Nodes } from '../../api/kubernetes.ts';
 import { MachineConfigs } from '../../api/machine-config.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
-import { MachineConfigurations } from '../../api/machine-configuration.ts';
-import { MachineOSBuilds } from '../../api/machine-os-build.ts';
-import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { annotations, DEFAULT_LEASE_NAMESPACE } from '../../api/names.ts';
-import type { Kind, KubernetesObject } from '../../api/object.ts';
-import { noTracer } from '../../cluster/tracing/span.ts';
-import type { Caches } from '../caches.ts';
-import { FreshCache } from '../fresh-cache.ts';
-import { noMetrics } from '../metrics/rollout-metrics.ts';
-import { leaseNameOf, NodeLeases } from '../node-leases.ts';
-import { MachineLookup } from '../node-machines.ts';
+import { leaseNameOf } from '../node-leases.ts';
 import { defaultRolloutOptions } from '../options.ts';
 import { DepartedNodes } from '../pools/departed-nodes.ts';
-import { Membership } from '../pools/membership.ts';
-import { NodeWork } from '../pools/node-work.ts';
-import { PoolController } from '../pools/pool-controller.ts';
-import { Killed, MemoryCluster, SteppedInformer, type Trouble } from './memory-cluster.ts';
+import { Killed, MemoryCluster, type Trouble } from './memory-cluster.ts';
 import { aNode, aPool, aRenderedConfig, condition } from './objects.ts';
+import { steppedOperator } from './stepped-operator.ts';
 
 export const HAPPENINGS = [
   'daemon',
@@ -65,7 +53,6 @@ const OPTIONS = defaultRolloutOptions;
 const US = OPTIONS.leaseHolder;
 /** Enough for eight nodes to go one after another: each takes a handful of looks. */
 const CALM_LOOKS = 150;
-const SILENT = pino({ level: 'silent' });
 const signal = new AbortController().signal;
 
 /** A pool and its nodes, the real controllers over objects in memory, and everything that may go wrong. */
@@ -331,53 +318,12 @@ export class RolloutWorld {
 
 /** The controllers of pools and of nodes without one, with nothing remembered from an earlier process. */
 function startOperator(cluster: MemoryCluster) {
-  const informers: SteppedInformer<KubernetesObject>[] = [];
-  const cache = <T extends KubernetesObject>(kind: Kind<T>) => {
-    const informer = new SteppedInformer(cluster, kind);
-    informers.push(informer as unknown as SteppedInformer<KubernetesObject>);
-    return new FreshCache(informer);
-  };
-  const caches = {
-    nodes: cache(Nodes),
-    leases: cache(Leases),
-    pools: cache(MachineConfigPools),
-    machineConfigs: cache(MachineConfigs),
-    machineConfigNodes: cache(MachineConfigNodes),
-    machineConfigurations: cache(MachineConfigurations),
-    machineOSConfigs: cache(MachineOSConfigs),
-    machineOSBuilds: cache(MachineOSBuilds),
-  } as unknown as Caches;
+  const { caches, membership, leases, work, pools, catchUp } = steppedOperator(cluster, Date.now);
   const known = new Set<string>();
-  const membership = new Membership();
-  caches.pools.onChange(({ object }) => void membership.setPool(object));
-  caches.nodes.onChange(({ type, object }) => {
-    known.add(object.metadata.name);
-    if (type === 'DELETED') membership.removeNode(object.metadata.name);
-    else membership.setNode(object);
-  });
+  caches.nodes.onChange(({ object }) => void known.add(object.metadata.name));
   // An operator that was not there when a node went finds its lease.
   caches.leases.onChange(({ object }) => void known.add(object.metadata.name.replace(/^node-(?=node-)/, '')));
-  const client = cluster.client();
-  const now = Date.now;
-  const leases = new NodeLeases({ client, cache: caches.leases, options: OPTIONS, now });
-  const events = { normal: () => undefined, warning: () => undefined };
-  const machines = new MachineLookup(client, now);
-  const shared = {
-    client,
-    caches,
-    events,
-    log: SILENT,
-    options: OPTIONS,
-    metrics: noMetrics,
-    tracer: noTracer,
-    now,
-  };
-  const work = new NodeWork({ ...shared, leases, machines });
-  const pools = new PoolController({ ...shared, membership, leases, machines, work });
   const departed = new DepartedNodes({ caches, membership, leases, work });
-  const catchUp = () => {
-    for (const informer of informers) informer.catchUp();
-  };
   catchUp();
   return {
     catchUp,
