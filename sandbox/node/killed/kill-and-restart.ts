@@ -145,11 +145,14 @@ export async function createKillBench(): Promise<KillBench> {
     return { dir, name, node: await control.addNode(name) };
   }
 
-  const run = (dir: string, nodeName: string) =>
-    runNode(
+  /** Runs a daemon, and the node's boots, until that is so. */
+  async function runUntil(over: () => Promise<unknown>, dir: string, nodeName: string): Promise<void> {
+    await using _running = runNode(
       { ...directoryNode(dir, stock.source), dir, boot: async () => void (await bootNode(dir)) },
       { client: control.client, nodeName, healthLimits, log },
     );
+    await over();
+  }
 
   async function startOf(start: Start): Promise<string> {
     const found = starts.get(start);
@@ -157,12 +160,8 @@ export async function createKillBench(): Promise<KillBench> {
     const { dir, name, node } = await copyOf(stock.dir);
     const target = startTargets[start];
     await node.want(specOf(target));
-    const running = run(dir, name);
-    try {
-      await node.until(`a node that is ${start}`, isOver({ target, goesBack: false }));
-    } finally {
-      await running[Symbol.asyncDispose]();
-    }
+    const over = () => node.until(`a node that is ${start}`, isOver({ target, goesBack: false }));
+    await runUntil(over, dir, name);
     starts.set(start, dir);
     return dir;
   }
@@ -197,12 +196,7 @@ export async function createKillBench(): Promise<KillBench> {
         await kill(daemon);
         through.abort();
         if (await requested) await bootNode(dir);
-        const again = run(dir, name);
-        try {
-          await over();
-        } finally {
-          await again[Symbol.asyncDispose]();
-        }
+        await runUntil(over, dir, name);
         return { killed: signalCode === 'SIGKILL', dir };
       } finally {
         through.abort();
@@ -230,12 +224,7 @@ export async function createKillBench(): Promise<KillBench> {
         await kill(daemon);
         through.abort();
         if (await requested) await bootNode(dir);
-        const again = run(dir, name);
-        try {
-          await over();
-        } finally {
-          await again[Symbol.asyncDispose]();
-        }
+        await runUntil(over, dir, name);
         const last = await told.catch(() => undefined);
         return { filled, told: last === undefined ? undefined : saysFull(last), dir };
       } finally {
