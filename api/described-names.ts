@@ -114,6 +114,12 @@ export const describedAnnotations = {
     on: 'MachineConfigPool',
     meaning: '`true`: a rollout that failed nodes have stopped goes back to what the pool ran before',
   },
+  softReboot: {
+    name: 'shale.dev/soft-reboot',
+    on: 'MachineConfigPool',
+    meaning:
+      '`true`: where bootc says that a target can be booted without its kernel, nodes that have to reboot start their services anew on it and leave the kernel running',
+  },
   rollback: {
     name: 'shale.dev/rollback',
     on: 'MachineConfigPool',

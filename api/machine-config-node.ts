@@ -46,6 +46,12 @@ export const MachineConfigNodeSpec = z.object({
     .string()
     .exactOptional()
     .describe("Shale's own: digest of the disruption policies in force."),
+  softReboot: z
+    .boolean()
+    .exactOptional()
+    .describe(
+      "Shale's own: a reboot may leave the kernel running, where the node's OS tool says that it can. Absent: it may not.",
+    ),
   grant: Grant.exactOptional().describe("Shale's own: leave to act, for the desired target only."),
   certificates: CertificateVersions.exactOptional().describe(
     "Shale's own: versions of the certificates and the pull secret that the node should have.",

@@ -219,6 +219,7 @@ function chooseAssignments(seen: PoolObservation, stagingLimit: number): Readonl
       pool: seen.pool.metadata.name,
       target: mayMove ? wanted : keeps,
       policyDigest: seen.policyDigest,
+      softReboot: seen.settings.softReboot,
     });
   }
   return assign;
@@ -258,7 +259,7 @@ function readWithAssignment(
   return [readNode({ ...observed, spec, status: machineConfigNode.status, assigned }, now)];
 }
 
-function newcomers({ pool, target, policyDigest, nodes }: PoolObservation): PoolDecision['create'] {
+function newcomers({ pool, target, policyDigest, settings, nodes }: PoolObservation): PoolDecision['create'] {
   const given = nodeTarget(target, undefined);
   if (given === undefined) return [];
   return nodes
@@ -272,6 +273,7 @@ function newcomers({ pool, target, policyDigest, nodes }: PoolObservation): Pool
         ...(given.image === undefined ? {} : { configImage: { desiredImage: given.image } }),
         ...(given.osImage === undefined ? {} : { osImage: given.osImage }),
         ...(policyDigest === undefined ? {} : { policyDigest }),
+        ...(settings.softReboot ? { softReboot: true } : {}),
       },
     }));
 }

@@ -48,6 +48,8 @@ export interface Assignment {
   readonly pool: string;
   readonly target: NodeTarget;
   readonly policyDigest: string | undefined;
+  /** Whether a reboot may leave the kernel running. */
+  readonly softReboot: boolean;
 }
 
 /**
@@ -58,17 +60,20 @@ export interface Assignment {
  */
 export function assignmentPatch(
   current: MachineConfigNodeSpec,
-  { pool, target, policyDigest }: Assignment,
+  { pool, target, policyDigest, softReboot }: Assignment,
 ): Readonly<Record<string, unknown>> | undefined {
   const moved = !sameTarget(targetOf(current), target);
+  const rebootsOtherwise = (current.softReboot ?? false) !== softReboot;
   const changed =
     moved ||
+    rebootsOtherwise ||
     current.pool.name !== pool ||
     (policyDigest !== undefined && current.policyDigest !== policyDigest);
   if (!changed) return undefined;
   return {
     pool: { name: pool },
     ...(policyDigest === undefined ? {} : { policyDigest }),
+    ...(rebootsOtherwise ? { softReboot: softReboot ? true : null } : {}),
     ...(moved
       ? {
           configVersion: { desired: target.config },
@@ -83,9 +88,9 @@ export function assignmentPatch(
 /** @returns the spec as it is after {@link assignmentPatch}. */
 export function assignedSpec(
   current: MachineConfigNodeSpec,
-  { pool, target, policyDigest }: Assignment,
+  { pool, target, policyDigest, softReboot }: Assignment,
 ): MachineConfigNodeSpec {
-  const { configImage: _image, osImage: _os, grant, ...kept } = current;
+  const { configImage: _image, osImage: _os, softReboot: _soft, grant, ...kept } = current;
   const moved = !sameTarget(targetOf(current), target);
   return {
     ...kept,
@@ -94,6 +99,7 @@ export function assignedSpec(
     ...(target.image === undefined ? {} : { configImage: { desiredImage: target.image } }),
     ...(target.osImage === undefined ? {} : { osImage: target.osImage }),
     ...(policyDigest === undefined ? {} : { policyDigest }),
+    ...(softReboot ? { softReboot } : {}),
     ...(grant === undefined || moved ? {} : { grant }),
   };
 }

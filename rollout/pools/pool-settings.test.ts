@@ -21,6 +21,7 @@ it('a pool without annotations has the operator’s settings', () => {
     failureThreshold: { unproven: 1, proven: 2 },
     unhealthyAfter: 600_000,
     autoRollback: false,
+    softReboot: false,
     rollback: undefined,
     closed: undefined,
     problems: [],
@@ -37,6 +38,7 @@ it('annotations are what they say', () => {
       failureThreshold: '{"canary": 2, "after": 5}',
       unhealthyAfterSeconds: '1800',
       autoRollback: 'true',
+      softReboot: 'true',
       rollback: JSON.stringify(rollback),
     }),
   ).toEqual({
@@ -46,6 +48,7 @@ it('annotations are what they say', () => {
     failureThreshold: { unproven: 2, proven: 5 },
     unhealthyAfter: 1_800_000,
     autoRollback: true,
+    softReboot: true,
     rollback,
     closed: undefined,
     problems: [],
@@ -67,6 +70,7 @@ describe('what can’t be read is taken with care and told', () => {
     ],
     ['unhealthyAfterSeconds', '10m', { unhealthyAfter: 600_000 }, /down for 600 s after its update/],
     ['autoRollback', '', { autoRollback: false }, /nothing is rolled back/],
+    ['softReboot', 'True', { softReboot: false }, /every reboot is one of the kernel too: .*not "True"/],
     [
       'rollback',
       '{"config": "x", "image": "os:latest"}',

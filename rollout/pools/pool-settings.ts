@@ -16,6 +16,8 @@ export interface PoolSettings {
   /** ms that a node may be down after its update before it counts as failed. */
   readonly unhealthyAfter: number;
   readonly autoRollback: boolean;
+  /** Nodes may reboot without their kernel where bootc says that they can. */
+  readonly softReboot: boolean;
   readonly rollback: RollbackRequest | undefined;
   /** Why nothing may begin, where a setting can't be read that asks for more than care. */
   readonly closed: string | undefined;
@@ -83,6 +85,10 @@ export function poolSettings(
     autoRollback: read(annotations.autoRollback, parseFlag, false, {
       value: false,
       words: 'nothing is rolled back by itself',
+    }),
+    softReboot: read(annotations.softReboot, parseFlag, false, {
+      value: false,
+      words: 'every reboot is one of the kernel too',
     }),
     rollback: rollback === 'unreadable' ? undefined : rollback,
     closed: rollback === 'unreadable' ? `annotation ${annotations.rollback} can't be read` : undefined,

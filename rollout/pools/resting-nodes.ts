@@ -80,7 +80,8 @@ export function aimOf({
 }: Pick<PoolObservation, 'pool' | 'target' | 'policyDigest' | 'settings'>): string {
   const wanted = 'target' in target ? target.target : undefined;
   const same = target.kind === 'layered' ? [...target.sameContent].sort() : [];
-  return JSON.stringify([pool.metadata.uid, target.kind, wanted, same, policyDigest, settings.soak]);
+  const { soak, softReboot } = settings;
+  return JSON.stringify([pool.metadata.uid, target.kind, wanted, same, policyDigest, soak, softReboot]);
 }
 
 /**
