@@ -14,12 +14,13 @@ const patient = { ...leaderElectionTimes, retryMs: 10 };
 
 /** A server that holds one Lease, and falls silent when it is told to. */
 async function setUp() {
-  const state = { lease: undefined as Lease | undefined, version: 0, silent: false, writes: 0 };
+  const state = { lease: undefined as Lease | undefined, version: 0, silent: false, reads: 0, writes: 0 };
   const server = await startScriptedServer(({ method }, response, body) => {
     if (state.silent) return;
     const known = state.lease?.metadata.resourceVersion;
     const answer = (code: number, object: unknown) =>
       response.writeHead(code).end(JSON.stringify(object ?? { kind: 'Status' }));
+    if (method === 'GET') state.reads += 1;
     if (method === 'GET') return answer(state.lease === undefined ? 404 : 200, state.lease);
     if (method === 'DELETE') {
       state.lease = undefined;
@@ -101,6 +102,38 @@ test(
     };
     await expect(over).rejects.toThrow(LeadershipLost);
     expect(state.lease?.spec?.holderIdentity).toBe('them');
+  },
+  SECONDS,
+);
+
+test(
+  'a candidate takes over from one that it has not seen renew for as long as the lease lasts, whatever the clocks say',
+  async () => {
+    const { state, stop, start, leading } = await setUp();
+    const renew = () => {
+      state.version += 1;
+      state.lease = {
+        apiVersion: 'coordination.k8s.io/v1',
+        kind: 'Lease',
+        metadata: { name: wish.name, namespace: wish.namespace, resourceVersion: String(state.version) },
+        spec: {
+          holderIdentity: 'them',
+          leaseDurationSeconds: 3,
+          renewTime: new Date(state.version).toISOString(),
+        },
+      };
+    };
+    renew();
+    const over = start(patient);
+    for (let renewal = 0; renewal < 3; renewal += 1) {
+      const { reads } = state;
+      await vi.waitUntil(() => state.reads > reads + 3, { timeout: SECONDS });
+      expect(state.writes).toBe(0);
+      renew();
+    }
+    await leading;
+    stop.abort();
+    await over;
   },
   SECONDS,
 );

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { ApiClient } from './api-client.ts';
 import { acquireLease, type LeaseWish, releaseLease } from './lease.ts';
+import { LeaseExpiry } from './lease-expiry.ts';
 
 /** client-go's defaults: whoever leads notices that it can't renew well before another may take over. */
 export const leaderElectionTimes = { leaseSeconds: 15, renewDeadlineMs: 10_000, retryMs: 2_000 };
@@ -33,8 +34,9 @@ export class LeadershipLost extends Error {
  */
 export async function leadWhenElected(options: LeaderElectionOptions): Promise<void> {
   const { signal, lease, log, client, times = leaderElectionTimes } = options;
+  const others = new LeaseExpiry();
   let since = performance.now();
-  while ((await tryHold(options, times.renewDeadlineMs, signal)) !== 'ours') {
+  while ((await tryHold({ ...options, others }, times.renewDeadlineMs, signal)) !== 'ours') {
     await delay(times.retryMs, undefined, { signal }).catch(() => undefined);
     if (signal.aborted) return;
     since = performance.now();
@@ -42,7 +44,7 @@ export async function leadWhenElected(options: LeaderElectionOptions): Promise<v
   log.info({ lease: lease.name, holder: lease.holder }, 'leading');
   const lost = new AbortController();
   const over = new AbortController();
-  const renewing = renew(options, since, lost, AbortSignal.any([signal, over.signal]));
+  const renewing = renew({ ...options, others }, since, lost, AbortSignal.any([signal, over.signal]));
   try {
     await options.lead(AbortSignal.any([signal, lost.signal]));
   } finally {
@@ -57,13 +59,18 @@ export async function leadWhenElected(options: LeaderElectionOptions): Promise<v
   if (lost.signal.aborted) throw new LeadershipLost(lease.name);
 }
 
+/** `others`: what was seen of the lease while it was not ours. */
+interface Candidate extends LeaderElectionOptions {
+  readonly others: LeaseExpiry;
+}
+
 /**
  * A renewal counts from when it was asked for: the lease's own time begins before the answer is here.
  *
  * @param since when the lease was taken, by performance.now().
  */
 async function renew(
-  options: LeaderElectionOptions,
+  options: Candidate,
   since: number,
   lost: AbortController,
   signal: AbortSignal,
@@ -88,14 +95,14 @@ async function renew(
 
 /** @param limitMs how long it may take. @returns whose the lease is then; `unknown` when the API server did not say. */
 async function tryHold(
-  { client, lease, log, times = leaderElectionTimes }: LeaderElectionOptions,
+  { client, lease, log, others, times = leaderElectionTimes }: Candidate,
   limitMs: number,
   signal: AbortSignal,
 ): Promise<'ours' | 'anothers' | 'unknown'> {
   const wish = { ...lease, durationSeconds: times.leaseSeconds };
   const limit = AbortSignal.any([signal, AbortSignal.timeout(Math.ceil(limitMs))]);
   try {
-    const outcome = await acquireLease(client, wish, limit);
+    const outcome = await acquireLease(client, wish, limit, { endOf: (found) => others.endOf(found) });
     if (outcome.held) return 'ours';
     log.debug({ lease: lease.name, holder: outcome.holder }, 'another leads');
     return 'anothers';

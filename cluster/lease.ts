@@ -20,22 +20,31 @@ export type LeaseDecision =
   | { readonly kind: 'takeOver' }
   | { readonly kind: 'held'; readonly holder: string; readonly untilMs: number };
 
+/** @returns until when a lease that has a holder is its, in ms since the epoch. */
+export type EndOfLease = (lease: Lease) => number;
+
 /**
  * Decides what a holder may do with a lease (semantics of the medik8s common lease and of client-go's leader election).
  *
  * @param lease as it is now; undefined when there is none.
  * @param nowMs ms since the epoch.
+ * @param endOf when another's lease is over; by default what its times say.
  */
-export function decideLease(lease: Lease | undefined, holder: string, nowMs: number): LeaseDecision {
+export function decideLease(
+  lease: Lease | undefined,
+  holder: string,
+  nowMs: number,
+  endOf: EndOfLease = leaseEnd,
+): LeaseDecision {
   if (lease === undefined) return { kind: 'create' };
   const { holderIdentity = '' } = lease.spec ?? {};
   if (holderIdentity === holder) return { kind: 'renew' };
   if (holderIdentity === '') return { kind: 'takeOver' };
-  const untilMs = leaseEnd(lease);
+  const untilMs = endOf(lease);
   return untilMs <= nowMs ? { kind: 'takeOver' } : { kind: 'held', holder: holderIdentity, untilMs };
 }
 
-/** @returns until when a lease that has a holder is its, in ms since the epoch. */
+/** @returns until when a lease is its holder's by the times in it, in ms since the epoch. */
 export function leaseEnd({ spec }: Lease): number {
   const { renewTime, acquireTime, leaseDurationSeconds = 0 } = spec ?? {};
   const since = Date.parse(renewTime ?? acquireTime ?? '');
@@ -45,10 +54,18 @@ export function leaseEnd({ spec }: Lease): number {
 
 export type LeaseOutcome = { readonly held: true } | { readonly held: false; readonly holder: string };
 
+export interface LeaseKnowledge {
+  /** The lease as a cache has it; it saves a request where it is true still. `absent`: there is none. */
+  readonly known?: Lease | 'absent';
+  /** When another's lease is over (lease-expiry.ts); absent: as its times say, for who looks once. */
+  readonly endOf?: EndOfLease;
+  /** ms since the epoch; absent: this machine's clock. */
+  readonly now?: () => number;
+}
+
 /**
  * Takes or renews a lease. Optimistic concurrency decides between two who try at once.
  *
- * @param known the lease as a cache has it; it saves a request where it is true still. `absent`: there is none.
  * @returns whose it is then.
  * @throws ApiError
  */
@@ -56,14 +73,15 @@ export async function acquireLease(
   client: ApiClient,
   wish: LeaseWish,
   signal: AbortSignal,
-  known?: Lease | 'absent',
+  { known, endOf = leaseEnd, now = Date.now }: LeaseKnowledge = {},
 ): Promise<LeaseOutcome> {
   const where = { namespace: wish.namespace, signal };
+  const write = (lease: Lease | undefined) => writeLease(client, wish, lease, { endOf, now }, where);
   if (known !== undefined) {
-    const outcome = await writeLease(client, wish, known === 'absent' ? undefined : known, where);
+    const outcome = await write(known === 'absent' ? undefined : known);
     if (outcome !== 'outdated') return outcome;
   }
-  const outcome = await writeLease(client, wish, await client.find(Leases, wish.name, where), where);
+  const outcome = await write(await client.find(Leases, wish.name, where));
   if (outcome !== 'outdated') return outcome;
   const winner = await client.find(Leases, wish.name, where);
   const holder = winner?.spec?.holderIdentity ?? '';
@@ -74,14 +92,15 @@ async function writeLease(
   client: ApiClient,
   wish: LeaseWish,
   lease: Lease | undefined,
+  { endOf, now }: Required<Omit<LeaseKnowledge, 'known'>>,
   where: Where,
 ): Promise<LeaseOutcome | 'outdated'> {
-  const now = new Date();
-  const decision = decideLease(lease, wish.holder, now.getTime());
+  const at = new Date(now());
+  const decision = decideLease(lease, wish.holder, at.getTime(), endOf);
   if (decision.kind === 'held') return { held: false, holder: decision.holder };
   try {
-    if (lease === undefined) await client.create(Leases, newLease(wish, now), where);
-    else await client.replace(Leases, renewed(lease, decision.kind, wish, now), where);
+    if (lease === undefined) await client.create(Leases, newLease(wish, at), where);
+    else await client.replace(Leases, renewed(lease, decision.kind, wish, at), where);
     return { held: true };
   } catch (error) {
     if (isConflict(error) || isAlreadyExists(error) || isNotFound(error)) return 'outdated';

@@ -1,6 +1,9 @@
 import { expect, it } from 'vitest';
-import type { Lease } from '../api/kubernetes.ts';
-import { holdingOf, leaseNameOf, nodeOfLease } from './node-leases.ts';
+import { type Lease, Leases } from '../api/kubernetes.ts';
+import { FreshCache } from './fresh-cache.ts';
+import { holdingOf, leaseNameOf, NodeLeases, nodeOfLease } from './node-leases.ts';
+import { defaultRolloutOptions } from './options.ts';
+import { MemoryCluster, SteppedInformer } from './testing/memory-cluster.ts';
 
 const RENEWED = '2026-06-01T00:00:00.000000Z';
 const lease = (spec: NonNullable<Lease['spec']>): Lease => ({
@@ -40,4 +43,45 @@ it('has the name that the medik8s operators look for', () => {
   expect(leaseNameOf('worker-0')).toBe('node-worker-0');
   expect(nodeOfLease(leaseNameOf('worker-0'))).toBe('worker-0');
   expect(nodeOfLease('shale-operator')).toBeUndefined();
+});
+
+const HOUR = 3_600_000;
+const signal = new AbortController().signal;
+
+/** The operator's leases, by clocks that a test sets. */
+function leasesOfOperator() {
+  const cluster = new MemoryCluster();
+  const informer = new SteppedInformer(cluster, Leases);
+  let clock = at(0);
+  const clocks = { now: () => clock, monotonic: () => 0 };
+  const parts = { client: cluster.client(), cache: new FreshCache(informer), options: defaultRolloutOptions };
+  const leases = new NodeLeases({ ...parts, clocks });
+  return {
+    leases,
+    setClock: (ms: number) => {
+      clock += ms;
+    },
+    /** Another writes the lease as it would be now. */
+    othersLease: () => void cluster.put(Leases, held('them')),
+    inCluster: () => cluster.get(Leases, 'node-a'),
+    catchUp: () => informer.catchUp(),
+  };
+}
+
+it('leaves a lease to its holder when the clock is set forward', async () => {
+  const { leases, othersLease, catchUp, setClock } = leasesOfOperator();
+  othersLease();
+  catchUp();
+  setClock(HOUR);
+  expect(leases.holding('a')).toEqual({ by: 'other', holder: 'them' });
+  expect(await leases.hold('a', 'update', signal)).toEqual({ by: 'other', holder: 'them' });
+});
+
+it('renews when the clock is set back: to others the lease would run out', async () => {
+  const { leases, inCluster, catchUp, setClock } = leasesOfOperator();
+  await leases.hold('a', 'update', signal);
+  catchUp();
+  setClock(-HOUR);
+  await leases.hold('a', 'update', signal);
+  expect(inCluster()?.spec?.renewTime).toMatch(/^2026-05-31T23:00:00/);
 });

@@ -1,16 +1,16 @@
 import type { Lease } from '../api/kubernetes.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
-import { acquireLease, leaseEnd, releaseLease } from '../cluster/lease.ts';
+import { acquireLease, type EndOfLease, leaseEnd, releaseLease } from '../cluster/lease.ts';
+import { type Clocks, LeaseExpiry } from '../cluster/lease-expiry.ts';
 import type { FreshCache } from './fresh-cache.ts';
 import type { RolloutOptions } from './options.ts';
 import type { LeaseHolding } from './pools/node-state.ts';
 
 export interface NodeLeaseParts {
   readonly client: ApiClient;
-  readonly cache: Pick<FreshCache<Lease>, 'get' | 'forget'>;
+  readonly cache: Pick<FreshCache<Lease>, 'get' | 'forget' | 'onChange'>;
   readonly options: Pick<RolloutOptions, 'leaseNamespace' | 'leaseHolder' | 'leaseSeconds'>;
-  /** ms since the epoch. */
-  readonly now: () => number;
+  readonly clocks: Clocks;
 }
 
 /** medik8s' common lease names a node's lease so (medik8s/common, pkg/lease). */
@@ -31,12 +31,19 @@ export function nodeOfLease(lease: string): string | undefined {
  * holder's.
  *
  * @param now ms since the epoch.
+ * @param endOfOthers when another's lease is over; by default what its times say.
  */
-export function holdingOf(lease: Lease | undefined, holder: string, now: number): LeaseHolding {
+export function holdingOf(
+  lease: Lease | undefined,
+  holder: string,
+  now: number,
+  endOfOthers: EndOfLease = leaseEnd,
+): LeaseHolding {
   const holderIdentity = lease?.spec?.holderIdentity ?? '';
   if (lease === undefined || holderIdentity === '') return { by: 'nobody' };
   const isOurs = holderIdentity === holder;
-  if (leaseEnd(lease) <= now) return { by: 'nobody', ...(isOurs ? { left: true } : {}) };
+  const end = isOurs ? leaseEnd(lease) : endOfOthers(lease);
+  if (end <= now) return { by: 'nobody', ...(isOurs ? { left: true } : {}) };
   if (!isOurs) return { by: 'other', holder: holderIdentity };
   const since = Date.parse(lease.spec?.acquireTime ?? '');
   return { by: 'us', ...(Number.isNaN(since) ? {} : { since }) };
@@ -45,14 +52,22 @@ export function holdingOf(lease: Lease | undefined, holder: string, now: number)
 /** Exclusive right to disrupt nodes: one Lease per node, shared with the medik8s operators. */
 export class NodeLeases {
   readonly #parts: NodeLeaseParts;
+  readonly #expiry: LeaseExpiry;
 
+  /** @param parts with a cache that has not begun to watch: what changes is to be seen as it happens. */
   constructor(parts: NodeLeaseParts) {
     this.#parts = parts;
+    this.#expiry = new LeaseExpiry(parts.clocks);
+    parts.cache.onChange(({ type, object }) => {
+      if (type === 'DELETED') this.#expiry.forget(object);
+      else this.#expiry.see(object);
+    });
   }
 
   /** @returns who holds a node's lease as far as the cache knows. */
   holding(node: string): LeaseHolding {
-    return holdingOf(this.#cached(node), this.#parts.options.leaseHolder, this.#parts.now());
+    const { options, clocks } = this.#parts;
+    return holdingOf(this.#cached(node), options.leaseHolder, clocks.now(), this.#endOf);
   }
 
   /** @returns whether the lease names us, whether or not it has run out since. */
@@ -64,7 +79,7 @@ export class NodeLeases {
   /** @returns since when the lease is ours, in ms since the epoch; now, where the cache does not know. */
   takenAt(node: string): number {
     const holding = this.holding(node);
-    return (holding.by === 'us' ? holding.since : undefined) ?? this.#parts.now();
+    return (holding.by === 'us' ? holding.since : undefined) ?? this.#parts.clocks.now();
   }
 
   /**
@@ -75,7 +90,7 @@ export class NodeLeases {
    * @throws ApiError
    */
   async hold(node: string, reason: string, signal: AbortSignal): Promise<LeaseHolding> {
-    const { client, options } = this.#parts;
+    const { client, options, clocks } = this.#parts;
     if (this.#isFresh(node)) return { by: 'us' };
     const outcome = await acquireLease(
       client,
@@ -87,7 +102,7 @@ export class NodeLeases {
         reason,
       },
       signal,
-      this.#cached(node) ?? 'absent',
+      { known: this.#cached(node) ?? 'absent', endOf: this.#endOf, now: clocks.now },
     );
     return outcome.held ? { by: 'us' } : { by: 'other', holder: outcome.holder };
   }
@@ -107,10 +122,13 @@ export class NodeLeases {
   }
 
   #isFresh(node: string): boolean {
-    const renewed = Date.parse(this.#cached(node)?.spec?.renewTime ?? '');
-    const { leaseSeconds } = this.#parts.options;
-    return this.holding(node).by === 'us' && renewed + (leaseSeconds * 1000) / 3 > this.#parts.now();
+    const { options, clocks } = this.#parts;
+    const age = clocks.now() - Date.parse(this.#cached(node)?.spec?.renewTime ?? '');
+    // A clock that was set back makes it negative: others, whose clocks were not, would see the lease run out.
+    return this.holding(node).by === 'us' && age >= 0 && age < (options.leaseSeconds * 1000) / 3;
   }
+
+  readonly #endOf: EndOfLease = (lease) => this.#expiry.endOf(lease);
 
   #cached(node: string): Lease | undefined {
     const { cache, options } = this.#parts;

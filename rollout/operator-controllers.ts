@@ -4,6 +4,7 @@ import { changeField } from '../cluster/about-change.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { runController } from '../cluster/controller.ts';
 import type { EventRecorder } from '../cluster/events.ts';
+import { systemClocks } from '../cluster/lease-expiry.ts';
 import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
 import { createWorkQueue } from '../cluster/work-queue.ts';
 import { allCaches, type Caches } from './caches.ts';
@@ -51,9 +52,10 @@ const WORKERS = { pools: 8, rendering: 2, policy: 1, certificates: 4, annotation
  */
 export async function startRolloutControllers(parts: RolloutParts): Promise<void> {
   const { client, caches, events, log, options, signal } = parts;
-  const now = parts.now ?? Date.now;
+  const now = parts.now ?? systemClocks.now;
   const membership = new Membership();
-  const leases = new NodeLeases({ client, cache: caches.leases, options, now });
+  const clocks = { now, monotonic: parts.now ?? systemClocks.monotonic };
+  const leases = new NodeLeases({ client, cache: caches.leases, options, clocks });
   const metrics = parts.telemetry?.metrics ?? noMetrics;
   const tracer = parts.tracer ?? noTracer;
   const shared = { client, caches, events, log, options, metrics, tracer, now };

@@ -64,6 +64,9 @@ export class RolloutWorld {
   #target = 0;
   #lags = false;
   #taken = new Set<string>();
+  /** ms that went by in which nobody renewed. */
+  #waited = 0;
+  readonly #monotonic = () => performance.now() + this.#waited;
 
   constructor(weather: Weather) {
     this.#weather = weather;
@@ -80,7 +83,7 @@ export class RolloutWorld {
       const name = `node-${index}`;
       cluster.put(Nodes, aNode(name, { metadata: { name, uid: `uid-${name}`, labels: { [WORKER]: '' } } }));
     }
-    this.#operator = startOperator(cluster);
+    this.#operator = startOperator(cluster, this.#monotonic);
     cluster.onWrite = () => this.#check();
   }
 
@@ -135,7 +138,7 @@ export class RolloutWorld {
       await this.#operator.look();
     } catch (error) {
       if (error instanceof Killed || (error instanceof AggregateError && error.errors.some(isKilled)))
-        this.#operator = startOperator(this.#cluster);
+        this.#operator = startOperator(this.#cluster, this.#monotonic);
     }
   }
 
@@ -174,6 +177,8 @@ export class RolloutWorld {
       case 'expire-lease':
         if (lease !== undefined)
           this.#cluster.put(Leases, leaseOf(name, lease.spec?.holderIdentity ?? '', 0));
+        this.#operator.catchUp();
+        this.#waited += (lease?.spec?.leaseDurationSeconds ?? 0) * 1000;
         return;
       case 'not-ready':
       case 'ready':
@@ -317,8 +322,8 @@ export class RolloutWorld {
 }
 
 /** The controllers of pools and of nodes without one, with nothing remembered from an earlier process. */
-function startOperator(cluster: MemoryCluster) {
-  const { caches, membership, leases, work, pools, catchUp } = steppedOperator(cluster, Date.now);
+function startOperator(cluster: MemoryCluster, monotonic: () => number) {
+  const { caches, membership, leases, work, pools, catchUp } = steppedOperator(cluster, Date.now, monotonic);
   const known = new Set<string>();
   caches.nodes.onChange(({ object }) => void known.add(object.metadata.name));
   // An operator that was not there when a node went finds its lease.

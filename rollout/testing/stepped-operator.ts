@@ -34,8 +34,13 @@ export interface SteppedOperator {
  * earlier process. Nothing moves but when it is told to.
  *
  * @param now ms since the epoch.
+ * @param monotonic ms since any moment.
  */
-export function steppedOperator(cluster: MemoryCluster, now: () => number): SteppedOperator {
+export function steppedOperator(
+  cluster: MemoryCluster,
+  now: () => number,
+  monotonic: () => number = now,
+): SteppedOperator {
   const informers: { catchUp(): void }[] = [];
   const cache = <T extends KubernetesObject>(kind: Kind<T>) => {
     const informer = new SteppedInformer(cluster, kind);
@@ -59,7 +64,7 @@ export function steppedOperator(cluster: MemoryCluster, now: () => number): Step
     else membership.setNode(object);
   });
   const client = cluster.client();
-  const leases = new NodeLeases({ client, cache: caches.leases, options, now });
+  const leases = new NodeLeases({ client, cache: caches.leases, options, clocks: { now, monotonic } });
   const machines = new MachineLookup(client, now);
   const shared = {
     client,

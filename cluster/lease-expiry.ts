@@ -1,0 +1,85 @@
+import type { Lease } from '../api/kubernetes.ts';
+import { leaseEnd } from './lease.ts';
+
+/** Both in ms. */
+export interface Clocks {
+  /** Since the epoch; whoever administers the machine may set it. */
+  readonly now: () => number;
+  /** Since any moment; nobody can set it. */
+  readonly monotonic: () => number;
+}
+
+export const systemClocks: Clocks = { now: Date.now, monotonic: () => performance.now() };
+
+/**
+ * ms for which a lease that looks expired when it is first seen is left to its holder all the same: as long as a node
+ * lease of ours lasts, and longer than a host takes to set its clock. Where the lease itself is shorter, that is enough.
+ */
+const PATIENCE = 300_000;
+
+/** One state of a lease; `until` by the clock that nobody can set. */
+interface Seen {
+  readonly state: string;
+  readonly until: number;
+}
+
+/**
+ * When leases of others are over, by this process's own observation.
+ *
+ * medik8s' common lease compares the time of the last renewal with the taker's clock alone (pkg/lease, isValidLease), so
+ * that a clock that is set forward takes a node from under whoever is at work on it. client-go's leader election counts
+ * from when it saw the lease change, and by a monotonic clock (tools/leaderelection, isLeaseValid); so does this, for a
+ * lease that it saw change. Of one that was there before it looked, what is left by the clocks of both is believed
+ * within limits: its whole duration again would keep a node for hours whose maintenance ended just then.
+ */
+export class LeaseExpiry {
+  readonly #clocks: Clocks;
+  readonly #seen = new Map<string, Seen>();
+
+  constructor(clocks: Clocks = systemClocks) {
+    this.#clocks = clocks;
+  }
+
+  /** Looks at a lease of another; the sooner after each change, the sooner it can be known to be over. */
+  see(lease: Lease): void {
+    this.#look(lease);
+  }
+
+  /** Whoever makes a lease of that name anew begins anew. */
+  forget({ metadata }: Lease): void {
+    this.#seen.delete(keyOf(metadata));
+  }
+
+  /** @returns until when the lease is its holder's, in ms since the epoch as this machine's clock counts now. */
+  endOf(lease: Lease): number {
+    const { now, monotonic } = this.#clocks;
+    return now() + this.#look(lease).until - monotonic();
+  }
+
+  #look(lease: Lease): Seen {
+    const key = keyOf(lease.metadata);
+    const before = this.#seen.get(key);
+    const state = stateOf(lease);
+    if (before?.state === state) return before;
+    const seen = { state, until: this.#clocks.monotonic() + this.#timeLeft(lease, before !== undefined) };
+    this.#seen.set(key, seen);
+    return seen;
+  }
+
+  #timeLeft(lease: Lease, sawItChange: boolean): number {
+    const told = leaseEnd(lease) - this.#clocks.now();
+    if (told === Number.POSITIVE_INFINITY) return told;
+    const whole = (lease.spec?.leaseDurationSeconds ?? 0) * 1000;
+    if (sawItChange) return whole;
+    return Math.min(Math.max(told, PATIENCE), whole);
+  }
+}
+
+/** What a holder changes by renewing; annotations and owners are no sign of life. */
+function stateOf({ spec = {} }: Lease): string {
+  return JSON.stringify([spec.holderIdentity, spec.renewTime, spec.acquireTime, spec.leaseDurationSeconds]);
+}
+
+function keyOf({ namespace = '', name }: Lease['metadata']): string {
+  return `${namespace}/${name}`;
+}
