@@ -53,14 +53,15 @@ export function routeEvents(routes: EventRoutes): void {
   });
   caches.machineConfigNodes.onChange(({ object }) => {
     const { name } = object.metadata;
-    queues.pools.add(membership.poolOf(name) ?? object.spec.pool.name);
+    const pool = membership.wake(name);
+    queues.pools.add(pool ?? object.spec.pool.name);
     queues.certificates.add(name);
     queues.annotations.addAfter(name, ANNOTATIONS_DELAY);
-    if (membership.poolOf(name) === undefined) queues.departed.add(name);
+    if (pool === undefined) queues.departed.add(name);
   });
   caches.leases.onChange(({ object }) => {
     const node = nodeOfLease(object.metadata.name);
-    const pool = node === undefined ? undefined : membership.poolOf(node);
+    const pool = node === undefined ? undefined : membership.wake(node);
     if (pool !== undefined) queues.pools.add(pool);
     else if (node !== undefined) queues.departed.add(node);
   });

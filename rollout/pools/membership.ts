@@ -1,6 +1,7 @@
 import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { poolOfNode } from '../../machineconfig/pools.ts';
+import { PoolMembers } from './pool-members.ts';
 
 /** A node that no pool can have: the reason names the pools that all claim it. */
 export interface Dispute {
@@ -16,14 +17,24 @@ export class Membership {
   #pools = new Map<string, MachineConfigPool>();
   readonly #nodes = new Map<string, Node>();
   readonly #poolOf = new Map<string, string>();
-  readonly #members = new Map<string, Set<string>>();
+  readonly #members = new Map<string, PoolMembers>();
   readonly #disputes = new Map<string, Dispute>();
 
   /** @returns the pools whose members changed: of one node at most the one it left and the one it came to. */
   setNode(node: Node): readonly string[] {
-    const known = this.#nodes.get(node.metadata.name);
-    this.#nodes.set(node.metadata.name, node);
-    return known !== undefined && sameLabels(known, node) ? [] : this.#place(node);
+    const { name } = node.metadata;
+    const known = this.#nodes.get(name);
+    this.#nodes.set(name, node);
+    const touched = known !== undefined && sameLabels(known, node) ? [] : this.#place(node);
+    this.wake(name);
+    return touched;
+  }
+
+  /** Something about the node has changed that its pool has to look at. @returns the pool. */
+  wake(name: string): string | undefined {
+    const pool = this.#poolOf.get(name);
+    if (pool !== undefined) this.membersOf(pool).wake(name);
+    return pool;
   }
 
   /** @returns the pool it was in. */
@@ -46,12 +57,18 @@ export class Membership {
   /** @returns the pools whose members changed. */
   removePool(name: string): readonly string[] {
     this.#pools.delete(name);
-    return this.#placeAll();
+    const touched = this.#placeAll();
+    this.#members.delete(name);
+    return touched;
   }
 
-  /** @returns the names of a pool's nodes, in no order. */
-  nodesOf(pool: string): ReadonlySet<string> {
-    return this.#members.get(pool) ?? new Set();
+  /** @returns a pool's nodes. */
+  membersOf(pool: string): PoolMembers {
+    const known = this.#members.get(pool);
+    if (known !== undefined) return known;
+    const members = new PoolMembers();
+    this.#members.set(pool, members);
+    return members;
   }
 
   /** @returns the pool that a node is in, if any. */
@@ -79,12 +96,11 @@ export class Membership {
   #move(node: string, to: string | undefined): readonly string[] {
     const from = this.#poolOf.get(node);
     if (from === to) return [];
-    if (from !== undefined) this.#members.get(from)?.delete(node);
+    if (from !== undefined) this.membersOf(from).remove(node);
     if (to === undefined) this.#poolOf.delete(node);
     else {
       this.#poolOf.set(node, to);
-      const members = this.#members.get(to) ?? new Set();
-      this.#members.set(to, members.add(node));
+      this.membersOf(to).wake(node);
     }
     return [from, to].filter((pool) => pool !== undefined);
   }

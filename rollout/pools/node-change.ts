@@ -9,6 +9,7 @@ export function nodeChangeMatters(before: Node | undefined, after: Node): boolea
 }
 
 function relevant({ metadata, spec, status }: Node): readonly unknown[] {
+  const ready = status?.conditions?.find(({ type }) => type === 'Ready');
   return [
     metadata.uid,
     metadata.labels,
@@ -16,7 +17,8 @@ function relevant({ metadata, spec, status }: Node): readonly unknown[] {
     metadata.deletionTimestamp,
     spec?.unschedulable,
     spec?.taints?.map(({ key }) => key),
-    status?.conditions?.find(({ type }) => type === 'Ready')?.status,
-    status?.nodeInfo?.bootID,
+    // It was down and is back where the watch shows both at once.
+    [ready?.status, ready?.lastTransitionTime],
+    [status?.nodeInfo?.bootID, status?.nodeInfo?.architecture],
   ];
 }

@@ -12,7 +12,7 @@ import { updateStatus } from '../../cluster/update-status.ts';
 import type { Caches } from '../caches.ts';
 import { inParallel } from '../in-parallel.ts';
 import { countPhases, type RolloutMetrics } from '../metrics/rollout-metrics.ts';
-import { type NodeLeases, nodeOfLease } from '../node-leases.ts';
+import type { NodeLeases } from '../node-leases.ts';
 import type { MachineLookup } from '../node-machines.ts';
 import { MaintenanceLookup } from '../node-maintenance.ts';
 import type { RolloutOptions } from '../options.ts';
@@ -29,9 +29,10 @@ import { isReady, progressOf } from './node-state.ts';
 import { assignmentPatch } from './node-target.ts';
 import type { NodeWork } from './node-work.ts';
 import { type PoolAim, poolAim } from './pool-aim.ts';
+import type { PoolMembers } from './pool-members.ts';
 import { type PoolStatusInputs, poolStatus, targetInWords } from './pool-status.ts';
 import { configOf } from './pool-target.ts';
-import { aimOf, type RestingCount, RestingNodes } from './resting-nodes.ts';
+import { aimOf, type RestingCount } from './resting-nodes.ts';
 import { automaticRequest, type RollbackRequest } from './rollback.ts';
 import { statusWait } from './status-pace.ts';
 
@@ -61,7 +62,7 @@ interface Findings {
 
 /** What one look at a pool sees. */
 interface Look extends PoolObservation, PoolAim {
-  readonly aim: string;
+  readonly members: PoolMembers;
   /** When the look began, for the nodes that may rest after it. */
   readonly moment: number;
   readonly resting: RestingCount;
@@ -74,25 +75,17 @@ const PARALLEL_NODES = 16;
  * The controller of pools: gives nodes their targets, leads each through its update and keeps the pool's status.
  *
  * One look at a pool reads its nodes from the caches, decides everything at once (decide-pool.ts) and writes what has
- * to change. Between looks it remembers nothing but which nodes need none (resting-nodes.ts), and when it wrote last.
+ * to change. Between looks it remembers nothing but which nodes need none (pool-members.ts), and when it wrote last.
  */
 export class PoolController {
   readonly #parts: PoolControllerParts;
   readonly #work: NodeWork;
   readonly #maintenance: MaintenanceLookup;
   readonly #machines: MachineLookup;
-  readonly #resting = new RestingNodes();
   readonly #statusWrittenAt = new Map<string, number>();
 
   constructor(parts: PoolControllerParts) {
     this.#parts = parts;
-    const { nodes, machineConfigNodes, leases } = parts.caches;
-    nodes.onChange(({ type, object: { metadata } }) => {
-      if (type === 'DELETED') this.#resting.forget(metadata.name);
-      else this.#resting.wake(metadata.name);
-    });
-    machineConfigNodes.onChange(({ object }) => this.#resting.wake(object.metadata.name));
-    leases.onChange(({ object }) => this.#resting.wake(nodeOfLease(object.metadata.name) ?? ''));
     this.#machines = parts.machines;
     this.#work = parts.work;
     this.#maintenance = new MaintenanceLookup(parts.client, parts.now);
@@ -129,21 +122,19 @@ export class PoolController {
 
   async #observe(pool: MachineConfigPool, signal: AbortSignal): Promise<Look> {
     const { caches, membership, options } = this.#parts;
-    const { name } = pool.metadata;
-    const moment = this.#resting.now();
-    const members = membership.nodesOf(name);
-    const poolWide = poolAim(caches, options, pool, members);
-    const aim = aimOf(poolWide);
-    const { awake, resting } = this.#resting.divide(members, name, aim);
+    const members = membership.membersOf(pool.metadata.name);
+    const poolWide = poolAim(caches, options, pool, members.names());
+    const { awake, resting } = members.divide(aimOf(poolWide));
+    const moment = members.now();
     const inMaintenance = await this.#inMaintenance(awake, signal);
-    const disturbed = [...inMaintenance].filter((node) => members.has(node) && !awake.includes(node));
+    const disturbed = [...inMaintenance].filter((node) => members.rests(node));
     const looked = this.#read([...awake, ...disturbed].toSorted());
     await inParallel(looked, PARALLEL_NODES, async ({ node }) => {
       if (mayBeOnItsWayOut(node)) await this.#machines.isDeleting(node, signal);
     });
     return {
       ...poolWide,
-      aim,
+      members,
       moment,
       resting: { ...resting, nodes: resting.nodes - disturbed.length },
       nodes: looked.map((member) => ({
@@ -171,9 +162,8 @@ export class PoolController {
     return matters ? await this.#maintenance.nodes(signal) : new Set();
   }
 
-  #layToRest({ pool, aim, moment }: Look, { mayRest }: PoolDecision): void {
-    for (const { name, architecture } of mayRest)
-      this.#resting.lay(name, { pool: pool.metadata.name, aim, architecture }, moment);
+  #layToRest({ members, moment }: Look, { mayRest }: PoolDecision): void {
+    for (const { name, architecture } of mayRest) members.lay(name, architecture, moment);
   }
 
   /** Keeps the annotation by which a pool is held at an earlier target. */

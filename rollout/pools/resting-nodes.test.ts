@@ -1,28 +1,6 @@
 import { expect, it } from 'vitest';
 import { aState } from '../testing/objects.ts';
-import { mayRest, RestingNodes } from './resting-nodes.ts';
-
-const rest = { pool: 'worker', aim: 'one', architecture: 'amd64' };
-
-it('a node rests until something about it changes or its pool aims elsewhere', () => {
-  const nodes = new RestingNodes();
-  nodes.lay('a', rest, nodes.now());
-  nodes.lay('b', rest, nodes.now());
-  const divide = (aim = 'one', pool = 'worker') => nodes.divide(['a', 'b', 'c'], pool, aim);
-  expect(divide()).toEqual({ awake: ['c'], resting: { nodes: 2, architectures: new Set(['amd64']) } });
-  expect(divide('another').awake).toEqual(['a', 'b', 'c']);
-  expect(divide('one', 'infra').awake).toEqual(['a', 'b', 'c']);
-  nodes.wake('b');
-  expect(divide().awake).toEqual(['b', 'c']);
-});
-
-it('a node that changed while it was looked at does not rest', () => {
-  const nodes = new RestingNodes();
-  const since = nodes.now();
-  nodes.wake('a');
-  nodes.lay('a', rest, since);
-  expect(nodes.divide(['a'], 'worker', 'one').awake).toEqual(['a']);
-});
+import { mayRest } from './resting-nodes.ts';
 
 const updated = aState('a', { progress: { kind: 'updated', since: 1_000 } });
 it.each([

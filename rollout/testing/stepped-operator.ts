@@ -11,7 +11,7 @@ import { noTracer } from '../../cluster/tracing/span.ts';
 import type { Caches } from '../caches.ts';
 import { FreshCache } from '../fresh-cache.ts';
 import { noMetrics } from '../metrics/rollout-metrics.ts';
-import { NodeLeases } from '../node-leases.ts';
+import { NodeLeases, nodeOfLease } from '../node-leases.ts';
 import { MachineLookup } from '../node-machines.ts';
 import { defaultRolloutOptions as options } from '../options.ts';
 import { Membership } from '../pools/membership.ts';
@@ -63,6 +63,8 @@ export function steppedOperator(
     if (type === 'DELETED') membership.removeNode(object.metadata.name);
     else membership.setNode(object);
   });
+  caches.machineConfigNodes.onChange(({ object }) => void membership.wake(object.metadata.name));
+  caches.leases.onChange(({ object }) => void membership.wake(nodeOfLease(object.metadata.name) ?? ''));
   const client = cluster.client();
   const leases = new NodeLeases({ client, cache: caches.leases, options, clocks: { now, monotonic } });
   const machines = new MachineLookup(client, now);
