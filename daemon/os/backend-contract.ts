@@ -106,6 +106,36 @@ export function backendContract(
       expect(await read(CHRONY)).toContain('pool.ntp.org');
     });
 
+    it('has the host itself go back, to the deployment as it was', async () => {
+      // As in standard mode: the image that is left for has its own version, which ostree would carry along.
+      await writeFile(inRoot(CHRONY), 'server shale\n');
+      await writeFile(inRoot('/etc/added.conf'), 'shale\n');
+      await writeFile(inRoot('/etc/hosts'), '10.0.0.1 db\n');
+      const before = (await node.backend.status(signal)).booted;
+      const keep = [CHRONY, '/etc/added.conf', '/etc/never.conf'];
+      const image = await node.addImage([file(CHRONY, 'server a\n'), file('/etc/never.conf', 'new\n')]);
+      await stage(image, { remove: [], add: ['quiet=2'] });
+      await node.backend.finalizeStaged(await managedAt(...keep), signal);
+      const wayBack = await node.backend.wayBack(keep, signal);
+      await node.shutDownAndBoot();
+      expect(await read(CHRONY)).toBe('server a\n');
+      await writeFile(inRoot('/etc/late.conf'), 'edited\n');
+
+      let runOnHost: RunOsCommand | undefined;
+      node.backendWith((run) => {
+        runOnHost = run;
+        return run;
+      });
+      await runOnHost?.(['sh', '-c', `back() {\n${wayBack}\n}\nback`], { timeoutMs: TEST_MS, signal });
+      await node.losePowerAndBoot();
+      const { booted } = await node.backend.status(signal);
+      expect(booted).toMatchObject({ image: before.image, kernelArguments: before.kernelArguments });
+      expect(await read(CHRONY)).toBe('server shale\n');
+      expect(await read('/etc/added.conf')).toBe('shale\n');
+      expect(await read('/etc/hosts')).toBe('10.0.0.1 db\n');
+      expect(existsSync(inRoot('/etc/never.conf'))).toBe(false);
+    });
+
     it('has nothing to go back to on a fresh machine', async () => {
       await expect(node.backend.rollback(signal)).rejects.toThrow('no previous deployment');
     });

@@ -81,6 +81,15 @@ export interface OsBackend {
    * @throws NoDeploymentError when there is none.
    */
   rollback(signal: AbortSignal): Promise<void>;
+  /**
+   * How the host itself makes the deployment that is booted now the next boot, once it has booted another one and no daemon
+   * is there to do it (daemon/boot-watchdog). By then nothing but that other one is before it.
+   *
+   * @param keep paths that have to be as they are now, though they may differ in the other one's /etc without being an
+   *   admin's edits.
+   * @returns the body of a function of a POSIX shell, which fails when it can't.
+   */
+  wayBack(keep: readonly string[], signal: AbortSignal): Promise<string>;
   /** Deletes deployments and layers that neither run, nor are staged, nor are the rollback. */
   cleanup(signal: AbortSignal): Promise<void>;
 }

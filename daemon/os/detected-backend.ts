@@ -53,6 +53,10 @@ export class DetectedBackend implements OsBackend {
     return (await this.#backend(signal)).rollback(signal);
   }
 
+  async wayBack(keep: readonly string[], signal: AbortSignal): Promise<string> {
+    return (await this.#backend(signal)).wayBack(keep, signal);
+  }
+
   async cleanup(signal: AbortSignal): Promise<void> {
     return (await this.#backend(signal)).cleanup(signal);
   }

@@ -1,7 +1,7 @@
 import type { ImageTool } from '../image-tool/image-tool.ts';
 import type { RunOsCommand } from '../os-command.ts';
 import { ostree } from '../ostree/ostree.ts';
-import { bootcRollback } from './rollback.ts';
+import { bootcRollback, ROLLBACK_COMMAND } from './rollback.ts';
 import { bootcDeployments, bootcStatus } from './status.ts';
 import { bootcSwitch } from './switch.ts';
 
@@ -17,6 +17,7 @@ export function bootc(run: RunOsCommand): ImageTool {
       for (let left = count; left > 0; left -= 1) await host.undeploy(0, signal);
     },
     rollback: (signal) => bootcRollback(run, signal),
+    rollbackCommand: ROLLBACK_COMMAND,
     // Images that no deployment is of are pruned by each `bootc switch`.
     cleanup: async () => undefined,
   };

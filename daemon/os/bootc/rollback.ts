@@ -1,5 +1,6 @@
 import type { RunOsCommand } from '../os-command.ts';
 
+export const ROLLBACK_COMMAND = ['bootc', 'rollback'] as const;
 const TIMEOUT_MS = 120_000;
 
 /**
@@ -9,5 +10,5 @@ const TIMEOUT_MS = 120_000;
  * @throws OsCommandError, also when the previous deployment is of no image.
  */
 export async function bootcRollback(run: RunOsCommand, signal: AbortSignal): Promise<void> {
-  await run(['bootc', 'rollback'], { timeoutMs: TIMEOUT_MS, signal });
+  await run([...ROLLBACK_COMMAND], { timeoutMs: TIMEOUT_MS, signal });
 }

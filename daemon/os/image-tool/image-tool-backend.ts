@@ -16,6 +16,7 @@ import { type Ostree, ostree } from '../ostree/ostree.ts';
 import { resetManagedPaths } from '../ostree/reset-managed-paths.ts';
 import { endLock } from '../ostree/staged-deployment.ts';
 import { refusePackages } from '../packages-refused.ts';
+import { shellWords } from '../shell-words.ts';
 import { bringImage, UnexpectedDeploymentError } from './bring-image.ts';
 import { type HostDeployments, hostDeployments, type PlacedDeployment } from './host-deployments.ts';
 import type { ImageTool } from './image-tool.ts';
@@ -132,6 +133,12 @@ export class ImageToolBackend implements OsBackend {
     }
     await this.#dropNext(deployments, signal);
     await this.#options.tool.rollback(signal);
+  }
+
+  /** Both tools boot the former deployment with the /etc that it had. */
+  async wayBack(_keep: readonly string[], signal: AbortSignal): Promise<string> {
+    signal.throwIfAborted();
+    return shellWords(this.#options.tool.rollbackCommand);
   }
 
   async cleanup(signal: AbortSignal): Promise<void> {

@@ -49,6 +49,8 @@ export interface ImageTool {
   dropNext(count: number, signal: AbortSignal): Promise<void>;
   /** Makes the deployment after the booted one the next boot. Nothing is before the booted one. @throws OsCommandError */
   rollback(signal: AbortSignal): Promise<void>;
+  /** The command of `rollback`, for a host that runs it itself. */
+  readonly rollbackCommand: readonly [string, ...string[]];
   /** Deletes what the tool keeps for itself and no deployment needs. @throws OsCommandError */
   cleanup(signal: AbortSignal): Promise<void>;
 }

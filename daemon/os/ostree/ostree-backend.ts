@@ -15,6 +15,7 @@ import { NoDeploymentError } from './no-deployment-error.ts';
 import { formatOrigin } from './origin.ts';
 import { type Ostree, ostree } from './ostree.ts';
 import { resetManagedPaths } from './reset-managed-paths.ts';
+import { ostreeWayBack } from './way-back.ts';
 
 export interface OstreeBackendOptions {
   /** The physical root, as the daemon sees it. */
@@ -139,6 +140,13 @@ export class OstreeBackend implements OsBackend {
     }
     const { osName, commit, image, kernelArguments } = rollback;
     await this.#deploy({ osName, ref: commit, image, kernelArguments }, signal);
+  }
+
+  async wayBack(keep: readonly string[], signal: AbortSignal): Promise<string> {
+    signal.throwIfAborted();
+    const { booted } = await this.#deployments();
+    const sysroot = this.#commandPath(this.#options.sysroot);
+    return ostreeWayBack({ sysroot, commandSysroot: this.#options.commandSysroot ?? sysroot }, booted, keep);
   }
 
   async cleanup(signal: AbortSignal): Promise<void> {

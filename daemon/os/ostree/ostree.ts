@@ -47,6 +47,8 @@ export interface DeployOptions {
   readonly kernelArguments: readonly string[];
   /** Written to the bootloader at shutdown only (`--stage`): on a host that ostree has booted. */
   readonly staged?: boolean;
+  /** Keep all other deployments (`--retain`); otherwise ostree deletes all but the booted one. */
+  readonly retain?: boolean;
 }
 
 /** Commands that only read or unlink: seconds even on slow disks. */
@@ -100,20 +102,8 @@ export function ostree(run: RunOsCommand, sysroot: string): Ostree {
     prune: async (signal) => {
       await run(['ostree', 'prune', repo, '--refs-only'], { timeoutMs: LONG_MS, signal });
     },
-    deploy: async ({ osName, ref, originFile, kernelArguments, staged = false }, signal) => {
-      const kargs = kernelArguments.map((argument) => `--karg-append=${argument}`);
-      await run(
-        [
-          ...admin('deploy'),
-          ...(staged ? ['--stage'] : []),
-          `--os=${osName}`,
-          `--origin-file=${originFile}`,
-          '--karg-none',
-          ...kargs,
-          ref,
-        ],
-        { timeoutMs: LONG_MS, signal },
-      );
+    deploy: async (options, signal) => {
+      await run(deployCommand(sysroot, options), { timeoutMs: LONG_MS, signal });
     },
     undeploy: async (index, signal) => {
       await run([...admin('undeploy'), String(index)], { timeoutMs: SHORT_MS, signal });
@@ -122,4 +112,22 @@ export function ostree(run: RunOsCommand, sysroot: string): Ostree {
       await run([...admin('cleanup')], { timeoutMs: LONG_MS, signal });
     },
   };
+}
+
+/** @param sysroot as for `ostree`. @returns the command line of `ostree admin deploy`. */
+export function deployCommand(
+  sysroot: string,
+  { osName, ref, originFile, kernelArguments, staged = false, retain = false }: DeployOptions,
+): [string, ...string[]] {
+  return [
+    'ostree',
+    ...['admin', 'deploy', `--sysroot=${sysroot}`],
+    ...(staged ? ['--stage'] : []),
+    ...(retain ? ['--retain'] : []),
+    `--os=${osName}`,
+    `--origin-file=${originFile}`,
+    '--karg-none',
+    ...kernelArguments.map((argument) => `--karg-append=${argument}`),
+    ref,
+  ];
 }

@@ -1,6 +1,7 @@
 import type { RunOsCommand } from '../os-command.ts';
 import { transaction } from './transaction.ts';
 
+export const ROLLBACK_COMMAND = ['rpm-ostree', 'rollback'] as const;
 const TIMEOUT_MS = 120_000;
 
 /**
@@ -11,5 +12,5 @@ const TIMEOUT_MS = 120_000;
  */
 export function rpmOstreeRollback(run: RunOsCommand, signal: AbortSignal): Promise<void> {
   const options = { timeoutMs: TIMEOUT_MS, signal, isRepeatable: false };
-  return transaction(run, ['rpm-ostree', 'rollback'], options);
+  return transaction(run, ROLLBACK_COMMAND, options);
 }

@@ -3,7 +3,7 @@ import type { RunOsCommand } from '../os-command.ts';
 import { rpmOstreeCleanup, rpmOstreeDropPending } from './cleanup.ts';
 import { rpmOstreeDeployPackages } from './deploy-packages.ts';
 import { rpmOstreeRebase } from './rebase.ts';
-import { rpmOstreeRollback } from './rollback.ts';
+import { ROLLBACK_COMMAND, rpmOstreeRollback } from './rollback.ts';
 import { rpmOstreeDeployments, rpmOstreeStatus } from './status.ts';
 
 /** @param run runs commands on the host. @returns rpm-ostree, by the client of its daemon. */
@@ -15,6 +15,7 @@ export function rpmOstree(run: RunOsCommand): ImageTool {
     deployPackages: (image, options) => rpmOstreeDeployPackages(run, image, options),
     dropNext: (_count, signal) => rpmOstreeDropPending(run, signal),
     rollback: (signal) => rpmOstreeRollback(run, signal),
+    rollbackCommand: ROLLBACK_COMMAND,
     cleanup: (signal) => rpmOstreeCleanup(run, signal),
   };
 }
