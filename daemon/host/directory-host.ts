@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
+import { ignoreMissing } from '../live/tree-entry.ts';
+import { bootIDOf } from './boot-id.ts';
 import type { Host } from './host.ts';
 
 /** Where a directory node keeps its things: a machine that is a directory, for the sandbox and for tests. */
@@ -41,6 +43,8 @@ const MachineSchema = z.object({
   /** The booted deployment's directory, relative to the sysroot. */
   deployment: z.string().min(1),
   bootCount: z.number().int().positive(),
+  /** Reboots of its userspace alone since: how many, and when the last was, in ms since the epoch. */
+  softBoot: z.object({ count: z.number().int().positive(), since: z.number() }).exactOptional(),
 });
 
 /** What the firmware and the kernel of a directory node know of its present boot. */
@@ -55,13 +59,38 @@ export async function readDirectoryMachine({ machine }: DirectoryNodeLayout): Pr
 export function directoryHost(layout: DirectoryNodeLayout): Host {
   return {
     root: layout.root,
-    bootID: async () => (await readDirectoryMachine(layout)).bootID,
-    unlockUsr: async () => undefined,
-    reboot: async (reason, signal) => {
-      signal.throwIfAborted();
-      const temporary = `${layout.rebootRequest}.${randomUUID()}`;
-      await writeFile(temporary, `${JSON.stringify({ reason })}\n`);
-      await rename(temporary, layout.rebootRequest);
+    bootID: async () => {
+      const { bootID, softBoot } = await readDirectoryMachine(layout);
+      return bootIDOf(bootID, softBoot?.count ?? 0);
     },
+    softBootSince: async () => (await readDirectoryMachine(layout)).softBoot?.since,
+    bootSettled: async () => undefined,
+    unlockUsr: async () => undefined,
+    reboot: (reason, signal) => requestReboot(layout, { reason, softly: false }, signal),
+    rebootSoftly: (reason, signal) => requestReboot(layout, { reason, softly: true }, signal),
   };
+}
+
+const RequestSchema = z.object({ reason: z.string(), softly: z.boolean() });
+
+/** What a directory node's daemon asks who boots it for. */
+export type RebootRequest = z.infer<typeof RequestSchema>;
+
+async function requestReboot(
+  { rebootRequest }: DirectoryNodeLayout,
+  request: RebootRequest,
+  signal: AbortSignal,
+): Promise<void> {
+  signal.throwIfAborted();
+  const temporary = `${rebootRequest}.${randomUUID()}`;
+  await writeFile(temporary, `${JSON.stringify(request)}\n`);
+  await rename(temporary, rebootRequest);
+}
+
+/** @returns what the daemon of a directory node asks for; undefined while it asks for nothing. */
+export async function readRebootRequest({
+  rebootRequest,
+}: DirectoryNodeLayout): Promise<RebootRequest | undefined> {
+  const text = await readFile(rebootRequest, 'utf8').catch(ignoreMissing);
+  return text === undefined ? undefined : RequestSchema.parse(JSON.parse(text));
 }

@@ -2,13 +2,26 @@
 export interface Host {
   /** The running root as the daemon sees it: `/` on a host, the DaemonSet's mount of it in a pod, a directory in the sandbox. */
   readonly root: string;
-  /** @returns an id that changes with each boot. */
+  /** @returns an id that changes with each boot, also with one of the userspace alone (boot-id.ts). */
   bootID(): Promise<string>;
+  /**
+   * @returns when the userspace was started, in ms since the epoch, where the kernel was not started with it; undefined
+   *   where it was.
+   */
+  softBootSince(): Promise<number | undefined>;
+  /** Resolves when what was booted can be told. @throws when that takes too long. */
+  bootSettled(signal: AbortSignal): Promise<void>;
   /**
    * Asks for a reboot into what the bootloader has first and returns once the request is made; the process ends by the
    * reboot's SIGTERM soon after. @throws when the request is refused.
    */
   reboot(reason: string, signal: AbortSignal): Promise<void>;
+  /**
+   * As reboot, but of the userspace alone, into the root that was prepared for it (OsBackend.prepareSoftReboot).
+   *
+   * @throws where it could not be told afterwards from no reboot at all.
+   */
+  rebootSoftly(reason: string, signal: AbortSignal): Promise<void>;
   /** Lets /usr be written to until the next boot. Harmless to repeat. @throws when it can't be. */
   unlockUsr(signal: AbortSignal): Promise<void>;
 }

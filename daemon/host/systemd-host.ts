@@ -2,11 +2,14 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { RunOsCommand } from '../os/os-command.ts';
 import { bootedDeployment } from '../os/ostree/booted-note.ts';
+import { bootIDOf } from './boot-id.ts';
 import type { Host } from './host.ts';
 import { unlockUsr } from './unlock-usr.ts';
+import { untilBootSettled, userspaceBoot } from './userspace-boot.ts';
 
 /** The request only; the shutdown goes on after it. */
 const REBOOT_TIMEOUT_MS = 60_000;
+const USERSPACE_TIMEOUT_MS = 30_000;
 
 /** The host's init, in the namespace of process ids that a pod with hostPID shares with it. */
 export const HOST_INIT = 1;
@@ -41,25 +44,75 @@ export interface SystemdHostOptions {
 
 const BOOT_ID = '/proc/sys/kernel/random/boot_id';
 
+/** systemd can't be asked to start the userspace anew so that anybody could tell it afterwards. */
+export class SoftRebootUnknownError extends Error {
+  override readonly name = 'SoftRebootUnknownError';
+}
+
 /** A machine with systemd. */
 export function systemdHost({ root, init, run }: SystemdHostOptions): Host {
   // /proc/sys isn't namespaced, so a pod sees the kernel's own; a container is given another id at its place.
   const bootID = init === HOST_INIT ? BOOT_ID : path.join(root, BOOT_ID);
+  const userspace = onceOf(() => userspaceBoot(run, AbortSignal.timeout(USERSPACE_TIMEOUT_MS)));
+  const softBootSince = async () => {
+    const { softReboots = 0, startedAt } = await userspace();
+    return softReboots === 0 ? undefined : startedAt;
+  };
   return {
     root,
-    bootID: async () => (await readFile(bootID, 'utf8')).trim(),
+    bootID: async () => {
+      const { softReboots = 0 } = await userspace();
+      return bootIDOf((await readFile(bootID, 'utf8')).trim(), softReboots);
+    },
+    softBootSince,
+    bootSettled: async (signal) => {
+      const since = await softBootSince();
+      if (since !== undefined) await untilBootSettled(root, since, signal);
+    },
     reboot: async (reason, signal) => {
       await run(rebootCommand(reason), { timeoutMs: REBOOT_TIMEOUT_MS, signal });
+    },
+    rebootSoftly: async (reason, signal) => {
+      if ((await userspace()).softReboots === undefined) {
+        throw new SoftRebootUnknownError(
+          'the host’s systemd does not count soft reboots; expected one with the property SoftRebootsCount',
+        );
+      }
+      await run(softRebootCommand(reason), { timeoutMs: REBOOT_TIMEOUT_MS, signal });
     },
     unlockUsr: (signal) => unlockUsr(root, run, signal),
   };
 }
 
-/** @returns systemctl(1)'s request for a reboot that names its reason in the host's journal. */
+/** No process outlives the userspace that it runs in, so what is true of that is asked for once. A failure is not kept. */
+function onceOf<T>(ask: () => Promise<T>): () => Promise<T> {
+  let asked: Promise<T> | undefined;
+  return () => {
+    asked ??= ask().catch((error: unknown) => {
+      asked = undefined;
+      throw error;
+    });
+    return asked;
+  };
+}
+
+/**
+ * @returns systemctl(1)'s request for a reboot that names its reason in the host's journal. The kernel is always started
+ *   anew: where a root is prepared for a soft reboot, systemctl would make one of it (systemd, docs/ENVIRONMENT.md).
+ */
 export function rebootCommand(reason: string): readonly [string, ...string[]] {
+  return ['env', 'SYSTEMCTL_SKIP_AUTO_SOFT_REBOOT=1', 'systemctl', 'reboot', ...howAndWhy(reason)];
+}
+
+/** @returns systemctl(1)'s request for a reboot of the userspace alone. */
+export function softRebootCommand(reason: string): readonly [string, ...string[]] {
+  return ['systemctl', 'soft-reboot', ...howAndWhy(reason)];
+}
+
+function howAndWhy(reason: string): readonly string[] {
   // A reason may hold what an image's label says: one line, and never taken for an option.
   const line = reason.replaceAll(/\s+/g, ' ').slice(0, 200);
-  return ['systemctl', 'reboot', '--no-block', `--message=shale: ${line}`];
+  return ['--no-block', `--message=shale: ${line}`];
 }
 
 /**

@@ -13,6 +13,8 @@ export interface Deployment {
   /** The directory, as the daemon sees it, in which its /usr and /etc lie. */
   readonly root: string;
   readonly kernelArguments: readonly string[];
+  /** The tool says that the running kernel can go on under it: the same kernel, initramfs, arguments and SELinux policy. */
+  readonly canSoftReboot?: true;
 }
 
 export interface OsStatus {
@@ -75,6 +77,12 @@ export interface OsBackend {
    * @param managed absolute paths to the digest that `contentDigest` of daemon/records gives for what Shale put there; `absent` for a path that Shale removed.
    */
   finalizeStaged(managed: ReadonlyMap<string, string>, signal: AbortSignal): Promise<Deployment>;
+  /**
+   * Has the next soft reboot take what `finalizeStaged` made. Harmless to repeat; a full reboot takes it as well.
+   *
+   * @throws SoftRebootRefused where that can't be, OsCommandError.
+   */
+  prepareSoftReboot(signal: AbortSignal): Promise<void>;
   /**
    * Makes the previous deployment the next boot, in place of what is staged. Harmless to repeat.
    *

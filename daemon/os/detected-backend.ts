@@ -49,6 +49,10 @@ export class DetectedBackend implements OsBackend {
     return (await this.#backend(signal)).finalizeStaged(managed, signal);
   }
 
+  async prepareSoftReboot(signal: AbortSignal): Promise<void> {
+    return (await this.#backend(signal)).prepareSoftReboot(signal);
+  }
+
   async rollback(signal: AbortSignal): Promise<void> {
     return (await this.#backend(signal)).rollback(signal);
   }

@@ -7,12 +7,17 @@ const transcript = (name: string) =>
   parseBootcStatus(readFileSync(path.join(import.meta.dirname, 'transcripts', name), 'utf8'));
 const image = (digit: string) => `quay.io/example/os@sha256:${digit.repeat(64)}`;
 const id = (digit: string, serial = 0) => `${digit.repeat(64)}.${serial}`;
-const plain = { isBooted: false, isPinned: false, packages: { installed: [], removed: [] } };
+const plain = {
+  isBooted: false,
+  isPinned: false,
+  canSoftReboot: false,
+  packages: { installed: [], removed: [] },
+};
 
 describe('bootcDeployments', () => {
   it('knows the image of each by digest, also where it was installed by tag', () => {
     expect([...bootcDeployments(transcript('1.16-staged.json'))]).toEqual([
-      [id('2'), { ...plain, image: image('b') }],
+      [id('2'), { ...plain, canSoftReboot: true, image: image('b') }],
       [id('1'), { ...plain, isBooted: true, image: image('a') }],
       [id('0', 1), { ...plain, image: image('9') }],
       // An image of this host's own storage can't be had by its name.

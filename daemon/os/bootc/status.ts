@@ -13,6 +13,8 @@ const BootEntrySchema = z.object({
     .nullish(),
   incompatible: z.boolean(),
   pinned: z.boolean(),
+  // Since bootc 1.7.0; one without it can't.
+  softRebootCapable: z.boolean().default(false),
   ostree: z
     .object({ checksum: z.string(), deploySerial: z.number().int().nonnegative(), stateroot: z.string() })
     .nullish(),
@@ -66,6 +68,7 @@ export function bootcDeployments({ status }: BootcHost): ToolDeployments {
     deployments.set(`${checksum}.${deploySerial}`, {
       isBooted: entry === booted,
       isPinned: entry.pinned,
+      canSoftReboot: entry.softRebootCapable,
       // One on which packages were installed has no image here.
       packages: noPackages,
       ...(image === undefined ? {} : { image }),

@@ -10,6 +10,7 @@ export interface PlacedDeployment extends OstreeDeployment {
   /** Written to the bootloader at shutdown only. */
   readonly isStaged: boolean;
   readonly isPinned: boolean;
+  readonly canSoftReboot: boolean;
   readonly image?: DigestedPullspec;
   readonly packages: PackageSet;
 }
@@ -62,8 +63,16 @@ export function arrangeDeployments(found: FoundDeployments): HostDeployments {
   const { known, staged, written } = found;
   const place = (deployment: OstreeDeployment, isStaged: boolean): PlacedDeployment => {
     const { image: _, ...rest } = deployment;
-    const { isPinned = false, packages = noPackages, image } = known.get(deployment.id) ?? {};
-    return { ...rest, isStaged, isPinned, packages, ...(image === undefined ? {} : { image }) };
+    const about = known.get(deployment.id);
+    const { isPinned = false, canSoftReboot = false, packages = noPackages, image } = about ?? {};
+    return {
+      ...rest,
+      isStaged,
+      isPinned,
+      canSoftReboot,
+      packages,
+      ...(image === undefined ? {} : { image }),
+    };
   };
   const all = written.map((deployment) => place(deployment, false));
   // By its inode the running root can't be told: where composefs is on, it is a mount of its own.

@@ -6,7 +6,7 @@ import { samePackages } from '../../../machineconfig/os-packages.ts';
 import type { Deployment, OsBackend, OsStatus, StageOptions } from '../backend.ts';
 import type { RunOsCommand } from '../os-command.ts';
 import { type OsTool, osTool } from '../os-tool.ts';
-import { type OstreeDeployment, readOrigin } from '../ostree/deployments.ts';
+import { readOrigin } from '../ostree/deployments.ts';
 import { describeDeployment } from '../ostree/describe-deployment.ts';
 import { keepImageRecords } from '../ostree/image-record.ts';
 import type { ImageSource } from '../ostree/image-source.ts';
@@ -17,6 +17,7 @@ import { resetManagedPaths } from '../ostree/reset-managed-paths.ts';
 import { endLock } from '../ostree/staged-deployment.ts';
 import { refusePackages } from '../packages-refused.ts';
 import { shellWords } from '../shell-words.ts';
+import { SoftRebootRefused } from '../soft-reboot-refused.ts';
 import { bringImage, UnexpectedDeploymentError } from './bring-image.ts';
 import { type HostDeployments, hostDeployments, type PlacedDeployment } from './host-deployments.ts';
 import type { ImageTool } from './image-tool.ts';
@@ -122,6 +123,18 @@ export class ImageToolBackend implements OsBackend {
     return fresh;
   }
 
+  async prepareSoftReboot(signal: AbortSignal): Promise<void> {
+    const { next, heldBack } = await this.#deployments(signal);
+    const [first] = next;
+    if (first?.canSoftReboot !== true || heldBack !== undefined) {
+      throw new SoftRebootRefused(
+        `${this.#options.tool.name} does not say that ${first?.id ?? 'the booted deployment'} can be booted without its kernel`,
+      );
+    }
+    // `bootc switch --soft-reboot=required` is for what is staged, and this is written; it asks ostree for the same.
+    await this.#ostree.prepareSoftReboot(0, signal);
+  }
+
   async rollback(signal: AbortSignal): Promise<void> {
     const deployments = await this.#deployments(signal);
     const [previous] = deployments.previous;
@@ -192,8 +205,9 @@ export class ImageToolBackend implements OsBackend {
     return hostDeployments(this.#options, signal);
   }
 
-  #describe(deployment: OstreeDeployment): Promise<Deployment> {
-    return describeDeployment(this.#state, deployment);
+  async #describe(deployment: PlacedDeployment): Promise<Deployment> {
+    const described = await describeDeployment(this.#state, deployment);
+    return deployment.canSoftReboot ? { ...described, canSoftReboot: true } : described;
   }
 }
 

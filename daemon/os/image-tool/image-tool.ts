@@ -8,6 +8,8 @@ export interface ToolDeployment {
   readonly image?: DigestedPullspec;
   /** Kept by the admin (`ostree admin pin`): never cleaned up. */
   readonly isPinned: boolean;
+  /** The tool says that the running kernel can go on under it. */
+  readonly canSoftReboot: boolean;
   /** What was installed and removed on this host. */
   readonly packages: PackageSet;
 }

@@ -5,6 +5,7 @@ import type { Deployment, OsBackend, OsStatus, StageOptions } from '../backend.t
 import { osCommandRunner, type RunOsCommand } from '../os-command.ts';
 import { type OsTool, osTool } from '../os-tool.ts';
 import { refusePackages } from '../packages-refused.ts';
+import { SoftRebootRefused } from '../soft-reboot-refused.ts';
 import { listDeployments, type OstreeDeployment, SysrootError } from './deployments.ts';
 import { describeDeployment } from './describe-deployment.ts';
 import { imageRef, keepImageRecords, layerRef, readImageRecord, stateDirectory } from './image-record.ts';
@@ -129,6 +130,12 @@ export class OstreeBackend implements OsBackend {
     const places = { root: this.#options.root, booted: await this.#describe(booted), staged: described };
     await resetManagedPaths(places, managed, signal);
     return described;
+  }
+
+  async prepareSoftReboot(): Promise<void> {
+    throw new SoftRebootRefused(
+      'ostree alone does not tell whether a deployment can be booted without its kernel',
+    );
   }
 
   async rollback(signal: AbortSignal): Promise<void> {

@@ -20,6 +20,13 @@ export interface Ostree {
   deploy(options: DeployOptions, signal: AbortSignal): Promise<void>;
   /** `ostree admin undeploy`. @param index in boot order. */
   undeploy(index: number, signal: AbortSignal): Promise<void>;
+  /**
+   * `ostree admin prepare-soft-reboot` (ostree 2025.3): mounts a deployment at /run/nextroot. It refuses one with another
+   * kernel, initramfs or kernel arguments, and any host without composefs.
+   *
+   * @param index in boot order.
+   */
+  prepareSoftReboot(index: number, signal: AbortSignal): Promise<void>;
   /** `ostree admin cleanup`: deletes what an interrupted command left. */
   cleanup(signal: AbortSignal): Promise<void>;
 }
@@ -107,6 +114,9 @@ export function ostree(run: RunOsCommand, sysroot: string): Ostree {
     },
     undeploy: async (index, signal) => {
       await run([...admin('undeploy'), String(index)], { timeoutMs: SHORT_MS, signal });
+    },
+    prepareSoftReboot: async (index, signal) => {
+      await run([...admin('prepare-soft-reboot'), String(index)], { timeoutMs: SHORT_MS, signal });
     },
     cleanup: async (signal) => {
       await run([...admin('cleanup')], { timeoutMs: LONG_MS, signal });

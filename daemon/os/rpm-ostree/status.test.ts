@@ -10,7 +10,12 @@ const image = (digit: string) => `quay.io/example/os@${digest(digit)}`;
 
 describe('rpmOstreeDeployments', () => {
   it('knows the image of each by digest, also where it was installed by tag', () => {
-    const plain = { isBooted: false, isPinned: false, packages: { installed: [], removed: [] } };
+    const plain = {
+      isBooted: false,
+      isPinned: false,
+      canSoftReboot: false,
+      packages: { installed: [], removed: [] },
+    };
     expect([...rpmOstreeDeployments(transcript('2026.2-staged.json'))]).toEqual([
       [`${'2'.repeat(64)}.0`, { ...plain, image: image('b') }],
       [`${'1'.repeat(64)}.0`, { ...plain, isBooted: true, image: image('a') }],

@@ -58,7 +58,7 @@ export function rpmOstreeDeployments({ deployments }: RpmOstreeStatus): ToolDepl
       } = deployment;
       const image = reference === undefined ? undefined : imageOfReference(reference, digest);
       const packages = { installed: [...installed].sort(), removed: [...removed].sort() };
-      const known = { isBooted: booted, isPinned: pinned, packages };
+      const known = { isBooted: booted, isPinned: pinned, canSoftReboot: false, packages };
       return [`${checksum}.${serial}`, image === undefined ? known : { ...known, image }];
     }),
   );

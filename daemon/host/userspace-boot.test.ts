@@ -1,0 +1,53 @@
+import { mkdir, mkdtemp, rm, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
+import { NEXT_ROOT_NOTE, parseUserspaceBoot, untilBootSettled } from './userspace-boot.ts';
+
+const clocks = { now: 1_000_000, monotonicMs: 50_000 };
+
+describe('parseUserspaceBoot', () => {
+  test('a systemd that counts soft reboots', () => {
+    const shown = 'SoftRebootsCount=2\nUserspaceTimestampMonotonic=30000000\n';
+    expect(parseUserspaceBoot(shown, clocks)).toEqual({ softReboots: 2, startedAt: 980_000 });
+  });
+  test('one that does not, as Debian 12’s', () => {
+    expect(parseUserspaceBoot('UserspaceTimestampMonotonic=1500000\n', clocks)).toEqual({
+      softReboots: undefined,
+      startedAt: 951_500,
+    });
+  });
+  test('no systemd at all', () => {
+    expect(() => parseUserspaceBoot('', clocks)).toThrow('expected UserspaceTimestampMonotonic');
+  });
+});
+
+describe('untilBootSettled', () => {
+  let root: string;
+  const signal = AbortSignal.timeout(60_000);
+  const note = () => path.join(root, NEXT_ROOT_NOTE);
+  beforeEach(async () => {
+    root = await mkdtemp(path.join(tmpdir(), 'shale-userspace-'));
+    await mkdir(path.dirname(note()), { recursive: true });
+  });
+  afterEach(() => rm(root, { recursive: true }));
+
+  it('does not wait where no root was prepared', async () => {
+    await untilBootSettled(root, 100_000, signal, 0);
+  });
+
+  it('waits while the note is older than the boot, and no longer than its limit', async () => {
+    await writeFile(note(), '');
+    await utimes(note(), 99, 99);
+    await expect(untilBootSettled(root, 100_000, signal, 0)).rejects.toThrow('ostree-boot-complete.service');
+    const settled = untilBootSettled(root, 100_000, signal);
+    await rm(note());
+    await settled;
+  });
+
+  it('leaves a root alone that was prepared since: it is for the next reboot', async () => {
+    await writeFile(note(), '');
+    await utimes(note(), 101, 101);
+    await untilBootSettled(root, 100_000, signal, 0);
+  });
+});

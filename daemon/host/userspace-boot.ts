@@ -1,0 +1,81 @@
+import { stat } from 'node:fs/promises';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { ignoreMissing } from '../live/tree-entry.ts';
+import type { RunOsCommand } from '../os/os-command.ts';
+
+/** What systemd knows of the userspace that runs. */
+export interface UserspaceBoot {
+  /** How often it was started anew since the kernel was; undefined where systemd does not count. */
+  readonly softReboots: number | undefined;
+  /** When it was started, in ms since the epoch by the clock of now. */
+  readonly startedAt: number;
+}
+
+const TIMEOUT_MS = 30_000;
+const PROPERTIES = ['--property=SoftRebootsCount', '--property=UserspaceTimestampMonotonic'];
+
+/** @param run runs commands on the host. @throws OsCommandError, and where systemd does not say when it was started. */
+export async function userspaceBoot(run: RunOsCommand, signal: AbortSignal): Promise<UserspaceBoot> {
+  const shown = await run(['systemctl', 'show', ...PROPERTIES], { timeoutMs: TIMEOUT_MS, signal });
+  return parseUserspaceBoot(shown, { now: Date.now(), monotonicMs: Number(process.hrtime.bigint()) / 1e6 });
+}
+
+/** @param clocks the same moment by the wall clock and by the kernel's monotonic one, both in ms. */
+export function parseUserspaceBoot(
+  shown: string,
+  { now, monotonicMs }: { readonly now: number; readonly monotonicMs: number },
+): UserspaceBoot {
+  const value = (name: string) => new RegExp(`^${name}=(\\d+)$`, 'm').exec(shown)?.[1];
+  const [count, startedUs] = [value('SoftRebootsCount'), value('UserspaceTimestampMonotonic')];
+  if (startedUs === undefined) {
+    throw new Error(
+      `systemctl show: expected UserspaceTimestampMonotonic=<µs>, got ${JSON.stringify(shown)}`,
+    );
+  }
+  return {
+    softReboots: count === undefined ? undefined : Number(count),
+    startedAt: now - monotonicMs + Number(startedUs) / 1000,
+  };
+}
+
+/**
+ * What ostree notes of a root that is prepared for a soft reboot. ostree-boot-complete.service gives the note to the root
+ * that was booted; until then ostree, and with it bootc, takes the former root for the booted one (libostree,
+ * _ostree_sysroot_boot_complete).
+ */
+export const NEXT_ROOT_NOTE = 'run/ostree/nextroot-booted';
+
+const SETTLE_MS = 120_000;
+const LOOK_EVERY_MS = 1_000;
+
+/** The tools do not know yet what was booted. */
+export class UnsettledBootError extends Error {
+  override readonly name = 'UnsettledBootError';
+}
+
+/**
+ * Waits until the tools know what was booted by a soft reboot. A note that is younger than the boot is of the next one.
+ *
+ * @param root the running root. @param startedAt of the userspace, ms since the epoch.
+ * @throws UnsettledBootError when it takes too long.
+ */
+export async function untilBootSettled(
+  root: string,
+  startedAt: number,
+  signal: AbortSignal,
+  limitMs = SETTLE_MS,
+): Promise<void> {
+  const note = path.join(root, NEXT_ROOT_NOTE);
+  const endsAt = performance.now() + limitMs;
+  for (;;) {
+    const noted = await stat(note).catch(ignoreMissing);
+    if (noted === undefined || noted.mtimeMs > startedAt) return;
+    if (performance.now() >= endsAt) {
+      throw new UnsettledBootError(
+        `${note} is still there ${limitMs / 1000} s after a soft reboot; expected ostree-boot-complete.service to take it away`,
+      );
+    }
+    await delay(LOOK_EVERY_MS, undefined, { signal });
+  }
+}
