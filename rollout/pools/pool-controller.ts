@@ -26,7 +26,8 @@ import {
 } from './decide-pool.ts';
 import type { Membership } from './membership.ts';
 import { isReady, progressOf } from './node-state.ts';
-import { assignmentPatch } from './node-target.ts';
+import { targetOf } from './node-target.ts';
+import { type NodeTask, nodeTasks } from './node-tasks.ts';
 import type { NodeWork } from './node-work.ts';
 import { type PoolAim, poolAim } from './pool-aim.ts';
 import type { PoolMembers } from './pool-members.ts';
@@ -109,8 +110,7 @@ export class PoolController {
     const failure = await outcomeOf(async () => {
       await this.#keepRollback(seen, decision, signal);
       await this.#createMissing(decision, signal);
-      await this.#assign(seen, decision, signal);
-      await this.#takeSteps(seen, decision, { notes, stuckDrains, waits }, signal);
+      await this.#carryOut(seen, decision, { notes, stuckDrains, waits }, signal);
     });
     metrics.pool(name, countPhases(decision.states, decision.resting.nodes), stuckDrains.size);
     const wait = await this.#writeStatus(seen, decision, { notes, stuckDrains }, signal);
@@ -251,49 +251,54 @@ export class PoolController {
     });
   }
 
-  async #assign(seen: PoolObservation, { assign }: PoolDecision, signal: AbortSignal): Promise<void> {
-    const { client } = this.#parts;
-    await inParallel(seen.nodes, PARALLEL_NODES, async ({ machineConfigNode }) => {
-      const assignment = assign.get(machineConfigNode?.metadata.name ?? '');
-      if (machineConfigNode === undefined || assignment === undefined) return;
-      const spec = assignmentPatch(machineConfigNode.spec, assignment);
-      if (spec === undefined) return;
-      const { name, resourceVersion } = machineConfigNode.metadata;
-      const body = { metadata: { resourceVersion }, spec };
-      const patched = await client.patch(MachineConfigNodes, name, { type: 'merge', body }, { signal });
-      this.#parts.caches.machineConfigNodes.remember(patched);
-      this.#tellers(seen.pool, assignment.target.config).log.info(
-        { node: name, ...assignment.target, pool: assignment.pool },
-        'node has a target',
-      );
+  async #carryOut(
+    seen: PoolObservation,
+    decision: PoolDecision,
+    findings: Findings,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { tasks, more } = nodeTasks(seen.nodes, decision);
+    if (more) findings.waits.push(0);
+    await inParallel(tasks, PARALLEL_NODES, async (task) => {
+      await this.#assign(seen.pool, task, signal);
+      await this.#takeStep(task, findings, signal);
     });
   }
 
-  async #takeSteps(
-    seen: PoolObservation,
-    { steps }: PoolDecision,
+  async #assign(
+    pool: MachineConfigPool,
+    { seen: { machineConfigNode }, patch }: NodeTask,
+    signal: AbortSignal,
+  ): Promise<void> {
+    if (patch === undefined) return;
+    const { client, caches } = this.#parts;
+    const { name, resourceVersion } = machineConfigNode.metadata;
+    const body = { metadata: { resourceVersion }, spec: patch };
+    const patched = await client.patch(MachineConfigNodes, name, { type: 'merge', body }, { signal });
+    caches.machineConfigNodes.remember(patched);
+    const target = targetOf(patched.spec);
+    this.#tellers(pool, target.config).log.info(
+      { node: name, ...target, pool: pool.metadata.name },
+      'node has a target',
+    );
+  }
+
+  async #takeStep(
+    { seen: { node }, step }: NodeTask,
     { notes, stuckDrains, waits }: Findings,
     signal: AbortSignal,
   ): Promise<void> {
-    const atWork = seen.nodes.filter(({ node }) => steps.has(node.metadata.name));
-    if (atWork.length === 0) return;
-    const onlyNode = this.#parts.caches.nodes.size() === 1;
-    await inParallel(atWork, PARALLEL_NODES, async (observed) => {
-      const { name } = observed.node.metadata;
-      const step = steps.get(name);
-      const machineConfigNode = this.#parts.caches.machineConfigNodes.get(name);
-      if (step === undefined || machineConfigNode === undefined) return;
-      const report = await this.#work.carryOut(
-        step,
-        { node: observed.node, machineConfigNode, onlyNode },
-        signal,
-      );
-      if (report.note !== undefined) {
-        notes.set(name, report.note);
-        if (report.drainIsStuck === true) stuckDrains.set(name, report.note);
-      }
-      waits.push(report.lookAgainAfter);
-    });
+    const { caches } = this.#parts;
+    const { name } = node.metadata;
+    const machineConfigNode = caches.machineConfigNodes.get(name);
+    if (step === undefined || machineConfigNode === undefined) return;
+    const onlyNode = caches.nodes.size() === 1;
+    const report = await this.#work.carryOut(step, { node, machineConfigNode, onlyNode }, signal);
+    if (report.note !== undefined) {
+      notes.set(name, report.note);
+      if (report.drainIsStuck === true) stuckDrains.set(name, report.note);
+    }
+    waits.push(report.lookAgainAfter);
   }
 
   /** @returns ms after which the status is to be written, where it was written a moment ago; 0: it is as it should be. */

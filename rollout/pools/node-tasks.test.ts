@@ -1,0 +1,65 @@
+import { expect, it } from 'vitest';
+import { aMachineConfigNode, aNode } from '../testing/objects.ts';
+import type { ObservedNode } from './decide-pool.ts';
+import type { NodeStep } from './node-step.ts';
+import { nodeTasks } from './node-tasks.ts';
+
+const OLD = 'rendered-worker-1';
+const NEW = 'rendered-worker-2';
+
+function seen(name: string): ObservedNode {
+  const machineConfigNode = aMachineConfigNode(name, { configVersion: { desired: OLD } });
+  return {
+    node: aNode(name),
+    machineConfigNode,
+    lease: { by: 'nobody' },
+    inMaintenance: false,
+    machineDeleting: false,
+  };
+}
+
+function names(count: number, prefix: string): string[] {
+  return Array.from({ length: count }, (_, index) => `${prefix}${index}`);
+}
+
+function tasksOf(given: {
+  readonly steps?: Readonly<Record<string, NodeStep>>;
+  readonly assigned?: readonly string[];
+}) {
+  const { steps = {}, assigned = [] } = given;
+  const target = { pool: 'worker', target: { config: NEW }, policyDigest: undefined, softReboot: false };
+  const nodes = [...new Set([...assigned, ...Object.keys(steps)])].toSorted().map(seen);
+  const { tasks, more } = nodeTasks(nodes, {
+    steps: new Map(Object.entries(steps)),
+    assign: new Map(assigned.map((name) => [name, target])),
+  });
+  return { order: tasks.map(({ seen: { node } }) => node.metadata.name), tasks, more };
+}
+
+it('what ends work on a node comes before nodes to take, and those before targets to give', () => {
+  const { order, more } = tasksOf({
+    assigned: ['a'],
+    steps: { b: { kind: 'take', level: 'Live' }, c: { kind: 'finish' } },
+  });
+  expect(order).toEqual(['c', 'b', 'a']);
+  expect(more).toBe(false);
+});
+
+it('a node has its target and its step in one task; one with neither has none', () => {
+  const { tasks } = tasksOf({ assigned: ['a'], steps: { a: { kind: 'back-out', why: 'another target' } } });
+  expect(tasks).toMatchObject([
+    { patch: { configVersion: { desired: NEW } }, step: { kind: 'back-out', why: 'another target' } },
+  ]);
+  expect(nodeTasks([seen('b')], { steps: new Map(), assign: new Map() }).tasks).toEqual([]);
+});
+
+it('one look begins with a part of many nodes, and ends what is under way on all of them', () => {
+  const finished = names(200, 'finished-');
+  const { order, more } = tasksOf({
+    assigned: names(200, 'assigned-'),
+    steps: Object.fromEntries(finished.map((name) => [name, { kind: 'finish' }])),
+  });
+  expect(order.filter((name) => name.startsWith('finished-'))).toHaveLength(200);
+  expect(order.length).toBeLessThan(300);
+  expect(more).toBe(true);
+});
