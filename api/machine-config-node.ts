@@ -137,6 +137,12 @@ export const MachineConfigNodeStatus = z.object({
     .object({
       name: z.enum(['bootc', 'rpm-ostree', 'ostree']),
       version: z.string().max(64).exactOptional(),
+      installsPackages: z
+        .boolean()
+        .exactOptional()
+        .describe(
+          'Whether it puts packages on top of an image: without layering, extensions and another kernel need that.',
+        ),
     })
     .exactOptional()
     .describe("Shale's own: the tool by which the node's operating system is kept."),
@@ -193,3 +199,6 @@ export type NodeConditionType =
   /** Shale's own: certificates and the pull secret are as the operator names them. */
   | 'CertificatesApplied'
   | 'NodeDegraded';
+
+/** Reason of `UpdatePrepared`: the target can't be prepared until somebody changes what the message names. */
+export const PREPARE_REFUSED = 'PrepareRefused';

@@ -17,7 +17,7 @@ export const exitCodes = {
 export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> = {
   ok: 'done; of `diff`: nothing changes',
   failed:
-    'the answer is a no: `validate` found problems, a pool can’t be rendered or take the change, `plan --fail-on` found a costly pool, a tour’s step failed, what was waited for did not come; of `diff`: something changes',
+    'the answer is a no: `validate` found problems, a pool can’t be rendered or take the change, nodes would refuse it, `plan --fail-on` found a costly pool, a tour’s step failed, what was waited for did not come; of `diff`: something changes',
   usage:
     'the call can’t be understood: unknown flag, missing argument, no such file, no YAML, no such pool, no pool at all; of `diff` also: a pool can’t be rendered',
   unavailable: 'something that is needed is not there: a cluster, a package, a permission',

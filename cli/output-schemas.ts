@@ -47,6 +47,11 @@ export const PlanOutput = z.array(
       image: z.strictObject({ way: z.enum(['Append', 'Relabel', 'Engine']), why: z.string() }).optional(),
       nodes: z.number().optional(),
       outcomes: outcomes.optional(),
+      refusing: z
+        .array(
+          z.strictObject({ nodes: z.array(z.string()), osBackend: z.string(), why: z.array(z.string()) }),
+        )
+        .optional(),
       time: z.strictObject({ seconds: z.number().optional(), why: z.string() }).optional(),
       warnings: z.array(z.string()).optional(),
     }),
@@ -65,7 +70,7 @@ export const DiffOutput = z.array(
   ]),
 );
 
-export const ValidateOutput = z.strictObject({ valid: z.boolean(), problems });
+export const ValidateOutput = z.strictObject({ valid: z.boolean(), problems, warnings: z.array(z.string()) });
 
 /** As the operator writes it to status.nodeDisruptionPolicyStatus.clusterPolicies. */
 export const PoliciesOutput = ClusterPolicies;

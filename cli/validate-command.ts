@@ -1,9 +1,13 @@
 import { Command } from 'commander';
+import { limitedInStandardMode } from '../machineconfig/standard-mode.ts';
 import { CommandError } from './exit-codes.ts';
-import { type FileFlags, objectsOf, withFilesOrCluster } from './file-flags.ts';
+import { type FileFlags, withFilesOrCluster } from './file-flags.ts';
 import { limitsOf } from './limit-flags.ts';
-import { offlineCluster, problemsOf } from './offline-cluster.ts';
+import { connect, type LiveCluster, readLiveCluster } from './live-objects.ts';
+import { readObjects } from './object-files.ts';
+import { type OfflineCluster, offlineCluster, problemsOf, renderOffline } from './offline-cluster.ts';
 import { ValidateOutput } from './output-schemas.ts';
+import { refusalInWords, refusingNodes } from './plan/refusing-nodes.ts';
 import { outputFlag, print, printAs, TABLE_FORMATS } from './print.ts';
 
 /** `shale validate`: exit code 0 for what is valid, 1 with every problem for what is not. */
@@ -12,12 +16,38 @@ export function validateCommand(): Command {
   return withFilesOrCluster(command)
     .addOption(outputFlag(...TABLE_FORMATS))
     .action(async (flags: FileFlags) => {
-      const cluster = offlineCluster(await objectsOf(flags), limitsOf(flags));
+      const live = flags.filename.length > 0 ? undefined : await readLiveCluster(await connect(flags));
+      const cluster = offlineCluster(live?.objects ?? (await readObjects(flags.filename)), limitsOf(flags));
       const problems = problemsOf(cluster);
       const valid = problems.length === 0;
-      if (flags.output !== 'table') printAs(flags.output, ValidateOutput, { valid, problems });
-      else if (valid) print(`${cluster.configs.length} MachineConfigs are valid`);
+      const warnings = valid ? standardModeWarnings(cluster, live) : [];
+      if (flags.output !== 'table') printAs(flags.output, ValidateOutput, { valid, problems, warnings });
+      else if (valid)
+        print([`${cluster.configs.length} MachineConfigs are valid`, ...marked(warnings)].join('\n'));
       else print(problems.join('\n'));
       if (!valid) throw new CommandError(`${problems.length} problems found`);
     });
+}
+
+const marked = (warnings: readonly string[]): string[] => warnings.map((warning) => `warning: ${warning}`);
+
+/**
+ * What is valid and yet can't be had on every host. Pools with images of their own have no such limits, and one that can't
+ * be rendered is a matter of `plan`.
+ *
+ * @param live the cluster, where there is one; without it, which hosts they are is not known.
+ */
+function standardModeWarnings(cluster: OfflineCluster, live: LiveCluster | undefined): string[] {
+  const layered = new Set(cluster.machineOSConfigs.map(({ spec }) => spec.machineConfigPool.name));
+  return cluster.pools.flatMap((pool) => {
+    const { name } = pool.metadata;
+    const rendering = layered.has(name) ? undefined : renderOffline(cluster, pool);
+    if (rendering?.ok !== true) return [];
+    const { rendered, config } = rendering;
+    const limits =
+      live === undefined
+        ? limitedInStandardMode(config, rendered.spec.baseOSExtensionsContainerImage ?? '')
+        : refusingNodes(live, { pool: name, rendered, config }).map(refusalInWords);
+    return limits.map((limit) => `pool ${name}: ${limit}`);
+  });
 }

@@ -20,6 +20,7 @@ import { fieldsOf, loggedJournal } from './journal/logged-journal.ts';
 import { NodeChannel } from './node-channel.ts';
 import { type Observation, observe } from './observe.ts';
 import { UnsupportedHostError } from './os/detect-backend.ts';
+import { PrepareRefused } from './prepare/prepare-error.ts';
 import { readCurrent } from './records/current.ts';
 import { readLastUpdate } from './records/last-update.ts';
 import { finishOrUndoWrite } from './standard/write-config.ts';
@@ -177,7 +178,8 @@ async function tellFailure(
   const isApi = error instanceof ApiError;
   try {
     if (step?.kind === 'prepare' && seen !== undefined) {
-      await publish(daemon, seen, { kind: 'preparing', problem: why });
+      const refused = error instanceof PrepareRefused;
+      await publish(daemon, seen, { kind: 'preparing', problem: why, refused });
     } else if (!isApi) {
       const reason = error instanceof UnsupportedHostError ? 'UnsupportedHost' : 'DaemonFailed';
       await daemon.channel.publishTrouble(reason, why, daemon.signal);

@@ -35,7 +35,7 @@ const report = (phase: Phase, more: Partial<NodeReport> = {}): NodeReport => ({
   certificates: {},
   withheld: new Map(),
   lastUpdate: undefined,
-  osBackend: { name: 'bootc', version: '1.16.0' },
+  osBackend: { name: 'bootc', version: '1.16.0', installsPackages: false },
   ...more,
 });
 const phases: readonly Phase[] = [
@@ -51,6 +51,17 @@ const phases: readonly Phase[] = [
 ];
 const conditions = (status: MachineConfigNodeStatus, value: string) =>
   (status.conditions ?? []).filter(({ status: is }) => is === value).map(({ type }) => type);
+
+test.each([
+  [undefined, 'PrepareFailed'],
+  [true, 'PrepareRefused'],
+])('what keeps the target from the disk, refused: %s', (refused, reason) => {
+  const phase: Phase = { kind: 'preparing', problem: 'why', ...(refused === undefined ? {} : { refused }) };
+  const said = statusOf(object(), report(phase), noon).conditions?.find(
+    ({ type }) => type === 'UpdatePrepared',
+  );
+  expect(said).toMatchObject({ status: 'False', reason, message: 'why' });
+});
 
 test.each<[Phase, readonly string[], readonly string[]]>([
   [{ kind: 'updated' }, ['Updated'], []],

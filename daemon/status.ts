@@ -1,10 +1,11 @@
-import type {
-  MachineConfigNode,
-  MachineConfigNodeSpec,
-  MachineConfigNodeStatus,
-  NodeConditionType,
-  UpdatePlan,
-  UpdateRecord,
+import {
+  type MachineConfigNode,
+  type MachineConfigNodeSpec,
+  type MachineConfigNodeStatus,
+  type NodeConditionType,
+  PREPARE_REFUSED,
+  type UpdatePlan,
+  type UpdateRecord,
 } from '../api/machine-config-node.ts';
 import { type CertificateVersions, certificateNames } from '../api/node-certificates.ts';
 import type { Condition } from '../api/object.ts';
@@ -19,11 +20,15 @@ export type Phase =
   | { readonly kind: 'updated' }
   /** The target was reached, and the disk has been changed by somebody else since. */
   | { readonly kind: 'drifted'; readonly why: string }
-  /** The target is brought to the disk. `problem`: what keeps it from there; it is tried again. */
+  /**
+   * The target is brought to the disk. `problem`: what keeps it from there; it is tried again. `refused`: and is in vain
+   * until somebody changes what it names.
+   */
   | {
       readonly kind: 'preparing';
       readonly staging?: { readonly bytesDone: number; readonly bytesTotal: number };
       readonly problem?: string;
+      readonly refused?: boolean;
     }
   /** Prepared. `why`: what it waits for. */
   | { readonly kind: 'waiting'; readonly plan: UpdatePlan; readonly why: string }
@@ -160,7 +165,12 @@ function saidOf(phase: Phase): Said[] {
       return inOrder(
         phase.problem === undefined
           ? say('UpdatePrepared', 'False', 'Preparing', 'the target is brought to the disk')
-          : say('UpdatePrepared', 'False', 'PrepareFailed', phase.problem),
+          : say(
+              'UpdatePrepared',
+              'False',
+              phase.refused === true ? PREPARE_REFUSED : 'PrepareFailed',
+              phase.problem,
+            ),
       );
     case 'waiting':
       return inOrder(say('UpdatePrepared', 'True', 'Prepared', phase.why), ...pulled(phase.plan));

@@ -1,4 +1,5 @@
 import { formatActions } from '../api/disruption-action.ts';
+import { type MachineConfigNode, PREPARE_REFUSED } from '../api/machine-config-node.ts';
 import { applyLiveFrom, beginLive, rebootInto, requestReboot } from './carry-out.ts';
 import { applyCertificate } from './certificates/apply-certificate.ts';
 import { again, type Daemon, normal, publish, type StepOutcome, tell } from './daemon.ts';
@@ -86,7 +87,8 @@ async function prepareTarget(
   const { client, memory, ports, signal } = daemon;
   memory.prepared = undefined;
   memory.settledFor = undefined;
-  await publish(daemon, seen, { kind: 'preparing' });
+  // Tried again in case the host has changed; until that helps, the refusal stays where the admin reads it.
+  if (!isRefused(daemon.channel.object)) await publish(daemon, seen, { kind: 'preparing' });
   const progress = progressTeller(daemon, seen);
   const startedAt = Date.now();
   try {
@@ -116,6 +118,15 @@ async function prepareTarget(
   const { actions, source } = memory.prepared.plan;
   normal(daemon, 'Staged', `${targetInWords(target)}: ${formatActions(actions)}, by ${source}`);
   return again;
+}
+
+/** @returns whether the status says that the very target that is wanted was refused. */
+function isRefused({ spec, status }: Partial<MachineConfigNode> = {}): boolean {
+  return (
+    status?.configVersion?.desired === spec?.configVersion.desired &&
+    status?.configImage?.desiredImage === spec?.configImage?.desiredImage &&
+    status?.conditions?.find(({ type }) => type === 'UpdatePrepared')?.reason === PREPARE_REFUSED
+  );
 }
 
 /** Tells how far the pull is, at most once a second and never two at a time. */

@@ -14,6 +14,7 @@ import { onCluster } from '../on-cluster.ts';
 import { print } from '../print.ts';
 import type { LayeringGoal } from './arrival.ts';
 import { secretWarnings } from './secret-warnings.ts';
+import { standardModeWarnings } from './standard-mode-warnings.ts';
 import {
   dataPatch,
   type EnableWish,
@@ -94,6 +95,7 @@ export function disableCommand(): Command {
           `pool ${pool} stays layered: its MachineOSConfig was made by hand; delete it to take the pool back`,
         );
       }
+      for (const line of await standardModeWarnings(client, seen, standard, signal)) warn(line);
       await carryOut(client, flags, seen, data, { layered: [], standard, clean }, signal);
     }),
   );

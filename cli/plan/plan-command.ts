@@ -67,7 +67,7 @@ export function planCommand(): Command {
         ...(live === undefined ? {} : { live: { cluster: live, now: Date.now() } }),
       });
       printPlans(flags.output, plans, flags.diff);
-      if (plans.some((plan) => 'problems' in plan))
+      if (plans.some((plan) => 'problems' in plan || plan.refusing !== undefined))
         throw new CommandError('not every pool can take the change');
       failOn(plans, flags.failOn);
     });

@@ -2,6 +2,7 @@ import { formatActions } from '../../api/disruption-action.ts';
 import { COSTS } from '../cost.ts';
 import { formatDuration } from '../duration.ts';
 import type { PoolAsk, PoolPlan } from './plan.ts';
+import { refusalInWords } from './refusing-nodes.ts';
 
 export interface PlanTextOptions {
   /** Whether the diffs are printed, too. */
@@ -25,6 +26,7 @@ function formatPool(plan: PoolPlan, { diffs }: PlanTextOptions): string[] {
     headOf(plan),
     ...aboutOf(plan).map((line) => `  ${line}`),
     ...causes,
+    ...(plan.refusing ?? []).map((refusing) => `  refused: ${refusalInWords(refusing)}`),
     ...(plan.warnings ?? []).map((warning) => `  warning: ${warning}`),
     ...patches.map((line) => `  ${line}`.trimEnd()),
   ];
@@ -79,6 +81,8 @@ function markdownOfPool(plan: PoolPlan, { diffs }: PlanTextOptions): string[] {
     ...about.map(listItem),
     ...(about.length === 0 ? [] : ['']),
     ...table,
+    ...(plan.refusing ?? []).map((refusing) => listItem(`**refused:** ${refusalInWords(refusing)}`)),
+    ...(plan.refusing === undefined ? [] : ['']),
     ...(plan.warnings ?? []).map((warning) => listItem(`**warning:** ${warning}`)),
     ...(plan.warnings === undefined ? [] : ['']),
     ...(diffs ? markdownOfDiffs(plan) : []),

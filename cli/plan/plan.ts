@@ -8,6 +8,7 @@ import { decideActions } from '../../disruption/actions.ts';
 import type { PolicySettings } from '../../disruption/default-policies.ts';
 import { policyDigest } from '../../disruption/effective-policies.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
+import { limitedInStandardMode } from '../../machineconfig/standard-mode.ts';
 import { nodeConfigOf } from '../../rollout/rendering/foreseen.ts';
 import { COSTS, type Cost, costOf, dearest } from '../cost.ts';
 import { type ChangeDiff, diffConfigs } from '../diff.ts';
@@ -24,6 +25,7 @@ import {
 import { type Estimate, estimate } from './estimate.ts';
 import { baseChange, type ImageInputs, type ImageToBuild, imageToBuild } from './image-to-build.ts';
 import { poolRemarks } from './pool-remarks.ts';
+import { type RefusingNodes, refusingNodes } from './refusing-nodes.ts';
 
 /** How many nodes of a pool pay what; together they are all of its nodes. */
 export type NodeOutcomes = Readonly<Record<Cost, number>>;
@@ -42,9 +44,11 @@ export interface PoolAsk extends ChangedPool {
   readonly nodes?: number;
   /** What they pay on their way from what each of them runs now. */
   readonly outcomes?: NodeOutcomes;
+  /** Nodes that refuse it, and keep what they run. */
+  readonly refusing?: readonly RefusingNodes[];
   /** Until every node has it, where a cluster was asked and some node has anything to do. */
   readonly time?: Estimate;
-  /** What stands in the way of a rollout now, and what is not known, in words. */
+  /** What stands in the way of a rollout now, what is not known, and of files alone on which hosts it can be had; in words. */
   readonly warnings?: readonly string[];
 }
 
@@ -79,11 +83,20 @@ export function planPools(input: PlanInput): PoolPlan[] {
       ...(image === undefined ? {} : { image: { way: image.way, why: image.why } }),
     };
     const problems = image?.problems.map((problem) => `no image can be made: ${problem}`) ?? [];
-    if (live === undefined) return problems.length === 0 ? ask : { ...ask, warnings: problems };
+    if (live === undefined) {
+      const warnings = [...problems, ...hostLimits(will, to)];
+      return warnings.length === 0 ? ask : { ...ask, warnings };
+    }
     const costFrom = (config: NodeConfig) =>
       config.name === to.name && bases === undefined ? 'nothing' : costOf(decide(config));
     const remarks = [...problems, ...(pool === undefined ? [] : poolRemarks(pool, live.now))];
-    return { ...ask, ...nodesOf(change, { ...live, image, remarks }, costFrom) };
+    const target = { pool: names.pool, rendered: rendered.after, config: to };
+    const refusing = will.machineOSConfig === undefined ? refusingNodes(live.cluster, target) : [];
+    return {
+      ...ask,
+      ...nodesOf(change, { ...live, image, remarks }, costFrom),
+      ...(refusing.length === 0 ? {} : { refusing }),
+    };
   };
   return poolChanges(asRendered(before), after, tell, input.nodeUser);
 }
@@ -107,6 +120,12 @@ function policiesAfter(
 /** @returns whether a change leaves spec.nodeDisruptionPolicy alone. */
 export function keepsPolicy(before: OfflineCluster, after: OfflineCluster): boolean {
   return isDeepStrictEqual(before.machineConfiguration?.spec, after.machineConfiguration?.spec);
+}
+
+/** @returns which hosts alone can take a config, where the pool's nodes are not known. */
+function hostLimits({ machineOSConfig, rendered }: ImageInputs, config: NodeConfig): readonly string[] {
+  if (machineOSConfig !== undefined) return [];
+  return limitedInStandardMode(config, rendered?.spec.baseOSExtensionsContainerImage ?? '');
 }
 
 interface LiveAsk {

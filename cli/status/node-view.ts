@@ -77,7 +77,11 @@ export function nodeView(object: MachineConfigNode, seen: ObservedCluster, now: 
   };
 }
 
-function osBackendInWords({ name, version }: NonNullable<MachineConfigNodeStatus['osBackend']>): string {
+/** @returns the tool with its version, if it says one. */
+export function osBackendInWords({
+  name,
+  version,
+}: Pick<NonNullable<MachineConfigNodeStatus['osBackend']>, 'name' | 'version'>): string {
   return version === undefined ? name : `${name} ${version}`;
 }
 

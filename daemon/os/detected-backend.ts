@@ -16,7 +16,7 @@ export interface BackendNeeds {
 export class DetectedBackend implements OsBackend {
   readonly #detect: (needs: BackendNeeds, signal: AbortSignal) => Promise<OsBackend>;
   #found: OsBackend | undefined;
-  #isForPackages = false;
+  #forPackages: OsBackend | undefined;
 
   /** @param detect finds the backend. */
   constructor(detect: (needs: BackendNeeds, signal: AbortSignal) => Promise<OsBackend>) {
@@ -24,7 +24,10 @@ export class DetectedBackend implements OsBackend {
   }
 
   async tool(signal: AbortSignal): Promise<OsTool> {
-    return (await this.#backend(signal)).tool(signal);
+    const tool = await (await this.#backend(signal)).tool(signal);
+    if (tool.installsPackages) return tool;
+    const { installsPackages } = await (await this.#packagesBackend(signal)).tool(signal);
+    return { ...tool, installsPackages };
   }
 
   async status(signal: AbortSignal): Promise<OsStatus> {
@@ -33,11 +36,8 @@ export class DetectedBackend implements OsBackend {
 
   async stage(image: DigestedPullspec, options: StageOptions): Promise<Deployment> {
     const { extraPackages, signal } = options;
-    if (asksForPackages(extraPackages) && !this.#isForPackages) {
-      // From then on that one knows best what is staged.
-      this.#found = await this.#detect({ packages: true }, signal);
-      this.#isForPackages = true;
-    }
+    // From then on that one knows best what is staged.
+    if (asksForPackages(extraPackages)) this.#found = await this.#packagesBackend(signal);
     return (await this.#backend(signal)).stage(image, options);
   }
 
@@ -63,6 +63,11 @@ export class DetectedBackend implements OsBackend {
 
   async cleanup(signal: AbortSignal): Promise<void> {
     return (await this.#backend(signal)).cleanup(signal);
+  }
+
+  async #packagesBackend(signal: AbortSignal): Promise<OsBackend> {
+    this.#forPackages ??= await this.#detect({ packages: true }, signal);
+    return this.#forPackages;
   }
 
   async #backend(signal: AbortSignal): Promise<OsBackend> {

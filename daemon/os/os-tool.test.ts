@@ -19,20 +19,26 @@ describe('osTool', () => {
 
   it('asks once', async () => {
     const asked: string[] = [];
-    const tool = osTool(async (command) => {
-      asked.push(command.join(' '));
-      return 'bootc 1.1.0\n';
-    }, 'bootc');
+    const tool = osTool(
+      async (command) => {
+        asked.push(command.join(' '));
+        return 'bootc 1.1.0\n';
+      },
+      { name: 'bootc', installsPackages: false },
+    );
     expect([await tool(signal), await tool(signal)]).toEqual(
-      Array(2).fill({ name: 'bootc', version: '1.1.0' }),
+      Array(2).fill({ name: 'bootc', version: '1.1.0', installsPackages: false }),
     );
     expect(asked).toEqual(['bootc --version']);
   });
 
   it('tells of a tool that does not say', async () => {
-    const tool = osTool(async (command) => {
-      throw new OsCommandError(command, 'exit code 1', { stderr: '' });
-    }, 'rpm-ostree');
-    expect(await tool(signal)).toEqual({ name: 'rpm-ostree' });
+    const tool = osTool(
+      async (command) => {
+        throw new OsCommandError(command, 'exit code 1', { stderr: '' });
+      },
+      { name: 'rpm-ostree', installsPackages: true },
+    );
+    expect(await tool(signal)).toEqual({ name: 'rpm-ostree', installsPackages: true });
   });
 });

@@ -6,6 +6,8 @@ export interface OsTool {
   readonly name: BackendName;
   /** Absent where the tool doesn't say. */
   readonly version?: string;
+  /** Whether it puts packages on top of an image. */
+  readonly installsPackages: boolean;
 }
 
 const TIMEOUT_MS = 30_000;
@@ -22,16 +24,23 @@ export function parseVersion(text: string): string | undefined {
  * @param run runs commands on the host.
  * @returns asks a tool for its version, once: another one comes with a reboot.
  */
-export function osTool(run: RunOsCommand, name: BackendName): (signal: AbortSignal) => Promise<OsTool> {
+export function osTool(
+  run: RunOsCommand,
+  { name, installsPackages }: Omit<OsTool, 'version'>,
+): (signal: AbortSignal) => Promise<OsTool> {
   let known: OsTool | undefined;
   return async (signal) => {
-    known ??= await askTool(run, name, signal);
+    known ??= { ...(await askTool(run, name, signal)), installsPackages };
     return known;
   };
 }
 
 /** For an admin's eyes only, so a tool that doesn't say is none to fail for. */
-async function askTool(run: RunOsCommand, name: BackendName, signal: AbortSignal): Promise<OsTool> {
+async function askTool(
+  run: RunOsCommand,
+  name: BackendName,
+  signal: AbortSignal,
+): Promise<Omit<OsTool, 'installsPackages'>> {
   const text = await run([name, '--version'], { timeoutMs: TIMEOUT_MS, signal }).catch(() => '');
   signal.throwIfAborted();
   const version = parseVersion(text);

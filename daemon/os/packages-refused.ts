@@ -1,4 +1,5 @@
 import type { PackageSet } from '../../machineconfig/os-packages.ts';
+import { INSTALLS_NONE } from '../../machineconfig/standard-mode.ts';
 import type { ExtraPackages } from './backend.ts';
 
 /** What keeps the host's operating system installs no packages. Nothing was touched. */
@@ -9,9 +10,7 @@ export class PackagesRefused extends Error {
 /** @param tool that keeps the host's operating system. @throws PackagesRefused where packages are to be changed. */
 export function refusePackages(tool: string, extra: ExtraPackages | undefined): void {
   if (!asksForPackages(extra)) return;
-  throw new PackagesRefused(
-    `${tool} keeps this host's operating system and installs no packages; expected on-cluster layering, or a host with rpm-ostree`,
-  );
+  throw new PackagesRefused(`${tool} ${INSTALLS_NONE}`);
 }
 
 /** @returns whether packages are to be there beside an image, or were. */

@@ -2,8 +2,10 @@ import { MachineConfigurations } from '../../api/machine-configuration.ts';
 import { MACHINE_CONFIGURATION, nodePaths } from '../../api/names.ts';
 import { decideActions } from '../../disruption/actions.ts';
 import { policyDigest } from '../../disruption/effective-policies.ts';
+import { goArchitecture } from '../../image/architecture.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { osPackages, SUPPORTED_EXTENSIONS } from '../../machineconfig/os-packages.ts';
+import { askedPackages, refusedInStandardMode } from '../../machineconfig/standard-mode.ts';
 import { deploymentChange } from '../deployment-change.ts';
 import { driftInWords } from '../drift/config-drift.ts';
 import { isForced } from '../drift/force-file.ts';
@@ -36,11 +38,12 @@ export async function prepareStandard(
   const { client, current, spec, backend, signal } = preparation;
   const rendered = await fetchRendered(client, target.config, signal);
   const config = nodeConfigOf(rendered);
-  refuseUnknownPackages(config);
-  await refuseChangedDisk(preparation);
+  refuseUnknownExtensions(config);
   const { booted } = await backend.status(signal);
   const fromBase = current === undefined ? booted.image : current.baseImage;
   const baseImage = target.osImage || stockImageOf(current) || fromBase;
+  await refuseWhatHostCant(preparation, { rendered, config, baseImage });
+  await refuseChangedDisk(preparation);
   const asked = await actionsOf(preparation, { config, fromBase, baseImage });
   const next: StandardCurrent = {
     version: 1,
@@ -71,29 +74,43 @@ function packagesFor(config: NodeConfig): NonNullable<StandardCurrent['packages'
   return { installed: [...installed], removed: [...removed] };
 }
 
-/** MCO, ValidateMachineConfigExtensions and switchKernel: looked at again where the names become a command's arguments. */
-function refuseUnknownPackages({ name, extensions, kernelType }: NodeConfig): void {
+/** MCO, ValidateMachineConfigExtensions: looked at again where the names become a command's arguments. */
+function refuseUnknownExtensions({ name, extensions }: NodeConfig): void {
   const unknown = extensions.find((extension) => !SUPPORTED_EXTENSIONS.has(extension));
-  if (unknown !== undefined) {
-    const known = [...SUPPORTED_EXTENSIONS].join(', ');
-    throw new PrepareRefused(`${name}: extension ${JSON.stringify(unknown)} is unknown; expected ${known}`);
-  }
-  if (kernelType === '64k-pages' && process.arch !== 'arm64') {
-    throw new PrepareRefused(
-      `${name}: kernelType 64k-pages is for aarch64 alone, and this node is ${process.arch}`,
-    );
-  }
+  if (unknown === undefined) return;
+  const known = [...SUPPORTED_EXTENSIONS].join(', ');
+  throw new PrepareRefused(`${name}: extension ${JSON.stringify(unknown)} is unknown; expected ${known}`);
 }
 
-function sayWhatAsks({ name, extensions, kernelType }: NodeConfig): (error: unknown) => never {
+async function refuseWhatHostCant(
+  { backend, current, signal }: Preparation,
+  to: {
+    readonly rendered: StandardCurrent['rendered'];
+    readonly config: NodeConfig;
+    readonly baseImage: string | undefined;
+  },
+): Promise<void> {
+  const { rendered, config, baseImage } = to;
+  const refused = refusedInStandardMode(
+    {
+      from: writtenConfigOf(current),
+      to: config,
+      extensionsImage: rendered.spec.baseOSExtensionsContainerImage ?? '',
+    },
+    {
+      osBackend: await backend.tool(signal),
+      architecture: goArchitecture(process.arch),
+      ...(baseImage === undefined ? {} : { baseImage }),
+    },
+  );
+  if (refused.length > 0) throw new PrepareRefused(`${config.name}: ${refused.join('; ')}`);
+}
+
+function sayWhatAsks(config: NodeConfig): (error: unknown) => never {
   return (error) => {
     if (!(error instanceof PackagesRefused)) throw error;
-    const asks = [
-      ...(extensions.length === 0 ? [] : [`extensions ${extensions.join(', ')}`]),
-      ...(kernelType === 'default' ? [] : [`kernelType ${kernelType}`]),
-    ];
-    const what = asks.length === 0 ? 'takes packages back' : asks.join(' and ');
-    throw new PrepareRefused(`${name}: ${what}: ${error.message}`, { cause: error });
+    const what = askedPackages(config) || 'takes packages back';
+    throw new PrepareRefused(`${config.name}: ${what}: ${error.message}`, { cause: error });
   };
 }
 

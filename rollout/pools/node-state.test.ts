@@ -53,6 +53,18 @@ describe('progress', () => {
       why: 'registry is down',
     });
   });
+
+  it.each([
+    ['of this target', CONFIG, { refused: true }],
+    ['of the one before', 'rendered-worker-0', {}],
+  ])('a refusal %s', (_what, desired, more) => {
+    const refusal = { ...condition('UpdatePrepared', 'False', 'usbguard'), reason: 'PrepareRefused' };
+    expect(progressOf(spec, { configVersion: { current: '', desired }, conditions: [refusal] })).toEqual({
+      kind: 'preparing',
+      why: 'usbguard',
+      ...more,
+    });
+  });
 });
 
 it('a failure of an earlier target is told apart from one of this', () => {

@@ -1,17 +1,22 @@
 import type { DisruptionAction } from '../../api/disruption-action.ts';
 import type { Node } from '../../api/kubernetes.ts';
-import type {
-  Grant,
-  MachineConfigNodeSpec,
-  MachineConfigNodeStatus,
-  NodeConditionType,
+import {
+  type Grant,
+  type MachineConfigNodeSpec,
+  type MachineConfigNodeStatus,
+  type NodeConditionType,
+  PREPARE_REFUSED,
 } from '../../api/machine-config-node.ts';
 import { annotations, labels } from '../../api/names.ts';
+import type { Condition } from '../../api/object.ts';
 
 /** How far a node is on its way to its target, as its daemon tells it. */
 export type Progress =
-  /** The target is not on the disk yet, or the daemon has not spoken since it was set. */
-  | { readonly kind: 'preparing'; readonly why?: string }
+  /**
+   * The target is not on the disk yet, or the daemon has not spoken since it was set. `refused`: and won't be until
+   * somebody changes what `why` names; the node keeps what it runs.
+   */
+  | { readonly kind: 'preparing'; readonly why?: string; readonly refused?: boolean }
   /** The target is on the disk; these actions are what it takes to run it. */
   | { readonly kind: 'staged'; readonly actions: readonly DisruptionAction[] }
   /** The node runs its target. `startedAt` and `since`: when its last update began and ended, in ms since the epoch. */
@@ -155,10 +160,14 @@ export function progressOf(
   if (plan !== undefined && plan.config === config && plan.image === image && plan.staged) {
     return { kind: 'staged', actions: plan.actions };
   }
-  const prepared = condition('UpdatePrepared');
-  return prepared?.status === 'False' && prepared.message !== ''
-    ? { kind: 'preparing', why: prepared.message }
-    : { kind: 'preparing' };
+  return preparing(condition('UpdatePrepared'), status.configVersion?.desired === config);
+}
+
+/** @param isOfThis whether the daemon speaks of the target that is wanted now. */
+function preparing(prepared: Condition | undefined, isOfThis: boolean): Progress {
+  if (prepared?.status !== 'False' || prepared.message === '') return { kind: 'preparing' };
+  const refused = isOfThis && prepared.reason === PREPARE_REFUSED;
+  return { kind: 'preparing', why: prepared.message, ...(refused ? { refused } : {}) };
 }
 
 /** The daemon keeps NodeDegraded until another target is on the disk, and its record names the one that failed. */

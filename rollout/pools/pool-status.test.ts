@@ -97,6 +97,15 @@ describe('a pool on its way', () => {
     );
   });
 
+  it('is Degraded by nodes that refuse the target, of which the rollout loses none', () => {
+    const progress = { kind: 'preparing', why: 'extensions usbguard: no', refused: true } as const;
+    const status = statusOf([aState('c', { progress }), behind, aState('a', { progress })]);
+    expect(verdict(status, 'Degraded')).toBe('True Degraded refused by a, c: extensions usbguard: no');
+    expect(status).toMatchObject({ degradedMachineCount: 0, unavailableMachineCount: 0 });
+    const waiting = { kind: 'preparing', why: 'registry is down' } as const;
+    expect(verdict(statusOf([aState('a', { progress: waiting })]), 'Degraded')).toMatch(/^False/);
+  });
+
   it('says which nodes others have taken out of service, and that nothing begins for that', () => {
     const unavailable = [{ name: 'c', why: 'cordoned, and not by Shale' }];
     const message = (slotsTaken: boolean) =>

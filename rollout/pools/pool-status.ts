@@ -248,6 +248,7 @@ function degradedVerdict({ pool, settings, target, decision, stuckDrains }: Pool
     ...(render?.status === 'True' ? [render.message] : []),
     ...(target.kind === 'awaiting-image' && target.state === 'BuildFailed' ? [target.why] : []),
     ...(decision.halted === undefined ? [] : [decision.halted]),
+    ...refusalsInWords(decision.states),
     ...listed([...stuckDrains].map(([name, why]) => `Node ${name} ${why}`).toSorted()),
     ...settings.problems,
     ...(settings.closed === undefined || settings.problems.length > 0 ? [] : [settings.closed]),
@@ -255,6 +256,24 @@ function degradedVerdict({ pool, settings, target, decision, stuckDrains }: Pool
   const nodes = nodeDegradedVerdict(decision.states);
   if (causes.length > 0) return { status: 'True', reason: 'Degraded', message: causes.join('; ') };
   return nodes.status === 'True' ? nodes : { status: 'False', reason: 'AsExpected', message: '' };
+}
+
+/** Nodes that keep what they run for good, until somebody changes the config or the host: nodes of one kind say the same. */
+function refusalsInWords(states: readonly NodeState[]): string[] {
+  const byReason = Map.groupBy(
+    states.flatMap(({ name, progress, away }) =>
+      away === undefined && progress.kind === 'preparing' && progress.refused === true
+        ? [{ name, why: progress.why ?? '' }]
+        : [],
+    ),
+    ({ why }) => why,
+  );
+  return listed(
+    [...byReason].map(([why, nodes]) => {
+      const names = listed(nodes.map(({ name }) => name).toSorted());
+      return `refused by ${names.join(', ')}: ${why}`;
+    }),
+  );
 }
 
 /** Exactly one of the build conditions is True in a layered pool; a pool that never was layered has none. */

@@ -1,7 +1,7 @@
 import { chmod, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import { type MachineConfigNode, PREPARE_REFUSED } from '../../api/machine-config-node.ts';
 import { nodePaths } from '../../api/names.ts';
 import { createTestNode, noDirectoryNodes, type TestNode } from './testing.ts';
 import { CHRONY, isAt, policies, render, standardSpec } from './testing-configs.ts';
@@ -67,7 +67,7 @@ describe.skipIf(noDirectoryNodes !== undefined)('config drift', { timeout: 60_00
     await daemon.want(standardSpec(policy)('rendered-2', 'Live'));
     const refused = await daemon.until('the refusal', ({ status }) =>
       (status?.conditions ?? []).some(
-        ({ reason, message }) => reason === 'PrepareFailed' && message.includes('changed by somebody else'),
+        ({ reason, message }) => reason === PREPARE_REFUSED && message.includes('changed by somebody else'),
       ),
     );
     // Without a plan nobody cordons or drains the node for it.

@@ -20,7 +20,7 @@ import { policyStatus } from '../../rollout/policy/policy-status.ts';
 import { startApiServer } from '../../sandbox/apiserver/start.ts';
 import { applyObjects } from '../../sandbox/manifests/apply.ts';
 import { type ClusterUnderTest, quiet, startClusterUnderTest } from '../e2e/cluster-under-test.ts';
-import { root, type ShaleRun, shale } from './shale-process.ts';
+import { machineConfig, root, type ShaleRun, shale } from './shale-process.ts';
 
 const signal = AbortSignal.timeout(300_000);
 let cluster: ClusterUnderTest;
@@ -95,7 +95,12 @@ async function addNode(name: string, current?: string, own: Record<string, strin
   };
   const created = await cluster.client.create(MachineConfigNodes, node, { signal });
   if (current === undefined) return;
-  const status = { mode: 'Standard' as const, configVersion: { current, desired: current } };
+  const status = {
+    mode: 'Standard' as const,
+    configVersion: { current, desired: current },
+    baseImage: `registry.example.org/base@sha256:${'1'.repeat(64)}`,
+    osBackend: { name: 'ostree' as const, version: '2022.7', installsPackages: false },
+  };
   await cluster.client.replaceStatus(MachineConfigNodes, { ...created, status }, { signal });
 }
 
@@ -142,6 +147,23 @@ describe('plan', () => {
       image: { way: 'Append', why: 'one layer on the base image' },
       time: { why: expect.stringMatching(/^no image of the pool was made by Append before; /) },
       warnings: expect.arrayContaining(['the pool is paused: nothing begins until it is not']),
+    });
+  });
+
+  test('names nodes that would refuse it, with their backend and why, and fails', async () => {
+    const extension = path.join(dir, 'extension.json');
+    await writeFile(extension, machineConfig('usbguard', {}, { extensions: ['usbguard'] }));
+    const why = "ostree keeps the host's operating system and installs no packages";
+    const words = `node worker-0 (ostree 2022.7) can't take it without layering: extensions usbguard: ${why}`;
+    const table = await here('plan', '-f', extension);
+    expect(table).toMatchObject({ exitCode: 1, stderr: 'shale: not every pool can take the change' });
+    expect(table.stdout).toContain(`\n  refused: ${words}`);
+    const markdown = await here('plan', '-f', extension, '-o', 'markdown');
+    expect(markdown.stdout).toContain(`\n- **refused:** ${words}`);
+    const { stdout } = await here('plan', '-f', extension, '-o', 'json');
+    const worker = PlanOutput.parse(JSON.parse(stdout)).find(({ pool }) => pool === 'worker');
+    expect(worker).toMatchObject({
+      refusing: [{ nodes: ['worker-0'], osBackend: 'ostree 2022.7', why: [expect.stringContaining(why)] }],
     });
   });
 

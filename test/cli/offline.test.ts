@@ -208,6 +208,21 @@ describe('bad input is no answer:', () => {
 });
 
 describe('shale validate', () => {
+  test('warns of what not every host can take without layering, as plan does', async () => {
+    const input = machineConfig('usbguard', {}, { extensions: ['usbguard'] });
+    const warning =
+      'extensions usbguard: without layering on hosts with rpm-ostree alone, not where ostree or bootc is alone';
+    const table = await shale(['validate', '-f', '-'], { input });
+    expect(table).toMatchObject({
+      exitCode: 0,
+      stdout: `1 MachineConfigs are valid\nwarning: pool worker: ${warning}`,
+    });
+    const { stdout } = await shale(['validate', '-f', '-', '-o', 'json'], { input });
+    expect(JSON.parse(stdout)).toEqual({ valid: true, problems: [], warnings: [`pool worker: ${warning}`] });
+    const plan = await shale(['plan', '--from', 'examples', '-f', '-'], { input });
+    expect(plan.stdout).toContain(`  warning: ${warning}`);
+  });
+
   test('holds what is unfolded to the limits it is given', async () => {
     const big = `data:,${'a'.repeat(1.5 * 1024 * 1024)}`;
     const input = machineConfig('big', {

@@ -175,7 +175,7 @@ describe.skipIf(noDirectoryNodes !== undefined)('packages on a host of bootc', (
       extraPackages: { remove: noPackages, add: usbguard },
       signal: AbortSignal.timeout(60_000),
     });
-    await expect(staging).rejects.toThrow('bootc keeps this host');
+    await expect(staging).rejects.toThrow('bootc keeps the host');
   });
 
   it('are rpm-ostree’s to bring and to take away where that is there, too', {
@@ -186,7 +186,7 @@ describe.skipIf(noDirectoryNodes !== undefined)('packages on a host of bootc', (
     const { bootedBy, boot } = hostOfBoth(node, signal);
     const extraKernelArguments = { remove: [], add: [] };
     const first = bootedBy('bootc');
-    expect((await first.tool(signal)).name).toBe('bootc');
+    expect(await first.tool(signal)).toMatchObject({ name: 'bootc', installsPackages: true });
     const add = { remove: noPackages, add: usbguard };
     const staged = await first.stage(node.stock, { extraKernelArguments, extraPackages: add, signal });
     expect((await first.tool(signal)).name).toBe('rpm-ostree');

@@ -57,7 +57,8 @@ export class ImageToolBackend implements OsBackend {
   constructor(options: ImageToolBackendOptions) {
     this.#options = options;
     this.#ostree = ostree(options.run, '/');
-    this.#tool = osTool(options.run, options.tool.name);
+    const { name, deployPackages } = options.tool;
+    this.#tool = osTool(options.run, { name, installsPackages: deployPackages !== undefined });
     this.#architecture = options.architecture ?? kargsArchitecture(process.arch);
     this.#state = path.join(options.root, nodePaths.state);
   }

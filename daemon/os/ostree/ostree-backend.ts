@@ -59,7 +59,7 @@ export class OstreeBackend implements OsBackend {
     this.#options = options;
     this.#commandPath = options.commandPath ?? ((place) => place);
     const run = options.run ?? osCommandRunner();
-    this.#tool = osTool(run, 'ostree');
+    this.#tool = osTool(run, { name: 'ostree', installsPackages: false });
     this.#ostree = ostree(run, options.commandSysroot ?? this.#commandPath(options.sysroot));
     this.#architecture = options.architecture ?? kargsArchitecture(process.arch);
   }

@@ -1,0 +1,62 @@
+import { expect, test } from 'vitest';
+import { emptyNodeConfig } from './empty-config.ts';
+import type { NodeConfig } from './node-config.ts';
+import { type HostSystem, refusedInStandardMode } from './standard-mode.ts';
+
+const IMAGE = `r.example.com/os@sha256:${'1'.repeat(64)}`;
+const host = (name: HostSystem['osBackend']['name'], more: Partial<HostSystem> = {}): HostSystem => ({
+  osBackend: { name },
+  architecture: 'amd64',
+  baseImage: IMAGE,
+  ...more,
+});
+const refused = (to: Partial<NodeConfig>, on: HostSystem, extensionsImage = '') =>
+  refusedInStandardMode({ from: emptyNodeConfig, to: { ...emptyNodeConfig, ...to }, extensionsImage }, on);
+const usbguard = { extensions: ['usbguard'] };
+
+test.each<[string, Partial<NodeConfig>, HostSystem, RegExp | undefined]>([
+  ['extensions', usbguard, host('ostree'), /^extensions usbguard: ostree keeps .* rpm-ostree$/],
+  ['extensions', usbguard, host('rpm-ostree'), undefined],
+  [
+    'extensions and another kernel',
+    { ...usbguard, kernelType: 'realtime' },
+    host('bootc', { osBackend: { name: 'bootc', installsPackages: false } }),
+    /^extensions usbguard and kernelType realtime: bootc keeps/,
+  ],
+  [
+    'extensions, by rpm-ostree beside bootc,',
+    usbguard,
+    host('bootc', { osBackend: { name: 'bootc', installsPackages: true } }),
+    undefined,
+  ],
+  ['large pages', { kernelType: '64k-pages' }, host('rpm-ostree'), /arm64 alone, and this host is amd64$/],
+  ['large pages', { kernelType: '64k-pages' }, host('rpm-ostree', { architecture: 'arm64' }), undefined],
+  [
+    'an OS image by tag',
+    { osImageURL: 'r.example.com/os:1' },
+    host('ostree'),
+    /^osImageURL: not an image by d/,
+  ],
+  ['an OS image by digest', { osImageURL: IMAGE }, host('ostree'), undefined],
+  ['kernel arguments', { kernelArguments: ['quiet'] }, host('ostree'), undefined],
+])('%s: %j on %j', (_what, to, on, expected) => {
+  const why = refused(to, on).join();
+  if (expected === undefined) expect(why).toBe('');
+  else expect(why).toMatch(expected);
+});
+
+test('a host of which no image is known takes files, and nothing that needs another deployment', () => {
+  const { baseImage: _, ...unknown } = host('rpm-ostree');
+  expect(refused({ files: new Map() }, unknown)).toEqual([]);
+  for (const to of [usbguard, { kernelArguments: ['quiet'] }]) {
+    expect(refused(to, unknown).join()).toContain('expected osImageURL by digest');
+    expect(refused({ ...to, osImageURL: IMAGE }, unknown)).toEqual([]);
+  }
+});
+
+test('packages come from an image by digest', () => {
+  expect(refused(usbguard, host('rpm-ostree'), 'r.example.com/extensions:1')).toEqual([
+    expect.stringMatching(/^baseOSExtensionsContainerImage: not an image by digest/),
+  ]);
+  expect(refused({}, host('rpm-ostree'), 'r.example.com/extensions:1')).toEqual([]);
+});
