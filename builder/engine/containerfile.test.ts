@@ -40,6 +40,24 @@ describe('the Containerfile that an engine is given', () => {
     expect(packages).toBeGreaterThan(kernel ?? 0);
   });
 
+  test('takes another kernel from the extensions image, where a MachineConfig names one', () => {
+    const runs = file({ extensions: ['usbguard'], kernelType: 'realtime' }, 'shale.local/base:2')
+      .split('\n')
+      .filter((line) => line.startsWith('RUN '));
+    expect(runs).toHaveLength(2);
+    for (const run of runs) {
+      expect(run).toMatch(/^RUN --mount=type=bind,from=extensions,/);
+      expect(run).toMatch(/ && rm \/etc\/yum.repos.d\/coreos-extensions.repo$/);
+    }
+    expect(file({ kernelType: 'realtime' })).not.toContain('--mount');
+  });
+
+  test('keeps the kernel of a base image that has it', () => {
+    expect(file({ kernelType: '64k-pages' })).toContain(
+      '{ rpm -q --quiet kernel-64k-core || rpm-ostree override remove kernel ',
+    );
+  });
+
   test('there is none for an unknown kernel', () => {
     expect(() => file({ kernelType: 'zen' })).toThrow('expected default, realtime, 64k-pages');
   });

@@ -11,13 +11,13 @@ import type { EngineWish } from './engine-wish.ts';
  * Unlike MCO's, `configs` has no file of the MachineConfigs: they are laid on the result as its last layer.
  *
  * @param base name of the base image in the engine.
- * @param extensionsImage name of the image with the extensions, in the engine; '' for none.
+ * @param extensionsImage name of the image with extensions and other kernels, in the engine; '' for none.
  * @throws BuildFailure for a kernel that no base can be given.
  */
 export function effectiveContainerfile(base: string, wish: EngineWish, extensionsImage: string): string {
   const runs = [
     installExtensions(wish, extensionsImage),
-    switchKernel(wish.kernelType),
+    switchKernel(wish.kernelType, extensionsImage),
     installPackages(wish.packages),
   ];
   return [
@@ -32,12 +32,21 @@ export function effectiveContainerfile(base: string, wish: EngineWish, extension
 const REPOSITORY = '/etc/yum.repos.d/coreos-extensions.repo';
 const MOUNTED = '/tmp/shale-extensions';
 
-/** The extensions image has a package repository, which is there while the command runs and leaves nothing behind. */
 function installExtensions({ extensions }: EngineWish, image: string): string {
   if (extensions.length === 0) return '';
   const install = `rpm-ostree install ${extensionPackages(extensions).join(' ')}`;
-  const needed = needsRpmOstree(`extensions (${extensions.join(', ')})`);
-  if (image === '') return `RUN ${needed} && ${install}`;
+  return byRpmOstree(`extensions (${extensions.join(', ')})`, install, image);
+}
+
+/**
+ * The extensions image has a package repository, with the other kernels, too (MCO, as above). It is there while the command
+ * runs and leaves nothing behind.
+ *
+ * @param what asks for it, for the message where the base can't.
+ */
+function byRpmOstree(what: string, command: string, image: string): string {
+  const needed = needsRpmOstree(what);
+  if (image === '') return `RUN ${needed} && ${command}`;
   const lines = [
     '[coreos-extensions]',
     'name=coreos-extensions',
@@ -46,10 +55,11 @@ function installExtensions({ extensions }: EngineWish, image: string): string {
     'gpgcheck=0',
   ];
   const write = `printf '%s\\n' ${lines.map((line) => `'${line}'`).join(' ')} > ${REPOSITORY}`;
-  return `RUN --mount=type=bind,from=extensions,source=/,target=${MOUNTED} ${needed} && ${write} && ${install} && rm ${REPOSITORY}`;
+  return `RUN --mount=type=bind,from=extensions,source=/,target=${MOUNTED} ${needed} && ${write} && ${command} && rm ${REPOSITORY}`;
 }
 
-function switchKernel(kernelType: string): string {
+/** A base image that has the kernel already keeps it. */
+function switchKernel(kernelType: string, image: string): string {
   if (!isKernelType(kernelType)) {
     throw new BuildFailure(
       'UnknownKernelType',
@@ -57,9 +67,11 @@ function switchKernel(kernelType: string): string {
     );
   }
   const { installed, removed } = osPackages({ extensions: [], kernelType });
-  if (installed.length === 0) return '';
+  const [core] = installed;
+  if (core === undefined) return '';
   const install = installed.map((name) => `--install ${name}`).join(' ');
-  return `RUN ${needsRpmOstree(`kernelType ${kernelType}`)} && rpm-ostree override remove ${removed.join(' ')} ${install}`;
+  const override = `rpm-ostree override remove ${removed.join(' ')} ${install}`;
+  return byRpmOstree(`kernelType ${kernelType}`, `{ rpm -q --quiet ${core} || ${override}; }`, image);
 }
 
 function needsRpmOstree(what: string): string {

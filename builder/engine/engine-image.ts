@@ -231,7 +231,7 @@ function refuseWhatEngineCant(wish: EngineWish, { kind, version, buildKit }: Eng
   if (wish.extensionsImage !== '' && kind !== 'Podman' && !buildKit) {
     throw new BuildFailure(
       'MountsNotSupported',
-      `extensions: ${engine} without BuildKit can't mount the extensions image ${wish.extensionsImage}; use Podman, or Docker with BuildKit`,
+      `extensions and kernelType: ${engine} without BuildKit can't mount the extensions image ${wish.extensionsImage}; use Podman, or Docker with BuildKit`,
     );
   }
 }

@@ -32,6 +32,19 @@ describe('an engine is needed', () => {
     expect(engineWish(spec, rendered(), 'amd64')?.containerfile).toBe('RUN all');
   });
 
+  test.each([
+    ['extensions', { extensions: ['usbguard'] }, 'r.example.com/extensions:1'],
+    ['another kernel', { kernelType: 'realtime' }, 'r.example.com/extensions:1'],
+    ['neither', { kernelType: 'default' }, ''],
+  ])('the extensions image is for %s', (_, config, image) => {
+    const wish = engineWish(
+      { packages: ['htop'] },
+      rendered({ ...config, baseOSExtensionsContainerImage: 'r.example.com/extensions:1' }),
+      'amd64',
+    );
+    expect(wish?.extensionsImage).toBe(image);
+  });
+
   test('a package name that a shell would read as more is refused', () => {
     for (const name of ['a;b', '$(id)', '-y', 'a b', 'a\nb', '../a', '`id`']) {
       expect(() => engineWish({ packages: [name] }, rendered(), 'amd64')).toThrow(BuildFailure);

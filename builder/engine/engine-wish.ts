@@ -12,7 +12,7 @@ export interface EngineWish {
   readonly containerfile: string;
   /** OS extensions, sorted. */
   readonly extensions: readonly string[];
-  /** The image that extensions are taken from; '' where they come from the configured repositories. */
+  /** The image that extensions and another kernel are taken from; '' where they come from the configured repositories. */
   readonly extensionsImage: string;
   /** default, realtime or 64k-pages. */
   readonly kernelType: string;
@@ -58,11 +58,13 @@ export function engineWish(
 ): EngineWish | undefined {
   const { containerFile = [], packages = [], buildArguments = [], buildSecrets = [] } = spec ?? {};
   const { extensions, kernelType, baseOSExtensionsContainerImage = '' } = rendered.spec;
+  const kernel = kernelType === undefined || kernelType === '' ? 'default' : kernelType;
+  const needsExtensions = (extensions ?? []).length > 0 || kernel !== 'default';
   const wish: EngineWish = {
     containerfile: containerfileFor(containerFile, architecture),
     extensions: named('extensions', extensions ?? []),
-    extensionsImage: (extensions ?? []).length === 0 ? '' : baseOSExtensionsContainerImage,
-    kernelType: kernelType === undefined || kernelType === '' ? 'default' : kernelType,
+    extensionsImage: needsExtensions ? baseOSExtensionsContainerImage : '',
+    kernelType: kernel,
     packages: named('packages', packages),
     buildArguments: Object.fromEntries(buildArguments.map(({ name, value }) => [name, value])),
     buildSecrets: buildSecrets.map(({ name }) => name).sort(),
