@@ -140,7 +140,8 @@ describe('a Secret', () => {
     'with %s is told by its name without its content, and the build goes on when it is mended',
     async (what, text) => {
       const name = what.replaceAll(' ', '-').toLowerCase();
-      await under.createSecret(name, text);
+      // In one of kubernetes.io/dockerconfigjson, an API server takes JSON alone.
+      await under.createSecret(name, text, 'Opaque');
       await under.layerPool(name, { secret: name });
       const waiting = await under.buildOf(name, retrying(`Secret shale-system/${name}`));
       expect(JSON.stringify(waiting)).not.toContain('hunter2');

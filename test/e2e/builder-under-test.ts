@@ -56,7 +56,7 @@ export interface BuilderUnderTest {
   runBuilder(until: AbortSignal): Promise<void>;
   /** @returns the content of an auth file for the registry, and for others at the same credentials. */
   auths(password: string, ...hosts: readonly string[]): string;
-  createSecret(name: string, content: string): Promise<void>;
+  createSecret(name: string, content: string, type?: string): Promise<void>;
   /** A pool without nodes, with one MachineConfig, layered by hand. */
   layerPool(pool: string, options: PoolToLayer): Promise<void>;
   /** @returns the pool's build once that holds. @throws when it doesn't in time. */
@@ -108,12 +108,12 @@ export async function startBuilderUnderTest(signal: AbortSignal): Promise<Builde
     registryClient,
     auths,
     runBuilder: (until) => runBuilderIn(cluster, plainHttp, until),
-    createSecret: async (name, content) => {
+    createSecret: async (name, content, type = 'kubernetes.io/dockerconfigjson') => {
       const data = { '.dockerconfigjson': Buffer.from(content).toString('base64') };
       const metadata = { name };
       await client.create(
         Secrets,
-        { apiVersion: 'v1', kind: 'Secret', metadata, type: 'kubernetes.io/dockerconfigjson', data },
+        { apiVersion: 'v1', kind: 'Secret', metadata, type, data },
         { namespace: NAMESPACE, signal },
       );
     },

@@ -9,6 +9,7 @@ import type { ApiClient } from '../../cluster/api-client.ts';
 import { conditionIsTrue } from '../../cluster/conditions.ts';
 import { runController } from '../../cluster/controller.ts';
 import { createInformer } from '../../cluster/informer.ts';
+import { updateStatus } from '../../cluster/update-status.ts';
 import { createWorkQueue } from '../../cluster/work-queue.ts';
 import type { RolloutOptions } from '../../rollout/options.ts';
 import { stepDaemon } from '../../rollout/testing/scripted-daemon.ts';
@@ -189,9 +190,9 @@ function nodeStatus(ready: boolean, bootID: string): NonNullable<Node['status']>
 }
 
 async function setReady(client: ApiClient, name: string, ready: boolean): Promise<void> {
-  const node = await client.get(Nodes, name);
-  const { bootID = '' } = node.status?.nodeInfo ?? {};
-  await client.replaceStatus(Nodes, { ...node, status: nodeStatus(ready, bootID) });
+  await updateStatus(client, Nodes, await client.get(Nodes, name), ({ status }) =>
+    nodeStatus(ready, status?.nodeInfo?.bootID ?? ''),
+  );
 }
 
 /** One watch for all of them; a conflict with the operator's own writes is tried again. */

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { CustomResourceDefinitions, Leases, Nodes } from '../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { annotations, DEFAULT_LEASE_NAMESPACE } from '../../api/names.ts';
@@ -78,7 +78,11 @@ test('a node whose lease another holds waits until the lease is given back', {
   await fleet.addPool('leases');
   await fleet.addNode('leases-0', 'leases');
   const wish = { namespace: DEFAULT_LEASE_NAMESPACE, name: 'node-leases-0', holder: 'node-maintenance' };
-  await acquireLease(fleet.client, { ...wish, durationSeconds: 3600 }, signal);
+  // The operator gives it back at the end of the first update, a moment after the node shows that end.
+  await vi.waitUntil(
+    async () => (await acquireLease(fleet.client, { ...wish, durationSeconds: 3600 }, signal)).held,
+    { timeout: 30_000 },
+  );
   const config = await fleet.change('leases', 'next');
   await fleet.poolSays('leases', 'Updating', passedBy('leases-0', 'its lease is held by node-maintenance'));
   expect((await fleet.client.get(Nodes, 'leases-0', { signal })).spec?.unschedulable).toBeUndefined();

@@ -14,6 +14,7 @@ beforeAll(async () => {
 afterAll(() => fleet.stop());
 
 const orderOf = (prefix: string) => fleet.order().filter((name) => name.startsWith(prefix));
+const momentOf = (time: string | undefined) => Date.parse(time ?? '');
 
 test('of a percentage no more than that, rounded down, are out of service at once', {
   timeout: 60_000,
@@ -33,7 +34,8 @@ test("control-plane nodes go one at a time, the leader's host last", { timeout: 
   for (const name of names) await fleet.addNode(name, 'plane', { labels: CONTROL_PLANE });
   const config = await fleet.change('plane', 'next');
   await Promise.all(names.map((name) => fleet.runs(name, config)));
-  expect(orderOf('plane-')).toEqual(['plane-1', 'plane-2', 'plane-0']);
+  expect(orderOf('plane-')).toHaveLength(3);
+  expect(orderOf('plane-').at(-1)).toBe('plane-0');
   expect(fleet.mostCordoned('plane')).toBe(1);
 });
 
@@ -58,12 +60,11 @@ test('live updates wait for the canary to hold, and cordon nobody', { timeout: 6
   const names = Array.from({ length: 4 }, (_, index) => `live-${index}`);
   for (const name of names) await fleet.addNode(name, 'live', { script: { actions: RESTART } });
   const config = await fleet.change('live', 'next');
-  const [first = ''] = names;
-  const { status } = await fleet.runs(first, config);
-  await Promise.all(names.map((name) => fleet.runs(name, config)));
-  const second = await fleet.client.get(MachineConfigNodes, 'live-1', { signal });
-  const held =
-    Date.parse(second.status?.lastUpdate?.startedAt ?? '') - Date.parse(status?.lastUpdate?.finishedAt ?? '');
-  expect(held).toBeGreaterThanOrEqual(3_000);
+  const updated = await Promise.all(names.map((name) => fleet.runs(name, config)));
+  // Whoever was prepared first is the canary.
+  const [canary, second] = updated
+    .map(({ status }) => status?.lastUpdate)
+    .toSorted((a, b) => momentOf(a?.startedAt) - momentOf(b?.startedAt));
+  expect(momentOf(second?.startedAt) - momentOf(canary?.finishedAt)).toBeGreaterThanOrEqual(3_000);
   expect(fleet.mostCordoned('live')).toBe(0);
 });

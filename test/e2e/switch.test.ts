@@ -63,7 +63,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: 5 * MINUTE }, 
     dir = await mkdtemp(path.join(tmpdir(), 'shale-switch-'));
     const options = {
       dir,
-      choice: { assets: undefined },
+      choice: { assets: process.env['KUBEBUILDER_ASSETS'] },
       nodes: 'directory',
       onProgress: () => undefined,
     } as const;
