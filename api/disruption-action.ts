@@ -102,3 +102,16 @@ export function formatAction(action: DisruptionAction): string {
 export function formatActions(actions: readonly DisruptionAction[]): string {
   return actions.length === 0 ? 'None' : actions.map(formatAction).join(', ');
 }
+
+/** @returns what an update asks of a node in words, with the sort of its reboot: `Reboot (soft)`. */
+export function formatAsked({
+  actions,
+  softReboot = false,
+}: {
+  readonly actions: readonly DisruptionAction[];
+  readonly softReboot?: boolean;
+}): string {
+  const words = actions.map(formatAction);
+  const asked = softReboot ? words.map((word) => (word === 'Reboot' ? 'Reboot (soft)' : word)) : words;
+  return asked.length === 0 ? 'None' : asked.join(', ');
+}

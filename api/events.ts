@@ -43,6 +43,13 @@ export const describedEvents = [
   event('Normal', 'daemon', 'MachineConfigNode', 'AppliedLive', 'runs the target, without a reboot'),
   event('Warning', 'daemon', 'MachineConfigNode', 'LiveApplyFailed', 'the target needs a reboot after all'),
   event('Normal', 'daemon', 'MachineConfigNode', 'Rebooting', 'reboots into the target'),
+  event(
+    'Warning',
+    'daemon',
+    'MachineConfigNode',
+    'SoftRebootFailed',
+    'reboots fully instead; with the reason',
+  ),
   event('Normal', 'daemon', 'MachineConfigNode', 'Rebooted', 'runs the target after a reboot'),
   event('Warning', 'daemon', 'MachineConfigNode', 'Degraded', 'the update failed; with the reason'),
   event('Normal', 'daemon', 'MachineConfigNode', 'Healthy', 'health checks that had failed pass'),

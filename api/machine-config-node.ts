@@ -68,6 +68,10 @@ export const UpdatePlan = z.object({
     .array(DisruptionAction)
     .max(50)
     .describe('What the node will do, in order. Empty: nothing but the change itself.'),
+  softReboot: z
+    .boolean()
+    .exactOptional()
+    .describe('Of a Reboot: of the userspace alone, the kernel runs on. Absent: it is a full one.'),
   causes: z.array(DisruptionCause).max(50).describe('Why, by path, unit or field.'),
   source: z
     .string()
@@ -89,6 +93,10 @@ export type UpdateTimes = z.infer<typeof UpdateTimes>;
 export const UpdateRecord = UpdateTimes.extend({
   causes: z.array(DisruptionCause).max(50).describe('Why, by path, unit or field.'),
   source: z.string().describe('Where the actions came from.'),
+  softReboot: z
+    .boolean()
+    .exactOptional()
+    .describe('The node was booted anew without its kernel. Absent: with it, or not at all.'),
   bootIDBefore: z.string().describe('The boot in which it began.'),
   bootIDAfter: z.string().describe('The boot in which it was done: another one after a reboot.'),
   result: z
@@ -132,7 +140,12 @@ export const MachineConfigNodeStatus = z.object({
     .describe(
       "Shale's own: the stock image, by digest, that the node runs or that its layered image is built on.",
     ),
-  bootID: z.string().exactOptional().describe("Shale's own: changes with each boot."),
+  bootID: z
+    .string()
+    .exactOptional()
+    .describe(
+      "Shale's own: changes with each boot. The kernel's, with the number of soft reboots since where there were any.",
+    ),
   osBackend: z
     .object({
       name: z.enum(['bootc', 'rpm-ostree', 'ostree']),

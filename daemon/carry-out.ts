@@ -4,6 +4,7 @@ import { updateLive } from './apply/apply-live.ts';
 import { leaseObstacle } from './apply/lease-check.ts';
 import { makeNextBoot } from './apply/reboot-into.ts';
 import { LiveUpdateFailed, type UpdateContext } from './apply/update-context.ts';
+import { rebootFully, softRebootLeftMs } from './choose-reboot.ts';
 import { again, type Daemon, normal, publish, type StepOutcome, tell, warning } from './daemon.ts';
 import { finish, inWords } from './end-update.ts';
 import type { JournalEntry, JournalEntryAt } from './journal/journal.ts';
@@ -150,18 +151,46 @@ export async function rebootInto(daemon: Daemon, update: Update, seen: Observati
   const rebooting: JournalEntry = { ...entry, step: 'rebooting', rebootingSince: new Date().toISOString() };
   await journal.write(rebooting);
   await tell(daemon, seen, { kind: 'rebooting', plan: entry.plan });
-  normal(daemon, 'Rebooting', `reboots into ${inWords(entry)}: ${entry.plan.source}`);
+  const how = entry.plan.softReboot === true ? 'reboots softly' : 'reboots';
+  normal(daemon, 'Rebooting', `${how} into ${inWords(entry)}: ${entry.plan.source}`);
   return requestReboot(daemon, rebooting);
 }
 
 /** The process is ended by the reboot; one that does not come is asked for again. */
 export async function requestReboot(
-  { ports, tracer, signal }: Daemon,
+  daemon: Daemon,
   entry: JournalEntry,
   reason = `shale: update to ${inWords(entry)}`,
 ): Promise<StepOutcome> {
+  const { ports, tracer, signal } = daemon;
   await tracer.flush();
+  if (entry.step === 'rebooting' && entry.plan.softReboot === true) {
+    const why = await requestSoftReboot(daemon, entry, reason);
+    await daemon.journal.write({ ...entry, plan: rebootFully(entry.plan, why) });
+    warning(daemon, 'SoftRebootFailed', `reboots fully into ${inWords(entry)}: ${why}`);
+  }
   await ports.host.reboot(reason, signal);
   await delay(REBOOT_DEADLINE_MS, undefined, { signal });
   return again;
+}
+
+/** @returns why it did not take place: the process is ended by one that does. */
+async function requestSoftReboot(
+  { ports: { backend, host }, softRebootLimitMs, signal }: Daemon,
+  { bootID, rebootingSince }: JournalEntry,
+  reason: string,
+): Promise<string> {
+  if ((await host.bootID()) !== bootID) return 'a soft reboot took place, and not into the target';
+  const leftMs = softRebootLeftMs(rebootingSince, Date.now(), softRebootLimitMs);
+  const late = `it did not take place within ${softRebootLimitMs / 1000} s`;
+  if (leftMs === 0) return late;
+  try {
+    await backend.prepareSoftReboot(signal);
+    await host.rebootSoftly(reason, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    return error instanceof Error ? error.message : String(error);
+  }
+  await delay(leftMs, undefined, { signal });
+  return late;
 }

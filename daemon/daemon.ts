@@ -22,6 +22,8 @@ export interface Daemon {
   readonly certificatePaths: CertificatePaths;
   readonly actionLimits: ActionLimits;
   readonly healthLimits: HealthLimits;
+  /** ms that a soft reboot has to take place before it becomes a full one. */
+  readonly softRebootLimitMs: number;
   readonly ports: NodePorts;
   readonly journal: Journal;
   readonly client: ApiClient;

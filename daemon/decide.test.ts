@@ -105,6 +105,7 @@ const prepared = (
   plan: plan(config, digit, actions, staged),
   next: { ...running, config, image: image(digit) },
   policyDigest: undefined,
+  softRebootAllowed: false,
 });
 const wanted = (actions: UpdatePlan['actions'], more: Partial<MachineConfigNodeSpec>) =>
   at({ spec: layered('rendered-2', '2', more), prepared: prepared('rendered-2', '2', actions) });
@@ -246,6 +247,16 @@ describe('decide', () => {
       'booted the target again when it was to go back',
       at({ journal: rollingBack, bootID: 'boot-3', bootedImage: image('2') }),
       'fail',
+    ],
+    [
+      'booted the target without its kernel',
+      at({ journal: journal('rebooting'), bootID: 'boot-1+1', bootedImage: image('2') }),
+      'verify',
+    ],
+    [
+      'rebooted softly, and not into the target',
+      at({ journal: journal('rebooting'), bootID: 'boot-1+1' }),
+      'rebootAgain',
     ],
     ['booted into something else', at({ journal: journal('rebooting'), bootID: 'boot-2' }), 'fail'],
     [

@@ -6,6 +6,7 @@ import {
   certificateNames,
 } from '../api/node-certificates.ts';
 import { configsOf, isWithheld, type WithheldCertificates } from './certificates/withheld.ts';
+import { isSoftReboot } from './host/boot-id.ts';
 import { isStuck, type JournalEntry, type JournalEntryAt } from './journal/journal.ts';
 import { type Current, imageOf } from './records/current.ts';
 import { isAt, isFor, type Target, targetOf } from './target.ts';
@@ -113,6 +114,7 @@ function towardsTarget(seen: DaemonObservation): Step {
     leadsTo(prepared, target) &&
     prepared.plan.staged &&
     prepared.policyDigest === seen.spec.policyDigest &&
+    prepared.softRebootAllowed === (seen.spec.softReboot ?? false) &&
     (stuck === undefined || reboots(prepared));
   return usable ? whenGranted(seen, target, prepared) : { kind: 'prepare', target, stuck };
 }
@@ -145,7 +147,10 @@ function resume(entry: JournalEntry, seen: DaemonObservation): Step | undefined 
   const bootedTarget = target === undefined || target === seen.bootedImage;
   switch (entry.step) {
     case 'rebooting':
-      if (!rebooted) return { kind: 'rebootAgain', entry };
+      // A soft reboot that went elsewhere leaves the bootloader as it was: the target is the next boot still.
+      if (!rebooted || (isSoftReboot(entry.bootID, seen.bootID) && !bootedTarget)) {
+        return { kind: 'rebootAgain', entry };
+      }
       return bootedTarget ? { kind: 'verify', entry } : bootedOther(entry, seen, target);
     case 'verifying':
       return bootedTarget ? { kind: 'verify', entry } : bootedOther(entry, seen, target);

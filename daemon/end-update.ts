@@ -2,6 +2,7 @@ import { formatActions } from '../api/disruption-action.ts';
 import type { UpdateRecord } from '../api/machine-config-node.ts';
 import { correctCurrent } from './booted-state.ts';
 import { again, type Daemon, normal, type StepOutcome, warning } from './daemon.ts';
+import { isSoftReboot } from './host/boot-id.ts';
 import type { JournalEntry, JournalEntryAt } from './journal/journal.ts';
 import type { Observation } from './observe.ts';
 import { writeCurrent } from './records/current.ts';
@@ -19,9 +20,11 @@ export function inWords({ plan, next }: Update): string {
 export async function finish(daemon: Daemon, entry: JournalEntry, seen: Observation): Promise<StepOutcome> {
   const rebooted = entry.bootID !== seen.bootID;
   await recordTarget(daemon, entry, seen);
-  await endWith(daemon, recordOf(entry, seen, 'Succeeded'));
+  const record = recordOf(entry, seen, 'Succeeded');
+  await endWith(daemon, record);
   const did = formatActions(entry.plan.actions);
-  if (rebooted) normal(daemon, 'Rebooted', `runs ${inWords(entry)} after a reboot`);
+  const how = record.softReboot === true ? 'a soft reboot' : 'a reboot';
+  if (rebooted) normal(daemon, 'Rebooted', `runs ${inWords(entry)} after ${how}`);
   else normal(daemon, 'AppliedLive', `runs ${inWords(entry)} without a reboot: ${did}`);
   return again;
 }
@@ -100,6 +103,7 @@ function recordOf(
     source,
     startedAt,
     finishedAt: new Date().toISOString(),
+    ...(isSoftReboot(bootID, seen.bootID) ? { softReboot: true } : {}),
     bootIDBefore: bootID,
     bootIDAfter: seen.bootID,
     result,

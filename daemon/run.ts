@@ -39,6 +39,8 @@ export interface DaemonOptions {
   readonly ownActionLimitsMs?: ReadonlyMap<string, number>;
   /** How long a node that has booted its target has to be found healthy; default 5 and 10 minutes. */
   readonly healthLimits?: HealthLimits;
+  /** ms that a soft reboot has to take place before it becomes a full one; default 5 minutes. */
+  readonly softRebootLimitMs?: number;
   /** Between two tries of what failed. */
   readonly backoff?: Backoff;
   readonly log: Logger;
@@ -49,6 +51,8 @@ export interface DaemonOptions {
 
 export const ACTION_LIMIT_MS = 300_000;
 export const HEALTH_LIMITS: HealthLimits = { checksMs: 300_000, kubeletMs: 600_000 };
+/** systemd gives each unit 90 s to stop, and a kubelet may hold it up to end its pods. */
+const SOFT_REBOOT_LIMIT_MS = 300_000;
 const BACKOFF: Backoff = { firstMs: 1_000, longestMs: 120_000 };
 /** Certificates that could not be applied are tried again after this. */
 const POSTPONED_MS = 60_000;
@@ -71,6 +75,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
       ownMs: options.ownActionLimitsMs ?? new Map(),
     },
     healthLimits: options.healthLimits ?? HEALTH_LIMITS,
+    softRebootLimitMs: options.softRebootLimitMs ?? SOFT_REBOOT_LIMIT_MS,
     ports,
     journal: loggedJournal(openJournal(ports.host.root), log),
     client,
@@ -156,6 +161,7 @@ async function undoWrite({ ports, log }: Daemon): Promise<void> {
 async function startUp(daemon: Daemon): Promise<void> {
   const { ports, journal, signal } = daemon;
   const { root } = ports.host;
+  await ports.host.bootSettled(signal);
   await undoWrite(daemon);
   const entry = await journal.read();
   if (entry !== undefined) {

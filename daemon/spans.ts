@@ -1,5 +1,5 @@
 import { changeOf } from '../api/change.ts';
-import { type DisruptionAction, formatAction, formatActions } from '../api/disruption-action.ts';
+import { type DisruptionAction, formatAction, formatAsked } from '../api/disruption-action.ts';
 import type { UpdateRecord } from '../api/machine-config-node.ts';
 import { type Span, type SpanId, spanIds } from '../cluster/tracing/span.ts';
 import type { Daemon } from './daemon.ts';
@@ -36,7 +36,7 @@ export function updateSpan(daemon: Daemon, record: UpdateRecord): Span {
     endedAt: Date.parse(record.finishedAt),
     attributes: {
       ...span.attributes,
-      'shale.actions': formatActions(record.actions),
+      'shale.actions': formatAsked(record),
       'shale.result': record.result,
     },
     ...(record.result === 'Succeeded' ? {} : { failure: record.result }),

@@ -182,11 +182,14 @@ function saidOf(phase: Phase): Said[] {
         say('AppliedFiles', 'Unknown', 'Applying', phase.doing),
       );
     case 'rebooting':
-      return inOrder(...applied(phase.plan), say('RebootedNode', 'Unknown', 'Rebooting', 'the node reboots'));
+      return inOrder(
+        ...applied(phase.plan),
+        say('RebootedNode', 'Unknown', 'Rebooting', rebootsInWords(phase.plan)),
+      );
     case 'verifying':
       return inOrder(
         ...applied(phase.plan),
-        say('RebootedNode', 'True', 'Rebooted', 'the node has booted the target'),
+        say('RebootedNode', 'True', 'Rebooted', bootedInWords(phase.plan)),
         say('UpdatePostActionComplete', 'Unknown', 'HealthChecks', phase.doing),
       );
     case 'rollingBack':
@@ -210,6 +213,16 @@ function applied(plan: UpdatePlan): Said[] {
     say('AppliedFiles', 'True', 'Applied', ''),
     say('AppliedOSImage', 'True', 'Applied', ''),
   ];
+}
+
+function rebootsInWords({ softReboot = false }: UpdatePlan): string {
+  return softReboot ? 'the node reboots softly: its kernel runs on' : 'the node reboots';
+}
+
+function bootedInWords({ softReboot = false }: UpdatePlan): string {
+  return softReboot
+    ? 'the node has booted the target by a soft reboot: its kernel runs on'
+    : 'the node has booted the target';
 }
 
 function pulled({ image }: UpdatePlan): Said[] {

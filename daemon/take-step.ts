@@ -1,4 +1,4 @@
-import { formatActions } from '../api/disruption-action.ts';
+import { formatAsked } from '../api/disruption-action.ts';
 import { type MachineConfigNode, PREPARE_REFUSED } from '../api/machine-config-node.ts';
 import { applyLiveFrom, beginLive, rebootInto, requestReboot } from './carry-out.ts';
 import { applyCertificate } from './certificates/apply-certificate.ts';
@@ -38,7 +38,7 @@ export async function takeStep(daemon: Daemon, step: Step, seen: Observation): P
       await publish(daemon, seen, {
         kind: 'waiting',
         plan: step.update.plan,
-        why: `waits for leave (${step.level}) to do: ${formatActions(step.update.plan.actions)}`,
+        why: `waits for leave (${step.level}) to do: ${formatAsked(step.update.plan)}`,
       });
       return untilTold;
     case 'prepare':
@@ -115,8 +115,8 @@ async function prepareTarget(
   } finally {
     await progress.told();
   }
-  const { actions, source } = memory.prepared.plan;
-  normal(daemon, 'Staged', `${targetInWords(target)}: ${formatActions(actions)}, by ${source}`);
+  const { plan } = memory.prepared;
+  normal(daemon, 'Staged', `${targetInWords(target)}: ${formatAsked(plan)}, by ${plan.source}`);
   return again;
 }
 

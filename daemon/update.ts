@@ -12,6 +12,8 @@ export interface Update {
 export interface PreparedUpdate extends Update {
   /** The policies that its actions follow: under others it has to be worked out anew. */
   readonly policyDigest: string | undefined;
+  /** Whether the pool allowed soft reboots then. */
+  readonly softRebootAllowed: boolean;
 }
 
 /** @returns whether the update leads to this target and no other. */
@@ -22,7 +24,7 @@ export function leadsTo({ plan, next }: Update, target: Target): boolean {
 }
 
 /** @returns whether the update ends with a reboot. */
-export function reboots({ plan }: Pick<Update, 'plan'>): boolean {
+export function reboots({ plan }: { readonly plan: Pick<UpdatePlan, 'actions'> }): boolean {
   return plan.actions.some(({ type }) => type === 'Reboot');
 }
 

@@ -1,5 +1,5 @@
 import { type ChangeId, changeOf } from '../../api/change.ts';
-import { type DisruptionCause, formatActions } from '../../api/disruption-action.ts';
+import { type DisruptionCause, formatActions, formatAsked } from '../../api/disruption-action.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { UpdatePlan, UpdateRecord } from '../../api/machine-config-node.ts';
 import type { ObservedCluster } from '../observe/observed-cluster.ts';
@@ -20,6 +20,8 @@ export interface NodeExplanation {
     readonly finishedAt: string;
     /** Whether the node booted anew. */
     readonly rebooted: boolean;
+    /** Whether its kernel ran on meanwhile; absent where it did not. */
+    readonly softly?: true;
     readonly message?: string;
   };
   readonly next?: ExplainedUpdate & {
@@ -106,12 +108,13 @@ function lastOf(
     startedAt,
     finishedAt,
     rebooted: bootIDBefore !== bootIDAfter,
+    ...(record.softReboot === true ? { softly: true } : {}),
     ...(message === undefined ? {} : { message }),
   };
 }
 
 function updateOf(
-  { config, image, causes, actions, source }: UpdatePlan | UpdateRecord,
+  { config, image, causes, actions, softReboot = false, source }: UpdatePlan | UpdateRecord,
   sources: readonly MachineConfig[],
 ): ExplainedUpdate {
   return {
@@ -125,7 +128,7 @@ function updateOf(
       rule: cause.rule,
       actions: formatActions(cause.actions),
     })),
-    actions: formatActions(actions),
+    actions: formatAsked({ actions, softReboot }),
     source,
   };
 }
@@ -142,7 +145,7 @@ export function formatExplanation(explained: NodeExplanation): string {
       : [
           `last update: to ${last.config}, from ${last.startedAt} to ${last.finishedAt}`,
           ...linesOf(last),
-          `  result: ${last.result}, ${last.rebooted ? 'with a reboot' : 'without a reboot'}${last.message === undefined ? '' : `: ${last.message}`}`,
+          `  result: ${last.result}, ${rebootInWords(last)}${last.message === undefined ? '' : `: ${last.message}`}`,
         ]),
     '',
     ...(next === undefined
@@ -153,6 +156,11 @@ export function formatExplanation(explained: NodeExplanation): string {
           `  now: ${next.state}${next.what === undefined ? '' : `: ${next.what}`}`,
         ]),
   ].join('\n');
+}
+
+function rebootInWords({ rebooted, softly }: NonNullable<NodeExplanation['last']>): string {
+  if (softly === true) return 'with a soft reboot';
+  return rebooted ? 'with a reboot' : 'without a reboot';
 }
 
 function linesOf({ change, causes, actions, source }: ExplainedUpdate): string[] {

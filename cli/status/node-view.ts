@@ -1,4 +1,4 @@
-import { formatActions } from '../../api/disruption-action.ts';
+import { formatAsked } from '../../api/disruption-action.ts';
 import type { Node } from '../../api/kubernetes.ts';
 import type {
   MachineConfigNode,
@@ -67,7 +67,7 @@ export function nodeView(object: MachineConfigNode, seen: ObservedCluster, now: 
             ...(desired === undefined ? {} : { desired }),
           },
         }),
-    ...(plan === undefined ? {} : { actions: formatActions(plan.actions) }),
+    ...(plan === undefined ? {} : { actions: formatAsked(plan) }),
     ...(status?.staging === undefined ? {} : { staging: status.staging }),
     ready:
       node?.status?.conditions?.some((found) => found.type === 'Ready' && found.status === 'True') ?? false,

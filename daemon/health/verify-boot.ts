@@ -1,4 +1,5 @@
 import { uptime } from 'node:os';
+import { asRebooted } from '../choose-reboot.ts';
 import { again, type Daemon, normal, publish, type StepOutcome, tell, warning } from '../daemon.ts';
 import { deploymentChange } from '../deployment-change.ts';
 import { finish, keepUnhealthy } from '../end-update.ts';
@@ -9,7 +10,7 @@ import { rebootSpan } from '../spans.ts';
 import { isFor, targetOf } from '../target.ts';
 import { type Checks, decideHealth, MOST_BOOTS } from './decide-health.ts';
 import { findHealthChecks, type HealthCheck } from './find-checks.ts';
-import { lookAtKubelet } from './kubelet.ts';
+import { type KubeletBoot, lookAtKubelet } from './kubelet.ts';
 
 /** Between two looks at what is not well yet: often at first, when most nodes come up, then ever less. */
 const FIRST_RETRY_MS = 2_000;
@@ -29,7 +30,8 @@ export async function verifyBoot(
   seen: Observation,
 ): Promise<StepOutcome> {
   const { client, healthLimits, journal, nodeName, signal } = daemon;
-  const about = (doing: string) => tell(daemon, seen, { kind: 'verifying', plan: entry.plan, doing });
+  const plan = asRebooted(entry.plan, entry.bootID, seen.bootID);
+  const about = (doing: string) => tell(daemon, seen, { kind: 'verifying', plan, doing });
   const verifying = beginOrGoOn(entry, seen.bootID, uptimeMs());
   if (verifying !== entry) {
     await journal.write(verifying);
@@ -41,7 +43,7 @@ export async function verifyBoot(
   // A node that goes down by its checks is not to run them for ever.
   const checks =
     boots > MOST_BOOTS ? passed : await runChecks(daemon, seen.bootID, healthLimits.checksMs - elapsedMs());
-  const kubelet = await lookAtKubelet(client, nodeName, seen.bootID, signal);
+  const kubelet = await lookAtKubelet(client, nodeName, await bootOf(daemon, seen), signal);
   const verdict = decideHealth({ boots, checks, kubelet, elapsedMs: elapsedMs() }, healthLimits);
   switch (verdict.kind) {
     case 'wait':
@@ -59,7 +61,7 @@ export async function verifyBoot(
 export async function recheck(daemon: Daemon, why: string, seen: Observation): Promise<StepOutcome> {
   const { client, healthLimits, nodeName, ports, signal } = daemon;
   const checks = await runChecks(daemon, seen.bootID, healthLimits.checksMs);
-  const kubelet = await lookAtKubelet(client, nodeName, seen.bootID, signal);
+  const kubelet = await lookAtKubelet(client, nodeName, await bootOf(daemon, seen), signal);
   const isHealthy = checks.kind === 'passed' && (kubelet.kind === 'ready' || kubelet.kind === 'unwatched');
   if (isHealthy && seen.lastUpdate !== undefined) {
     const { message: _why, ...record } = seen.lastUpdate;
@@ -69,6 +71,10 @@ export async function recheck(daemon: Daemon, why: string, seen: Observation): P
   }
   await publish(daemon, seen, { kind: 'degraded', why, reason: 'HealthCheckFailed' });
   return { kind: 'wait', ms: RECHECK_MS };
+}
+
+async function bootOf({ ports: { host } }: Daemon, { bootID }: Observation): Promise<KubeletBoot> {
+  return { bootID, softBootSince: await host.softBootSince() };
 }
 
 function beginOrGoOn(entry: JournalEntry, bootID: string, sinceMs: number): JournalEntryAt<'verifying'> {

@@ -6,8 +6,8 @@ import type { DeploymentChange } from '../deployment-change.ts';
 import type { Deployment } from '../os/backend.ts';
 import { type Current, packagesOf } from '../records/current.ts';
 import type { Target } from '../target.ts';
-import type { PreparedUpdate } from '../update.ts';
-import { type Asked, type Preparation, rebootBecause, stageTarget } from './preparation.ts';
+import { type PreparedUpdate, reboots } from '../update.ts';
+import { type Asked, chooseItsReboot, type Preparation, rebootBecause, stageTarget } from './preparation.ts';
 import { PrepareRefused } from './prepare-error.ts';
 
 type LayeredTarget = Extract<Target, { mode: 'Layered' }>;
@@ -30,10 +30,14 @@ export async function prepareLayered(
   };
   const staged = await stageTarget(preparation, change, { evenIfBooted: false });
   refuseOtherConfig(staged, target);
-  const asked = await actionsOf(preparation, target, staged);
-  if (asked.actions.some(({ type }) => type === 'Reboot')) {
-    await stageTarget(preparation, change, { evenIfBooted: true });
-  }
+  const actions = await actionsOf(preparation, target, staged);
+  const asked = reboots({ plan: actions })
+    ? await chooseItsReboot(
+        preparation,
+        actions,
+        await stageTarget(preparation, change, { evenIfBooted: true }),
+      )
+    : actions;
   return {
     plan: { config: target.config, image: target.image, staged: true, ...asked },
     next: {
@@ -44,6 +48,7 @@ export async function prepareLayered(
       ...basesOf(staged.labels),
     },
     policyDigest: spec.policyDigest,
+    softRebootAllowed: spec.softReboot ?? false,
   };
 }
 

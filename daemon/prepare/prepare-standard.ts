@@ -14,7 +14,7 @@ import type { Current } from '../records/current.ts';
 import { verifyConfig } from '../standard/verify-config.ts';
 import type { Target } from '../target.ts';
 import type { PreparedUpdate } from '../update.ts';
-import { type Asked, type Preparation, rebootBecause, stageTarget } from './preparation.ts';
+import { type Asked, chooseItsReboot, type Preparation, rebootBecause, stageTarget } from './preparation.ts';
 import { PrepareRefused } from './prepare-error.ts';
 import { fetchRendered, nodeConfigOf, writtenConfigOf } from './rendered-config.ts';
 
@@ -56,11 +56,15 @@ export async function prepareStandard(
   };
   const change = deploymentChange(current, booted.image, next);
   if (change === undefined) await backend.unstage(signal);
-  else await stageTarget(preparation, change, { evenIfBooted: true }).catch(sayWhatAsks(config));
+  const staged =
+    change === undefined
+      ? undefined
+      : await stageTarget(preparation, change, { evenIfBooted: true }).catch(sayWhatAsks(config));
   return {
-    plan: { config: target.config, staged: true, ...asked },
+    plan: { config: target.config, staged: true, ...(await chooseItsReboot(preparation, asked, staged)) },
     next,
     policyDigest: spec.policyDigest,
+    softRebootAllowed: spec.softReboot ?? false,
   };
 }
 

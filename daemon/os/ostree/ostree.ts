@@ -22,7 +22,7 @@ export interface Ostree {
   undeploy(index: number, signal: AbortSignal): Promise<void>;
   /**
    * `ostree admin prepare-soft-reboot` (ostree 2025.3): mounts a deployment at /run/nextroot. It refuses one with another
-   * kernel, initramfs or kernel arguments, and any host without composefs.
+   * kernel, initramfs or kernel arguments, and any host without composefs. What was prepared before is reset.
    *
    * @param index in boot order.
    */
@@ -116,6 +116,8 @@ export function ostree(run: RunOsCommand, sysroot: string): Ostree {
       await run([...admin('undeploy'), String(index)], { timeoutMs: SHORT_MS, signal });
     },
     prepareSoftReboot: async (index, signal) => {
+      // Prepared twice, there would be one mount on the other.
+      await run([...admin('prepare-soft-reboot'), '--reset'], { timeoutMs: SHORT_MS, signal });
       await run([...admin('prepare-soft-reboot'), String(index)], { timeoutMs: SHORT_MS, signal });
     },
     cleanup: async (signal) => {
