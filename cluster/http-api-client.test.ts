@@ -3,12 +3,12 @@ import { expect, onTestFinished, test } from 'vitest';
 import { ConfigMaps, Nodes, Pods } from '../api/kubernetes.ts';
 import { isConflict, isGone, isTooManyRequests } from './api-client.ts';
 import type { Connection } from './connection.ts';
-import { createApiClient } from './http-api-client.ts';
+import { type ApiClientOptions, createApiClient, type RequestObservation } from './http-api-client.ts';
 import { startScriptedServer } from './testing/scripted-server.ts';
 
 type Answer = Parameters<typeof startScriptedServer>[0];
 
-async function clientOf(answer: Answer) {
+async function clientOf(answer: Answer, options: ApiClientOptions = {}) {
   const server = await startScriptedServer(answer);
   const agent = new Agent({ keepAlive: true });
   onTestFinished(async () => {
@@ -20,7 +20,7 @@ async function clientOf(answer: Answer) {
     agent,
     authorize: async () => ({ authorization: 'Bearer secret-token' }),
   };
-  return { client: createApiClient(connection), server };
+  return { client: createApiClient(connection, options), server };
 }
 
 const json =
@@ -163,4 +163,34 @@ test('a watch whose connection is cut does not look like one that ended', async 
     for await (const _ of client.watch(ConfigMaps));
   })();
   await expect(watching).rejects.toThrow();
+});
+
+test('each request is told by verb, resource and status, without names, and one without an answer too', async () => {
+  const seen: RequestObservation[] = [];
+  const object = configMap('secret-name');
+  const { client, server } = await clientOf(
+    (request, response, body) => {
+      const isWatch = request.url?.includes('watch=true') === true;
+      json(isWatch ? { type: 'ADDED', object } : object)(request, response, body);
+    },
+    { onRequest: (request) => seen.push(request) },
+  );
+  const where = { namespace: 'default' };
+  const found = await client.get(ConfigMaps, 'secret-name', where);
+  await client.list(ConfigMaps, where);
+  await client.replaceStatus(ConfigMaps, found, where);
+  await client.evict({ namespace: 'default', name: 'secret-name' });
+  for await (const _event of client.watch(ConfigMaps, where)) break;
+  const given = { ...where, signal: AbortSignal.abort() };
+  await expect(client.delete(ConfigMaps, 'secret-name', given)).rejects.toThrow();
+  await server.stop();
+  await expect(client.delete(ConfigMaps, 'secret-name', where)).rejects.toThrow();
+  expect(seen.map(({ verb, resource, status }) => `${verb} ${resource} ${status}`)).toEqual([
+    'get configmaps 200',
+    'list configmaps 200',
+    'update configmaps/status 200',
+    'create pods/eviction 200',
+    'watch configmaps 200',
+    'delete configmaps 0',
+  ]);
 });

@@ -35,12 +35,17 @@ const PATCH_TYPES = {
   apply: 'application/apply-patch+yaml',
 } as const;
 
-/** One request that was answered, for metrics and for counting in benchmarks. */
+/** One request that was answered, or was not, for metrics: few words each, and no names of objects. */
 export interface RequestObservation {
-  readonly verb: string;
+  /** Kubernetes' verb, as RBAC has it. */
+  readonly verb: Verb;
+  /** The kind's plural, and what of it: machineconfignodes, or machineconfignodes/status. */
   readonly resource: string;
+  /** HTTP's; 0 where no answer came. */
   readonly status: number;
 }
+
+type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete';
 
 export interface ApiClientOptions {
   readonly onRequest?: (request: RequestObservation) => void;
@@ -48,15 +53,22 @@ export interface ApiClientOptions {
 
 type Call = Omit<HttpRequest, 'signal'> & {
   readonly signal?: AbortSignal | undefined;
+  readonly verb: Verb;
+  readonly resource: string;
   readonly what: string;
 };
 
 /** @returns the API server behind a connection, as an ApiClient. */
 export function createApiClient(connection: Connection, options: ApiClientOptions = {}): ApiClient {
   async function answer(call: Call, signal: AbortSignal): Promise<IncomingMessage> {
-    const response = await send(connection, { ...call, signal });
+    const { verb, resource } = call;
+    const response = await send(connection, { ...call, signal }).catch((error: unknown) => {
+      // Who gave it up waits for no answer.
+      if (call.signal?.aborted !== true) options.onRequest?.({ verb, resource, status: 0 });
+      throw error;
+    });
     const status = response.statusCode ?? 0;
-    options.onRequest?.({ verb: call.method, resource: call.path, status });
+    options.onRequest?.({ verb, resource, status });
     if (status >= 200 && status < 300) return response;
     const body = ((await readJson(response)) ?? {}) as StatusBody;
     throw new ApiError(status, call.what, withRetryAfter(body, response.headers['retry-after']));
@@ -104,7 +116,15 @@ export function createApiClient(connection: Connection, options: ApiClientOption
     more: Pick<Call, 'body' | 'contentType' | 'query' | 'signal'>,
   ): Promise<T> {
     const what = `${WORDS[method]} ${kind.kind} ${place.name ?? ''}${place.subresource === undefined ? '' : ` ${place.subresource}`}`;
-    return call({ method, path: resourcePath(kind, place), what, ...more }) as Promise<T>;
+    const resource = resourceOf(kind, place.subresource);
+    return call({
+      method,
+      path: resourcePath(kind, place),
+      verb: VERBS[method],
+      resource,
+      what,
+      ...more,
+    }) as Promise<T>;
   }
 
   function patch<T extends KubernetesObject>(
@@ -131,6 +151,8 @@ export function createApiClient(connection: Connection, options: ApiClientOption
       call({
         method: 'GET',
         path: resourcePath(kind, place(where, name)),
+        verb: 'get',
+        resource: resourceOf(kind),
         what: `get ${kind.kind} ${name}`,
         signal: where.signal,
       }) as Promise<T>,
@@ -153,6 +175,8 @@ export function createApiClient(connection: Connection, options: ApiClientOption
           method: 'GET',
           path: resourcePath(kind, { namespace: selection.namespace }),
           query: { ...selectors(selection), limit: String(PAGE_SIZE), continue: next },
+          verb: 'list',
+          resource: resourceOf(kind),
           what: `list ${kind.plural}`,
           signal: selection.signal,
         })) as { items?: T[]; metadata?: { resourceVersion?: string; continue?: string } };
@@ -177,6 +201,9 @@ export function createApiClient(connection: Connection, options: ApiClientOption
               resourceVersion: given.resourceVersion,
               timeoutSeconds: String(timeoutSeconds),
             },
+            verb: 'watch',
+            resource: resourceOf(kind),
+            signal: given.signal,
             what: `watch ${kind.plural}`,
           },
           signal,
@@ -208,6 +235,8 @@ export function createApiClient(connection: Connection, options: ApiClientOption
           method: 'DELETE',
           path: resourcePath(kind, { namespace, name }),
           body: { apiVersion: 'v1', kind: 'DeleteOptions', ...rest },
+          verb: 'delete',
+          resource: resourceOf(kind),
           what: `delete ${kind.kind} ${name}`,
           signal,
         });
@@ -227,6 +256,8 @@ export function createApiClient(connection: Connection, options: ApiClientOption
           metadata: { name, namespace },
           ...(gracePeriodSeconds === undefined ? {} : { deleteOptions: { gracePeriodSeconds } }),
         },
+        verb: 'create',
+        resource: resourceOf(Pods, 'eviction'),
         what: `evict Pod ${namespace}/${name}`,
         signal,
       });
@@ -236,6 +267,11 @@ export function createApiClient(connection: Connection, options: ApiClientOption
 }
 
 const WORDS = { POST: 'create', PUT: 'replace', PATCH: 'patch' } as const;
+const VERBS = { POST: 'create', PUT: 'update', PATCH: 'patch' } as const;
+
+function resourceOf({ plural }: { readonly plural: string }, subresource?: string): string {
+  return subresource === undefined ? plural : `${plural}/${subresource}`;
+}
 
 function place({ namespace }: Where, name: string, subresource?: string) {
   return { namespace, name, ...(subresource === undefined ? {} : { subresource }) };

@@ -21,6 +21,7 @@ import { directoryNode } from './host/directory-node.ts';
 import type { NodePorts } from './host/node-ports.ts';
 import { HOST_INIT } from './host/systemd-host.ts';
 import { systemdNode } from './host/systemd-node.ts';
+import { startDaemonTelemetry } from './metrics/daemon-telemetry.ts';
 import { BACKENDS, type BackendName } from './os/choose-backend.ts';
 import { registrySource } from './os/ostree/registry-source.ts';
 import { ACTION_LIMIT_MS, HEALTH_LIMITS, runDaemon } from './run.ts';
@@ -41,6 +42,7 @@ interface DaemonFlags {
   readonly actionLimitOf: ReadonlyMap<string, number>;
   readonly healthCheckLimit: number;
   readonly kubeletLimit: number;
+  readonly metricsPort: number;
   readonly kubeconfig?: string;
   readonly logLevel: string;
 }
@@ -117,6 +119,12 @@ export function daemonCommand(): Command {
       wholeNumber(1),
       HEALTH_LIMITS.kubeletMs / 1000,
     )
+    .option(
+      '--metrics-port <port>',
+      'where /metrics, /healthz and /readyz are; 0: nowhere',
+      wholeNumber(0, 65_535),
+      0,
+    )
     .option('--kubeconfig <file>', 'in place of the service account')
     .option('--log-level <level>', 'of pino', 'info')
     .action((flags: DaemonFlags) => untilShutDown((signal) => run(flags, signal)));
@@ -128,11 +136,12 @@ async function run(flags: DaemonFlags, signal: AbortSignal): Promise<void> {
       ? await inClusterConnection(process.env)
       : await kubeconfigConnection({ path: flags.kubeconfig });
   const log = createLogger('daemon', flags.logLevel);
+  const telemetry = flags.metricsPort === 0 ? undefined : await startDaemonTelemetry(flags.metricsPort);
   const tracing = await startTracing({ service: DAEMON_SET, log, env: process.env });
   try {
     await runDaemon({
       ports: nodeOf(flags),
-      client: createApiClient(connection),
+      client: createApiClient(connection, telemetry && { onRequest: telemetry.metrics.requested }),
       nodeName: flags.nodeName,
       namespace: flags.namespace,
       leaseNamespace: flags.leaseNamespace,
@@ -142,9 +151,11 @@ async function run(flags: DaemonFlags, signal: AbortSignal): Promise<void> {
       healthLimits: { checksMs: flags.healthCheckLimit * 1000, kubeletMs: flags.kubeletLimit * 1000 },
       log,
       tracer: tracing,
+      ...(telemetry && { metrics: telemetry.metrics, onSynced: telemetry.synced }),
       signal,
     });
   } finally {
+    await telemetry?.close();
     await tracing.close();
   }
 }

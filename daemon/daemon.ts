@@ -9,6 +9,7 @@ import type { DriftWatch } from './drift/drift-watch.ts';
 import type { HealthLimits } from './health/decide-health.ts';
 import type { NodePorts } from './host/node-ports.ts';
 import type { Journal } from './journal/journal.ts';
+import { type NodeMetrics, stateOf } from './metrics/node-metrics.ts';
 import type { NodeChannel } from './node-channel.ts';
 import type { Memory, Observation } from './observe.ts';
 import type { Phase } from './status.ts';
@@ -33,6 +34,7 @@ export interface Daemon {
   readonly memory: Memory;
   readonly log: Logger;
   readonly tracer: Tracer;
+  readonly metrics: NodeMetrics;
   readonly signal: AbortSignal;
 }
 
@@ -45,6 +47,8 @@ export const again: StepOutcome = { kind: 'again' };
 export async function publish(daemon: Daemon, seen: Observation, phase: Phase): Promise<void> {
   const { current, bootID, bootedImage, certificates, lastUpdate, osBackend } = seen;
   const { withheld } = daemon.memory;
+  daemon.metrics.is(...stateOf(phase));
+  daemon.metrics.backend(osBackend.name);
   await daemon.channel.publish(
     { phase, current, bootID, bootedImage, certificates, withheld, lastUpdate, osBackend },
     daemon.signal,

@@ -8,7 +8,7 @@ import type { Observation } from './observe.ts';
 import { writeCurrent } from './records/current.ts';
 import { earlierThan, writeLastUpdate } from './records/last-update.ts';
 import { writeManagedPaths } from './records/managed-paths.ts';
-import { updateSpan } from './spans.ts';
+import { tellUpdate } from './spans.ts';
 import type { Update } from './update.ts';
 
 /** @returns the target of an update in words, for logs, events and conditions. */
@@ -85,7 +85,7 @@ async function endWith(daemon: Daemon, record: UpdateRecord): Promise<void> {
   await writeLastUpdate(daemon.ports.host.root, record);
   await daemon.journal.clear();
   daemon.memory.prepared = undefined;
-  daemon.tracer.record(updateSpan(daemon, record));
+  tellUpdate(daemon, record);
 }
 
 function recordOf(

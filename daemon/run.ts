@@ -17,6 +17,7 @@ import type { HealthLimits } from './health/decide-health.ts';
 import type { NodePorts } from './host/node-ports.ts';
 import { openJournal } from './journal/journal.ts';
 import { fieldsOf, loggedJournal } from './journal/logged-journal.ts';
+import { type NodeMetrics, noMetrics } from './metrics/node-metrics.ts';
 import { NodeChannel } from './node-channel.ts';
 import { type Observation, observe } from './observe.ts';
 import { UnsupportedHostError } from './os/detect-backend.ts';
@@ -46,6 +47,10 @@ export interface DaemonOptions {
   readonly log: Logger;
   /** Where updates are told as traces; absent: nowhere. */
   readonly tracer?: Tracer;
+  /** Told what it does; absent: nobody. */
+  readonly metrics?: NodeMetrics;
+  /** Called once it knows what its node should be. */
+  readonly onSynced?: () => void;
   readonly signal: AbortSignal;
 }
 
@@ -91,12 +96,14 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     },
     log,
     tracer: options.tracer ?? noTracer,
+    metrics: options.metrics ?? noMetrics,
     signal,
   };
   const watching = channel.run(signal);
   // An API server that is away must not leave a node between two configs. What goes wrong is told at start-up.
   await undoWrite(daemon).catch((error: unknown) => log.warn({ err: error }, 'a write could not be undone'));
   await channel.synced();
+  options.onSynced?.();
   await loop(daemon, options.backoff ?? BACKOFF);
   daemon.driftWatch.disarm();
   await watching;
@@ -128,7 +135,8 @@ interface PassResult {
 
 /** One look and one step. */
 async function pass(daemon: Daemon, started: boolean): Promise<PassResult> {
-  const { channel, ports, journal, memory, signal } = daemon;
+  const { channel, ports, journal, memory, metrics, signal } = daemon;
+  let began = performance.now();
   let seen: Observation | undefined;
   let step: Step | undefined;
   let hasStarted = started;
@@ -143,9 +151,15 @@ async function pass(daemon: Daemon, started: boolean): Promise<PassResult> {
     // An update that was begun is ended before another begins, whatever the operator wants by then.
     const config = seen.journal?.plan.config ?? seen.spec.configVersion.desired;
     told = { ...daemon, ...aboutChange(daemon, config) };
-    return { started: true, outcome: await takeStep(told, step, seen) };
+    began = performance.now();
+    const outcome = await takeStep(told, step, seen);
+    metrics.step(step.kind, (performance.now() - began) / 1000, 'done');
+    return { started: true, outcome };
   } catch (error) {
-    if (!signal.aborted) await tellFailure(told, error, step, seen);
+    if (!signal.aborted) {
+      metrics.step(step?.kind ?? 'observe', (performance.now() - began) / 1000, 'failed');
+      await tellFailure(told, error, step, seen);
+    }
     return { started: hasStarted, outcome: undefined };
   }
 }
@@ -188,6 +202,7 @@ async function tellFailure(
       await publish(daemon, seen, { kind: 'preparing', problem: why, refused });
     } else if (!isApi) {
       const reason = error instanceof UnsupportedHostError ? 'UnsupportedHost' : 'DaemonFailed';
+      daemon.metrics.is('degraded', reason);
       await daemon.channel.publishTrouble(reason, why, daemon.signal);
     }
   } catch (second) {

@@ -4,10 +4,11 @@ import type { UpdateRecord } from '../api/machine-config-node.ts';
 import { type Span, type SpanId, spanIds } from '../cluster/tracing/span.ts';
 import type { Daemon } from './daemon.ts';
 import type { JournalEntry } from './journal/journal.ts';
+import type { TimedPart } from './metrics/node-metrics.ts';
 import type { Target } from './target.ts';
 
 /**
- * What the daemon tells of an update as spans. An update outlives the daemon, so that each span is told when its work is
+ * What the daemon tells of an update as spans and as seconds of its metrics. An update outlives the daemon, so that each span is told when its work is
  * over, with the times that the journal has.
  */
 
@@ -26,31 +27,41 @@ export function stageSpan(daemon: Daemon, target: Target, startedAt: number, fai
 }
 
 /** The whole update, from the leave to do it to its end. */
-export function updateSpan(daemon: Daemon, record: UpdateRecord): Span {
+export function tellUpdate(daemon: Daemon, record: UpdateRecord): void {
   const span = partOfRollout(daemon, record);
-  return {
+  const startedAt = Date.parse(record.startedAt);
+  const endedAt = Date.parse(record.finishedAt);
+  daemon.metrics.updated(
+    record.bootIDBefore === record.bootIDAfter ? 'live' : 'reboot',
+    record.result,
+    secondsBetween(startedAt, endedAt),
+  );
+  daemon.tracer.record({
     ...span,
     name: 'update',
     id: updateId(daemon, record),
-    startedAt: Date.parse(record.startedAt),
-    endedAt: Date.parse(record.finishedAt),
+    startedAt,
+    endedAt,
     attributes: {
       ...span.attributes,
       'shale.actions': formatAsked(record),
       'shale.result': record.result,
     },
     ...(record.result === 'Succeeded' ? {} : { failure: record.result }),
-  };
+  });
 }
 
 /** From the request to the first look of a daemon in the new boot. */
-export function rebootSpan(daemon: Daemon, entry: JournalEntry): Span {
-  return {
-    ...partOfUpdate(daemon, entry),
-    name: 'reboot',
-    startedAt: Date.parse(entry.rebootingSince ?? entry.startedAt),
-    endedAt: Date.now(),
-  };
+export function tellReboot(daemon: Daemon, entry: JournalEntry): void {
+  const startedAt = Date.parse(entry.rebootingSince ?? entry.startedAt);
+  const endedAt = Date.now();
+  daemon.metrics.rebooted(secondsBetween(startedAt, endedAt));
+  daemon.tracer.record({ ...partOfUpdate(daemon, entry), name: 'reboot', startedAt, endedAt });
+}
+
+/** A clock may have been set back between. */
+function secondsBetween(startedAt: number, endedAt: number): number {
+  return Math.max(0, endedAt - startedAt) / 1000;
 }
 
 /**
@@ -60,10 +71,16 @@ export function rebootSpan(daemon: Daemon, entry: JournalEntry): Span {
  */
 export function applySpans(daemon: Daemon, entry: JournalEntry) {
   let step = 'content';
+  let part: TimedPart = 'content';
   let startedAt = Date.now();
   const end = (failure?: string) => {
     const span = partOfUpdate(daemon, entry);
     const endedAt = Date.now();
+    daemon.metrics.applied(
+      part,
+      secondsBetween(startedAt, endedAt),
+      failure === undefined ? 'done' : 'failed',
+    );
     daemon.tracer.record({
       ...span,
       name: 'apply',
@@ -78,6 +95,7 @@ export function applySpans(daemon: Daemon, entry: JournalEntry) {
     begin(action: DisruptionAction): void {
       end();
       step = formatAction(action);
+      part = action.type;
     },
     end,
   };

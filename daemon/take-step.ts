@@ -84,8 +84,9 @@ async function prepareTarget(
   { target, stuck }: Extract<Step, { kind: 'prepare' }>,
   seen: Observation,
 ): Promise<StepOutcome> {
-  const { client, memory, ports, signal } = daemon;
+  const { client, memory, metrics, ports, signal } = daemon;
   memory.prepared = undefined;
+  metrics.staging(0, 0);
   memory.settledFor = undefined;
   // Tried again in case the host has changed; until that helps, the refusal stays where the admin reads it.
   if (!isRefused(daemon.channel.object)) await publish(daemon, seen, { kind: 'preparing' });
@@ -135,6 +136,7 @@ function progressTeller(daemon: Daemon, seen: Observation) {
   let lastTold = performance.now();
   return {
     onProgress: (bytesDone: number, bytesTotal: number) => {
+      daemon.metrics.staging(bytesDone, bytesTotal);
       if (performance.now() - lastTold < PROGRESS_EVERY_MS) return;
       lastTold = performance.now();
       telling = telling.then(() =>

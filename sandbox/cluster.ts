@@ -181,15 +181,19 @@ function withEngine(object: KubernetesObject, engine: StartedEngine | undefined)
   return { ...deployment, spec } as KubernetesObject;
 }
 
-/** The daemon runs where there is a machine for it to configure. */
+/** The daemon runs where there is a machine for it to configure; all of them are on this one, and open no port on it. */
 function onMachinesOnly(object: KubernetesObject): KubernetesObject {
   if (object.kind !== 'DaemonSet') return object;
   const daemonSet = object as DaemonSet;
   const { template } = daemonSet.spec;
   const nodeSelector = { ...template.spec.nodeSelector, [MACHINE_LABEL]: '' };
+  const containers = template.spec.containers.map((container) => ({
+    ...container,
+    args: [...(container.args ?? []), '--metrics-port', '0'],
+  }));
   const spec = {
     ...daemonSet.spec,
-    template: { ...template, spec: { ...template.spec, nodeSelector } },
+    template: { ...template, spec: { ...template.spec, nodeSelector, containers } },
   };
   return { ...daemonSet, spec } as KubernetesObject;
 }

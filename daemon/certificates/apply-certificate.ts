@@ -66,7 +66,7 @@ export async function applyCertificate(
   { name, version }: { readonly name: CertificateName; readonly version: string },
   seen: Observation,
 ): Promise<void> {
-  const { memory, ports, signal } = daemon;
+  const { memory, metrics, ports, signal } = daemon;
   const { root } = ports.host;
   const what = `${IN_WORDS[name]} ${version}`;
   try {
@@ -76,9 +76,11 @@ export async function applyCertificate(
     const done = await tellServices(daemon, delivery, seen);
     await settleDelivery(root, name, delivery);
     memory.withheld.delete(name);
+    metrics.certificates(name, 'done');
     normal(daemon, 'CertificatesApplied', `${what} in place${done}`);
   } catch (error) {
     signal.throwIfAborted();
+    metrics.certificates(name, 'failed');
     const why = error instanceof Error ? error.message : String(error);
     const reason = error instanceof NotNow ? error.reason : 'NotApplied';
     const told = memory.withheld.get(name)?.why;

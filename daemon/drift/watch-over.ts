@@ -43,8 +43,12 @@ export async function watchOver(daemon: Daemon, current: Current | undefined): P
   const drifts = await verifyConfig(root, config, { signal: daemon.signal });
   const why = drifts.length === 0 ? undefined : driftInWords(drifts, nodePaths.forceFile);
   if (why !== memory.drift) {
-    if (why !== undefined) warning(daemon, 'ConfigDriftDetected', why);
-    else if (memory.drift !== undefined) normal(daemon, 'ConfigDriftEnded', 'the node is as its config says');
+    if (why !== undefined) {
+      daemon.metrics.driftFound();
+      warning(daemon, 'ConfigDriftDetected', why);
+    } else if (memory.drift !== undefined) {
+      normal(daemon, 'ConfigDriftEnded', 'the node is as its config says');
+    }
     memory.drift = why;
   }
   return why;

@@ -6,7 +6,7 @@ import { finish, keepUnhealthy } from '../end-update.ts';
 import type { JournalEntry, JournalEntryAt } from '../journal/journal.ts';
 import type { Observation } from '../observe.ts';
 import { writeLastUpdate } from '../records/last-update.ts';
-import { rebootSpan } from '../spans.ts';
+import { tellReboot } from '../spans.ts';
 import { isFor, targetOf } from '../target.ts';
 import { type Checks, decideHealth, MOST_BOOTS } from './decide-health.ts';
 import { findHealthChecks, type HealthCheck } from './find-checks.ts';
@@ -35,7 +35,7 @@ export async function verifyBoot(
   const verifying = beginOrGoOn(entry, seen.bootID, uptimeMs());
   if (verifying !== entry) {
     await journal.write(verifying);
-    if (entry.step !== 'verifying') daemon.tracer.record(rebootSpan(daemon, entry));
+    if (entry.step !== 'verifying') tellReboot(daemon, entry);
     await about("runs the node's own health checks, and waits for the kubelet");
   }
   const { sinceMs, boots } = verifying.verifying;

@@ -1,5 +1,7 @@
-import type { Registry } from 'prom-client';
+import { Registry } from 'prom-client';
 import { prometheusMetrics as builderMetrics } from '../../builder/prometheus-metrics.ts';
+import { registerProcessMetrics } from '../../cluster/process-metrics.ts';
+import { prometheusMetrics as daemonMetrics } from '../../daemon/metrics/prometheus-metrics.ts';
 import { prometheusMetrics as operatorMetrics } from '../../rollout/metrics/prometheus-metrics.ts';
 import { code, page, table } from './markdown.ts';
 
@@ -13,12 +15,19 @@ interface Declared {
 
 /** @returns the page of every metric, as the processes register them. */
 export function metricsPage(): string {
-  return page('Metrics', 'rollout/metrics/ and builder/', [
-    'For Prometheus, at `/metrics` of the port that `--metrics-port` names; `manifests/components/monitoring` has a ServiceMonitor, alerts and a dashboard. A label’s values are few: pools, controllers, and words of Shale’s own.',
+  const ofProcess = new Registry();
+  registerProcessMetrics(ofProcess);
+  return page('Metrics', 'rollout/metrics/, builder/, daemon/metrics/ and cluster/', [
+    'For Prometheus, at `/metrics` of the port that `--metrics-port` names; `manifests/components/monitoring` has a ServiceMonitor, alerts and a dashboard. A label’s values are few: pools, controllers, resources of the API, and words of Shale’s own.',
     '## Operator',
     metricsTable(operatorMetrics(() => new Map()).registry),
     '## Machine OS Builder',
     metricsTable(builderMetrics(() => 0).registry),
+    '## Daemon',
+    'Of one node; the ServiceMonitor adds its name as the label `node`.',
+    metricsTable(daemonMetrics().registry),
+    '## Every process',
+    metricsTable(ofProcess),
   ]);
 }
 

@@ -18,7 +18,9 @@ export interface RunningNode extends AsyncDisposable {
 export interface DaemonUnderTest extends NodeControlPlane, RunningNode {}
 
 type NodeOfTest = NodePorts & Pick<TestNode, 'dir' | 'boot'>;
-type Options = Partial<Pick<DaemonOptions, 'actionLimitMs' | 'backoff' | 'healthLimits' | 'ports'>>;
+type Options = Partial<
+  Pick<DaemonOptions, 'actionLimitMs' | 'backoff' | 'healthLimits' | 'metrics' | 'ports'>
+>;
 
 /** Starts the daemon of a node; the node reboots whenever the daemon asks for it. */
 export async function startDaemon(

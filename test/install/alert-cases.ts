@@ -16,6 +16,10 @@ const failures = 'shale_operator_reconcile_failures_total{controller="pools"}';
 const builds = (result: string) => `shale_builder_builds_total{result="${result}",way=""}`;
 const registryErrors = 'shale_builder_registry_errors_total{code="TOOMANYREQUESTS"}';
 const up = (job: string, instance: string) => `up{job="${job}",instance="${instance}"}`;
+const state = (node: string, of: string) => `shale_daemon_state{node="${node}",state="${of}"}`;
+const staged = (node: string) => `shale_daemon_staged_bytes{node="${node}"}`;
+const stepsFailed = (node: string) =>
+  `shale_daemon_step_seconds_count{node="${node}",step="prepare",result="failed"}`;
 const daemons = 'kube_daemonset_status_number_unavailable{namespace="shale-system",daemonset="shale-daemon"}';
 
 export const ALERT_CASES: readonly AlertCase[] = [
@@ -127,6 +131,48 @@ export const ALERT_CASES: readonly AlertCase[] = [
     of: 'a node that reboots',
     series: { [daemons]: '0x10 1x5 0x30' },
     minutes: 40,
+  },
+  {
+    alert: 'ShaleStagingStalled',
+    of: 'a node that gets no further, and no other',
+    series: {
+      [state('a', 'preparing')]: '1x60',
+      [staged('a')]: '0 1000x60',
+      [state('b', 'preparing')]: '1x60',
+      [staged('b')]: '0+1000x60',
+      [state('c', 'preparing')]: '0x60',
+      [staged('c')]: '5000x60',
+    },
+    minutes: 50,
+    fires: {
+      labels: { node: 'a', severity: 'warning' },
+      summary: 'Node a has brought nothing of its target to the disk for half an hour',
+    },
+  },
+  {
+    alert: 'ShaleStagingStalled',
+    of: 'an image that comes slowly, and then is there',
+    series: {
+      [state('a', 'preparing')]: '1x50 0x20',
+      [staged('a')]: '0 0 0 0 0 1x10 2x10 3x10 4x10 4x30',
+    },
+    minutes: 65,
+  },
+  {
+    alert: 'ShaleDaemonFailing',
+    of: 'a step that fails again and again',
+    series: { [stepsFailed('a')]: '0+1x90', [stepsFailed('b')]: '1x90' },
+    minutes: 80,
+    fires: {
+      labels: { node: 'a', severity: 'warning' },
+      summary: 'The daemon of node a keeps failing',
+    },
+  },
+  {
+    alert: 'ShaleDaemonFailing',
+    of: 'failures that are over within the hour',
+    series: { [stepsFailed('a')]: '0+1x30 30x60' },
+    minutes: 80,
   },
   {
     alert: 'ShaleBuildFailed',

@@ -4,9 +4,12 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parser } from '@prometheus-io/lezer-promql';
 import { execa } from 'execa';
+import { Registry } from 'prom-client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { prometheusMetrics as builderMetrics } from '../../builder/prometheus-metrics.ts';
+import { registerProcessMetrics } from '../../cluster/process-metrics.ts';
+import { prometheusMetrics as daemonMetrics } from '../../daemon/metrics/prometheus-metrics.ts';
 import { prometheusMetrics as operatorMetrics } from '../../rollout/metrics/prometheus-metrics.ts';
 import { ALERT_CASES, type AlertCase } from './alert-cases.ts';
 import { isOnPath } from './on-path.ts';
@@ -53,8 +56,8 @@ test.each(queries)('%s: its query is PromQL', (_, query) => {
 
 test.each(queries)('%s: its query asks for metrics that there are', (_, query) => {
   const known = new Set(['up', 'kube_daemonset_status_number_unavailable', ...ownMetrics()]);
-  const asked = [...query.matchAll(/\b(?:shale|kube)_[a-z_]+|\bup\b/g)].map(([name]) =>
-    name.replace(/_bucket$/, ''),
+  const asked = [...query.matchAll(/\b(?:shale|kube|process)_[a-z_]+|\bup\b/g)].map(([name]) =>
+    name.replace(/_(?:bucket|count)$/, ''),
   );
   expect(asked).not.toEqual([]);
   expect(asked.filter((name) => !known.has(name))).toEqual([]);
@@ -111,6 +114,8 @@ describe.runIf(isOnPath('promtool'))('Prometheus (skipped where there is no prom
   test.each([
     ['operator', operatorMetrics(() => new Map([['pools', 1]])).registry],
     ['builder', builderMetrics(() => 1).registry],
+    ['daemon', daemonMetrics().registry],
+    ['process', ofProcess()],
   ])('has nothing to say against the metrics of the %s', async (_, registry) => {
     const { exitCode, stderr } = await execa('promtool', ['check', 'metrics'], {
       input: await registry.metrics(),
@@ -119,6 +124,12 @@ describe.runIf(isOnPath('promtool'))('Prometheus (skipped where there is no prom
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
   });
 });
+
+function ofProcess(): Registry {
+  const registry = new Registry();
+  registerProcessMetrics(registry);
+  return registry;
+}
 
 /** @returns a file of `promtool test rules`. */
 function unitTest(name: string, { alert, series, minutes, fires }: AlertCase): object {
@@ -142,8 +153,8 @@ function unitTest(name: string, { alert, series, minutes, fires }: AlertCase): o
 
 /** The names in the sources are the only list of metrics that there is. */
 function ownMetrics(): string[] {
-  const files = globSync('{builder,rollout}/**/prometheus-metrics.ts', { cwd: ROOT });
+  const files = globSync('{builder,cluster,daemon,rollout}/**/*-metrics.ts', { cwd: ROOT });
   return files.flatMap((file) =>
-    [...read(file).matchAll(/name: '(shale_[a-z_]+)'/g)].map(([, name = '']) => name),
+    [...read(file).matchAll(/name: '((?:shale|process)_[a-z_]+)'/g)].map(([, name = '']) => name),
   );
 }

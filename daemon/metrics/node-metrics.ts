@@ -1,0 +1,85 @@
+import type { DisruptionAction } from '../../api/disruption-action.ts';
+import type { UpdateRecord } from '../../api/machine-config-node.ts';
+import type { CertificateName } from '../../api/node-certificates.ts';
+import type { RequestObservation } from '../../cluster/http-api-client.ts';
+import type { Step } from '../decide.ts';
+import type { BackendName } from '../os/choose-backend.ts';
+import type { Phase } from '../status.ts';
+
+/** Where the node is; degraded too where the daemon can't tell. */
+export const NODE_STATES = [
+  'updated',
+  'drifted',
+  'preparing',
+  'waiting',
+  'applying',
+  'rebooting',
+  'verifying',
+  'rollingBack',
+  'degraded',
+] as const satisfies readonly Phase['kind'][];
+export type NodeState = (typeof NODE_STATES)[number];
+
+/** What keeps a node from its target, as the reason of its condition has it. */
+export const PROBLEMS = [
+  'PrepareFailed',
+  'UpdateFailed',
+  'HealthCheckFailed',
+  'ConfigDrift',
+  'UnsupportedHost',
+  'DaemonFailed',
+] as const;
+export type Problem = (typeof PROBLEMS)[number];
+
+/** What the daemon did; `observe` is the look that comes before. */
+export type TimedStep = Step['kind'] | 'observe';
+/** A part of an update to the running system: its files, or an action. */
+export type TimedPart = 'content' | DisruptionAction['type'];
+export type Result = 'done' | 'failed';
+
+/** Is told what a node's daemon does. Seconds are of the work alone. */
+export interface NodeMetrics {
+  /** Where the node is now. */
+  is(state: NodeState, problem?: Problem): void;
+  /** How far the target is on its way to the disk. */
+  staging(bytesDone: number, bytesTotal: number): void;
+  step(step: TimedStep, seconds: number, result: Result): void;
+  applied(part: TimedPart, seconds: number, result: Result): void;
+  rebooted(seconds: number): void;
+  /** An update is over. @param way by which it was made. @param seconds since the leave was given. */
+  updated(way: 'live' | 'reboot', result: UpdateRecord['result'], seconds: number): void;
+  driftFound(): void;
+  certificates(name: CertificateName, result: Result): void;
+  backend(name: BackendName): void;
+  requested(request: RequestObservation): void;
+}
+
+/** For a daemon that nobody watches. */
+export const noMetrics: NodeMetrics = {
+  is: () => undefined,
+  staging: () => undefined,
+  step: () => undefined,
+  applied: () => undefined,
+  rebooted: () => undefined,
+  updated: () => undefined,
+  driftFound: () => undefined,
+  certificates: () => undefined,
+  backend: () => undefined,
+  requested: () => undefined,
+};
+
+/** @returns where a node in that phase is, and what keeps it there. */
+export function stateOf(phase: Phase): readonly [NodeState, Problem?] {
+  switch (phase.kind) {
+    case 'degraded':
+      return ['degraded', phase.reason];
+    case 'drifted':
+      return ['drifted', 'ConfigDrift'];
+    case 'rollingBack':
+      return ['rollingBack', 'HealthCheckFailed'];
+    case 'preparing':
+      return phase.problem === undefined ? ['preparing'] : ['preparing', 'PrepareFailed'];
+    default:
+      return [phase.kind];
+  }
+}
