@@ -4,7 +4,6 @@ import { SWITCH_CONFIG_MAP } from '../../api/names.ts';
 import { type ApiClient, isNotFound } from '../../cluster/api-client.ts';
 import { madeBySwitch } from '../../opt-in/machine-os-configs.ts';
 import { formatProblems } from '../../opt-in/switch.ts';
-import { timeoutFlag } from '../duration.ts';
 import { CommandError, exitCodes } from '../exit-codes.ts';
 import { type ClusterFlags, withClusterFlags, withLeaseNamespace } from '../live-objects.ts';
 import { observeCluster } from '../observe/cluster-watch.ts';
@@ -12,7 +11,9 @@ import { nodesOfPool, type ObservedCluster } from '../observe/observed-cluster.t
 import { obstaclesOf } from '../observe/obstacles.ts';
 import { onCluster } from '../on-cluster.ts';
 import { print } from '../print.ts';
-import type { LayeringGoal } from './arrival.ts';
+import { type WaitFlags, withWaitFlags } from '../wait/wait-flags.ts';
+import { waitForArrival } from '../wait/wait-for-arrival.ts';
+import { type LayeringGoal, layeringArrival } from './layering-arrival.ts';
 import { secretWarnings } from './secret-warnings.ts';
 import { standardModeWarnings } from './standard-mode-warnings.ts';
 import {
@@ -24,14 +25,10 @@ import {
   switchedOff,
   switchedOn,
 } from './switch-data.ts';
-import { waitForArrival } from './wait-for-arrival.ts';
 
-interface SwitchFlags extends ClusterFlags {
+interface SwitchFlags extends ClusterFlags, WaitFlags {
   readonly pool: readonly string[];
   readonly leaseNamespace: string;
-  readonly wait?: boolean;
-  /** ms */
-  readonly timeout: number;
 }
 
 type EnableFlags = SwitchFlags & EnableWish['settings'] & { readonly allPools?: boolean };
@@ -102,9 +99,7 @@ export function disableCommand(): Command {
 }
 
 function withSwitchFlags(command: Command): Command {
-  return withLeaseNamespace(withClusterFlags(command))
-    .option('--wait', 'until every node of the pools is there')
-    .addOption(timeoutFlag('2h'));
+  return withWaitFlags(withLeaseNamespace(withClusterFlags(command)), 'every node of the pools is there');
 }
 
 function settingsOf(flags: EnableFlags): EnableWish['settings'] {
@@ -168,7 +163,8 @@ async function carryOut(
   for (const pool of pools) print(`  pool ${pool}: ${wayOf(pool, goal, seen)}`);
   if (flags.wait !== true) return;
   const { timeout } = flags;
-  await waitForArrival({ client, places: flags, goal, timeout, output: process.stderr, signal });
+  const look = (now: ObservedCluster) => layeringArrival(goal, now);
+  await waitForArrival({ client, places: flags, look, timeout, output: process.stderr, signal });
   print('done');
 }
 

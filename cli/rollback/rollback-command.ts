@@ -6,13 +6,19 @@ import type { ApiClient } from '../../cluster/api-client.ts';
 import { CommandError, exitCodes } from '../exit-codes.ts';
 import { readHistory } from '../history/history-command.ts';
 import { poolHistory } from '../history/pool-history.ts';
-import { type ClusterFlags, withClusterFlags } from '../live-objects.ts';
+import { type ClusterFlags, withClusterFlags, withLeaseNamespace } from '../live-objects.ts';
+import type { ObservedCluster } from '../observe/observed-cluster.ts';
 import { onCluster } from '../on-cluster.ts';
 import { print } from '../print.ts';
+import type { Arrival } from '../wait/arrival.ts';
+import { poolsArrival, rollbackArrival } from '../wait/pool-arrival.ts';
+import { type WaitFlags, withWaitFlags } from '../wait/wait-flags.ts';
+import { TAKEN_UP_MS, waitForArrival } from '../wait/wait-for-arrival.ts';
 import { whoAmI } from '../who-am-i.ts';
 import { rollbackTarget } from './rollback-target.ts';
 
-interface RollbackFlags extends ClusterFlags {
+interface RollbackFlags extends ClusterFlags, WaitFlags {
+  readonly leaseNamespace: string;
   readonly to?: string;
   readonly reason?: string;
   readonly clear?: boolean;
@@ -21,7 +27,7 @@ interface RollbackFlags extends ClusterFlags {
 const EXAMPLES = `
 Examples:
   shale rollback worker --reason 'web is slow'   to what its nodes ran before
-  shale rollback worker --to rendered-worker-1f3c
+  shale rollback worker --to rendered-worker-1f3c --wait
   shale rollback worker --clear                  to what its MachineConfigs ask for`;
 
 /** `shale rollback`: takes a pool back to what it ran before, and holds it there. */
@@ -34,7 +40,7 @@ export function rollbackCommand(): Command {
     )
     .option('--reason <text>', 'why, for whoever finds the pool so', '')
     .option('--clear', 'take the pool to what its MachineConfigs ask for again');
-  return withClusterFlags(command)
+  return withWaitFlags(withLeaseNamespace(withClusterFlags(command)), 'every node of the pool is there')
     .addHelpText('after', EXAMPLES)
     .action((pool: string, flags: RollbackFlags) =>
       onCluster(flags, (client, signal) =>
@@ -46,9 +52,10 @@ export function rollbackCommand(): Command {
 async function rollBack(
   client: ApiClient,
   name: string,
-  { to, reason = '' }: RollbackFlags,
+  flags: RollbackFlags,
   signal: AbortSignal,
 ): Promise<void> {
+  const { to, reason = '' } = flags;
   const input = await readHistory(client, name, signal);
   const wish = await client.find(MachineOSConfigs, name, { signal });
   const { pool } = input;
@@ -71,24 +78,39 @@ async function rollBack(
   print(`  held there until its MachineConfigs ask for something else, or: shale rollback ${name} --clear`);
   if (pool.spec.paused === true)
     process.stderr.write(`warning: pool ${name} is paused: its nodes move once it is not\n`);
+  await waitIfAsked(client, flags, (seen) => rollbackArrival(name, target, seen), signal);
+}
+
+async function waitIfAsked(
+  client: ApiClient,
+  flags: RollbackFlags,
+  look: (seen: ObservedCluster) => Arrival,
+  signal: AbortSignal,
+): Promise<void> {
+  if (flags.wait !== true) return;
+  const { timeout } = flags;
+  const wait = { client, places: flags, look, holds: TAKEN_UP_MS, timeout };
+  await waitForArrival({ ...wait, output: process.stderr, signal });
+  print('done');
 }
 
 async function clear(
   client: ApiClient,
   name: string,
-  { to }: RollbackFlags,
+  flags: RollbackFlags,
   signal: AbortSignal,
 ): Promise<void> {
-  if (to !== undefined) throw new CommandError('rollback: --clear goes without --to', exitCodes.usage);
+  if (flags.to !== undefined) throw new CommandError('rollback: --clear goes without --to', exitCodes.usage);
   const { pool } = await readHistory(client, name, signal);
   if (pool.metadata.annotations?.[annotations.rollback] === undefined) {
     print(`pool ${name}: no rollback holds it`);
-    return;
+  } else {
+    await annotate(client, pool, null, signal);
+    print(
+      `pool ${name}: goes to what its MachineConfigs ask for: ${pool.spec.configuration?.name ?? 'nothing yet'}`,
+    );
   }
-  await annotate(client, pool, null, signal);
-  print(
-    `pool ${name}: goes to what its MachineConfigs ask for: ${pool.spec.configuration?.name ?? 'nothing yet'}`,
-  );
+  await waitIfAsked(client, flags, (seen) => poolsArrival([name], seen), signal);
 }
 
 /** @param text null takes the annotation away. @throws ApiError on a conflict: what was read is out of date then. */

@@ -1,16 +1,20 @@
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { CommandError, exitCodes } from '../exit-codes.ts';
 import { type ClusterFlags, withClusterFlags, withLeaseNamespace } from '../live-objects.ts';
 import { observeCluster, watchCluster } from '../observe/cluster-watch.ts';
+import type { ObservedCluster } from '../observe/observed-cluster.ts';
 import { onCluster } from '../on-cluster.ts';
 import { StatusOutput } from '../output-schemas.ts';
 import { outputFlag, print, printAs } from '../print.ts';
+import { nodeArrival, poolsArrival } from '../wait/pool-arrival.ts';
+import { type WaitFlags, withWaitFlags } from '../wait/wait-flags.ts';
+import { TAKEN_UP_MS, waitForArrival } from '../wait/wait-for-arrival.ts';
 import { createScreen } from './screen.ts';
 import { formatNode, formatStatus, linesByName } from './status-text.ts';
 import { type StatusView, statusView, viewOfNode, viewOfPool } from './status-view.ts';
 
-interface StatusFlags extends ClusterFlags {
+interface StatusFlags extends ClusterFlags, WaitFlags {
   readonly leaseNamespace: string;
   readonly output: string;
   readonly watch?: boolean;
@@ -20,6 +24,7 @@ const EXAMPLES = `
 Examples:
   shale status                    pools, builds, and the nodes that have something to do
   shale status worker --watch     one pool with all its nodes, as it changes
+  shale status --wait             until every node runs what it is to run; 1 where that does not come
   shale status node/worker-0      one node, where a pool has the same name`;
 
 /** ms; on a terminal the times since count on. */
@@ -30,9 +35,14 @@ const LOOK_AGAIN_MS = 30_000;
 /** `shale status`: how far pools, builds and nodes are, and what they wait for. */
 export function statusCommand(): Command {
   const command = new Command('status').argument('[pool|node]', 'one pool or node alone');
-  return withLeaseNamespace(withClusterFlags(command))
+  const withFlags = withLeaseNamespace(withClusterFlags(command))
     .addOption(outputFlag('table', 'wide', 'json', 'yaml'))
-    .option('-w, --watch', 'go on: redraw on a terminal, else print a line for each change')
+    .addOption(
+      new Option('-w, --watch', 'go on: redraw on a terminal, else print a line for each change').conflicts(
+        'wait',
+      ),
+    );
+  return withWaitFlags(withFlags, 'every node runs what it is to run; then tell')
     .addHelpText('after', EXAMPLES)
     .action((name: string | undefined, flags: StatusFlags) =>
       onCluster(flags, (client, signal) =>
@@ -47,10 +57,32 @@ async function showOnce(
   flags: StatusFlags,
   signal: AbortSignal,
 ): Promise<void> {
+  if (flags.wait === true) await waitUntilThere(client, name, flags, signal);
   const now = Date.now();
   const view = chosen(statusView(await observeCluster(client, flags, signal), now), name);
   if (isForPeople(flags)) print(textOf(view, name, flags, now));
   else printAs(flags.output, StatusOutput, view);
+}
+
+/** @throws CommandError when a pool comes to a stop, or the time is over. */
+async function waitUntilThere(
+  client: ApiClient,
+  name: string | undefined,
+  flags: StatusFlags,
+  signal: AbortSignal,
+): Promise<void> {
+  const look = (seen: ObservedCluster) => {
+    const { pools, nodes } = chosen(statusView(seen, Date.now()), name);
+    const [node] = nodes;
+    if (name !== undefined && pools.length === 0 && node !== undefined) return nodeArrival(node.name, seen);
+    return poolsArrival(
+      pools.map((pool) => pool.name),
+      seen,
+    );
+  };
+  const { timeout } = flags;
+  const wait = { client, places: flags, look, holds: TAKEN_UP_MS, timeout };
+  await waitForArrival({ ...wait, output: process.stderr, signal });
 }
 
 /** Until Ctrl-C. */

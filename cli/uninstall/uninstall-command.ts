@@ -11,11 +11,13 @@ import type { Kind, KubernetesObject } from '../../api/object.ts';
 import { type ApiClient, isNotFound } from '../../cluster/api-client.ts';
 import { timeoutFlag } from '../duration.ts';
 import { CommandError } from '../exit-codes.ts';
-import { waitForArrival } from '../layering/wait-for-arrival.ts';
+import { layeringArrival } from '../layering/layering-arrival.ts';
 import { type ClusterFlags, withClusterFlags } from '../live-objects.ts';
 import { observeCluster } from '../observe/cluster-watch.ts';
+import type { ObservedCluster } from '../observe/observed-cluster.ts';
 import { onCluster } from '../on-cluster.ts';
 import { print } from '../print.ts';
+import { waitForArrival } from '../wait/wait-for-arrival.ts';
 import { heldNodes, uninstallObstacle } from './decide-uninstall.ts';
 import { DEFINITIONS, INSTALLED, INSTALLED_KINDS } from './installed-kinds.ts';
 
@@ -62,8 +64,9 @@ async function uninstall(client: ApiClient, flags: UninstallFlags, signal: Abort
     const pools = seen.pools.map(({ metadata }) => metadata.name);
     await switchOff(client, flags, seen.switchMap !== undefined, signal);
     const goal = { layered: [], standard: pools, clean: true };
+    const look = (now: ObservedCluster) => layeringArrival(goal, now);
     const { timeout } = flags;
-    await waitForArrival({ client, places: flags, goal, timeout, output: process.stderr, signal });
+    await waitForArrival({ client, places: flags, look, timeout, output: process.stderr, signal });
     print('every node is on the stock image');
   }
   await stopOperator(client, flags, signal);

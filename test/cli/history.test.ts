@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
+import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
 import { ExplainOutput, HistoryOutput } from '../../cli/output-schemas.ts';
@@ -78,6 +79,24 @@ async function renderWith(server: string): Promise<string> {
   return rendering.rendered.metadata.name;
 }
 
+/** Does what an operator and a daemon do when the pool is taken back to a config. */
+async function sendTo(config: string): Promise<void> {
+  const spec = { configVersion: { desired: config } };
+  const patch = { type: 'merge' as const, body: { spec } };
+  const node = await cluster.client.patch<MachineConfigNode>(MachineConfigNodes, 'worker-0', patch, {
+    signal,
+  });
+  const status = { ...node.status, configVersion: { current: config, desired: config } };
+  await cluster.client.replaceStatus(MachineConfigNodes, { ...node, status }, { signal });
+  const pool = await poolNow();
+  const conditions = [condition('Updated', 'False', 'slow', 'RolledBack')];
+  await cluster.client.replaceStatus(
+    MachineConfigPools,
+    { ...pool, status: { ...pool.status, conditions } },
+    { signal },
+  );
+}
+
 test('history tells what each rendering changed', { timeout: PROCESSES_MS }, async () => {
   const { stdout } = await cluster.shale('history', 'worker', '-o', 'json');
   const entries = HistoryOutput.parse(JSON.parse(stdout));
@@ -115,6 +134,18 @@ describe('rollback', { timeout: PROCESSES_MS }, () => {
     expect((await cluster.shale('rollback', 'worker', '--clear')).stdout).toBe(
       'pool worker: no rollback holds it',
     );
+  });
+
+  test('--wait ends when the pool says that it is there, or with 1 when the time is over', async () => {
+    const [config = ''] = names;
+    const late = await cluster.shale('rollback', 'worker', '--to', config, '--wait', '--timeout', '1s');
+    expect(late).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining('not done after 1s: worker: '),
+    });
+    const waiting = cluster.shale('rollback', 'worker', '--to', config, '--wait', '--timeout', '60s');
+    await sendTo(config);
+    expect(await waiting).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/\ndone$/) });
   });
 
   test('refuses what the pool never had', async () => {

@@ -11,7 +11,8 @@ beforeAll(async () => {
   cluster = await startPoolCluster();
   const conditions = [condition('Updating', 'True', '1 of 2 nodes run rendered-x', 'NodesUpdating')];
   await cluster.addPool('worker', { conditions, machineCount: 2, updatedMachineCount: 1 }, 'rendered-x');
-  await cluster.addPool('infra', { conditions: [condition('Updated', 'True')] }, 'rendered-x');
+  const there = { conditions: [condition('Updated', 'True')], observedGeneration: 1 };
+  await cluster.addPool('infra', there, 'rendered-x');
   await cluster.addNode('worker-0', 'worker', {}, running('rendered-x'));
   await cluster.addNode('worker-1', 'worker', {}, pulling(20));
 });
@@ -62,6 +63,22 @@ test('-o json is as promised', { timeout: PROCESSES_MS }, async () => {
     'updated',
     'staging',
   ]);
+});
+
+test('--wait ends when all is there, or with 1 when the time is over', {
+  timeout: PROCESSES_MS,
+}, async () => {
+  const infra = await cluster.shale('status', 'infra', '--wait', '--timeout', '60s');
+  expect(infra).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^infra +Updated/m) });
+  const node = await cluster.shale('status', 'node/worker-0', '--wait', '-o', 'json');
+  expect(node.exitCode).toBe(0);
+  expect(StatusOutput.parse(JSON.parse(node.stdout)).nodes).toHaveLength(1);
+  expect(await cluster.shale('status', '--wait', '--timeout', '1s')).toMatchObject({
+    exitCode: 1,
+    stdout: '',
+    stderr: expect.stringContaining('not done after 1s: worker: 1/2 nodes'),
+  });
+  expect((await cluster.shale('status', '--wait', '--watch')).exitCode).toBe(2);
 });
 
 test('--watch prints a line for each change where there is no terminal', {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { condition, machineConfigNode, observed, pool } from '../observe/testing/objects.ts';
-import { arrivalOf, type LayeringGoal } from './arrival.ts';
+import { type LayeringGoal, layeringArrival } from './layering-arrival.ts';
 
 const GROUP = 'machineconfiguration.openshift.io/v1';
 const IMAGE = `r.example.com/os/worker@sha256:${'a'.repeat(64)}`;
@@ -49,7 +49,7 @@ describe('switched on', () => {
       pools: [pool([updated])],
       machineConfigNodes: [node('a', undefined, undefined)],
     });
-    expect(arrivalOf(ON, before)).toEqual({
+    expect(layeringArrival(ON, before)).toEqual({
       kind: 'underway',
       seen: 'worker: 0/1 nodes, it has no MachineOSConfig yet',
     });
@@ -63,7 +63,10 @@ describe('switched on', () => {
       machineOSConfigs: [machineOSConfig],
       machineConfigNodes: [node('a', IMAGE, IMAGE), node('b', IMAGE, undefined)],
     });
-    expect(arrivalOf(ON, half)).toEqual({ kind: 'underway', seen: 'worker: 1/2 nodes, b: is being drained' });
+    expect(layeringArrival(ON, half)).toEqual({
+      kind: 'underway',
+      seen: 'worker: 1/2 nodes, b: is being drained',
+    });
   });
 
   test('has arrived when every node runs its image and the pool says so', () => {
@@ -72,8 +75,10 @@ describe('switched on', () => {
       machineConfigNodes: [node('a', IMAGE, IMAGE)],
       builds: [build],
     };
-    expect(arrivalOf(ON, observed({ ...all, pools: [pool([updated, built])] }))).toEqual({ kind: 'arrived' });
-    expect(arrivalOf(ON, observed({ ...all, pools: [pool([built])] })).kind).toBe('underway');
+    expect(layeringArrival(ON, observed({ ...all, pools: [pool([updated, built])] }))).toEqual({
+      kind: 'arrived',
+    });
+    expect(layeringArrival(ON, observed({ ...all, pools: [pool([built])] })).kind).toBe('underway');
   });
 
   test.each([
@@ -85,7 +90,7 @@ describe('switched on', () => {
       machineOSConfigs: [machineOSConfig],
       machineConfigNodes: [node('a', undefined, undefined)],
     });
-    expect(arrivalOf(ON, degraded).kind).toBe(kind);
+    expect(layeringArrival(ON, degraded).kind).toBe(kind);
   });
 
   test('a paused pool is said to be', () => {
@@ -94,7 +99,7 @@ describe('switched on', () => {
       machineOSConfigs: [machineOSConfig],
       machineConfigNodes: [node('a', undefined, undefined)],
     });
-    expect(arrivalOf(ON, paused)).toMatchObject({ seen: 'worker: 0/1 nodes, the pool is paused' });
+    expect(layeringArrival(ON, paused)).toMatchObject({ seen: 'worker: 0/1 nodes, the pool is paused' });
   });
 });
 
@@ -103,12 +108,12 @@ describe('switched off', () => {
 
   test('nodes must be back, and what layering made must be gone', () => {
     const away = observed({ ...home, machineConfigNodes: [node('a', undefined, IMAGE)] });
-    expect(arrivalOf(OFF, away).kind).toBe('underway');
-    expect(arrivalOf(OFF, observed({ ...home, builds: [build] }))).toEqual({
+    expect(layeringArrival(OFF, away).kind).toBe('underway');
+    expect(layeringArrival(OFF, observed({ ...home, builds: [build] }))).toEqual({
       kind: 'underway',
       seen: 'still there: 1 image',
     });
-    expect(arrivalOf(OFF, observed(home))).toEqual({ kind: 'arrived' });
+    expect(layeringArrival(OFF, observed(home))).toEqual({ kind: 'arrived' });
   });
 
   test('the images of a pool that an admin layers stay', () => {
@@ -119,6 +124,6 @@ describe('switched off', () => {
       machineOSConfigs: [{ ...own, spec: { ...own.spec, machineConfigPool: { name: 'infra' } } }],
       builds: [theirs],
     });
-    expect(arrivalOf(OFF, left)).toEqual({ kind: 'arrived' });
+    expect(layeringArrival(OFF, left)).toEqual({ kind: 'arrived' });
   });
 });
