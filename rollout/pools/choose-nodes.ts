@@ -1,7 +1,7 @@
 import { isDisruptive } from '../../api/disruption-action.ts';
 import type { Grant } from '../../api/machine-config-node.ts';
 import { downSince } from './health-after-update.ts';
-import type { NodeState } from './node-state.ts';
+import { hasHeld, type NodeState } from './node-state.ts';
 import { byCodeUnit } from './order.ts';
 
 export interface ChoiceLimits {
@@ -90,11 +90,7 @@ export function provenNodes(
   { resting = 0, soak, now }: Pick<ChoiceLimits, 'resting' | 'soak' | 'now'>,
 ): number {
   const looked = nodes.filter(
-    ({ assigned, progress, ready }) =>
-      assigned &&
-      ready &&
-      progress.kind === 'updated' &&
-      (progress.since === undefined || progress.since + soak <= now),
+    ({ assigned, progress, ready }) => assigned && ready && hasHeld(progress, soak, now),
   );
   return resting + looked.length;
 }
@@ -162,7 +158,7 @@ function isUnproven(node: NodeState, { soak, unhealthyAfter, now }: ChoiceLimits
   if (!assigned) return false;
   if (downSince(node, unhealthyAfter) !== undefined) return true;
   // Where no time is proof, nodes go one by one.
-  return progress.since !== undefined && Number.isFinite(soak) && progress.since + soak > now;
+  return Number.isFinite(soak) && !hasHeld(progress, soak, now);
 }
 
 function inOrder(operatorNode: string | undefined): (a: NodeState, b: NodeState) => number {

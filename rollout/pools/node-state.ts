@@ -29,6 +29,15 @@ export type Progress =
       readonly ofAnother?: boolean;
     };
 
+/**
+ * @param soak ms for which an update must have held before it counts as proof.
+ * @param now ms since the epoch.
+ * @returns whether the node runs its target and has done so for that long; one whose time is not known has.
+ */
+export function hasHeld(progress: Progress, soak: number, now: number): boolean {
+  return progress.kind === 'updated' && (progress.since === undefined || progress.since + soak <= now);
+}
+
 /** Who holds the node lease. */
 export type LeaseHolding =
   /** `since`: when it was taken, in ms since the epoch. */

@@ -1,5 +1,5 @@
 import type { PoolObservation } from './decide-pool.ts';
-import type { NodeState } from './node-state.ts';
+import { hasHeld, type NodeState } from './node-state.ts';
 
 /** Nodes that are counted without being looked at: each runs what its pool wants and serves, and nothing is under way. */
 export interface RestingCount {
@@ -28,11 +28,9 @@ export function aimOf({
  * @returns whether nothing is to be done about a node until something about it changes.
  */
 export function mayRest({ assigned, progress, lease, work, ...node }: NodeState, soak: number, now: number) {
-  const hasHeld =
-    progress.kind === 'updated' && (progress.since === undefined || progress.since + soak <= now);
   const isUntouched =
     lease.by === 'nobody' && lease.left !== true && work.cordon === undefined && work.grant === undefined;
   const serves = node.ready && node.schedulable && node.bootAgrees;
   const isFree = node.obstacle === undefined && node.away === undefined && !node.inMaintenance;
-  return assigned && hasHeld && isUntouched && serves && isFree;
+  return assigned && hasHeld(progress, soak, now) && isUntouched && serves && isFree;
 }
