@@ -16,7 +16,7 @@ interface PlanFlags extends ChangeFlags {
   readonly failOn?: Cost;
   readonly containerRuntimeUnit: string;
   readonly nodeUser: string;
-  /** Absent: as the format has it. */
+  /** Absent: some of it. */
   readonly diff?: boolean;
 }
 
@@ -38,7 +38,10 @@ export function planCommand(): Command {
         COSTS.filter((cost) => cost !== 'nothing'),
       ),
     )
-    .option('--diff', 'what changes in files and units, line by line; -o markdown has it folded up')
+    .option(
+      '--diff',
+      'all that changes in files and units, line by line; default: the first of it; -o markdown folds it up',
+    )
     .option('--no-diff', 'nothing of that, in Markdown either')
     .option(
       '--container-runtime-unit <name>',
@@ -84,8 +87,9 @@ function refuseInvalidPolicy({ before, after, live }: Change): void {
 }
 
 function printPlans(format: string, plans: readonly PoolPlan[], diff: boolean | undefined): void {
-  if (format === 'table') print(formatPlan(plans, { diffs: diff ?? false }));
-  else if (format === 'markdown') print(formatPlanMarkdown(plans, { diffs: diff ?? true }));
+  const diffs = diff === undefined ? 'some' : diff ? 'all' : 'none';
+  if (format === 'table') print(formatPlan(plans, { diffs }));
+  else if (format === 'markdown') print(formatPlanMarkdown(plans, { diffs }));
   else printAs(format, PlanOutput, plans);
 }
 

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { formatActions } from '../../api/disruption-action.ts';
 import { COSTS } from '../cost.ts';
 import { formatDuration } from '../duration.ts';
@@ -5,23 +6,26 @@ import type { PoolAsk, PoolPlan } from './plan.ts';
 import { refusalInWords } from './refusing-nodes.ts';
 
 export interface PlanTextOptions {
-  /** Whether the diffs are printed, too. */
-  readonly diffs: boolean;
+  /** How much of what changes in contents is printed, too; `some`: as much as fits beside the rest. */
+  readonly diffs: 'none' | 'some' | 'all';
 }
+
+/** Lines of a pool's diffs that are shown unless all are asked for: a change of a file or two, and its plan still on one screen. */
+const SHOWN_DIFF_LINES = 40;
 
 /** @returns a plan in words: a line for each pool, one below it for each cause, and the diffs. */
 export function formatPlan(plans: readonly PoolPlan[], options: PlanTextOptions): string {
-  return plans.flatMap((plan) => formatPool(plan, options)).join('\n');
+  return plans.flatMap((plan, index) => formatPool(plan, plans.slice(0, index), options)).join('\n');
 }
 
-function formatPool(plan: PoolPlan, { diffs }: PlanTextOptions): string[] {
+function formatPool(plan: PoolPlan, earlier: readonly PoolPlan[], { diffs }: PlanTextOptions): string[] {
   if ('problems' in plan) {
     return [`pool ${plan.pool}: refused`, ...plan.problems.map((problem) => `  ${problem}`)];
   }
   const causes = plan.causes.map(
     ({ subject, change, rule, actions }) => `  ${change} ${subject}: ${formatActions(actions)} (${rule})`,
   );
-  const patches = diffs ? plan.changes.flatMap(({ diff }) => diff.trimEnd().split('\n')) : [];
+  const patches = diffs === 'none' ? [] : patchesOf(plan, earlier, diffs === 'all');
   return [
     headOf(plan),
     ...aboutOf(plan).map((line) => `  ${line}`),
@@ -30,6 +34,18 @@ function formatPool(plan: PoolPlan, { diffs }: PlanTextOptions): string[] {
     ...(plan.warnings ?? []).map((warning) => `  warning: ${warning}`),
     ...patches.map((line) => `  ${line}`.trimEnd()),
   ];
+}
+
+/** A custom pool has worker's changes, which are shown once. */
+function patchesOf({ changes }: PoolAsk, earlier: readonly PoolPlan[], all: boolean): string[] {
+  if (changes.length === 0) return [];
+  const shown = earlier.find((plan) => 'changes' in plan && isDeepStrictEqual(plan.changes, changes));
+  if (shown !== undefined) return [`on disk the same as of pool ${shown.pool}`];
+  const lines = changes.flatMap(({ diff }) => diff.trimEnd().split('\n'));
+  const more = lines.length - SHOWN_DIFF_LINES;
+  return all || more <= 0
+    ? lines
+    : [...lines.slice(0, SHOWN_DIFF_LINES), `… ${more} more lines: --diff shows them`];
 }
 
 function headOf(plan: PoolAsk): string {
@@ -85,7 +101,7 @@ function markdownOfPool(plan: PoolPlan, { diffs }: PlanTextOptions): string[] {
     ...(plan.refusing === undefined ? [] : ['']),
     ...(plan.warnings ?? []).map((warning) => listItem(`**warning:** ${warning}`)),
     ...(plan.warnings === undefined ? [] : ['']),
-    ...(diffs ? markdownOfDiffs(plan) : []),
+    ...(diffs === 'none' ? [] : markdownOfDiffs(plan)),
   ];
 }
 

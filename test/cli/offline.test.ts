@@ -32,9 +32,23 @@ describe('shale plan', () => {
     expect(stdout).toContain('pool infra:');
   });
 
-  test('shows what changes in decoded contents where it is asked to, and in Markdown', async () => {
+  test('shows no more of a long change than fits, unless it is asked to', async () => {
+    const contents = { source: `data:,${'line%0A'.repeat(100)}` };
+    const input = machineConfig('long', { storage: { files: [{ path: '/etc/long', contents }] } });
+    const change = ['plan', '--from', 'examples', '-f', '-'];
+    const { stdout } = await shale(change, { input });
+    expect(stdout).toMatch(/^ {2}… 64 more lines: --diff shows them$/m);
+    expect(stdout.match(/^ {2}\+line$/gm)).toHaveLength(36);
+    const all = await shale([...change, '--diff'], { input });
+    expect(all.stdout.match(/^ {2}\+line$/gm)).toHaveLength(100);
+  });
+
+  test('shows what changes in decoded contents, in Markdown too', async () => {
     const change = ['plan', '--from', 'examples', '-f', 'examples/tour/chrony-v2.yaml'];
-    expect((await shale([...change, '--diff'])).stdout).toContain('  +server ntp3.example.org iburst\n');
+    const table = await shale(change);
+    expect(table.stdout).toContain('  +server ntp3.example.org iburst\n');
+    expect(table.stdout).toMatch(/^pool worker: .*\n.*\n {2}on disk the same as of pool infra$/m);
+    expect((await shale([...change, '--no-diff'])).stdout).not.toContain('ntp3.example.org');
     expect((await shale([...change, '--no-diff', '-o', 'markdown'])).stdout).not.toContain(
       'ntp3.example.org',
     );
