@@ -90,6 +90,15 @@ const UpdateTimes = z.object({
 export type UpdateTimes = z.infer<typeof UpdateTimes>;
 
 /** What the node did to take its last target. */
+/** Why an update did not succeed, as the reason of a condition. */
+export const FailureReason = z.enum([
+  'UpdateFailed',
+  'HealthCheckFailed',
+  'KubeletNeverStarted',
+  'DaemonNeverStarted',
+]);
+export type FailureReason = z.infer<typeof FailureReason>;
+
 export const UpdateRecord = UpdateTimes.extend({
   causes: z.array(DisruptionCause).max(50).describe('Why, by path, unit or field.'),
   source: z.string().describe('Where the actions came from.'),
@@ -102,6 +111,7 @@ export const UpdateRecord = UpdateTimes.extend({
   result: z
     .enum(['Succeeded', 'RolledBack', 'Failed'])
     .describe('How it ended. RolledBack: the target was not healthy, and the node runs what it ran before.'),
+  reason: FailureReason.exactOptional().describe('Why it did not succeed, as the reason of NodeDegraded.'),
   message: z.string().max(32768).exactOptional().describe('Why it did not succeed.'),
   earlier: UpdateTimes.exactOptional().describe(
     'The newest update before it that succeeded and was of the other sort: live where this one disrupted the node, or the other way round.',

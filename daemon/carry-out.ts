@@ -4,9 +4,11 @@ import { updateLive } from './apply/apply-live.ts';
 import { leaseObstacle } from './apply/lease-check.ts';
 import { makeNextBoot } from './apply/reboot-into.ts';
 import { LiveUpdateFailed, type UpdateContext } from './apply/update-context.ts';
+import { armWatchdog } from './boot-watchdog/arm.ts';
 import { rebootFully, softRebootLeftMs } from './choose-reboot.ts';
 import { again, type Daemon, normal, publish, type StepOutcome, tell, warning } from './daemon.ts';
 import { finish, inWords } from './end-update.ts';
+import { daemonLimitMs } from './health/decide-health.ts';
 import type { JournalEntry, JournalEntryAt } from './journal/journal.ts';
 import type { Observation } from './observe.ts';
 import type { Current } from './records/current.ts';
@@ -125,8 +127,22 @@ function contextOf(daemon: Daemon, entry: JournalEntry, seen: Observation, isAga
 
 /** What the disk has: the record, unless an update that waits for its reboot has written its config over it. */
 function onDisk({ current, journal, bootedImage }: Observation): Current | undefined {
-  if (journal?.written !== true || journal.next.mode !== 'Standard') return current;
-  const { config, rendered } = journal.next;
+  if (journal?.written !== true) return current;
+  return writtenOver(current, journal.next, bootedImage);
+}
+
+/**
+ * What the disk has once a config of standard mode was written to it, and no other deployment is booted.
+ *
+ * @param bootedImage the image, for a node that Shale had not configured.
+ */
+export function writtenOver(
+  current: Current | undefined,
+  next: Current,
+  bootedImage?: string,
+): Current | undefined {
+  if (next.mode !== 'Standard') return current;
+  const { config, rendered } = next;
   const booted = bootedImage === undefined ? {} : { baseImage: bootedImage };
   const kept = current?.mode === 'Standard' ? current : { kernelArguments: [], ...booted };
   return { version: 1, mode: 'Standard', ...kept, config, rendered };
@@ -148,6 +164,7 @@ export async function rebootInto(daemon: Daemon, update: Update, seen: Observati
     if (error instanceof ForeignChangeError) await journal.clear();
     throw error;
   }
+  await watchNextBoot(daemon);
   const rebooting: JournalEntry = { ...entry, step: 'rebooting', rebootingSince: new Date().toISOString() };
   await journal.write(rebooting);
   await tell(daemon, seen, { kind: 'rebooting', plan: entry.plan });
@@ -155,6 +172,25 @@ export async function rebootInto(daemon: Daemon, update: Update, seen: Observati
   normal(daemon, 'Rebooting', `${how} into ${inWords(entry)}: ${entry.plan.source}`);
   return requestReboot(daemon, rebooting);
 }
+
+/**
+ * Where the host's watchdog can't be put the target is rebooted into all the same, as on a host with a read-only /etc; what
+ * may pass, such as a full disk, is waited for.
+ */
+async function watchNextBoot(daemon: Daemon): Promise<void> {
+  const { healthLimits, ports, signal } = daemon;
+  const limitMs = daemonLimitMs(healthLimits);
+  if (limitMs === undefined) return;
+  try {
+    await armWatchdog(ports, { limitMs, signal });
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === undefined || !UNWRITABLE.has(code)) throw error;
+    warning(daemon, 'BootUnwatched', `no one goes back when no daemon comes up: ${message}`);
+  }
+}
+
+const UNWRITABLE: ReadonlySet<string> = new Set(['EROFS', 'EPERM', 'EACCES']);
 
 /** The process is ended by the reboot; one that does not come is asked for again. */
 export async function requestReboot(

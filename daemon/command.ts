@@ -42,6 +42,7 @@ interface DaemonFlags {
   readonly actionLimitOf: ReadonlyMap<string, number>;
   readonly healthCheckLimit: number;
   readonly kubeletLimit: number;
+  readonly daemonLimit?: number;
   readonly metricsPort: number;
   readonly kubeconfig?: string;
   readonly logLevel: string;
@@ -119,6 +120,14 @@ export function daemonCommand(): Command {
       wholeNumber(1),
       HEALTH_LIMITS.kubeletMs / 1000,
     )
+    .addOption(
+      new Option(
+        '--daemon-limit <seconds>',
+        'time from boot that a daemon has to come up after it, before the host goes back by itself; 0: it never does',
+      )
+        .argParser(wholeNumber(0))
+        .default(undefined, '5 minutes more than the longer of the two'),
+    )
     .option(
       '--metrics-port <port>',
       'where /metrics, /healthz and /readyz are; 0: nowhere',
@@ -148,7 +157,11 @@ async function run(flags: DaemonFlags, signal: AbortSignal): Promise<void> {
       certificatePaths: { kubeletCA: flags.kubeletCaFile, pullSecret: flags.pullSecretFile },
       actionLimitMs: flags.actionLimit * 1000,
       ownActionLimitsMs: flags.actionLimitOf,
-      healthLimits: { checksMs: flags.healthCheckLimit * 1000, kubeletMs: flags.kubeletLimit * 1000 },
+      healthLimits: {
+        checksMs: flags.healthCheckLimit * 1000,
+        kubeletMs: flags.kubeletLimit * 1000,
+        ...(flags.daemonLimit === undefined ? {} : { daemonMs: flags.daemonLimit * 1000 }),
+      },
       log,
       tracer: tracing,
       ...(telemetry && { metrics: telemetry.metrics, onSynced: telemetry.synced }),

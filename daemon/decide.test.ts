@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Grant, MachineConfigNodeSpec, UpdatePlan } from '../api/machine-config-node.ts';
 import { parseDigestedPullspec } from '../api/references.ts';
+import type { WatchdogMark } from './boot-watchdog/mark.ts';
 import type { Withheld } from './certificates/withheld.ts';
 import { type DaemonObservation, decide } from './decide.ts';
 import type { JournalEntry } from './journal/journal.ts';
@@ -76,12 +77,21 @@ const verifying: JournalEntry = {
   verifying: { bootID: 'boot-2', sinceMs: 0, boots: 1 },
 };
 const rollingBack: JournalEntry = { ...begun, step: 'rollingBack', failedBoot: 'boot-2', why: 'sick' };
+const watchdog: WatchdogMark = {
+  deployment: 'new.0',
+  bootID: 'boot-2',
+  reason: 'KubeletNeverStarted',
+  why: 'kubelet.service did not run',
+};
+const backByHost: JournalEntry = { ...rollingBack, reason: 'KubeletNeverStarted', byHost: true };
 const at = (more: Partial<DaemonObservation>): DaemonObservation => ({
   spec: layered('rendered-1', '1'),
   current: running,
   journal: undefined,
   bootedImage: image('1'),
+  bootedDeployment: 'old.0',
   bootID: 'boot-1',
+  watchdog: undefined,
   prepared: undefined,
   certificates: {},
   withheld: new Map(),
@@ -259,6 +269,54 @@ describe('decide', () => {
       'rebootAgain',
     ],
     ['booted into something else', at({ journal: journal('rebooting'), bootID: 'boot-2' }), 'fail'],
+    ...(['applying', 'rebooting'] as const).map((step): [string, DaemonObservation, string] => [
+      `the host went back by itself, the journal being at ${step}`,
+      at({ journal: journal(step), bootID: 'boot-3', watchdog }),
+      'hostWentBack',
+    ]),
+    [
+      'the host went back by itself, by an image that is the same',
+      at({ journal: journal('rebooting'), bootID: 'boot-3', bootedImage: image('2'), watchdog }),
+      'hostWentBack',
+    ],
+    [
+      'the host went back after a boot in which the daemon was there',
+      at({ journal: verifying, bootID: 'boot-4', watchdog }),
+      'hostWentBack',
+    ],
+    [
+      'the host meant to go back, and has booted the target',
+      at({
+        journal: journal('rebooting'),
+        bootID: 'boot-3',
+        bootedImage: image('2'),
+        bootedDeployment: 'new.0',
+        watchdog,
+      }),
+      'verify',
+    ],
+    [
+      'the host went back to what another image was applied on',
+      at({ journal: backByHost, bootID: 'boot-3', bootedImage: image('7'), watchdog }),
+      'rolledBack',
+    ],
+    [
+      'the host went back, and what it left is put right',
+      at({ journal: backByHost, bootID: 'boot-2', watchdog }),
+      'rollBack',
+    ],
+    [
+      'the host went back, and somebody booted the target again',
+      at({
+        journal: backByHost,
+        bootID: 'boot-4',
+        bootedImage: image('2'),
+        bootedDeployment: 'new.0',
+        watchdog,
+      }),
+      'fail',
+    ],
+    ['a mark without an update', at({ watchdog }), 'idle'],
     [
       'a power failure while files were written',
       at({ journal: journal('applying', { next: standard }), bootID: 'boot-2' }),

@@ -1,10 +1,11 @@
 import { type DisruptionAction, isDisruptive } from '../api/disruption-action.ts';
-import type { MachineConfigNodeSpec } from '../api/machine-config-node.ts';
+import type { FailureReason, MachineConfigNodeSpec } from '../api/machine-config-node.ts';
 import {
   type CertificateName,
   type CertificateVersions,
   certificateNames,
 } from '../api/node-certificates.ts';
+import type { WatchdogMark } from './boot-watchdog/mark.ts';
 import { configsOf, isWithheld, type WithheldCertificates } from './certificates/withheld.ts';
 import { isSoftReboot } from './host/boot-id.ts';
 import { isStuck, type JournalEntry, type JournalEntryAt } from './journal/journal.ts';
@@ -21,7 +22,11 @@ export interface DaemonObservation {
   readonly journal: JournalEntry | undefined;
   /** The image that the node booted; absent where no image is known. */
   readonly bootedImage: string | undefined;
+  /** What the OS tool calls the deployment that the node booted. */
+  readonly bootedDeployment: string;
   readonly bootID: string;
+  /** What the boot watchdog of the host has done. */
+  readonly watchdog: WatchdogMark | undefined;
   /** What was worked out for a target: to be used only for that one. */
   readonly prepared: PreparedUpdate | undefined;
   /** Versions of the certificates that are on the disk. */
@@ -39,9 +44,6 @@ export interface DaemonObservation {
     | undefined;
 }
 
-/** Why an update failed, as the reason of a condition. */
-export type FailureReason = 'UpdateFailed' | 'HealthCheckFailed';
-
 export type Level = 'Live' | 'Disrupt';
 
 export type Step =
@@ -54,6 +56,8 @@ export type Step =
   | { readonly kind: 'verify'; readonly entry: JournalEntry }
   /** The target is not healthy: make what ran before the next boot, and reboot. */
   | { readonly kind: 'rollBack'; readonly entry: JournalEntryAt<'rollingBack'> }
+  /** The host went back by itself, for no daemon came up in the target: the update ends as one that is not healthy. */
+  | { readonly kind: 'hostWentBack'; readonly entry: JournalEntry; readonly mark: WatchdogMark }
   /** The machine has booted what ran before: record it, tell. */
   | { readonly kind: 'rolledBack'; readonly entry: JournalEntryAt<'rollingBack'> }
   /** The machine has booted something else than the journal's target. */
@@ -142,6 +146,8 @@ function failedTarget({ config, image }: NonNullable<DaemonObservation['failed']
 
 /** @returns undefined where the update under way leaves the choice of what to reboot into. */
 function resume(entry: JournalEntry, seen: DaemonObservation): Step | undefined {
+  const mark = goneBack(seen);
+  if (mark !== undefined && entry.step !== 'rollingBack') return { kind: 'hostWentBack', entry, mark };
   const rebooted = entry.bootID !== seen.bootID;
   const target = imageOf(entry.next);
   const bootedTarget = target === undefined || target === seen.bootedImage;
@@ -163,7 +169,17 @@ function resume(entry: JournalEntry, seen: DaemonObservation): Step | undefined 
   }
 }
 
+/**
+ * The mark of a watchdog that did lead back. While its deployment is the booted one still, it only meant to, or the loss of
+ * power undid it; the daemon, which is there by now, goes on with the update.
+ */
+function goneBack({ watchdog, bootedDeployment }: DaemonObservation): WatchdogMark | undefined {
+  return watchdog?.deployment === bootedDeployment ? undefined : watchdog;
+}
+
 function wentBack(entry: JournalEntryAt<'rollingBack'>, seen: DaemonObservation): Step {
+  // The host boots the former deployment itself, of whatever image it is: what ran may have been applied live on it.
+  if (entry.byHost === true && goneBack(seen) !== undefined) return { kind: 'rolledBack', entry };
   const before = seen.current === undefined ? undefined : imageOf(seen.current);
   // Where it isn't known what ran before, anything but the target is.
   const isBack =

@@ -1,5 +1,6 @@
 import { formatActions } from '../api/disruption-action.ts';
-import type { UpdateRecord } from '../api/machine-config-node.ts';
+import type { FailureReason, UpdateRecord } from '../api/machine-config-node.ts';
+import { endWatch } from './boot-watchdog/arm.ts';
 import { correctCurrent } from './booted-state.ts';
 import { again, type Daemon, normal, type StepOutcome, warning } from './daemon.ts';
 import { isSoftReboot } from './host/boot-id.ts';
@@ -37,7 +38,7 @@ export async function fail(
 ): Promise<StepOutcome> {
   const { ports, signal } = daemon;
   await correctCurrent(ports, seen.current, signal);
-  await endWith(daemon, recordOf(entry, seen, 'Failed', why));
+  await endWith(daemon, recordOf(entry, seen, 'Failed', { why }));
   warning(daemon, 'Degraded', `update to ${inWords(entry)} failed: ${why}`);
   return again;
 }
@@ -53,7 +54,7 @@ export async function keepUnhealthy(
   why: string,
 ): Promise<StepOutcome> {
   await recordTarget(daemon, entry, seen);
-  await endWith(daemon, recordOf(entry, seen, 'Failed', why));
+  await endWith(daemon, recordOf(entry, seen, 'Failed', { why }));
   warning(daemon, 'HealthCheckFailed', `runs ${inWords(entry)} and is not healthy: ${why}`);
   return again;
 }
@@ -66,9 +67,11 @@ export async function endRolledBack(
 ): Promise<StepOutcome> {
   const { ports, signal } = daemon;
   await correctCurrent(ports, seen.current, signal);
-  // As after any reboot into an image: its /etc has its own version of all that Shale had written.
-  if (seen.current?.mode === 'Layered') await writeManagedPaths(ports.host.root, new Map());
-  await endWith(daemon, recordOf(entry, seen, 'RolledBack', entry.why));
+  // As after any reboot into an image: its /etc has its own version of all that Shale had written. What the host has gone
+  // back to by itself is as it was left.
+  if (seen.current?.mode === 'Layered' && entry.byHost !== true)
+    await writeManagedPaths(ports.host.root, new Map());
+  await endWith(daemon, recordOf(entry, seen, 'RolledBack', entry));
   warning(daemon, 'RolledBack', `went back from ${inWords(entry)}: ${entry.why}`);
   return again;
 }
@@ -82,7 +85,9 @@ async function recordTarget({ ports }: Daemon, entry: JournalEntry, seen: Observ
 }
 
 async function endWith(daemon: Daemon, record: UpdateRecord): Promise<void> {
-  await writeLastUpdate(daemon.ports.host.root, record);
+  const { root } = daemon.ports.host;
+  await writeLastUpdate(root, record);
+  await endWatch(root);
   await daemon.journal.clear();
   daemon.memory.prepared = undefined;
   tellUpdate(daemon, record);
@@ -92,7 +97,7 @@ function recordOf(
   { plan, bootID, startedAt }: JournalEntry,
   seen: Observation,
   result: UpdateRecord['result'],
-  message?: string,
+  failure?: { readonly why: string; readonly reason?: FailureReason },
 ): UpdateRecord {
   const { config, image, actions, causes, source } = plan;
   return {
@@ -107,7 +112,8 @@ function recordOf(
     bootIDBefore: bootID,
     bootIDAfter: seen.bootID,
     result,
-    ...(message === undefined ? {} : { message }),
+    ...(failure?.reason === undefined ? {} : { reason: failure.reason }),
+    ...(failure === undefined ? {} : { message: failure.why }),
     ...earlierThan(actions, seen.lastUpdate),
   };
 }

@@ -1,5 +1,6 @@
 import type { MachineConfigNodeSpec, UpdateRecord } from '../api/machine-config-node.ts';
 import type { CertificateName } from '../api/node-certificates.ts';
+import { readMark } from './boot-watchdog/mark.ts';
 import { certificatesOf } from './certificates/delivered.ts';
 import type { Withheld } from './certificates/withheld.ts';
 import type { DaemonObservation } from './decide.ts';
@@ -47,7 +48,9 @@ export async function observe(
     current: await readCurrent(host.root),
     journal: await journal.read(),
     bootedImage: booted.image,
+    bootedDeployment: booted.id,
     bootID: await host.bootID(),
+    watchdog: await readMark(host.root),
     prepared: memory.prepared,
     certificates: await certificatesOf(host.root),
     withheld: memory.withheld,
@@ -60,6 +63,6 @@ export async function observe(
 function failureOf(last: UpdateRecord | undefined): DaemonObservation['failed'] {
   if (last === undefined || last.result === 'Succeeded') return undefined;
   const { config, image, message = 'the last update failed' } = last;
-  const reason = last.result === 'RolledBack' ? 'HealthCheckFailed' : 'UpdateFailed';
+  const reason = last.reason ?? (last.result === 'RolledBack' ? 'HealthCheckFailed' : 'UpdateFailed');
   return { config, ...(image === undefined ? {} : { image }), why: message, reason };
 }

@@ -7,6 +7,7 @@ import { type Backoff, backoffMs } from '../cluster/backoff.ts';
 import { createEventRecorder } from '../cluster/events.ts';
 import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
 import { writeTarget } from './apply/apply-config.ts';
+import { endWatch, takeOverWatch } from './boot-watchdog/arm.ts';
 import { correctCurrent } from './booted-state.ts';
 import { type CertificatePaths, defaultCertificatePaths } from './certificates/apply-certificate.ts';
 import { isTriedAgain } from './certificates/withheld.ts';
@@ -102,6 +103,9 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
   const watching = channel.run(signal);
   // An API server that is away must not leave a node between two configs. What goes wrong is told at start-up.
   await undoWrite(daemon).catch((error: unknown) => log.warn({ err: error }, 'a write could not be undone'));
+  await watchOverBoot(daemon).catch((error: unknown) =>
+    log.warn({ err: error }, 'the boot watchdog could not be told that a daemon is here'),
+  );
   await channel.synced();
   options.onSynced?.();
   await loop(daemon, options.backoff ?? BACKOFF);
@@ -171,6 +175,12 @@ async function undoWrite({ ports, log }: Daemon): Promise<void> {
   }
 }
 
+/** Whoever can read how far the update is can end it: without that, it is better for the host to go back by itself. */
+async function watchOverBoot({ ports, journal, signal }: Daemon): Promise<void> {
+  await journal.read();
+  await takeOverWatch(ports, signal);
+}
+
 /** After a restart of the daemon or of the node, before anything is decided. */
 async function startUp(daemon: Daemon): Promise<void> {
   const { ports, journal, signal } = daemon;
@@ -182,6 +192,7 @@ async function startUp(daemon: Daemon): Promise<void> {
     daemon.log.info(fieldsOf(entry), 'journal: an update is under way');
     return;
   }
+  await endWatch(root);
   const last = await readLastUpdate(root);
   if (last?.bootIDAfter === (await ports.host.bootID())) return;
   await correctCurrent(ports, await readCurrent(root), signal);

@@ -46,7 +46,8 @@ const phases: readonly Phase[] = [
   { kind: 'applying', plan, doing: 'Restart(a.service)' },
   { kind: 'rebooting', plan },
   { kind: 'verifying', plan, doing: 'runs 10-net' },
-  { kind: 'rollingBack', plan, why: '10-net failed' },
+  { kind: 'rollingBack', plan, why: '10-net failed', reason: 'HealthCheckFailed' },
+  { kind: 'rollingBack', plan, why: 'no kubelet', reason: 'KubeletNeverStarted' },
   { kind: 'degraded', why: 'broken', reason: 'UpdateFailed' },
 ];
 const conditions = (status: MachineConfigNodeStatus, value: string) =>
@@ -90,7 +91,7 @@ test.each<[Phase, readonly string[], readonly string[]]>([
     ['UpdatePostActionComplete'],
   ],
   [
-    { kind: 'rollingBack', plan, why: '10-net failed' },
+    { kind: 'rollingBack', plan, why: '10-net failed', reason: 'HealthCheckFailed' },
     [
       'UpdatePrepared',
       'ImagePulledFromRegistry',

@@ -1,4 +1,5 @@
 import {
+  type FailureReason,
   type MachineConfigNode,
   type MachineConfigNodeSpec,
   type MachineConfigNodeStatus,
@@ -11,7 +12,6 @@ import { type CertificateVersions, certificateNames } from '../api/node-certific
 import type { Condition } from '../api/object.ts';
 import { setCondition } from '../cluster/conditions.ts';
 import type { WithheldCertificates } from './certificates/withheld.ts';
-import type { FailureReason } from './decide.ts';
 import type { OsTool } from './os/os-tool.ts';
 import type { Current } from './records/current.ts';
 
@@ -38,7 +38,12 @@ export type Phase =
   /** The target has booted, and is to be found healthy. `doing`: what it waits for. */
   | { readonly kind: 'verifying'; readonly plan: UpdatePlan; readonly doing: string }
   /** The target is not healthy, and the node goes back to what ran before. */
-  | { readonly kind: 'rollingBack'; readonly plan: UpdatePlan; readonly why: string }
+  | {
+      readonly kind: 'rollingBack';
+      readonly plan: UpdatePlan;
+      readonly why: string;
+      readonly reason: FailureReason;
+    }
   | { readonly kind: 'degraded'; readonly why: string; readonly reason: FailureReason };
 
 /** What the daemon knows of its node. */
@@ -140,9 +145,8 @@ function certificatesSaid(
 function degradedOf(phase: Phase): Said {
   switch (phase.kind) {
     case 'degraded':
-      return say('NodeDegraded', 'True', phase.reason, phase.why);
     case 'rollingBack':
-      return say('NodeDegraded', 'True', 'HealthCheckFailed', phase.why);
+      return say('NodeDegraded', 'True', phase.reason, phase.why);
     case 'drifted':
       return say('NodeDegraded', 'True', 'ConfigDrift', phase.why);
     default:
@@ -196,7 +200,7 @@ function saidOf(phase: Phase): Said[] {
       return inOrder(
         ...applied(phase.plan),
         say('RebootedNode', 'Unknown', 'RollingBack', 'the node goes back to what ran before'),
-        say('UpdatePostActionComplete', 'False', 'HealthCheckFailed', phase.why),
+        say('UpdatePostActionComplete', 'False', phase.reason, phase.why),
       );
     case 'drifted':
       return inOrder(say('Updated', 'False', 'ConfigDrift', phase.why));

@@ -6,6 +6,7 @@ import { again, type Daemon, normal, publish, type StepOutcome, tell } from './d
 import type { Step } from './decide.ts';
 import { watchOver } from './drift/watch-over.ts';
 import { endRolledBack, fail } from './end-update.ts';
+import { hostWentBack } from './health/host-went-back.ts';
 import { rollBack } from './health/roll-back.ts';
 import { recheck, verifyBoot } from './health/verify-boot.ts';
 import { settleNextBoot } from './next-boot.ts';
@@ -55,6 +56,8 @@ export async function takeStep(daemon: Daemon, step: Step, seen: Observation): P
       return verifyBoot(daemon, step.entry, seen);
     case 'rollBack':
       return rollBack(daemon, step.entry, seen);
+    case 'hostWentBack':
+      return hostWentBack(daemon, step, seen);
     case 'rolledBack':
       return endRolledBack(daemon, step.entry, seen);
     case 'fail':

@@ -2,9 +2,21 @@ import { emptyNodeConfig } from '../../machineconfig/empty-config.ts';
 import { nodeConfigOf } from '../prepare/rendered-config.ts';
 import { type Current, imageOf } from '../records/current.ts';
 import { writeConfig } from '../standard/write-config.ts';
-import { writeTarget } from './apply-config.ts';
+import { applyConfig, writeTarget } from './apply-config.ts';
 import { makeNextBoot } from './reboot-into.ts';
 import type { UpdateContext } from './update-context.ts';
+
+/**
+ * Takes back what standard mode has written to the running root, where the deployment of before is booted again.
+ *
+ * @param context its `current` is what the disk has.
+ */
+export async function takeBackFiles(
+  context: UpdateContext,
+  previous: Extract<Current, { mode: 'Standard' }>,
+): Promise<void> {
+  await applyConfig(context, previous).apply();
+}
 
 /**
  * Makes what a node ran before its last update the next boot. What it booted then is on the disk still, so no registry is

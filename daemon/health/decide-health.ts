@@ -18,6 +18,20 @@ export interface HealthLimits {
   readonly checksMs: number;
   /** ms from the first look that the kubelet has to be Ready. */
   readonly kubeletMs: number;
+  /**
+   * ms from boot within which a daemon has to be there, or the host goes back by itself; 0: it never does. Absent:
+   * `daemonLimitMs` says.
+   */
+  readonly daemonMs?: number;
+}
+
+/** For the kubelet to start the daemon once it is Ready, its image to be pulled again perhaps. */
+const DAEMON_MARGIN_MS = 300_000;
+
+/** @returns how long after boot a daemon has to be there; undefined where nobody is to go back without one. */
+export function daemonLimitMs({ checksMs, kubeletMs, daemonMs }: HealthLimits): number | undefined {
+  const limitMs = daemonMs ?? Math.max(checksMs, kubeletMs) + DAEMON_MARGIN_MS;
+  return limitMs === 0 ? undefined : limitMs;
 }
 
 /** What there is to know of a node that has booted its target. */

@@ -1,5 +1,7 @@
-import { makePreviousNextBoot } from '../apply/go-back.ts';
-import { requestReboot, waitForLease } from '../carry-out.ts';
+import { makePreviousNextBoot, takeBackFiles } from '../apply/go-back.ts';
+import type { UpdateContext } from '../apply/update-context.ts';
+import { disarmWatchdog } from '../boot-watchdog/arm.ts';
+import { requestReboot, waitForLease, writtenOver } from '../carry-out.ts';
 import { type Daemon, normal, type StepOutcome, tell } from '../daemon.ts';
 import { inWords } from '../end-update.ts';
 import type { JournalEntryAt } from '../journal/journal.ts';
@@ -20,19 +22,23 @@ export async function rollBack(
   };
   const obstacle = await waitForLease(daemon, wayBack, entry.leaseHolder ?? '', seen);
   if (obstacle !== undefined) return obstacle;
-  await tell(daemon, seen, { kind: 'rollingBack', plan: wayBack.plan, why: entry.why });
-  await makePreviousNextBoot(
-    {
-      ports,
-      current: entry.next,
-      again: true,
-      actionLimits,
-      afterWriting: async () => undefined,
-      beforeAction: async () => undefined,
-      signal,
-    },
-    seen.current,
-  );
+  const { reason = 'HealthCheckFailed', why } = entry;
+  await tell(daemon, seen, { kind: 'rollingBack', plan: wayBack.plan, why, reason });
+  // ostree's merge of /etc would take it along.
+  await disarmWatchdog(ports.host.root);
+  const context: UpdateContext = {
+    ports,
+    current: entry.next,
+    again: true,
+    actionLimits,
+    afterWriting: async () => undefined,
+    beforeAction: async () => undefined,
+    signal,
+  };
+  if (entry.byHost !== true) await makePreviousNextBoot(context, seen.current);
+  else if (seen.current?.mode === 'Standard') {
+    await takeBackFiles({ ...context, current: writtenOver(seen.current, entry.next) }, seen.current);
+  }
   normal(daemon, 'RollingBack', `reboots into what ran before ${inWords(entry)}`);
   return requestReboot(daemon, entry, `shale: back from ${inWords(entry)}, which is not healthy`);
 }

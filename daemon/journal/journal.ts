@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { z } from 'zod';
-import { UpdatePlan } from '../../api/machine-config-node.ts';
+import { FailureReason, UpdatePlan } from '../../api/machine-config-node.ts';
 import { nodePaths } from '../../api/names.ts';
 import { Current } from '../records/current.ts';
 import { readRecord, removeRecord, writeRecord } from '../records/durable-json.ts';
@@ -52,9 +52,13 @@ const Entry = z.discriminatedUnion('step', [
     ...common,
     /** The target is not healthy: the next boot is what ran before it. */
     step: z.literal('rollingBack'),
-    /** The boot that was not healthy. */
+    /** The boot that was not healthy, or the one in which what was left of it is put right. */
     failedBoot: z.string(),
+    /** Absent: HealthCheckFailed. */
+    reason: FailureReason.exactOptional(),
     why: z.string(),
+    /** The host went back by itself: the deployment is the former one already. */
+    byHost: z.literal(true).exactOptional(),
   }),
 ]);
 /** The update that the node is in. It is on the disk before the first step of the update is taken. */

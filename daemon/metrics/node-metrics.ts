@@ -1,5 +1,5 @@
 import type { DisruptionAction } from '../../api/disruption-action.ts';
-import type { UpdateRecord } from '../../api/machine-config-node.ts';
+import { FailureReason, type UpdateRecord } from '../../api/machine-config-node.ts';
 import type { CertificateName } from '../../api/node-certificates.ts';
 import type { RequestObservation } from '../../cluster/http-api-client.ts';
 import type { Step } from '../decide.ts';
@@ -23,8 +23,7 @@ export type NodeState = (typeof NODE_STATES)[number];
 /** What keeps a node from its target, as the reason of its condition has it. */
 export const PROBLEMS = [
   'PrepareFailed',
-  'UpdateFailed',
-  'HealthCheckFailed',
+  ...FailureReason.options,
   'ConfigDrift',
   'UnsupportedHost',
   'DaemonFailed',
@@ -72,11 +71,10 @@ export const noMetrics: NodeMetrics = {
 export function stateOf(phase: Phase): readonly [NodeState, Problem?] {
   switch (phase.kind) {
     case 'degraded':
-      return ['degraded', phase.reason];
+    case 'rollingBack':
+      return [phase.kind, phase.reason];
     case 'drifted':
       return ['drifted', 'ConfigDrift'];
-    case 'rollingBack':
-      return ['rollingBack', 'HealthCheckFailed'];
     case 'preparing':
       return phase.problem === undefined ? ['preparing'] : ['preparing', 'PrepareFailed'];
     default:

@@ -46,8 +46,18 @@ export interface LabNode extends NodeControlPlane {
   log(): Promise<string>;
 }
 
+export interface LabNodeOptions {
+  /** More arguments of its daemons. */
+  readonly daemonArguments?: readonly string[];
+  /** Whether a boot comes to a daemon, which the kubelet would have started; every one does unless given. */
+  readonly startsDaemon?: (node: BootedNode) => Promise<boolean>;
+}
+
 /** @param stock what the machine comes with, above Debian. */
-export async function startLabNode(stock: ImageContent['entries']): Promise<LabNode> {
+export async function startLabNode(
+  stock: ImageContent['entries'],
+  { daemonArguments = [], startsDaemon = async () => true }: LabNodeOptions = {},
+): Promise<LabNode> {
   const archive = await labArchive();
   const base = await mkdtemp(path.join(tmpdir(), 'shale-lab-'));
   const [dir, registryDir] = [path.join(base, 'node'), path.join(base, 'registry')];
@@ -72,15 +82,18 @@ export async function startLabNode(stock: ImageContent['entries']): Promise<LabN
       ...['--node-name', NODE, '--kubeconfig', kubeconfig, '--insecure-registry', registry.host],
       ...['--host-root', machine.root, '--host-init', String(machine.leader)],
       ...['--action-limit', '4', '--health-check-limit', '4', '--log-level', 'debug'],
+      ...daemonArguments,
     ]);
+  const startIn = async (booted: BootedNode) =>
+    (await startsDaemon(booted)) ? startProcess(booted) : undefined;
   let node = await boot();
-  let daemon = startProcess(node);
+  let daemon = await startIn(node);
   let ending = false;
   const power = (async () => {
     while ((await node.machine.off) === 'rebooting' && !ending) {
       await kill(daemon);
       node = await boot();
-      daemon = startProcess(node);
+      daemon = await startIn(node);
     }
   })();
   power.catch(() => undefined);
@@ -127,8 +140,8 @@ function startDaemon(logFile: string, args: readonly string[]): ChildProcess {
   }
 }
 
-async function kill(daemon: ChildProcess): Promise<void> {
-  if (daemon.exitCode !== null || daemon.signalCode !== null) return;
+async function kill(daemon: ChildProcess | undefined): Promise<void> {
+  if (daemon === undefined || daemon.exitCode !== null || daemon.signalCode !== null) return;
   const exited = once(daemon, 'exit');
   daemon.kill('SIGKILL');
   await exited;

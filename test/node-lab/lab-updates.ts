@@ -61,8 +61,8 @@ export interface Updates {
   want(config: string, image: DigestedPullspec, level: Grant['level']): Promise<void>;
   /** Makes a rendered config whose one file is the service's config. */
   render(config: string, content: string): Promise<MachineConfig>;
-  /** Names a rendered config and no image: layering is off. */
-  wantStandard(config: string): Promise<void>;
+  /** Names a rendered config and no layered image: layering is off. */
+  wantStandard(config: string, osImage?: string): Promise<void>;
 }
 
 /** @param stock what the machine's stock image has above Debian. */
@@ -96,9 +96,10 @@ export function updatesOf(machine: UpdatedMachine, stock: readonly LayerEntry[])
         spec: { config: { ignition: { version: '3.4.0' }, storage: { files } } },
       });
     },
-    wantStandard: (config) =>
+    wantStandard: (config, osImage) =>
       machine.want({
         configVersion: { desired: config },
+        ...(osImage === undefined ? {} : { osImage }),
         policyDigest: POLICY,
         grant: { level: 'Disrupt', config, leaseHolder: HOLDER },
       }),

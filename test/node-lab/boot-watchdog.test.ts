@@ -1,0 +1,119 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import { isAt } from '../../sandbox/node/testing-configs.ts';
+import type { BootedNode } from '../../sandbox/systemd-node/node.ts';
+import { FIRST_TIME_MS, noLab } from './lab.ts';
+import { type LabNode, startLabNode, UPDATE_MS } from './lab-node.ts';
+import { CONFIG, enabledUnit, text, type Updates, updatesOf } from './lab-updates.ts';
+
+const KUBELET = 'kubelet.service';
+const STOCK = enabledUnit(KUBELET, '[Service]\nExecStart=/bin/sleep infinity\n');
+const BROKEN = text(
+  `/usr/lib/systemd/system/${KUBELET}.d/10-broken.conf`,
+  "[Service]\nExecStart=\nExecStart=/bin/sh -c 'echo unknown flag: --container-runtime; exit 1'\n",
+);
+/** Far more than a daemon takes from the boot on, also where others are at work. */
+const DAEMON_LIMIT_S = 15;
+
+/** As the kubelet starts the daemon's pod. */
+const kubeletRuns = ({ machine }: BootedNode) =>
+  machine
+    .run(['systemctl', 'is-active', KUBELET], { timeoutMs: 30_000, signal: AbortSignal.timeout(60_000) })
+    .then(
+      () => true,
+      () => false,
+    );
+const degraded = ({ status }: MachineConfigNode) =>
+  status?.conditions?.find(({ type, status: is }) => type === 'NodeDegraded' && is === 'True');
+const wentBackFrom = (config: string) => (object: MachineConfigNode) =>
+  object.status?.lastUpdate?.config === config && degraded(object)?.reason === 'KubeletNeverStarted';
+
+/** The tests are steps of one machine's life: each begins where the one before ended. */
+describe.skipIf(noLab !== undefined)(
+  'a machine whose kubelet does not start in the target',
+  { timeout: 2 * UPDATE_MS },
+  () => {
+    let lab: LabNode;
+    let updates: Updates;
+
+    beforeAll(async () => {
+      const daemonArguments = ['--daemon-limit', String(DAEMON_LIMIT_S)];
+      lab = await startLabNode(STOCK, { daemonArguments, startsDaemon: kubeletRuns });
+      updates = updatesOf(lab, STOCK);
+    }, FIRST_TIME_MS);
+    afterAll(async () => {
+      if (process.env['SHALE_TEST_LOG'] !== undefined) process.stderr.write(await lab.log());
+      await lab?.[Symbol.asyncDispose]();
+    }, 60_000);
+
+    const booted = async () => (await lab.node.backend.status(AbortSignal.timeout(10_000))).booted;
+    const expectNoTrace = async () => {
+      expect(await lab.sh('find /etc /var/lib/shale -name "*boot-watchdog*"')).toBe('');
+      expect(await lab.sh('systemctl is-system-running')).toBe('running');
+    };
+
+    it('goes back by itself to standard mode, with its files, and says why', async () => {
+      await updates.render('rendered-1', 'standard\n');
+      await updates.wantStandard('rendered-1');
+      await lab.until('standard mode', isAt('rendered-1'));
+      const before = await booted();
+      await lab.sh('echo 10.0.0.1 db >>/etc/hosts');
+
+      const broken = await updates.build('rendered-2', undefined, [BROKEN]);
+      await updates.want('rendered-2', broken, 'Disrupt');
+      const back = await lab.until('the way back', wentBackFrom('rendered-2'));
+      expect(degraded(back)?.message).toMatch(
+        /^kubelet\.service did not run within 15 s of its boot, and so no daemon; the host went back by itself: [\s\S]*unknown flag: --container-runtime/,
+      );
+      expect(back.status).toMatchObject({
+        mode: 'Standard',
+        configVersion: { current: 'rendered-1' },
+        lastUpdate: { result: 'RolledBack', reason: 'KubeletNeverStarted' },
+      });
+      expect((await booted()).image).toBe(before.image);
+      expect(await lab.sh(`cat ${CONFIG}`)).toBe('standard');
+      expect(await lab.sh('cat /etc/hosts')).toContain('10.0.0.1 db');
+      await expectNoTrace();
+    });
+
+    it('does not try that target again', async () => {
+      const bootID = await lab.node.host.bootID();
+      await lab.killDaemon();
+      await lab.until('the same again', wentBackFrom('rendered-2'));
+      expect(await lab.node.host.bootID()).toBe(bootID);
+    });
+
+    it('has nothing of it left after an update that ends well', async () => {
+      const image = await updates.build('rendered-3');
+      await updates.want('rendered-3', image, 'Disrupt');
+      const updated = await lab.until('the image', isAt('rendered-3'));
+      expect(degraded(updated)).toBeUndefined();
+      expect((await booted()).image).toBe(image);
+      await expectNoTrace();
+    });
+
+    it('goes back by itself to an image', async () => {
+      const before = await booted();
+      await updates.want('rendered-4', await updates.build('rendered-4', undefined, [BROKEN]), 'Disrupt');
+      const back = await lab.until('the way back', wentBackFrom('rendered-4'));
+      expect(back.status).toMatchObject({ mode: 'Layered', configVersion: { current: 'rendered-3' } });
+      expect((await booted()).image).toBe(before.image);
+      expect(await lab.sh(`cat ${CONFIG}`)).toBe('rendered-3');
+      await expectNoTrace();
+    });
+
+    it('takes the files of standard mode back, too, where they came with another image', async () => {
+      await updates.render('rendered-5', 'standard\n');
+      await updates.wantStandard('rendered-5');
+      await lab.until('standard mode', isAt('rendered-5'));
+      await updates.render('rendered-6', 'of the broken image\n');
+      const osImage = await lab.push({ entries: [...STOCK, BROKEN] });
+      await updates.wantStandard('rendered-6', osImage);
+      const back = await lab.until('the way back', wentBackFrom('rendered-6'));
+      expect(back.status).toMatchObject({ mode: 'Standard', configVersion: { current: 'rendered-5' } });
+      expect((await booted()).image).toBe(lab.stock);
+      expect(await lab.sh(`cat ${CONFIG}`)).toBe('standard');
+      await expectNoTrace();
+    });
+  },
+);
