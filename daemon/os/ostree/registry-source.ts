@@ -20,6 +20,8 @@ export interface RegistrySourceOptions {
   readonly readAuthFile?: (signal: AbortSignal) => Promise<string | undefined>;
   /** Registries to speak plain HTTP to. */
   readonly plainHttp: ReadonlySet<string>;
+  /** As of RegistryAccess. */
+  readonly silenceMs?: number;
 }
 
 /**
@@ -39,7 +41,7 @@ export function registrySource(options: RegistrySourceOptions): ImageSource {
 
 async function clientFor(
   reference: Reference,
-  { root, readAuthFile, plainHttp }: RegistrySourceOptions,
+  { root, readAuthFile, plainHttp, silenceMs }: RegistrySourceOptions,
   signal: AbortSignal,
 ): Promise<RegistryClient> {
   const [conf, auths] = await Promise.all([readRegistriesConf(root), readAuthFile?.(signal)]);
@@ -49,6 +51,7 @@ async function clientFor(
   const access = {
     plainHttp,
     caFor: (host: string) => certificates.get(host)?.join('\n') || undefined,
+    ...(silenceMs === undefined ? {} : { silenceMs }),
     ...(auths === undefined ? {} : { auths: parseAuthFile(auths) }),
   };
   return createMirroredClient(access, { conf });
