@@ -30,17 +30,19 @@ export async function stepDaemon(
   client: ApiClient,
   object: MachineConfigNode,
   script: DaemonScript,
-): Promise<'idle' | 'staged' | 'waiting' | 'failed' | 'applied' | 'rebooted'> {
+): Promise<'idle' | 'given up' | 'staged' | 'waiting' | 'failed' | 'applied' | 'rebooted'> {
   const { spec, status = {} } = object;
   const config = spec.configVersion.desired;
   const image = spec.configImage?.desiredImage;
-  const isCurrent =
-    status.configVersion?.current === config &&
-    status.configImage?.currentImage === image &&
-    status.plan === undefined;
-  if (isCurrent) return 'idle';
+  const isCurrent = status.configVersion?.current === config && status.configImage?.currentImage === image;
+  if (isCurrent && status.plan === undefined) return 'idle';
   const write = (next: MachineConfigNodeStatus) =>
     client.replaceStatus(MachineConfigNodes, { ...object, status: next });
+  if (isCurrent) {
+    const { plan: _given, ...kept } = status;
+    await write({ ...kept, conditions: say(status, ['Updated', 'True'], ['NodeDegraded', 'False']) });
+    return 'given up';
+  }
   const actions = [...script.planFor(object)];
   const target = { config, ...(image === undefined ? {} : { image }) };
   if (status.plan?.config !== config || status.plan.image !== image) {

@@ -19,7 +19,7 @@ import { pushBaseImage } from '../../image/testing/base-image.ts';
 import { type DockerRegistry, startDockerRegistry } from '../../image/testing/docker-registry.ts';
 import { builderRights } from '../../opt-in/builder-rights.ts';
 import { createCaches } from '../../rollout/caches.ts';
-import { startRolloutControllers } from '../../rollout/operator-controllers.ts';
+import { type RolloutParts, startRolloutControllers } from '../../rollout/operator-controllers.ts';
 import { defaultRolloutOptions, type RolloutOptions } from '../../rollout/options.ts';
 import {
   type ClusterUnderTest,
@@ -158,17 +158,21 @@ export async function grantBuilderRights(client: ApiClient, signal: AbortSignal)
   }
 }
 
+/** What a test may bring of an operator's process. */
+export type OperatorParts = Pick<RolloutParts, 'now' | 'telemetry'>;
+
 /** Renders and rolls out with the rights of the operator's service account, so that what it lacks shows. */
 export async function runOperator(
   cluster: ClusterUnderTest,
   signal: AbortSignal,
   more: Partial<RolloutOptions> = {},
+  parts: OperatorParts = {},
 ): Promise<void> {
   const client = await cluster.clientOf('shale-operator');
   const events = createEventRecorder(client, 'shale-operator', quiet);
   const options = { ...defaultRolloutOptions, namespace: NAMESPACE, renderDelayMs: 0, ...more };
   const caches = createCaches(client, options, quiet);
-  return startRolloutControllers({ client, caches, events, log: quiet, options, signal });
+  return startRolloutControllers({ ...parts, client, caches, events, log: quiet, options, signal });
 }
 
 async function runBuilderIn(

@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { DaemonSets, Leases, Nodes, type Pod, PodDisruptionBudgets, Pods } from '../../api/kubernetes.ts';
+import { DaemonSets, Leases, Nodes, PodDisruptionBudgets, Pods } from '../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { annotations, DEFAULT_LEASE_NAMESPACE } from '../../api/names.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { seen } from './cluster-under-test.ts';
+import { blockDrain, podOn } from './drain-under-test.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
 
 /** How a node is emptied before a disruptive update, and what is told of it. */
@@ -22,18 +23,6 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => fleet.stop());
 
-const pod = (name: string, node: string, more: Partial<Pod['metadata']> = {}) => ({
-  apiVersion: 'v1',
-  kind: 'Pod',
-  metadata: {
-    name,
-    labels: { app: name },
-    ...more,
-  },
-  // No kubelet is there to end it.
-  spec: { nodeName: node, containers: [{ name: 'c', image: 'i' }], terminationGracePeriodSeconds: 0 },
-});
-
 const daemonSet = (name: string) => ({
   apiVersion: 'apps/v1',
   kind: 'DaemonSet',
@@ -50,23 +39,9 @@ test('a drain that a budget blocks is told on the node and the pool by pod and b
   const { client } = fleet;
   await fleet.addPool('budget');
   await fleet.addNode('budget-0', 'budget');
-  const db = await client.create(Pods, pod('db', 'budget-0'), inDefault);
-  const ready = { type: 'Ready', status: 'True' as const };
-  await client.replaceStatus(
-    Pods,
-    { ...db, status: { phase: 'Running', conditions: [ready] } } as never,
-    inDefault,
-  );
-  const spec = { minAvailable: 1, selector: { matchLabels: { app: 'db' } } };
-  const budget = {
-    apiVersion: 'policy/v1',
-    kind: 'PodDisruptionBudget',
-    metadata: { name: 'keep-db' },
-    spec,
-  };
-  await client.create(PodDisruptionBudgets, budget as never, inDefault);
+  await blockDrain(client, 'budget-0', signal);
   const config = await fleet.change('budget', 'next');
-  const blocked = /default\/db can't be evicted: PodDisruptionBudget keep-db/;
+  const blocked = /default\/held-budget-0 can't be evicted: PodDisruptionBudget held-budget-0/;
   const said = (
     type: string,
     object: { status?: { conditions?: readonly { type: string; message: string }[] } },
@@ -81,10 +56,10 @@ test('a drain that a budget blocks is told on the node and the pool by pod and b
   expect(lease.metadata.annotations?.[annotations.leaseReason]).toBe(`shale-operator: update to ${config}`);
   await fleet.poolSays('budget', 'Updating', blocked);
   await fleet.poolSays('budget', 'Degraded', blocked);
-  await client.delete(PodDisruptionBudgets, 'keep-db', inDefault);
+  await client.delete(PodDisruptionBudgets, 'held-budget-0', inDefault);
   const done = await fleet.runs('budget-0', config);
   expect(done.status?.conditions?.map(({ type }) => type)).not.toContain('Drained');
-  expect(await client.find(Pods, 'db', inDefault)).toBeUndefined();
+  expect(await client.find(Pods, 'held-budget-0', inDefault)).toBeUndefined();
   await fleet.poolSays('budget', 'Degraded', /^False/);
 });
 
@@ -92,7 +67,7 @@ test('a pod that ends no more on a node that is down holds up nothing', { timeou
   const { client } = fleet;
   await fleet.addPool('dead');
   await fleet.addNode('dead-0', 'dead');
-  await client.create(Pods, pod('stuck', 'dead-0', { finalizers: ['test/keep'] }), inDefault);
+  await client.create(Pods, podOn('dead-0', 'stuck', { finalizers: ['test/keep'] }), inDefault);
   await client.delete(Pods, 'stuck', { ...inDefault, gracePeriodSeconds: 0 });
   await fleet.setReady('dead-0', false);
   const config = await fleet.change('dead', 'next');
@@ -115,10 +90,10 @@ test('a node that somebody had cordoned before stays so, and DaemonSet and mirro
     uid: metadata.uid ?? '',
     controller: true,
   };
-  await client.create(Pods, pod('of-daemonset', 'cordoned-0', { ownerReferences: [owner] }), inDefault);
+  await client.create(Pods, podOn('cordoned-0', 'of-daemonset', { ownerReferences: [owner] }), inDefault);
   const mirror = { annotations: { 'kubernetes.io/config.mirror': 'x' } };
-  await client.create(Pods, pod('mirror', 'cordoned-0', mirror), inDefault);
-  await client.create(Pods, pod('plain', 'cordoned-0'), inDefault);
+  await client.create(Pods, podOn('cordoned-0', 'mirror', mirror), inDefault);
+  await client.create(Pods, podOn('cordoned-0', 'plain'), inDefault);
   const config = await fleet.change('cordoned', 'next');
   await fleet.runs('cordoned-0', config);
   const node = await seen(

@@ -1,5 +1,9 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { DisruptionAction } from '../../api/disruption-action.ts';
-import { type Node, Nodes } from '../../api/kubernetes.ts';
+import { Events, type Node, Nodes } from '../../api/kubernetes.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
@@ -10,10 +14,11 @@ import { conditionIsTrue } from '../../cluster/conditions.ts';
 import { runController } from '../../cluster/controller.ts';
 import { createInformer } from '../../cluster/informer.ts';
 import { updateStatus } from '../../cluster/update-status.ts';
-import { createWorkQueue } from '../../cluster/work-queue.ts';
+import { createWorkQueue, type WorkQueue } from '../../cluster/work-queue.ts';
 import type { RolloutOptions } from '../../rollout/options.ts';
 import { stepDaemon } from '../../rollout/testing/scripted-daemon.ts';
-import { runOperator } from './builder-under-test.ts';
+import { type ShaleRun, shale } from '../cli/shale-process.ts';
+import { type OperatorParts, runOperator } from './builder-under-test.ts';
 import { type ClusterUnderTest, quiet, seen, startClusterUnderTest } from './cluster-under-test.ts';
 
 export const REBOOT: readonly DisruptionAction[] = [{ type: 'Reboot' }];
@@ -27,6 +32,8 @@ export interface NodeScript {
   readonly fails?: string;
   /** It does not become Ready after an update. */
   readonly staysDown?: boolean;
+  /** It comes no further with any update but the first until it is told another script. */
+  readonly waitsBefore?: 'staging' | 'acting';
 }
 
 /** The real operator on a cluster whose nodes are objects with a scripted daemon each. Pools of a test are its own. */
@@ -46,12 +53,16 @@ export interface FleetUnderTest {
   setReady(name: string, ready: boolean): Promise<void>;
   /** @returns the pool once that holds of one of its conditions' message or reason. @throws Error when it does not in time. */
   poolSays(pool: string, type: string, text: RegExp): Promise<MachineConfigPool>;
+  /** @returns once an event of that object has this reason and message. @throws Error when none has in time. */
+  eventSays(name: string, text: RegExp): Promise<void>;
   /** @returns once the node runs that config, is in service, and nothing of the rollout is on it. */
   runs(node: string, config: string, deadlineMs?: number): Promise<MachineConfigNode>;
   /** @returns names of nodes in the order in which they took their last target. */
   order(): readonly string[];
   /** Most nodes of a pool that were cordoned at once. */
   mostCordoned(pool: string): number;
+  /** Runs shale as the cluster's administrator. */
+  shale(...args: readonly string[]): Promise<ShaleRun>;
   stop(): Promise<void>;
 }
 
@@ -62,10 +73,11 @@ export interface NodeToAdd {
   readonly settled: boolean;
 }
 
-/** @param options beyond what makes the operator quick. */
+/** @param options beyond what makes the operator quick. @param parts of the operator's process. */
 export async function startFleetUnderTest(
   signal: AbortSignal,
   options: Partial<RolloutOptions> = {},
+  parts: OperatorParts = {},
 ): Promise<FleetUnderTest> {
   const cluster = await startClusterUnderTest(signal);
   const { client } = cluster;
@@ -73,10 +85,14 @@ export async function startFleetUnderTest(
   const until = AbortSignal.any([signal, stopping.signal]);
   const scripts = new Map<string, NodeScript>();
   const order: string[] = [];
+  const queue = createWorkQueue();
+  const dir = await mkdtemp(path.join(tmpdir(), 'shale-fleet-'));
+  const kubeconfig = path.join(dir, 'kubeconfig');
+  await writeFile(kubeconfig, cluster.kubeconfig(), { mode: 0o600 });
   const cordons = watchCordons(client, until);
   const running = [
-    runOperator(cluster, stopping.signal, options),
-    runDaemons(client, scripts, (name) => order.push(name), until),
+    runOperator(cluster, stopping.signal, options, parts),
+    runDaemons({ client, queue, scripts, onUpdate: (name) => order.push(name) }, until),
     cordons.ended,
   ];
 
@@ -102,7 +118,11 @@ export async function startFleetUnderTest(
     runs,
     order: () => order,
     mostCordoned: cordons.most,
-    script: (node, script) => void scripts.set(node, script),
+    script(node, script) {
+      scripts.set(node, script);
+      queue.add(node);
+    },
+    shale: (...args) => shale(args, { env: { KUBECONFIG: kubeconfig, HOME: dir } }),
     async addPool(name, spec = {}, annotations = {}) {
       await client.create(MachineConfigs, machineConfig(name, 'first'), { signal });
       await client.create(MachineConfigPools, pool(name, spec, annotations), { signal });
@@ -143,10 +163,20 @@ export async function startFleetUnderTest(
           condition !== undefined && text.test(`${condition.status} ${condition.reason} ${condition.message}`)
         );
       }),
+    async eventSays(name, text) {
+      const deadline = AbortSignal.timeout(60_000);
+      for (;;) {
+        const { items } = await client.list(Events, { signal: deadline });
+        const own = items.filter(({ involvedObject }) => involvedObject.name === name);
+        if (own.some(({ reason, message }) => text.test(`${reason} ${message}`))) return;
+        await delay(50, undefined, { signal: deadline });
+      }
+    },
     async stop() {
       stopping.abort();
       await Promise.all(running);
       await cluster.stop();
+      await rm(dir, { recursive: true });
     },
   };
 }
@@ -195,21 +225,27 @@ async function setReady(client: ApiClient, name: string, ready: boolean): Promis
   );
 }
 
+interface DaemonsToRun {
+  readonly client: ApiClient;
+  readonly queue: WorkQueue;
+  readonly scripts: ReadonlyMap<string, NodeScript>;
+  readonly onUpdate: (node: string) => void;
+}
+
 /** One watch for all of them; a conflict with the operator's own writes is tried again. */
 async function runDaemons(
-  client: ApiClient,
-  scripts: ReadonlyMap<string, NodeScript>,
-  onUpdate: (node: string) => void,
+  { client, queue, scripts, onUpdate }: DaemonsToRun,
   signal: AbortSignal,
 ): Promise<void> {
-  const queue = createWorkQueue();
   const objects = createInformer(client, MachineConfigNodes, { log: quiet });
   objects.onChange(({ object }) => queue.add(object.metadata.name));
   const reconcile = async (name: string) => {
     const object = objects.get(name);
     if (object === undefined) return { kind: 'done' } as const;
-    const { actions = REBOOT, fails, staysDown } = scripts.get(name) ?? {};
+    const { actions = REBOOT, fails, staysDown, waitsBefore } = scripts.get(name) ?? {};
     const isFirst = (object.status?.configVersion?.current ?? '') === '';
+    const isStaged = object.status?.plan?.config === object.spec.configVersion.desired;
+    if (!isFirst && waitsBefore === (isStaged ? 'acting' : 'staging')) return { kind: 'done' } as const;
     const did = await stepDaemon(client, object, {
       planFor: () => (isFirst ? [] : actions),
       failure: () => (isFirst ? undefined : fails),

@@ -1,0 +1,248 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type Lease, Leases, type Node, Nodes, PodDisruptionBudgets, Pods } from '../../api/kubernetes.ts';
+import { MachineConfigNodes } from '../../api/machine-config-node.ts';
+import { annotations } from '../../api/names.ts';
+import { createInformer } from '../../cluster/informer.ts';
+import { defaultRolloutOptions } from '../../rollout/options.ts';
+import { quiet, seen } from './cluster-under-test.ts';
+import { blockDrain } from './drain-under-test.ts';
+import { type FleetUnderTest, REBOOT, RESTART, startFleetUnderTest } from './fleet-under-test.ts';
+
+/** The exclusive right to disrupt a node, as it is shared with medik8s' operators. */
+
+const signal = AbortSignal.timeout(300_000);
+const stop = new AbortController();
+const TEST_MS = { timeout: 90_000 };
+/** As medik8s' common lease has it: pkg/lease, defaultLeaseNs and generateLeaseName. */
+const namespace = 'medik8s-leases';
+const leaseName = (node: string) => `node-${node}`;
+let fleet: FleetUnderTest;
+let watching: Promise<unknown>;
+/** The versions of the cluster at which something became so, in the order of the API server. */
+const turns = new Map<string, bigint>();
+
+beforeAll(async () => {
+  const { drain } = defaultRolloutOptions;
+  fleet = await startFleetUnderTest(signal, {
+    // Short, so that a test sees it renewed.
+    leaseSeconds: 6,
+    drain: { ...drain, retrySeconds: { min: 0.05, max: 0.5 } },
+  });
+  const leases = createInformer(fleet.client, Leases, { namespace, log: quiet });
+  leases.onChange(({ type, object }) => noteTurn(`${type} ${object.metadata.name}`, object));
+  const nodes = createInformer(fleet.client, Nodes, { log: quiet });
+  nodes.onChange(({ object, ...change }) => {
+    const was = 'old' in change ? change.old?.spec?.unschedulable === true : false;
+    const is = object.spec?.unschedulable === true;
+    if (is !== was) noteTurn(`${is ? 'cordon' : 'uncordon'} ${object.metadata.name}`, object);
+  });
+  watching = Promise.all([leases.start(stop.signal), nodes.start(stop.signal)]);
+  await Promise.all([leases.synced(), nodes.synced()]);
+  // In a cluster of one node nothing is drained.
+  await fleet.addPool('elsewhere');
+  await fleet.addNode('elsewhere-0', 'elsewhere');
+}, 90_000);
+afterAll(async () => {
+  stop.abort();
+  await watching;
+  await fleet.stop();
+});
+
+function noteTurn(what: string, { metadata }: Lease | Node): void {
+  if (!turns.has(what)) turns.set(what, BigInt(metadata.resourceVersion ?? '0'));
+}
+
+const turn = (what: string): bigint => turns.get(what) ?? -1n;
+const leaseOf = (node: string) => fleet.client.find(Leases, leaseName(node), { namespace, signal });
+const mcnOf = (node: string) => fleet.client.get(MachineConfigNodes, node, { signal });
+
+/** @returns the node's lease once that holds. */
+async function leaseSeen(node: string, holds: (lease: Lease) => boolean): Promise<Lease | undefined> {
+  let last: Lease | undefined;
+  const look = async () => {
+    last = await leaseOf(node);
+    return last !== undefined && holds(last);
+  };
+  await expect.poll(look, { timeout: 60_000 }).toBe(true);
+  return last;
+}
+
+const isGone = (node: string) => expect.poll(() => leaseOf(node), { timeout: 60_000 }).toBeUndefined();
+
+/** Another operator has the lease from now on, as if ours had let it run out. */
+async function steal(node: string): Promise<void> {
+  const now = new Date().toISOString().replace('Z', '000Z');
+  const body = {
+    spec: {
+      holderIdentity: 'self-node-remediation',
+      acquireTime: now,
+      renewTime: now,
+      leaseDurationSeconds: 3600,
+    },
+  };
+  await fleet.client.patch(Leases, leaseName(node), { type: 'merge', body }, { namespace, signal });
+}
+
+const giveBack = (node: string) => fleet.client.delete(Leases, leaseName(node), { namespace, signal });
+
+test(
+  'a node is leased before it is cordoned, and given back after it is schedulable again',
+  TEST_MS,
+  async () => {
+    await fleet.addPool('order');
+    await fleet.addNode('order-0', 'order', { script: { waitsBefore: 'acting' } });
+    const config = await fleet.change('order', 'next');
+    const first = await leaseSeen('order-0', ({ spec }) => spec?.holderIdentity === 'shale-operator');
+    expect(first?.spec).toMatchObject({ leaseDurationSeconds: 6, leaseTransitions: 0 });
+    await seen(fleet.client, MachineConfigNodes, 'order-0', ({ spec }) => spec.grant !== undefined);
+    const renewed = await leaseSeen('order-0', ({ spec }) => spec?.renewTime !== first?.spec?.renewTime);
+    expect(renewed?.spec?.acquireTime).toBe(first?.spec?.acquireTime);
+    fleet.script('order-0', {});
+    await fleet.runs('order-0', config);
+    await isGone('order-0');
+    await expect.poll(() => turns.has('DELETED node-order-0')).toBe(true);
+    expect(turn('ADDED node-order-0')).toBeLessThan(turn('cordon order-0'));
+    expect(turn('cordon order-0')).toBeLessThan(turn('uncordon order-0'));
+  },
+);
+
+test('a live update is made under the lease too, without a cordon', TEST_MS, async () => {
+  await fleet.addPool('live');
+  await fleet.addNode('live-0', 'live', { script: { actions: RESTART, waitsBefore: 'acting' } });
+  const config = await fleet.change('live', 'next');
+  await seen(fleet.client, MachineConfigNodes, 'live-0', ({ spec }) => spec.grant?.level === 'Live');
+  expect((await leaseOf('live-0'))?.spec?.holderIdentity).toBe('shale-operator');
+  fleet.script('live-0', { actions: RESTART });
+  await fleet.runs('live-0', config);
+  await isGone('live-0');
+  expect(turns.has('cordon live-0')).toBe(false);
+});
+
+test(
+  'a lease that is lost in the middle of a drain stops it, and it goes on when the lease is free',
+  TEST_MS,
+  async () => {
+    await fleet.addPool('drained');
+    await fleet.addNode('drained-0', 'drained');
+    await blockDrain(fleet.client, 'drained-0', signal);
+    const config = await fleet.change('drained', 'next');
+    await fleet.poolSays('drained', 'Updating', /default\/held-drained-0 can't be evicted/);
+    await steal('drained-0');
+    await fleet.poolSays(
+      'drained',
+      'Updating',
+      /drained-0: passed by: its lease is held by self-node-remediation/,
+    );
+    await fleet.client.delete(PodDisruptionBudgets, 'held-drained-0', { namespace: 'default', signal });
+    // What it says of the pause it says after it has looked at the node once more.
+    await fleet.pause('drained', true);
+    await fleet.poolSays('drained', 'Updating', /Paused/);
+    expect((await mcnOf('drained-0')).spec.grant).toBeUndefined();
+    expect(await fleet.client.find(Pods, 'held-drained-0', { namespace: 'default', signal })).toBeDefined();
+    expect((await leaseOf('drained-0'))?.spec?.holderIdentity).toBe('self-node-remediation');
+    await fleet.pause('drained', false);
+    await giveBack('drained-0');
+    await fleet.runs('drained-0', config);
+    expect((await fleet.client.get(Nodes, 'drained-0', { signal })).spec?.unschedulable).toBeUndefined();
+  },
+);
+
+test.each([
+  ['a reboot', 'reboots', REBOOT],
+  ['a live update', 'restarts', RESTART],
+])(
+  '%s that was granted is taken back when the lease is lost, and granted anew',
+  TEST_MS,
+  async (_what, pool, actions) => {
+    const node = `${pool}-0`;
+    await fleet.addPool(pool);
+    await fleet.addNode(node, pool, { script: { actions, waitsBefore: 'acting' } });
+    const config = await fleet.change(pool, 'next');
+    await seen(fleet.client, MachineConfigNodes, node, ({ spec }) => spec.grant !== undefined);
+    await steal(node);
+    await seen(fleet.client, MachineConfigNodes, node, ({ spec }) => spec.grant === undefined);
+    await fleet.poolSays(
+      pool,
+      'Updating',
+      /lost its lease to self-node-remediation|its lease is held by self-node-remediation/,
+    );
+    fleet.script(node, { actions });
+    expect((await mcnOf(node)).status?.configVersion?.current).not.toBe(config);
+    await giveBack(node);
+    await fleet.runs(node, config);
+    await isGone(node);
+  },
+);
+
+test(
+  "another's lease that looks expired is left to it until it was seen unchanged for its time",
+  TEST_MS,
+  async () => {
+    await fleet.addPool('expired');
+    await fleet.addNode('expired-0', 'expired');
+    const longAgo = '2026-01-01T00:00:00.000000Z';
+    const spec = {
+      holderIdentity: 'node-healthcheck',
+      leaseDurationSeconds: 3,
+      acquireTime: longAgo,
+      renewTime: longAgo,
+    };
+    const metadata = { name: leaseName('expired-0') };
+    const lease = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata, spec };
+    await fleet.client.create(Leases, lease, { namespace, signal });
+    const config = await fleet.change('expired', 'next');
+    await fleet.poolSays(
+      'expired',
+      'Updating',
+      /expired-0: passed by: its lease is held by node-healthcheck/,
+    );
+    fleet.script('expired-0', { waitsBefore: 'acting' });
+    // Nothing tells the operator, which looks again every half a minute by itself.
+    const nudge = setInterval(() => void fleet.annotatePool('expired', { nudged: String(Date.now()) }), 500);
+    const taken = await leaseSeen('expired-0', (now) => now.spec?.holderIdentity === 'shale-operator');
+    clearInterval(nudge);
+    expect(taken?.spec?.leaseTransitions).toBe(1);
+    fleet.script('expired-0', {});
+    await fleet.runs('expired-0', config);
+  },
+);
+
+test.each([
+  ['its pool is paused', 'paused', () => fleet.pause('paused', true)],
+  ['it is flagged for maintenance', 'flagged', () => annotate('flagged-0', annotations.plannedMaintenance)],
+  [
+    'it is switched off on request',
+    'off',
+    async () => {
+      await annotate('off-0', annotations.poweredOff);
+      await fleet.setReady('off-0', false);
+    },
+  ],
+  ['its Node is deleted', 'deleted', () => fleet.client.delete(Nodes, 'deleted-0', { signal })],
+  [
+    'no pool has it any more',
+    'left',
+    () => fleet.patchNode('left-0', { metadata: { labels: { pool: null } } }),
+  ],
+])(
+  'the lease of a node that is being drained is given back when %s, and its cordon with it',
+  TEST_MS,
+  async (_when, pool, happen) => {
+    const node = `${pool}-0`;
+    await fleet.addPool(pool);
+    await fleet.addNode(node, pool);
+    await blockDrain(fleet.client, node, signal);
+    await fleet.change(pool, 'next');
+    await fleet.poolSays(pool, 'Updating', /can't be evicted/);
+    await happen();
+    await isGone(node);
+    const left = await fleet.client.find(Nodes, node, { signal });
+    expect(left?.spec?.unschedulable).toBeUndefined();
+    expect(left?.metadata.annotations?.[annotations.cordonedByShale]).toBeUndefined();
+  },
+);
+
+const annotate = (node: string, name: string) =>
+  fleet.patchNode(node, {
+    metadata: { annotations: { [name]: JSON.stringify({ by: 'ann', reason: 'fan' }) } },
+  });

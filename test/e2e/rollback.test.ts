@@ -1,0 +1,79 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { annotations } from '../../api/names.ts';
+import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
+
+/** The way back of a whole pool: because somebody asks for it, or by itself. */
+
+const signal = AbortSignal.timeout(300_000);
+const TEST_MS = { timeout: 120_000 };
+let fleet: FleetUnderTest;
+beforeAll(async () => {
+  fleet = await startFleetUnderTest(signal);
+}, 60_000);
+afterAll(() => fleet.stop());
+
+async function poolOfThree(pool: string, spec = {}, settings = {}): Promise<readonly string[]> {
+  const names = [0, 1, 2].map((index) => `${pool}-${index}`);
+  await fleet.addPool(pool, spec, settings);
+  for (const name of names) await fleet.addNode(name, pool);
+  return names;
+}
+
+test(
+  'shale rollback takes a pool back node by node and holds it there, until it is cleared',
+  TEST_MS,
+  async () => {
+    const names = await poolOfThree('asked');
+    const good = (await fleet.poolSays('asked', 'Updated', /^True/)).spec.configuration?.name ?? '';
+    const slow = await fleet.change('asked', 'slow');
+    for (const name of names) await fleet.runs(name, slow);
+    await fleet.poolSays('asked', 'Updated', /^True/);
+    const rollback = await fleet.shale('rollback', 'asked', '--reason', 'web is slow');
+    expect(rollback).toMatchObject({ exitCode: 0, stderr: '' });
+    for (const name of names) await fleet.runs(name, good);
+    await fleet.poolSays('asked', 'Updating', /^False RolledBack .*web is slow/);
+    expect(fleet.mostCordoned('asked')).toBe(1);
+
+    expect(await fleet.shale('rollback', 'asked', '--clear')).toMatchObject({ exitCode: 0 });
+    for (const name of names) await fleet.runs(name, slow);
+    await fleet.poolSays('asked', 'Updated', /^True/);
+  },
+);
+
+test(
+  'shale rollback in the middle of a rollout takes back what went ahead, and leaves the rest alone',
+  TEST_MS,
+  async () => {
+    const names = await poolOfThree('half');
+    const good = (await fleet.poolSays('half', 'Updated', /^True/)).spec.configuration?.name ?? '';
+    const [ahead = '', next = '', last = ''] = names;
+    fleet.script(next, { fails: 'no space left on device' });
+    const bad = await fleet.change('half', 'bad');
+    await fleet.runs(ahead, bad);
+    await fleet.poolSays('half', 'NodeDegraded', /^True .*half-1/);
+    expect(await fleet.shale('rollback', 'half')).toMatchObject({ exitCode: 0 });
+    fleet.script(next, {});
+    for (const name of names) await fleet.runs(name, good);
+    expect(fleet.order().filter((name) => name === last)).toEqual([]);
+  },
+);
+
+test(
+  'a pool that says so goes back whole, with the nodes that had taken what failed elsewhere',
+  TEST_MS,
+  async () => {
+    const settings = { [annotations.autoRollback]: 'true' };
+    const names = await poolOfThree('itself', { maxUnavailable: 2 }, settings);
+    const good = (await fleet.poolSays('itself', 'Updated', /^True/)).spec.configuration?.name ?? '';
+    const [ahead = '', ...failing] = names;
+    for (const name of failing) fleet.script(name, { waitsBefore: 'acting' });
+    const bad = await fleet.change('itself', 'bad');
+    await fleet.runs(ahead, bad);
+    for (const name of failing) fleet.script(name, { fails: 'unit does not start' });
+    await fleet.poolSays('itself', 'Updating', /RolledBack .*2 node\(s\) failed, the threshold is 2/);
+    for (const name of failing) fleet.script(name, {});
+    for (const name of names) await fleet.runs(name, good);
+    await fleet.poolSays('itself', 'Updating', /^False RolledBack/);
+    await fleet.poolSays('itself', 'NodeDegraded', /^False/);
+  },
+);
