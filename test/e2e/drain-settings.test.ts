@@ -113,6 +113,7 @@ test(
     await fleet.eventSays('stuck-0', blocked);
     expect(await metric('shale_operator_stuck_drains{pool="stuck"}')).toBe('1');
     await fleet.client.delete(PodDisruptionBudgets, 'held-stuck-0', inDefault);
+    await fleet.client.delete(Pods, 'held-stuck-0', { ...inDefault, gracePeriodSeconds: 0 });
     await fleet.runs('stuck-0', config);
     await fleet.poolSays('stuck', 'Updated', /^True/);
     expect(await metric('shale_operator_stuck_drains{pool="stuck"}')).toBe('0');
