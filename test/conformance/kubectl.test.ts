@@ -66,6 +66,18 @@ describe.skipIf(!hasKubectl())('kubectl (skipped where there is none)', () => {
     );
   });
 
+  test('applies a List, and refuses a field in one that is not there', async () => {
+    const metadata = { name: uniqueName('in-a-list') };
+    const list = (spec: object) => ({
+      apiVersion: 'v1',
+      kind: 'List',
+      items: [{ apiVersion: 'machineconfiguration.openshift.io/v1', kind: 'MachineConfig', metadata, spec }],
+    });
+    expect(await apply(list({ kernelArguments: ['quiet'] }))).toContain(`${metadata.name} created`);
+    await expect(apply(list({ kernelArgs: ['quiet'] }))).rejects.toThrow('unknown field "spec.kernelArgs"');
+    await kubectl('delete', 'mc', metadata.name);
+  });
+
   test('gets, labels, patches, edits by replace, and deletes', async () => {
     const name = uniqueName('kubectl');
     await kubectl('create', 'configmap', name, '--from-literal=a=b');

@@ -168,10 +168,23 @@ function answerPath(service: ApiService, { request, response, user }: Exchange, 
   const verb = (request.method ?? 'GET').toLowerCase();
   authorize(service, { type: 'path', user, verb: verb === 'head' ? 'get' : verb, path });
   if (verb !== 'get' && verb !== 'head') throw methodNotAllowed();
+  if (path === '/openapi/v2') {
+    sendEmptyOpenAPI(response);
+    return;
+  }
   const body = bodyOf(service, path);
   if (body === undefined)
     throw new StatusError(404, 'NotFound', 'the server could not find the requested resource');
   send(response, 200, body);
+}
+
+/**
+ * The older document in protobuf, which for a List kubectl reads beside `/openapi/v3`: without a single schema in it. What
+ * is in the List is checked by this server.
+ */
+function sendEmptyOpenAPI(response: ServerResponse): void {
+  const type = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf';
+  response.writeHead(200, { 'Content-Type': type, 'Content-Length': 0 }).end();
 }
 
 function bodyOf({ resources }: ApiService, path: string) {
