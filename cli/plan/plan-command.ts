@@ -22,6 +22,7 @@ interface PlanFlags extends ChangeFlags {
 
 const EXAMPLES = `
 Examples:
+  shale plan                                               what the cluster's nodes have yet to do
   shale plan -f new.yaml                                   what new.yaml asks of the cluster
   shale plan --prune -f configs/                           the same where configs/ is everything there will be
   shale plan --from examples -f examples/tour/karg.yaml    of files alone`;
@@ -55,7 +56,7 @@ export function planCommand(): Command {
     )
     .addHelpText('after', EXAMPLES)
     .action(async (flags: PlanFlags) => {
-      if (flags.filename.length === 0) {
+      if (flags.filename.length === 0 && (flags.from.length > 0 || flags.prune === true)) {
         throw new CommandError('plan: what changes? name files by -f', exitCodes.usage);
       }
       const change = await readChange(flags);

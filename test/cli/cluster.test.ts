@@ -175,6 +175,13 @@ describe('plan', () => {
     await releaseLease(cluster.client, wish, signal);
   });
 
+  test('says without files what the nodes have yet to do', async () => {
+    const { stdout, exitCode } = await here('plan');
+    expect(exitCode).toBe(0);
+    expect(stdout).toContain('pool worker (2 nodes): nothing changes');
+    expect(stdout).toContain('  from what they run now: 1 nothing to do, 1 reboot');
+  });
+
   test('fails on what its worst node pays', async () => {
     const { exitCode } = await here('plan', '-f', 'examples/tour/chrony-v2.yaml', '--fail-on', 'reboot');
     expect(exitCode).toBe(1);

@@ -279,7 +279,7 @@ test("shale policies lists the defaults with the admin's over them", async () =>
 });
 
 test.each([
-  [['plan'], 2],
+  [['plan', '--prune'], 2],
   [['plan', '--from', 'examples'], 2],
   [['diff', '--from', 'examples'], 2],
   [['plan', '--from', 'examples', '-f', 'no-such-file'], 2],
