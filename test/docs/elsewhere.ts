@@ -1,23 +1,61 @@
 /**
- * How many commands of a page a test can't run, because they need a cluster, a host or a registry of the reader's: blocks
- * marked `elsewhere`. Numbers and not a list of files, so that one more is seen in a review.
+ * Why a test can't run a command of a page, one line for each: blocks marked `elsewhere`, command by command, as each begins.
+ * What a command takes is looked at all the same (known-commands.ts).
  */
-export const ELSEWHERE: Readonly<Record<string, number>> = {
-  'CONTRIBUTING.md': 3,
-  'README.md': 10,
-  'docs/explanation/bootc-operator.md': 9,
-  'docs/explanation/from-mco.md': 8,
-  'docs/how-to/custom-containerfile.md': 5,
-  'docs/how-to/enable-on-bootc.md': 11,
-  'docs/how-to/enable-on-ostree.md': 4,
-  'docs/how-to/enable-on-rpm-ostree.md': 4,
-  'docs/how-to/private-registry.md': 6,
-  'docs/how-to/stuck-node.md': 1,
-  'docs/install.md': 9,
-  'docs/live-page.md': 4,
-  'docs/reference/cli.md': 3,
-  'docs/reference/operator.md': 2,
-  'docs/runbooks.md': 3,
-  'docs/supply-chain.md': 6,
-  'docs/tracing.md': 3,
+type Reasons = Readonly<Record<string, string>>;
+
+const IMAGE =
+  'fetches a base image; test/install/image.test.ts builds the same Containerfile with Podman and with Docker';
+const HELM = 'helm is in no package here; test/install/chart.test.ts renders the chart';
+const COSIGN = 'Debian 12 has no cosign; test/readers/supply-chain.test.ts runs it where it is';
+const KUBELET = 'needs a kubelet, which answers for logs and ports; the sandbox has none';
+
+export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
+  'CONTRIBUTING.md': {
+    'make install-tests': 'installs packages on this machine',
+    'make test': 'is what runs this test',
+    'make format': 'writes to the checkout',
+  },
+  'README.md': {
+    'make demo': 'test/e2e runs the same tour',
+    'make test': 'is what runs this test',
+    'kubectl get mcp,mc,mosc,mosb,mcn,machineconfigurations,nodes': 'needs what make demo KEEP=1 leaves',
+    'kubectl apply -f examples/70-worker-kargs.yaml': 'needs what make demo KEEP=1 leaves',
+    'kubectl get mcn -w': 'ends when the reader ends it',
+    'kubectl describe mcn worker-0': 'needs what make demo KEEP=1 leaves',
+    'make down': 'takes down the sandbox of this checkout, which is not the page’s',
+    'kubectl apply -k manifests/base': 'test/install/server-side.test.ts applies it',
+    'kubectl apply -f - <<END': 'the sandbox has that pool; pages.test.ts holds it against its schema',
+    'kubectl -n shale-system create configmap on-cluster-layering \\':
+      'names a registry of the reader’s; shale enable writes the same',
+  },
+  'docs/how-to/stuck-node.md': {
+    'kubectl -n shale-system logs -l app.kubernetes.io/name=shale-daemon --prefix --tail -1 | grep "$CHANGE"':
+      KUBELET,
+  },
+  'docs/install.md': {
+    'make image IMAGE=registry.example.com/shale:0.1.0': IMAGE,
+    'make image-packages':
+      'installs npm packages into the checkout; test/install/image.test.ts does it elsewhere',
+    'make image IMAGE=registry.example.com/shale:0.1.0 BASE=registry.example.com/debian:bookworm': IMAGE,
+    'make chart':
+      'writes to the checkout, and installs what is missing there; test/install/chart.test.ts makes it elsewhere',
+    'helm install shale charts/dist/shale --namespace shale-system --create-namespace --set image=registry.example.com/shale:0.1.0':
+      HELM,
+  },
+  'docs/live-page.md': {
+    'make page': 'writes to the checkout; test/page builds it in the same way',
+    'shale ui': 'ends when the reader ends it; test/page/ui-command.test.ts runs it',
+    'kubectl -n shale-system port-forward deployment/shale-operator 8090': KUBELET,
+    'kubectl create token NAME': 'needs the service account that the reader names',
+  },
+  'docs/reference/operator.md': {
+    'kubectl logs --namespace shale-system --prefix --tail -1 \\': KUBELET,
+  },
+  'docs/supply-chain.md': {
+    'cosign verify --key cosign.pub --insecure-ignore-tlog=true registry.example.com/os/worker:latest':
+      COSIGN,
+    'cosign verify-attestation --key cosign.pub --insecure-ignore-tlog=true --type slsaprovenance1 registry.example.com/os/worker:latest':
+      COSIGN,
+  },
 };

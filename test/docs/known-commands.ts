@@ -24,7 +24,7 @@ export async function problemsOfCommand(
   }
   if (name === 'kubectl') return [...problemsOfKubectl(args), ...missingPaths(args)];
   if (name === 'make') return problemsOfMake(args);
-  return [];
+  return problemsOfForeign(words);
 }
 
 const program = wholeProgram();
@@ -101,6 +101,23 @@ function problemsOfKubectl(args: readonly string[]): string[] {
     .map((word) => word.split('=')[0] ?? word)
     .filter((flag) => !new RegExp(`${flag}[=\\s:,']`).test(known))
     .map((flag) => `kubectl ${verb} has no flag ${flag}`);
+}
+
+/** Flags of programs that no test runs, as their own documentation has them. */
+const FOREIGN: readonly (readonly [command: string, flags: readonly string[]])[] = [
+  ['helm install', ['--namespace', '--create-namespace', '--set']],
+  ['cosign verify', ['--key', '--insecure-ignore-tlog']],
+  ['cosign verify-attestation', ['--key', '--insecure-ignore-tlog', '--type']],
+];
+
+function problemsOfForeign([name = '', verb = '', ...args]: SimpleCommand): string[] {
+  const own = FOREIGN.filter(([command]) => command.startsWith(`${name} `));
+  if (own.length === 0) return [];
+  const [, known] = own.find(([command]) => command === `${name} ${verb}`) ?? [];
+  if (known === undefined) return [`${name} ${verb} is not known here`];
+  return args
+    .filter((word) => word.startsWith('--') && !known.includes(word.split('=')[0] ?? word))
+    .map((flag) => `${name} ${verb} has no flag ${flag}`);
 }
 
 function problemsOfMake(args: readonly string[]): string[] {

@@ -25,9 +25,10 @@ export function unmarkedBlocks(page: Page): string[] {
   ];
 }
 
-/** @returns how many of its commands no test runs. */
-export function commandsElsewhere({ blocks }: Page): number {
-  return blocks.filter((block) => isCommands(block) && isElsewhere(block)).flatMap(stepsOf).length;
+/** @returns its commands that no test runs: the first line of each, without a comment. */
+export function commandsElsewhere({ blocks }: Page): string[] {
+  const steps = blocks.filter((block) => isCommands(block) && isElsewhere(block)).flatMap(stepsOf);
+  return steps.map(({ command }) => (command.split('\n')[0] ?? '').replace(/\s+#.*$/, ''));
 }
 
 /** @returns links and anchors that lead nowhere in the project. */

@@ -17,9 +17,12 @@ test('there are pages', () => {
   expect(pages.map(({ file }) => file)).toEqual(expect.arrayContaining(['README.md', 'docs/tutorial.md']));
 });
 
-test('commands that no test runs are as many as is written down', () => {
-  const counts = pages.map((page): [string, number] => [page.file, commandsElsewhere(page)]);
-  expect(Object.fromEntries(counts.filter(([, count]) => count > 0))).toEqual(ELSEWHERE);
+test('of each command that no test runs it is written down why', () => {
+  const left = pages.map((page): [string, readonly string[]] => [page.file, commandsElsewhere(page)]);
+  const known = Object.entries(ELSEWHERE).map(([file, reasons]) => [file, Object.keys(reasons)]);
+  expect(Object.fromEntries(left.filter(([, commands]) => commands.length > 0))).toEqual(
+    Object.fromEntries(known),
+  );
 });
 
 describe.each(pages.map((page) => [page.file, page] as const))('%s', (_, page) => {

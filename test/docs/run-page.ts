@@ -1,9 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { agrees, type Step, stepsOf } from './console.ts';
+import { agrees, type Step } from './console.ts';
 import type { Page } from './pages.ts';
-import { isRun, preparationOf } from './rules.ts';
+import { stepsOfPage } from './rules.ts';
 import { openShell } from './shell.ts';
 
 /** ms; a rollout that reboots every node takes 15 s on an idle machine. */
@@ -20,7 +20,7 @@ export async function runPage(page: Page): Promise<void> {
   const dir = await mkdtemp(path.join(tmpdir(), 'shale-docs-'));
   const shell = openShell(dir);
   try {
-    const steps = [...preparationOf(page), ...page.blocks.filter(isRun).flatMap(stepsOf)];
+    const steps = stepsOfPage(page);
     for (const [index, step] of steps.entries()) {
       const { output, exitCode } = await shell.run(step.command, STEP_LIMIT_MS);
       const where = `${page.file}:${step.line}: ${step.command}`;

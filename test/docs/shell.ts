@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { mkdirSync, readdirSync, symlinkSync } from 'node:fs';
+import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { EXAMPLE_REGISTRIES } from './example-registry.ts';
 import { ROOT } from './pages.ts';
 
 export interface Outcome {
@@ -18,6 +19,8 @@ export interface Shell {
   close(): void;
 }
 
+/** The hosts of the examples are in a network of the page's own, where root can make one. */
+const OWN_NETWORK = process.getuid?.() === 0 ? ['unshare', '--mount', '--net', '--'] : [];
 /** What belongs to a checkout alone. */
 const NOT_SHOWN: ReadonlySet<string> = new Set(['.git', '.shale', '.ci']);
 
@@ -30,7 +33,8 @@ export function openShell(dir: string): Shell {
   for (const name of readdirSync(ROOT)) {
     if (!NOT_SHOWN.has(name)) symlinkSync(path.join(ROOT, name), path.join(home, name));
   }
-  const child = spawn('bash', ['--noprofile', '--norc'], {
+  const [command, ...before] = [...OWN_NETWORK, 'bash'];
+  const child = spawn(command ?? 'bash', [...before, '--noprofile', '--norc'], {
     cwd: home,
     detached: true,
     env: {
@@ -45,6 +49,11 @@ export function openShell(dir: string): Shell {
   });
   child.stdout.setEncoding('utf8');
   child.stdin.write('exec 2>&1\n');
+  if (OWN_NETWORK.length > 0) {
+    const hosts = path.join(dir, 'hosts');
+    writeFileSync(hosts, ['localhost', ...EXAMPLE_REGISTRIES].map((name) => `127.0.0.1 ${name}\n`).join(''));
+    child.stdin.write(`ip link set lo up; mount --bind ${hosts} /etc/hosts\n`);
+  }
   let last = 0;
   return {
     async run(command, limitMs) {

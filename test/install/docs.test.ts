@@ -7,7 +7,7 @@ import { startClusterUnderTest } from '../e2e/cluster-under-test.ts';
 
 const ROOT = path.join(import.meta.dirname, '../..');
 const text = readFileSync(path.join(ROOT, 'docs/install.md'), 'utf8');
-const blocks = [...text.matchAll(/^```yaml\n(.*?)^```/gms)].map(([, yaml = '']) => parse(yaml));
+const blocks = [...text.matchAll(/^```yaml[^\n]*\n(.*?)^```/gms)].map(([, yaml = '']) => parse(yaml));
 
 test('the pool of docs/install.md is taken by an API server', async () => {
   const { signal } = new AbortController();

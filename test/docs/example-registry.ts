@@ -1,0 +1,49 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { createAuthority } from '../../sandbox/apiserver/tls/certificate.ts';
+
+/**
+ * The registry that the pages speak of, in the network that a page's shell has for itself (shell.ts): Debian's
+ * docker-registry, with a certificate of an authority of its own, which is left in ca.pem.
+ *
+ *   eval "$(node test/docs/example-registry.ts [USER...])"
+ *
+ * prints what starts it and waits for it. With users, nobody else comes in; the password of each is `secret`.
+ */
+export const EXAMPLE_REGISTRIES = ['registry.example.com', 'mirror.example.com'] as const;
+
+const [host] = EXAMPLE_REGISTRIES;
+/** bcrypt of `secret`, which is no secret. */
+const HASH = '$2y$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a';
+const READY_S = 60;
+
+/** @returns commands of a shell. */
+async function prepare(dir: string, users: readonly string[]): Promise<string> {
+  await mkdir(dir, { recursive: true });
+  const file = (name: string) => path.join(dir, name);
+  const authority = createAuthority('example', new Date());
+  const { certPem, keyPem } = authority.issueServer({ dns: [...EXAMPLE_REGISTRIES], ipv4: [] });
+  await writeFile('ca.pem', authority.caPem);
+  await writeFile(file('tls.crt'), certPem);
+  await writeFile(file('tls.key'), keyPem, { mode: 0o600 });
+  await writeFile(file('htpasswd'), users.map((user) => `${user}:${HASH}\n`).join(''));
+  const auth = { htpasswd: { realm: 'registry', path: file('htpasswd') } };
+  const configuration = {
+    version: 0.1,
+    log: { level: 'error' },
+    storage: { filesystem: { rootdirectory: file('blobs') }, delete: { enabled: true } },
+    http: { addr: `${host}:443`, tls: { certificate: file('tls.crt'), key: file('tls.key') } },
+    ...(users.length === 0 ? {} : { auth }),
+  };
+  await writeFile(file('config.yml'), JSON.stringify(configuration));
+  return [
+    // For this machine's own tools; nodes and builder are told by the cluster.
+    `export SSL_CERT_FILE=${path.resolve('ca.pem')}`,
+    `setpriv --pdeathsig KILL -- docker-registry serve ${file('config.yml')} >${file('log')} 2>&1 &`,
+    `timeout ${READY_S} bash -c 'until (: </dev/tcp/${host}/443) 2>/dev/null; do sleep 0.1; done'`,
+  ].join('\n');
+}
+
+if (import.meta.main) {
+  process.stdout.write(`${await prepare(path.resolve('example-registry'), process.argv.slice(2))}\n`);
+}
