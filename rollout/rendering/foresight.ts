@@ -24,7 +24,7 @@ export interface ForesightParts {
   readonly options: RolloutOptions;
 }
 
-/** Writes down what a rendering will ask of nodes: on the rendered config, and on the mirror objects that have a part in it. */
+/** Works out what a rendering will ask of nodes, and writes it down: on the rendered config, and on the mirror objects that have a part in it. */
 export class Foresight {
   readonly #parts: ForesightParts;
 
@@ -32,12 +32,11 @@ export class Foresight {
     this.#parts = parts;
   }
 
-  /** @throws ApiError */
-  async tell(pool: MachineConfigPool, rendered: MachineConfig, signal: AbortSignal): Promise<void> {
-    const { client, caches, options, log } = this.#parts;
-    const { name } = rendered.metadata;
+  /** @returns what the rendering will ask of the nodes of the pool as they are now. */
+  of(pool: MachineConfigPool, rendered: MachineConfig): readonly ForeseenTransition[] {
+    const { caches, options } = this.#parts;
     const status = caches.machineConfigurations.get(MACHINE_CONFIGURATION)?.status;
-    const transitions = foresee({
+    return foresee({
       running: caches.machineConfigNodes
         .list()
         .filter(({ spec }) => spec.pool.name === pool.metadata.name)
@@ -47,11 +46,28 @@ export class Foresight {
       policies: status?.nodeDisruptionPolicyStatus?.clusterPolicies ?? effectivePolicies(undefined, options),
       settings: options,
     });
+  }
+
+  /**
+   * Tells it where it is not told yet: a config that was rendered earlier says what it asked of nodes then.
+   *
+   * @throws ApiError
+   */
+  async tell(
+    pool: MachineConfigPool,
+    rendered: MachineConfig,
+    transitions: readonly ForeseenTransition[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { client, caches, log } = this.#parts;
+    const { name } = rendered.metadata;
     const text = formatForeseen(transitions);
-    const body = { metadata: { annotations: { [annotations.transitions]: text } } };
-    caches.machineConfigs.remember(
-      await client.patch(MachineConfigs, name, { type: 'merge', body }, { signal }),
-    );
+    if (caches.machineConfigs.get(name)?.metadata.annotations?.[annotations.transitions] !== text) {
+      const body = { metadata: { annotations: { [annotations.transitions]: text } } };
+      caches.machineConfigs.remember(
+        await client.patch(MachineConfigs, name, { type: 'merge', body }, { signal }),
+      );
+    }
     log.info(
       { pool: pool.metadata.name, config: name, ...changeField(name), transitions: transitions.length },
       'what it will ask of nodes is written',
@@ -84,4 +100,14 @@ export class Foresight {
     await write(ImageDigestMirrorSets, caches.digestMirrors.list());
     await write(ImageTagMirrorSets, caches.tagMirrors.list());
   }
+}
+
+/** @returns the rendered config with what it will ask of nodes, in one write with itself. */
+export function withForeseen(
+  rendered: MachineConfig,
+  transitions: readonly ForeseenTransition[],
+): MachineConfig {
+  const { metadata } = rendered;
+  const told = { ...metadata.annotations, [annotations.transitions]: formatForeseen(transitions) };
+  return { ...rendered, metadata: { ...metadata, annotations: told } };
 }

@@ -19,7 +19,7 @@ import { type ConfigProblems, renderPool } from '../../machineconfig/render.ts';
 import type { Caches } from '../caches.ts';
 import type { RolloutOptions } from '../options.ts';
 import { renderSpan } from '../spans.ts';
-import { Foresight } from './foresight.ts';
+import { Foresight, withForeseen } from './foresight.ts';
 import { expiredRenderings, isRenderedFor, poolConfiguration, sameConfiguration } from './pool-rendering.ts';
 
 export interface RenderingControllerParts {
@@ -85,11 +85,14 @@ export class RenderingController {
       );
       return { ok: false, problems };
     }
-    await this.#createRendered(rendered, signal);
     const configuration = poolConfiguration(rendered.metadata.name, sources);
-    if (!sameConfiguration(pool.spec.configuration, configuration)) {
+    if (sameConfiguration(pool.spec.configuration, configuration)) {
+      await this.#createRendered(rendered, signal);
+    } else {
       // Before the pool has it as its target: whoever looks knows what it will cost before a node is touched.
-      await this.#foresight.tell(pool, rendered, signal);
+      const foreseen = this.#foresight.of(pool, rendered);
+      await this.#createRendered(withForeseen(rendered, foreseen), signal);
+      await this.#foresight.tell(pool, rendered, foreseen, signal);
       const body = { metadata: { resourceVersion: pool.metadata.resourceVersion }, spec: { configuration } };
       caches.pools.remember(
         await client.patch(MachineConfigPools, pool.metadata.name, { type: 'merge', body }, { signal }),
