@@ -3,7 +3,10 @@ import { isConflict } from './api-error.ts';
 import type { WorkQueue } from './work-queue.ts';
 
 /** How a pass over a key ended. A thrown error is a failure, and the key comes back after its back-off. */
-export type Result = { readonly kind: 'done' } | { readonly kind: 'requeue'; readonly afterMs: number };
+export type Result = ({ readonly kind: 'done' } | { readonly kind: 'requeue'; readonly afterMs: number }) & {
+  /** ms until the next pass over the key at the earliest, so that what happens until then is one pass; absent: none. */
+  readonly restMs?: number;
+};
 
 export const done: Result = { kind: 'done' };
 
@@ -61,12 +64,12 @@ async function work(options: ControllerOptions): Promise<void> {
   for (;;) {
     const key = await options.queue.take();
     if (key === undefined) return;
-    await pass(key, options);
-    options.queue.finish(key);
+    options.queue.finish(key, await pass(key, options));
   }
 }
 
-async function pass(key: string, options: ControllerOptions): Promise<void> {
+/** @returns for how many ms the key rests. */
+async function pass(key: string, options: ControllerOptions): Promise<number | undefined> {
   const { name, queue, reconcile, log, signal } = options;
   const started = performance.now();
   const tell = (outcome: Pass['outcome']) => options.onPass?.({ took: performance.now() - started, outcome });
@@ -75,18 +78,20 @@ async function pass(key: string, options: ControllerOptions): Promise<void> {
     tell('done');
     queue.forget(key);
     if (result.kind === 'requeue') queue.addAfter(key, result.afterMs);
+    return result.restMs;
   } catch (error) {
-    if (signal.aborted) return;
+    if (signal.aborted) return undefined;
     tell(isConflict(error) ? 'conflict' : 'failed');
     const about = { controller: name, key, ...options.fields?.(key), err: error };
     if (error instanceof TerminalError) {
       queue.forget(key);
       log.error(about, 'reconcile failed for good');
-      return;
+      return undefined;
     }
     // Somebody else wrote in between, as happens every day: the next pass sees it.
     if (isConflict(error)) log.debug(about, 'reconcile met a conflict');
     else log.warn(about, 'reconcile failed');
     queue.addRateLimited(key);
+    return undefined;
   }
 }

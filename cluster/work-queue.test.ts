@@ -56,6 +56,23 @@ test('a key that is added while it is worked on comes again afterwards, and not 
   expect(await queue.take()).toBe('a');
 });
 
+test('a key that rests comes again once, after its rest', async () => {
+  const { queue, time } = queueWith();
+  queue.add('a');
+  await queue.take();
+  queue.finish('a', 100);
+  queue.add('a');
+  queue.addAfter('a', 50);
+  const taken = queue.take();
+  time.pass(99);
+  expect(await Promise.race([taken, Promise.resolve('none')])).toBe('none');
+  time.pass(1);
+  expect(await taken).toBe('a');
+  queue.finish('a');
+  queue.add('b');
+  expect(await queue.take()).toBe('b');
+});
+
 test('whoever waits gets the next key', async () => {
   const { queue } = queueWith();
   const waiting = queue.take();

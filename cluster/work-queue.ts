@@ -27,8 +27,12 @@ export interface WorkQueue {
   forget(key: string): void;
   /** @returns the next key; undefined once the queue is shut down. */
   take(): Promise<string | undefined>;
-  /** Says that the work on a key that `take` gave is over. */
-  finish(key: string): void;
+  /**
+   * Says that the work on a key that `take` gave is over.
+   *
+   * @param restMs for so long the key does not come again, whoever adds it; absent: not at all.
+   */
+  finish(key: string, restMs?: number): void;
   /** Keys that wait. */
   length(): number;
   /** Wakes every taker and drops what waits. */
@@ -55,6 +59,7 @@ export function createWorkQueue(options: WorkQueueOptions = {}): WorkQueue {
   const working = new Set<string>();
   const again = new Set<string>();
   const later = new Map<string, { readonly timer: unknown; readonly at: number }>();
+  const resting = new Set<unknown>();
   const failures = new Map<string, number>();
   const takers: ((key: string | undefined) => void)[] = [];
   let shut = false;
@@ -89,6 +94,11 @@ export function createWorkQueue(options: WorkQueueOptions = {}): WorkQueue {
     later.set(key, { timer, at });
   }
 
+  function rejoin(key: string): void {
+    working.delete(key);
+    if (again.delete(key)) add(key);
+  }
+
   return {
     length: () => waiting.size,
     add,
@@ -107,16 +117,25 @@ export function createWorkQueue(options: WorkQueueOptions = {}): WorkQueue {
       working.add(key);
       return Promise.resolve(key);
     },
-    finish(key) {
-      working.delete(key);
-      if (again.delete(key)) add(key);
+    finish(key, restMs = 0) {
+      if (restMs === 0 || shut) {
+        rejoin(key);
+        return;
+      }
+      const timer = timers.set(() => {
+        resting.delete(timer);
+        rejoin(key);
+      }, restMs);
+      resting.add(timer);
     },
     shutDown() {
       shut = true;
       waiting.clear();
       again.clear();
       for (const { timer } of later.values()) timers.clear(timer);
+      for (const timer of resting) timers.clear(timer);
       later.clear();
+      resting.clear();
       for (const taker of takers.splice(0)) taker(undefined);
     },
   };

@@ -1,10 +1,10 @@
 import type { Logger } from 'pino';
 import type { Node } from '../../api/kubernetes.ts';
-import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
 import { aboutChange, type Tellers } from '../../cluster/about-change.ts';
-import { type ApiClient, isAlreadyExists } from '../../cluster/api-client.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
 import { done, type Result, requeueAfter } from '../../cluster/controller.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
 import type { Tracer } from '../../cluster/tracing/span.ts';
@@ -17,6 +17,7 @@ import type { MachineLookup } from '../node-machines.ts';
 import { MaintenanceLookup } from '../node-maintenance.ts';
 import type { RolloutOptions } from '../options.ts';
 import { rolloutSpan } from '../spans.ts';
+import { carryOut, noFindings, PARALLEL_NODES } from './carry-out.ts';
 import {
   decidePool,
   lookAgainAfter,
@@ -26,8 +27,6 @@ import {
 } from './decide-pool.ts';
 import type { Membership } from './membership.ts';
 import { isReady, progressOf } from './node-state.ts';
-import { targetOf } from './node-target.ts';
-import { type NodeTask, nodeTasks } from './node-tasks.ts';
 import type { NodeWork } from './node-work.ts';
 import { type PoolAim, poolAim } from './pool-aim.ts';
 import type { PoolMembers } from './pool-members.ts';
@@ -53,13 +52,8 @@ export interface PoolControllerParts {
   readonly now: () => number;
 }
 
-/** What carrying out a decision brings to light. */
-interface Findings {
-  readonly notes: Map<string, string>;
-  readonly stuckDrains: Map<string, string>;
-  /** ms after which to look again; undefined: not for this. */
-  readonly waits: (number | undefined)[];
-}
+/** ms; ten times what it costs to look at a node. */
+const REST_PER_NODE = 0.05;
 
 /** What one look at a pool sees. */
 interface Look extends PoolObservation, PoolAim {
@@ -69,9 +63,6 @@ interface Look extends PoolObservation, PoolAim {
   readonly resting: RestingCount;
 }
 
-/** Writes on nodes that are under way at the same time within one pool. */
-const PARALLEL_NODES = 16;
-
 /**
  * The controller of pools: gives nodes their targets, leads each through its update and keeps the pool's status.
  *
@@ -80,7 +71,6 @@ const PARALLEL_NODES = 16;
  */
 export class PoolController {
   readonly #parts: PoolControllerParts;
-  readonly #work: NodeWork;
   readonly #maintenance: MaintenanceLookup;
   readonly #machines: MachineLookup;
   readonly #statusWrittenAt = new Map<string, number>();
@@ -88,7 +78,6 @@ export class PoolController {
   constructor(parts: PoolControllerParts) {
     this.#parts = parts;
     this.#machines = parts.machines;
-    this.#work = parts.work;
     this.#maintenance = new MaintenanceLookup(parts.client, parts.now);
   }
 
@@ -104,20 +93,18 @@ export class PoolController {
     const seen = await this.#observe(pool, signal);
     const decision = decidePool(seen, options, now());
     this.#layToRest(seen, decision);
-    const notes = new Map<string, string>();
-    const stuckDrains = new Map<string, string>();
-    const waits = [lookAgainAfter(decision, seen.settings, options)];
+    const findings = noFindings();
     const failure = await outcomeOf(async () => {
       await this.#keepRollback(seen, decision, signal);
-      await this.#createMissing(decision, signal);
-      await this.#carryOut(seen, decision, { notes, stuckDrains, waits }, signal);
+      await carryOut(this.#parts, seen, decision, findings, signal);
     });
-    metrics.pool(name, countPhases(decision.states, decision.resting.nodes), stuckDrains.size);
-    const wait = await this.#writeStatus(seen, decision, { notes, stuckDrains }, signal);
-    if (wait > 0) waits.push(wait);
+    metrics.pool(name, countPhases(decision.states, decision.resting.nodes), findings.stuckDrains.size);
+    const wait = await this.#writeStatus(seen, decision, findings, signal);
     if (failure !== undefined) throw failure.error;
-    const next = waits.filter((wait) => wait !== undefined);
-    return next.length === 0 ? done : requeueAfter(Math.min(...next));
+    const waits = [...findings.waits, lookAgainAfter(decision, seen.settings, options)];
+    const next = [...waits, wait > 0 ? wait : undefined].filter((after) => after !== undefined);
+    const result = next.length === 0 ? done : requeueAfter(Math.min(...next));
+    return { ...result, restMs: restAfterLook(seen.nodes.length) };
   }
 
   async #observe(pool: MachineConfigPool, signal: AbortSignal): Promise<Look> {
@@ -227,80 +214,6 @@ export class PoolController {
     return aboutChange(this.#parts, config);
   }
 
-  async #createMissing({ create }: PoolDecision, signal: AbortSignal): Promise<void> {
-    await inParallel(create, PARALLEL_NODES, async ({ node, spec }) => {
-      const { name, uid } = node.metadata;
-      // Deleted with its node, by the garbage collector.
-      const owners = uid === undefined ? [] : [{ apiVersion: 'v1', kind: 'Node', name, uid }];
-      try {
-        const created = await this.#parts.client.create(
-          MachineConfigNodes,
-          {
-            apiVersion: 'machineconfiguration.openshift.io/v1',
-            kind: 'MachineConfigNode',
-            metadata: { name, ownerReferences: owners },
-            spec,
-          },
-          { signal },
-        );
-        this.#parts.caches.machineConfigNodes.remember(created);
-      } catch (error) {
-        // The cache is behind; the next look sees it.
-        if (!isAlreadyExists(error)) throw error;
-      }
-    });
-  }
-
-  async #carryOut(
-    seen: PoolObservation,
-    decision: PoolDecision,
-    findings: Findings,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const { tasks, more } = nodeTasks(seen.nodes, decision);
-    if (more) findings.waits.push(0);
-    await inParallel(tasks, PARALLEL_NODES, async (task) => {
-      await this.#assign(seen.pool, task, signal);
-      await this.#takeStep(task, findings, signal);
-    });
-  }
-
-  async #assign(
-    pool: MachineConfigPool,
-    { seen: { machineConfigNode }, patch }: NodeTask,
-    signal: AbortSignal,
-  ): Promise<void> {
-    if (patch === undefined) return;
-    const { client, caches } = this.#parts;
-    const { name, resourceVersion } = machineConfigNode.metadata;
-    const body = { metadata: { resourceVersion }, spec: patch };
-    const patched = await client.patch(MachineConfigNodes, name, { type: 'merge', body }, { signal });
-    caches.machineConfigNodes.remember(patched);
-    const target = targetOf(patched.spec);
-    this.#tellers(pool, target.config).log.info(
-      { node: name, ...target, pool: pool.metadata.name },
-      'node has a target',
-    );
-  }
-
-  async #takeStep(
-    { seen: { node }, step }: NodeTask,
-    { notes, stuckDrains, waits }: Findings,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const { caches } = this.#parts;
-    const { name } = node.metadata;
-    const machineConfigNode = caches.machineConfigNodes.get(name);
-    if (step === undefined || machineConfigNode === undefined) return;
-    const onlyNode = caches.nodes.size() === 1;
-    const report = await this.#work.carryOut(step, { node, machineConfigNode, onlyNode }, signal);
-    if (report.note !== undefined) {
-      notes.set(name, report.note);
-      if (report.drainIsStuck === true) stuckDrains.set(name, report.note);
-    }
-    waits.push(report.lookAgainAfter);
-  }
-
   /** @returns ms after which the status is to be written, where it was written a moment ago; 0: it is as it should be. */
   async #writeStatus(
     seen: PoolObservation,
@@ -329,6 +242,14 @@ export class PoolController {
       events.warning(seen.pool, 'RolloutStopped', decision.halted);
     return 0;
   }
+}
+
+/**
+ * One node's event has every node looked at that is under way. While those are many, the events of a moment share a
+ * look, and a pool takes no more than a tenth of a processor, however large it is.
+ */
+function restAfterLook(nodes: number): number {
+  return Math.floor(nodes * REST_PER_NODE);
 }
 
 function awaitsGrant({ spec, status }: MachineConfigNode): boolean {

@@ -1,0 +1,112 @@
+import type { Logger } from 'pino';
+import { MachineConfigNodes } from '../../api/machine-config-node.ts';
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import { aboutChange } from '../../cluster/about-change.ts';
+import { type ApiClient, isAlreadyExists } from '../../cluster/api-client.ts';
+import type { EventRecorder } from '../../cluster/events.ts';
+import type { Caches } from '../caches.ts';
+import { inParallel } from '../in-parallel.ts';
+import type { PoolDecision, PoolObservation } from './decide-pool.ts';
+import { targetOf } from './node-target.ts';
+import { type NodeTask, nodeTasks } from './node-tasks.ts';
+import type { NodeWork } from './node-work.ts';
+
+export interface CarryOutParts {
+  readonly client: ApiClient;
+  readonly caches: Pick<Caches, 'nodes' | 'machineConfigNodes'>;
+  readonly work: NodeWork;
+  readonly events: EventRecorder;
+  readonly log: Logger;
+}
+
+/** What carrying out a decision brings to light, by node. */
+export interface Findings {
+  readonly notes: Map<string, string>;
+  readonly stuckDrains: Map<string, string>;
+  /** ms after which to look again; undefined: not for this. */
+  readonly waits: (number | undefined)[];
+}
+
+export function noFindings(): Findings {
+  return { notes: new Map(), stuckDrains: new Map(), waits: [] };
+}
+
+/** Writes on nodes that are under way at the same time within one pool. */
+export const PARALLEL_NODES = 16;
+
+/**
+ * Carries out what was decided about a pool's nodes.
+ *
+ * @param findings is added to, so that they are known whatever fails.
+ * @throws ApiError or AggregateError when some write failed; everything else has been done all the same.
+ */
+export async function carryOut(
+  parts: CarryOutParts,
+  seen: PoolObservation,
+  decision: PoolDecision,
+  findings: Findings,
+  signal: AbortSignal,
+): Promise<void> {
+  await createMissing(parts, decision, signal);
+  const { tasks, more } = nodeTasks(seen.nodes, decision);
+  if (more) findings.waits.push(0);
+  await inParallel(tasks, PARALLEL_NODES, async (task) => {
+    await assign(parts, seen.pool, task, signal);
+    await takeStep(parts, task, findings, signal);
+  });
+}
+
+async function createMissing(
+  { client, caches }: CarryOutParts,
+  { create }: PoolDecision,
+  signal: AbortSignal,
+): Promise<void> {
+  await inParallel(create, PARALLEL_NODES, async ({ node, spec }) => {
+    const { name, uid } = node.metadata;
+    // Deleted with its node, by the garbage collector.
+    const ownerReferences = uid === undefined ? [] : [{ apiVersion: 'v1', kind: 'Node', name, uid }];
+    const type = { apiVersion: 'machineconfiguration.openshift.io/v1', kind: 'MachineConfigNode' };
+    const object = { ...type, metadata: { name, ownerReferences }, spec };
+    try {
+      caches.machineConfigNodes.remember(await client.create(MachineConfigNodes, object, { signal }));
+    } catch (error) {
+      // The cache is behind; the next look sees it.
+      if (!isAlreadyExists(error)) throw error;
+    }
+  });
+}
+
+async function assign(
+  parts: CarryOutParts,
+  pool: MachineConfigPool,
+  { seen: { machineConfigNode }, patch }: NodeTask,
+  signal: AbortSignal,
+): Promise<void> {
+  if (patch === undefined) return;
+  const { client, caches } = parts;
+  const { name, resourceVersion } = machineConfigNode.metadata;
+  const body = { metadata: { resourceVersion }, spec: patch };
+  const patched = await client.patch(MachineConfigNodes, name, { type: 'merge', body }, { signal });
+  caches.machineConfigNodes.remember(patched);
+  const target = targetOf(patched.spec);
+  const { log } = aboutChange(parts, target.config);
+  log.info({ node: name, ...target, pool: pool.metadata.name }, 'node has a target');
+}
+
+async function takeStep(
+  { caches, work }: CarryOutParts,
+  { seen: { node }, step }: NodeTask,
+  { notes, stuckDrains, waits }: Findings,
+  signal: AbortSignal,
+): Promise<void> {
+  const { name } = node.metadata;
+  const machineConfigNode = caches.machineConfigNodes.get(name);
+  if (step === undefined || machineConfigNode === undefined) return;
+  const onlyNode = caches.nodes.size() === 1;
+  const report = await work.carryOut(step, { node, machineConfigNode, onlyNode }, signal);
+  if (report.note !== undefined) {
+    notes.set(name, report.note);
+    if (report.drainIsStuck === true) stuckDrains.set(name, report.note);
+  }
+  waits.push(report.lookAgainAfter);
+}
