@@ -45,6 +45,8 @@ export interface DaemonOptions {
   readonly softRebootLimitMs?: number;
   /** Between two tries of what failed. */
   readonly backoff?: Backoff;
+  /** ms after which certificates that could not be applied are tried again; default a minute. */
+  readonly postponedMs?: number;
   readonly log: Logger;
   /** Where updates are told as traces; absent: nowhere. */
   readonly tracer?: Tracer;
@@ -60,7 +62,7 @@ export const HEALTH_LIMITS: HealthLimits = { checksMs: 300_000, kubeletMs: 600_0
 /** systemd gives each unit 90 s to stop, and a kubelet may hold it up to end its pods. */
 const SOFT_REBOOT_LIMIT_MS = 300_000;
 const BACKOFF: Backoff = { firstMs: 1_000, longestMs: 120_000 };
-/** Certificates that could not be applied are tried again after this. */
+/** Certificates may wait for what no one tells the daemon of. */
 const POSTPONED_MS = 60_000;
 
 /**
@@ -108,12 +110,18 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
   );
   await channel.synced();
   options.onSynced?.();
-  await loop(daemon, options.backoff ?? BACKOFF);
+  await loop(daemon, {
+    backoff: options.backoff ?? BACKOFF,
+    postponedMs: options.postponedMs ?? POSTPONED_MS,
+  });
   daemon.driftWatch.disarm();
   await watching;
 }
 
-async function loop(daemon: Daemon, backoff: Backoff): Promise<void> {
+async function loop(
+  daemon: Daemon,
+  { backoff, postponedMs }: { readonly backoff: Backoff; readonly postponedMs: number },
+): Promise<void> {
   const { channel, memory, signal } = daemon;
   let started = false;
   let failures = 0;
@@ -125,7 +133,7 @@ async function loop(daemon: Daemon, backoff: Backoff): Promise<void> {
     const outcome = result.outcome ?? { kind: 'wait', ms: backoffMs(backoff, failures, Math.random()) };
     if (outcome.kind === 'again') continue;
     const triedAgain = [...memory.withheld].filter(([, withheld]) => isTriedAgain(withheld));
-    const ms = triedAgain.length > 0 ? Math.min(outcome.ms, POSTPONED_MS) : outcome.ms;
+    const ms = triedAgain.length > 0 ? Math.min(outcome.ms, postponedMs) : outcome.ms;
     await channel.changedSince(changes, ms, signal);
     for (const [name, withheld] of triedAgain) memory.withheld.set(name, { ...withheld, isDue: true });
   }

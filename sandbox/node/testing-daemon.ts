@@ -19,7 +19,7 @@ export interface DaemonUnderTest extends NodeControlPlane, RunningNode {}
 
 type NodeOfTest = NodePorts & Pick<TestNode, 'dir' | 'boot'>;
 type Options = Partial<
-  Pick<DaemonOptions, 'actionLimitMs' | 'backoff' | 'healthLimits' | 'metrics' | 'ports'>
+  Pick<DaemonOptions, 'actionLimitMs' | 'backoff' | 'healthLimits' | 'metrics' | 'ports' | 'postponedMs'>
 >;
 
 /** Starts the daemon of a node; the node reboots whenever the daemon asks for it. */
