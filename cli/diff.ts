@@ -40,22 +40,30 @@ export function diffPools(before: PoolsBefore, after: OfflineCluster): readonly 
 export function diffConfigs(from: NodeConfig, to: NodeConfig): readonly ChangeDiff[] {
   return diffNodeConfigs(from, to).map((change) => {
     const subject = subjectOf(change);
-    const before = change.change === 'added' ? '/dev/null' : `a ${subject}`;
-    const after = change.change === 'removed' ? '/dev/null' : `b ${subject}`;
-    const patch = createTwoFilesPatch(
-      before,
-      after,
-      textOf(from, change, 'before'),
-      textOf(to, change, 'after'),
-      undefined,
-      undefined,
-      {
-        context: 3,
-        headerOptions: { includeIndex: false, includeUnderline: false, includeFileHeaders: true },
-      },
-    );
-    return { kind: change.kind, subject, change: change.change, diff: patch };
+    const texts = [textOf(from, change, 'before'), textOf(to, change, 'after')] as const;
+    const diff = patchOf({ subject, change: change.change }, ...texts);
+    return { kind: change.kind, subject, change: change.change, diff };
   });
+}
+
+/** @returns one difference as a unified diff. */
+export function patchOf(
+  { subject, change }: Pick<ChangeDiff, 'subject' | 'change'>,
+  before: string,
+  after: string,
+): string {
+  return createTwoFilesPatch(
+    change === 'added' ? '/dev/null' : `a ${subject}`,
+    change === 'removed' ? '/dev/null' : `b ${subject}`,
+    before,
+    after,
+    undefined,
+    undefined,
+    {
+      context: 3,
+      headerOptions: { includeIndex: false, includeUnderline: false, includeFileHeaders: true },
+    },
+  );
 }
 
 /** @returns the diffs for people: a line for each pool or pair of configs, and its patches below. */

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { BuildFailure } from '../builder/build-failure.ts';
+import { goArchitecture } from '../image/architecture.ts';
 import { LayerError } from '../image/layer/read-layer.ts';
 import type { Reference } from '../image/reference.ts';
 import { parseAuthFile } from '../image/registry/credentials.ts';
@@ -12,6 +13,7 @@ import {
 } from '../image/registry/registries-conf.ts';
 import type { RegistryClient } from '../image/registry/registry-client.ts';
 import { ContentError, RegistryError } from '../image/registry/registry-error.ts';
+import type { RegistryAccess } from '../image/registry/transport.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
 
 /** A command that hangs on a registry is of no use to anybody. */
@@ -34,18 +36,31 @@ export function withRegistryFlags(command: Command): Command {
     .option('--registries-conf <file>', "mirrors to pull from, as a node's registries.conf names them");
 }
 
+/** @returns the command with `--architecture`, which says which image of an index is meant. */
+export function withArchitecture(command: Command): Command {
+  return command.addOption(
+    new Option('--architecture <name>', 'which image of an index').default(
+      goArchitecture(process.arch),
+      "this machine's",
+    ),
+  );
+}
+
 /**
  * @param own where the command pushes to, if it does; mirrors have no part in that.
+ * @param known how registries are reached where no flag says otherwise.
  * @returns a client that reaches registries as the flags say.
  * @throws CommandError
  */
 export async function registryClient(
   { plainHttp, authfile, caFile, registriesConf }: RegistryFlags,
   own?: Reference,
+  known: RegistryAccess = {},
 ): Promise<RegistryClient> {
   const ca = caFile === undefined ? undefined : await readText(caFile);
   const access = {
-    plainHttp: new Set(plainHttp),
+    ...known,
+    plainHttp: new Set([...(known.plainHttp ?? []), ...plainHttp]),
     ...(authfile === undefined ? {} : { auths: parseAuthFile(await readText(authfile)) }),
     ...(ca === undefined ? {} : { caFor: () => ca }),
   };

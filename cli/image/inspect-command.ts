@@ -1,6 +1,5 @@
-import { Command, Option } from 'commander';
+import { Command } from 'commander';
 import { describeImage, type ImageDescription } from '../../image/append.ts';
-import { goArchitecture } from '../../image/architecture.ts';
 import { readLayer } from '../../image/layer/read-layer.ts';
 import { parseReference, type Reference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
@@ -12,6 +11,7 @@ import {
   type RegistryFlags,
   registryClient,
   rethrow,
+  withArchitecture,
   withRegistryFlags,
 } from '../registry-flags.ts';
 import { imageText } from './image-text.ts';
@@ -30,12 +30,6 @@ export function imageCommand(): Command {
   const inspect = new Command('inspect')
     .description('Show base, pool, config, layers and transitions of an image.')
     .argument('<image>', 'host[:port]/repository[:tag][@digest]')
-    .addOption(
-      new Option('--architecture <name>', 'which image of an index').default(
-        goArchitecture(process.arch),
-        "this machine's",
-      ),
-    )
     .option('--files', "the rendered config's files too: reads the last layer")
     .option('--key <file>', 'public key (PEM) that a signature of the image has to be by')
     .addOption(outputFlag(...TABLE_FORMATS))
@@ -43,7 +37,7 @@ export function imageCommand(): Command {
       'after',
       '\nExample:\n  shale image inspect r.example.com/os/worker@sha256:… --files --key cosign.pub',
     );
-  withRegistryFlags(inspect).action(inspectImage);
+  withArchitecture(withRegistryFlags(inspect)).action(inspectImage);
   return new Command('image').description('Look at images in a registry.').addCommand(inspect);
 }
 

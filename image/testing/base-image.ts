@@ -9,7 +9,7 @@ const mediaType = 'application/vnd.oci.image.manifest.v1+json';
  * Pushes a small base image for tests: one layer, one label, fields of its own that have to survive.
  *
  * @param name `host:port/repository:tag`
- * @param architecture in Go's words.
+ * @param architecture in Go's words. @param id of os-release; another id is another image.
  * @returns its digest.
  */
 export async function pushBaseImage(
@@ -17,9 +17,10 @@ export async function pushBaseImage(
   name: string,
   signal: AbortSignal,
   architecture = 'amd64',
+  id = 'stock',
 ): Promise<Digest> {
   const at = parseReference(name);
-  const content = Buffer.from('ID=stock');
+  const content = Buffer.from(`ID=${id}`);
   const layer = await writeLayer([
     { type: 'file', path: '/usr/lib/os-release', mode: 0o644, uid: 0, gid: 0, content },
   ]);

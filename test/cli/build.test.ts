@@ -51,6 +51,30 @@ test('an image is built from the examples, and says what the next one asks of a 
   });
 });
 
+test('two images are compared by what they carry, wherever their MachineConfigs are now', async () => {
+  const { host, client } = await registryWithBase();
+  const other = `${host}/os/stock:other`;
+  await pushBaseImage(client, other, AbortSignal.timeout(30_000), 'amd64', 'other');
+  const files = ['-f', 'examples', 'examples/tour/chrony-v2.yaml'];
+  const build = async (base: string, ...more: string[]) => {
+    const common = ['--pool', 'worker', '--plain-http', host, '--push', `${host}/os/worker:1`];
+    return (await shale('build', ...common, '--base', base, ...more)).stdout;
+  };
+  const first = await build(`${host}/os/stock:1`, '-f', 'examples');
+  const second = await build(other, ...files);
+  const compare = (...images: string[]) => shale('diff', ...images, '--plain-http', host);
+  const { stdout, exitCode } = await compare(first, second);
+  expect(exitCode).toBe(1);
+  expect(stdout).toMatch(/^\+server ntp3.example.org iburst$/m);
+  expect(stdout).toMatch(/^-.*\/os\/stock@sha256:/m);
+  expect(await compare(first, first)).toMatchObject({ exitCode: 0 });
+  expect((await compare(first, `${host}/os/worker:none`)).exitCode).toBe(69);
+  expect(await compare(first, other)).toMatchObject({
+    exitCode: 2,
+    stderr: expect.stringContaining('no image that Shale built'),
+  });
+});
+
 test('an image is told in words, with the files of its layer, and an index with its platforms', async () => {
   const { host, client } = await registryWithBase();
   const signal = AbortSignal.timeout(30_000);
