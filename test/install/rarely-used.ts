@@ -20,6 +20,8 @@ export const RARELY_USED: Readonly<Record<string, string>> = {
   ...conflicts('shale-daemon', ['machineconfignodes.machineconfiguration.openshift.io']),
   'shale-operator: update machineconfigs.machineconfiguration.openshift.io':
     'a rendered config that somebody changed is made what it was',
+  'shale-operator: patch machineconfigs.machineconfiguration.openshift.io':
+    'a pool goes back to a config that was rendered earlier',
   'shale-operator: delete machineconfigs.machineconfiguration.openshift.io':
     'rendered configs that nobody has used for long',
   'shale-operator: update machineosconfigs.machineconfiguration.openshift.io':
