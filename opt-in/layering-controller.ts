@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { ConfigMaps, type Deployment, Deployments, Pods } from '../api/kubernetes.ts';
+import { type ConfigMap, ConfigMaps, type Deployment, Deployments, Pods } from '../api/kubernetes.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import { type MachineConfiguration, MachineConfigurations } from '../api/machine-configuration.ts';
@@ -77,25 +77,26 @@ export async function runLayeringController(options: LayeringOptions): Promise<v
   });
   const deployments = createInformer(client, Deployments, { namespace, log });
   const rights = builderRights(namespace);
-  const watchedRights = rights.map(({ kind }) =>
-    createInformer(client, kind, {
-      ...placeOf(kind, namespace),
+  const watchedRights = rights.map((right) => ({
+    right,
+    informer: createInformer(client, right.kind, {
+      ...placeOf(right.kind, namespace),
       fieldSelector: `metadata.name=${BUILDER_DEPLOYMENT}`,
       log,
     }),
-  );
+  }));
   const { pools, machineConfigNodes: nodes, machineOSConfigs, machineOSBuilds: builds } = options.watched;
   const { machineConfigurations } = options.watched;
   const queue = createWorkQueue();
   const now = () => queue.add(KEY);
   const soon = () => queue.addAfter(KEY, ROLLOUT_DELAY_MS);
-  for (const informer of [configMaps, deployments, ...watchedRights]) informer.onChange(now);
+  const own = [configMaps, deployments, ...watchedRights.map(({ informer }) => informer)];
+  for (const informer of own) informer.onChange(now);
   machineOSConfigs.onChange(now);
   builds.onChange(now);
   pools.onChange(soon);
   machineConfigurations.onChange(soon);
   nodes.onChange(soon);
-  const own = [configMaps, deployments, ...watchedRights];
   const watching = own.map((informer) => informer.start(signal));
   await Promise.all(
     [...own, pools, nodes, machineConfigurations, machineOSConfigs, builds].map((informer) =>
@@ -110,6 +111,36 @@ export async function runLayeringController(options: LayeringOptions): Promise<v
     options.builderArguments,
     options.surroundings,
   );
+
+  async function announce(configMap: ConfigMap | undefined): Promise<SwitchState> {
+    const state = readSwitch(configMap);
+    if (state.kind === 'invalid' && configMap !== undefined)
+      options.events.warning(configMap, 'InvalidSwitch', formatProblems(state.problems));
+    await tell(options, state);
+    return state;
+  }
+
+  /**
+   * What the caches show. Most changes of nodes and pools ask for nothing here, and this says so without a request.
+   * The builder's pods are not watched: they matter only while something else of it is left.
+   */
+  async function recall(): Promise<LayeringObservation> {
+    return {
+      state: await announce(configMaps.get(SWITCH_CONFIG_MAP, namespace)),
+      pools: pools.list(),
+      machineOSConfigs: machineOSConfigs.list(),
+      builds: builds.list(),
+      nodes: nodes.list(),
+      builder: deployments.get(BUILDER_DEPLOYMENT, namespace),
+      wantedBuilder,
+      rights: watchedRights.map(({ right, informer }) => ({
+        ...right,
+        present: informer.get(BUILDER_DEPLOYMENT, placeOf(right.kind, namespace).namespace),
+      })),
+      keepImages: options.keepImages,
+      builderPods: 0,
+    };
+  }
 
   /**
    * Reads what decides from the API itself: right after a step the caches still show what was before it. Nodes are many
@@ -129,13 +160,8 @@ export async function runLayeringController(options: LayeringOptions): Promise<v
       client.list(MachineOSBuilds, { signal }),
       Promise.all(rights.map((right) => observeRight(right, options))),
     ]);
-    const state = readSwitch(configMap);
-    if (state.kind === 'invalid' && configMap !== undefined) {
-      options.events.warning(configMap, 'InvalidSwitch', formatProblems(state.problems));
-    }
-    await tell(options, state);
     return {
-      state,
+      state: await announce(configMap),
       pools: pools.list(),
       machineOSConfigs: wishes.items,
       builds: present.items,
@@ -149,6 +175,7 @@ export async function runLayeringController(options: LayeringOptions): Promise<v
   }
 
   async function reconcile(): Promise<Result> {
+    if (decideLayering(await recall()).kind === 'settled') return done;
     for (let step = 0; step < STEPS_OF_A_PASS; step += 1) {
       let next = decideLayering(await observe(async () => nodes.list()));
       if (next.kind === 'prune') {
