@@ -12,10 +12,11 @@ export interface NodeTask {
 }
 
 /**
- * Nodes that one look at a pool begins with: gives a target or takes. A look that wrote to all of a large pool at once
- * would leave those waiting that are through meanwhile, and other nodes for what they proved.
+ * Nodes that one look at a pool begins with (gives a target or takes), at least, and as a share of those it sees. A look
+ * that wrote to all of a large pool at once would leave those waiting that are through meanwhile, and others for what
+ * they proved; with a share of them, what all looks cost grows with the nodes and no faster.
  */
-const BEGUN_IN_A_LOOK = 64;
+const BEGUN = { atLeast: 16, share: 1 / 16 };
 
 /**
  * Puts what a decision asks for into an order: first what is under way on nodes, so that it ends, then nodes to take,
@@ -41,9 +42,7 @@ export function nodeTasks(
     else if (task.step !== undefined) underWay.push(task);
     else if (patch !== undefined) assigned.push(task);
   }
-  const begun = [...taken, ...assigned];
-  return {
-    tasks: [...underWay, ...begun.slice(0, BEGUN_IN_A_LOOK)],
-    more: begun.length > BEGUN_IN_A_LOOK,
-  };
+  const toBegin = [...taken, ...assigned];
+  const begun = toBegin.slice(0, Math.max(BEGUN.atLeast, nodes.length * BEGUN.share));
+  return { tasks: [...underWay, ...begun], more: begun.length < toBegin.length };
 }
