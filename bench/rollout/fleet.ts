@@ -9,7 +9,7 @@ import { DEFAULT_LEASE_NAMESPACE, labels } from '../../api/names.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { conditionIsTrue } from '../../cluster/conditions.ts';
 import { tokenConnection } from '../../cluster/connection.ts';
-import { runController } from '../../cluster/controller.ts';
+import { requeueAfter, runController } from '../../cluster/controller.ts';
 import { createApiClient } from '../../cluster/http-api-client.ts';
 import { createInformer } from '../../cluster/informer.ts';
 import { createLogger } from '../../cluster/log.ts';
@@ -20,7 +20,7 @@ import { startApiServer } from '../../sandbox/apiserver/start.ts';
 import { applyObjects } from '../../sandbox/manifests/apply.ts';
 import { readKustomization } from '../../sandbox/manifests/kustomization.ts';
 
-/** A cluster whose nodes are objects alone: each does at once what it is told. */
+/** A cluster whose nodes are objects alone: each does at once what it is told, but for what takes a node its time. */
 export interface Fleet {
   /** How a process with the operator's rights comes in. */
   readonly operatorAccess: { readonly url: string; readonly caPem: string; readonly token: string };
@@ -55,6 +55,8 @@ const ROLE = 'fleet';
 const PARALLEL = 32;
 /** Images that a kubelet tells of: the most of what a Node of a real cluster is long for. */
 const IMAGES = 30;
+/** ms that a live update takes a node: without it nodes would be through before the next has its leave, and no wave be one. */
+const LIVE_UPDATE = 1_000;
 /** ms without another annotation of a node, after which the operator has no more to say about a rollout. */
 const QUIET = 3_000;
 
@@ -187,6 +189,7 @@ async function runDaemons(
 ): Promise<void> {
   const log = createLogger('bench', 'error');
   const queue = createWorkQueue();
+  const begunAt = new Map<string, number>();
   const objects = createInformer(client, MachineConfigNodes, { log });
   objects.onChange(({ object: { metadata, spec } }) => {
     queue.add(metadata.name);
@@ -204,6 +207,12 @@ async function runDaemons(
       async reconcile(name) {
         const object = objects.get(name);
         if (object === undefined) return { kind: 'done' };
+        if (object.spec.grant?.level === 'Live') {
+          const begun = begunAt.get(name) ?? performance.now();
+          begunAt.set(name, begun);
+          const left = begun + LIVE_UPDATE - performance.now();
+          if (left > 0) return requeueAfter(left);
+        } else begunAt.delete(name);
         const did = await stepDaemon(client, object, {
           planFor: () => script.actions,
           failure: () => undefined,
