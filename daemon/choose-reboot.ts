@@ -59,6 +59,11 @@ function full(why: string): RebootChoice {
   return { kind: 'full', why };
 }
 
+/** @returns whether something is known to change that only a full reboot takes up. */
+export function needKernel(causes: readonly DisruptionCause[]): boolean {
+  return causes.some(isForKernel);
+}
+
 function isForKernel({ kind, subject }: DisruptionCause): boolean {
   if (kind === 'field') return !BASE_IMAGE_FIELDS.has(subject);
   return FOR_THE_KERNEL.some((place) => subject === place || subject.startsWith(`${place}/`));

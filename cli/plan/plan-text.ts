@@ -55,10 +55,13 @@ function headOf(plan: PoolAsk): string {
 
 /** What it means for the pool as a whole, in a line for each. */
 function aboutOf(plan: PoolAsk): string[] {
-  const { image, time } = plan;
+  const { image, softReboot, time } = plan;
   const outcomes = inWords(plan);
   return [
     ...(outcomes === '' ? [] : [`from what they run now: ${outcomes}`]),
+    ...(softReboot === undefined
+      ? []
+      : ['reboot: a soft one, of the userspace alone, where bootc says that the kernel can go on']),
     ...(image === undefined ? [] : [`image: ${image.way}, ${image.why}`]),
     ...(time === undefined ? [] : [`time: ${timeInWords(time)}`]),
   ];

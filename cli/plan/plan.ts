@@ -2,13 +2,17 @@ import { isDeepStrictEqual } from 'node:util';
 import type { DisruptionAction, DisruptionCause } from '../../api/disruption-action.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { ClusterPolicies } from '../../api/machine-configuration.ts';
 import { labels } from '../../api/names.ts';
+import { needKernel } from '../../daemon/choose-reboot.ts';
 import { decideActions } from '../../disruption/actions.ts';
 import type { PolicySettings } from '../../disruption/default-policies.ts';
 import { policyDigest } from '../../disruption/effective-policies.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { limitedInStandardMode } from '../../machineconfig/standard-mode.ts';
+import { defaultRolloutOptions } from '../../rollout/options.ts';
+import { poolSettings } from '../../rollout/pools/pool-settings.ts';
 import { nodeConfigOf } from '../../rollout/rendering/foreseen.ts';
 import { COSTS, type Cost, costOf, dearest } from '../cost.ts';
 import { type ChangeDiff, diffConfigs } from '../diff.ts';
@@ -36,6 +40,8 @@ export type PoolPlan = BrokenPool | PoolAsk;
 export interface PoolAsk extends ChangedPool {
   readonly actions: readonly DisruptionAction[];
   readonly causes: readonly DisruptionCause[];
+  /** The pool allows soft reboots, and what changes needs none of the kernel. Whether a node can, its daemon finds out. */
+  readonly softReboot?: true;
   /** What changes on the nodes' disks. */
   readonly changes: readonly ChangeDiff[];
   /** What the builder makes for it; absent where the pool has no images, or keeps the one it has. */
@@ -76,9 +82,11 @@ export function planPools(input: PlanInput): PoolPlan[] {
     const image = imageToBuild(was, will, pool?.status?.architectures ?? []);
     const bases = baseChange(was, will, image);
     const decide = (config: NodeConfig) => decideActions({ from: config, to, policies, settings, ...bases });
+    const asked = decide(from);
     const ask: PoolAsk = {
       ...names,
-      ...decide(from),
+      ...asked,
+      ...(pool !== undefined && mayRebootSoftly(pool, asked) ? { softReboot: true } : {}),
       changes: diffConfigs(from, to),
       ...(image === undefined ? {} : { image: { way: image.way, why: image.why } }),
     };
@@ -126,6 +134,14 @@ export function keepsPolicy(before: OfflineCluster, after: OfflineCluster): bool
 function hostLimits({ machineOSConfig, rendered }: ImageInputs, config: NodeConfig): readonly string[] {
   if (machineOSConfig !== undefined) return [];
   return limitedInStandardMode(config, rendered?.spec.baseOSExtensionsContainerImage ?? '');
+}
+
+function mayRebootSoftly(
+  pool: MachineConfigPool,
+  { actions, causes }: Pick<PoolAsk, 'actions' | 'causes'>,
+): boolean {
+  if (!actions.some(({ type }) => type === 'Reboot') || needKernel(causes)) return false;
+  return poolSettings(pool, defaultRolloutOptions).softReboot;
 }
 
 interface LiveAsk {

@@ -35,11 +35,43 @@ export async function bootNode(
   await mountRoot(layout, first, run, signal);
   await runTmpfiles(layout, run, signal);
   const before = await readDirectoryMachine(layout).catch(() => undefined);
-  const machine: DirectoryMachine = {
+  return writeMachine(layout, {
     bootID: randomUUID(),
     deployment: path.relative(layout.sysroot, first.directory),
     bootCount: (before?.bootCount ?? 0) + 1,
-  };
+  });
+}
+
+/**
+ * Boots a directory node's userspace alone, as systemd's soft-reboot.target does: another root, and /run and the kernel stay.
+ *
+ * @param deployment its directory, relative to the sysroot.
+ */
+export async function bootNodeSoftly(
+  dir: string,
+  deployment: string,
+  signal = AbortSignal.timeout(BOOT_TIMEOUT_MS),
+): Promise<DirectoryMachine> {
+  const layout = directoryNodeLayout(dir);
+  const run = osCommandRunner();
+  const all = await listDeployments(layout.sysroot);
+  const next = all.find(({ directory }) => path.relative(layout.sysroot, directory) === deployment);
+  if (next === undefined) throw new Error(`${layout.sysroot}: ${deployment} is no deployment of it`);
+  const kept = path.join(dir, 'run');
+  await rename(path.join(layout.root, 'run'), kept);
+  await mountRoot(layout, next, run, signal);
+  await rm(path.join(layout.root, 'run'), { recursive: true });
+  await rename(kept, path.join(layout.root, 'run'));
+  await runTmpfiles(layout, run, signal);
+  const before = await readDirectoryMachine(layout);
+  const count = (before.softBoot?.count ?? 0) + 1;
+  return writeMachine(layout, { ...before, deployment, softBoot: { count, since: Date.now() } });
+}
+
+async function writeMachine(
+  layout: DirectoryNodeLayout,
+  machine: DirectoryMachine,
+): Promise<DirectoryMachine> {
   await writeFile(`${layout.machine}.new`, `${JSON.stringify(machine)}\n`);
   await rename(`${layout.machine}.new`, layout.machine);
   return machine;

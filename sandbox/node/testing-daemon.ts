@@ -17,9 +17,14 @@ export interface RunningNode extends AsyncDisposable {
 /** A control plane, and a node with its daemon. */
 export interface DaemonUnderTest extends NodeControlPlane, RunningNode {}
 
-type NodeOfTest = NodePorts & Pick<TestNode, 'dir' | 'boot'>;
+/** `rebootSoftly`: where it can; a soft reboot that is asked of another starts the daemon anew and nothing else. */
+type NodeOfTest = NodePorts &
+  Pick<TestNode, 'dir' | 'boot'> & { readonly rebootSoftly?: () => Promise<void> };
 type Options = Partial<
-  Pick<DaemonOptions, 'actionLimitMs' | 'backoff' | 'healthLimits' | 'metrics' | 'ports' | 'postponedMs'>
+  Pick<
+    DaemonOptions,
+    'actionLimitMs' | 'backoff' | 'healthLimits' | 'metrics' | 'ports' | 'postponedMs' | 'softRebootLimitMs'
+  >
 >;
 
 /** Starts the daemon of a node; the node reboots whenever the daemon asks for it. */
@@ -67,9 +72,11 @@ export function runNode(
   };
   let stop = start();
   const power = (async () => {
-    while (await untilRebootRequested(node.dir, ending.signal)) {
+    for (;;) {
+      const request = await untilRebootRequested(node.dir, ending.signal);
+      if (request === undefined) break;
       await stop();
-      await node.boot();
+      await (request.softly ? node.rebootSoftly?.() : node.boot());
       if (!ending.signal.aborted) stop = start();
     }
   })();

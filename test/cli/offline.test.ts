@@ -74,6 +74,34 @@ describe('shale plan', () => {
     expect((await shale(['plan', ...change, '--fail-on', cost])).exitCode).toBe(code);
   });
 
+  test('says where a pool allows soft reboots, and not of what is for the kernel', async () => {
+    const pool = (name: string, annotations: string) =>
+      [
+        'apiVersion: machineconfiguration.openshift.io/v1',
+        'kind: MachineConfigPool',
+        `metadata: {name: ${name}, annotations: ${annotations}}`,
+        'spec:',
+        '  machineConfigSelector: {matchLabels: {machineconfiguration.openshift.io/role: worker}}',
+        `  nodeSelector: {matchLabels: {node-role.kubernetes.io/${name}: ""}}`,
+        '---',
+        '',
+      ].join('\n');
+    const soft = '{shale.dev/soft-reboot: "true"}';
+    const pools = pool('soft', soft) + pool('worker', '{}');
+    const from = await file('pools.yaml', pools + machineConfig('00-worker', {}));
+    const ask = async (place: string) => {
+      const storage = { files: [{ path: place, contents: { source: 'data:,x' } }] };
+      const change = await file('change.yaml', machineConfig('90-change', { storage }));
+      return (await shale(['plan', '--from', from, '-f', change])).stdout;
+    };
+    const bin = await ask('/etc/crio/crio.conf');
+    expect(bin).toMatch(/^pool soft: Reboot\n {2}reboot: a soft one/m);
+    expect(bin).toMatch(/^pool worker: Reboot\n(?! {2}reboot)/m);
+    const sysctl = await ask('/etc/sysctl.d/90-x.conf');
+    expect(sysctl).toContain('pool soft: Reboot');
+    expect(sysctl).not.toContain('a soft one');
+  });
+
   test('of what is not there any more needs --prune', async () => {
     const change = ['--from', 'examples', '-f', 'examples/20-worker-chrony.yaml'];
     expect((await shale(['plan', ...change])).stdout).not.toContain('removed');

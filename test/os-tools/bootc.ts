@@ -3,6 +3,7 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { swapBootOrder } from './boot-order.ts';
 import type { BootedArguments } from './pull.ts';
+import { hasSoftRebootTarget, isSameKernel } from './soft-reboot.ts';
 import { type ListedDeployment, Refusal, runStandIn, type StandIn } from './stand-in.ts';
 
 const UNVERIFIED = 'ostree-unverified-registry:';
@@ -46,10 +47,10 @@ async function status(tool: StandIn, args: readonly string[]): Promise<string> {
       bootOrder: isRollbackQueued ? 'rollback' : 'default',
     },
     status: {
-      staged: staged === undefined ? null : entryOf(staged),
-      booted: entryOf(booted),
-      rollback: previous === undefined ? null : entryOf(previous),
-      otherDeployments: other.map(entryOf),
+      staged: staged === undefined ? null : await entryOf(tool, booted, staged),
+      booted: await entryOf(tool, booted, booted),
+      rollback: previous === undefined ? null : await entryOf(tool, booted, previous),
+      otherDeployments: await Promise.all(other.map((each) => entryOf(tool, booted, each))),
       rollbackQueued: isRollbackQueued,
       readOnly: false,
       type: booted.reference === undefined ? null : 'bootcHost',
@@ -58,7 +59,12 @@ async function status(tool: StandIn, args: readonly string[]): Promise<string> {
   })}\n`;
 }
 
-function entryOf({ osName, checksum, serial, reference, packages }: ListedDeployment): unknown {
+async function entryOf(
+  tool: StandIn,
+  booted: ListedDeployment,
+  deployment: ListedDeployment,
+): Promise<unknown> {
+  const { osName, checksum, serial, reference, packages } = deployment;
   const incompatible = packages.installed.length + packages.removed.length > 0;
   const image = reference === undefined || incompatible ? undefined : nameOf(reference);
   return {
@@ -75,7 +81,7 @@ function entryOf({ osName, checksum, serial, reference, packages }: ListedDeploy
     cachedUpdate: null,
     incompatible,
     pinned: false,
-    softRebootCapable: false,
+    softRebootCapable: (await hasSoftRebootTarget(tool)) && (await isSameKernel(tool, booted, deployment)),
     downloadOnly: false,
     store: 'ostreeContainer',
     ostree: { checksum, deploySerial: serial, stateroot: osName },

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
-import { mkdtemp, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type DigestedPullspec, parseDigestedPullspec } from '../../api/references.ts';
-import { directoryNodeLayout } from '../../daemon/host/directory-host.ts';
+import { directoryNodeLayout, readDirectoryMachine } from '../../daemon/host/directory-host.ts';
 import { directoryNode } from '../../daemon/host/directory-node.ts';
 import type { NodePorts } from '../../daemon/host/node-ports.ts';
+import { NEXT_ROOT_NOTE } from '../../daemon/host/userspace-boot.ts';
 import type { OsBackend } from '../../daemon/os/backend.ts';
 import type { ContractNode } from '../../daemon/os/backend-contract.ts';
 import { bootc } from '../../daemon/os/bootc/bootc.ts';
@@ -15,13 +16,14 @@ import { osCommandRunner, type RunOsCommand } from '../../daemon/os/os-command.t
 import { listDeployments } from '../../daemon/os/ostree/deployments.ts';
 import { type MemoryImage, memorySource } from '../../daemon/os/ostree/memory-source.ts';
 import { rpmOstree } from '../../daemon/os/rpm-ostree/rpm-ostree.ts';
-import { bootNode } from '../../sandbox/node/boot.ts';
+import { bootNode, bootNodeSoftly } from '../../sandbox/node/boot.ts';
 import { createNode } from '../../sandbox/node/create.ts';
 import { removeNode } from '../../sandbox/node/remove.ts';
 import { stockImage } from '../../sandbox/node/stock-image.ts';
 import { ostreeOnNode, STAND_INS } from './booted-root.ts';
 import { writeImages } from './image-store.ts';
 import { pullImage } from './pull.ts';
+import { readNextRoot } from './soft-reboot.ts';
 
 const TOOLS: Readonly<Record<ImageTool['name'], (run: RunOsCommand) => ImageTool>> = {
   bootc,
@@ -32,6 +34,10 @@ const TOOLS: Readonly<Record<ImageTool['name'], (run: RunOsCommand) => ImageTool
 export interface ToolNode extends NodePorts, ContractNode {
   readonly backend: OsBackend;
   readonly dir: string;
+  /** A soft reboot that was asked for: into what was prepared, or into the same deployment again where nothing was. */
+  rebootSoftly(): Promise<void>;
+  /** What was prepared for a soft reboot is gone. */
+  loseNextRoot(): Promise<void>;
   /** @param tool the other one, where a host has both. */
   backendWith(around: (run: RunOsCommand) => RunOsCommand, tool?: ImageTool['name']): OsBackend;
 }
@@ -92,6 +98,13 @@ export async function createToolNode(name: ImageTool['name']): Promise<ToolNode>
       if (exitCode !== 0) throw new Error(stderr);
       await bootNode(dir);
     },
+    rebootSoftly: async () => {
+      const { deployment } = await readDirectoryMachine(layout);
+      await bootNodeSoftly(dir, (await readNextRoot(dir)) ?? deployment);
+      // ostree-boot-complete.service
+      await rm(path.join(layout.root, NEXT_ROOT_NOTE), { force: true });
+    },
+    loseNextRoot: () => rm(path.join(layout.root, NEXT_ROOT_NOTE), { force: true }),
     losePowerAndBoot: async () => {
       await bootNode(dir);
     },

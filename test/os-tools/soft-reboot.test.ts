@@ -1,0 +1,116 @@
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { MachineConfigNode, UpdateRecord } from '../../api/machine-config-node.ts';
+import { imageLabels } from '../../api/names.ts';
+import type { DigestedPullspec } from '../../api/references.ts';
+import type { DaemonOptions } from '../../daemon/run.ts';
+import type { LayerItem } from '../../image/layer/layer-item.ts';
+import { layerFile, noDirectoryNodes } from '../../sandbox/node/testing.ts';
+import { CHRONY, isAt } from '../../sandbox/node/testing-configs.ts';
+import { type DaemonUnderTest, HOLDER, startDaemon } from '../../sandbox/node/testing-daemon.ts';
+import { createToolNode, type ToolNode } from './tool-node.ts';
+
+const SOFT = layerFile('/usr/lib/systemd/system/soft-reboot.target', '[Unit]\n');
+const COMPOSEFS = layerFile('/usr/lib/ostree/prepare-root.conf', '[composefs]\nenabled = yes\n');
+const KARGS = layerFile('/usr/lib/bootc/kargs.d/50-shale.toml', 'kargs = ["nosmt"]\n');
+
+describe.skipIf(noDirectoryNodes !== undefined)(
+  'a daemon of a pool that allows soft reboots',
+  {
+    timeout: 300_000,
+  },
+  () => {
+    let node: ToolNode;
+    let daemon: DaemonUnderTest;
+    /** How the machine takes a request for a soft reboot. */
+    let rebootSoftly: () => Promise<void>;
+
+    beforeEach(async () => {
+      node = await createToolNode('bootc');
+      rebootSoftly = node.rebootSoftly;
+    });
+    afterEach(async () => {
+      await daemon[Symbol.asyncDispose]();
+      await node[Symbol.asyncDispose]();
+    });
+
+    const start = async (options: Pick<DaemonOptions, 'softRebootLimitMs'> = {}) => {
+      const boot = node.shutDownAndBoot;
+      daemon = await startDaemon({ ...node, boot, rebootSoftly: () => rebootSoftly() }, options);
+    };
+    const build = (config: string, ...layer: readonly LayerItem[]) =>
+      node.addImage([layerFile(CHRONY, config), ...layer], {
+        [imageLabels.renderedConfig]: config,
+        [imageLabels.baseImage]: node.stock,
+      });
+    /** @returns the node once it runs the image. */
+    const run = async (config: string, image: DigestedPullspec, softReboot = true) => {
+      await daemon.want({
+        configVersion: { desired: config },
+        configImage: { desiredImage: image },
+        grant: { level: 'Disrupt', config, image, leaseHolder: HOLDER },
+        ...(softReboot ? { softReboot } : {}),
+      });
+      const object = await daemon.until(config, isAt(config));
+      expect(await readFile(path.join(node.root, CHRONY), 'utf8')).toBe(config);
+      expect((await node.backend.status(AbortSignal.timeout(60_000))).booted.image).toBe(image);
+      return lastOf(object);
+    };
+    const lastOf = ({ status }: MachineConfigNode): UpdateRecord => {
+      if (status?.lastUpdate === undefined) throw new Error('the node tells of no update');
+      return status.lastUpdate;
+    };
+    const kernelOf = (bootID: string) => bootID.split('+')[0];
+
+    test('leaves the kernel running where bootc says that it can go on, and nowhere else', async () => {
+      await start();
+      const first = await run('rendered-1', await build('rendered-1', SOFT, COMPOSEFS));
+      expect(first.softReboot).toBeUndefined();
+      expect(first.source).toContain('no soft reboot: the host does not say');
+
+      const second = await run('rendered-2', await build('rendered-2', SOFT, COMPOSEFS));
+      expect(second).toMatchObject({ result: 'Succeeded', softReboot: true, actions: [{ type: 'Reboot' }] });
+      expect(second.bootIDBefore).toBe(first.bootIDAfter);
+      expect(second.bootIDAfter).toBe(`${first.bootIDAfter}+1`);
+
+      const third = await run('rendered-3', await build('rendered-3', SOFT, COMPOSEFS, KARGS));
+      expect(third.softReboot).toBeUndefined();
+      expect(third.source).toContain('no soft reboot: kernel arguments change');
+      expect(kernelOf(third.bootIDAfter)).not.toBe(kernelOf(first.bootIDAfter));
+
+      const fourth = await run('rendered-4', await build('rendered-4', SOFT, COMPOSEFS, KARGS), false);
+      expect(fourth.softReboot).toBeUndefined();
+      expect(fourth.source).not.toContain('soft reboot');
+    });
+
+    test('reboots fully where ostree refuses', async () => {
+      await start();
+      await run('rendered-1', await build('rendered-1', SOFT, COMPOSEFS));
+      const second = await run('rendered-2', await build('rendered-2', SOFT));
+      expect(second.softReboot).toBeUndefined();
+      expect(second.source).toContain('not supported without composefs');
+    });
+
+    test('reboots fully where nothing has come of it in time', async () => {
+      await start({ softRebootLimitMs: 50 });
+      await run('rendered-1', await build('rendered-1', SOFT, COMPOSEFS));
+      rebootSoftly = async () => undefined;
+      const second = await run('rendered-2', await build('rendered-2', SOFT, COMPOSEFS));
+      expect(second.softReboot).toBeUndefined();
+      expect(second.source).toContain('did not take place within 0.05 s');
+    });
+
+    test('reboots fully where it came back to what it ran', async () => {
+      await start();
+      await run('rendered-1', await build('rendered-1', SOFT, COMPOSEFS));
+      rebootSoftly = async () => {
+        await node.loseNextRoot();
+        await node.rebootSoftly();
+      };
+      const second = await run('rendered-2', await build('rendered-2', SOFT, COMPOSEFS));
+      expect(second.softReboot).toBeUndefined();
+      expect(second.source).toContain('not into the target');
+    });
+  },
+);
