@@ -74,6 +74,10 @@ export interface PodSpec {
   readonly nodeSelector?: Readonly<Record<string, string>>;
   readonly terminationGracePeriodSeconds?: number;
   readonly hostPID?: boolean;
+  readonly hostNetwork?: boolean;
+  readonly dnsPolicy?: 'Default' | 'ClusterFirst' | 'ClusterFirstWithHostNet' | 'None';
+  readonly restartPolicy?: 'Always' | 'OnFailure' | 'Never';
+  readonly activeDeadlineSeconds?: number;
   readonly priorityClassName?: string;
 }
 export interface Pod extends KubernetesObject {
@@ -88,6 +92,10 @@ export interface Pod extends KubernetesObject {
       readonly image: string;
       readonly ready: boolean;
       readonly restartCount: number;
+      readonly state?: {
+        readonly waiting?: { readonly reason?: string };
+        readonly terminated?: { readonly exitCode: number; readonly message?: string };
+      };
     }[];
   };
 }

@@ -90,6 +90,10 @@ const COMMANDS: Readonly<
     description: 'Keep one node as its MachineConfigNode says; runs on every node.',
     load: async () => (await import('../daemon/command.ts')).daemonCommand(),
   },
+  'registry-probe': {
+    description: "Try pools' registries from a pod; shale doctor --probe runs it in the cluster.",
+    load: async () => (await import('./doctor/probe/registry-probe-command.ts')).registryProbeCommand(),
+  },
   ui: {
     description:
       'Serve the live page on this machine, for your own browser and with your own rights; it only reads.',

@@ -18,7 +18,7 @@ const NAMED_NODES = 3;
 
 /**
  * Judges whether builder and nodes reach their registries by what they said of it last. They are in other networks than
- * whoever asks, so that no try from here could tell; and asking them to try would need a right to run something there.
+ * whoever asks, so that no try from here could tell; to try it from there takes a pod (probe/).
  *
  * @param now ms since the epoch.
  */

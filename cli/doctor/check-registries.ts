@@ -1,69 +1,51 @@
-import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { readRegistryAccess, SecretError } from '../../builder/registry-access.ts';
 import { type ApiClient, ApiError } from '../../cluster/api-client.ts';
 import { parseDigest } from '../../image/digest.ts';
 import { parseReference, type Reference } from '../../image/reference.ts';
-import { createRegistryClient, type RegistryClient } from '../../image/registry/registry-client.ts';
-import type { ObservedCluster } from '../observe/observed-cluster.ts';
+import type { RegistryClient } from '../../image/registry/registry-client.ts';
+import { RegistryError } from '../../image/registry/registry-error.ts';
+import type { RegistryAccess } from '../../image/registry/transport.ts';
+import { type RegistryFlags, registryClient } from '../registry-flags.ts';
 import { type Finding, findings } from './finding.ts';
+import type { RegistryTarget } from './registry-targets.ts';
 
 /** ms; a registry that takes longer to answer is none. */
 const DEADLINE_MS = 30_000;
 /** An upload that is cancelled before its first byte: of what is never told. */
 const NO_BLOB = { digest: parseDigest(`sha256:${'0'.repeat(64)}`), size: 1 };
 
-/** Where a pool's images go and where its base image comes from, with the Secrets for both. */
-interface PoolImages {
-  readonly pool: string;
-  readonly secrets: readonly (string | undefined)[];
-  readonly push: string;
-  readonly base: string | undefined;
+/** Where registries are tried from, and by what. */
+export interface RegistryTrial {
+  readonly client: ApiClient;
+  /** Where Secrets and CAs are. */
+  readonly namespace: string;
+  /** Beyond what the cluster says; credentials of a file stand in for the Secrets. */
+  readonly flags: RegistryFlags;
+  /** In words: `this machine`. */
+  readonly from: string;
+  readonly signal: AbortSignal;
 }
 
 /**
- * Tries, from this machine, what the builder would do with each pool's registry: read the base image, and begin an
- * upload, which is cancelled. Nothing is left there.
+ * Tries what is done with each pool's registry: read an image, and begin an upload, which is cancelled. Nothing is left
+ * there.
  *
- * @param baseImages base images that MachineConfigs name, by pool.
+ * @throws CommandError for flags that can't be used; ApiError.
  */
-export async function checkRegistries(
-  client: ApiClient,
-  namespace: string,
-  seen: ObservedCluster,
-  baseImages: ReadonlyMap<string, string>,
-  signal: AbortSignal,
+export async function tryRegistries(
+  targets: readonly RegistryTarget[],
+  trial: RegistryTrial,
 ): Promise<Finding[]> {
-  const { ok } = findings('registries');
-  if (seen.machineOSConfigs.length === 0) return [ok('layering is off: no registry is needed')];
-  const plainHttp = new Set(flagValues(seen.operator?.spec.template.spec.containers[0]?.args ?? []));
-  const checks = seen.machineOSConfigs.map((config) =>
-    checkPool(client, { namespace, plainHttp }, imagesOf(config, baseImages), signal),
-  );
-  return (await Promise.all(checks)).flat();
+  return (await Promise.all(targets.map((target) => tryPool(target, trial)))).flat();
 }
 
-function imagesOf({ spec }: MachineOSConfig, baseImages: ReadonlyMap<string, string>): PoolImages {
-  const pool = spec.machineConfigPool.name;
-  return {
-    pool,
-    secrets: [spec.baseImagePullSecret?.name, spec.renderedImagePushSecret?.name],
-    push: spec.renderedImagePushSpec,
-    base: baseImages.get(pool) ?? spec.baseImage,
-  };
-}
-
-async function checkPool(
-  client: ApiClient,
-  { namespace, plainHttp }: { readonly namespace: string; readonly plainHttp: ReadonlySet<string> },
-  { pool, secrets, push, base }: PoolImages,
-  signal: AbortSignal,
-): Promise<Finding[]> {
-  const { ok, warning, failure } = findings('registries');
+async function tryPool(target: RegistryTarget, trial: RegistryTrial): Promise<Finding[]> {
+  const { pool, pull, push, mayBeMissing = false } = target;
+  const { namespace, flags, from, signal } = trial;
+  const { ok, warning, failure } = findings(`registries, from ${from}`);
   let registry: RegistryClient;
   try {
-    registry = createRegistryClient(
-      await readRegistryAccess({ client, namespace, plainHttp }, secrets, signal),
-    );
+    registry = await registryClient(flags, undefined, await accessOf(target, trial));
   } catch (error) {
     if (error instanceof SecretError) {
       return [
@@ -75,10 +57,12 @@ async function checkPool(
     }
     if (!(error instanceof ApiError) || error.status !== 403) throw error;
     return [
-      warning(`pool ${pool}: its Secrets can't be read: ${error.message}`, 'ask somebody who may read them'),
+      warning(
+        `pool ${pool}: its Secrets can't be read: ${error.message}`,
+        'ask somebody who may read them, or name credentials by --authfile',
+      ),
     ];
   }
-  const deadline = () => AbortSignal.any([signal, AbortSignal.timeout(DEADLINE_MS)]);
   const attempt = async (what: string, mend: string, work: Promise<unknown>): Promise<Finding> => {
     try {
       await work;
@@ -86,26 +70,56 @@ async function checkPool(
     } catch (error) {
       signal.throwIfAborted();
       const why = error instanceof Error ? error.message : String(error);
-      return failure(`pool ${pool}: not possible from here: ${what}: ${why}`, mend);
+      return failure(`pool ${pool}: not possible from ${from}: ${what}: ${why}`, mend);
     }
   };
+  const deadline = () => AbortSignal.any([signal, AbortSignal.timeout(DEADLINE_MS)]);
   return Promise.all([
-    base === undefined
-      ? failure(
-          `pool ${pool}: it has no base image`,
-          'shale enable --base-image, or osImageURL in a MachineConfig',
-        )
-      : attempt(
-          `read ${base}`,
-          'correct the address or the pull secret',
-          registry.getManifest(parseReference(base), deadline()),
-        ),
-    attempt(
-      `push to ${push}`,
-      'correct the address, or the push secret and its rights',
-      beginUpload(registry, push, deadline()),
-    ),
+    ...(pull === undefined
+      ? []
+      : [
+          attempt(
+            mayBeMissing ? `reach ${pull}, where its image will be` : `read ${pull}`,
+            MEND,
+            read(registry, pull, mayBeMissing, deadline()),
+          ),
+        ]),
+    ...(push === undefined
+      ? []
+      : [
+          attempt(
+            `push to ${push}`,
+            `${MEND}; the account needs the right to push`,
+            beginUpload(registry, push, deadline()),
+          ),
+        ]),
   ]);
+}
+
+const MEND =
+  'correct the address, the Secret with its credentials, the CA (ConfigMap registry-cas), or the way from there to the registry';
+
+/** Without Secrets, as whoever asks may not read them, where a file has the credentials. */
+function accessOf(
+  { secrets }: RegistryTarget,
+  { client, namespace, flags, signal }: RegistryTrial,
+): Promise<RegistryAccess> {
+  const names = flags.authfile === undefined ? secrets : [];
+  return readRegistryAccess({ client, namespace, plainHttp: new Set() }, names, signal);
+}
+
+async function read(
+  registry: RegistryClient,
+  image: string,
+  mayBeMissing: boolean,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    await registry.getManifest(parseReference(image), signal);
+  } catch (error) {
+    // Whoever hears that there is none was let in.
+    if (!(mayBeMissing && error instanceof RegistryError && error.status === 404)) throw error;
+  }
 }
 
 /** A failure after the upload has begun makes the client cancel it. */
@@ -119,13 +133,4 @@ async function beginUpload(registry: RegistryClient, push: string, signal: Abort
   await registry.putBlobStream(at, NO_BLOB, nothing(), signal).catch((error: unknown) => {
     if (error !== enough) throw error;
   });
-}
-
-/** Registries that the operator is told to speak plain HTTP to. */
-function flagValues(args: readonly string[]): string[] {
-  const at = args.indexOf('--insecure-registry');
-  if (at === -1) return [];
-  const rest = args.slice(at + 1);
-  const end = rest.findIndex((word) => word.startsWith('--'));
-  return end === -1 ? rest : rest.slice(0, end);
 }

@@ -1,6 +1,5 @@
 import { Command } from 'commander';
 import { CustomResourceDefinitions, DaemonSets, Leases } from '../../api/kubernetes.ts';
-import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { DAEMON_SET, OPERATOR_DEPLOYMENT } from '../../api/names.ts';
 import { type ApiClient, ApiError } from '../../cluster/api-client.ts';
 import { detectOtherOperator } from '../../rollout/other-operator.ts';
@@ -12,20 +11,20 @@ import {
   withClusterFlags,
   withLeaseNamespace,
 } from '../live-objects.ts';
-import { observeCluster, type Places } from '../observe/cluster-watch.ts';
-import type { ObservedCluster } from '../observe/observed-cluster.ts';
+import { observeCluster } from '../observe/cluster-watch.ts';
 import { onCluster } from '../on-cluster.ts';
 import { DoctorOutput } from '../output-schemas.ts';
 import { outputFlag, print, printAs, TABLE_FORMATS } from '../print.ts';
+import { withRegistryFlags } from '../registry-flags.ts';
 import { judgeNodes, judgeProcesses } from './check-cluster.ts';
 import { judgeContacts } from './check-contacts.ts';
 import { areServed, judgeDefinitions } from './check-definitions.ts';
 import { checkPermissions } from './check-permissions.ts';
-import { checkRegistries } from './check-registries.ts';
 import { askServer, judgeLeaseTimes, judgeServer } from './check-server.ts';
+import { examineRegistries, type RegistryExamination } from './examine-registries.ts';
 import { type Finding, findings, formatFindings } from './finding.ts';
 
-interface DoctorFlags extends ClusterFlags {
+interface DoctorFlags extends ClusterFlags, RegistryExamination {
   readonly leaseNamespace: string;
   readonly output: string;
 }
@@ -33,11 +32,29 @@ interface DoctorFlags extends ClusterFlags {
 /** Kubelets renew their leases here (kubernetes.io, "Leases", node heartbeats). */
 const KUBELET_LEASES = 'kube-node-lease';
 
+const EXAMPLES = `
+Examples:
+  shale doctor                                              before and after the installation
+  shale doctor --image-repository r.example.com/os/{pool} --push-secret push --base-image r.example.com/os/stock:1
+  shale doctor --probe                                      registries from where builder and nodes are, too`;
+
 /** `shale doctor`: whether a cluster is fit for Shale, and what to mend. */
 export function doctorCommand(): Command {
-  const command = new Command('doctor');
-  return withLeaseNamespace(withClusterFlags(command))
+  const command = withLeaseNamespace(withClusterFlags(new Command('doctor')))
+    .option(
+      '--probe [node...]',
+      "try registries from short-lived pods, too, as builder and nodes do; default: one node of each pool's",
+    )
+    .option(
+      '--image-repository <repository>',
+      'try what shale enable is to be given, for pools without images',
+    )
+    .option('--push-secret <name>', 'Secret to push images with; with --image-repository')
+    .option('--pull-secret <name>', 'Secret to pull base images with; with --image-repository')
+    .option('--base-image <image>', 'base image; with --image-repository');
+  return withRegistryFlags(command)
     .addOption(outputFlag(...TABLE_FORMATS))
+    .addHelpText('after', EXAMPLES)
     .action((flags: DoctorFlags) =>
       onCluster(flags, async (client, signal) => {
         const server = await askServer(await connectionOf(flags), signal);
@@ -52,7 +69,7 @@ export function doctorCommand(): Command {
 
 async function examine(
   client: ApiClient,
-  places: Places,
+  places: DoctorFlags,
   now: number,
   signal: AbortSignal,
 ): Promise<Finding[]> {
@@ -82,7 +99,7 @@ async function examine(
     ...judgeProcesses(seen, daemons, namespace),
     ...judgeNodes(seen, now),
     ...judgeContacts(seen, now),
-    ...(await checkRegistries(client, namespace, seen, await baseImages(client, seen, signal), signal)),
+    ...(await examineRegistries(client, seen, places, signal)),
   ];
 }
 
@@ -104,20 +121,4 @@ async function leaseTimes(client: ApiClient, namespace: string, signal: AbortSig
     if (error instanceof ApiError && error.status === 403) return [];
     throw error;
   }
-}
-
-/** @returns what MachineConfigs name as the OS image, by pool. */
-async function baseImages(
-  client: ApiClient,
-  { pools }: ObservedCluster,
-  signal: AbortSignal,
-): Promise<ReadonlyMap<string, string>> {
-  const images = pools.map(async ({ metadata, spec }): Promise<readonly (readonly [string, string])[]> => {
-    const name = spec.configuration?.name;
-    const rendered: MachineConfig | undefined =
-      name === undefined ? undefined : await client.find(MachineConfigs, name, { signal });
-    const image = rendered?.spec.osImageURL;
-    return image === undefined || image === '' ? [] : [[metadata.name, image]];
-  });
-  return new Map((await Promise.all(images)).flat());
 }

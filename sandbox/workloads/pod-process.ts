@@ -24,6 +24,8 @@ export interface PodCommand {
 
 /** Where the DaemonSet mounts the host. */
 const HOST_MOUNT = '/host';
+/** Where a container says why it ended, unless its pod names another file (Kubernetes, Container v1). */
+const TERMINATION_LOG = '/dev/termination-log';
 
 /** @returns whether a pod's container is one of Shale's own processes; any other is only pretended to run. */
 export function isShaleImage(image: string | undefined): boolean {
@@ -51,7 +53,10 @@ export async function preparePod(pod: Pod, environment: PodEnvironment): Promise
   await writeFile(path.join(directory, 'ca.crt'), environment.apiServer.caPem);
   await writeFile(path.join(directory, 'namespace'), namespace);
   return {
-    args: await hostArguments(container.args ?? [], () => environment.hostArguments(node)),
+    args: await hostArguments(
+      (container.args ?? []).map((arg) => (arg === TERMINATION_LOG ? terminationLog(pod, environment) : arg)),
+      () => environment.hostArguments(node),
+    ),
     env: {
       PATH: process.env['PATH'] ?? '/usr/sbin:/usr/bin:/sbin:/bin',
       ...compileCache(process.env),
@@ -77,12 +82,17 @@ function tracing(env: NodeJS.ProcessEnv): Readonly<Record<string, string>> {
   return Object.fromEntries(set.map(([name, value = '']) => [name, value]));
 }
 
+/** @returns the file that stands for a pod's /dev/termination-log. */
+export function terminationLog(pod: Pod, environment: Pick<PodEnvironment, 'podsDirectory'>): string {
+  return path.join(podDirectory(pod, environment), 'termination-log');
+}
+
 /** Takes away what preparePod wrote. */
 export async function forgetPod(pod: Pod, environment: PodEnvironment): Promise<void> {
   await rm(podDirectory(pod, environment), { recursive: true, force: true });
 }
 
-function podDirectory(pod: Pod, environment: PodEnvironment): string {
+function podDirectory(pod: Pod, environment: Pick<PodEnvironment, 'podsDirectory'>): string {
   return path.join(environment.podsDirectory, pod.metadata.uid ?? pod.metadata.name);
 }
 

@@ -1,7 +1,8 @@
+import { readFileSync } from 'node:fs';
 import type { Logger } from 'pino';
 import type { Pod } from '../../api/kubernetes.ts';
 import { type RunningProcess, startProcess } from './child-process.ts';
-import { forgetPod, isShaleImage, type PodEnvironment, preparePod } from './pod-process.ts';
+import { forgetPod, isShaleImage, type PodEnvironment, preparePod, terminationLog } from './pod-process.ts';
 
 export interface PodRunnerOptions {
   readonly environment: PodEnvironment;
@@ -25,8 +26,20 @@ interface Slot {
   starting: Promise<void> | undefined;
   restarts: number;
   notBefore: number;
+  /** Set once it has ended and is not to be started again. */
+  ended: PodEnd | undefined;
   readonly pod: Pod;
 }
+
+/** How a pod ended that runs once. */
+export interface PodEnd {
+  readonly exitCode: number;
+  /** Its last words. */
+  readonly message: string;
+}
+
+/** What a shell says of a process that SIGKILL ended, for one that no code is known of. */
+const KILLED = 137;
 
 /** The processes of a sandbox's pods. */
 export interface PodRunner {
@@ -36,6 +49,8 @@ export interface PodRunner {
   isRunning(pod: Pod): boolean;
   /** @returns how often the pod's process ended by itself. */
   restarts(pod: Pod): number;
+  /** @returns how the pod ended; undefined while it runs, or is to be started again. */
+  ended(pod: Pod): PodEnd | undefined;
   /** @returns ms until a process that ended by itself is started again; undefined when none waits. */
   nextRestart(): number | undefined;
   /** Ends the processes of a node without notice, as a power failure or a reboot does. */
@@ -71,6 +86,12 @@ export function createPodRunner(options: PodRunnerOptions): PodRunner {
       logFile: options.logFile(pod),
       onExit: ({ code, signal }) => {
         slot.process = undefined;
+        if (pod.spec.restartPolicy === 'Never') {
+          const message = readIfThere(terminationLog(pod, options.environment));
+          slot.ended = { exitCode: code ?? KILLED, message };
+          options.onExit();
+          return;
+        }
         const delay = Math.min(RESTART_DELAY_MS * 2 ** slot.restarts, LONGEST_RESTART_DELAY_MS);
         slot.restarts += 1;
         slot.notBefore = performance.now() + delay;
@@ -96,7 +117,8 @@ export function createPodRunner(options: PodRunnerOptions): PodRunner {
       for (const [key, pod] of wanted) {
         const slot = slots.get(key) ?? newSlot(pod);
         slots.set(key, slot);
-        if (slot.process !== undefined || performance.now() < slot.notBefore) continue;
+        if (slot.process !== undefined || slot.ended !== undefined || performance.now() < slot.notBefore)
+          continue;
         slot.starting = start(slot);
         try {
           await slot.starting;
@@ -110,8 +132,11 @@ export function createPodRunner(options: PodRunnerOptions): PodRunner {
         ? slots.get(keyOf(pod))?.process !== undefined
         : options.nodeIsUp(pod.spec.nodeName ?? ''),
     restarts: (pod) => slots.get(keyOf(pod))?.restarts ?? 0,
+    ended: (pod) => slots.get(keyOf(pod))?.ended,
     nextRestart() {
-      const waiting = [...slots.values()].filter((slot) => slot.process === undefined);
+      const waiting = [...slots.values()].filter(
+        ({ process, ended }) => process === undefined && ended === undefined,
+      );
       if (waiting.length === 0) return undefined;
       return Math.max(1, Math.ceil(Math.min(...waiting.map((slot) => slot.notBefore)) - performance.now()));
     },
@@ -133,7 +158,15 @@ export function createPodRunner(options: PodRunnerOptions): PodRunner {
 }
 
 function newSlot(pod: Pod): Slot {
-  return { process: undefined, starting: undefined, restarts: 0, notBefore: 0, pod };
+  return { process: undefined, starting: undefined, restarts: 0, notBefore: 0, ended: undefined, pod };
+}
+
+function readIfThere(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return '';
+  }
 }
 
 function keyOf(pod: Pod): string {

@@ -73,7 +73,7 @@ export function createWorkloads(options: WorkloadsOptions): Workloads {
         client,
         Pods,
         pod,
-        (seen) => podStatus(seen, runner.isRunning(pod), runner.restarts(pod)),
+        (seen) => podStatus(seen, runner.isRunning(pod), runner.restarts(pod), runner.ended(pod)),
         { signal },
       ).catch(unless(isNotFound));
     }

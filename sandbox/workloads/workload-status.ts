@@ -1,5 +1,6 @@
 import type { DaemonSet, Deployment, Pod } from '../../api/kubernetes.ts';
 import { podsOf } from './plan-pods.ts';
+import type { PodEnd } from './pod-runner.ts';
 
 /** @returns the status that the deployment controller would write, given which pods run. */
 export function deploymentStatus(
@@ -35,13 +36,19 @@ export function daemonSetStatus(
 }
 
 /**
- * @param restarts of its process.
+ * @param restarts of its process. @param ended how it ended, for one that is not started again.
  * @returns the status that a kubelet would write of a pod.
  */
-export function podStatus(pod: Pod, running: boolean, restarts: number): NonNullable<Pod['status']> {
+export function podStatus(
+  pod: Pod,
+  running: boolean,
+  restarts: number,
+  ended?: PodEnd,
+): NonNullable<Pod['status']> {
+  const phase = ended === undefined ? 'Pending' : ended.exitCode === 0 ? 'Succeeded' : 'Failed';
   return {
     ...pod.status,
-    phase: running ? 'Running' : 'Pending',
+    phase: running ? 'Running' : phase,
     conditions: [
       { type: 'PodScheduled', status: 'True' },
       { type: 'Ready', status: running ? 'True' : 'False' },
@@ -51,6 +58,7 @@ export function podStatus(pod: Pod, running: boolean, restarts: number): NonNull
       image,
       ready: running,
       restartCount: restarts,
+      ...(ended === undefined ? {} : { state: { terminated: { ...ended } } }),
     })),
   };
 }

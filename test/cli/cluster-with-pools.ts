@@ -37,6 +37,7 @@ export async function startPoolCluster() {
     dir,
     env,
     clientOf: cluster.clientOf,
+    accessOf: cluster.access,
     shale: (...args: string[]): Promise<ShaleRun> => shale(args, { env }),
 
     async addPool(name: string, status: MachineConfigPoolStatus = {}, configuration?: string): Promise<void> {

@@ -82,7 +82,7 @@ test("tries each pool's registry with its Secrets, and leaves nothing there", {
   };
   const wish = { apiVersion: API_VERSION, kind: 'MachineOSConfig', metadata: { name: 'worker' }, spec };
   await cluster.client.create(MachineOSConfigs, wish, { signal });
-  const without = (await diagnose()).found.filter(({ check }) => check === 'registries');
+  const without = (await diagnose()).found.filter(({ check }) => check === 'registries, from this machine');
   expect(without).toMatchObject([
     { level: 'failure', what: 'pool worker: Secret shale-system/push: not found' },
   ]);
@@ -94,9 +94,12 @@ test("tries each pool's registry with its Secrets, and leaves nothing there", {
     { ...secret, type: 'kubernetes.io/dockerconfigjson' },
     { namespace, signal },
   );
-  const tried = (await diagnose()).found.filter(({ check }) => check === 'registries');
+  const tried = (await diagnose()).found.filter(({ check }) => check === 'registries, from this machine');
   expect(tried).toMatchObject([
-    { level: 'failure', what: expect.stringContaining(`not possible from here: read ${host}/os/stock:2`) },
+    {
+      level: 'failure',
+      what: expect.stringContaining(`not possible from this machine: read ${host}/os/stock:2`),
+    },
     { level: 'ok', what: `pool worker: push to ${host}/os/worker:latest` },
   ]);
 });

@@ -1,0 +1,151 @@
+import { randomBytes } from 'node:crypto';
+import { Pods, Secrets, ServiceAccounts } from '../../api/kubernetes.ts';
+import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
+import { BUILDER_DEPLOYMENT, NODE_PULL_SECRET, OPERATOR_DEPLOYMENT } from '../../api/names.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import { isReady } from '../../rollout/pools/node-state.ts';
+import { unlessForbidden } from '../live-objects.ts';
+import { nodesOfPool, type ObservedCluster } from '../observe/observed-cluster.ts';
+import type { RegistryFlags } from '../registry-flags.ts';
+import { tryRegistries } from './check-registries.ts';
+import { type Finding, findings } from './finding.ts';
+import { type ProbePlace, placeInWords } from './probe/probe-pod.ts';
+import { runProbe } from './probe/run-probe.ts';
+import { builderTargets, type ImageWish, nodeTargets, type RegistryTarget } from './registry-targets.ts';
+
+export interface RegistryExamination extends RegistryFlags, ImageWish {
+  readonly namespace: string;
+  /** Whether to try from pods, too; the names of the nodes to try from, where they are given. */
+  readonly probe?: true | readonly string[];
+}
+
+/**
+ * Tries the registries of all pools: from this machine, and, where it is asked for, from where builder and nodes are.
+ *
+ * @throws CommandError for flags that can't be used; ApiError.
+ */
+export async function examineRegistries(
+  client: ApiClient,
+  seen: ObservedCluster,
+  flags: RegistryExamination,
+  signal: AbortSignal,
+): Promise<Finding[]> {
+  const targets = builderTargets(seen, await baseImages(client, seen, signal), flags);
+  if (targets.length === 0) {
+    const how = 'layering is off; to try a registry before: shale doctor --image-repository …';
+    return [findings('registries').ok(how)];
+  }
+  const { namespace } = flags;
+  const plainHttp = [...insecureRegistries(seen), ...flags.plainHttp];
+  const trial = { client, namespace, flags: { ...flags, plainHttp }, from: 'this machine', signal };
+  const here = [...withoutBase(targets), ...(await tryRegistries(targets, trial))];
+  if (flags.probe === undefined) return here;
+  const there = await probeAll(client, { seen, targets, plainHttp, namespace, probe: flags.probe }, signal);
+  return [...here, ...there];
+}
+
+function withoutBase(targets: readonly RegistryTarget[]): Finding[] {
+  const { failure } = findings('registries');
+  const mend = 'shale enable --base-image, or osImageURL in a MachineConfig';
+  return targets
+    .filter(({ pull }) => pull === undefined)
+    .map(({ pool }) => failure(`pool ${pool}: it has no base image`, mend));
+}
+
+interface Probing {
+  readonly seen: ObservedCluster;
+  readonly targets: readonly RegistryTarget[];
+  readonly plainHttp: readonly string[];
+  readonly namespace: string;
+  readonly probe: true | readonly string[];
+}
+
+async function probeAll(client: ApiClient, probing: Probing, signal: AbortSignal): Promise<Finding[]> {
+  const { seen, targets, plainHttp, namespace, probe } = probing;
+  const image = seen.operator?.spec.template.spec.containers[0]?.image;
+  if (image === undefined) {
+    const mend = 'kubectl apply -k manifests/base';
+    return [
+      findings('registries').warning(
+        'no image of Shale is known to run a pod of: there is no operator',
+        mend,
+      ),
+    ];
+  }
+  const secret = client.find(Secrets, NODE_PULL_SECRET, { namespace, signal });
+  const ofNodes = nodeTargets(targets, seen, (await unlessForbidden(secret)) !== undefined);
+  const nodes = probe === true ? oneNodeOfEach(targets, seen) : probe;
+  const places: readonly (readonly [ProbePlace, readonly RegistryTarget[]])[] = [
+    [await builderPlace(client, namespace, signal), targets],
+    ...nodes.map((node) => [{ kind: 'node', node }, ofPoolOf(node, ofNodes, seen)] as const),
+  ];
+  const probes = places.map(([place, of]) => {
+    if (of.length === 0) return nothingToTry(place);
+    const name = `shale-probe-${randomBytes(4).toString('hex')}`;
+    return runProbe(client, { place, name, namespace, image, targets: of, plainHttp }, signal);
+  });
+  return (await Promise.all(probes)).flat();
+}
+
+/** Before layering is on there is no builder: the operator reads the same Secrets, and is in the same network. */
+async function builderPlace(client: ApiClient, namespace: string, signal: AbortSignal): Promise<ProbePlace> {
+  const found = await unlessForbidden(
+    client.find(ServiceAccounts, BUILDER_DEPLOYMENT, { namespace, signal }),
+  );
+  const account = found === undefined ? OPERATOR_DEPLOYMENT : BUILDER_DEPLOYMENT;
+  const pods = await unlessForbidden(client.list(Pods, { namespace, signal }));
+  const pod = pods?.items.find(
+    ({ spec, status }) => spec.serviceAccountName === account && status?.phase === 'Running',
+  );
+  const node = pod?.spec.nodeName;
+  return { kind: 'builder', account, ...(node === undefined ? {} : { node }) };
+}
+
+function nothingToTry(place: ProbePlace): Finding[] {
+  const { warning } = findings(`registries, from ${placeInWords(place)}`);
+  return [warning('no pool with images has this node', 'name a node of such a pool')];
+}
+
+/** Nodes of a pool are in one network more often than not; others are tried by their names. */
+function oneNodeOfEach(targets: readonly RegistryTarget[], seen: ObservedCluster): readonly string[] {
+  const ready = new Set(seen.nodes.filter(isReady).map(({ metadata }) => metadata.name));
+  return targets.flatMap(({ pool }) => {
+    const members = nodesOfPool(seen, pool).map(({ metadata }) => metadata.name);
+    return members.find((name) => ready.has(name)) ?? members[0] ?? [];
+  });
+}
+
+function ofPoolOf(
+  node: string,
+  targets: readonly RegistryTarget[],
+  { machineConfigNodes }: ObservedCluster,
+): readonly RegistryTarget[] {
+  const pool = machineConfigNodes.find(({ metadata }) => metadata.name === node)?.spec.pool.name;
+  return targets.filter((target) => target.pool === pool);
+}
+
+/** @returns registries that the operator is told to speak plain HTTP to. */
+function insecureRegistries({ operator }: ObservedCluster): string[] {
+  const args = operator?.spec.template.spec.containers[0]?.args ?? [];
+  const at = args.indexOf('--insecure-registry');
+  if (at === -1) return [];
+  const rest = args.slice(at + 1);
+  const end = rest.findIndex((word) => word.startsWith('--'));
+  return end === -1 ? [...rest] : rest.slice(0, end);
+}
+
+/** @returns what MachineConfigs name as the OS image, by pool. */
+async function baseImages(
+  client: ApiClient,
+  { pools }: ObservedCluster,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, string>> {
+  const images = pools.map(async ({ metadata, spec }): Promise<readonly (readonly [string, string])[]> => {
+    const name = spec.configuration?.name;
+    const rendered: MachineConfig | undefined =
+      name === undefined ? undefined : await client.find(MachineConfigs, name, { signal });
+    const image = rendered?.spec.osImageURL;
+    return image === undefined || image === '' ? [] : [[metadata.name, image]];
+  });
+  return new Map((await Promise.all(images)).flat());
+}
