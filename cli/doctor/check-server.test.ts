@@ -17,13 +17,14 @@ describe('the API server', () => {
 });
 
 describe('leases renewed', () => {
-  test.each([
+  test.each<[string, string | undefined, string[], boolean?]>([
     ['just now', '2026-11-20T10:00:01.000000Z', ['ok']],
-    ['long ago, by a node that is gone', '2026-11-19T10:00:00.000000Z', ['ok']],
+    ['long ago, by a node that is gone', '2026-11-19T10:00:00.000000Z', ['ok'], false],
+    ['long ago, by a node that is Ready', '2026-11-20T09:58:00.000000Z', ['failure']],
     ['in a little while', '2026-11-20T10:00:30.000000Z', ['warning']],
     ['in an hour', '2026-11-20T11:00:00.000000Z', ['failure']],
     ['never', undefined, ['ok']],
-  ])('%s', (_, renewTime, expected) => {
-    expect(levels(judgeLeaseTimes([{ of: 'node a', renewTime }], NOW))).toEqual(expected);
+  ])('%s', (_, renewTime, expected, isAlive = true) => {
+    expect(levels(judgeLeaseTimes([{ of: 'node a', renewTime, isAlive }], NOW))).toEqual(expected);
   });
 });

@@ -67,21 +67,29 @@ export function judgeServer({ version, minor, time, localTime }: ServerFacts): F
   ];
 }
 
+/** By whom a lease is renewed, and when it says it was. */
+export interface LeaseTime {
+  readonly of: string;
+  readonly renewTime: string | undefined;
+  /** Whether the holder is known to renew it now: a node that is Ready does so every ten seconds. */
+  readonly isAlive: boolean;
+}
+
 /** A holder whose renewals lie in the future, or seem old while it works, has another clock than the server. */
-export function judgeLeaseTimes(
-  leases: readonly { readonly of: string; readonly renewTime: string | undefined }[],
-  now: number,
-): Finding[] {
+export function judgeLeaseTimes(leases: readonly LeaseTime[], now: number): Finding[] {
   const { warning, failure, ok } = findings('clocks');
-  const ahead = leases.flatMap(({ of, renewTime }) => {
-    const ms = Date.parse(renewTime ?? '') - now;
-    return ms > TOLERATED_SKEW_MS ? [{ of, ms }] : [];
+  const off = leases.flatMap(({ of, renewTime, isAlive }) => {
+    const ahead = Date.parse(renewTime ?? '') - now;
+    const isBehind = isAlive && -ahead > WORST_SKEW_MS;
+    return ahead > TOLERATED_SKEW_MS || isBehind ? [{ of, ahead }] : [];
   });
-  if (ahead.length === 0)
-    return leases.length === 0 ? [] : [ok(`no lease of ${leases.length} is renewed in the future`)];
-  return ahead.map(({ of, ms }) => {
-    const what = `the clock of ${of} is ${Math.round(ms / 1000)} s ahead of the API server's`;
-    const mend = 'synchronise its clock: leases are held and taken over by time';
-    return ms > WORST_SKEW_MS ? failure(what, mend) : warning(what, mend);
+  if (off.length === 0)
+    return leases.length === 0 ? [] : [ok(`${leases.length} leases are renewed by the API server's clock`)];
+  return off.map(({ of, ahead }) => {
+    const seconds = Math.round(Math.abs(ahead) / 1000);
+    const what = `the clock of ${of} is ${seconds} s ${ahead > 0 ? 'ahead of' : 'behind'} the API server's`;
+    const mend =
+      'synchronise its clock (chronyc tracking, timedatectl): leases are held and taken over by time';
+    return Math.abs(ahead) > WORST_SKEW_MS ? failure(what, mend) : warning(what, mend);
   });
 }

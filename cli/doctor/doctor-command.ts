@@ -1,8 +1,9 @@
 import { Command } from 'commander';
-import { CustomResourceDefinitions, DaemonSets, Leases } from '../../api/kubernetes.ts';
+import { CustomResourceDefinitions, DaemonSets, Leases, Nodes } from '../../api/kubernetes.ts';
 import { DAEMON_SET, OPERATOR_DEPLOYMENT } from '../../api/names.ts';
 import { type ApiClient, ApiError } from '../../cluster/api-client.ts';
 import { detectOtherOperator } from '../../rollout/other-operator.ts';
+import { isReady } from '../../rollout/pools/node-state.ts';
 import { CommandError } from '../exit-codes.ts';
 import {
   type ClusterFlags,
@@ -20,7 +21,7 @@ import { judgeNodes, judgeProcesses } from './check-cluster.ts';
 import { judgeContacts } from './check-contacts.ts';
 import { areServed, judgeDefinitions } from './check-definitions.ts';
 import { checkPermissions } from './check-permissions.ts';
-import { askServer, judgeLeaseTimes, judgeServer } from './check-server.ts';
+import { askServer, judgeLeaseTimes, judgeServer, type LeaseTime } from './check-server.ts';
 import { examineRegistries, type RegistryExamination } from './examine-registries.ts';
 import { type Finding, findings, formatFindings } from './finding.ts';
 
@@ -104,17 +105,26 @@ async function examine(
 }
 
 /** Whoever may not read them still gets the rest. */
-async function leaseTimes(client: ApiClient, namespace: string, signal: AbortSignal) {
+async function leaseTimes(
+  client: ApiClient,
+  namespace: string,
+  signal: AbortSignal,
+): Promise<readonly LeaseTime[]> {
   try {
-    const [operator, kubelets] = await Promise.all([
+    const [operator, kubelets, nodes] = await Promise.all([
       client.find(Leases, OPERATOR_DEPLOYMENT, { namespace, signal }),
       client.list(Leases, { namespace: KUBELET_LEASES, signal }),
+      client.list(Nodes, { signal }),
     ]);
+    const ready = new Set(nodes.items.filter(isReady).map(({ metadata }) => metadata.name));
     return [
-      ...(operator === undefined ? [] : [{ of: 'the operator', renewTime: operator.spec?.renewTime }]),
+      ...(operator === undefined
+        ? []
+        : [{ of: 'the operator', renewTime: operator.spec?.renewTime, isAlive: false }]),
       ...kubelets.items.map(({ metadata, spec }) => ({
         of: `node ${metadata.name}`,
         renewTime: spec?.renewTime,
+        isAlive: ready.has(metadata.name),
       })),
     ];
   } catch (error) {
