@@ -27,7 +27,8 @@ export const buildConditions: Readonly<Record<BuildConditionType, string>> = {
 
 export const nodeConditions: Readonly<Record<NodeConditionType, string>> = {
   Updated: 'the node runs its target, and its files are as the config says',
-  UpdatePrepared: 'the target is on the disk; what the node waits for is in the message',
+  UpdatePrepared:
+    'the target is on the disk; what the node waits for is in the message; PrepareRefused: until somebody changes what it names',
   ImagePulledFromRegistry: 'the target’s image is pulled',
   Cordoned: 'the operator has cordoned the node, for the update in the message',
   Drained:
