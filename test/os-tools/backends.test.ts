@@ -1,5 +1,7 @@
+import { describe, expect, it } from 'vitest';
 import { backendContract } from '../../daemon/os/backend-contract.ts';
-import { noDirectoryNodes } from '../../sandbox/node/testing.ts';
+import { LAYER_REFS } from '../../daemon/os/image-tool/pulled-layers.ts';
+import { layerFile, noDirectoryNodes } from '../../sandbox/node/testing.ts';
 import { createToolNode } from './tool-node.ts';
 
 if (noDirectoryNodes !== undefined) process.stderr.write(`skipped: ${noDirectoryNodes}\n`);
@@ -7,3 +9,30 @@ const skip = noDirectoryNodes !== undefined;
 
 backendContract('bootc’s stand-in', { create: () => createToolNode('bootc'), skip });
 backendContract('rpm-ostree’s stand-in', { create: () => createToolNode('rpm-ostree'), skip });
+
+describe.skipIf(skip).each(['bootc', 'rpm-ostree'] as const)('a pull by %s', (tool) => {
+  // An error that nobody waits for ends the daemon, and fails the tests.
+  it('goes on and ends well where nobody can look how far it is', { timeout: 120_000 }, async () => {
+    await using node = await createToolNode(tool);
+    const looked = Promise.withResolvers<void>();
+    let isPulling = false;
+    const backend = node.backendWith((run) => async (command, options) => {
+      if (isPulling && command.includes(LAYER_REFS)) {
+        looked.resolve();
+        throw new Error('can not look');
+      }
+      if (command[1] !== 'switch' && command[1] !== 'rebase') return run(command, options);
+      isPulling = true;
+      await looked.promise;
+      return run(command, options).finally(() => {
+        isPulling = false;
+      });
+    });
+    const image = await node.addImage([layerFile('/etc/chrony.conf', 'whole\n')]);
+    const staged = await backend.stage(image, {
+      extraKernelArguments: { remove: [], add: [] },
+      signal: AbortSignal.timeout(120_000),
+    });
+    expect(staged.image).toBe(image);
+  });
+});

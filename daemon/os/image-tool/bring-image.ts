@@ -132,12 +132,10 @@ async function tellingProgress(
     { layers, refs: (until) => context.ostree.refs(LAYER_REFS, until), onProgress },
     AbortSignal.any([signal, ended.signal]),
   );
-  try {
-    await work();
-  } finally {
-    ended.abort();
-    await telling;
-  }
+  // Both are waited for at once: one that failed while the other is at work would end the process.
+  const [worked, told] = await Promise.allSettled([work().finally(() => ended.abort()), telling]);
+  if (worked.status === 'rejected') throw worked.reason;
+  if (told.status === 'rejected') throw told.reason;
   onProgress(bytes, bytes);
 }
 

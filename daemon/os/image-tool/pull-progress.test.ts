@@ -29,12 +29,24 @@ describe('tellPullProgress', () => {
     expect(told).toEqual(['0/15', '10/15', '15/15']);
   });
 
-  it('says no more when it can’t look', async () => {
+  it.each([
+    ['a command that failed', new OsCommandError(['ostree', 'refs'], 'exit code 1', { stderr: '' })],
+    ['anything else', new Error('of another kind')],
+  ])('leaves a look out that could not be taken for %s', async (_, failure) => {
+    const ended = new AbortController();
+    const told: string[] = [];
+    let looks = 0;
     const refs = async () => {
-      throw new OsCommandError(['ostree', 'refs'], 'exit code 1', { stderr: '' });
+      looks += 1;
+      if (looks === 1) throw failure;
+      return new Set([layerRefOf(digest('a'))]);
     };
-    const until = new AbortController().signal;
-    await tellPullProgress({ layers, refs, onProgress: () => undefined, everyMs: 1 }, until);
+    const onProgress = (done: number, total: number) => {
+      told.push(`${done}/${total}`);
+      ended.abort();
+    };
+    await tellPullProgress({ layers, refs, onProgress, everyMs: 1 }, ended.signal);
+    expect(told).toEqual(['10/15']);
   });
 });
 

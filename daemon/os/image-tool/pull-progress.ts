@@ -1,5 +1,4 @@
 import { setInterval } from 'node:timers/promises';
-import { OsCommandError } from '../os-command.ts';
 import type { SourceLayer } from '../ostree/image-source.ts';
 import { layerRefOf } from './pulled-layers.ts';
 
@@ -18,7 +17,7 @@ export interface PullProgress {
  * Tells how far a pull is, by the layers that have arrived: both tools keep each as soon as it is whole. What they say
  * themselves is for people (rpm-ostree) or may change at any time (bootc's `--progress-fd`).
  *
- * @param until aborted when the pull has ended, however it did.
+ * @param until aborted when the pull has ended, however it did. @throws what onProgress throws.
  */
 export async function tellPullProgress(
   { layers, refs, onProgress, everyMs = LOOK_EVERY_MS }: PullProgress,
@@ -27,7 +26,9 @@ export async function tellPullProgress(
   const total = layers.reduce((sum, { size }) => sum + size, 0);
   try {
     for await (const _ of setInterval(everyMs, undefined, { signal: until })) {
-      const there = await refs(until);
+      // A look that failed costs a line of progress, not the pull.
+      const there = await refs(until).catch(() => undefined);
+      if (there === undefined) continue;
       const arrived = layers.filter(({ digest }) => there.has(layerRefOf(digest)));
       onProgress(
         arrived.reduce((sum, { size }) => sum + size, 0),
@@ -35,7 +36,6 @@ export async function tellPullProgress(
       );
     }
   } catch (error) {
-    // A look that failed costs a line of progress, not the pull.
-    if (!until.aborted && !(error instanceof OsCommandError)) throw error;
+    if (!until.aborted) throw error;
   }
 }
