@@ -1,6 +1,7 @@
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
+import { BUILDER_DEPLOYMENT, OPERATOR_DEPLOYMENT } from '../../api/names.ts';
 import { MACHINES } from '../cluster-objects.ts';
 import { type Disturbance, watchDisturbance } from './disturbance.ts';
 import { type NodeDisk, readNodeDisk } from './node-disk.ts';
@@ -10,10 +11,10 @@ import type { TourContext } from './step.ts';
 /** The pools of the sandbox, and how many nodes each has. */
 export const POOLS: Readonly<Record<string, number>> = { worker: 3, infra: 1 };
 
-/** Pods that have a say in a rollout. */
-export const ROLLOUT_PODS = [
-  'shale-operator-0',
-  'machine-os-builder-0',
+/** Whose pods have a say in a rollout. */
+export const ROLLOUT_WORKLOADS = [
+  OPERATOR_DEPLOYMENT,
+  BUILDER_DEPLOYMENT,
   ...MACHINES.map(({ name }) => `shale-daemon-${name}`),
 ];
 
@@ -82,7 +83,7 @@ export async function rollOut(tour: TourContext, rollout: Rollout): Promise<Roll
           machineConfigNodes: view.machineConfigNodes.list(),
           builds: view.builds.list(),
         }),
-      ROLLOUT_PODS,
+      ROLLOUT_WORKLOADS,
     );
   } finally {
     endWatch();

@@ -1,6 +1,7 @@
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
+import { BUILDER_DEPLOYMENT, OPERATOR_DEPLOYMENT } from '../../api/names.ts';
 import { conditionIsTrue } from '../../cluster/conditions.ts';
 import type { Look } from '../wait-until.ts';
 
@@ -22,11 +23,11 @@ export interface RolloutObservation {
 /** Something failed for good: waiting on is of no use. The logs named tell why. */
 export class RolloutFailed extends Error {
   override readonly name = 'RolloutFailed';
-  readonly pods: readonly string[];
+  readonly workloads: readonly string[];
 
-  constructor(message: string, pods: readonly string[]) {
+  constructor(message: string, workloads: readonly string[]) {
     super(message);
-    this.pods = pods;
+    this.workloads = workloads;
   }
 }
 
@@ -63,12 +64,12 @@ function failOnDegraded({ pools, machineConfigNodes, builds }: RolloutObservatio
   for (const { metadata, status } of pools) {
     const degraded = trueCondition(status?.conditions, 'RenderDegraded');
     if (degraded !== undefined)
-      throw new RolloutFailed(`pool ${metadata.name} can't be rendered: ${degraded}`, ['shale-operator-0']);
+      throw new RolloutFailed(`pool ${metadata.name} can't be rendered: ${degraded}`, [OPERATOR_DEPLOYMENT]);
   }
   for (const { metadata, status } of builds) {
     const failed = trueCondition(status?.conditions, 'Failed');
     if (failed !== undefined)
-      throw new RolloutFailed(`build ${metadata.name} failed: ${failed}`, ['machine-os-builder-0']);
+      throw new RolloutFailed(`build ${metadata.name} failed: ${failed}`, [BUILDER_DEPLOYMENT]);
   }
 }
 

@@ -1,18 +1,18 @@
-import { readFile } from 'node:fs/promises';
 import type { Logger } from 'pino';
 import { createApiClient } from '../../cluster/http-api-client.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { connectWith } from '../control-plane/access.ts';
 import type { ControlPlaneChoice } from '../control-plane/start.ts';
-import { type SandboxLayout, sandboxLayout } from '../layout.ts';
+import { sandboxLayout } from '../layout.ts';
 import { applyObjects } from '../manifests/apply.ts';
 import type { NodeKindName } from '../node-kind.ts';
 import { type StartedSandbox, startSandbox } from '../start.ts';
 import { WaitTimeout, waitUntil } from '../wait-until.ts';
 import { openClusterView } from './cluster-view.ts';
 import { readExamples } from './examples.ts';
+import { readLogTails } from './log-tails.ts';
 import { watchMemory } from './memory.ts';
-import type { LogTail, StepReport, TourReport } from './report.ts';
+import type { StepReport, TourReport } from './report.ts';
 import { RolloutFailed } from './rollout-look.ts';
 import { CheckFailed, StepSkipped, type TourContext, type TourStep } from './step.ts';
 import { certificates } from './steps/certificates.ts';
@@ -65,7 +65,6 @@ export interface FinishedTour {
 
 /** A wait of a step; a machine that is slower than this is not one to try things out on. */
 const WAIT_MS = 120_000;
-const LOG_LINES = 12;
 
 /**
  * Brings a sandbox up and takes the tour; it ends with the first step that fails.
@@ -148,8 +147,8 @@ async function takeStep({ number, step, start, parts, updates, options }: StepTo
     apply: (objects) => applyObjects(parts.client, objects, { log, signal }),
     applyExamples: async (...names) =>
       applyObjects(parts.client, await readExamples(...names), { log, signal }),
-    until(what, look, pods) {
-      waitedFor = pods;
+    until(what, look, workloads) {
+      waitedFor = workloads;
       const onProgress = (seen: string, part: number | undefined) => listener.onProgress(seen, part);
       return waitUntil({ what, look, changes: parts.view.changes, deadlineMs: WAIT_MS, signal, onProgress });
     },
@@ -173,31 +172,20 @@ async function takeStep({ number, step, start, parts, updates, options }: StepTo
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof StepSkipped) return { ...ended(), skipped: error.message };
-    const pods = podsToAsk(error, waitedFor);
+    const workloads = workloadsToAsk(error, waitedFor);
     const expected =
       error instanceof RolloutFailed || error instanceof CheckFailed || error instanceof WaitTimeout;
     const text = error instanceof Error ? error : new Error(String(error));
     // What no step foresees is a mistake of the tour or of Shale: then the place in the code helps.
     const message = expected ? text.message : (text.stack ?? text.message);
-    return ended({ message, logs: await readLogs(parts.layout, pods) });
+    return ended({ message, logs: await readLogTails(parts.layout.logs, workloads) });
   }
 }
 
 /** Whose logs may tell why. What a check saw is in its message. */
-function podsToAsk(error: unknown, waitedFor: readonly string[]): readonly string[] {
+function workloadsToAsk(error: unknown, waitedFor: readonly string[]): readonly string[] {
   if (error instanceof CheckFailed) return [];
-  return error instanceof RolloutFailed ? error.pods : waitedFor;
-}
-
-/** @returns the last lines of the logs of pods that have one. */
-function readLogs(layout: SandboxLayout, pods: readonly string[]): Promise<LogTail[]> {
-  const tails = pods.map(async (pod): Promise<LogTail[]> => {
-    const file = layout.log(pod);
-    const text = await readFile(file, 'utf8').catch(() => '');
-    const lines = text.trimEnd().split('\n').slice(-LOG_LINES);
-    return text === '' ? [] : [{ file, lines }];
-  });
-  return Promise.all(tails).then((all) => all.flat());
+  return error instanceof RolloutFailed ? error.workloads : waitedFor;
 }
 
 function secondsSince(start: number): number {

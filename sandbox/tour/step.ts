@@ -18,8 +18,8 @@ export interface TourContext {
   apply(objects: readonly KubernetesObject[]): Promise<void>;
   /** Creates or replaces the objects of files or directories of examples/, by their names there. */
   applyExamples(...names: readonly string[]): Promise<void>;
-  /** Waits for something to be so in the view. @param pods whose logs tell why it isn't. */
-  until<T>(what: string, look: () => Look<T>, pods: readonly string[]): Promise<T>;
+  /** Waits for something to be so in the view. @param workloads whose pods' logs tell why it isn't. */
+  until<T>(what: string, look: () => Look<T>, workloads: readonly string[]): Promise<T>;
   /** Notes what was found to be so. @throws CheckFailed when it isn't. */
   check(what: string, holds: boolean, seen?: unknown): void;
 }

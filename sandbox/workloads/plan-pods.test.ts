@@ -49,7 +49,7 @@ const pod = (name: string, uid: string, nodeName: string, leaving = false): Pod 
   },
   spec: { nodeName, containers: [] },
 });
-const nothing = { deployments: [], daemonSets: [], pods: [], nodes: [] };
+const nothing = { deployments: [], daemonSets: [], pods: [], nodes: [], former: new Set<string>() };
 
 describe('planPods', () => {
   test('spreads a Deployment over the nodes', () => {
@@ -104,6 +104,12 @@ describe('planPods', () => {
     const pods = [pod('web-0', 'u1', 'a', true), pod('web-1', 'u1', 'a')];
     const { create } = planPods({ ...nothing, deployments: [web(3)], pods, nodes: [node('a')] });
     expect(create.map((made) => made.metadata.name)).toEqual(['web-2', 'web-3']);
+  });
+
+  test('a new pod takes no name of one that was there', () => {
+    const former = new Set(['default/web-0', 'other/web-1']);
+    const seen = { ...nothing, deployments: [web(2)], nodes: [node('a')], former };
+    expect(planPods(seen).create.map((made) => made.metadata.name)).toEqual(['web-1', 'web-2']);
   });
 
   test('scaling down deletes', () => {

@@ -10,6 +10,8 @@ export interface WorkloadObservation {
   readonly daemonSets: readonly DaemonSet[];
   readonly pods: readonly Pod[];
   readonly nodes: readonly Node[];
+  /** {@link podKey} of pods that are no more. */
+  readonly former: ReadonlySet<string>;
 }
 
 export interface PodPlan {
@@ -44,7 +46,7 @@ function planDeployment(
   const mine = podsOf(deployment, seen.pods);
   const wanted = deployment.spec.replicas ?? 1;
   const create: NewObject<Pod>[] = [];
-  for (const name of freeNames(deployment, seen.pods).slice(0, Math.max(0, wanted - mine.length))) {
+  for (const name of freeNames(deployment, seen).slice(0, Math.max(0, wanted - mine.length))) {
     const node = leastLoaded(schedulable(seen.nodes, deployment.spec.template), load);
     if (node === undefined) break;
     load.set(node, (load.get(node) ?? 0) + 1);
@@ -127,16 +129,29 @@ function leastLoaded(nodes: readonly Node[], load: ReadonlyMap<string, number>):
 }
 
 /**
- * Names for new pods of a Deployment: counted, and free of those that are there or on their way out. A name that is
- * worked out, not drawn, makes a pod created a moment ago, and not seen yet, impossible to create twice.
+ * Names for new pods of a Deployment: counted, and of no pod that is or was there. A name that is worked out, not drawn,
+ * makes a pod created a moment ago, and not seen yet, impossible to create twice. A PodDisruptionBudget takes a pod that
+ * was evicted for gone, by its name, for two minutes (its status.disruptedPods), and so would a new one of that name.
  */
-function freeNames(deployment: Deployment, pods: readonly Pod[]): string[] {
-  const taken = new Set(pods.filter((pod) => sameNamespace(pod, deployment)).map((pod) => pod.metadata.name));
+function freeNames(deployment: Deployment, { pods, former }: WorkloadObservation): string[] {
+  const { name, namespace } = deployment.metadata;
+  const taken = new Set([...former, ...pods.map(({ metadata }) => podKey(metadata))]);
   const candidates = Array.from(
     { length: taken.size + (deployment.spec.replicas ?? 1) },
-    (_, index) => `${deployment.metadata.name}-${index}`,
+    (_, index) => `${name}-${index}`,
   );
-  return candidates.filter((name) => !taken.has(name));
+  return candidates.filter((candidate) => !taken.has(podKey({ namespace, name: candidate })));
+}
+
+/** @returns what tells a pod from all others that are there. */
+export function podKey({
+  namespace = '',
+  name,
+}: {
+  readonly namespace?: string | undefined;
+  readonly name: string;
+}): string {
+  return `${namespace}/${name}`;
 }
 
 function sameNamespace(a: KubernetesObject, b: KubernetesObject): boolean {

@@ -5,7 +5,7 @@ import { done, type Result, requeueAfter, runController } from '../../cluster/co
 import { createInformer } from '../../cluster/informer.ts';
 import { updateStatus } from '../../cluster/update-status.ts';
 import { createWorkQueue } from '../../cluster/work-queue.ts';
-import { planPods } from './plan-pods.ts';
+import { planPods, podKey } from './plan-pods.ts';
 import type { PodRunner } from './pod-runner.ts';
 import { daemonSetStatus, deploymentStatus, podStatus } from './workload-status.ts';
 
@@ -41,6 +41,10 @@ export function createWorkloads(options: WorkloadsOptions): Workloads {
   };
   const all = Object.values(caches);
   for (const cache of all) cache.onChange(() => queue.add(ALL));
+  const former = new Set<string>();
+  caches.pods.onChange(({ type, object: { metadata } }) => {
+    if (type === 'DELETED') former.add(podKey(metadata));
+  });
 
   async function createAndDelete(): Promise<void> {
     const plan = planPods({
@@ -48,6 +52,7 @@ export function createWorkloads(options: WorkloadsOptions): Workloads {
       daemonSets: caches.daemonSets.list(),
       pods: caches.pods.list(),
       nodes: caches.nodes.list(),
+      former,
     });
     for (const pod of plan.create) {
       // Created a moment ago, and not in the cache yet.

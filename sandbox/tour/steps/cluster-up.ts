@@ -1,4 +1,4 @@
-import { POOLS, ROLLOUT_PODS, readDisks } from '../roll-out.ts';
+import { POOLS, ROLLOUT_WORKLOADS, readDisks } from '../roll-out.ts';
 import { lookAtRollout } from '../rollout-look.ts';
 import type { TourStep } from '../step.ts';
 
@@ -18,7 +18,7 @@ export const clusterUp: TourStep = {
             builds: view.builds.list(),
           },
         ),
-      ROLLOUT_PODS,
+      ROLLOUT_WORKLOADS,
     );
     const images = [...(await readDisks(tour))].map(([name, { booted }]) => [name, booted.image]);
     tour.check(

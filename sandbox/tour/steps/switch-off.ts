@@ -1,4 +1,4 @@
-import { BUILDER_DEPLOYMENT, DEFAULT_NAMESPACE } from '../../../api/names.ts';
+import { BUILDER_DEPLOYMENT, DEFAULT_NAMESPACE, OPERATOR_DEPLOYMENT } from '../../../api/names.ts';
 import { parseReference } from '../../../image/reference.ts';
 import { RegistryError } from '../../../image/registry/registry-error.ts';
 import { expectOneAtATime, expectOneReboot, expectRunningText } from '../expect-nodes.ts';
@@ -32,7 +32,7 @@ export const switchOff: TourStep = {
     await tour.until('nothing is left of layering', () => {
       const left = leftovers(tour);
       return left.length === 0 ? { met: true } : { seen: `still there: ${left.join(', ')}` };
-    }, ['shale-operator-0']);
+    }, [OPERATOR_DEPLOYMENT]);
     const kept = await Promise.all(images.map((image) => isInRegistry(tour, image)));
     tour.check(
       `the ${images.length} images are gone from the registry`,
