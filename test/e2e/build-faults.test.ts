@@ -55,9 +55,9 @@ async function readWhole(image: string | undefined): Promise<void> {
 
 /** Asks for another build of the same inputs, as an admin would who has mended something. */
 async function rebuild(pool: string, value: string): Promise<void> {
+  const { name } = (await under.buildOf(pool, () => true)).metadata;
   const body = { metadata: { annotations: { [annotations.rebuild]: value } } };
   await under.cluster.client.patch(MachineOSConfigs, pool, { type: 'merge', body }, { signal });
-  const name = (await under.buildOf(pool, () => true)).metadata.name;
   await under.configOf(pool, ({ status }) => status?.machineOSBuild?.name !== name);
 }
 
