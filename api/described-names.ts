@@ -159,6 +159,12 @@ export const describedAnnotations = {
     on: 'MachineConfigPool',
     meaning: 'the commit in that repository',
   },
+  buildNameVersion: {
+    name: 'shale.dev/build-name-version',
+    on: 'MachineOSBuild',
+    meaning:
+      'by which rule it is named; of a build that is named by another, a newer Shale takes the image over',
+  },
   pushSecret: {
     name: 'shale.dev/push-secret',
     on: 'MachineOSBuild',

@@ -10,7 +10,7 @@ import { done, type Result, requeueAfter } from '../cluster/controller.ts';
 import type { EventRecorder } from '../cluster/events.ts';
 import { updateStatus } from '../cluster/update-status.ts';
 import { isMovable } from './base-images.ts';
-import { pushSpecOf } from './build-name.ts';
+import { BUILD_NAME_VERSION, pushSpecOf } from './build-name.ts';
 import { isOver } from './build-state.ts';
 import { type BuildPhase, buildStatus } from './build-status.ts';
 import type { BuildCaches } from './caches.ts';
@@ -168,7 +168,10 @@ function newBuild(config: MachineOSConfig, wanted: WantedBuild): NewObject<Machi
         [labels.machineOSConfig]: config.metadata.name,
         [labels.renderedConfig]: wanted.renderedConfig,
       },
-      ...(secret === undefined ? {} : { annotations: { [annotations.pushSecret]: secret } }),
+      annotations: {
+        [annotations.buildNameVersion]: BUILD_NAME_VERSION,
+        ...(secret === undefined ? {} : { [annotations.pushSecret]: secret }),
+      },
     },
     spec: {
       machineConfig: { name: wanted.renderedConfig },

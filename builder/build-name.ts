@@ -14,6 +14,9 @@ export interface BuildInputs {
   readonly rebuild?: string;
 }
 
+/** To be raised with every change of what a name is made of: take-over.ts. */
+export const BUILD_NAME_VERSION = '2';
+
 /** 32 hexadecimal digits, as many as MCO's names have: enough that two builds never share a name. */
 const HASH_DIGITS = 32;
 

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../api/machine-os-config.ts';
-import { buildName, pushSpecOf } from './build-name.ts';
+import { annotations } from '../api/names.ts';
+import { BUILD_NAME_VERSION, buildName, pushSpecOf } from './build-name.ts';
 import { buildStatus } from './build-status.ts';
 import { type BuildObservation, decideBuild } from './decide-build.ts';
 import { buildRetryPolicy, decideRetry } from './retry.ts';
@@ -65,6 +66,87 @@ const build = (of: string, condition?: string): MachineOSBuild => ({
             },
           ],
         },
+});
+
+describe('a finished build that another version has named', () => {
+  const older = build('worker-older', 'Succeeded');
+  const ofSameInputs: MachineOSBuild = {
+    ...older,
+    spec: {
+      ...older.spec,
+      machineConfig: { name: 'rendered-worker-1' },
+      baseImage: base,
+      policyDigest: 'sha256:p',
+    },
+  };
+  const pointing: MachineOSConfig = {
+    ...machineOSConfig,
+    metadata: { name: 'worker', generation: 3 },
+    status: {
+      observedGeneration: 3,
+      machineOSBuild: { group: 'g', resource: 'machineosbuilds', name: 'worker-older' },
+    },
+  };
+  const upgraded = { ...seen, machineOSConfig: pointing, builds: [ofSameInputs] };
+
+  test('is taken over', () => {
+    expect(decideBuild(upgraded)).toMatchObject({ name: 'worker-older', next: 'none', interrupt: [] });
+  });
+
+  test('gives way to one that this version has named', () => {
+    const builds = [ofSameInputs, build(buildName({ ...inputs, machineOSConfig: pointing }), 'Succeeded')];
+    expect(decideBuild({ ...upgraded, builds })).not.toMatchObject({ name: 'worker-older' });
+  });
+
+  test.each<[string, Partial<BuildObservation>]>([
+    [
+      'of another config',
+      { builds: [{ ...ofSameInputs, spec: { ...ofSameInputs.spec, machineConfig: { name: 'y' } } }] },
+    ],
+    ['of another base image', { baseImage: 'r.io/stock@sha256:1' }],
+    ['of other policies', { policyDigest: 'sha256:q' }],
+    [
+      'for another architecture',
+      {
+        ownArchitecture: 'arm64',
+        pool: { ...seen.pool, status: { architectures: ['amd64'] } } as BuildObservation['pool'],
+      },
+    ],
+    ['that failed', { builds: [{ ...ofSameInputs, status: build('x', 'Failed').status ?? {} }] }],
+    [
+      'that is not the one the MachineOSConfig has',
+      { machineOSConfig: { ...pointing, status: { observedGeneration: 3 } } },
+    ],
+    [
+      'of a MachineOSConfig that was changed since',
+      { machineOSConfig: { ...pointing, metadata: { name: 'worker', generation: 4 } } },
+    ],
+    [
+      'that is wanted once more',
+      {
+        machineOSConfig: {
+          ...pointing,
+          metadata: { ...pointing.metadata, annotations: { [annotations.rebuild]: '1' } },
+        },
+      },
+    ],
+    [
+      'that is named by the rule of this version',
+      {
+        builds: [
+          {
+            ...ofSameInputs,
+            metadata: {
+              name: 'worker-older',
+              annotations: { [annotations.buildNameVersion]: BUILD_NAME_VERSION },
+            },
+          },
+        ],
+      },
+    ],
+  ])('is made anew: one %s', (_, change) => {
+    expect(decideBuild({ ...upgraded, ...change })).toMatchObject({ next: 'create' });
+  });
 });
 
 describe('decideBuild', () => {

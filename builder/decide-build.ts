@@ -5,6 +5,7 @@ import type { MachineOSConfig } from '../api/machine-os-config.ts';
 import { annotations } from '../api/names.ts';
 import { buildName } from './build-name.ts';
 import { isOver, outcomeOf } from './build-state.ts';
+import { buildToTakeOver } from './take-over.ts';
 
 /** What the builder sees of one MachineOSConfig when it decides. */
 export interface BuildObservation {
@@ -76,8 +77,11 @@ export function decideBuild(seen: BuildObservation): BuildDecision {
     architectures,
     ...(rebuild === undefined ? {} : { rebuild }),
   };
-  const name = buildName(inputs);
-  const build = seen.builds.find((candidate) => candidate.metadata.name === name);
+  const ownName = buildName(inputs);
+  const build =
+    seen.builds.find((candidate) => candidate.metadata.name === ownName) ??
+    buildToTakeOver(seen.builds, { ...inputs, rebuild, ownArchitecture: seen.ownArchitecture });
+  const name = build?.metadata.name ?? ownName;
   return {
     kind: 'build',
     name,

@@ -52,8 +52,8 @@ export interface BuilderUnderTest {
   /** Registries that the builder speaks plain HTTP to. */
   readonly plainHttp: Set<string>;
   registryClient(): RegistryClient;
-  /** Runs the builder with the rights of its service account until the signal. */
-  runBuilder(until: AbortSignal): Promise<void>;
+  /** Runs the builder with the rights of its service account until the signal. @param version of Shale; default: this one. */
+  runBuilder(until: AbortSignal, version?: string): Promise<void>;
   /** @returns the content of an auth file for the registry, and for others at the same credentials. */
   auths(password: string, ...hosts: readonly string[]): string;
   createSecret(name: string, content: string, type?: string): Promise<void>;
@@ -107,7 +107,7 @@ export async function startBuilderUnderTest(signal: AbortSignal): Promise<Builde
     plainHttp,
     registryClient,
     auths,
-    runBuilder: (until) => runBuilderIn(cluster, plainHttp, until),
+    runBuilder: (until, version) => runBuilderIn(cluster, plainHttp, until, version),
     createSecret: async (name, content, type = 'kubernetes.io/dockerconfigjson') => {
       const data = { '.dockerconfigjson': Buffer.from(content).toString('base64') };
       const metadata = { name };
@@ -175,10 +175,12 @@ export async function runOperator(
   return startRolloutControllers({ ...parts, client, caches, events, log: quiet, options, signal });
 }
 
-async function runBuilderIn(
+/** Runs the builder with the rights of its service account until the signal. */
+export async function runBuilderIn(
   cluster: ClusterUnderTest,
   plainHttp: ReadonlySet<string>,
   signal: AbortSignal,
+  version = SHALE_VERSION,
 ): Promise<void> {
   const client = await cluster.clientOf('machine-os-builder');
   return runBuilder({
@@ -188,7 +190,7 @@ async function runBuilderIn(
     namespace: NAMESPACE,
     plainHttp,
     architecture: 'amd64',
-    version: SHALE_VERSION,
+    version,
     created: '1970-01-01T00:00:00Z',
     parallel: 4,
     baseCheckMs: 200,

@@ -1,4 +1,6 @@
 import { readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -15,10 +17,14 @@ import type { Condition, Kind, KubernetesObject, NewObject } from '../../api/obj
 import { isConflict } from '../../cluster/api-client.ts';
 import { conditionIsTrue } from '../../cluster/conditions.ts';
 import { createEventRecorder } from '../../cluster/events.ts';
+import { createRegistryClient } from '../../image/registry/registry-client.ts';
+import { pushBaseImage } from '../../image/testing/base-image.ts';
+import { type DockerRegistry, startDockerRegistry } from '../../image/testing/docker-registry.ts';
 import { createCaches } from '../../rollout/caches.ts';
 import { startRolloutControllers } from '../../rollout/operator-controllers.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { stepDaemon } from '../../rollout/testing/scripted-daemon.ts';
+import { grantBuilderRights, runBuilderIn } from '../e2e/builder-under-test.ts';
 import {
   type ClusterUnderTest,
   NAMESPACE,
@@ -27,7 +33,10 @@ import {
   startClusterUnderTest,
 } from '../e2e/cluster-under-test.ts';
 
-/** An operator of this version comes into a cluster that an older version has left. */
+/**
+ * An operator and a builder of this version come into a cluster that an older version has left. The registry of that
+ * version's images is not there: what is finished has to be taken as it is.
+ */
 
 const RECORDED = path.join(import.meta.dirname, 'testdata/objects-of-00694bb.yaml');
 /** Owners before what they own. */
@@ -61,19 +70,32 @@ const stop = new AbortController();
 /** What daemons were asked to do, by node. */
 const steps = new Map<string, string[]>();
 let cluster: ClusterUnderTest;
+let registry: DockerRegistry;
+let dir: string;
 let running: Promise<unknown>;
 
 beforeAll(async () => {
-  cluster = await startClusterUnderTest(signal);
+  dir = await mkdtemp(path.join(tmpdir(), 'shale-upgrade-'));
+  [cluster, registry] = await Promise.all([startClusterUnderTest(signal), startDockerRegistry({ dir })]);
   await putRecorded();
+  await grantBuilderRights(cluster.client, signal);
   const client = await cluster.clientOf('shale-operator');
   const options = { ...defaultRolloutOptions, namespace: NAMESPACE, renderDelayMs: 0 };
   const events = createEventRecorder(client, 'shale-operator', quiet);
   const caches = createCaches(client, options, quiet);
   const parts = { client, caches, events, log: quiet, options, signal: stop.signal };
-  running = Promise.all([startRolloutControllers(parts), runDaemons()]);
-  // What comes last is done last: then the operator has looked at everything that was there before.
+  const builder = runBuilderIn(cluster, new Set([registry.host]), stop.signal);
+  running = Promise.all([startRolloutControllers(parts), runDaemons(), builder]);
+  // What comes last is done last: then operator and builder have looked at everything that was there before.
   await addPool('later');
+  await addImages('later');
+  await seen(
+    cluster.client,
+    MachineConfigNodes,
+    'later-0',
+    ({ status }) => status?.configImage?.currentImage !== undefined,
+    DEADLINE_MS,
+  );
   await seen(
     cluster.client,
     MachineConfigPools,
@@ -85,7 +107,8 @@ beforeAll(async () => {
 afterAll(async () => {
   stop.abort();
   await running;
-  await cluster.stop();
+  await Promise.all([cluster.stop(), registry.stop()]);
+  await rm(dir, { recursive: true });
 });
 
 /** The server gives each object a uid of its own; owners are named by them. */
@@ -131,6 +154,19 @@ async function addPool(name: string): Promise<void> {
   await client.create(MachineConfigPools, pool, { signal });
 }
 
+async function addImages(pool: string): Promise<void> {
+  const stock = `${registry.host}/os/stock`;
+  const registryClient = createRegistryClient({ plainHttp: new Set([registry.host]) });
+  const digest = await pushBaseImage(registryClient, `${stock}:1`, signal);
+  const spec = {
+    machineConfigPool: { name: pool },
+    baseImage: `${stock}@${digest}`,
+    renderedImagePushSpec: `${registry.host}/os/${pool}:latest`,
+  };
+  const config = { apiVersion: `${MCO}/v1`, kind: 'MachineOSConfig', metadata: { name: pool }, spec };
+  await cluster.client.create(MachineOSConfigs, config, { signal });
+}
+
 /** Every node's daemon, whose host takes whatever it is given at once. */
 async function runDaemons(): Promise<void> {
   const script = { planFor: () => [{ type: 'Reboot' } as const], failure: () => undefined };
@@ -165,6 +201,23 @@ test.each(recordedNodes.map(({ metadata, spec }) => [metadata.name, spec] as con
     expect(await client.find(Leases, `node-${name}`, { namespace, signal })).toBeUndefined();
   },
 );
+
+test('a finished build of the older version is the one that its pool has, and is made no second time', async () => {
+  const { client } = cluster;
+  const builds = (await client.list(MachineOSBuilds, { signal })).items;
+  const before = ofKind(MachineOSBuilds);
+  expect(before).not.toEqual([]);
+  for (const { metadata, spec, status } of before) {
+    const config = spec.machineOSConfig.name;
+    const now = builds.filter((build) => build.spec.machineOSConfig.name === config);
+    expect(now.map(({ metadata, status }) => [metadata.name, status])).toEqual([[metadata.name, status]]);
+    expect((await client.get(MachineOSConfigs, config, { signal })).status).toMatchObject({
+      machineOSBuild: { name: metadata.name },
+      currentImagePullSpec: status?.digestedImagePushSpec,
+    });
+  }
+  expect(builds.filter(({ spec }) => spec.machineOSConfig.name === 'later')).toHaveLength(1);
+});
 
 test.each(['worker', 'infra'])('pool %s keeps its rendered config, and is updated', async (name) => {
   const { spec, status } = await cluster.client.get(MachineConfigPools, name, { signal });
