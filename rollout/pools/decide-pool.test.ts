@@ -133,7 +133,8 @@ describe('a failed node', () => {
   it('takes the pool back once, where the pool says so and something is known to go back to', () => {
     const lastGood = { config: 'rendered-worker-1' };
     const goesBack = (settings: Partial<PoolSettings>, seen: Partial<PoolObservation> = {}, spec = {}) =>
-      decide([failed('a'), observed('b')], spec, {}, settings, { lastGood, ...seen }).goBackTo;
+      decide([failed('a'), observed('b')], spec, {}, settings, { lastGood: () => lastGood, ...seen })
+        .goBackTo;
     expect(goesBack({ autoRollback: true })).toEqual(lastGood);
     expect(goesBack({ autoRollback: false })).toBeUndefined();
     expect(goesBack({ autoRollback: true }, {}, { paused: true })).toBeUndefined();

@@ -37,8 +37,11 @@ export interface PoolObservation {
   readonly nodes: readonly ObservedNode[];
   /** Absent: none. */
   readonly resting?: RestingCount;
-  /** What the pool could go back to by itself; absent where it is not to, or where nothing is known that worked. */
-  readonly lastGood?: NodeTarget;
+  /**
+   * Finds what the pool could go back to by itself, where anything is known that worked; it asks every node, so only a
+   * rollout that has stopped calls it. Absent where the pool is not to go back.
+   */
+  readonly lastGood?: () => NodeTarget | undefined;
 }
 
 export interface PoolDecision {
@@ -306,7 +309,7 @@ function goBackTo(
 ): NodeTarget | undefined {
   const free = target.kind !== 'held' && settings.rollback === undefined && settings.closed === undefined;
   return halted !== undefined && settings.autoRollback && free && pool.spec.paused !== true
-    ? lastGood
+    ? lastGood?.()
     : undefined;
 }
 
@@ -315,7 +318,7 @@ function goBackTo(
  * while those that failed have gone back to what they ran. So of its first image there is nothing to go back to.
  */
 function nowhereToGo({ pool, settings, target, lastGood }: PoolObservation): string[] {
-  if (!settings.autoRollback || target.kind !== 'layered' || lastGood !== undefined) return [];
+  if (!settings.autoRollback || target.kind !== 'layered' || lastGood?.() !== undefined) return [];
   const leave = `shale disable --pool ${pool.metadata.name}`;
   return [
     `it is not rolled back, for no image of the pool is known to have worked: ${leave} takes its nodes to standard mode`,

@@ -5,6 +5,7 @@ import type { Caches } from '../caches.ts';
 import type { RolloutOptions } from '../options.ts';
 import { isRenderedFor } from '../rendering/pool-rendering.ts';
 import type { PoolObservation } from './decide-pool.ts';
+import type { PoolMembers } from './pool-members.ts';
 import { poolSettings } from './pool-settings.ts';
 import { type NodeTarget, type PoolTarget, poolTarget, standardTarget } from './pool-target.ts';
 import { decideRollback, lastGood, type Rollback, type RollbackKnowledge } from './rollback.ts';
@@ -27,7 +28,7 @@ export function poolAim(
   >,
   options: RolloutOptions,
   pool: MachineConfigPool,
-  members: Iterable<string>,
+  members: Pick<PoolMembers, 'names'>,
 ): PoolAim {
   const { name } = pool.metadata;
   const policyDigest = caches.machineConfigurations.get(MACHINE_CONFIGURATION)?.status?.policyDigest;
@@ -45,18 +46,18 @@ export function poolAim(
   const same = { pool, policyDigest, wanted };
   if (settings.rollback === undefined && !settings.autoRollback)
     return { ...same, settings, target: wanted, rollback: { kind: 'none' } };
-  const known: RollbackKnowledge = {
+  const known = (): RollbackKnowledge => ({
     builds,
-    ran: [...members].flatMap((name) => runningTarget(caches.machineConfigNodes.get(name))),
+    ran: [...members.names()].flatMap((name) => runningTarget(caches.machineConfigNodes.get(name))),
     standardTarget: (config) => {
       const rendered = caches.machineConfigs.get(config);
       return rendered !== undefined && isRenderedFor(pool, rendered)
         ? standardTarget(config, rendered)
         : undefined;
     },
-  };
-  const rollback = decideRollback(settings.rollback, wanted, known);
-  const good = settings.autoRollback ? lastGood(pool, wanted, known) : undefined;
+  });
+  const rollback: Rollback =
+    settings.rollback === undefined ? { kind: 'none' } : decideRollback(settings.rollback, wanted, known());
   return {
     ...same,
     settings:
@@ -65,7 +66,7 @@ export function poolAim(
         : settings,
     target: rollback.kind === 'held' ? rollback.target : wanted,
     rollback,
-    ...(good === undefined ? {} : { lastGood: good }),
+    ...(settings.autoRollback ? { lastGood: () => lastGood(pool, wanted, known()) } : {}),
   };
 }
 

@@ -110,7 +110,7 @@ export class PoolController {
   async #observe(pool: MachineConfigPool, signal: AbortSignal): Promise<Look> {
     const { caches, membership, options } = this.#parts;
     const members = membership.membersOf(pool.metadata.name);
-    const poolWide = poolAim(caches, options, pool, members.names());
+    const poolWide = poolAim(caches, options, pool, members);
     const { awake, resting } = members.divide(aimOf(poolWide));
     const moment = members.now();
     const inMaintenance = await this.#inMaintenance(awake, signal);
