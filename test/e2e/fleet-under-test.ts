@@ -73,11 +73,16 @@ export interface NodeToAdd {
   readonly settled: boolean;
 }
 
-/** @param options beyond what makes the operator quick. @param parts of the operator's process. */
+export interface FleetParts extends OperatorParts {
+  /** false: a test runs operators by itself. */
+  readonly operator?: false;
+}
+
+/** @param options beyond what makes the operator quick. */
 export async function startFleetUnderTest(
   signal: AbortSignal,
   options: Partial<RolloutOptions> = {},
-  parts: OperatorParts = {},
+  { operator, ...parts }: FleetParts = {},
 ): Promise<FleetUnderTest> {
   const cluster = await startClusterUnderTest(signal);
   const { client } = cluster;
@@ -91,7 +96,7 @@ export async function startFleetUnderTest(
   await writeFile(kubeconfig, cluster.kubeconfig(), { mode: 0o600 });
   const cordons = watchCordons(client, until);
   const running = [
-    runOperator(cluster, stopping.signal, options, parts),
+    ...(operator === false ? [] : [runOperator(cluster, stopping.signal, options, parts)]),
     runDaemons({ client, queue, scripts, onUpdate: (name) => order.push(name) }, until),
     cordons.ended,
   ];

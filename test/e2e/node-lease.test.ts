@@ -18,8 +18,8 @@ const namespace = 'medik8s-leases';
 const leaseName = (node: string) => `node-${node}`;
 let fleet: FleetUnderTest;
 let watching: Promise<unknown>;
-/** The versions of the cluster at which something became so, in the order of the API server. */
-const turns = new Map<string, bigint>();
+/** What became so at which version of the cluster. */
+const turns: { readonly what: string; readonly version: bigint }[] = [];
 
 beforeAll(async () => {
   const { drain } = defaultRolloutOptions;
@@ -49,10 +49,11 @@ afterAll(async () => {
 });
 
 function noteTurn(what: string, { metadata }: Lease | Node): void {
-  if (!turns.has(what)) turns.set(what, BigInt(metadata.resourceVersion ?? '0'));
+  turns.push({ what, version: BigInt(metadata.resourceVersion ?? '0') });
 }
 
-const turn = (what: string): bigint => turns.get(what) ?? -1n;
+/** @returns the version at which that became so for the last time. */
+const turn = (what: string) => turns.findLast((found) => found.what === what)?.version ?? -1n;
 const leaseOf = (node: string) => fleet.client.find(Leases, leaseName(node), { namespace, signal });
 const mcnOf = (node: string) => fleet.client.get(MachineConfigNodes, node, { signal });
 
@@ -91,6 +92,8 @@ test(
   async () => {
     await fleet.addPool('order');
     await fleet.addNode('order-0', 'order', { script: { waitsBefore: 'acting' } });
+    // That of its first update.
+    await isGone('order-0');
     const config = await fleet.change('order', 'next');
     const first = await leaseSeen('order-0', ({ spec }) => spec?.holderIdentity === 'shale-operator');
     expect(first?.spec).toMatchObject({ leaseDurationSeconds: 6, leaseTransitions: 0 });
@@ -100,9 +103,10 @@ test(
     fleet.script('order-0', {});
     await fleet.runs('order-0', config);
     await isGone('order-0');
-    await expect.poll(() => turns.has('DELETED node-order-0')).toBe(true);
-    expect(turn('ADDED node-order-0')).toBeLessThan(turn('cordon order-0'));
-    expect(turn('cordon order-0')).toBeLessThan(turn('uncordon order-0'));
+    await expect.poll(() => turn('DELETED node-order-0') > turn('ADDED node-order-0')).toBe(true);
+    const order = ['ADDED node-order-0', 'cordon order-0', 'uncordon order-0', 'DELETED node-order-0'];
+    const versions = order.map(turn);
+    expect(versions).toEqual(versions.toSorted((a, b) => (a < b ? -1 : 1)));
   },
 );
 
@@ -115,7 +119,7 @@ test('a live update is made under the lease too, without a cordon', TEST_MS, asy
   fleet.script('live-0', { actions: RESTART });
   await fleet.runs('live-0', config);
   await isGone('live-0');
-  expect(turns.has('cordon live-0')).toBe(false);
+  expect(turn('cordon live-0')).toBe(-1n);
 });
 
 test(
@@ -180,6 +184,7 @@ test(
   async () => {
     await fleet.addPool('expired');
     await fleet.addNode('expired-0', 'expired');
+    await isGone('expired-0');
     const longAgo = '2026-01-01T00:00:00.000000Z';
     const spec = {
       holderIdentity: 'node-healthcheck',

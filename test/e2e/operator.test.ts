@@ -1,14 +1,13 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { execa, type Options } from 'execa';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Deployments, Namespaces, Pods } from '../../api/kubernetes.ts';
 import { MachineConfigurations } from '../../api/machine-configuration.ts';
 import { MACHINE_CONFIGURATION } from '../../api/names.ts';
 import { type ClusterUnderTest, NAMESPACE, seen, startClusterUnderTest } from './cluster-under-test.ts';
+import { startOperatorProcess } from './operator-process.ts';
 
-const SHALE = path.join(import.meta.dirname, '../../bin/shale');
 const POD = 'shale-operator-0';
 const signal = AbortSignal.timeout(300_000);
 let cluster: ClusterUnderTest;
@@ -23,28 +22,7 @@ afterAll(async () => {
   await rm(dir, { recursive: true });
 });
 
-/** Writes what a kubelet would mount into the operator's pod, and starts it there. */
-async function startOperator() {
-  const account = path.join(dir, 'serviceaccount');
-  await mkdir(account, { recursive: true });
-  const { url, caPem, token } = await cluster.access('shale-operator');
-  await writeFile(path.join(account, 'token'), token, { mode: 0o600 });
-  await writeFile(path.join(account, 'ca.crt'), caPem);
-  const { hostname, port } = new URL(url);
-  const options = {
-    env: {
-      KUBERNETES_SERVICE_HOST: hostname,
-      KUBERNETES_SERVICE_PORT: port,
-      SHALE_SERVICE_ACCOUNT_DIR: account,
-      POD_NAMESPACE: NAMESPACE,
-      POD_NAME: POD,
-    },
-    reject: false,
-    timeout: 60_000,
-  } as const satisfies Options;
-  // In an object: a child process is a promise of its end, and would be waited for.
-  return { operator: execa(SHALE, ['operator'], options) };
-}
+const startOperator = () => startOperatorProcess(cluster, dir, { name: POD });
 
 async function createDeployment(name: string, namespace: string): Promise<void> {
   const labels = { app: name };

@@ -47,12 +47,13 @@ test(
     const names = await poolOfThree('half');
     const good = (await fleet.poolSays('half', 'Updated', /^True/)).spec.configuration?.name ?? '';
     const [ahead = '', next = '', last = ''] = names;
-    fleet.script(next, { fails: 'no space left on device' });
+    for (const name of [next, last]) fleet.script(name, { waitsBefore: 'staging' });
     const bad = await fleet.change('half', 'bad');
     await fleet.runs(ahead, bad);
+    fleet.script(next, { fails: 'no space left on device' });
     await fleet.poolSays('half', 'NodeDegraded', /^True .*half-1/);
     expect(await fleet.shale('rollback', 'half')).toMatchObject({ exitCode: 0 });
-    fleet.script(next, {});
+    for (const name of [next, last]) fleet.script(name, {});
     for (const name of names) await fleet.runs(name, good);
     expect(fleet.order().filter((name) => name === last)).toEqual([]);
   },
@@ -66,7 +67,7 @@ test(
     const names = await poolOfThree('itself', { maxUnavailable: 2 }, settings);
     const good = (await fleet.poolSays('itself', 'Updated', /^True/)).spec.configuration?.name ?? '';
     const [ahead = '', ...failing] = names;
-    for (const name of failing) fleet.script(name, { waitsBefore: 'acting' });
+    for (const name of failing) fleet.script(name, { waitsBefore: 'staging' });
     const bad = await fleet.change('itself', 'bad');
     await fleet.runs(ahead, bad);
     for (const name of failing) fleet.script(name, { fails: 'unit does not start' });

@@ -112,6 +112,32 @@ test('a node whose Machine is being deleted is left alone, and the pool is Updat
   expect(spec.grant).toBeUndefined();
 });
 
+test('a node that is being deleted is left alone, and one that is about to be is passed by', {
+  timeout: 60_000,
+}, async () => {
+  await fleet.addPool('leaving');
+  for (const name of ['leaving-0', 'leaving-1', 'leaving-2']) await fleet.addNode(name, 'leaving');
+  await fleet.patchNode('leaving-0', { metadata: { finalizers: ['test/keep'] } });
+  await fleet.client.delete(Nodes, 'leaving-0', { signal });
+  const taint = { key: 'ToBeDeletedByClusterAutoscaler', value: '1', effect: 'NoSchedule' };
+  await fleet.patchNode('leaving-1', { spec: { taints: [taint] } });
+  const config = await fleet.change('leaving', 'next');
+  await fleet.runs('leaving-2', config);
+  await fleet.poolSays(
+    'leaving',
+    'Updating',
+    passedBy('leaving-1', 'the cluster autoscaler is about to delete'),
+  );
+  for (const name of ['leaving-0', 'leaving-1']) {
+    const { spec } = await fleet.client.get(MachineConfigNodes, name, { signal });
+    expect(spec.grant).toBeUndefined();
+  }
+  await fleet.patchNode('leaving-1', { spec: { taints: null } });
+  await fleet.runs('leaving-1', config);
+  await fleet.patchNode('leaving-0', { metadata: { finalizers: null } });
+  await fleet.poolSays('leaving', 'Updated', /^True AllNodesUpdated All 2 nodes/);
+});
+
 test('a node that was switched off on request is not waited for, and takes what it missed when it is back', {
   timeout: 60_000,
 }, async () => {

@@ -1,7 +1,3 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import {
   ClusterRoleBindings,
@@ -14,7 +10,7 @@ import {
   ServiceAccounts,
 } from '../../api/kubernetes.ts';
 import { MachineConfigs } from '../../api/machine-config.ts';
-import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
+import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { MachineConfigurations } from '../../api/machine-configuration.ts';
 import { MachineOSBuilds } from '../../api/machine-os-build.ts';
@@ -23,14 +19,12 @@ import { BUILDER_DEPLOYMENT, DEFAULT_NAMESPACE, SWITCH_CONFIG_MAP } from '../../
 import type { Kind, KubernetesObject } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { conditionIsTrue } from '../../cluster/conditions.ts';
-import { createApiClient } from '../../cluster/http-api-client.ts';
 import { MACHINE_LABEL } from '../../sandbox/cluster-objects.ts';
-import { connectWith } from '../../sandbox/control-plane/access.ts';
 import { applyObjects } from '../../sandbox/manifests/apply.ts';
 import { noDirectoryNodes } from '../../sandbox/node/testing.ts';
-import { type StartedSandbox, startSandbox } from '../../sandbox/start.ts';
 import { readExamples } from '../../sandbox/tour/examples.ts';
 import { quiet } from './cluster-under-test.ts';
+import { type SandboxUnderTest, startSandboxUnderTest, until } from './sandbox-under-test.ts';
 
 /** The switch on a whole cluster: whatever happens in between, it ends where the last setting says. */
 
@@ -54,21 +48,13 @@ const KINDS: readonly Kind<KubernetesObject>[] = [
 const title = `the switch${noDirectoryNodes === undefined ? '' : ` (skipped: ${noDirectoryNodes})`}`;
 
 describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: 5 * MINUTE }, () => {
-  let dir: string;
-  let sandbox: StartedSandbox;
+  let sandbox: SandboxUnderTest;
   let client: ApiClient;
   let before: ReadonlyMap<string, unknown>;
 
   beforeAll(async () => {
-    dir = await mkdtemp(path.join(tmpdir(), 'shale-switch-'));
-    const options = {
-      dir,
-      choice: { assets: process.env['KUBEBUILDER_ASSETS'] },
-      nodes: 'directory',
-      onProgress: () => undefined,
-    } as const;
-    sandbox = await startSandbox({ ...options, signal });
-    client = createApiClient(await connectWith(sandbox.record.access));
+    sandbox = await startSandboxUnderTest(signal);
+    client = sandbox.client;
     await applyObjects(client, await readExamples(''), { log: quiet, signal });
     await writeSwitch(false);
     await settled('Standard');
@@ -76,10 +62,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: 5 * MINUTE }, 
   beforeEach(async () => {
     before = await objects();
   });
-  afterAll(async () => {
-    await sandbox.stop();
-    await rm(dir, { recursive: true, force: true });
-  }, MINUTE);
+  afterAll(() => sandbox.stop(), MINUTE);
 
   test('on and off again leaves every object as it was', async () => {
     await writeSwitch(true);
@@ -91,7 +74,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: 5 * MINUTE }, 
 
   test('turned in the middle of either way, ten times in a row, with the operator killed, it ends off', async () => {
     await writeSwitch(true);
-    await until('a node has its image', async () => (await nodesIn('Layered')).length > 0);
+    await until('a node has its image', async () => (await sandbox.nodesIn('Layered')).length > 0);
     await writeSwitch(false);
     await until(
       'a node is on its way back',
@@ -117,9 +100,12 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: 5 * MINUTE }, 
     const away = 'worker-1';
     await setMachine(away, false);
     await writeSwitch(true);
-    await until('every other node has its image', async () => (await nodesIn('Layered')).length === 3);
+    await until(
+      'every other node has its image',
+      async () => (await sandbox.nodesIn('Layered')).length === 3,
+    );
     await writeSwitch(false);
-    await until('every other node is back', async () => (await nodesIn('Standard')).length === 4);
+    await until('every other node is back', async () => (await sandbox.nodesIn('Standard')).length === 4);
     await setMachine(away, true);
     await settled('Standard');
     await expectAsBefore();
@@ -130,7 +116,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: 5 * MINUTE }, 
       apiVersion: 'v1',
       kind: 'ConfigMap',
       metadata: { name: SWITCH_CONFIG_MAP, namespace: DEFAULT_NAMESPACE },
-      data: { enabled: String(enabled), imageRepository: `${sandbox.record.registryHost}/os/{pool}` },
+      data: { enabled: String(enabled), imageRepository: `${sandbox.registryHost}/os/{pool}` },
     };
     await applyObjects(client, [configMap], { log: quiet, signal });
   }
@@ -153,11 +139,6 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: 5 * MINUTE }, 
     await client.delete(Pods, operator.metadata.name, at);
   }
 
-  async function nodesIn(mode: 'Standard' | 'Layered'): Promise<readonly MachineConfigNode[]> {
-    const { items } = await client.list(MachineConfigNodes, { signal });
-    return items.filter(({ status }) => status?.mode === mode);
-  }
-
   /** Every node is in the mode, every pool says so, and with Standard nothing is left of layering. */
   async function settled(mode: 'Standard' | 'Layered'): Promise<void> {
     await until(`everything is ${mode}`, async () => {
@@ -167,7 +148,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: 5 * MINUTE }, 
           conditionIsTrue(status?.conditions, 'Updated') &&
           status?.observedGeneration === metadata.generation,
       );
-      if (!updated || (await nodesIn(mode)).length !== 4) return false;
+      if (!updated || (await sandbox.nodesIn(mode)).length !== 4) return false;
       if (mode === 'Layered') return true;
       const left = await Promise.all([
         client.list(MachineOSConfigs, { signal }),
@@ -218,13 +199,4 @@ function lasting(value: unknown): unknown {
   return Object.fromEntries(
     Object.entries(value).flatMap(([key, inner]) => (MOMENTARY.has(key) ? [] : [[key, lasting(inner)]])),
   );
-}
-
-/** @throws Error when it does not become so within two minutes. */
-async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
-  const deadline = AbortSignal.timeout(2 * MINUTE);
-  while (!(await holds())) {
-    if (deadline.aborted) throw new Error(`not within two minutes: ${what}`);
-    await delay(50, undefined, { signal });
-  }
 }

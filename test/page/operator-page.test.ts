@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { json } from 'node:stream/consumers';
@@ -18,6 +17,7 @@ import { readKustomization } from '../../sandbox/manifests/kustomization.ts';
 import { root } from '../cli/shale-process.ts';
 import { eventually } from '../conformance/api.ts';
 import { type ClusterUnderTest, NAMESPACE, quiet, startClusterUnderTest } from '../e2e/cluster-under-test.ts';
+import { freePort } from '../e2e/operator-process.ts';
 import { createAccount } from './accounts.ts';
 import { buildPage } from './browser.ts';
 import { aFleet, LEASE_NAMESPACE, putFleet } from './fleet.ts';
@@ -121,12 +121,3 @@ test('with a certificate the operator serves it by TLS, on every address', { tim
     await rm(dir, { recursive: true });
   }
 });
-
-/** One that was free a moment ago: the operator's flag takes 0 for none. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await new Promise((listening) => server.once('listening', listening));
-  const address = server.address();
-  await new Promise((closed) => server.close(closed));
-  return typeof address === 'object' && address !== null ? address.port : 0;
-}

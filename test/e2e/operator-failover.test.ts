@@ -1,0 +1,96 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type Lease, Leases } from '../../api/kubernetes.ts';
+import { MachineConfigNodes } from '../../api/machine-config-node.ts';
+import { DEFAULT_LEASE_NAMESPACE } from '../../api/names.ts';
+import { NAMESPACE, seen } from './cluster-under-test.ts';
+import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
+import { freePort, startOperatorProcess } from './operator-process.ts';
+
+/** Two operators, of which one leads, in processes of their own. */
+
+const MINUTE = 60_000;
+const signal = AbortSignal.timeout(5 * MINUTE);
+const LEADER = { namespace: NAMESPACE, signal };
+interface Operator extends Awaited<ReturnType<typeof startOperatorProcess>> {
+  readonly port: number;
+}
+let fleet: FleetUnderTest;
+let dir: string;
+const running: Operator[] = [];
+
+beforeAll(async () => {
+  fleet = await startFleetUnderTest(signal, {}, { operator: false });
+  dir = await mkdtemp(path.join(tmpdir(), 'shale-failover-'));
+}, MINUTE);
+afterAll(async () => {
+  for (const { operator } of running) operator.kill('SIGKILL');
+  await Promise.all(running.map(({ operator }) => operator));
+  await fleet.stop();
+  await rm(dir, { recursive: true });
+});
+
+async function startOperator(name: string): Promise<Operator> {
+  const port = await freePort();
+  const args = ['--image', 'shale:test', '--metrics-port', String(port)];
+  const started = await startOperatorProcess(fleet.cluster, dir, { name, args, limitMs: 4 * MINUTE });
+  running.push({ ...started, port });
+  return { ...started, port };
+}
+
+/** @returns the status of an answer; 0 where nobody answers. */
+async function ask({ port }: Operator, at: string): Promise<number> {
+  const answer = await fetch(`http://127.0.0.1:${port}${at}`, { signal }).catch(() => undefined);
+  await answer?.body?.cancel();
+  return answer?.status ?? 0;
+}
+
+const leader = async () => (await fleet.client.find(Leases, 'shale-operator', LEADER))?.spec?.holderIdentity;
+const leads = (name: string) => expect.poll(leader, { timeout: MINUTE, interval: 100 }).toBe(name);
+const nodeLease = (): Promise<Lease> =>
+  fleet.client.get(Leases, 'node-two-0', { namespace: DEFAULT_LEASE_NAMESPACE, signal });
+
+test('when the leader is killed the other goes on where it was, and the node stays leased all the while', {
+  timeout: 3 * MINUTE,
+}, async () => {
+  const first = await startOperator('operator-a');
+  await leads('operator-a');
+  await expect.poll(() => ask(first, '/readyz'), { timeout: MINUTE }).toBe(200);
+  const second = await startOperator('operator-b');
+  await fleet.addPool('two');
+  await fleet.addNode('two-0', 'two', { script: { waitsBefore: 'acting' } });
+  const config = await fleet.change('two', 'next');
+  await seen(fleet.client, MachineConfigNodes, 'two-0', ({ spec }) => spec.grant !== undefined);
+  const before = await nodeLease();
+  for (const path of ['/healthz', '/readyz', '/metrics']) {
+    await expect.poll(() => ask(second, path), { timeout: MINUTE }).toBe(200);
+  }
+  expect(await leader()).toBe('operator-a');
+
+  first.operator.kill('SIGKILL');
+  await leads('operator-b');
+  const after = await nodeLease();
+  expect(after.spec).toMatchObject({
+    holderIdentity: 'shale-operator',
+    acquireTime: before.spec?.acquireTime,
+    leaseTransitions: 0,
+  });
+  fleet.script('two-0', {});
+  await fleet.runs('two-0', config, MINUTE);
+  await fleet.poolSays('two', 'Updated', /^True/);
+  expect(fleet.order()).toEqual(['two-0']);
+});
+
+test('a leader that loses its lease ends at once and says why', { timeout: 2 * MINUTE }, async () => {
+  const [, second] = running;
+  const now = new Date().toISOString().replace('Z', '000Z');
+  const body = { spec: { holderIdentity: 'another', acquireTime: now, renewTime: now } };
+  await fleet.client.patch(Leases, 'shale-operator', { type: 'merge', body }, LEADER);
+  expect(await second?.operator).toMatchObject({
+    exitCode: 1,
+    stderr: expect.stringContaining('shale: lost the lease shale-operator; another process may lead now'),
+  });
+  expect(await leader()).toBe('another');
+});

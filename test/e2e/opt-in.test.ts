@@ -1,0 +1,175 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ConfigMaps, type Deployment, Deployments, Events, RoleBindings } from '../../api/kubernetes.ts';
+import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
+import { MachineConfigNodes } from '../../api/machine-config-node.ts';
+import { MachineConfigPools } from '../../api/machine-config-pool.ts';
+import { MachineConfigurations } from '../../api/machine-configuration.ts';
+import { MachineOSBuilds } from '../../api/machine-os-build.ts';
+import { MachineOSConfigs } from '../../api/machine-os-config.ts';
+import {
+  BUILDER_DEPLOYMENT,
+  DEFAULT_NAMESPACE,
+  labels,
+  MACHINE_CONFIGURATION,
+  SWITCH_CONFIG_MAP,
+} from '../../api/names.ts';
+import type { NewObject } from '../../api/object.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import { conditionIsTrue } from '../../cluster/conditions.ts';
+import { noDirectoryNodes } from '../../sandbox/node/testing.ts';
+import { type SandboxUnderTest, startSandboxUnderTest, until } from './sandbox-under-test.ts';
+
+/** Layering by the switch and by hand, by shale's commands, on a whole cluster. Each test begins where the last ended. */
+
+const MINUTE = 60_000;
+const signal = AbortSignal.timeout(9 * MINUTE);
+const API_VERSION = 'machineconfiguration.openshift.io/v1';
+const OURS = { namespace: DEFAULT_NAMESPACE, signal };
+const title = `opting in${noDirectoryNodes === undefined ? '' : ` (skipped: ${noDirectoryNodes})`}`;
+
+describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: 5 * MINUTE }, () => {
+  let sandbox: SandboxUnderTest;
+  let client: ApiClient;
+
+  beforeAll(async () => {
+    sandbox = await startSandboxUnderTest(signal);
+    client = sandbox.client;
+    await until(
+      'every node is in standard mode',
+      async () => (await sandbox.nodesIn('Standard')).length === 4,
+    );
+  }, 3 * MINUTE);
+  afterAll(() => sandbox.stop(), MINUTE);
+
+  const mosc = (pool: string) => client.find(MachineOSConfigs, pool, { signal });
+  const layered = async () => (await sandbox.nodesIn('Layered')).map(({ metadata }) => metadata.name).sort();
+  const builder = () => client.find(Deployments, BUILDER_DEPLOYMENT, OURS);
+  const isUpdated = async (pool: string) => {
+    const { metadata, status } = await client.get(MachineConfigPools, pool, { signal });
+    return (
+      conditionIsTrue(status?.conditions, 'Updated') && status?.observedGeneration === metadata.generation
+    );
+  };
+
+  test('a pool whose build fails holds up no other, and the switch leaves alone what an admin made', async () => {
+    const { registryHost } = sandbox;
+    const repository = `${registryHost}/by-hand/infra`;
+    await client.create(
+      MachineOSConfigs,
+      {
+        apiVersion: API_VERSION,
+        kind: 'MachineOSConfig',
+        metadata: { name: 'infra' },
+        spec: {
+          machineConfigPool: { name: 'infra' },
+          renderedImagePushSpec: `${repository}:latest`,
+          // What runs it ends with a failure; where nothing could, it is refused.
+          containerFile: [{ containerfileArch: 'NoArch', content: 'FROM configs AS final\nRUN false' }],
+        },
+      },
+      { signal },
+    );
+    const flags = ['--pool', 'worker', '--image-repository', `${registryHost}/os/{pool}`];
+    const enabled = await sandbox.shale('enable', ...flags, '--wait', '--timeout', '2m');
+    expect(enabled).toMatchObject({ exitCode: 0 });
+    expect(await layered()).toEqual(['worker-0', 'worker-1', 'worker-2']);
+    await until('the failed build is told on the pool', async () => {
+      const { status } = await client.get(MachineConfigPools, 'infra', { signal });
+      return conditionIsTrue(status?.conditions, 'BuildFailed');
+    });
+    expect((await mosc('worker'))?.metadata.labels?.[labels.madeBySwitch]).toBe('true');
+
+    const body = { spec: { containerFile: null } };
+    await client.patch(MachineOSConfigs, 'infra', { type: 'merge', body }, { signal });
+    await until('infra follows once it is corrected', async () => (await layered()).includes('infra-0'));
+    const { metadata, spec } = await client.get(MachineOSConfigs, 'infra', { signal });
+    expect(metadata.labels).toBeUndefined();
+    expect(spec.renderedImagePushSpec).toBe(`${repository}:latest`);
+    const infra = await client.get(MachineConfigNodes, 'infra-0', { signal });
+    expect(infra.status?.configImage?.currentImage).toContain(`${repository}@sha256:`);
+  });
+
+  test("the builder's Deployment and rights are put back when somebody changes them", async () => {
+    const scaled = { spec: { replicas: 0 } };
+    await client.patch(Deployments, BUILDER_DEPLOYMENT, { type: 'merge', body: scaled }, OURS);
+    await client.delete(RoleBindings, BUILDER_DEPLOYMENT, OURS);
+    await until(
+      'the binding is back',
+      async () => (await client.find(RoleBindings, BUILDER_DEPLOYMENT, OURS)) !== undefined,
+    );
+    const runs = (deployment: Deployment | undefined) => deployment?.status?.availableReplicas === 1;
+    await until(
+      'the builder runs',
+      async () => runs(await builder()) && (await builder())?.spec.replicas === 1,
+    );
+    await client.delete(Deployments, BUILDER_DEPLOYMENT, OURS);
+    await until('the builder runs again', async () => runs(await builder()));
+  });
+
+  test('a switch that can not be read is told, and what was in force stays', async () => {
+    const write = (data: Readonly<Record<string, string | null>>) =>
+      client.patch(ConfigMaps, SWITCH_CONFIG_MAP, { type: 'merge', body: { data } }, OURS);
+    const condition = async () => {
+      const { status } = await client.get(MachineConfigurations, MACHINE_CONFIGURATION, { signal });
+      return status?.conditions?.find(({ type }) => type === 'Layering');
+    };
+    await write({ enabled: 'maybe', pools: 'infra', imageRepositry: 'misspelt' });
+    await until('the operator says so', async () => (await condition())?.reason === 'InvalidSwitch');
+    expect((await condition())?.message).toMatch(
+      /^What was in force stays so: .*data.enabled.*data.imageRepositry|data.imageRepositry.*data.enabled/,
+    );
+    await until('an event says so', async () => {
+      const { items } = await client.list(Events, { signal });
+      return items.some(
+        ({ reason, involvedObject }) =>
+          reason === 'InvalidSwitch' && involvedObject.name === SWITCH_CONFIG_MAP,
+      );
+    });
+    expect((await mosc('worker'))?.metadata.deletionTimestamp).toBeUndefined();
+    expect(await builder()).toBeDefined();
+    expect(await layered()).toHaveLength(4);
+    await write({ enabled: 'true', pools: 'worker', imageRepositry: null });
+    await until('the operator understands', async () => (await condition())?.status === 'True');
+  });
+
+  test('shale rollback takes real nodes back to the image before', async () => {
+    const wanted = async () =>
+      (await client.get(MachineConfigPools, 'worker', { signal })).spec.configuration?.name ?? '';
+    const workersRun = async (config: string) => {
+      const workers = (await sandbox.nodesIn('Layered')).filter(({ spec }) => spec.pool.name === 'worker');
+      const there = workers.filter(({ status }) => status?.configVersion?.current === config);
+      return there.length === 3;
+    };
+    const before = await wanted();
+    await client.create(MachineConfigs, motd('slow'), { signal });
+    await until('it is rendered', async () => (await wanted()) !== before);
+    const slow = await wanted();
+    await until('every worker has the next image', () => workersRun(slow));
+    await until('the pool says so', () => isUpdated('worker'));
+    expect(await sandbox.shale('rollback', 'worker', '--reason', 'slow')).toMatchObject({ exitCode: 0 });
+    await until('every worker has the image before', () => workersRun(before));
+  });
+
+  test('shale disable takes back what the switch layered, and the rest goes with its MachineOSConfig', async () => {
+    const off = await sandbox.shale('disable', '--wait', '--timeout', '2m');
+    expect(off).toMatchObject({ exitCode: 0 });
+    expect(off.stderr).toContain('pool infra stays layered: its MachineOSConfig was made by hand');
+    expect(await layered()).toEqual(['infra-0']);
+    expect(await builder()).toBeDefined();
+    await client.delete(MachineOSConfigs, 'infra', { signal });
+    await until('nothing is left of layering', async () => {
+      const { items } = await client.list(MachineOSBuilds, { signal });
+      return items.length === 0 && (await builder()) === undefined && (await layered()).length === 0;
+    });
+  });
+});
+
+function motd(text: string): NewObject<MachineConfig> {
+  const file = { path: '/etc/motd.d/90-opt-in.motd', contents: { source: `data:,${text}` } };
+  return {
+    apiVersion: API_VERSION,
+    kind: 'MachineConfig',
+    metadata: { name: '90-opt-in', labels: { [labels.role]: 'worker' } },
+    spec: { config: { ignition: { version: '3.4.0' }, storage: { files: [file] } } },
+  };
+}

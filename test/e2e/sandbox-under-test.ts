@@ -1,0 +1,60 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import { createApiClient } from '../../cluster/http-api-client.ts';
+import { connectWith } from '../../sandbox/control-plane/access.ts';
+import { sandboxLayout } from '../../sandbox/layout.ts';
+import { type StartedSandbox, startSandbox } from '../../sandbox/start.ts';
+import { type ShaleRun, shale } from '../cli/shale-process.ts';
+
+/** A whole cluster: every process of Shale's as it ships, and nodes with an OS in a directory each. */
+export interface SandboxUnderTest {
+  readonly client: ApiClient;
+  readonly registryHost: string;
+  /** @returns the nodes whose daemons say that they are in the mode. */
+  nodesIn(mode: 'Standard' | 'Layered'): Promise<readonly MachineConfigNode[]>;
+  /** Runs shale as the cluster's administrator. */
+  shale(...args: readonly string[]): Promise<ShaleRun>;
+  stop(): Promise<void>;
+}
+
+const DEADLINE_MS = 120_000;
+
+/** @returns it once its processes were started. */
+export async function startSandboxUnderTest(signal: AbortSignal): Promise<SandboxUnderTest> {
+  const dir = await mkdtemp(path.join(tmpdir(), 'shale-sandbox-'));
+  const sandbox: StartedSandbox = await startSandbox({
+    dir,
+    choice: { assets: process.env['KUBEBUILDER_ASSETS'] },
+    nodes: 'directory',
+    onProgress: () => undefined,
+    signal,
+  });
+  const client = createApiClient(await connectWith(sandbox.record.access));
+  const env = { KUBECONFIG: sandboxLayout(dir).kubeconfig, HOME: dir };
+  return {
+    client,
+    registryHost: sandbox.record.registryHost,
+    nodesIn: async (mode) => {
+      const { items } = await client.list(MachineConfigNodes, { signal });
+      return items.filter(({ status }) => status?.mode === mode);
+    },
+    shale: (...args) => shale(args, { env }),
+    stop: async () => {
+      await sandbox.stop();
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** @throws Error when it does not become so within two minutes. */
+export async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
+  const deadline = AbortSignal.timeout(DEADLINE_MS);
+  while (!(await holds())) {
+    if (deadline.aborted) throw new Error(`not within two minutes: ${what}`);
+    await delay(50);
+  }
+}
