@@ -37,19 +37,38 @@ function startBuilder() {
   });
 }
 
-test('a builder that is killed in the middle of a build is followed by one that ends it, once', async () => {
+/** Starts a builder, and layers a pool whose build comes no further than to its first upload. */
+async function buildHalf(pool: string) {
   const uploading = Promise.withResolvers<void>();
   proxy.decide((line) => {
     if (!line.startsWith('PUT') || !line.includes('/blobs/')) return 'none';
     uploading.resolve();
     return 'silence';
   });
-  await under.createSecret('both', under.auths('secret', proxy.host));
-  const pushSpec = `${proxy.host}/os/killed:latest`;
-  const first = startBuilder();
-  await under.layerPool('killed', { secret: 'both', pushSpec });
+  await under.createSecret(pool, under.auths('secret', proxy.host));
+  const builder = startBuilder();
+  await under.layerPool(pool, { secret: pool, pushSpec: `${proxy.host}/os/${pool}:latest` });
   await uploading.promise;
-  const begun = await under.buildOf('killed', has('Building'));
+  // In an object: a child process is a promise of its end, and would be waited for.
+  return { builder, begun: await under.buildOf(pool, has('Building')) };
+}
+
+test('a builder that is told to stop in the middle of a build says so on it, and the next makes it anew', async () => {
+  const { builder: first } = await buildHalf('stopped');
+  first.kill('SIGTERM');
+  expect((await first).exitCode).toBe(0);
+  const interrupted = await under.buildOf('stopped', has('Interrupted'));
+  expect(has('Building')(interrupted)).toBe(false);
+
+  proxy.decide(() => 'none');
+  const second = startBuilder();
+  await under.buildOf('stopped', has('Succeeded'), 60_000);
+  second.kill('SIGTERM');
+  expect((await second).exitCode).toBe(0);
+}, 120_000);
+
+test('a builder that is killed in the middle of a build is followed by one that ends it, once', async () => {
+  const { builder: first, begun } = await buildHalf('killed');
   first.kill('SIGKILL');
   expect((await first).signal).toBe('SIGKILL');
 
@@ -61,7 +80,7 @@ test('a builder that is killed in the middle of a build is followed by one that 
   expect((await second).exitCode).toBe(0);
   expect(done.metadata.uid).toBe(begun.metadata.uid);
   const { items } = await under.cluster.client.list(MachineOSBuilds, { signal });
-  expect(items).toHaveLength(1);
+  expect(items.filter(({ spec }) => spec.machineOSConfig.name === 'killed')).toHaveLength(1);
   const image = done.status?.digestedImagePushSpec?.replace(proxy.host, under.registry.host) ?? '';
   const made = await describeImage(under.registryClient(), parseReference(image), 'amd64', signal);
   expect(made.manifest.layers).toHaveLength(2);

@@ -73,7 +73,7 @@ export async function seen<T extends KubernetesObject>(
   kind: Kind<T>,
   name: string,
   holds: (object: T) => boolean,
-  deadlineMs = 30_000,
+  deadlineMs = 60_000,
 ): Promise<T> {
   const deadline = AbortSignal.timeout(deadlineMs);
   let last: T | undefined;

@@ -103,7 +103,8 @@ test(
     fleet.script('order-0', {});
     await fleet.runs('order-0', config);
     await isGone('order-0');
-    await expect.poll(() => turn('DELETED node-order-0') > turn('ADDED node-order-0')).toBe(true);
+    const isOver = () => turn('DELETED node-order-0') > turn('ADDED node-order-0');
+    await expect.poll(isOver, { timeout: 60_000 }).toBe(true);
     const order = ['ADDED node-order-0', 'cordon order-0', 'uncordon order-0', 'DELETED node-order-0'];
     const versions = order.map(turn);
     expect(versions).toEqual(versions.toSorted((a, b) => (a < b ? -1 : 1)));
