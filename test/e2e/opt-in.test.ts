@@ -34,6 +34,9 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: 5 * MINUTE }, 
   beforeAll(async () => {
     sandbox = await startSandboxUnderTest(signal);
     client = sandbox.client;
+    // All at once: here it matters where they end, and not how many are away on the way.
+    const body = { spec: { maxUnavailable: 3 } };
+    await client.patch(MachineConfigPools, 'worker', { type: 'merge', body }, { signal });
     await until(
       'every node is in standard mode',
       async () => (await sandbox.nodesIn('Standard')).length === 4,
