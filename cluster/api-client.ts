@@ -2,6 +2,7 @@ import type { Kind, KubernetesObject, NewObject } from '../api/object.ts';
 
 export {
   ApiError,
+  ApiUnreachable,
   isAlreadyExists,
   isConflict,
   isGone,
@@ -60,8 +61,8 @@ export interface DeleteOptions extends Where {
 }
 
 /**
- * The Kubernetes API as Shale uses it. Every method throws ApiError for an answer that is no success, and an Error for a
- * server that can't be reached within the request's deadline.
+ * The Kubernetes API as Shale uses it. Every method throws ApiError for an answer that is no success, and ApiUnreachable for
+ * a server that gives none within the request's deadline; a watch, the error of its connection.
  */
 export interface ApiClient {
   get<T extends KubernetesObject>(kind: Kind<T>, name: string, where?: Where): Promise<T>;

@@ -26,6 +26,22 @@ export class ApiError extends Error {
   }
 }
 
+/** The API server gave no answer: it could not be reached, the connection broke, or it took too long. */
+export class ApiUnreachable extends Error {
+  override readonly name = 'ApiUnreachable';
+
+  /** @param what the request in words, for the message. */
+  constructor(what: string, cause: unknown) {
+    super(`${what}: ${inWords(cause)}`, { cause });
+  }
+}
+
+/** Where a name has several addresses and none answers, Node.js says nothing but the code of it. */
+function inWords(cause: unknown): string {
+  if (!(cause instanceof Error)) return String(cause);
+  return cause.message || String((cause as NodeJS.ErrnoException).code ?? cause.name);
+}
+
 /** @returns whether the object is not there. */
 export function isNotFound(error: unknown): boolean {
   return error instanceof ApiError && error.status === 404;

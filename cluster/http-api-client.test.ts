@@ -1,7 +1,7 @@
 import { Agent } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
 import { ConfigMaps, Nodes, Pods } from '../api/kubernetes.ts';
-import { isConflict, isGone, isTooManyRequests } from './api-client.ts';
+import { ApiUnreachable, isConflict, isGone, isTooManyRequests } from './api-client.ts';
 import type { Connection } from './connection.ts';
 import { type ApiClientOptions, createApiClient, type RequestObservation } from './http-api-client.ts';
 import { startScriptedServer } from './testing/scripted-server.ts';
@@ -193,4 +193,20 @@ test('each request is told by verb, resource and status, without names, and one 
     'watch configmaps 200',
     'delete configmaps 0',
   ]);
+});
+
+test('a server that gives no answer is told from one that refuses, also when its answer breaks off', async () => {
+  const { client, server } = await clientOf((_request, response) => {
+    response.writeHead(200, { 'content-length': '100' }).write('{"metadata"', () => response.destroy());
+  });
+  const broken = await client.delete(Nodes, 'a').catch((error: unknown) => error);
+  expect(broken).toBeInstanceOf(ApiUnreachable);
+  await server.stop();
+  const refused = await client.delete(Nodes, 'a').catch((error: unknown) => error);
+  expect(refused).toBeInstanceOf(ApiUnreachable);
+  expect(String(refused)).toMatch(/^ApiUnreachable: delete Node a: connect ECONNREFUSED/);
+  const reason = new Error('told to end');
+  await expect(client.delete(Nodes, 'a', { signal: AbortSignal.abort(reason) })).rejects.not.toBeInstanceOf(
+    ApiUnreachable,
+  );
 });

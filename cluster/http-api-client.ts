@@ -12,7 +12,7 @@ import type {
   WatchOptions,
   Where,
 } from './api-client.ts';
-import { ApiError, isNotFound, type StatusBody } from './api-error.ts';
+import { ApiError, ApiUnreachable, isNotFound, type StatusBody } from './api-error.ts';
 import type { Connection } from './connection.ts';
 import { type HttpRequest, readJson, send } from './http-request.ts';
 import { resourcePath } from './resource-path.ts';
@@ -78,7 +78,7 @@ export function createApiClient(connection: Connection, options: ApiClientOption
     const ended = new AbortController();
     // Not AbortSignal.timeout: thousands of requests a minute would each be kept until a deadline that nobody waits for.
     const deadline = setTimeout(
-      () => ended.abort(new Error(`${call.what}: no answer within ${REQUEST_DEADLINE_MS / 1000} s`)),
+      () => ended.abort(new Error(`no answer within ${REQUEST_DEADLINE_MS / 1000} s`)),
       REQUEST_DEADLINE_MS,
     );
     const stop = () => ended.abort(call.signal?.reason);
@@ -86,6 +86,9 @@ export function createApiClient(connection: Connection, options: ApiClientOption
     call.signal?.addEventListener('abort', stop, { once: true });
     try {
       return await readJson(await answer(call, ended.signal));
+    } catch (error) {
+      if (error instanceof ApiError || call.signal?.aborted === true) throw error;
+      throw new ApiUnreachable(call.what, ended.signal.aborted ? ended.signal.reason : error);
     } finally {
       clearTimeout(deadline);
       call.signal?.removeEventListener('abort', stop);

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../api/names.ts';
 import { aboutChange } from '../cluster/about-change.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
-import { ApiError } from '../cluster/api-error.ts';
+import { ApiError, ApiUnreachable } from '../cluster/api-error.ts';
 import { type Backoff, backoffMs } from '../cluster/backoff.ts';
 import { createEventRecorder } from '../cluster/events.ts';
 import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
@@ -214,6 +214,8 @@ async function tellFailure(
 ): Promise<void> {
   const why = error instanceof Error ? error.message : String(error);
   daemon.log.warn({ err: error, step: step?.kind }, 'step failed; it is tried again');
+  // A server that gives no answer can be told nothing, and once it answers again the node is no worse for it.
+  if (error instanceof ApiUnreachable) return;
   const isApi = error instanceof ApiError;
   try {
     if (step?.kind === 'prepare' && seen !== undefined) {

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { Events } from '../../api/kubernetes.ts';
 import type { MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
 import { imageLabels } from '../../api/names.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
@@ -135,6 +136,52 @@ describe.skipIf(noDirectoryNodes !== undefined)('bad input', { timeout: 120_000 
     await daemon.want(standard('rendered-1', 'Live'));
     line.mend();
     await daemon.until('the first config again', isAt('rendered-1'));
+  });
+
+  test('of the network: an API server that gives no answer is no failure of the daemon, nor of its node', async () => {
+    await using node = await createTestNode();
+    await using stack = new AsyncDisposableStack();
+    const written: string[] = [];
+    const lines: CutLine[] = [];
+    const failedTwice = Promise.withResolvers<void>();
+    let unanswered = 0;
+    await using daemon = await startDaemon(node, {
+      clientOf: async ({ client, access: { url, token, caPem } }) => {
+        const line = stack.use(await createCutLine(url));
+        lines.push(line);
+        const byLine = createApiClient(tokenConnection(line.url, token, caPem), {
+          onRequest: ({ status }) => {
+            if (status === 0) unanswered += 1;
+            // Each read is sent three times.
+            if (unanswered === 6) failedTwice.resolve();
+          },
+        });
+        // What the daemon writes still arrives: that it can be told is no reason to tell it.
+        return {
+          ...client,
+          find: byLine.find,
+          get: byLine.get,
+          replaceStatus: (kind, object, where) => {
+            written.push(JSON.stringify(object));
+            return client.replaceStatus(kind, object, where);
+          },
+        };
+      },
+    });
+    const standard = standardSpec(await policies(daemon));
+    await render(daemon, 'rendered-1', 'one\n');
+    await daemon.want(standard('rendered-1'));
+    await daemon.until('the plan', ({ status }) => status?.plan?.config === 'rendered-1');
+    for (const line of lines) line.cut();
+    // Before it begins it asks for the node's lease.
+    await daemon.want(standard('rendered-1', 'Live'));
+    await failedTwice.promise;
+    for (const line of lines) line.mend();
+    await daemon.until('the config', isAt('rendered-1'));
+    expect(written.length).toBeGreaterThan(1);
+    expect(written.filter((text) => /DaemonFailed|PrepareFailed/.test(text))).toEqual([]);
+    const { items } = await daemon.client.list(Events, {});
+    expect(items.filter(({ type }) => type === 'Warning')).toEqual([]);
   });
 
   test('of the network: a write that was killed is taken back while the API server is away', async () => {

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
-import type { ApiClient } from '../../cluster/api-client.ts';
+import { type ApiClient, ApiUnreachable } from '../../cluster/api-client.ts';
 import { createTestNode, noDirectoryNodes } from './testing.ts';
 import { isAt, policies, render, standardSpec } from './testing-configs.ts';
 import { NODE, startDaemon } from './testing-daemon.ts';
@@ -43,7 +43,7 @@ function awayClient(client: ApiClient) {
   const state = { isAway: false, requests: [] as number[] };
   const refuse = () => {
     state.requests.push(Date.now());
-    return new Error('connect ECONNREFUSED');
+    return new ApiUnreachable('asked', new Error('connect ECONNREFUSED'));
   };
   const refused = new Proxy(client, {
     get: (target, name: keyof ApiClient) => {
