@@ -207,6 +207,23 @@ export function backendContract(
       expect((await node.backend.status(signal)).staged?.image).toBe(node.stock);
     });
 
+    it('adds kernel arguments once, also when what was staged boots before anybody gave leave', async () => {
+      const extra = { remove: [], add: ['extra=1', 'extra=1', 'extra=2'] };
+      await stage(node.stock, extra);
+      await node.shutDownAndBoot();
+      const { booted } = await node.backend.status(signal);
+      const wanted = [...HOST_ARGUMENTS, ...STOCK_ARGUMENTS, ...extra.add];
+      expect(booted.kernelArguments).toEqual(wanted);
+      // The update is still to be made, and nobody knows that its deployment runs.
+      expect((await stage(node.stock, extra)).kernelArguments).toEqual(wanted);
+      const other = await stage(node.stock, { remove: [], add: ['extra=3'] });
+      expect(other.kernelArguments).toEqual([...HOST_ARGUMENTS, ...STOCK_ARGUMENTS, 'extra=3']);
+      await node.backend.finalizeStaged(new Map(), signal);
+      await node.losePowerAndBoot();
+      const none = await stage(node.stock, { remove: ['extra=1'], add: [] });
+      expect(none.kernelArguments).toEqual([...HOST_ARGUMENTS, ...STOCK_ARGUMENTS]);
+    });
+
     it('does not let a file that Shale wrote shadow a later image, but lets an admin’s', async () => {
       await writeFile(inRoot(CHRONY), 'standard mode\n');
       await writeFile(inRoot('/etc/motd'), 'standard mode\n');

@@ -35,7 +35,10 @@ export interface ExtraPackages {
 }
 
 export interface StageOptions {
-  /** Arguments that Shale added beyond the images' own (standard mode): the ones to take away and the ones to have. */
+  /**
+   * Arguments that Shale added beyond the images' own (standard mode): the ones to take away and the ones to have. Of a
+   * deployment that was staged with any, and booted before its update was made, those go that it was staged with.
+   */
   readonly extraKernelArguments: { readonly remove: readonly string[]; readonly add: readonly string[] };
   /** Absent: as the booted deployment has them. Only rpm-ostree can change any. */
   readonly extraPackages?: ExtraPackages;

@@ -8,6 +8,7 @@ import type { RunOsCommand } from '../os-command.ts';
 import { type OsTool, osTool } from '../os-tool.ts';
 import { readOrigin } from '../ostree/deployments.ts';
 import { describeDeployment } from '../ostree/describe-deployment.ts';
+import { extraArgumentsOf, noteExtraArguments } from '../ostree/extra-kernel-arguments.ts';
 import { keepImageRecords } from '../ostree/image-record.ts';
 import type { ImageSource } from '../ostree/image-source.ts';
 import { imageKernelArguments, kargsArchitecture, nextKernelArguments } from '../ostree/kernel-arguments.ts';
@@ -86,11 +87,12 @@ export class ImageToolBackend implements OsBackend {
     const context = { ...this.#options, ostree: this.#ostree, stateDirectory: this.#state };
     const { from, deployments } = await bringImage(context, image, options);
     const { booted, next } = deployments;
+    const { add, remove } = options.extraKernelArguments;
     const kernelArguments = nextKernelArguments({
       booted: booted.kernelArguments,
       bootedImage: await imageKernelArguments(booted.directory, this.#architecture),
       stagedImage: await imageKernelArguments(from.directory, this.#architecture),
-      extra: options.extraKernelArguments,
+      extra: { remove: (await extraArgumentsOf(this.#state, booted)) ?? remove, add },
     });
     const isWanted = (deployment: PlacedDeployment) =>
       deployment.image === image &&
@@ -103,6 +105,7 @@ export class ImageToolBackend implements OsBackend {
       return this.#describe(booted);
     }
     const { commit, directory } = from;
+    await noteExtraArguments(this.#state, { image, kernelArguments }, add);
     return this.#deploy({ osName: booted.osName, commit, directory, kernelArguments, staged: true }, signal);
   }
 

@@ -8,6 +8,7 @@ import { refusePackages } from '../packages-refused.ts';
 import { SoftRebootRefused } from '../soft-reboot-refused.ts';
 import { listDeployments, type OstreeDeployment, SysrootError } from './deployments.ts';
 import { describeDeployment } from './describe-deployment.ts';
+import { extraArgumentsOf, noteExtraArguments } from './extra-kernel-arguments.ts';
 import { imageRef, keepImageRecords, layerRef, readImageRecord, stateDirectory } from './image-record.ts';
 import type { ImageSource } from './image-source.ts';
 import { importImage } from './import-image.ts';
@@ -93,11 +94,13 @@ export class OstreeBackend implements OsBackend {
       ...(onProgress === undefined ? {} : { onProgress }),
     });
     const { booted, staged } = await this.#deployments();
+    const state = stateDirectory(this.#options.sysroot);
+    const { add, remove } = options.extraKernelArguments;
     const kernelArguments = nextKernelArguments({
       booted: booted.kernelArguments,
       bootedImage: await imageKernelArguments(booted.directory, this.#architecture),
       stagedImage: record.kernelArguments,
-      extra: options.extraKernelArguments,
+      extra: { remove: (await extraArgumentsOf(state, booted)) ?? remove, add },
     });
     const isWanted = (deployment: OstreeDeployment) =>
       deployment.image === image && sameList(deployment.kernelArguments, kernelArguments);
@@ -106,6 +109,7 @@ export class OstreeBackend implements OsBackend {
       await this.unstage(signal);
       return this.#describe(booted);
     }
+    await noteExtraArguments(state, { image, kernelArguments }, add);
     return this.#describe(
       await this.#deploy({ osName: booted.osName, ref: imageRef(image), image, kernelArguments }, signal),
     );
