@@ -27,7 +27,8 @@ export async function armWatchdog(
   for (const name of [watchdogPaths.alive, watchdogPaths.since]) {
     await rm(path.join(host.root, name), { force: true });
   }
-  const keep = [...(await readManagedPaths(host.root)).keys()];
+  const { link, script, unit, wants } = watchdogPaths;
+  const keep = [...(await readManagedPaths(host.root)).keys(), link, unit, script];
   const files = watchdogFiles({
     deployment: staged.id,
     limitSeconds: Math.ceil(limitMs / 1000),
@@ -39,7 +40,6 @@ export async function armWatchdog(
     const place = await placeOf(staged.root, name);
     await takeStep({ kind: 'file', name, place, contents, mode: 0o644, uid: 0, gid: 0 });
   }
-  const { link, unit, wants } = watchdogPaths;
   const place = await placeOf(staged.root, link);
   await takeStep({ kind: 'symlink', name: link, place, target: unit, uid: 0, gid: 0 });
   await syncDirectory(path.dirname(place));

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import { watchdogPaths, watchdogScript } from '../../daemon/boot-watchdog/watchdog-files.ts';
 import { isAt } from '../../sandbox/node/testing-configs.ts';
 import type { BootedNode } from '../../sandbox/systemd-node/node.ts';
 import { FIRST_TIME_MS, noLab } from './lab.ts';
@@ -15,22 +16,30 @@ const BROKEN = text(
 /** Far more than a daemon takes from the boot on, also where others are at work. */
 const DAEMON_LIMIT_S = 15;
 
+/** Where an image has this, its daemon can't be pulled. */
+const NO_REGISTRY = '/etc/no-registry';
+
 /** As the kubelet starts the daemon's pod. */
-const kubeletRuns = ({ machine }: BootedNode) =>
+const startsPods = ({ machine }: BootedNode) =>
   machine
-    .run(['systemctl', 'is-active', KUBELET], { timeoutMs: 30_000, signal: AbortSignal.timeout(60_000) })
+    .run(['sh', '-c', `systemctl is-active ${KUBELET} && ! test -e ${NO_REGISTRY}`], {
+      timeoutMs: 30_000,
+      signal: AbortSignal.timeout(60_000),
+    })
     .then(
       () => true,
       () => false,
     );
 const degraded = ({ status }: MachineConfigNode) =>
   status?.conditions?.find(({ type, status: is }) => type === 'NodeDegraded' && is === 'True');
-const wentBackFrom = (config: string) => (object: MachineConfigNode) =>
-  object.status?.lastUpdate?.config === config && degraded(object)?.reason === 'KubeletNeverStarted';
+const wentBackFrom =
+  (config: string, reason = 'KubeletNeverStarted') =>
+  (object: MachineConfigNode) =>
+    object.status?.lastUpdate?.config === config && degraded(object)?.reason === reason;
 
 /** The tests are steps of one machine's life: each begins where the one before ended. */
 describe.skipIf(noLab !== undefined)(
-  'a machine whose kubelet does not start in the target',
+  'a machine on which no daemon comes up in the target',
   { timeout: 2 * UPDATE_MS },
   () => {
     let lab: LabNode;
@@ -38,7 +47,7 @@ describe.skipIf(noLab !== undefined)(
 
     beforeAll(async () => {
       const daemonArguments = ['--daemon-limit', String(DAEMON_LIMIT_S)];
-      lab = await startLabNode(STOCK, { daemonArguments, startsDaemon: kubeletRuns });
+      lab = await startLabNode(STOCK, { daemonArguments, startsDaemon: startsPods });
       updates = updatesOf(lab, STOCK);
     }, FIRST_TIME_MS);
     afterAll(async () => {
@@ -92,14 +101,36 @@ describe.skipIf(noLab !== undefined)(
       await expectNoTrace();
     });
 
-    it('goes back by itself to an image', async () => {
+    it('goes back by itself to an image, where the kubelet runs and the daemon does not', async () => {
       const before = await booted();
-      await updates.want('rendered-4', await updates.build('rendered-4', undefined, [BROKEN]), 'Disrupt');
-      const back = await lab.until('the way back', wentBackFrom('rendered-4'));
+      const without = [text(NO_REGISTRY, '')];
+      await updates.want('rendered-4', await updates.build('rendered-4', undefined, without), 'Disrupt');
+      const back = await lab.until('the way back', wentBackFrom('rendered-4', 'DaemonNeverStarted'));
+      expect(degraded(back)?.message).toContain(
+        'no daemon came up within 15 s of its boot, though kubelet.service ran; the host went back by itself',
+      );
       expect(back.status).toMatchObject({ mode: 'Layered', configVersion: { current: 'rendered-3' } });
       expect((await booted()).image).toBe(before.image);
       expect(await lab.sh(`cat ${CONFIG}`)).toBe('rendered-3');
       await expectNoTrace();
+    });
+
+    it('stays where another deployment is meant, where a daemon is, and after three times', async () => {
+      const { id } = await booted();
+      const [alive, went] = [watchdogPaths.alive, '/run/went-back'];
+      const runFor = (deployment: string) => {
+        const script = watchdogScript({ deployment, limitSeconds: 0, wayBack: `touch ${went}; return 1` });
+        const options = { timeoutMs: 30_000, signal: AbortSignal.timeout(60_000) };
+        return lab.node.machine.run(['sh'], { ...options, input: script });
+      };
+      expect(await runFor(`${'f'.repeat(64)}.0`)).toBe('');
+      await lab.sh(`touch ${alive}`);
+      expect(await runFor(id)).toBe('');
+      await lab.sh(
+        `rm ${alive}; printf 'deployment ${id}\\nbootID x\\ntries 3\\n\\n' >${watchdogPaths.mark}`,
+      );
+      expect(await runFor(id)).toMatch(/^went back 3 times/);
+      expect(await lab.sh(`rm ${watchdogPaths.mark}; find ${went} 2>/dev/null || true`)).toBe('');
     });
 
     it('takes the files of standard mode back, too, where they came with another image', async () => {

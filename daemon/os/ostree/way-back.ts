@@ -37,11 +37,10 @@ export function ostreeWayBack(
 former=${shellWords([former])}
 # $1: the path below /etc that is to be as it was.
 as_before() {
-  mkdir -p "$next$(dirname "$1")" || return 1
   if [ -d "$former$1" ] && [ ! -L "$former$1" ]; then
     mkdir -p "$next$1"
   elif [ -e "$former$1" ] || [ -L "$former$1" ]; then
-    cp -a "$former$1" "$next$1.shale-new" && mv -fT "$next$1.shale-new" "$next$1"
+    mkdir -p "$next\${1%/*}" && cp -a "$former$1" "$next$1.shale-new" && mv -fT "$next$1.shale-new" "$next$1"
   elif [ ! -d "$next$1" ]; then
     rm -f "$next$1"
   fi

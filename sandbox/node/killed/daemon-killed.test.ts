@@ -9,7 +9,7 @@ import { noDirectoryNodes } from '../testing.ts';
 import { CHRONY } from '../testing-configs.ts';
 import { tryEveryPoint } from './every-point.ts';
 import { createKillBench, type KillBench } from './kill-and-restart.ts';
-import { renderedConfigs, type TestUpdate, testUpdates } from './updates.ts';
+import { renderedConfigs, startTargets, type TestUpdate, testUpdates } from './updates.ts';
 
 /**
  * The daemon is killed before each of its changes of the disk in turn, started again, and has to come to where it was
@@ -55,10 +55,10 @@ async function expectEnded(update: TestUpdate, { before, after, where }: Nodes):
   expect(restarts.length > 0, where).toBe(update.restarts);
   const left = await readdir(path.join(now.root, 'var/lib/shale'));
   expect(left.filter((name) => name.startsWith('write') || name === 'journal.json')).toEqual([]);
-  const { target } = update;
-  const config = renderedConfigs.find(({ metadata }) => metadata.name === target.config);
-  // A target of standard mode is on the disk in all its parts.
-  if (target.mode === 'Standard' && config !== undefined) {
+  const end = update.goesBack && update.from !== 'stock' ? startTargets[update.from] : update.target;
+  const config = renderedConfigs.find(({ metadata }) => metadata.name === end.config);
+  // What standard mode ends in is on the disk in all its parts.
+  if (end.mode === 'Standard' && config !== undefined) {
     expect(await verifyConfig(now.root, nodeConfigOf(config)), where).toEqual([]);
   }
 }

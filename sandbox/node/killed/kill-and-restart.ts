@@ -16,6 +16,7 @@ import { directoryNode } from '../../../daemon/host/directory-node.ts';
 import { policyDigest } from '../../../disruption/effective-policies.ts';
 import { encodeTransitionLabel } from '../../../disruption/transitions.ts';
 import { bootNode } from '../boot.ts';
+import { hostGoesBack } from '../host-goes-back.ts';
 import { untilRebootRequested } from '../reboot-request.ts';
 import { removeNode } from '../remove.ts';
 import { createTestNode, layerFile, type TestNode } from '../testing.ts';
@@ -167,7 +168,7 @@ export async function createKillBench(): Promise<KillBench> {
   }
 
   return {
-    async prepare({ from, target, killedIn }) {
+    async prepare({ from, target, killedIn, hostGoesBack: byHost }) {
       const { dir, name, node } = await copyOf(await startOf(from));
       await node.want(specOf(target));
       for (let boot = 0; boot < killedIn; boot += 1) {
@@ -177,7 +178,8 @@ export async function createKillBench(): Promise<KillBench> {
         } finally {
           await end(daemon);
         }
-        await bootNode(dir);
+        if (byHost) await hostGoesBack(dir, directoryNode(dir, stock.source));
+        else await bootNode(dir);
       }
       return dir;
     },

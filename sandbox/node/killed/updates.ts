@@ -77,6 +77,7 @@ export const renderedConfigs: readonly Rendered[] = [
   renderedConfig('rendered-2', 'two\n'),
   renderedConfig('rendered-3', 'three\n', ['quiet']),
   renderedConfig('rendered-5', 'five\n', ['quiet']),
+  renderedConfig('rendered-6', 'six\n', ['quiet', 'panic=1']),
 ];
 
 export interface Target {
@@ -106,11 +107,14 @@ export interface TestUpdate {
   readonly killedIn: number;
   /** Whether it ends where it began, because its target is not healthy. */
   readonly goesBack: boolean;
+  /** Whether no daemon comes up in the target, so that the host goes back by itself: both boots count as one. */
+  readonly hostGoesBack: boolean;
 }
 
-const live = { boots: 0, restarts: true, killedIn: 0, goesBack: false };
-const reboots = { boots: 1, restarts: false, killedIn: 0, goesBack: false };
-const goesBack = { boots: 2, restarts: false, goesBack: true };
+const live = { boots: 0, restarts: true, killedIn: 0, goesBack: false, hostGoesBack: false };
+const reboots = { boots: 1, restarts: false, killedIn: 0, goesBack: false, hostGoesBack: false };
+const goesBack = { boots: 2, restarts: false, goesBack: true, hostGoesBack: false };
+const hostGoesBack = { restarts: false, goesBack: true, hostGoesBack: true };
 const layered = (config: string): Target => ({ mode: 'Layered', config });
 const standard = (config: string): Target => ({ mode: 'Standard', config });
 
@@ -181,6 +185,24 @@ export const testUpdates: readonly TestUpdate[] = [
     target: layered('rendered-4'),
     content: 'three\n',
     ...goesBack,
+    killedIn: 1,
+  },
+  {
+    name: 'the end of an update from which the host went back by itself',
+    from: 'layered',
+    target: layered('rendered-3'),
+    content: 'one\n',
+    ...hostGoesBack,
+    boots: 1,
+    killedIn: 1,
+  },
+  {
+    name: 'the end of one that left the files of standard mode behind',
+    from: 'standard',
+    target: standard('rendered-6'),
+    content: 'three\n',
+    ...hostGoesBack,
+    boots: 2,
     killedIn: 1,
   },
 ];
