@@ -13,6 +13,7 @@ import {
   withLeaseNamespace,
 } from '../live-objects.ts';
 import { observeCluster } from '../observe/cluster-watch.ts';
+import { nothingObserved } from '../observe/observed-cluster.ts';
 import { onCluster } from '../on-cluster.ts';
 import { DoctorOutput } from '../output-schemas.ts';
 import { outputFlag, print, printAs, TABLE_FORMATS } from '../print.ts';
@@ -84,13 +85,11 @@ async function examine(
     ...judgeLeaseTimes(await leaseTimes(client, places.namespace, signal), now),
   ];
   if (!areServed(definitions)) {
-    return [
-      ...general,
-      {
-        ...warning('pools, nodes and registries were not looked at', 'install the CRDs first'),
-        check: 'nodes',
-      },
-    ];
+    const unknown = {
+      ...warning('pools and nodes were not looked at', 'install the CRDs first'),
+      check: 'nodes',
+    };
+    return [...general, unknown, ...(await examineRegistries(client, nothingObserved, places, signal))];
   }
   const seen = await observeCluster(client, places, signal);
   const { namespace } = places;

@@ -25,6 +25,9 @@ export interface ImageWish {
   readonly baseImage?: string;
 }
 
+/** Stands for the pools of a cluster that has none yet. */
+const FIRST_POOL = 'worker';
+
 /**
  * What the builder does: read the base image, push the pool's.
  *
@@ -37,8 +40,8 @@ export function builderTargets(
   wish: ImageWish = {},
 ): readonly RegistryTarget[] {
   const layered = new Set(machineOSConfigs.map(({ spec }) => spec.machineConfigPool.name));
-  const wished = pools
-    .map(({ metadata }) => metadata.name)
+  const names = pools.map(({ metadata }) => metadata.name);
+  const wished = (names.length === 0 ? [FIRST_POOL] : names)
     .filter((pool) => wish.imageRepository !== undefined && !layered.has(pool))
     .map((pool) => wishedTarget(pool, wish, baseImages.get(pool)));
   return [...machineOSConfigs.map((config) => targetOf(config, baseImages)), ...wished];

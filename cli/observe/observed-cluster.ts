@@ -21,6 +21,20 @@ export interface ObservedCluster {
   readonly inMaintenance: ReadonlySet<string>;
 }
 
+/** A cluster before Shale is there. */
+export const nothingObserved: ObservedCluster = {
+  switchMap: undefined,
+  operator: undefined,
+  builder: undefined,
+  pools: [],
+  machineOSConfigs: [],
+  builds: [],
+  machineConfigNodes: [],
+  nodes: [],
+  leases: [],
+  inMaintenance: new Set(),
+};
+
 /** @returns the MachineConfigNodes that belong to a pool, by name. */
 export function nodesOfPool(
   { machineConfigNodes }: Pick<ObservedCluster, 'machineConfigNodes'>,

@@ -57,6 +57,19 @@ test('of a cluster without Shale says what to install', { timeout: PROCESSES_MS 
   expect(stdout).toContain('CRDs: machineconfigpools.machineconfiguration.openshift.io is missing');
   expect(stdout).toContain('-> kubectl apply -k manifests/crds');
   expect(stdout).toContain('permissions: there is no service account shale-system/shale-operator');
+
+  const dir = path.join(cluster.dir, 'registry-before');
+  await mkdir(dir);
+  const registry = await startDockerRegistry({ dir });
+  onTestFinished(() => registry.stop());
+  const authfile = path.join(dir, 'auth.json');
+  await writeFile(authfile, '{"auths":{}}');
+  const { host } = registry;
+  const flags = ['--image-repository', `${host}/os/{pool}`, '--plain-http', host, '--authfile', authfile];
+  const before = await shale(['doctor', ...flags], { env: { KUBECONFIG: file, HOME: cluster.dir } });
+  expect(before.stdout).toMatch(
+    new RegExp(`^ok +registries, from this machine: pool worker: push to ${host}/os/worker:latest$`, 'm'),
+  );
 });
 
 test("tries each pool's registry with its Secrets, and leaves nothing there", {

@@ -6,7 +6,7 @@ import type {
 } from '../../../api/machine-config-node.ts';
 import type { MachineConfigPool, MachineConfigPoolStatus } from '../../../api/machine-config-pool.ts';
 import type { Condition } from '../../../api/object.ts';
-import type { ObservedCluster } from '../observed-cluster.ts';
+import { nothingObserved, type ObservedCluster } from '../observed-cluster.ts';
 
 const GROUP = 'machineconfiguration.openshift.io/v1';
 /** When every condition of these objects began. */
@@ -67,17 +67,5 @@ export function node(name: string, annotations: Record<string, string> = {}, uns
 
 /** @returns a cluster that has these things and no others. */
 export function observed(more: Partial<ObservedCluster>): ObservedCluster {
-  return {
-    switchMap: undefined,
-    operator: undefined,
-    builder: undefined,
-    pools: [],
-    machineOSConfigs: [],
-    builds: [],
-    machineConfigNodes: [],
-    nodes: [],
-    leases: [],
-    inMaintenance: new Set(),
-    ...more,
-  };
+  return { ...nothingObserved, ...more };
 }
