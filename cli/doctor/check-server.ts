@@ -84,7 +84,9 @@ export function judgeLeaseTimes(leases: readonly LeaseTime[], now: number): Find
     return ahead > TOLERATED_SKEW_MS || isBehind ? [{ of, ahead }] : [];
   });
   if (off.length === 0)
-    return leases.length === 0 ? [] : [ok(`${leases.length} leases are renewed by the API server's clock`)];
+    return leases.length === 0
+      ? []
+      : [ok(`whoever renews a lease (${leases.length}) goes by the API server's time`)];
   return off.map(({ of, ahead }) => {
     const seconds = Math.round(Math.abs(ahead) / 1000);
     const what = `the clock of ${of} is ${seconds} s ${ahead > 0 ? 'ahead of' : 'behind'} the API server's`;

@@ -32,7 +32,8 @@ export async function examineRegistries(
 ): Promise<Finding[]> {
   const targets = builderTargets(seen, await baseImages(client, seen, signal), flags);
   if (targets.length === 0) {
-    const how = 'layering is off; to try a registry before: shale doctor --image-repository …';
+    const how =
+      'layering is off: no registry is needed yet; to try one before: shale doctor --image-repository …';
     return [findings('registries').ok(how)];
   }
   const { namespace } = flags;
