@@ -71,7 +71,7 @@ export async function connectionOf({ kubeconfig, context }: Partial<ClusterFlags
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     throw new CommandError(
-      `no cluster to look at: ${why}; name files by -f and --from, or a kubeconfig`,
+      `no cluster to look at: ${why}; name one by --kubeconfig or KUBECONFIG, or files where the command takes them`,
       exitCodes.unavailable,
       {
         cause: error,

@@ -51,6 +51,9 @@ export async function inClusterConnection(env: NodeJS.ProcessEnv): Promise<Conne
   };
 }
 
+/** What client-node takes where it finds no kubeconfig, as kubectl does. */
+const WHERE_NOTHING_IS_NAMED = 'http://localhost:8080';
+
 /**
  * The connection of a person, from a kubeconfig: client-node's own reader, so that exec plugins, OIDC and the rest work
  * as in kubectl. It is loaded here and only here: it costs 130 MB, too much for a process that runs on every node.
@@ -67,6 +70,9 @@ export async function kubeconfigConnection(options: {
   else config.loadFromFile(options.path);
   if (options.context !== undefined) config.setCurrentContext(options.context);
   const cluster = config.getCurrentCluster();
+  if (options.path === undefined && cluster?.server === WHERE_NOTHING_IS_NAMED) {
+    throw new Error('KUBECONFIG is not set, and there is no ~/.kube/config');
+  }
   if (cluster === null) throw new Error(`kubeconfig: context ${config.getCurrentContext()} names no cluster`);
   const tls: AgentOptions = {};
   await config.applyToHTTPSOptions(tls);

@@ -5,6 +5,7 @@ import { condition, machineConfigNode, node, observed, pool, SINCE } from '../ob
 import { nodeView } from './node-view.ts';
 
 const NOW = Date.parse('2026-11-20T10:05:00Z');
+const LATER = '2026-11-20T10:04:00Z';
 const plan: UpdatePlan = {
   config: 'rendered-worker-1',
   staged: true,
@@ -40,6 +41,16 @@ describe('the state of a node', () => {
         what: 'the target is brought to the disk',
         staging: { bytesDone: 1 },
       },
+    ],
+    [
+      'that pulls its image, since it was last done with one',
+      {
+        conditions: [
+          condition('UpdatePrepared', 'False', 'the target is brought to the disk'),
+          { ...condition('Updated', 'False', ''), lastTransitionTime: LATER },
+        ],
+      },
+      { state: 'staging', since: LATER },
     ],
     [
       'that waits for leave',

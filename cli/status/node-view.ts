@@ -109,8 +109,12 @@ function situationOf(
   if (rebooting?.status === 'Unknown') return said('rebooting', rebooting);
   if (executed?.status === 'Unknown') return said('applying', executed);
   // What the daemon last said of being prepared may be of the target before.
-  if (progress.kind === 'preparing')
-    return said('staging', prepared?.status === 'False' ? prepared : undefined, remark);
+  if (progress.kind === 'preparing') {
+    const told = said('staging', prepared?.status === 'False' ? prepared : undefined, remark);
+    // Between two targets it is not prepared either: the time is from when the node was done with the one before.
+    const updated = condition('Updated');
+    return updated?.status === 'False' ? { ...told, since: updated.lastTransitionTime } : told;
+  }
   // The pool's remark is older than the leave: it tells of the drain before.
   if (spec.grant !== undefined) return said('applying', undefined, 'leave is given');
   const draining = node?.metadata.annotations?.[annotations.cordonedByShale] !== undefined;

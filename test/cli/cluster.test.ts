@@ -269,6 +269,15 @@ describe('a cluster that is not there is one line and exit code 69:', () => {
     expect(stderr.split('\n')).toHaveLength(1);
   });
 
+  test('none is named anywhere', async () => {
+    const { exitCode, stderr } = await shale(['explain', 'worker-0'], { env: { KUBECONFIG: '', HOME: dir } });
+    expect(exitCode).toBe(69);
+    expect(stderr).toContain(
+      'KUBECONFIG is not set, and there is no ~/.kube/config; name one by --kubeconfig',
+    );
+    expect(stderr.split('\n')).toHaveLength(1);
+  });
+
   test('nobody listens', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await new Promise((listening) => server.once('listening', listening));
