@@ -23,6 +23,7 @@ const SWITCHED: readonly { readonly component: string; readonly condition: Condi
   { component: 'monitoring', condition: '.Values.monitoring' },
   { component: 'tracing', condition: '.Values.tracingEndpoint' },
   { component: 'live-page', condition: '.Values.livePage' },
+  { component: 'live-page-service', condition: '.Values.livePageTlsSecret' },
   { component: 'high-availability', condition: 'gt (int .Values.operator.replicas) 1' },
 ];
 

@@ -27,6 +27,8 @@ const marks = {
   operatorArguments: '@@operatorArguments@@',
   daemonArguments: '@@daemonArguments@@',
   tracingEndpoint: '@@tracingEndpoint@@',
+  pageMounts: '@@pageMounts@@',
+  pageVolumes: '@@pageVolumes@@',
 } as const;
 
 const NAMESPACE = 'shale-system';
@@ -36,6 +38,26 @@ const IMAGE = 'shale:latest';
 const TRACING_ENDPOINT = 'http://otel-collector.observability.svc:4318';
 /** What the component's patch adds (manifests/components/live-page). */
 const LIVE_PAGE = '$1{{- if .Values.livePage }}\n$1- --page-port\n$1- "8090"\n$1{{- end }}\n';
+/** What that of manifests/components/live-page-service adds; its Secret has another name in another release. */
+const PAGE_TLS = whereTls('- --page-tls-dir', '- /etc/shale/page-tls');
+const PAGE_MOUNTS = whereTls(
+  'volumeMounts:',
+  '  - name: page-tls',
+  '    mountPath: /etc/shale/page-tls',
+  '    readOnly: true',
+);
+const PAGE_VOLUMES = whereTls(
+  'volumes:',
+  '  - name: page-tls',
+  '    secret:',
+  '      secretName: {{ .Values.livePageTlsSecret | quote }}',
+  '      optional: true',
+);
+
+function whereTls(...lines: readonly string[]): string {
+  const all = ['{{- if .Values.livePageTlsSecret }}', ...lines, '{{- end }}'];
+  return all.map((line) => `$1${line}\n`).join('');
+}
 
 /**
  * @param objects of the manifests, as kustomize makes them.
@@ -51,7 +73,9 @@ function withMarks(object: KubernetesObject): unknown {
   const marked = marksIn(object) as KubernetesObject;
   switch (`${object.kind} ${object.metadata.name}`) {
     case 'Deployment shale-operator':
-      return withArguments(marked as PodSpecObject, marks.operatorArguments, { replicas: marks.replicas });
+      return withPageTls(
+        withArguments(marked as PodSpecObject, marks.operatorArguments, { replicas: marks.replicas }),
+      );
     case 'DaemonSet shale-daemon':
       return withArguments(marked as PodSpecObject, marks.daemonArguments, {});
     default:
@@ -76,7 +100,7 @@ function withArguments(
   object: PodSpecObject,
   more: string,
   fields: Readonly<Record<string, unknown>>,
-): unknown {
+): PodSpecObject {
   const { template } = object.spec;
   const containers = template.spec.containers.map((container) => ({
     ...container,
@@ -90,6 +114,16 @@ function withArguments(
   return { ...object, spec };
 }
 
+function withPageTls(object: PodSpecObject): unknown {
+  const { template } = object.spec;
+  const containers = template.spec.containers.map((container) => ({
+    ...container,
+    volumeMounts: [marks.pageMounts],
+  }));
+  const pod = { ...template.spec, containers, volumes: [marks.pageVolumes] };
+  return { ...object, spec: { ...object.spec, template: { ...template, spec: pod } } };
+}
+
 function rendered(object: unknown): string {
   const text = stringify(object, { lineWidth: 0, aliasDuplicateObjects: false });
   return (
@@ -98,6 +132,8 @@ function rendered(object: unknown): string {
       .replaceAll('{{', '{{ "{{" }}')
       .replaceAll(new RegExp(`^( *)- "(?:${marks.operatorArguments})"\n`, 'gm'), moreArguments('operator'))
       .replaceAll(new RegExp(`^( *)- "(?:${marks.daemonArguments})"\n`, 'gm'), moreArguments('daemon'))
+      .replaceAll(new RegExp(`^( *)volumeMounts:\n *- "${marks.pageMounts}"\n`, 'gm'), PAGE_MOUNTS)
+      .replaceAll(new RegExp(`^( *)volumes:\n *- "${marks.pageVolumes}"\n`, 'gm'), PAGE_VOLUMES)
       .replaceAll(`"${marks.replicas}"`, '{{ .Values.operator.replicas }}')
       .replaceAll(marks.namespace, '{{ .Release.Namespace }}')
       .replaceAll(marks.leaseNamespace, '{{ .Values.leaseNamespace }}')
@@ -107,6 +143,6 @@ function rendered(object: unknown): string {
 }
 
 function moreArguments(process: 'operator' | 'daemon'): string {
-  const page = process === 'operator' ? LIVE_PAGE : '';
+  const page = process === 'operator' ? LIVE_PAGE + PAGE_TLS : '';
   return `${page}$1{{- range .Values.${process}.arguments }}\n$1- {{ . | quote }}\n$1{{- end }}\n`;
 }

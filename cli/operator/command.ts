@@ -267,7 +267,10 @@ async function preparePage(
   try {
     const { livePage } = await import('./live-page.ts');
     const serve = await livePage(client, pageCaches(caches), options, log);
-    return (signal) => serve(signal).catch(tell);
+    return (signal) =>
+      serve(signal).catch((error: unknown) => {
+        if (!signal.aborted) tell(error);
+      });
   } catch (error) {
     tell(error);
     return undefined;

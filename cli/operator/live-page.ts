@@ -1,5 +1,3 @@
-import { readFile } from 'node:fs/promises';
-import path from 'node:path';
 import type { Logger } from 'pino';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { readAssets } from '../../page/server/assets.ts';
@@ -8,11 +6,14 @@ import type { PageCaches } from '../../page/server/page-caches.ts';
 import { startPageServer } from '../../page/server/page-server.ts';
 import { tokenAccess } from '../../page/server/token-access.ts';
 import { MaintenanceLookup } from '../../rollout/node-maintenance.ts';
+import { awaitCertificate, followCertificate } from './page-certificate.ts';
 
 export interface LivePageOptions {
   readonly port: number;
   /** tls.crt and tls.key, as a Secret of type kubernetes.io/tls has them; absent: plain HTTP on loopback. */
   readonly tlsDir?: string;
+  /** ms between two looks at the certificate. */
+  readonly checkMs?: number;
   readonly leaseNamespace: string;
 }
 
@@ -22,35 +23,36 @@ export interface LivePageOptions {
  *
  * Tokens go over the wire, so without a certificate it listens on loopback alone, where `kubectl port-forward` ends.
  *
- * @returns what serves it until the signal. @throws PageNotBuilt; the system's error when the certificate can't be read.
+ * @returns what serves it until the signal, once there is a certificate where one is asked for. @throws PageNotBuilt.
  */
 export async function livePage(
   client: ApiClient,
   caches: PageCaches,
-  { port, tlsDir, leaseNamespace }: LivePageOptions,
+  { port, tlsDir, checkMs, leaseNamespace }: LivePageOptions,
   log: Logger,
 ): Promise<(signal: AbortSignal) => Promise<void>> {
   const assets = await readAssets(process.env['SHALE_PAGE_DIR']);
-  const tls = tlsDir === undefined ? undefined : await certificate(tlsDir);
   const maintenance = new MaintenanceLookup(client, Date.now);
   const live = new LiveView({ caches, log, inMaintenance: (signal) => maintenance.nodes(signal) });
   const access = tokenAccess({ client, leaseNamespace, log });
-  const where = tls === undefined ? { host: '127.0.0.1' } : { tls };
+  const files =
+    tlsDir === undefined
+      ? undefined
+      : { directory: tlsDir, ...(checkMs === undefined ? {} : { checkMs }), log };
   return async (signal) => {
+    const tls = files === undefined ? undefined : await awaitCertificate(files, signal);
+    const where = tls === undefined ? { host: '127.0.0.1' } : { tls };
     const server = await startPageServer({ live, assets, access, port, ...where, log });
     log.info({ port: server.port, tls: tls !== undefined }, 'the live page is served');
+    const following =
+      files === undefined || tls === undefined
+        ? undefined
+        : followCertificate(files, tls, server.setCertificate, signal);
     try {
       await live.run(signal);
     } finally {
       await server.close();
+      await following;
     }
   };
-}
-
-async function certificate(directory: string): Promise<{ readonly cert: Buffer; readonly key: Buffer }> {
-  const [cert, key] = await Promise.all([
-    readFile(path.join(directory, 'tls.crt')),
-    readFile(path.join(directory, 'tls.key')),
-  ]);
-  return { cert, key };
 }

@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
+import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import type { Logger } from 'pino';
 import { type ListeningServer, listen } from '../../cluster/listening-server.ts';
 import { type Access, bearerToken } from './access.ts';
@@ -31,7 +31,16 @@ const SECURITY_HEADERS = {
   'permissions-policy': 'camera=(), geolocation=(), microphone=()',
 } as const;
 
-export type PageServer = ListeningServer;
+/** PEM. */
+export interface Certificate {
+  readonly cert: Buffer;
+  readonly key: Buffer;
+}
+
+export interface PageServer extends ListeningServer {
+  /** For connections from now on. @throws the system's error when the two don't fit. */
+  setCertificate(certificate: Certificate): void;
+}
 
 export interface PageServerOptions {
   readonly live: LiveView;
@@ -41,8 +50,8 @@ export interface PageServerOptions {
   readonly port: number;
   /** Address to listen on; absent: every one. */
   readonly host?: string;
-  /** Certificate and key, PEM; absent: plain HTTP, which is for loopback alone. */
-  readonly tls?: { readonly cert: Buffer; readonly key: Buffer };
+  /** Absent: plain HTTP, which is for loopback alone. */
+  readonly tls?: Certificate;
   readonly log: Logger;
 }
 
@@ -67,7 +76,13 @@ export async function startPageServer(options: PageServerOptions): Promise<PageS
   const server = tls === undefined ? createServer(listener) : createTlsServer(tls, listener);
   server.requestTimeout = REQUEST_MS;
   server.headersTimeout = REQUEST_MS;
-  return listen(server, options.port, options.host);
+  const listening = await listen(server, options.port, options.host);
+  return {
+    ...listening,
+    setCertificate: (certificate) => {
+      if (server instanceof TlsServer) server.setSecureContext(certificate);
+    },
+  };
 }
 
 async function answer(

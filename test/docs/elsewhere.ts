@@ -47,7 +47,6 @@ export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
     'make page': 'writes to the checkout; test/page builds it in the same way',
     'shale ui': 'ends when the reader ends it; test/page/ui-command.test.ts runs it',
     'kubectl -n shale-system port-forward deployment/shale-operator 8090': KUBELET,
-    'kubectl create token NAME': 'needs the service account that the reader names',
   },
   'docs/reference/operator.md': {
     'kubectl logs --namespace shale-system --prefix --tail -1 \\': KUBELET,

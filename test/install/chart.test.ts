@@ -77,6 +77,21 @@ test('takes namespaces, image and flags from its values, everywhere', async () =
   expect(chart.flatMap((object) => problemsOf(object) ?? [])).toEqual([]);
 });
 
+test('serves the page on a Service where there is a certificate', async () => {
+  const values = { livePage: true, livePageTlsSecret: 'shale-page-tls' };
+  const chart = await renderChart(chartDir, { namespace: 'shale-system', values });
+  let expected = await readKustomization(path.join(MANIFESTS, 'base'));
+  for (const component of ['admission-policies', 'network-policies', 'live-page', 'live-page-service']) {
+    expected = await readKustomization(path.join(MANIFESTS, 'components', component), expected);
+  }
+  // Which flag stands before which is of no matter.
+  const ordered = (objects: readonly KubernetesObject[]) => {
+    argumentsOf(operatorOf(objects)).sort();
+    return sorted(objects);
+  };
+  expect(ordered(chart)).toEqual(ordered(ofTemplates(expected).map(withLeaseNamespace)));
+});
+
 test('leaves out what values switch off', async () => {
   const values = { admissionPolicies: false, networkPolicies: false, createLeaseNamespace: false };
   const kinds = (await renderChart(chartDir, { namespace: 'os', values })).map(({ kind }) => kind);
@@ -133,7 +148,7 @@ interface WithPods extends KubernetesObject {
   readonly spec: { readonly template: { readonly spec: { readonly containers: { args: string[] }[] } } };
 }
 
-function argumentsOf(object: KubernetesObject | undefined): readonly string[] {
+function argumentsOf(object: KubernetesObject | undefined): string[] {
   return (object as WithPods | undefined)?.spec.template.spec.containers[0]?.args ?? [];
 }
 

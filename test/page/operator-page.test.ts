@@ -69,6 +69,56 @@ test("the operator serves the page with its own rights and caches, to who has th
   await expect(fetch(url)).rejects.toThrow();
 });
 
+test('the certificate may come later, and be renewed', { timeout: 90_000 }, async () => {
+  const dir = await mkdtemp(path.join(tmpdir(), 'shale-page-certificate-'));
+  const ending = new AbortController();
+  const put = async () => {
+    const authority = createAuthority('page', new Date());
+    const { certPem, keyPem } = authority.issueServer({ dns: [], ipv4: ['127.0.0.1'] });
+    await writeFile(path.join(dir, 'tls.key'), keyPem, { mode: 0o600 });
+    await writeFile(path.join(dir, 'tls.crt'), certPem);
+    return authority.caPem;
+  };
+  process.env['SHALE_PAGE_DIR'] = built.directory;
+  const client = await cluster.clientOf('shale-operator');
+  const caches = createCaches(client, { ...defaultRolloutOptions, namespace: NAMESPACE }, quiet);
+  const port = await freePort();
+  const options = { port, tlsDir: dir, checkMs: 20, leaseNamespace: LEASE_NAMESPACE };
+  const serve = await livePage(client, caches, options, quiet);
+  const caching = allCaches(caches).map((cache) => cache.start(ending.signal));
+  const running = Promise.all([...caching, serve(ending.signal)]);
+  const trusts = (ca: string) =>
+    new Promise<boolean>((resolve) => {
+      const sent = request({ host: '127.0.0.1', port, path: '/', ca, agent: false }, (response) => {
+        response.resume();
+        resolve(true);
+      });
+      sent.once('error', () => resolve(false));
+      sent.end();
+    });
+  try {
+    const first = await put();
+    expect(
+      await eventually(
+        () => trusts(first),
+        (is) => is,
+      ),
+    ).toBe(true);
+    const second = await put();
+    expect(
+      await eventually(
+        () => trusts(second),
+        (is) => is,
+      ),
+    ).toBe(true);
+    expect(await trusts(first)).toBe(false);
+  } finally {
+    ending.abort();
+    await running;
+    await rm(dir, { recursive: true });
+  }
+});
+
 /** Not where `kubectl port-forward` ends, and on this machine all the same. */
 const OTHER_ADDRESS = '127.0.0.2';
 
