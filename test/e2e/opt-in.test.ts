@@ -131,8 +131,13 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: 5 * MINUTE }, 
     expect((await mosc('worker'))?.metadata.deletionTimestamp).toBeUndefined();
     expect(await builder()).toBeDefined();
     expect(await layered()).toHaveLength(4);
-    await write({ enabled: 'true', pools: 'worker', imageRepositry: null });
+    const { uid } = (await mosc('worker'))?.metadata ?? {};
+    const label = { metadata: { labels: { layer: 'yes' } } };
+    await client.patch(MachineConfigPools, 'worker', { type: 'merge', body: label }, { signal });
+    await write({ enabled: 'true', pools: null, poolSelector: 'layer=yes', imageRepositry: null });
     await until('the operator understands', async () => (await condition())?.status === 'True');
+    await until('the pool is layered all the while', () => isUpdated('worker'));
+    expect((await mosc('worker'))?.metadata.uid).toBe(uid);
   });
 
   test('shale rollback takes real nodes back to the image before', async () => {
