@@ -1,4 +1,4 @@
-import { type ApiClient, ApiError } from '../cluster/api-client.ts';
+import { type ApiClient, ApiError, ApiUnreachable } from '../cluster/api-client.ts';
 import { shutdownSignal } from '../cluster/signals.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
 import { type ClusterFlags, connect } from './live-objects.ts';
@@ -21,14 +21,14 @@ export async function onCluster(
   } catch (error) {
     if (error instanceof CommandError) throw error;
     if (signal.aborted) throw new CommandError('interrupted', exitCodes.interrupted, { cause: error });
-    if (error instanceof ApiError || isNetworkError(error)) {
+    if (error instanceof ApiError || error instanceof ApiUnreachable || isNetworkError(error)) {
       throw new CommandError(error.message, exitCodes.unavailable, { cause: error });
     }
     throw error;
   }
 }
 
-/** Node's errors of sockets, name resolution and TLS carry the system's or OpenSSL's code. */
+/** Of a watch: Node's errors of sockets, name resolution and TLS carry the system's or OpenSSL's code. */
 function isNetworkError(error: unknown): error is Error {
   return error instanceof Error && 'code' in error && typeof error.code === 'string';
 }
