@@ -50,6 +50,19 @@ const phases: readonly Phase[] = [
   { kind: 'rollingBack', plan, why: 'no kubelet', reason: 'KubeletNeverStarted' },
   { kind: 'degraded', why: 'broken', reason: 'UpdateFailed' },
 ];
+/** Of those of machineconfiguration.openshift.io/v1, what the daemon sees to. */
+const MCO_CONDITIONS = [
+  'Updated',
+  'UpdatePrepared',
+  'UpdateExecuted',
+  'AppliedFiles',
+  'AppliedOSImage',
+  'RebootedNode',
+  'Resumed',
+  'UpdateComplete',
+  'UpdatePostActionComplete',
+  'ImagePulledFromRegistry',
+];
 const conditions = (status: MachineConfigNodeStatus, value: string) =>
   (status.conditions ?? []).filter(({ status: is }) => is === value).map(({ type }) => type);
 
@@ -116,6 +129,26 @@ test.each(phases)('every status is one that the API server takes: %j', (phase) =
 test.each(phases)('saying the same again changes nothing: %j', (phase) => {
   const status = statusOf(object(), report(phase), noon);
   expect(statusOf(object(status), report(phase), later)).toEqual(status);
+});
+
+test.each(phases)('each condition has a reason and a message: %j', (phase) => {
+  const certificates = { registryCAs: 'sha256:new' };
+  const wanted = { ...object(), spec: { ...object().spec, certificates } };
+  const said = statusOf(wanted, report(phase), noon).conditions ?? [];
+  expect(said.map(({ type }) => type)).toEqual(expect.arrayContaining([...MCO_CONDITIONS, 'NodeDegraded']));
+  expect(said.filter(({ reason, message }) => reason === '' || message === '')).toEqual([]);
+});
+
+test('cordons and drains are the operator’s to tell of: its conditions stay', () => {
+  const lastTransitionTime = noon.toISOString();
+  const drained = { type: 'Drained', status: 'True', reason: 'Drained', message: 'by the operator' } as const;
+  const before = { conditions: [{ ...drained, lastTransitionTime }] };
+  for (const phase of phases) {
+    const said = statusOf(object(before), report(phase), later).conditions ?? [];
+    expect(said.filter(({ type }) => /^(Cordoned|Drained|Uncordoned)$/.test(type))).toEqual(
+      before.conditions,
+    );
+  }
 });
 
 test('tells what the node runs, and beside it what it should', () => {

@@ -64,6 +64,8 @@ type Said = Omit<Condition, 'lastTransitionTime'> & { readonly type: NodeConditi
 
 /** Longest list of causes that a status may hold (api/machine-config-node.ts); the image's label has them all. */
 const MOST_CAUSES = 50;
+/** No update is under way, or it has not come to this. */
+const NOT_YET = 'no update has come to this yet';
 /** Longest message of a condition. */
 const LONGEST_MESSAGE = 32_768;
 
@@ -150,14 +152,14 @@ function degradedOf(phase: Phase): Said {
     case 'drifted':
       return say('NodeDegraded', 'True', 'ConfigDrift', phase.why);
     default:
-      return say('NodeDegraded', 'False', 'AsExpected', '');
+      return say('NodeDegraded', 'False', 'AsExpected', 'nothing keeps the node from its target');
   }
 }
 
 /** MCO's v1 conditions of an update (openshift/api, machineconfiguration/v1 MachineConfigNode), in their order. */
 function saidOf(phase: Phase): Said[] {
   const not = (...types: readonly NodeConditionType[]) =>
-    types.map((type) => say(type, 'False', 'NotYet', ''));
+    types.map((type) => say(type, 'False', 'NotYet', NOT_YET));
   const inOrder = (...said: readonly Said[]) => {
     const named = new Set(said.map(({ type }) => type));
     return [...said, ...not(...STAGES.filter((type) => !named.has(type)))];
@@ -214,8 +216,8 @@ function applied(plan: UpdatePlan): Said[] {
     say('UpdatePrepared', 'True', 'Prepared', 'leave is given'),
     ...pulled(plan),
     say('UpdateExecuted', 'True', 'Applied', 'the target is the next boot'),
-    say('AppliedFiles', 'True', 'Applied', ''),
-    say('AppliedOSImage', 'True', 'Applied', ''),
+    say('AppliedFiles', 'True', 'Applied', 'of the next boot'),
+    say('AppliedOSImage', 'True', 'Applied', 'of the next boot'),
   ];
 }
 

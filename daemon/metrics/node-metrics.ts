@@ -1,5 +1,5 @@
 import type { DisruptionAction } from '../../api/disruption-action.ts';
-import { FailureReason, type UpdateRecord } from '../../api/machine-config-node.ts';
+import { FailureReason, PREPARE_REFUSED, type UpdateRecord } from '../../api/machine-config-node.ts';
 import type { CertificateName } from '../../api/node-certificates.ts';
 import type { RequestObservation } from '../../cluster/http-api-client.ts';
 import type { Step } from '../decide.ts';
@@ -23,6 +23,7 @@ export type NodeState = (typeof NODE_STATES)[number];
 /** What keeps a node from its target, as the reason of its condition has it. */
 export const PROBLEMS = [
   'PrepareFailed',
+  PREPARE_REFUSED,
   ...FailureReason.options,
   'ConfigDrift',
   'UnsupportedHost',
@@ -76,7 +77,8 @@ export function stateOf(phase: Phase): readonly [NodeState, Problem?] {
     case 'drifted':
       return ['drifted', 'ConfigDrift'];
     case 'preparing':
-      return phase.problem === undefined ? ['preparing'] : ['preparing', 'PrepareFailed'];
+      if (phase.problem === undefined) return ['preparing'];
+      return ['preparing', phase.refused === true ? PREPARE_REFUSED : 'PrepareFailed'];
     default:
       return [phase.kind];
   }

@@ -36,6 +36,18 @@ test("of all roles that it has not itself the operator may bind the builder's al
   ]);
 });
 
+test('a daemon writes the status of MachineConfigNodes and events, and nothing else: no Node', () => {
+  const daemons = permissionsInAll(manifests).filter(({ account }) => account === 'shale-daemon');
+  const writes = daemons.filter(({ verb }) => !['get', 'list', 'watch'].includes(verb));
+  expect(writes.map(wordsOf)).toEqual([
+    'shale-daemon: update machineconfignodes/status.machineconfiguration.openshift.io',
+    'shale-daemon: create events',
+    'shale-daemon: patch events',
+  ]);
+  const lists = daemons.filter(({ verb }) => verb === 'list' || verb === 'watch');
+  expect([...new Set(lists.map(({ resource }) => resource))]).toEqual(['machineconfignodes']);
+});
+
 const objects = [
   {
     apiVersion: 'rbac.authorization.k8s.io/v1',
