@@ -3,10 +3,12 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type DigestedPullspec, parseDigestedPullspec } from '../../api/references.ts';
+import { directoryNodeLayout, readDirectoryMachine } from '../../daemon/host/directory-host.ts';
 import { noLabels } from '../../daemon/host/selinux-labels.ts';
 import { applyLive, verifyLive } from '../../daemon/live/live-apply.ts';
 import type { ImageSource, SourceLayer } from '../../daemon/os/ostree/image-source.ts';
 import { type MemoryImage, memorySource } from '../../daemon/os/ostree/memory-source.ts';
+import { OstreeBackend } from '../../daemon/os/ostree/ostree-backend.ts';
 import type { LayerItem } from '../../image/layer/layer-item.ts';
 import { createNode } from '../../sandbox/node/create.ts';
 import { removeNode } from '../../sandbox/node/remove.ts';
@@ -130,6 +132,33 @@ describe.skipIf(noLab !== undefined)('deployments of a machine with systemd', { 
     await reboot();
     expect((await node.backend.status(signal)).booted.image).toContain('1'.repeat(64));
     expect(await node.services.state('lab.service', signal)).toBe('active');
+  });
+
+  it('stages, finalizes and cleans up where the host keeps /sysroot read-only', async () => {
+    await sh('ostree config --repo=/sysroot/ostree/repo set sysroot.readonly true');
+    await sh('mount -o remount,bind,ro /sysroot');
+    const isReadOnly = () => sh('test -w /sysroot/ostree/repo && echo no || echo yes');
+    expect(await isReadOnly()).toBe('yes');
+    const { sysroot } = directoryNodeLayout(dir);
+    const { deployment } = await readDirectoryMachine(directoryNodeLayout(dir));
+    // As the daemon's pod sees them: its own mount of the same sysroot can be written to (host/writable-sysroot.ts).
+    const backend = new OstreeBackend({
+      root: node.host.root,
+      sysroot,
+      source,
+      run: node.machine.run,
+      commandSysroot: '/',
+      commandPath: (place) => path.join('/sysroot', path.relative(sysroot, place)),
+      bootedDirectory: async () => path.join(sysroot, deployment),
+    });
+    const image = addImage('4', layer('four\n', [layerFile('/usr/share/lab', 'read-only\n')]));
+    const staged = await backend.stage(image, { extraKernelArguments, signal });
+    expect(staged.image).toBe(image);
+    await backend.finalizeStaged(new Map(), signal);
+    await backend.cleanup(signal);
+    expect(await isReadOnly()).toBe('yes');
+    await reboot();
+    expect(await read('/usr/share/lab')).toBe('read-only\n');
   });
 });
 
