@@ -33,6 +33,8 @@ const alerts = groups.flatMap(({ rules }) => rules);
 const dashboard = JSON.parse(read(`${COMPONENT}/shale.json`)) as {
   readonly panels: readonly {
     readonly title: string;
+    readonly description: string;
+    readonly fieldConfig: { readonly defaults: { readonly unit: string } };
     readonly targets: readonly { readonly expr: string }[];
   }[];
 };
@@ -71,6 +73,14 @@ test.each(alerts.map((alert): [string, Alert] => [alert.alert, alert]))(
     expect(annotations['description']).toMatch(/\.$/);
     expect(annotations['runbook_url']).toBe(`https://shale.dev/docs/runbooks#${name.toLowerCase()}`);
     expect(read('docs/runbooks.md')).toContain(`\n## ${name}\n`);
+  },
+);
+
+test.each(dashboard.panels.map((panel) => [panel.title, panel] as const))(
+  'panel %s says what it shows, and in what',
+  (_, { description, fieldConfig }) => {
+    expect(description).toMatch(/\.$/);
+    expect(fieldConfig.defaults.unit).toBeTruthy();
   },
 );
 
