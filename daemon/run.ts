@@ -14,6 +14,7 @@ import { isTriedAgain } from './certificates/withheld.ts';
 import { type Daemon, publish, type StepOutcome } from './daemon.ts';
 import { decide, type Step } from './decide.ts';
 import { DriftWatch } from './drift/drift-watch.ts';
+import { giveBackMemory } from './give-back-memory.ts';
 import type { HealthLimits } from './health/decide-health.ts';
 import type { NodePorts } from './host/node-ports.ts';
 import { openJournal } from './journal/journal.ts';
@@ -62,6 +63,8 @@ export const HEALTH_LIMITS: HealthLimits = { checksMs: 300_000, kubeletMs: 600_0
 /** systemd gives each unit 90 s to stop, and a kubelet may hold it up to end its pods. */
 const SOFT_REBOOT_LIMIT_MS = 300_000;
 const BACKOFF: Backoff = { firstMs: 1_000, longestMs: 120_000 };
+/** Before a wait as long as this it pays to clear up. */
+const LONG_WAIT_MS = 60_000;
 /** Certificates may wait for what no one tells the daemon of. */
 const POSTPONED_MS = 60_000;
 
@@ -134,6 +137,7 @@ async function loop(
     if (outcome.kind === 'again') continue;
     const triedAgain = [...memory.withheld].filter(([, withheld]) => isTriedAgain(withheld));
     const ms = triedAgain.length > 0 ? Math.min(outcome.ms, postponedMs) : outcome.ms;
+    if (ms >= LONG_WAIT_MS) giveBackMemory();
     await channel.changedSince(changes, ms, signal);
     for (const [name, withheld] of triedAgain) memory.withheld.set(name, { ...withheld, isDue: true });
   }
