@@ -9,6 +9,7 @@ import {
 import type { Condition } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { setCondition } from '../../cluster/conditions.ts';
+import { updateStatus } from '../../cluster/update-status.ts';
 
 /** What a scripted daemon answers. */
 export interface DaemonScript {
@@ -68,7 +69,6 @@ export async function stepDaemon(
   const reboots = actions.some(({ type }) => type === 'Reboot');
   const { plan: _done, configImage: _old, ...kept } = status;
   const bootID = reboots ? `boot-of-${config}` : (status.bootID ?? 'first-boot');
-  if (reboots) await reportBoot(client, object.metadata.name, bootID);
   await write({
     ...kept,
     configVersion: { current: config, desired: config },
@@ -88,14 +88,17 @@ export async function stepDaemon(
     },
     conditions: say(status, ['Updated', 'True'], ['NodeDegraded', 'False']),
   });
+  // Not before: where the target changed meanwhile nothing was written, and this host has not rebooted.
+  if (reboots) await reportBoot(client, object.metadata.name, bootID);
   return reboots ? 'rebooted' : 'applied';
 }
 
 /** What the kubelet does after a boot. */
 async function reportBoot(client: ApiClient, name: string, bootID: string): Promise<void> {
-  const node = await client.get(Nodes, name);
-  const status = { ...node.status, nodeInfo: { ...node.status?.nodeInfo, bootID } };
-  await client.replaceStatus(Nodes, { ...node, status });
+  await updateStatus(client, Nodes, await client.get(Nodes, name), ({ status }) => ({
+    ...status,
+    nodeInfo: { ...status?.nodeInfo, bootID },
+  }));
 }
 
 type Said = readonly [type: NodeConditionType, status: 'True' | 'False', message?: string];
