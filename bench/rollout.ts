@@ -1,7 +1,7 @@
 /**
  * `node bench/rollout.ts [NODESxPOOLS…]`: what whole rollouts cost the operator, from 100 to 5,000 nodes in 5 and in 50
  * pools: the operator as it ships in a process of its own, the embedded API server, and nodes that do at once what they
- * are told. Each row is a live update of every node, and then one that reboots every node. BENCH_REQUESTS=1 prints which
+ * are told, but for the second that a live update takes. Each row is a live update of every node, and then one that reboots every node. BENCH_REQUESTS=1 prints which
  * requests they are.
  */
 import { parseArgs } from 'node:util';
