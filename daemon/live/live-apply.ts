@@ -10,6 +10,11 @@ import {
   readManagedPaths,
   writeManagedPaths,
 } from '../records/managed-paths.ts';
+import {
+  forgetUnlabelledPaths,
+  readUnlabelledPaths,
+  writeUnlabelledPaths,
+} from '../records/unlabelled-paths.ts';
 import { applyTreeChanges } from './apply-tree-changes.ts';
 import { managedAfterApply, planLiveApply, readFragment } from './live-plan.ts';
 import { resolveInRoot } from './resolve-in-root.ts';
@@ -50,6 +55,9 @@ export async function applyLive(apply: LiveApply): Promise<ManagedPaths> {
   const etc = { name: '/etc', directory: path.join(host.root, 'etc') };
   const [fragmentChanges, usrChanges] = partition(plan.usr, (change) => change.path === nodePaths.tmpfiles);
 
+  const changed = [...plan.usr, ...plan.etc].map((change) => change.path);
+  const unlabelled = [...new Set([...changed, ...(await readUnlabelledPaths(host.root))])].sort();
+  if (unlabelled.length > 0) await writeUnlabelledPaths(host.root, unlabelled);
   const intended = intendManagedPaths(managed, plan.etcDigests);
   if (plan.etcDigests.size > 0) await writeManagedPaths(host.root, intended);
   await applyTreeChanges(usr, usrChanges, options);
@@ -65,9 +73,8 @@ export async function applyLive(apply: LiveApply): Promise<ManagedPaths> {
   }
   await applyTreeChanges(usr, fragmentChanges, options);
 
-  // Also what an apply that was interrupted has written and not labelled.
-  const changed = [...plan.usr, ...plan.etc].map((change) => change.path);
-  await relabel(host.root, [...new Set([...changed, ...intended.keys()])].sort(), signal);
+  await relabel(host.root, unlabelled, signal);
+  await forgetUnlabelledPaths(host.root);
 
   const settled = await managedAfterApply({ ...trees, managed: intended }, signal);
   await writeManagedPaths(host.root, settled);
