@@ -1,14 +1,18 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { sandboxLayout } from '../../sandbox/layout.ts';
+import { readRecord } from '../../sandbox/record.ts';
 import { agrees, type Step } from './console.ts';
 import type { Page } from './pages.ts';
 import { stepsOfPage } from './rules.ts';
-import { openShell } from './shell.ts';
+import { openShell, sandboxOf } from './shell.ts';
 
 /** ms; a rollout that reboots every node takes 15 s on an idle machine. */
 const STEP_LIMIT_MS = 360_000;
 const DOWN_LIMIT_MS = 90_000;
+const POLL_MS = 50;
 
 /**
  * Types a page's commands into a shell of its own, in order, and compares what they print with what the page shows. What
@@ -30,8 +34,31 @@ export async function runPage(page: Page): Promise<void> {
       expectAsShown(step, where, output);
     }
   } finally {
-    await shell.run('shale sandbox down', DOWN_LIMIT_MS).finally(() => shell.close());
+    shell.close();
+    await takeDown(sandboxOf(dir));
     await rm(dir, { recursive: true, force: true });
+  }
+}
+
+/**
+ * Not by the page's shell, which may be at a command that does not end, and whose network, where the sandbox is locked, ends
+ * with it.
+ */
+async function takeDown(sandbox: string): Promise<void> {
+  const record = await readRecord(sandboxLayout(sandbox));
+  if (record === undefined) return;
+  const deadline = AbortSignal.timeout(DOWN_LIMIT_MS);
+  for (let asked = false; isRunning(record.pid, asked ? 0 : 'SIGTERM'); asked = true) {
+    await delay(POLL_MS, undefined, { signal: deadline });
+  }
+}
+
+function isRunning(pid: number, signal: 0 | 'SIGTERM'): boolean {
+  try {
+    return process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false;
+    throw error;
   }
 }
 

@@ -42,7 +42,7 @@ export function openShell(dir: string): Shell {
       PATH: `${path.join(ROOT, 'bin')}:${process.env['PATH'] ?? ''}`,
       HOME: dir,
       KUBECONFIG: path.join(dir, 'no-kubeconfig'),
-      SHALE_SANDBOX_DIR: path.join(dir, 'sandbox'),
+      SHALE_SANDBOX_DIR: sandboxOf(dir),
       LC_ALL: 'C.UTF-8',
       TERM: 'dumb',
     },
@@ -63,6 +63,11 @@ export function openShell(dir: string): Shell {
     },
     close: () => killGroup(child),
   };
+}
+
+/** @returns where a page's sandbox has its things. @param dir of the page. */
+export function sandboxOf(dir: string): string {
+  return path.join(dir, 'sandbox');
 }
 
 /** @param last exit code of the command before, which the shell has to know for `$?`. */
