@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import {
   chmod,
   lstat,
@@ -59,6 +60,31 @@ describe('writeConfig', () => {
     target = { ...target, relabel: () => Promise.reject(new Error('no policy')) };
     await expect(write(first, second)).rejects.toThrow('no policy');
     expect(await snapshot(target)).toEqual(before);
+  });
+
+  it('has what it takes back labelled again, for that is a copy', async () => {
+    await write(empty, first);
+    const labelled: string[] = [];
+    target = {
+      ...target,
+      relabel: async (root, names) => void labelled.push(...names.map((name) => root + name)),
+    };
+    const replaced = (
+      await stepsOf((tree) => writeConfig(tree, { from: empty, to: first }, { signal }), first, second)
+    )
+      .filter((step) => step.startsWith('file '))
+      .map((step) => step.slice('file '.length));
+    const beforeStep = (step: string) => {
+      if (step === 'label') throw new Error('killed');
+    };
+    const before = await snapshot(target);
+    const there = replaced.filter((name) => existsSync(at(name)));
+    await expect(writeConfig(target, { from: first, to: second }, { signal, beforeStep })).rejects.toThrow(
+      'killed',
+    );
+    expect(await snapshot(target)).toEqual(before);
+    expect(there.length).toBeGreaterThan(0);
+    expect(labelled).toEqual(expect.arrayContaining(there.map((name) => target.root + name)));
   });
 
   it('writes everything that a config wants', async () => {

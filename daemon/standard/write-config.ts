@@ -23,7 +23,13 @@ import { type ObservedPath, planWrite, type WritePlan } from './plan-write.ts';
 import { requireRoom } from './room.ts';
 import { takeStep, type WriteStep } from './take-step.ts';
 import { type Drift, driftOf } from './verify-config.ts';
-import { closeWriteLog, finishOrUndoWrite, openWriteLog, type RecordsBefore } from './write-log.ts';
+import {
+  closeWriteLog,
+  finishOrUndoWrite,
+  openWriteLog,
+  type RecordsBefore,
+  UnlabelledError,
+} from './write-log.ts';
 import { type Location, locate, type WriteTarget } from './write-target.ts';
 
 export { finishOrUndoWrite, type WriteTarget };
@@ -107,6 +113,10 @@ export async function writeConfig(
       await takeSteps(target, { plan, passwords: changes, before }, { about, signal });
     } catch (cause) {
       await finishOrUndoWrite(target).catch((error: unknown) => {
+        if (error instanceof UnlabelledError) {
+          const why = cause instanceof Error ? cause.message : String(cause);
+          throw new AggregateError([cause, error], `${why}; ${error.message}`, { cause });
+        }
         throw new UndoError([cause, error], `${to.name} could not be written, nor the write undone`, {
           cause,
         });

@@ -125,19 +125,42 @@ export async function finishOrUndoWrite(target: WriteTarget): Promise<'nothing' 
     await dropUnusedOriginals(stateDir, await readOriginals(stateDir));
     return 'nothing';
   }
-  await undoTree(target, log);
+  const putBack = await undoTree(target, log);
+  // Taken back is taken back: what stays to be done is said, and not begun from the start.
+  const failure = await labelAgain(target, log.root, putBack).catch((error: unknown) => ({ cause: error }));
   const originals = originalsOf(log.originals);
   await writeOriginals(stateDir, originals);
   await dropUnusedOriginals(stateDir, originals);
   await writeManagedPaths(target.varRoot ?? target.root, new Map(log.managed));
   await closeWriteLog(stateDir);
+  if (failure !== undefined) {
+    const names = putBack.map(({ name }) => name).join(', ');
+    throw new UnlabelledError(`${names}: taken back, but without the label that they had`, failure);
+  }
   return 'undone';
+}
+
+/** A write was taken back whole, but for the SELinux labels of what it had replaced. */
+export class UnlabelledError extends Error {
+  override readonly name = 'UnlabelledError';
+}
+
+/** What is put back is a copy, and has the label of its directory. What has to be taken back is not cancelled. */
+async function labelAgain(
+  { root: running, varRoot = running, relabel }: WriteTarget,
+  root: string,
+  touched: readonly Touched[],
+): Promise<undefined> {
+  for (const tree of new Set([root, varRoot])) {
+    const names = touched.flatMap(({ name, place }) => (place === path.join(tree, name) ? [name] : []));
+    if (names.length > 0) await relabel(tree, names, new AbortController().signal);
+  }
 }
 
 async function undoTree(
   { stateDir, setPasswords }: WriteTarget,
   { root, touched, passwords }: z.infer<typeof WriteLog>,
-): Promise<void> {
+): Promise<readonly Touched[]> {
   // A staged deployment may have been deleted since, and what was written to it is gone with it.
   const isGone = (await readTreeEntry(root)) === undefined;
   const isLeft = ({ place }: Touched) => !(isGone && place.startsWith(`${root}/`));
@@ -145,10 +168,13 @@ async function undoTree(
   for (const [index, each] of touched.entries()) {
     if (isLeft(each)) await putBack(each, backupAt(stateDir, index));
   }
-  if (passwords.length === 0 || isGone) return;
+  // All of them: an undo that was killed may have put some back before.
+  const wereThere = touched.filter((each) => each.before !== undefined && isLeft(each));
+  if (passwords.length === 0 || isGone) return wereThere;
   const fields = takingBack(passwords, await readPasswordFields(root));
   // What has to be taken back is not cancelled; setting passwords has a time limit of its own.
   await setPasswords(root, fields, new AbortController().signal);
+  return wereThere;
 }
 
 /** Removes what a killed step left behind, and what is of another kind than it was. */
