@@ -15,6 +15,9 @@ Examples:
   shale diff --running --pool worker                  what MachineConfigs ask of nodes that these do not run yet
   shale diff rendered-worker-1f3c rendered-worker-9b   two MachineConfigs of the cluster, or of files named by -f
   shale diff was.yaml will-be.yaml                    two MachineConfigs, each in a file of its own
+  shale diff worker-0                                 what node worker-0 runs, and what it is to run
+  shale diff pool/worker worker-0                     what pool worker is to run, and what this node runs
+  shale diff worker-0 r.example.com/os/worker@sha256:…   what a node runs, and what an image carries
   shale diff r.example.com/os/worker@sha256:… r.example.com/os/worker@sha256:…   two images, by what they carry`;
 
 /** `shale diff`: what changes on nodes' disks. Exit code as kubectl's: 0 nothing, 1 something, above 1 an error. */
@@ -22,8 +25,8 @@ export function diffCommand(): Command {
   const command = new Command('diff')
     .description("Show what a change does to nodes' files, units and kernel arguments.")
     .argument(
-      '[config...]',
-      'two MachineConfigs to compare, by name, by file or by the image that carries it',
+      '[what...]',
+      'two to compare: each a MachineConfig, a pool or a node of the cluster, a file, or an image; or one pool or node',
     );
   return withArchitecture(withRegistryFlags(withChange(command)))
     .option('--pool <name>', 'one pool only')
@@ -49,7 +52,7 @@ export function diffCommand(): Command {
 async function diffChange(flags: DiffNamedFlags): Promise<readonly PoolDiff[]> {
   if (flags.filename.length === 0 && flags.running !== true) {
     throw new CommandError(
-      'diff: what changes? name files by -f, two MachineConfigs, or --running',
+      'diff: what changes? name files by -f, a pool, a node, two of anything, or --running',
       exitCodes.usage,
     );
   }

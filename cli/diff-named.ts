@@ -1,6 +1,5 @@
 import { stat } from 'node:fs/promises';
-import { type MachineConfig, MachineConfigs } from '../api/machine-config.ts';
-import type { KubernetesObject } from '../api/object.ts';
+import type { MachineConfig } from '../api/machine-config.ts';
 import { parseReference } from '../image/reference.ts';
 import type { NodeConfig } from '../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../machineconfig/parse-node-config.ts';
@@ -10,7 +9,8 @@ import { CommandError, exitCodes } from './exit-codes.ts';
 import type { ChangeFlags } from './file-flags.ts';
 import { readMake } from './image/carried-config.ts';
 import { limitsOf } from './limit-flags.ts';
-import { connect, readLiveCluster } from './live-objects.ts';
+import { connect, machineConfigsOf, readLiveCluster } from './live-objects.ts';
+import { bothSides, type NamingCluster, oneSide, type Side } from './named-config.ts';
 import { readObjects } from './object-files.ts';
 import { shapeOf } from './object-shape.ts';
 import { REGISTRY_DEADLINE_MS, type RegistryFlags, registryClient, rethrow } from './registry-flags.ts';
@@ -22,40 +22,38 @@ export interface DiffNamedFlags extends ChangeFlags, RegistryFlags {
   readonly architecture: string;
 }
 
-/** One of two that are compared. */
-interface Side {
-  readonly config: MachineConfig;
-  /** Of an image. */
-  readonly baseImage?: string;
-}
-
 /**
- * Compares two MachineConfigs, each named as the cluster or `-f` has it, by a file of its own, or by the image that carries
- * it.
+ * Compares two configs, each named by a file of its own, by the image that carries it, or as the cluster or `-f` has it: a
+ * MachineConfig, a pool or a node. Of one pool or node: what it runs with what it is to run.
  *
  * @throws CommandError
  */
 export async function diffNamed(named: readonly string[], flags: DiffNamedFlags): Promise<ConfigDiff> {
-  const [from, to, ...more] = named;
-  if (from === undefined || to === undefined || more.length > 0) {
-    throw new CommandError(`diff: expected two MachineConfigs, not ${named.length}`, exitCodes.usage);
-  }
+  const [from = '', to, ...more] = named;
+  if (more.length > 0)
+    throw new CommandError(`diff: expected one or two names, not ${named.length}`, exitCodes.usage);
   if (flags.pool !== undefined || flags.running === true || flags.from.length > 0 || flags.prune === true) {
     throw new CommandError(
-      'diff: --pool, --running, --from and --prune are about pools; two MachineConfigs are named',
+      'diff: --pool, --running, --from and --prune go without names of what to compare',
       exitCodes.usage,
     );
   }
-  let others: Promise<readonly MachineConfig[]> | undefined;
+  let known: Promise<NamingCluster> | undefined;
+  const cluster = () => {
+    known ??= namingCluster(flags);
+    return known;
+  };
+  if (to === undefined) return compare(from, from, ...bothSides(from, await cluster()), flags);
   const sideOf = async (name: string): Promise<Side> => {
     if (await isFile(name)) return { config: await onlyConfigOf(name) };
-    if (isImage(name)) return imageOf(name, flags);
-    others ??= namedConfigs(flags);
-    return { config: byName(await others, name) };
+    return isImage(name) ? imageOf(name, flags) : oneSide(name, await cluster());
   };
   // In order: of two that are wrong the first is told.
   const before = await sideOf(from);
-  const after = await sideOf(to);
+  return compare(from, to, before, await sideOf(to), flags);
+}
+
+function compare(from: string, to: string, before: Side, after: Side, flags: DiffNamedFlags): ConfigDiff {
   const changes = diffConfigs(nodeConfigOf(before.config, flags), nodeConfigOf(after.config, flags));
   return { from, to, changes: [...baseChange(before, after), ...changes] };
 }
@@ -105,30 +103,20 @@ async function isFile(name: string): Promise<boolean> {
   return (await stat(name).catch(() => undefined))?.isFile() === true;
 }
 
-/** @returns the MachineConfigs of `-f`, or, where no file is named, of the cluster, rendered ones included. */
-async function namedConfigs(flags: DiffNamedFlags): Promise<readonly MachineConfig[]> {
-  if (flags.filename.length > 0) return machineConfigs(await readObjects(flags.filename));
-  const live = await readLiveCluster(await connect(flags));
-  return [...machineConfigs(live.objects), ...live.rendered.values()];
-}
-
-function machineConfigs(objects: readonly KubernetesObject[]): readonly MachineConfig[] {
-  return objects.filter(({ kind }) => kind === MachineConfigs.kind) as MachineConfig[];
+/** @returns what the files of `-f` have, or, where none is named, the cluster. */
+async function namingCluster(flags: DiffNamedFlags): Promise<NamingCluster> {
+  if (flags.filename.length === 0) return readLiveCluster(await connect(flags));
+  const objects = machineConfigsOf(await readObjects(flags.filename));
+  return { objects, rendered: new Map(), machineConfigNodes: [], builds: [] };
 }
 
 async function onlyConfigOf(file: string): Promise<MachineConfig> {
-  const [config, ...more] = machineConfigs(await readObjects([file]));
+  const [config, ...more] = machineConfigsOf(await readObjects([file]));
   if (config !== undefined && more.length === 0) return config;
   throw new CommandError(
     `${file}: has ${config === undefined ? 'no MachineConfig' : `${more.length + 1} MachineConfigs`}; expected one`,
     exitCodes.usage,
   );
-}
-
-function byName(configs: readonly MachineConfig[], name: string): MachineConfig {
-  const config = configs.findLast(({ metadata }) => metadata.name === name);
-  if (config !== undefined) return config;
-  throw new CommandError(`no MachineConfig ${name}, and no such file`, exitCodes.usage);
 }
 
 function nodeConfigOf(config: MachineConfig, flags: DiffNamedFlags): NodeConfig {

@@ -113,9 +113,7 @@ export async function readLiveCluster(
   const isGenerated = ({ metadata }: KubernetesObject) =>
     metadata.annotations?.[annotations.generatedByController] !== undefined;
   const objects = lists.flat();
-  const rendered = (objects.filter(({ kind }) => kind === MachineConfigs.kind) as MachineConfig[]).filter(
-    isGenerated,
-  );
+  const rendered = machineConfigsOf(objects).filter(isGenerated);
   return {
     objects: objects.filter((object) => !isGenerated(object)),
     rendered: new Map(rendered.map((config) => [config.metadata.name, config])),
@@ -125,6 +123,11 @@ export async function readLiveCluster(
     leases,
     inMaintenance: inMaintenance ?? new Set(),
   };
+}
+
+/** @returns those objects that are MachineConfigs. */
+export function machineConfigsOf(objects: readonly KubernetesObject[]): readonly MachineConfig[] {
+  return objects.filter(({ kind }) => kind === MachineConfigs.kind) as MachineConfig[];
 }
 
 /** @returns every object of a kind. @throws CommandError when they can't be read, or the cluster has no such kind. */

@@ -221,10 +221,14 @@ describe('diff', () => {
     expect(exitCode).toBe(1);
     expect(stdout).toContain('+++ b /etc/sysctl.d/90-shale.conf');
     expect((await here('diff', running, running)).exitCode).toBe(0);
+    expect(await here('diff', 'worker-0')).toMatchObject({ exitCode: 0, stdout: 'nothing changes' });
+    const node = await here('diff', '20-worker-chrony', 'worker-0');
+    expect(node).toMatchObject({ exitCode: 1 });
+    expect(node.stdout).toContain('+++ b /etc/sysctl.d/90-shale.conf');
     const unknown = await here('diff', running, 'rendered-worker-none');
     expect(unknown).toMatchObject({
       exitCode: 2,
-      stderr: 'shale: no MachineConfig rendered-worker-none, and no such file',
+      stderr: 'shale: no MachineConfig, pool or node rendered-worker-none, and no such file',
     });
   });
 });

@@ -312,7 +312,7 @@ test.each([
   [['diff', '--from', 'examples'], 2],
   [['plan', '--from', 'examples', '-f', 'no-such-file'], 2],
   [['diff', '--from', 'examples', '-f', 'examples', '--pool', 'nobody'], 2],
-  [['diff', 'only-one'], 2],
+  [['diff', '20-worker-chrony', '-f', 'examples'], 2],
   [['policies', '--defaults'], 0],
   [['no-such-command'], 2],
   [['--help'], 0],
