@@ -4,7 +4,7 @@ import type { UpdateRecord } from '../api/machine-config-node.ts';
 import { type Span, type SpanId, spanIds } from '../cluster/tracing/span.ts';
 import type { Daemon } from './daemon.ts';
 import type { JournalEntry } from './journal/journal.ts';
-import type { TimedPart } from './metrics/node-metrics.ts';
+import type { TimedPart, UpdateWay } from './metrics/node-metrics.ts';
 import type { Target } from './target.ts';
 
 /**
@@ -31,11 +31,7 @@ export function tellUpdate(daemon: Daemon, record: UpdateRecord): void {
   const span = partOfRollout(daemon, record);
   const startedAt = Date.parse(record.startedAt);
   const endedAt = Date.parse(record.finishedAt);
-  daemon.metrics.updated(
-    record.bootIDBefore === record.bootIDAfter ? 'live' : 'reboot',
-    record.result,
-    secondsBetween(startedAt, endedAt),
-  );
+  daemon.metrics.updated(wayOf(record), record.result, secondsBetween(startedAt, endedAt));
   daemon.tracer.record({
     ...span,
     name: 'update',
@@ -126,4 +122,9 @@ function updateId({ nodeName }: Daemon, { config, image }: Goal): SpanId {
 
 function poolOf({ channel }: Daemon): string {
   return channel.object?.spec.pool.name ?? '';
+}
+
+function wayOf({ bootIDBefore, bootIDAfter, softReboot = false }: UpdateRecord): UpdateWay {
+  if (bootIDBefore === bootIDAfter) return 'live';
+  return softReboot ? 'softReboot' : 'reboot';
 }

@@ -37,6 +37,9 @@ export type TimedStep = Step['kind'] | 'observe';
 export type TimedPart = 'content' | DisruptionAction['type'];
 export type Result = 'done' | 'failed';
 
+/** How an update was made; softReboot: with the kernel running on. */
+export type UpdateWay = 'live' | 'softReboot' | 'reboot';
+
 /** Is told what a node's daemon does. Seconds are of the work alone. */
 export interface NodeMetrics {
   /** Where the node is now. */
@@ -47,7 +50,7 @@ export interface NodeMetrics {
   applied(part: TimedPart, seconds: number, result: Result): void;
   rebooted(seconds: number): void;
   /** An update is over. @param way by which it was made. @param seconds since the leave was given. */
-  updated(way: 'live' | 'reboot', result: UpdateRecord['result'], seconds: number): void;
+  updated(way: UpdateWay, result: UpdateRecord['result'], seconds: number): void;
   driftFound(): void;
   certificates(name: CertificateName, result: Result): void;
   backend(name: BackendName): void;

@@ -58,7 +58,7 @@ export function prometheusMetrics(): { readonly metrics: NodeMetrics; readonly r
   });
   const updates = new Histogram({
     name: 'shale_daemon_update_seconds',
-    help: 'Seconds of an update from the leave to make it, by way (live, reboot) and result (Succeeded, RolledBack, Failed).',
+    help: 'Seconds of an update from the leave to make it, by way (live, softReboot, reboot) and result (Succeeded, RolledBack, Failed).',
     labelNames: ['way', 'result'],
     buckets: UPDATE_SECONDS,
     registers,
