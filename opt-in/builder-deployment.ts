@@ -1,6 +1,7 @@
 import type { Deployment } from '../api/kubernetes.ts';
 import { BUILDER_DEPLOYMENT, labels, TRACING_ENVIRONMENT } from '../api/names.ts';
 import type { NewObject } from '../api/object.ts';
+import { RESTRICTED_CONTAINER } from './restricted-container.ts';
 
 /** On the builder's pods; their Deployment selects them by it. */
 export const builderPodLabels = { 'app.kubernetes.io/name': BUILDER_DEPLOYMENT } as const;
@@ -61,14 +62,7 @@ export function builderDeployment(
               env: [{ name: 'POD_NAMESPACE', valueFrom: { fieldRef: { fieldPath: 'metadata.namespace' } } }],
               // What it takes at most in nine of ten runs (docs/install.md).
               resources: { requests: { cpu: '50m', memory: '144Mi' } },
-              securityContext: {
-                allowPrivilegeEscalation: false,
-                readOnlyRootFilesystem: true,
-                runAsNonRoot: true,
-                runAsUser: 65532,
-                capabilities: { drop: ['ALL'] },
-                seccompProfile: { type: 'RuntimeDefault' },
-              },
+              securityContext: RESTRICTED_CONTAINER,
               ...(sidecar === undefined ? {} : { volumeMounts: [SOCKET_MOUNT, WORK_MOUNT] }),
               ...(metricsPort === undefined ? {} : probes(metricsPort)),
             },

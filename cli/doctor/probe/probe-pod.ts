@@ -1,6 +1,7 @@
 import type { Pod } from '../../../api/kubernetes.ts';
 import { BUILDER_DEPLOYMENT, DAEMON_SET } from '../../../api/names.ts';
 import type { NewObject } from '../../../api/object.ts';
+import { RESTRICTED_CONTAINER } from '../../../opt-in/restricted-container.ts';
 import type { RegistryTarget } from '../registry-targets.ts';
 
 /** Where a probe runs: as the builder does, in the pod network, or as a node's tools do. */
@@ -58,14 +59,7 @@ export function probePod({ place, name, namespace, image, targets, plainHttp }: 
             ...['--report', TERMINATION_LOG],
           ],
           resources: { requests: { cpu: '20m', memory: '64Mi' } },
-          securityContext: {
-            allowPrivilegeEscalation: false,
-            readOnlyRootFilesystem: true,
-            runAsNonRoot: true,
-            runAsUser: 65532,
-            capabilities: { drop: ['ALL'] },
-            seccompProfile: { type: 'RuntimeDefault' },
-          },
+          securityContext: RESTRICTED_CONTAINER,
         },
       ],
     },
