@@ -69,6 +69,29 @@ describe('nodes with a disruptive plan', () => {
     expect(begun(nodes, { maxUnavailable: 3, operatorNode: 'a' })).toEqual(['b']);
   });
 
+  it.each<[string, Partial<NodeState>, readonly string[]]>([
+    ['is being prepared', { progress: { kind: 'preparing' } }, []],
+    ['has no target yet', { assigned: false, progress: { kind: 'updated' } }, []],
+    ['can’t be prepared', { progress: { kind: 'preparing', why: 'disk full' } }, ['a']],
+    ['is down', { progress: { kind: 'preparing' }, ready: false }, ['a']],
+    [
+      'is being deleted',
+      { progress: { kind: 'preparing' }, away: { kind: 'being-deleted', why: '' } },
+      ['a'],
+    ],
+    ['is there', { progress: { kind: 'updated' } }, ['a']],
+  ])('the leader’s host after one that %s', (_what, more, expected) => {
+    expect(begun([staged('a'), aState('b', more)], { maxUnavailable: 2, operatorNode: 'a' })).toEqual(
+      expected,
+    );
+  });
+
+  it('the leader’s host goes on with what has begun on it', () => {
+    const cordoned = staged('a', REBOOT, { work: { cordon: { uncordon: true }, grant: undefined } });
+    const preparing = aState('b', { progress: { kind: 'preparing' } });
+    expect(begun([cordoned, preparing], { operatorNode: 'a' })).toEqual(['a']);
+  });
+
   it('are taken again first thing when the lease ran out on a node that we cordoned', () => {
     const cordoned = staged('x', REBOOT, {
       schedulable: false,

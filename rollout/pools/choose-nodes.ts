@@ -44,7 +44,15 @@ export function chooseNodes(all: readonly NodeState[], limits: ChoiceLimits): Ch
     return why === undefined ? [] : [{ name: node.name, why }];
   });
   const candidates = waiting.filter((node) => reasonToPassBy(node) === undefined);
-  const disruptive = chooseDisruptive(nodes, candidates.filter(plansDisruption), limits.maxUnavailable);
+  // Whoever moves the leader has the rollout begin anew elsewhere: its host lets those go first that are nearly there.
+  const hostWaits = nodes.some(isBeingPrepared);
+  const disruptive = chooseDisruptive(
+    nodes,
+    candidates
+      .filter(plansDisruption)
+      .filter((node) => !hostWaits || node.name !== limits.operatorNode || isBeingDisrupted(node)),
+    limits.maxUnavailable,
+  );
   const live = chooseLive(
     nodes,
     candidates.filter((node) => !plansDisruption(node)),
@@ -106,6 +114,12 @@ function awaitsBeginning(node: NodeState): boolean {
   // Cordoned and still under our lease: it has begun.
   if (node.work.cordon !== undefined && node.lease.by === 'us') return false;
   return node.work.grant === undefined || (node.work.grant === 'Live' && plansDisruption(node));
+}
+
+/** A node that is down, or can't be prepared, is nobody to wait for. */
+function isBeingPrepared({ assigned, ready, away, progress }: NodeState): boolean {
+  const isOnIt = !assigned || (progress.kind === 'preparing' && progress.why === undefined);
+  return isOnIt && ready && away === undefined;
 }
 
 function plansDisruption(node: NodeState): boolean {

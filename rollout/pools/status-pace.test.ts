@@ -10,8 +10,8 @@ const before = {
 const counts = { ...before, updatedMachineCount: 2, conditions: [condition('Updating', 'True', '2 of 9')] };
 
 it.each([
-  ['other counts right after a write', counts, 10_000, 10_200, 800],
-  ['other counts a second later', counts, 10_000, 11_000, 0],
+  ['other counts right after a write', counts, 10_000, 10_200, 1_800],
+  ['other counts two seconds later', counts, 10_000, 12_000, 0],
   ['the first write of a process', counts, undefined, 10_000, 0],
   ['a clock that was set back', counts, 10_000, 9_000, 0],
   ['nothing new', before, 10_000, 10_001, 0],

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { MachineConfigPoolStatus } from '../../api/machine-config-pool.ts';
 
 /** ms between two writes that tell of nothing but other counts: in a rollout these change with every node. */
-const COUNTS_INTERVAL = 1_000;
+const COUNTS_INTERVAL = 2_000;
 
 /**
  * @param before the status as it stands, @param after and as it should be.
