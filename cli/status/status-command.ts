@@ -11,7 +11,7 @@ import { nodeArrival, poolsArrival } from '../wait/pool-arrival.ts';
 import { type WaitFlags, withWaitFlags } from '../wait/wait-flags.ts';
 import { TAKEN_UP_MS, waitForArrival } from '../wait/wait-for-arrival.ts';
 import { createScreen } from './screen.ts';
-import { formatNode, formatStatus, linesByName } from './status-text.ts';
+import { changedLines, formatNode, formatStatus } from './status-text.ts';
 import { type StatusView, statusView, viewOfNode, viewOfPool } from './status-view.ts';
 
 interface StatusFlags extends ClusterFlags, WaitFlags {
@@ -134,12 +134,8 @@ function textOf(view: StatusView, name: string | undefined, { output }: StatusFl
 }
 
 function printChanges(before: StatusView | undefined, after: StatusView, now: number): void {
-  const old = before === undefined ? new Map<string, string>() : linesByName(before);
-  const lines = linesByName(after);
-  const gone = [...old.keys()].filter((subject) => !lines.has(subject)).map((subject) => `${subject}: gone`);
-  const changed = [...lines].filter(([subject, line]) => old.get(subject) !== line).map(([, line]) => line);
   const time = new Date(now).toISOString().replace(/\.\d+Z$/, 'Z');
-  for (const line of [...changed, ...gone]) print(`${time} ${line}`);
+  for (const line of changedLines(before, after)) print(`${time} ${line}`);
 }
 
 /** JSON by the line and YAML by the document, so that each can be read as it comes. */

@@ -55,11 +55,19 @@ export function formatNode(node: NodeView, now: number): string {
   return [`node ${node.name}`, ...told].join('\n');
 }
 
-/**
- * A line for each thing that the view tells of, without times, by what it is about: what `--watch` compares and prints
- * where there is no terminal.
- */
-export function linesByName(view: StatusView): ReadonlyMap<string, string> {
+/** @returns what has come of one view since another, a line each and without times: for `--watch` without a terminal. */
+export function changedLines(before: StatusView | undefined, after: StatusView): readonly string[] {
+  const old = before === undefined ? new Map<string, string>() : linesByName(before);
+  const lines = linesByName(after);
+  const changed = [...lines].filter(([subject, line]) => old.get(subject) !== line).map(([, line]) => line);
+  const builds = new Set(before?.builds.map(({ name }) => `build ${name}`));
+  const gone = [...old.keys()].filter((subject) => !lines.has(subject));
+  // A view tells of builds that are under way.
+  const over = gone.map((subject) => `${subject}: ${builds.has(subject) ? 'no longer under way' : 'gone'}`);
+  return [...changed, ...over];
+}
+
+function linesByName(view: StatusView): ReadonlyMap<string, string> {
   const line = (subject: string, state: string, what: string | undefined) =>
     [subject, `${subject}: ${state}${what === undefined || what === '' ? '' : `: ${what}`}`] as const;
   return new Map([

@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest';
+import { condition, machineConfigNode, node, observed, pool } from '../observe/testing/objects.ts';
+import { changedLines } from './status-text.ts';
+import { statusView } from './status-view.ts';
+
+const NOW = Date.parse('2026-11-20T10:05:00Z');
+const view = (nodes: readonly string[], builds: readonly string[]) =>
+  statusView(
+    observed({
+      pools: [pool([condition('Updated', 'True', '', 'AllNodesUpdated')])],
+      nodes: nodes.map((name) => node(name)),
+      machineConfigNodes: nodes.map((name) => machineConfigNode(name)),
+      builds: builds.map((name) => ({
+        apiVersion: 'machineconfiguration.openshift.io/v1',
+        kind: 'MachineOSBuild',
+        metadata: { name },
+        spec: {
+          machineOSConfig: { name: 'worker' },
+          machineConfig: { name: 'rendered-worker-1' },
+          renderedImagePushSpec: '',
+        },
+      })),
+    }),
+    NOW,
+  );
+
+test('without a view before, everything is told', () => {
+  expect(changedLines(undefined, view(['a'], ['b']))).toHaveLength(4);
+});
+
+test('of the same nothing is told', () => {
+  expect(changedLines(view(['a'], ['b']), view(['a'], ['b']))).toEqual([]);
+});
+
+test('a node that is no more is gone, and a build is no longer under way', () => {
+  expect(
+    changedLines(view(['a'], ['b']), view([], []))
+      .slice(-2)
+      .toSorted(),
+  ).toEqual(['build b: no longer under way', 'node a: gone']);
+});
