@@ -2,7 +2,11 @@ import { existsSync } from 'node:fs';
 import { lstat, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { directoryNodeLayout, readDirectoryMachine } from '../../daemon/host/directory-host.ts';
+import {
+  directoryNodeLayout,
+  readDirectoryMachine,
+  readRebootRequest,
+} from '../../daemon/host/directory-host.ts';
 import { readServiceRecords } from '../../daemon/host/service-recorder.ts';
 import { createTestNode, noDirectoryNodes } from './testing.ts';
 
@@ -37,8 +41,10 @@ describe.skipIf(noDirectoryNodes !== undefined)('a directory node', () => {
   it('asks for a reboot by a file', async () => {
     await using node = await createTestNode();
     await node.host.reboot('kernel arguments', signal);
-    const request = await readFile(directoryNodeLayout(node.dir).rebootRequest, 'utf8');
-    expect(JSON.parse(request)).toEqual({ reason: 'kernel arguments' });
+    expect(await readRebootRequest(directoryNodeLayout(node.dir))).toEqual({
+      reason: 'kernel arguments',
+      softly: false,
+    });
   });
 
   it('records what services are asked for, and refuses what systemd would', async () => {
