@@ -1,5 +1,6 @@
 import type { DisruptionCause } from '../api/disruption-action.ts';
 import type { UpdatePlan } from '../api/machine-config-node.ts';
+import { sameList } from '../machineconfig/same-list.ts';
 import { isSoftReboot } from './host/boot-id.ts';
 import type { Deployment } from './os/backend.ts';
 
@@ -48,7 +49,7 @@ export function chooseReboot({ isAllowed, isStuck, causes, booted, next }: Reboo
   if (!isAllowed) return { kind: 'full' };
   if (isStuck) return full('an update was begun live and could not be finished');
   if (next === undefined) return full('no other deployment is booted');
-  if (!sameArguments(booted.kernelArguments, next.kernelArguments)) return full('kernel arguments change');
+  if (!sameList(booted.kernelArguments, next.kernelArguments)) return full('kernel arguments change');
   const forKernel = causes.find(isForKernel);
   if (forKernel !== undefined) return full(`${forKernel.subject} is for the kernel`);
   if (next.canSoftReboot !== true) return full('the host does not say that the kernel can go on');
@@ -67,10 +68,6 @@ export function needKernel(causes: readonly DisruptionCause[]): boolean {
 function isForKernel({ kind, subject }: DisruptionCause): boolean {
   if (kind === 'field') return !BASE_IMAGE_FIELDS.has(subject);
   return FOR_THE_KERNEL.some((place) => subject === place || subject.startsWith(`${place}/`));
-}
-
-function sameArguments(a: readonly string[], b: readonly string[]): boolean {
-  return a.length === b.length && a.every((argument, index) => argument === b[index]);
 }
 
 /** @returns the plan of an update that reboots, with how it does. */

@@ -1,5 +1,6 @@
 import { type DigestedPullspec, parseDigestedPullspec } from '../api/references.ts';
 import { noPackages, samePackages } from '../machineconfig/os-packages.ts';
+import { sameList } from '../machineconfig/same-list.ts';
 import type { ExtraPackages } from './os/backend.ts';
 import { type Current, packagesOf } from './records/current.ts';
 
@@ -57,8 +58,4 @@ function repositoryOf(next: Extract<Current, { mode: 'Standard' }>): Pick<ExtraP
   const { baseOSExtensionsContainerImage: name = '' } = next.rendered.spec;
   if (name === '' || packagesOf(next).installed.length === 0) return {};
   return { repository: parseDigestedPullspec(name) };
-}
-
-function sameList(a: readonly string[], b: readonly string[]): boolean {
-  return a.length === b.length && a.every((value, index) => value === b[index]);
 }

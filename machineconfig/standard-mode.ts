@@ -1,6 +1,7 @@
 import { parseDigestedPullspec } from '../api/references.ts';
 import type { NodeConfig } from './node-config.ts';
 import { osPackages, samePackages } from './os-packages.ts';
+import { sameList } from './same-list.ts';
 
 /** What a host is, as far as it decides which configs standard mode can bring it to. */
 export interface HostSystem {
@@ -37,7 +38,7 @@ export function refusedInStandardMode({ from, to, extensionsImage }: StandardMod
   const needsDeployment =
     packages !== '' ||
     !samePackages(osPackages(from), osPackages(to)) ||
-    from.kernelArguments.join('\n') !== to.kernelArguments.join('\n');
+    !sameList(from.kernelArguments, to.kernelArguments);
   return [
     ...(packages === '' || installsPackages ? [] : [`${packages}: ${name} ${INSTALLS_NONE}`]),
     ...wrongArchitecture(to.kernelType, host.architecture),

@@ -3,15 +3,16 @@ import path from 'node:path';
 import { nodePaths } from '../../../api/names.ts';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { samePackages } from '../../../machineconfig/os-packages.ts';
+import { sameList } from '../../../machineconfig/same-list.ts';
 import type { Deployment, OsBackend, OsStatus, StageOptions } from '../backend.ts';
 import type { RunOsCommand } from '../os-command.ts';
 import { type OsTool, osTool } from '../os-tool.ts';
 import { readOrigin } from '../ostree/deployments.ts';
 import { describeDeployment } from '../ostree/describe-deployment.ts';
-import { extraArgumentsOf, noteExtraArguments } from '../ostree/extra-kernel-arguments.ts';
+import { argumentsToStage, noteExtraArguments } from '../ostree/extra-kernel-arguments.ts';
 import { keepImageRecords } from '../ostree/image-record.ts';
 import type { ImageSource } from '../ostree/image-source.ts';
-import { imageKernelArguments, kargsArchitecture, nextKernelArguments } from '../ostree/kernel-arguments.ts';
+import { imageKernelArguments, kargsArchitecture } from '../ostree/kernel-arguments.ts';
 import { NoDeploymentError } from '../ostree/no-deployment-error.ts';
 import { type Ostree, ostree } from '../ostree/ostree.ts';
 import { resetManagedPaths } from '../ostree/reset-managed-paths.ts';
@@ -87,12 +88,12 @@ export class ImageToolBackend implements OsBackend {
     const context = { ...this.#options, ostree: this.#ostree, stateDirectory: this.#state };
     const { from, deployments } = await bringImage(context, image, options);
     const { booted, next } = deployments;
-    const { add, remove } = options.extraKernelArguments;
-    const kernelArguments = nextKernelArguments({
-      booted: booted.kernelArguments,
-      bootedImage: await imageKernelArguments(booted.directory, this.#architecture),
+    const extra = options.extraKernelArguments;
+    const kernelArguments = await argumentsToStage(this.#state, {
+      booted,
+      architecture: this.#architecture,
       stagedImage: await imageKernelArguments(from.directory, this.#architecture),
-      extra: { remove: (await extraArgumentsOf(this.#state, booted)) ?? remove, add },
+      extra,
     });
     const isWanted = (deployment: PlacedDeployment) =>
       deployment.image === image &&
@@ -105,7 +106,7 @@ export class ImageToolBackend implements OsBackend {
       return this.#describe(booted);
     }
     const { commit, directory } = from;
-    await noteExtraArguments(this.#state, { image, kernelArguments }, add);
+    await noteExtraArguments(this.#state, { image, kernelArguments }, extra.add);
     return this.#deploy({ osName: booted.osName, commit, directory, kernelArguments, staged: true }, signal);
   }
 
@@ -213,8 +214,4 @@ export class ImageToolBackend implements OsBackend {
     const described = await describeDeployment(this.#state, deployment);
     return deployment.canSoftReboot ? { ...described, canSoftReboot: true } : described;
   }
-}
-
-function sameList(a: readonly string[], b: readonly string[]): boolean {
-  return a.length === b.length && a.every((value, index) => value === b[index]);
 }

@@ -1,7 +1,10 @@
 import path from 'node:path';
 import { z } from 'zod';
 import type { DigestedPullspec } from '../../../api/references.ts';
+import { sameList } from '../../../machineconfig/same-list.ts';
 import { readRecord, writeRecord } from '../../records/durable-json.ts';
+import type { StageOptions } from '../backend.ts';
+import { imageKernelArguments, nextKernelArguments } from './kernel-arguments.ts';
 
 const Notes = z.object({
   version: z.literal(1),
@@ -25,6 +28,32 @@ export interface ArgumentsOfDeployment {
   readonly kernelArguments: readonly string[];
 }
 
+export interface StagedArguments {
+  readonly booted: ArgumentsOfDeployment & { readonly directory: string };
+  /** Of the host, as bootc names it. */
+  readonly architecture: string;
+  /** The arguments of the image that is staged. */
+  readonly stagedImage: readonly string[];
+  readonly extra: StageOptions['extraKernelArguments'];
+}
+
+/**
+ * @param stateDirectory where the records of images lie.
+ * @returns the kernel arguments of a deployment to be staged. @throws KernelArgumentsError, RecordError
+ */
+export async function argumentsToStage(
+  stateDirectory: string,
+  { booted, architecture, stagedImage, extra }: StagedArguments,
+): Promise<readonly string[]> {
+  const { add, remove } = extra;
+  return nextKernelArguments({
+    booted: booted.kernelArguments,
+    bootedImage: await imageKernelArguments(booted.directory, architecture),
+    stagedImage,
+    extra: { remove: (await extraArgumentsOf(stateDirectory, booted)) ?? remove, add },
+  });
+}
+
 /**
  * Notes which of a deployment's kernel arguments Shale adds. Before it is made: whatever boots it, and whenever, what the
  * host had before can then be told from what an update has brought.
@@ -44,8 +73,8 @@ export async function noteExtraArguments(
   await writeRecord(fileIn(stateDirectory), { version: 1, deployments });
 }
 
-/** @returns those of a deployment's kernel arguments that Shale has added; undefined where that was not noted. @throws RecordError */
-export async function extraArgumentsOf(
+/** @returns those of a deployment's kernel arguments that Shale has added; undefined where that was not noted. */
+async function extraArgumentsOf(
   stateDirectory: string,
   { image, kernelArguments }: ArgumentsOfDeployment,
 ): Promise<readonly string[] | undefined> {
@@ -59,8 +88,4 @@ async function readNotes(stateDirectory: string) {
 
 function fileIn(stateDirectory: string): string {
   return path.join(stateDirectory, 'kernel-arguments.json');
-}
-
-function sameList(a: readonly string[], b: readonly string[]): boolean {
-  return a.length === b.length && a.every((value, index) => value === b[index]);
 }

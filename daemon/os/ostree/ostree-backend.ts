@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { DigestedPullspec } from '../../../api/references.ts';
+import { sameList } from '../../../machineconfig/same-list.ts';
 import type { Deployment, OsBackend, OsStatus, StageOptions } from '../backend.ts';
 import { osCommandRunner, type RunOsCommand } from '../os-command.ts';
 import { type OsTool, osTool } from '../os-tool.ts';
@@ -8,11 +9,11 @@ import { refusePackages } from '../packages-refused.ts';
 import { SoftRebootRefused } from '../soft-reboot-refused.ts';
 import { listDeployments, type OstreeDeployment, SysrootError } from './deployments.ts';
 import { describeDeployment } from './describe-deployment.ts';
-import { extraArgumentsOf, noteExtraArguments } from './extra-kernel-arguments.ts';
+import { argumentsToStage, noteExtraArguments } from './extra-kernel-arguments.ts';
 import { imageRef, keepImageRecords, layerRef, readImageRecord, stateDirectory } from './image-record.ts';
 import type { ImageSource } from './image-source.ts';
 import { importImage } from './import-image.ts';
-import { imageKernelArguments, kargsArchitecture, nextKernelArguments } from './kernel-arguments.ts';
+import { kargsArchitecture } from './kernel-arguments.ts';
 import { NoDeploymentError } from './no-deployment-error.ts';
 import { formatOrigin } from './origin.ts';
 import { type Ostree, ostree } from './ostree.ts';
@@ -95,12 +96,12 @@ export class OstreeBackend implements OsBackend {
     });
     const { booted, staged } = await this.#deployments();
     const state = stateDirectory(this.#options.sysroot);
-    const { add, remove } = options.extraKernelArguments;
-    const kernelArguments = nextKernelArguments({
-      booted: booted.kernelArguments,
-      bootedImage: await imageKernelArguments(booted.directory, this.#architecture),
+    const extra = options.extraKernelArguments;
+    const kernelArguments = await argumentsToStage(state, {
+      booted,
+      architecture: this.#architecture,
       stagedImage: record.kernelArguments,
-      extra: { remove: (await extraArgumentsOf(state, booted)) ?? remove, add },
+      extra,
     });
     const isWanted = (deployment: OstreeDeployment) =>
       deployment.image === image && sameList(deployment.kernelArguments, kernelArguments);
@@ -109,7 +110,7 @@ export class OstreeBackend implements OsBackend {
       await this.unstage(signal);
       return this.#describe(booted);
     }
-    await noteExtraArguments(state, { image, kernelArguments }, add);
+    await noteExtraArguments(state, { image, kernelArguments }, extra.add);
     return this.#describe(
       await this.#deploy({ osName: booted.osName, ref: imageRef(image), image, kernelArguments }, signal),
     );
@@ -236,8 +237,4 @@ export class OstreeBackend implements OsBackend {
   #describe(deployment: OstreeDeployment): Promise<Deployment> {
     return describeDeployment(stateDirectory(this.#options.sysroot), deployment);
   }
-}
-
-function sameList(a: readonly string[], b: readonly string[]): boolean {
-  return a.length === b.length && a.every((value, index) => value === b[index]);
 }
