@@ -100,7 +100,7 @@ export function formatAction(action: DisruptionAction): string {
 
 /** @returns a list of actions in words; `None` for an empty one. */
 export function formatActions(actions: readonly DisruptionAction[]): string {
-  return actions.length === 0 ? 'None' : actions.map(formatAction).join(', ');
+  return formatAsked({ actions });
 }
 
 /** @returns what an update asks of a node in words, with the sort of its reboot: `Reboot (soft)`. */
