@@ -8,17 +8,16 @@ export interface BuilderTelemetry extends Telemetry {
 
 /** Serves the builder's metrics and health. The client library is loaded only for a builder that is watched. */
 export async function startBuilderTelemetry(port: number, host?: string): Promise<BuilderTelemetry> {
-  const [{ prometheusMetrics }, { registerProcessMetrics }] = await Promise.all([
+  const [{ prometheusMetrics }, { metricsPage }] = await Promise.all([
     import('./prometheus-metrics.ts'),
     import('../cluster/process-metrics.ts'),
   ]);
   let length = () => 0;
   const { metrics, registry } = prometheusMetrics(() => length());
-  registerProcessMetrics(registry);
   const telemetry = await startTelemetry({
     port,
     ...(host === undefined ? {} : { host }),
-    metrics: async () => ({ text: await registry.metrics(), type: registry.contentType }),
+    metrics: metricsPage(registry),
     notReady: () => undefined,
   });
   return {

@@ -1,4 +1,11 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
+import type { TelemetryOptions } from './telemetry.ts';
+
+/** @returns what `/metrics` answers with: a registry's metrics, and what every process tells of itself. */
+export function metricsPage(registry: Registry): TelemetryOptions['metrics'] {
+  registerProcessMetrics(registry);
+  return async () => ({ text: await registry.metrics(), type: registry.contentType });
+}
 
 /**
  * What every process tells of itself, by the names that Prometheus' client libraries have in common. Not prom-client's own

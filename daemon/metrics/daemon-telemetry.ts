@@ -9,17 +9,16 @@ export interface DaemonTelemetry extends Telemetry {
 
 /** Serves a daemon's metrics and health. The client library is loaded only for a daemon that is watched. */
 export async function startDaemonTelemetry(port: number, host?: string): Promise<DaemonTelemetry> {
-  const [{ prometheusMetrics }, { registerProcessMetrics }] = await Promise.all([
+  const [{ prometheusMetrics }, { metricsPage }] = await Promise.all([
     import('./prometheus-metrics.ts'),
     import('../../cluster/process-metrics.ts'),
   ]);
   let isSynced = false;
   const { metrics, registry } = prometheusMetrics();
-  registerProcessMetrics(registry);
   const telemetry = await startTelemetry({
     port,
     ...(host === undefined ? {} : { host }),
-    metrics: async () => ({ text: await registry.metrics(), type: registry.contentType }),
+    metrics: metricsPage(registry),
     notReady: () => (isSynced ? undefined : 'reads its MachineConfigNode'),
   });
   return {

@@ -13,18 +13,17 @@ export interface OperatorTelemetry extends Telemetry {
 
 /** Serves the operator's metrics and health. The client library is loaded only for an operator that is watched. */
 export async function startOperatorTelemetry(port: number, host?: string): Promise<OperatorTelemetry> {
-  const [{ prometheusMetrics }, { registerProcessMetrics }] = await Promise.all([
+  const [{ prometheusMetrics }, { metricsPage }] = await Promise.all([
     import('./prometheus-metrics.ts'),
     import('../../cluster/process-metrics.ts'),
   ]);
   let lengths: () => ReadonlyMap<string, number> = () => new Map();
   let state: OperatorState = 'candidate';
   const { metrics, registry } = prometheusMetrics(() => lengths());
-  registerProcessMetrics(registry);
   const telemetry = await startTelemetry({
     port,
     ...(host === undefined ? {} : { host }),
-    metrics: async () => ({ text: await registry.metrics(), type: registry.contentType }),
+    metrics: metricsPage(registry),
     notReady: () => (state === 'reading' ? 'reads the cluster' : undefined),
   });
   return {
