@@ -64,7 +64,7 @@ function specFor(pool: string, settings: SwitchSettings): MachineOSConfig['spec'
     imageBuilder: { imageBuilderType: 'Job' },
     ...(settings.pullSecret === undefined ? {} : { baseImagePullSecret: { name: settings.pullSecret } }),
     ...(settings.pushSecret === undefined ? {} : { renderedImagePushSecret: { name: settings.pushSecret } }),
-    renderedImagePushSpec: `${settings.imageRepository.replaceAll('{pool}', pool)}:latest`,
+    renderedImagePushSpec: imagePushSpec(settings.imageRepository, pool),
     ...(settings.baseImage === undefined ? {} : { baseImage: settings.baseImage }),
   };
 }
@@ -94,4 +94,9 @@ function sameSpec(a: MachineOSConfig['spec'], b: MachineOSConfig['spec']): boole
   const canonical = (spec: MachineOSConfig['spec']) =>
     JSON.stringify(Object.entries(spec).sort(([x], [y]) => (x < y ? -1 : x > y ? 1 : 0)));
   return canonical(a) === canonical(b);
+}
+
+/** @param imageRepository of the switch. @returns where the images of a pool go. */
+export function imagePushSpec(imageRepository: string, pool: string): string {
+  return `${imageRepository.replaceAll('{pool}', pool)}:latest`;
 }

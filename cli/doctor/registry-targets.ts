@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { NODE_PULL_SECRET } from '../../api/names.ts';
+import { imagePushSpec } from '../../opt-in/machine-os-configs.ts';
 import { nodesOfPool, type ObservedCluster } from '../observe/observed-cluster.ts';
 
 /** What is tried of one pool's images. It goes into the arguments of a probe, too: names alone, and no secret. */
@@ -67,7 +68,7 @@ function wishedTarget(
   return {
     pool,
     secrets: named(pullSecret, pushSecret),
-    push: `${imageRepository.replaceAll('{pool}', pool)}:latest`,
+    push: imagePushSpec(imageRepository, pool),
     ...(pull === undefined ? {} : { pull }),
   };
 }

@@ -18,7 +18,7 @@ export async function runProbe(client: ApiClient, probe: Probe, signal: AbortSig
   try {
     await client.create(Pods, probePod(probe), { namespace, signal });
   } catch (error) {
-    if (!(error instanceof ApiError) || error.status === 0) throw error;
+    if (!(error instanceof ApiError)) throw error;
     return [
       warning(
         `no pod could be run: ${error.message}`,
