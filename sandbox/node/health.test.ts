@@ -8,7 +8,7 @@ import { imageLabels } from '../../api/names.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import { reportNode } from '../node-status.ts';
 import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from './testing.ts';
-import { CHRONY, isAt, policies, render, standardSpec } from './testing-configs.ts';
+import { CHRONY, degraded, isAt, policies, render, standardSpec } from './testing-configs.ts';
 import { type DaemonUnderTest, HOLDER, NODE, startDaemon } from './testing-daemon.ts';
 
 const CHECK = '/etc/shale/health.d/10-net';
@@ -35,8 +35,6 @@ const layered = (
 });
 const read = (node: TestNode, file: string) => readFile(path.join(node.host.root, file), 'utf8');
 const booted = async (node: TestNode) => (await node.backend.status(AbortSignal.timeout(10_000))).booted;
-const degraded = ({ status }: MachineConfigNode) =>
-  status?.conditions?.find(({ type, status: is }) => type === 'NodeDegraded' && is === 'True');
 const isBack = (object: MachineConfigNode) =>
   degraded(object)?.reason === 'HealthCheckFailed' && object.status?.lastUpdate?.result === 'RolledBack';
 

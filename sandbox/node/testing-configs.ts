@@ -12,6 +12,10 @@ export const CHRONY = '/etc/chrony.conf';
 export const isAt = (config: string) => (object: MachineConfigNode) =>
   conditionIsTrue(object.status?.conditions, 'Updated') && object.status?.configVersion?.current === config;
 
+/** @returns the condition by which a node says that it failed; undefined where it does not. */
+export const degraded = ({ status }: MachineConfigNode) =>
+  status?.conditions?.find(({ type, status: is }) => type === 'NodeDegraded' && is === 'True');
+
 /** @returns what the operator writes for a node in standard mode. */
 export const standardSpec =
   (policy: string) =>

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { watchdogPaths, watchdogScript } from '../../daemon/boot-watchdog/watchdog-files.ts';
-import { isAt } from '../../sandbox/node/testing-configs.ts';
+import { degraded, isAt } from '../../sandbox/node/testing-configs.ts';
 import type { BootedNode } from '../../sandbox/systemd-node/node.ts';
 import { FIRST_TIME_MS, noLab } from './lab.ts';
 import { type LabNode, startLabNode, UPDATE_MS } from './lab-node.ts';
@@ -30,8 +30,6 @@ const startsPods = ({ machine }: BootedNode) =>
       () => true,
       () => false,
     );
-const degraded = ({ status }: MachineConfigNode) =>
-  status?.conditions?.find(({ type, status: is }) => type === 'NodeDegraded' && is === 'True');
 const wentBackFrom =
   (config: string, reason = 'KubeletNeverStarted') =>
   (object: MachineConfigNode) =>

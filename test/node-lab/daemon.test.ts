@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { DisruptionAction } from '../../api/disruption-action.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
-import { isAt } from '../../sandbox/node/testing-configs.ts';
+import { degraded, isAt } from '../../sandbox/node/testing-configs.ts';
 import { FIRST_TIME_MS, noLab } from './lab.ts';
 import { type LabNode, startLabNode, UPDATE_MS } from './lab-node.ts';
 import { CONFIG, enabledUnit, SERVICE, text, type Updates, updatesOf } from './lab-updates.ts';
@@ -18,8 +18,6 @@ WantedBy=multi-user.target
 `;
 const STOCK = enabledUnit(SERVICE, UNIT);
 
-const degraded = ({ status }: MachineConfigNode) =>
-  status?.conditions?.find(({ type, status: is }) => type === 'NodeDegraded' && is === 'True');
 const asksForReboot = (config: string) => (object: MachineConfigNode) =>
   object.status?.plan?.config === config && object.status.plan.actions[0]?.type === 'Reboot';
 
