@@ -5,7 +5,7 @@ import type { KubernetesObject } from '../api/object.ts';
 import { SHALE_VERSION } from '../api/version.ts';
 import { readObjects } from '../cli/object-files.ts';
 import { crdFiles } from '../manifests/crd-files.ts';
-import { readKustomization } from '../sandbox/manifests/kustomization.ts';
+import { readKustomization } from '../workshop/sandbox/manifests/kustomization.ts';
 import { type Condition, templateOf } from './template.ts';
 
 const MANIFESTS = path.join(import.meta.dirname, '../manifests');

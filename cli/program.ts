@@ -101,7 +101,7 @@ const COMMANDS: Readonly<
   },
   sandbox: {
     description: 'A whole cluster on this machine, for trying Shale out and for its tests.',
-    load: async () => (await import('../sandbox/command.ts')).sandboxCommand(),
+    load: async () => (await import('../workshop/sandbox/command.ts')).sandboxCommand(),
   },
 };
 

@@ -1,8 +1,12 @@
 import { mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';
-import { engineObstacle, type StartedEngine, startEngine } from '../../sandbox/engine/start-engine.ts';
-import { watchMemory } from '../../sandbox/tour/memory.ts';
+import {
+  engineObstacle,
+  type StartedEngine,
+  startEngine,
+} from '../../workshop/sandbox/engine/start-engine.ts';
+import { watchMemory } from '../../workshop/sandbox/tour/memory.ts';
 
 const MEMORY_EVERY_MS = 20;
 

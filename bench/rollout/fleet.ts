@@ -16,9 +16,9 @@ import { createLogger } from '../../cluster/log.ts';
 import { createWorkQueue } from '../../cluster/work-queue.ts';
 import { inParallel } from '../../rollout/in-parallel.ts';
 import { stepDaemon } from '../../rollout/testing/scripted-daemon.ts';
-import { startApiServer } from '../../sandbox/apiserver/start.ts';
-import { applyObjects } from '../../sandbox/manifests/apply.ts';
-import { readKustomization } from '../../sandbox/manifests/kustomization.ts';
+import { startApiServer } from '../../workshop/apiserver/start.ts';
+import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
+import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
 
 /** A cluster whose nodes are objects alone: each does at once what it is told, but for what takes a node its time. */
 export interface Fleet {

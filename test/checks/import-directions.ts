@@ -27,9 +27,9 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     'rollout',
     'daemon',
     'page',
-    'sandbox',
+    'workshop',
   ],
-  sandbox: [
+  workshop: [
     'api',
     'machineconfig',
     'disruption',

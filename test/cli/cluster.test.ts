@@ -17,8 +17,8 @@ import { PlanOutput } from '../../cli/output-schemas.ts';
 import { acquireLease, releaseLease } from '../../cluster/lease.ts';
 import { defaultPolicySettings } from '../../disruption/default-policies.ts';
 import { policyStatus } from '../../rollout/policy/policy-status.ts';
-import { startApiServer } from '../../sandbox/apiserver/start.ts';
-import { applyObjects } from '../../sandbox/manifests/apply.ts';
+import { startApiServer } from '../../workshop/apiserver/start.ts';
+import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
 import { type ClusterUnderTest, quiet, startClusterUnderTest } from '../e2e/cluster-under-test.ts';
 import { machineConfig, root, type ShaleRun, shale } from './shale-process.ts';
 

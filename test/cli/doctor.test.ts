@@ -7,7 +7,7 @@ import { DoctorOutput } from '../../cli/output-schemas.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { pushBaseImage } from '../../image/testing/base-image.ts';
 import { startDockerRegistry } from '../../image/testing/docker-registry.ts';
-import { startApiServer } from '../../sandbox/apiserver/start.ts';
+import { startApiServer } from '../../workshop/apiserver/start.ts';
 import {
   API_VERSION,
   condition,

@@ -3,8 +3,8 @@ import { parseAllDocuments } from 'yaml';
 import { crdOf } from '../../api/crd.ts';
 import { crdDefinitions } from '../../api/crd-definitions.ts';
 import type { KubernetesObject } from '../../api/object.ts';
-import type { JsonObject } from '../../sandbox/apiserver/json.ts';
-import { compileSchema } from '../../sandbox/apiserver/schema/compiled-schema.ts';
+import type { JsonObject } from '../../workshop/apiserver/json.ts';
+import { compileSchema } from '../../workshop/apiserver/schema/compiled-schema.ts';
 import { problemsOf as problemsForKubernetes } from '../install/kubernetes-schema.ts';
 
 /** @returns the objects of a block of YAML. @throws Error for what is no YAML, or no object of Kubernetes. */

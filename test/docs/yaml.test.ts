@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, startApi } from '../conformance/api.ts';
+import { type Api, startApi } from '../../workshop/apiserver/conformance/api.ts';
 import { isOnPath } from '../install/on-path.ts';
 import { objectsIn } from './known-objects.ts';
 import { allPages, ROOT } from './pages.ts';

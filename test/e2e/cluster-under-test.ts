@@ -5,10 +5,10 @@ import type { Kind, KubernetesObject } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { tokenConnection } from '../../cluster/connection.ts';
 import { createApiClient } from '../../cluster/http-api-client.ts';
-import { connectWith } from '../../sandbox/control-plane/access.ts';
-import { startControlPlane } from '../../sandbox/control-plane/start.ts';
-import { applyObjects } from '../../sandbox/manifests/apply.ts';
-import { readKustomization } from '../../sandbox/manifests/kustomization.ts';
+import { connectWith } from '../../workshop/sandbox/control-plane/access.ts';
+import { startControlPlane } from '../../workshop/sandbox/control-plane/start.ts';
+import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
+import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
 
 export interface Access {
   readonly url: string;

@@ -5,9 +5,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { createApiClient } from '../../cluster/http-api-client.ts';
-import { connectWith } from '../../sandbox/control-plane/access.ts';
-import { sandboxLayout } from '../../sandbox/layout.ts';
-import { type StartedSandbox, startSandbox } from '../../sandbox/start.ts';
+import { connectWith } from '../../workshop/sandbox/control-plane/access.ts';
+import { sandboxLayout } from '../../workshop/sandbox/layout.ts';
+import { type StartedSandbox, startSandbox } from '../../workshop/sandbox/start.ts';
 import { type ShaleRun, shale } from '../cli/shale-process.ts';
 
 /** A whole cluster: every process of Shale's as it ships, and nodes with an OS in a directory each. */

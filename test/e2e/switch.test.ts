@@ -19,10 +19,10 @@ import { BUILDER_DEPLOYMENT, DEFAULT_NAMESPACE, SWITCH_CONFIG_MAP } from '../../
 import type { Kind, KubernetesObject } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { conditionIsTrue } from '../../cluster/conditions.ts';
-import { MACHINE_LABEL } from '../../sandbox/cluster-objects.ts';
-import { applyObjects } from '../../sandbox/manifests/apply.ts';
-import { noDirectoryNodes } from '../../sandbox/node/testing.ts';
-import { readExamples } from '../../sandbox/tour/examples.ts';
+import { MACHINE_LABEL } from '../../workshop/sandbox/cluster-objects.ts';
+import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
+import { noDirectoryNodes } from '../../workshop/sandbox/node/testing.ts';
+import { readExamples } from '../../workshop/sandbox/tour/examples.ts';
 import { quiet } from './cluster-under-test.ts';
 import { type SandboxUnderTest, startSandboxUnderTest, until } from './sandbox-under-test.ts';
 

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createLogger } from '../../cluster/log.ts';
-import { readAuditLog } from '../../sandbox/control-plane/audit-log.ts';
-import { readKustomization } from '../../sandbox/manifests/kustomization.ts';
-import { isSuccess } from '../../sandbox/tour/report.ts';
-import { formatReport } from '../../sandbox/tour/report-text.ts';
-import { runTour, TOUR, type TourListener } from '../../sandbox/tour/run-tour.ts';
+import { readAuditLog } from '../../workshop/sandbox/control-plane/audit-log.ts';
+import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
+import { isSuccess } from '../../workshop/sandbox/tour/report.ts';
+import { formatReport } from '../../workshop/sandbox/tour/report-text.ts';
+import { runTour, TOUR, type TourListener } from '../../workshop/sandbox/tour/run-tour.ts';
 import { neverUsed, permissionsInAll, refusedRequests, wordsOf } from '../install/permissions.ts';
 import { RARELY_USED } from '../install/rarely-used.ts';
 

@@ -3,7 +3,7 @@ import { ConfigMaps } from '../../api/kubernetes.ts';
 import { tokenConnection } from '../../cluster/connection.ts';
 import { createApiClient } from '../../cluster/http-api-client.ts';
 import { updateAnnotation } from '../../cluster/update-annotation.ts';
-import { type ApiServer, startApiServer } from '../../sandbox/apiserver/start.ts';
+import { type ApiServer, startApiServer } from '../../workshop/apiserver/start.ts';
 
 const NOTE = 'shale.dev/test';
 const where = { namespace: 'default' };

@@ -12,7 +12,7 @@ import { effectivePolicies, policyDigest } from '../../disruption/effective-poli
 import { describeImage, type ImageDescription } from '../../image/append.ts';
 import { goArchitecture } from '../../image/architecture.ts';
 import { parseReference } from '../../image/reference.ts';
-import type { SandboxRegistry } from '../../sandbox/registry.ts';
+import type { SandboxRegistry } from '../../workshop/sandbox/registry.ts';
 
 /** What the tests' Secret `entitlement` has under `key`. */
 export const SECRET = 'entitlement-0123456789';

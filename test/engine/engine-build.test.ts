@@ -7,10 +7,14 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { imageLabels } from '../../api/names.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import { dockerEngine } from '../../builder/engine/docker-engine.ts';
-import { shellEntries, shellObstacle } from '../../sandbox/engine/shell.ts';
-import { engineObstacle, type StartedEngine, startEngine } from '../../sandbox/engine/start-engine.ts';
-import { stockImage } from '../../sandbox/node/stock-image.ts';
-import { pushImage, type SandboxRegistry, startRegistry } from '../../sandbox/registry.ts';
+import { shellEntries, shellObstacle } from '../../workshop/sandbox/engine/shell.ts';
+import {
+  engineObstacle,
+  type StartedEngine,
+  startEngine,
+} from '../../workshop/sandbox/engine/start-engine.ts';
+import { stockImage } from '../../workshop/sandbox/node/stock-image.ts';
+import { pushImage, type SandboxRegistry, startRegistry } from '../../workshop/sandbox/registry.ts';
 import {
   buildWithEngine,
   containerFile,

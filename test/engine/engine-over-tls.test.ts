@@ -8,10 +8,14 @@ import { createServer, type Server } from 'node:tls';
 import { execa } from 'execa';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { DigestedPullspec } from '../../api/references.ts';
-import { shellEntries, shellObstacle } from '../../sandbox/engine/shell.ts';
-import { engineObstacle, type StartedEngine, startEngine } from '../../sandbox/engine/start-engine.ts';
-import { stockImage } from '../../sandbox/node/stock-image.ts';
-import { pushImage, type SandboxRegistry, startRegistry } from '../../sandbox/registry.ts';
+import { shellEntries, shellObstacle } from '../../workshop/sandbox/engine/shell.ts';
+import {
+  engineObstacle,
+  type StartedEngine,
+  startEngine,
+} from '../../workshop/sandbox/engine/start-engine.ts';
+import { stockImage } from '../../workshop/sandbox/node/stock-image.ts';
+import { pushImage, type SandboxRegistry, startRegistry } from '../../workshop/sandbox/registry.ts';
 import { buildWithEngine, containerFile, failureOf } from './build-with-engine.ts';
 
 const signal = AbortSignal.timeout(300_000);

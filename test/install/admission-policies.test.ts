@@ -1,8 +1,14 @@
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { applyObjects } from '../../sandbox/manifests/apply.ts';
-import { readKustomization } from '../../sandbox/manifests/kustomization.ts';
-import { type Answer, type Api, type CallOptions, eventually, startApi } from '../conformance/api.ts';
+import {
+  type Answer,
+  type Api,
+  type CallOptions,
+  eventually,
+  startApi,
+} from '../../workshop/apiserver/conformance/api.ts';
+import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
+import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
 import { quiet } from '../e2e/cluster-under-test.ts';
 
 /** The policies where they are in force: on kube-apiserver where KUBEBUILDER_ASSETS names one, else the embedded one. */

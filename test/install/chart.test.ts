@@ -7,7 +7,7 @@ import { parseAllDocuments } from 'yaml';
 import type { KubernetesObject } from '../../api/object.ts';
 import { chartFiles } from '../../charts/chart-files.ts';
 import { writeChart } from '../../charts/make.ts';
-import { readKustomization } from '../../sandbox/manifests/kustomization.ts';
+import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
 import { problemsOf } from './kubernetes-schema.ts';
 import { isOnPath } from './on-path.ts';
 import { renderChart, renderTemplate } from './render-chart.ts';

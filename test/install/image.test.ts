@@ -4,7 +4,11 @@ import path from 'node:path';
 import { execa } from 'execa';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { SHALE_VERSION } from '../../api/version.ts';
-import { engineObstacle, type StartedEngine, startEngine } from '../../sandbox/engine/start-engine.ts';
+import {
+  engineObstacle,
+  type StartedEngine,
+  startEngine,
+} from '../../workshop/sandbox/engine/start-engine.ts';
 import { FIRST_TIME_MS, labRootfs } from '../node-lab/lab.ts';
 
 /** Shale's image, built from the Containerfile without any network, on a Debian that was made from packages here. */

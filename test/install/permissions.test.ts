@@ -1,8 +1,8 @@
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import type { KubernetesObject } from '../../api/object.ts';
-import type { AuditEvent } from '../../sandbox/apiserver/http/request-listener.ts';
-import { readKustomization } from '../../sandbox/manifests/kustomization.ts';
+import type { AuditEvent } from '../../workshop/apiserver/http/request-listener.ts';
+import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
 import { neverUsed, permissionsInAll, permissionsOf, refusedRequests, wordsOf } from './permissions.ts';
 import { RARELY_USED } from './rarely-used.ts';
 

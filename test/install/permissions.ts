@@ -1,7 +1,7 @@
 import { DEFAULT_NAMESPACE } from '../../api/names.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import { builderRights } from '../../opt-in/builder-rights.ts';
-import type { AuditEvent } from '../../sandbox/apiserver/http/request-listener.ts';
+import type { AuditEvent } from '../../workshop/apiserver/http/request-listener.ts';
 
 /** One thing that a rule of a role lets a service account do. */
 export interface Permission {

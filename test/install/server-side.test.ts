@@ -5,8 +5,8 @@ import { execa } from 'execa';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { KubernetesObject } from '../../api/object.ts';
 import { writeChart } from '../../charts/make.ts';
-import { readKustomization } from '../../sandbox/manifests/kustomization.ts';
-import { type Answer, type Api, startApi } from '../conformance/api.ts';
+import { type Answer, type Api, startApi } from '../../workshop/apiserver/conformance/api.ts';
+import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
 import { isOnPath } from './on-path.ts';
 import { renderChart } from './render-chart.ts';
 

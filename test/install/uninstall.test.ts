@@ -3,7 +3,8 @@ import { ConfigMaps, CustomResourceDefinitions, Deployments, Nodes, Secrets } fr
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { SWITCH_CONFIG_MAP } from '../../api/names.ts';
 import { INSTALLED, INSTALLED_KINDS } from '../../cli/uninstall/installed-kinds.ts';
-import { readKustomization } from '../../sandbox/manifests/kustomization.ts';
+import { eventually } from '../../workshop/apiserver/conformance/api.ts';
+import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
 import {
   condition,
   type PoolCluster,
@@ -11,7 +12,6 @@ import {
   signal,
   startPoolCluster,
 } from '../cli/cluster-with-pools.ts';
-import { eventually } from '../conformance/api.ts';
 
 const namespace = 'shale-system';
 let cluster: PoolCluster;

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { bootMachine } from '../../sandbox/systemd-node/machine.ts';
+import { bootMachine } from '../../workshop/sandbox/systemd-node/machine.ts';
 
 /** Boots a machine, prints its init's process id and waits to be killed: argv has the root and a directory for its console. */
 const [root, directory] = process.argv.slice(2);

@@ -10,11 +10,11 @@ import type { ImageSource, SourceLayer } from '../../daemon/os/ostree/image-sour
 import { type MemoryImage, memorySource } from '../../daemon/os/ostree/memory-source.ts';
 import { OstreeBackend } from '../../daemon/os/ostree/ostree-backend.ts';
 import type { LayerItem } from '../../image/layer/layer-item.ts';
-import { createNode } from '../../sandbox/node/create.ts';
-import { removeNode } from '../../sandbox/node/remove.ts';
-import { layerFile } from '../../sandbox/node/testing.ts';
-import { type BootedNode, bootSystemdNode } from '../../sandbox/systemd-node/node.ts';
-import { rootfsLayer } from '../../sandbox/systemd-node/rootfs-layer.ts';
+import { createNode } from '../../workshop/sandbox/node/create.ts';
+import { removeNode } from '../../workshop/sandbox/node/remove.ts';
+import { layerFile } from '../../workshop/sandbox/node/testing.ts';
+import { type BootedNode, bootSystemdNode } from '../../workshop/sandbox/systemd-node/node.ts';
+import { rootfsLayer } from '../../workshop/sandbox/systemd-node/rootfs-layer.ts';
 import { FIRST_TIME_MS, labRootfs, noLab } from './lab.ts';
 
 const UNIT = '/usr/lib/systemd/system/lab.service';

@@ -1,11 +1,14 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { CACHE } from '../../sandbox/layout.ts';
-import { bootMachine, type SystemdMachine } from '../../sandbox/systemd-node/machine.ts';
-import { missingForSystemdNodes } from '../../sandbox/systemd-node/missing-requirement.ts';
-import { ensureRootfs } from '../../sandbox/systemd-node/rootfs.ts';
-import { ensureRootfsArchive, type RootfsArchive } from '../../sandbox/systemd-node/rootfs-archive.ts';
+import { CACHE } from '../../workshop/sandbox/layout.ts';
+import { bootMachine, type SystemdMachine } from '../../workshop/sandbox/systemd-node/machine.ts';
+import { missingForSystemdNodes } from '../../workshop/sandbox/systemd-node/missing-requirement.ts';
+import { ensureRootfs } from '../../workshop/sandbox/systemd-node/rootfs.ts';
+import {
+  ensureRootfsArchive,
+  type RootfsArchive,
+} from '../../workshop/sandbox/systemd-node/rootfs-archive.ts';
 
 /** Why the lab can't run on this machine; nothing when it can. */
 export const noLab: string | undefined = missingForSystemdNodes(

@@ -7,11 +7,11 @@ import { conditionIsTrue } from '../../cluster/conditions.ts';
 import { createApiClient } from '../../cluster/http-api-client.ts';
 import { createInformer } from '../../cluster/informer.ts';
 import { createLogger } from '../../cluster/log.ts';
-import { connectWith } from '../../sandbox/control-plane/access.ts';
-import { sandboxLayout } from '../../sandbox/layout.ts';
-import { startSandbox } from '../../sandbox/start.ts';
-import { readMachineRecord } from '../../sandbox/systemd-node/machine-record.ts';
-import { createChanges, waitUntil } from '../../sandbox/wait-until.ts';
+import { connectWith } from '../../workshop/sandbox/control-plane/access.ts';
+import { sandboxLayout } from '../../workshop/sandbox/layout.ts';
+import { startSandbox } from '../../workshop/sandbox/start.ts';
+import { readMachineRecord } from '../../workshop/sandbox/systemd-node/machine-record.ts';
+import { createChanges, waitUntil } from '../../workshop/sandbox/wait-until.ts';
 import { FIRST_TIME_MS, noLab } from './lab.ts';
 
 const NODES = 4;

@@ -16,10 +16,10 @@ import { osCommandRunner, type RunOsCommand } from '../../daemon/os/os-command.t
 import { listDeployments } from '../../daemon/os/ostree/deployments.ts';
 import { type MemoryImage, memorySource } from '../../daemon/os/ostree/memory-source.ts';
 import { rpmOstree } from '../../daemon/os/rpm-ostree/rpm-ostree.ts';
-import { bootNode, bootNodeSoftly } from '../../sandbox/node/boot.ts';
-import { createNode } from '../../sandbox/node/create.ts';
-import { removeNode } from '../../sandbox/node/remove.ts';
-import { stockImage } from '../../sandbox/node/stock-image.ts';
+import { bootNode, bootNodeSoftly } from '../../workshop/sandbox/node/boot.ts';
+import { createNode } from '../../workshop/sandbox/node/create.ts';
+import { removeNode } from '../../workshop/sandbox/node/remove.ts';
+import { stockImage } from '../../workshop/sandbox/node/stock-image.ts';
 import { ostreeOnNode, STAND_INS } from './booted-root.ts';
 import { writeImages } from './image-store.ts';
 import { pullImage } from './pull.ts';

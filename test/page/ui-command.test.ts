@@ -5,7 +5,7 @@ import type { Readable } from 'node:stream';
 import { execa } from 'execa';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { PageView } from '../../page/model/view.ts';
-import { startApiServer } from '../../sandbox/apiserver/start.ts';
+import { startApiServer } from '../../workshop/apiserver/start.ts';
 import { root, shale } from '../cli/shale-process.ts';
 import { type ClusterUnderTest, startClusterUnderTest } from '../e2e/cluster-under-test.ts';
 import { buildPage } from './browser.ts';

@@ -17,11 +17,11 @@ import { policyDigest } from '../../disruption/effective-policies.ts';
 import { goArchitecture } from '../../image/architecture.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
-import { createNode } from '../../sandbox/node/create.ts';
-import { removeNode } from '../../sandbox/node/remove.ts';
-import { stockImage } from '../../sandbox/node/stock-image.ts';
-import { noDirectoryNodes } from '../../sandbox/node/testing.ts';
-import { pushImage, type SandboxRegistry, startRegistry } from '../../sandbox/registry.ts';
+import { createNode } from '../../workshop/sandbox/node/create.ts';
+import { removeNode } from '../../workshop/sandbox/node/remove.ts';
+import { stockImage } from '../../workshop/sandbox/node/stock-image.ts';
+import { noDirectoryNodes } from '../../workshop/sandbox/node/testing.ts';
+import { pushImage, type SandboxRegistry, startRegistry } from '../../workshop/sandbox/registry.ts';
 
 /** Images as skopeo copies and umoci unpacks them: programs that share no line with Shale. */
 

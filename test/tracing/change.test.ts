@@ -7,9 +7,9 @@ import { ConfigMaps, Events } from '../../api/kubernetes.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { DEFAULT_NAMESPACE, labels, SWITCH_CONFIG_MAP } from '../../api/names.ts';
 import { createApiClient } from '../../cluster/http-api-client.ts';
-import { connectWith } from '../../sandbox/control-plane/access.ts';
-import { startSandbox } from '../../sandbox/start.ts';
-import { waitUntil } from '../../sandbox/wait-until.ts';
+import { connectWith } from '../../workshop/sandbox/control-plane/access.ts';
+import { startSandbox } from '../../workshop/sandbox/start.ts';
+import { waitUntil } from '../../workshop/sandbox/wait-until.ts';
 import { type Collector, type ReceivedSpan, startCollector } from './collector.ts';
 
 const MINUTES = 60_000;

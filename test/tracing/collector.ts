@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { z } from 'zod';
-import { type Changes, createChanges } from '../../sandbox/wait-until.ts';
+import { type Changes, createChanges } from '../../workshop/sandbox/wait-until.ts';
 
 const KeyValue = z.object({
   key: z.string(),

@@ -6,8 +6,8 @@ import type { DigestedPullspec } from '../../../api/references.ts';
 import { directoryNodeLayout } from '../../../daemon/host/directory-host.ts';
 import { osCommandRunner } from '../../../daemon/os/os-command.ts';
 import type { ImageSource } from '../../../daemon/os/ostree/image-source.ts';
-import { createNode } from '../../../sandbox/node/create.ts';
-import { removeNode } from '../../../sandbox/node/remove.ts';
+import { createNode } from '../../../workshop/sandbox/node/create.ts';
+import { removeNode } from '../../../workshop/sandbox/node/remove.ts';
 
 export interface DiskOptions {
   /** What is installed on it. */

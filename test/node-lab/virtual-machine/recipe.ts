@@ -1,4 +1,4 @@
-import type { RootfsRecipe } from '../../../sandbox/systemd-node/rootfs.ts';
+import type { RootfsRecipe } from '../../../workshop/sandbox/systemd-node/rootfs.ts';
 
 /** What the initramfs has to do: find the root by its label, and have ostree-prepare-root make a deployment of it. */
 const DRACUT = [

@@ -1,0 +1,148 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { execa } from 'execa';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Api, eventually, startApi, uniqueName } from './api.ts';
+
+let api: Api;
+const dir = mkdtempSync(join(tmpdir(), 'shale-kubectl-'));
+const root = join(import.meta.dirname, '../../..');
+
+function hasKubectl(): boolean {
+  try {
+    execFileSync('kubectl', ['version', '--client'], { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+beforeAll(async () => {
+  api = await startApi();
+  writeFileSync(join(dir, 'kubeconfig'), api.kubeconfig(), { mode: 0o600 });
+}, 60_000);
+afterAll(async () => {
+  await api.stop();
+  rmSync(dir, { recursive: true });
+});
+
+const options = {
+  env: { KUBECONFIG: join(dir, 'kubeconfig'), HOME: dir },
+  timeout: 30_000,
+  cwd: root,
+} as const;
+
+async function kubectl(...args: string[]): Promise<string> {
+  const { stdout } = await execa('kubectl', args, options);
+  return stdout;
+}
+
+async function apply(...objects: object[]): Promise<string> {
+  const { stdout } = await execa('kubectl', ['apply', '-f', '-'], {
+    ...options,
+    input: objects.map((object) => JSON.stringify(object)).join('\n'),
+  });
+  return stdout;
+}
+
+describe.skipIf(!hasKubectl())('kubectl (skipped where there is none)', () => {
+  test("applies this project's manifests, twice", async () => {
+    const first = await kubectl('apply', '-k', 'manifests/base');
+    expect(first.split('\n').every((line) => line.endsWith(' created'))).toBe(true);
+    const second = await kubectl('apply', '-k', 'manifests/base');
+    expect(second.split('\n').every((line) => line.endsWith(' unchanged'))).toBe(true);
+    await kubectl('wait', '--for=condition=Established', 'crd', '--all', '--timeout=20s');
+    await kubectl('apply', '-f', 'examples');
+    expect(await kubectl('get', 'mc', '-o', 'name')).toContain(
+      'machineconfig.machineconfiguration.openshift.io/20-worker-chrony',
+    );
+    expect(
+      (await kubectl('get', 'mcp,mc,mosc,mosb,mcn,machineconfigurations,nodes')).split('\n')[0],
+    ).toContain('NAME');
+    expect(await kubectl('explain', 'machineconfigpool.spec.maxUnavailable')).toContain(
+      'How many nodes may be unavailable',
+    );
+  });
+
+  test('applies a List, and refuses a field in one that is not there', async () => {
+    const metadata = { name: uniqueName('in-a-list') };
+    const list = (spec: object) => ({
+      apiVersion: 'v1',
+      kind: 'List',
+      items: [{ apiVersion: 'machineconfiguration.openshift.io/v1', kind: 'MachineConfig', metadata, spec }],
+    });
+    expect(await apply(list({ kernelArguments: ['quiet'] }))).toContain(`${metadata.name} created`);
+    await expect(apply(list({ kernelArgs: ['quiet'] }))).rejects.toThrow('unknown field "spec.kernelArgs"');
+    await kubectl('delete', 'mc', metadata.name);
+  });
+
+  test('gets, labels, patches, edits by replace, and deletes', async () => {
+    const name = uniqueName('kubectl');
+    await kubectl('create', 'configmap', name, '--from-literal=a=b');
+    await kubectl('label', 'configmap', name, 'x=y');
+    await kubectl('patch', 'configmap', name, '-p', '{"data":{"a":"c"}}');
+    expect(await kubectl('get', 'configmap', name, '-o', 'jsonpath={.data.a} {.metadata.labels.x}')).toBe(
+      'c y',
+    );
+    expect((await kubectl('get', 'configmap', '-l', 'x=y', '--no-headers')).split(/\s+/).slice(0, 2)).toEqual(
+      [name, '1'],
+    );
+    await kubectl('delete', 'configmap', name, '--wait');
+    expect(await kubectl('get', 'configmap', name, '--ignore-not-found')).toBe('');
+  });
+
+  test('watches', async () => {
+    const name = uniqueName('watched');
+    const watching = execa(
+      'kubectl',
+      ['get', 'configmaps', '-w', '--no-headers', '--output-watch-events'],
+      options,
+    );
+    let seen = '';
+    watching.stdout.on('data', (chunk: Buffer) => {
+      seen += chunk.toString();
+    });
+    await kubectl('create', 'configmap', name);
+    await eventually(
+      async () => seen,
+      (text) => text.includes(`ADDED`) && text.includes(name),
+    );
+    watching.kill();
+    await watching.catch(() => undefined);
+  });
+
+  test('says who one is and what one may do, and makes tokens', async () => {
+    expect(await kubectl('auth', 'whoami', '-o', 'jsonpath={.status.userInfo.groups}')).toContain(
+      'system:masters',
+    );
+    expect(await kubectl('auth', 'can-i', 'delete', 'nodes')).toBe('yes');
+    const asked = await execa('kubectl', ['auth', 'can-i', 'delete', 'nodes', '--as', 'somebody'], {
+      ...options,
+      reject: false,
+    });
+    expect(asked.stdout).toBe('no');
+    await kubectl('create', 'serviceaccount', 'robot');
+    expect((await kubectl('create', 'token', 'robot')).split('.')).toHaveLength(3);
+  });
+
+  test('cordons and drains', async () => {
+    const node = uniqueName('node');
+    const name = uniqueName('pod');
+    await apply(
+      { apiVersion: 'v1', kind: 'Node', metadata: { name: node } },
+      {
+        apiVersion: 'v1',
+        kind: 'Pod',
+        metadata: { name, namespace: 'default' },
+        spec: { nodeName: node, containers: [{ name: 'a', image: 'a' }], terminationGracePeriodSeconds: 0 },
+      },
+    );
+    await kubectl('drain', node, '--force', '--timeout=20s');
+    expect(await kubectl('get', 'node', node, '-o', 'jsonpath={.spec.unschedulable}')).toBe('true');
+    expect(await kubectl('get', 'pod', name, '--ignore-not-found')).toBe('');
+    await kubectl('uncordon', node);
+    expect(await kubectl('get', 'node', node, '-o', 'jsonpath={.spec.unschedulable}')).toBe('');
+  });
+});

@@ -1,0 +1,246 @@
+import { mkdir, readdir, rm } from 'node:fs/promises';
+import path from 'node:path';
+import type { Logger } from 'pino';
+import type { DaemonSet, Deployment } from '../../api/kubernetes.ts';
+import type { KubernetesObject } from '../../api/object.ts';
+import type { DigestedPullspec } from '../../api/references.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import { createApiClient } from '../../cluster/http-api-client.ts';
+import {
+  CONTROL_PLANE_NODE,
+  MACHINE_LABEL,
+  MACHINES,
+  nodeObjects,
+  poolObjects,
+  registryCAs,
+  sampleWorkload,
+  stockMachineConfig,
+} from './cluster-objects.ts';
+import { connectWith } from './control-plane/access.ts';
+import type { ControlPlane } from './control-plane/control-plane.ts';
+import { type ClusterEngine, startClusterEngine } from './engine/cluster-engine.ts';
+import type { StartedEngine } from './engine/start-engine.ts';
+import { CACHE, type SandboxLayout } from './layout.ts';
+import { createMachines } from './machines.ts';
+import { applyObjects } from './manifests/apply.ts';
+import { readKustomization } from './manifests/kustomization.ts';
+import { directoryNodes } from './node/directory-nodes.ts';
+import { removeNode } from './node/remove.ts';
+import type { InstalledNode, NodeKind, NodeKindName } from './node-kind.ts';
+import { reportNode } from './node-status.ts';
+import { type SandboxRegistry, startRegistry } from './registry.ts';
+import { systemdNodes } from './systemd-node/systemd-nodes.ts';
+import { createPodRunner } from './workloads/pod-runner.ts';
+import { createWorkloads } from './workloads/run-workloads.ts';
+
+export interface ClusterOptions {
+  readonly layout: SandboxLayout;
+  /** Its owner stops it, after the cluster. */
+  readonly controlPlane: ControlPlane;
+  readonly nodes: NodeKindName;
+  /** The command that runs shale, and its first arguments. */
+  readonly shale: readonly [command: string, ...args: string[]];
+  /** Told what is done next, in words. */
+  readonly onProgress: (what: string) => void;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+}
+
+export interface Cluster {
+  readonly client: ApiClient;
+  readonly registry: SandboxRegistry;
+  readonly stockImage: DigestedPullspec;
+  readonly engine: ClusterEngine;
+  /** Resolves when the signal was aborted and nothing of the cluster runs any more. @throws what ended it before. */
+  readonly ended: Promise<void>;
+}
+
+const OPERATOR = 'shale-operator';
+const MANIFESTS = path.join(import.meta.dirname, '../../manifests');
+
+/**
+ * Brings up a cluster on this machine: a registry, machines that boot, Shale's manifests and processes, and something to
+ * drain. What an earlier cluster left in the directory is taken away first.
+ *
+ * @returns once everything was started. Abort the signal and await `ended` to take it down.
+ * @throws what failed; nothing runs then.
+ */
+export async function startCluster(options: ClusterOptions): Promise<Cluster> {
+  const { layout, controlPlane, log, signal, onProgress } = options;
+  const stop = new AbortController();
+  const running = AbortSignal.any([stop.signal, signal]);
+  onProgress('taking away what is left of an earlier sandbox');
+  await clearCluster(layout);
+  await rm(layout.logs, { recursive: true, force: true });
+  for (const dir of [layout.logs, layout.nodes, layout.pods]) await mkdir(dir, { recursive: true });
+  const client = createApiClient(await connectWith(controlPlane.access));
+  onProgress('registry');
+  const registry = await startRegistry(layout.registry);
+  onProgress('container engine');
+  const engine = await startClusterEngine(layout.engine, log);
+  const stopBoth = async () => {
+    await engine.started?.stop();
+    await registry.stop();
+  };
+  try {
+    const kind = nodeKind(options.nodes);
+    await kind.prepare(onProgress, running);
+    onProgress('stock OS image');
+    const image = await kind.pushStock(registry, engine.started !== undefined, running);
+    onProgress(`installing ${MACHINES.length} nodes, and Shale's manifests`);
+    const machines = MACHINES.map(({ name }) => ({ name, directory: layout.node(name) }));
+    await Promise.all([
+      kind.install(machines, image, running),
+      installShale(
+        client,
+        { controlPlane, registry, image, engine: engine.started },
+        { log, signal: running },
+      ),
+    ]);
+    onProgress('booting the nodes');
+    const ended = runToEnd(run({ ...options, signal: running }, client, kind, machines), async () => {
+      stop.abort();
+      await stopBoth();
+    });
+    return { client, registry, stockImage: image, engine: engine.shown, ended };
+  } catch (error) {
+    stop.abort();
+    await stopBoth();
+    throw error;
+  }
+}
+
+async function runToEnd(running: Promise<void>, stop: () => Promise<void>): Promise<void> {
+  try {
+    await running;
+  } finally {
+    await stop();
+  }
+}
+
+/** Takes away everything that a cluster wrote but its logs; nothing of it may run any more. */
+export async function clearCluster(layout: SandboxLayout): Promise<void> {
+  const nodes = await readdir(layout.nodes).catch(() => []);
+  await Promise.all(nodes.map((name) => removeNode(layout.node(name))));
+  for (const dir of [layout.nodes, layout.registry, layout.pods, layout.engine]) {
+    await rm(dir, { recursive: true, force: true });
+  }
+}
+
+function nodeKind(name: NodeKindName): NodeKind {
+  switch (name) {
+    case 'directory':
+      return directoryNodes();
+    case 'systemd':
+      return systemdNodes(CACHE);
+  }
+}
+
+async function installShale(
+  client: ApiClient,
+  parts: {
+    readonly controlPlane: ControlPlane;
+    readonly registry: SandboxRegistry;
+    readonly image: DigestedPullspec;
+    readonly engine: StartedEngine | undefined;
+  },
+  options: { readonly log: Logger; readonly signal: AbortSignal },
+): Promise<void> {
+  const { controlPlane, registry, image, engine } = parts;
+  const manifests = [
+    ...(await readKustomization(path.join(MANIFESTS, 'base'))),
+    ...(await readKustomization(path.join(MANIFESTS, 'components/admission-policies'))),
+  ];
+  await applyObjects(
+    client,
+    [
+      ...nodeObjects(),
+      ...manifests.map(onMachinesOnly).map((object) => withEngine(object, engine)),
+      ...poolObjects(),
+      stockMachineConfig(image),
+      registryCAs({ [registry.host]: registry.caPem }),
+      ...sampleWorkload(controlPlane.hasControllers),
+    ],
+    options,
+  );
+  await reportNode(client, CONTROL_PLANE_NODE, true);
+}
+
+/** The operator hands the engine on to the builder; neither opens a port on the machine. */
+function withEngine(object: KubernetesObject, engine: StartedEngine | undefined): KubernetesObject {
+  if (object.kind !== 'Deployment' || object.metadata.name !== OPERATOR) return object;
+  const noPorts = ['--metrics-port', '0', '--builder-metrics-port', '0'];
+  const more = [...noPorts, ...(engine === undefined ? [] : ['--engine', engine.url])];
+  const deployment = object as Deployment;
+  const { template } = deployment.spec;
+  const containers = template.spec.containers.map((container) => ({
+    ...container,
+    args: [...(container.args ?? []), ...more],
+  }));
+  const spec = { ...deployment.spec, template: { ...template, spec: { ...template.spec, containers } } };
+  return { ...deployment, spec } as KubernetesObject;
+}
+
+/** The daemon runs where there is a machine for it to configure; all of them are on this one, and open no port on it. */
+function onMachinesOnly(object: KubernetesObject): KubernetesObject {
+  if (object.kind !== 'DaemonSet') return object;
+  const daemonSet = object as DaemonSet;
+  const { template } = daemonSet.spec;
+  const nodeSelector = { ...template.spec.nodeSelector, [MACHINE_LABEL]: '' };
+  const containers = template.spec.containers.map((container) => ({
+    ...container,
+    args: [...(container.args ?? []), '--metrics-port', '0'],
+  }));
+  const spec = {
+    ...daemonSet.spec,
+    template: { ...template, spec: { ...template.spec, nodeSelector, containers } },
+  };
+  return { ...daemonSet, spec } as KubernetesObject;
+}
+
+/** The loops of the machines and of the pods on them. One that fails ends the other, and the cluster. */
+async function run(
+  options: ClusterOptions,
+  client: ApiClient,
+  kind: NodeKind,
+  all: readonly InstalledNode[],
+): Promise<void> {
+  const { layout, controlPlane, log } = options;
+  const stop = new AbortController();
+  const signal = AbortSignal.any([stop.signal, options.signal]);
+  const nodeIsUp = (node: string) => node === CONTROL_PLANE_NODE || machines.isUp(node);
+  const runner = createPodRunner({
+    environment: {
+      apiServer: controlPlane.apiServer,
+      createToken: (account) => controlPlane.createToken(account),
+      hostArguments: (node) => kind.daemonArguments(layout.node(node)),
+      podsDirectory: layout.pods,
+    },
+    shale: options.shale,
+    logFile: (pod) => layout.log(pod.metadata.name),
+    nodeIsUp,
+    onExit: () => workloads.wake(),
+    log,
+  });
+  const workloads = createWorkloads({ client, runner, log, signal });
+  const machines = createMachines({
+    client,
+    kind,
+    machines: all,
+    killProcesses: (node) => runner.killNode(node),
+    onChange: () => workloads.wake(),
+    log,
+    signal,
+  });
+  const loops = [machines.run(), workloads.run()];
+  const results = await Promise.allSettled(
+    loops.map((loop) =>
+      loop.catch((error: unknown) => {
+        stop.abort();
+        // What breaks off because the cluster is taken down is no failure.
+        if (!options.signal.aborted) throw error;
+      }),
+    ),
+  );
+  for (const result of results) if (result.status === 'rejected') throw result.reason;
+}

@@ -1,0 +1,161 @@
+import path from 'node:path';
+import { Command, Option } from 'commander';
+import { CommandError, exitCodes } from '../../cli/exit-codes.ts';
+import { createLogger } from '../../cluster/log.ts';
+import { shutdownSignal } from '../../cluster/signals.ts';
+import { chooseNodes, NODE_CHOICES, type NodeChoice } from './choose-nodes.ts';
+import type { ControlPlaneChoice } from './control-plane/start.ts';
+import { sandboxLayout } from './layout.ts';
+import { isLocked, untilUnlocked } from './lock.ts';
+import { NODE_KINDS, type NodeKindName } from './node-kind.ts';
+import { readRecord } from './record.ts';
+import { KEEP, type ServeMessage, serve } from './serve.ts';
+import { startSandbox } from './start.ts';
+import { type TourFlags, tourCommand } from './tour/command.ts';
+
+const DEFAULT_DIR = path.join(import.meta.dirname, '../../.shale/sandbox');
+const DOWN_MS = 60_000;
+
+interface Options {
+  readonly dir: string;
+  readonly kubeconfig?: string;
+  readonly nodes: NodeChoice;
+}
+
+/** Of the process that is started once the nodes have been chosen. */
+type ServeOptions = Options & { readonly nodes: NodeKindName };
+
+/** @returns `shale sandbox`: a whole cluster on this machine. */
+export function sandboxCommand(): Command {
+  const command = new Command('sandbox').description(
+    'A whole cluster on this machine, for trying Shale out and for its tests. Listens on loopback only.',
+  );
+  command.addCommand(withOptions(upCommand()));
+  command.addCommand(withOptions(tourCommand<Options & TourFlags>(choiceOf)));
+  command.addCommand(withDir(downCommand()));
+  command.addCommand(withDir(statusCommand()));
+  command.addCommand(withOptions(serveCommand(), NODE_KINDS), { hidden: true });
+  return command;
+}
+
+function withDir(command: Command): Command {
+  return command.addOption(
+    new Option('--dir <directory>', 'where the sandbox keeps its things')
+      .default(DEFAULT_DIR, '.shale/sandbox, where Shale is checked out')
+      .env('SHALE_SANDBOX_DIR'),
+  );
+}
+
+function withOptions(command: Command, nodeChoices: readonly NodeChoice[] = NODE_CHOICES): Command {
+  return withDir(command)
+    .addOption(
+      new Option(
+        '--nodes <kind>',
+        'what the nodes are: directories, in which nothing runs, or machines with systemd (systemd-nspawn), whose operating system is built once; auto: machines where they can be had here',
+      )
+        .choices(nodeChoices)
+        .default('directory'),
+    )
+    .option(
+      '--kubeconfig <file>',
+      'use the API server of this kubeconfig; default: kube-apiserver and etcd of KUBEBUILDER_ASSETS, else the embedded one',
+    );
+}
+
+function choiceOf({ kubeconfig }: Options): ControlPlaneChoice {
+  return { assets: process.env['KUBEBUILDER_ASSETS'], kubeconfig };
+}
+
+function upCommand(): Command {
+  return new Command('up')
+    .description('Start the cluster, and leave it running.')
+    .action(async (options: Options) => {
+      const signal = shutdownSignal();
+      const onProgress = (what: string) => void process.stderr.write(`${what}\n`);
+      const { kind, because } = await chooseNodes(options.nodes, onProgress, signal).catch(asCommandError);
+      if (because !== undefined) onProgress(`nodes are directories: ${because}`);
+      const sandbox = await startSandbox({
+        dir: options.dir,
+        choice: choiceOf(options),
+        nodes: kind,
+        onProgress,
+        signal,
+      }).catch(asCommandError);
+      await sandbox.keep();
+      process.stdout.write(`export KUBECONFIG=${sandbox.record.kubeconfig}\n`);
+    });
+}
+
+function downCommand(): Command {
+  return new Command('down')
+    .description('Take the cluster down, and everything of it away.')
+    .action(async ({ dir }: Options) => {
+      const layout = sandboxLayout(dir);
+      if (!(await isLocked(layout.dir))) {
+        process.stdout.write('no sandbox is running\n');
+        return;
+      }
+      const record = await readRecord(layout);
+      if (record === undefined)
+        throw new CommandError(`${layout.dir}: the sandbox is just starting or ending`);
+      process.kill(record.pid, 'SIGTERM');
+      await untilUnlocked(layout.dir, AbortSignal.timeout(DOWN_MS));
+      process.stdout.write('the sandbox is down\n');
+    });
+}
+
+function statusCommand(): Command {
+  return new Command('status')
+    .description('Say whether a cluster is running, and where.')
+    .action(async ({ dir }: Options) => {
+      const layout = sandboxLayout(dir);
+      const record = (await isLocked(layout.dir)) ? await readRecord(layout) : undefined;
+      if (record === undefined) {
+        process.stdout.write('no sandbox is running\n');
+        process.exitCode = exitCodes.failed;
+        return;
+      }
+      const rows = [
+        ['control plane', record.controlPlane],
+        ['registry', record.registryHost],
+        ['stock image', record.stockImage],
+        ['nodes', record.nodes],
+        ['logs', layout.logs],
+        ['kubeconfig', record.kubeconfig],
+      ];
+      for (const [name = '', value = ''] of rows) process.stdout.write(`${name.padEnd(14)} ${value}\n`);
+    });
+}
+
+/** The process that `up` and `tour` start. It goes down when they end, unless they tell it to stay. */
+function serveCommand(): Command {
+  return new Command('serve').description('Hold the cluster.').action(async (options: ServeOptions) => {
+    const log = createLogger('sandbox', process.env['SHALE_LOG_LEVEL'] ?? 'debug');
+    const abandoned = new AbortController();
+    let kept = false;
+    process.on('message', (message) => {
+      kept = kept || message === KEEP;
+    });
+    process.on('disconnect', () => {
+      if (!kept) abandoned.abort(new Error('the process that started the sandbox ended'));
+    });
+    const tell = (message: ServeMessage) => {
+      if (process.connected) process.send?.(message);
+    };
+    try {
+      const signal = AbortSignal.any([shutdownSignal(), abandoned.signal]);
+      await serve({ dir: options.dir, choice: choiceOf(options), nodes: options.nodes, tell, log, signal });
+    } catch (error) {
+      log.error({ err: error }, 'the sandbox failed');
+      tell({ type: 'failed', message: error instanceof Error ? error.message : String(error) });
+      process.exitCode = exitCodes.failed;
+    } finally {
+      if (process.connected) process.disconnect();
+    }
+  });
+}
+
+function asCommandError(error: unknown): never {
+  const message = error instanceof Error ? error.message : String(error);
+  throw new CommandError(message, exitCodes.unavailable, { cause: error });
+}

@@ -1,0 +1,75 @@
+import type { Logger } from 'pino';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import type { BootedMachine, InstalledNode, NodeKind } from './node-kind.ts';
+import { reportNode } from './node-status.ts';
+
+export interface MachinesOptions {
+  readonly client: ApiClient;
+  readonly kind: NodeKind;
+  readonly machines: readonly InstalledNode[];
+  /** Ends the processes of a machine at once, as its shutdown does. */
+  readonly killProcesses: (node: string) => Promise<void>;
+  /** Called when a machine went down or came up. */
+  readonly onChange: () => void;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+}
+
+export interface Machines {
+  isUp(name: string): boolean;
+  /** Boots every machine, and boots again those that go down, until the signal is aborted; then all are off. */
+  run(): Promise<void>;
+}
+
+/**
+ * The power supply and the kubelet of the sandbox's machines, as far as Shale can see them: a machine boots what its
+ * bootloader has first, with a new boot id, and its Node is Ready while it is up.
+ */
+export function createMachines(options: MachinesOptions): Machines {
+  const { client, kind, log, signal } = options;
+  const up = new Set<string>();
+
+  async function boot({ name, directory }: InstalledNode): Promise<BootedMachine> {
+    const booted = await kind.boot(directory, signal);
+    up.add(name);
+    await reportNode(client, name, true, booted.bootID);
+    log.info({ node: name, bootID: booted.bootID }, 'machine is up');
+    options.onChange();
+    return booted;
+  }
+
+  async function goDown({ name }: InstalledNode): Promise<void> {
+    log.info({ node: name }, 'machine reboots');
+    up.delete(name);
+    await options.killProcesses(name);
+    options.onChange();
+    await reportNode(client, name, false);
+  }
+
+  async function keepUp(machine: InstalledNode): Promise<void> {
+    const aborted = untilAborted(signal);
+    while (!signal.aborted) {
+      const booted = await boot(machine);
+      try {
+        await Promise.race([booted.down, aborted]);
+        if (!signal.aborted) await goDown(machine);
+      } finally {
+        await booted.kill();
+      }
+    }
+  }
+
+  return {
+    isUp: (name) => up.has(name),
+    run: async () => {
+      await Promise.all(options.machines.map(keepUp));
+    },
+  };
+}
+
+function untilAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

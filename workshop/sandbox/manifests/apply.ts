@@ -1,0 +1,103 @@
+import type { Logger } from 'pino';
+import { type CustomResourceDefinition, CustomResourceDefinitions } from '../../../api/kubernetes.ts';
+import type { KubernetesObject, NewObject } from '../../../api/object.ts';
+import { type ApiClient, isAlreadyExists, isConflict } from '../../../cluster/api-client.ts';
+import { conditionIsTrue } from '../../../cluster/conditions.ts';
+import { createInformer } from '../../../cluster/informer.ts';
+import { createChanges, type Look, waitUntil } from '../wait-until.ts';
+import { kindOf } from './kinds.ts';
+
+const ESTABLISHED_MS = 30_000;
+/** Others write the same objects' status; more conflicts in a row mean that somebody fights over the object. */
+const ATTEMPTS = 6;
+
+export interface ApplyOptions {
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Creates objects or brings them to what is given: custom resource definitions first, and once they are served all
+ * others in their order.
+ *
+ * @throws ApiError with the server's reason; WaitTimeout when a definition is not established in time; Error for a kind
+ *   that isn't known here.
+ */
+export async function applyObjects(
+  client: ApiClient,
+  objects: readonly KubernetesObject[],
+  options: ApplyOptions,
+): Promise<void> {
+  const definitions = objects.filter(({ kind }) => kind === CustomResourceDefinitions.kind);
+  for (const definition of definitions) await applyObject(client, definition, options.signal);
+  if (definitions.length > 0) await established(client, definitions, options);
+  for (const object of objects) {
+    if (object.kind !== CustomResourceDefinitions.kind) await applyObject(client, object, options.signal);
+  }
+}
+
+/**
+ * Creates an object, or replaces one of its name. What others wrote into metadata stays.
+ *
+ * @throws ApiError with the server's reason.
+ */
+export async function applyObject(
+  client: ApiClient,
+  object: KubernetesObject,
+  signal: AbortSignal,
+): Promise<void> {
+  const kind = kindOf(object);
+  const { name, namespace } = object.metadata;
+  const where = { signal, ...(namespace === undefined ? {} : { namespace }) };
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      const seen = await client.find(kind, name, where);
+      if (seen === undefined) await client.create(kind, object as NewObject<KubernetesObject>, where);
+      else await client.replace(kind, onto(seen, object), where);
+      return;
+    } catch (error) {
+      if (!(isConflict(error) || isAlreadyExists(error)) || attempt === ATTEMPTS) throw error;
+    }
+  }
+}
+
+function onto(seen: KubernetesObject, wanted: KubernetesObject): KubernetesObject {
+  const metadata = {
+    ...seen.metadata,
+    labels: { ...seen.metadata.labels, ...wanted.metadata.labels },
+    annotations: { ...seen.metadata.annotations, ...wanted.metadata.annotations },
+  };
+  return { ...wanted, metadata };
+}
+
+async function established(
+  client: ApiClient,
+  definitions: readonly KubernetesObject[],
+  { log, signal }: ApplyOptions,
+): Promise<void> {
+  const stop = new AbortController();
+  const changes = createChanges();
+  const seen = createInformer(client, CustomResourceDefinitions, { log });
+  seen.onChange(() => changes.notify());
+  const watching = seen.start(AbortSignal.any([stop.signal, signal]));
+  try {
+    await waitUntil({
+      what: 'every custom resource definition is established',
+      changes,
+      look: (): Look<true> => {
+        const missing = definitions.filter(({ metadata }) => !isEstablished(seen.get(metadata.name)));
+        if (missing.length === 0) return { met: true };
+        return { seen: `not yet: ${missing.map(({ metadata }) => metadata.name).join(', ')}` };
+      },
+      deadlineMs: ESTABLISHED_MS,
+      signal,
+    });
+  } finally {
+    stop.abort();
+    await watching;
+  }
+}
+
+function isEstablished(definition: CustomResourceDefinition | undefined): boolean {
+  return conditionIsTrue(definition?.status?.conditions, 'Established');
+}

@@ -1,0 +1,39 @@
+import type { DigestedPullspec } from '../../api/references.ts';
+import type { SandboxRegistry } from './registry.ts';
+
+export const NODE_KINDS = ['directory', 'systemd'] as const;
+/** What a sandbox's nodes are: directories in which nothing runs, or machines with systemd. */
+export type NodeKindName = (typeof NODE_KINDS)[number];
+
+/** A node from one boot to its end. */
+export interface BootedMachine {
+  readonly bootID: string;
+  /** Resolves when it goes down to boot again. */
+  readonly down: Promise<void>;
+  /** Power off without notice. */
+  kill(): Promise<void>;
+}
+
+/** The nodes of one kind: what they come with, how they are installed and booted, and how a daemon reaches one. */
+export interface NodeKind {
+  readonly name: NodeKindName;
+  /** Makes what all nodes share, where that takes long, unless it is there. */
+  prepare(onProgress: (what: string) => void, signal: AbortSignal): Promise<void>;
+  /**
+   * Pushes the image that the nodes come with.
+   *
+   * @param withShell the builder's engine is to run commands in it.
+   */
+  pushStock(registry: SandboxRegistry, withShell: boolean, signal: AbortSignal): Promise<DigestedPullspec>;
+  /** Installs that image on each node, as an installer does from its medium; no registry is asked. */
+  install(nodes: readonly InstalledNode[], image: DigestedPullspec, signal: AbortSignal): Promise<void>;
+  /** Boots what the node's bootloader has first. @param signal ends the watch over it, not the node. */
+  boot(directory: string, signal: AbortSignal): Promise<BootedMachine>;
+  /** @returns arguments of `shale daemon` by which it reaches the node in its present boot. */
+  daemonArguments(directory: string): Promise<readonly string[]>;
+}
+
+export interface InstalledNode {
+  readonly name: string;
+  readonly directory: string;
+}

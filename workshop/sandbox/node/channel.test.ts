@@ -1,0 +1,95 @@
+import { describe, expect, test } from 'vitest';
+import { MachineConfigNodes } from '../../../api/machine-config-node.ts';
+import type { ApiClient } from '../../../cluster/api-client.ts';
+import { noMetrics } from '../../../daemon/metrics/node-metrics.ts';
+import { createChanges, waitUntil } from '../wait-until.ts';
+import { createTestNode, noDirectoryNodes } from './testing.ts';
+import { isAt, policies, render, standardSpec } from './testing-configs.ts';
+import { NODE, startDaemon } from './testing-daemon.ts';
+
+interface Asked {
+  readonly verb: keyof ApiClient;
+  readonly kind: string | undefined;
+  readonly fieldSelector: string | undefined;
+}
+
+/** Tells what is asked of a server, when it is asked. */
+function told(client: ApiClient, onCall: (asked: Asked) => void): ApiClient {
+  return new Proxy(client, {
+    get(inner, name: keyof ApiClient) {
+      const method = inner[name] as ((...args: unknown[]) => unknown) | undefined;
+      // Whether it is a promise is asked too.
+      if (method === undefined) return undefined;
+      return (...args: unknown[]) => {
+        const [kind, options] = args as [{ kind?: string }?, { fieldSelector?: string }?];
+        onCall({ verb: name, kind: kind?.kind, fieldSelector: options?.fieldSelector });
+        return method(...args);
+      };
+    },
+  });
+}
+
+const WRITES: readonly (keyof ApiClient)[] = [
+  'create',
+  'replace',
+  'replaceStatus',
+  'patch',
+  'patchStatus',
+  'delete',
+  'evict',
+];
+
+describe.skipIf(noDirectoryNodes !== undefined)("a daemon's channel", { timeout: 120_000 }, () => {
+  test('is one watch of its own object; nothing is written when nothing has changed, and never a Node', async () => {
+    await using node = await createTestNode();
+    const asked: Asked[] = [];
+    const ended = new AbortController();
+    const changes = createChanges();
+    let idles = 0;
+    const untilIdle = async (work: () => Promise<void>) => {
+      const before = idles;
+      await work();
+      await waitUntil({
+        what: 'a look that finds nothing to do',
+        changes,
+        look: () => (idles > before ? { met: true } : { seen: '' }),
+        deadlineMs: 60_000,
+        signal: ended.signal,
+      });
+    };
+    await using daemon = await startDaemon(node, {
+      clientOf: async ({ client }) => told(client, (one) => asked.push(one)),
+      metrics: {
+        ...noMetrics,
+        step: (step) => {
+          if (step === 'idle') idles += 1;
+          changes.notify();
+        },
+      },
+    });
+    const standard = standardSpec(await policies(daemon));
+    await render(daemon, 'rendered-1', 'one\n');
+    await untilIdle(() => daemon.want(standard('rendered-1', 'Live')));
+    await daemon.until('the config', isAt('rendered-1'));
+    expect(asked.filter(({ verb, kind }) => kind === 'Node' && WRITES.includes(verb))).toEqual([]);
+    const watches = asked.filter(({ verb }) => verb === 'watch' || verb === 'list');
+    expect(watches.map(({ verb, kind, fieldSelector }) => `${verb} ${kind} ${fieldSelector}`)).toEqual([
+      `list MachineConfigNode metadata.name=${NODE}`,
+      `watch MachineConfigNode metadata.name=${NODE}`,
+    ]);
+
+    const before = await daemon.client.get(MachineConfigNodes, NODE);
+    asked.length = 0;
+    // It looks at all of its node anew: at a start, and when it is given leave that it has no use for.
+    await untilIdle(() => daemon.restart());
+    await untilIdle(() => daemon.want(standard('rendered-1')));
+    await untilIdle(() => daemon.restart());
+    const writes = asked.filter(({ verb }) => WRITES.includes(verb));
+    // That it has seen another generation of the spec is the one thing to tell.
+    expect(writes.map(({ verb, kind }) => `${verb} ${kind}`)).toEqual(['replaceStatus MachineConfigNode']);
+    const after = await daemon.client.get(MachineConfigNodes, NODE);
+    expect(after.status).toEqual({ ...before.status, observedGeneration: after.metadata.generation });
+    expect(after.metadata.generation).toBe((before.metadata.generation ?? 0) + 1);
+    ended.abort();
+  });
+});

@@ -1,0 +1,80 @@
+import { chmod, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { type MachineConfigNode, PREPARE_REFUSED } from '../../../api/machine-config-node.ts';
+import { nodePaths } from '../../../api/names.ts';
+import { createTestNode, noDirectoryNodes, type TestNode } from './testing.ts';
+import { CHRONY, isAt, policies, render, standardSpec } from './testing-configs.ts';
+import { type DaemonUnderTest, startDaemon } from './testing-daemon.ts';
+
+const placeOf = (node: TestNode, name: string) => path.join(node.host.root, name);
+
+const hasDrifted = (what: string) => (object: MachineConfigNode) =>
+  (object.status?.conditions ?? []).some(
+    ({ type, status, reason, message }) =>
+      type === 'NodeDegraded' && status === 'True' && reason === 'ConfigDrift' && message.includes(what),
+  );
+
+/** @returns the digest of the policies in force. */
+async function inStandardMode(daemon: DaemonUnderTest): Promise<string> {
+  const policy = await policies(daemon);
+  await render(daemon, 'rendered-1', 'standard\n');
+  await daemon.want(standardSpec(policy)('rendered-1', 'Disrupt'));
+  await daemon.until('the first config', isAt('rendered-1'));
+  return policy;
+}
+
+describe.skipIf(noDirectoryNodes !== undefined)('config drift', { timeout: 60_000 }, () => {
+  test('is told as it happens and ends when the file is put back', async () => {
+    await using node = await createTestNode();
+    await using daemon = await startDaemon(node);
+    await inStandardMode(daemon);
+    await writeFile(placeOf(node, CHRONY), 'by hand\n');
+    const drifted = await daemon.until('the changed content', hasDrifted(`${CHRONY}: has sha256`));
+    expect(JSON.stringify(drifted.status)).not.toContain('by hand');
+    await rm(placeOf(node, CHRONY));
+    await daemon.until('the file that is gone', hasDrifted(`${CHRONY}: is not there`));
+    await writeFile(placeOf(node, CHRONY), 'standard\n', { mode: 0o600 });
+    await daemon.until('the mode', hasDrifted(`${CHRONY}: has mode 0600, but should have 0644`));
+    await chmod(placeOf(node, CHRONY), 0o644);
+    await daemon.until('the node as it was', isAt('rendered-1'));
+  });
+
+  test('is found at start, and stays until somebody gives leave to overwrite', async () => {
+    await using node = await createTestNode();
+    {
+      await using daemon = await startDaemon(node);
+      await inStandardMode(daemon);
+    }
+    await writeFile(placeOf(node, CHRONY), 'while it was away\n');
+    await using daemon = await startDaemon(node);
+    await daemon.want(standardSpec(await policies(daemon))('rendered-1'));
+    await daemon.until('the drift', hasDrifted(CHRONY));
+    expect(await readFile(placeOf(node, CHRONY), 'utf8')).toBe('while it was away\n');
+    await writeFile(placeOf(node, nodePaths.forceFile), '');
+    await daemon.until('the node as it was', isAt('rendered-1'));
+    expect(await readFile(placeOf(node, CHRONY), 'utf8')).toBe('standard\n');
+    await expect(stat(placeOf(node, nodePaths.forceFile))).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+
+  test('keeps a new config from overwriting what was changed by hand without leave', async () => {
+    await using node = await createTestNode();
+    await using daemon = await startDaemon(node);
+    const policy = await inStandardMode(daemon);
+    await writeFile(placeOf(node, CHRONY), 'by hand\n');
+    await daemon.until('the drift', hasDrifted(CHRONY));
+    await render(daemon, 'rendered-2', 'new\n');
+    await daemon.want(standardSpec(policy)('rendered-2', 'Live'));
+    const refused = await daemon.until('the refusal', ({ status }) =>
+      (status?.conditions ?? []).some(
+        ({ reason, message }) => reason === PREPARE_REFUSED && message.includes('changed by somebody else'),
+      ),
+    );
+    // Without a plan nobody cordons or drains the node for it.
+    expect(refused.status?.plan).toBeUndefined();
+    expect(await readFile(placeOf(node, CHRONY), 'utf8')).toBe('by hand\n');
+    await writeFile(placeOf(node, nodePaths.forceFile), '');
+    await daemon.until('the new config', isAt('rendered-2'));
+    expect(await readFile(placeOf(node, CHRONY), 'utf8')).toBe('new\n');
+  });
+});

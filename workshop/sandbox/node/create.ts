@@ -1,0 +1,81 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import type { DigestedPullspec } from '../../../api/references.ts';
+import { directoryNodeLayout } from '../../../daemon/host/directory-host.ts';
+import { osCommandRunner } from '../../../daemon/os/os-command.ts';
+import { listDeployments } from '../../../daemon/os/ostree/deployments.ts';
+import { imageRef, stateDirectory } from '../../../daemon/os/ostree/image-record.ts';
+import type { ImageSource } from '../../../daemon/os/ostree/image-source.ts';
+import { importImage } from '../../../daemon/os/ostree/import-image.ts';
+import { kargsArchitecture } from '../../../daemon/os/ostree/kernel-arguments.ts';
+import { formatOrigin } from '../../../daemon/os/ostree/origin.ts';
+import { ostree } from '../../../daemon/os/ostree/ostree.ts';
+
+export interface CreateNodeOptions {
+  /** The node's own directory; made if it isn't there. */
+  readonly dir: string;
+  readonly name: string;
+  /** What the node comes with. */
+  readonly image: DigestedPullspec;
+  readonly source: ImageSource;
+  /** The host's own kernel arguments, beside the image's. */
+  readonly kernelArguments?: readonly string[];
+  /** `auto` has ostree write the configuration of the bootloader that it finds in the sysroot; there is none otherwise. */
+  readonly bootloader?: 'auto' | 'none';
+  readonly signal: AbortSignal;
+}
+
+/** The name of the stateroot; every node has one operating system. */
+const OS_NAME = 'stock';
+const HOST_KERNEL_ARGUMENTS = ['root=LABEL=root', 'rw', 'console=ttyS0'];
+const INIT_TIMEOUT_MS = 60_000;
+
+/**
+ * Installs a directory node as an installer would a machine: an ostree sysroot with the image as its only deployment,
+ * and a host name and machine id in /etc. It is not booted yet.
+ *
+ * @throws OsCommandError, and what importing the image throws.
+ */
+export async function createNode(options: CreateNodeOptions): Promise<void> {
+  const { dir, name, image, source, bootloader = 'none', signal } = options;
+  const { sysroot } = directoryNodeLayout(dir);
+  const run = osCommandRunner();
+  const commands = ostree(run, sysroot);
+  await mkdir(sysroot, { recursive: true });
+  const initial: readonly [string, ...string[]][] = [
+    ['ostree', 'admin', 'init-fs', '--modern', sysroot],
+    ['ostree', 'admin', 'os-init', `--sysroot=${sysroot}`, OS_NAME],
+    ['ostree', `--repo=${sysroot}/ostree/repo`, 'config', 'set', 'sysroot.bootloader', bootloader],
+    // A sandbox doesn't outlive a power failure, and an fsync for each object is most of an import's time.
+    ['ostree', `--repo=${sysroot}/ostree/repo`, 'config', 'set', 'core.fsync', 'false'],
+  ];
+  for (const command of initial) await run(command, { timeoutMs: INIT_TIMEOUT_MS, signal });
+
+  const architecture = kargsArchitecture(process.arch);
+  const context = { ostree: commands, sysroot, commandPath: (place: string) => place, source, architecture };
+  const { kernelArguments } = await importImage(context, image, { signal });
+  const originFile = path.join(stateDirectory(sysroot), 'origin');
+  await writeFile(originFile, formatOrigin(imageRef(image), image));
+  await commands.deploy(
+    {
+      osName: OS_NAME,
+      ref: imageRef(image),
+      originFile,
+      kernelArguments: [...(options.kernelArguments ?? HOST_KERNEL_ARGUMENTS), ...kernelArguments],
+    },
+    signal,
+  );
+  await nameNode(dir, name);
+}
+
+/** Gives a node that was installed, or copied, its host name and a machine id of its own. */
+export async function nameNode(dir: string, name: string): Promise<void> {
+  const { sysroot } = directoryNodeLayout(dir);
+  for (const deployment of await listDeployments(sysroot)) {
+    await writeFile(path.join(deployment.directory, 'etc/hostname'), `${name}\n`);
+    await writeFile(
+      path.join(deployment.directory, 'etc/machine-id'),
+      `${crypto.randomUUID().replaceAll('-', '')}\n`,
+    );
+  }
+}

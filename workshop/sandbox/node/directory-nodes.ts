@@ -1,0 +1,34 @@
+import { memorySource } from '../../../daemon/os/ostree/memory-source.ts';
+import type { LayerEntry } from '../../../image/layer/entry.ts';
+import { shellEntries } from '../engine/shell.ts';
+import type { NodeKind } from '../node-kind.ts';
+import { pushImage } from '../registry.ts';
+import { bootNode } from './boot.ts';
+import { createNode } from './create.ts';
+import { untilRebootRequested } from './reboot-request.ts';
+import { stockImage } from './stock-image.ts';
+
+/** @returns nodes that are directories: a real ostree sysroot, booted by choosing a deployment and a new boot id. */
+export function directoryNodes(): NodeKind {
+  let stock: readonly LayerEntry[] = [];
+  return {
+    name: 'directory',
+    prepare: async () => undefined,
+    async pushStock(registry, withShell, signal) {
+      stock = [...stockImage(), ...(withShell ? shellEntries() : [])];
+      return pushImage(registry, 'os/stock', { entries: stock }, signal);
+    },
+    async install(nodes, image, signal) {
+      const source = memorySource(new Map([[image, { labels: {}, layers: [stock] }]]));
+      await Promise.all(
+        nodes.map(({ name, directory: dir }) => createNode({ dir, name, image, source, signal })),
+      );
+    },
+    async boot(directory, signal) {
+      const { bootID } = await bootNode(directory);
+      const down = untilRebootRequested(directory, signal).then(() => undefined);
+      return { bootID, down, kill: async () => undefined };
+    },
+    daemonArguments: async (directory) => ['--directory-node', directory],
+  };
+}

@@ -1,0 +1,120 @@
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { MachineConfigNodes } from '../../../api/machine-config-node.ts';
+import { type ApiClient, ApiUnreachable } from '../../../cluster/api-client.ts';
+import { createTestNode, noDirectoryNodes } from './testing.ts';
+import { isAt, policies, render, standardSpec } from './testing-configs.ts';
+import { NODE, startDaemon } from './testing-daemon.ts';
+
+/** How many of the daemon's loops wait for a time to come. */
+const waits = vi.hoisted(() => ({ pending: 0 }));
+
+// The daemon's waits are the test's, so that an hour passes in a moment.
+vi.mock('node:timers/promises', () => ({
+  setTimeout: (ms: number, value: unknown, { signal }: { signal?: AbortSignal } = {}) =>
+    new Promise((resolve, reject) => {
+      if (signal?.aborted) {
+        reject(signal.reason);
+        return;
+      }
+      waits.pending += 1;
+      const timer = setTimeout(() => {
+        waits.pending -= 1;
+        signal?.removeEventListener('abort', abort);
+        resolve(value);
+      }, ms);
+      const abort = () => {
+        waits.pending -= 1;
+        clearTimeout(timer);
+        reject(signal?.reason);
+      };
+      signal?.addEventListener('abort', abort, { once: true });
+    }),
+}));
+
+const realTimeout = globalThis.setTimeout;
+const HOUR_MS = 3_600_000;
+/** A loop whose wait is over has done its work within this real time, or has ended. */
+const AT_WORK_MS = 2_000;
+/** What one daemon may ask of an API server that does not answer: a few thousand nodes still leave it room to come back. */
+const MOST_REQUESTS = 240;
+
+/** A client whose server can go away: then every request is refused, and counted. */
+function awayClient(client: ApiClient) {
+  const state = { isAway: false, requests: [] as number[] };
+  const refuse = () => {
+    state.requests.push(Date.now());
+    return new ApiUnreachable('asked', new Error('connect ECONNREFUSED'));
+  };
+  const refused = new Proxy(client, {
+    get: (target, name: keyof ApiClient) => {
+      if (!state.isAway) return target[name];
+      if (name !== 'watch') return () => Promise.reject(refuse());
+      return () => ({ [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(refuse()) }) });
+    },
+  });
+  return { state, refused };
+}
+
+/** Files and sockets take real time: the virtual time stands until whoever it woke waits again. */
+async function untilWaiting(count: number): Promise<void> {
+  const deadline = performance.now() + AT_WORK_MS;
+  while (waits.pending < count && performance.now() < deadline) {
+    await new Promise((resolve) => realTimeout(resolve, 1));
+  }
+}
+
+describe.skipIf(noDirectoryNodes !== undefined)('an API server that is away for an hour', () => {
+  afterEach(() => void vi.useRealTimers());
+
+  test('is asked seldom, at no fixed beat, and the node goes on by itself when it is back', {
+    timeout: 120_000,
+  }, async () => {
+    await using node = await createTestNode();
+    let away: ReturnType<typeof awayClient> | undefined;
+    await using daemon = await startDaemon(node, {
+      clientOf: async ({ client }) => {
+        away = awayClient(client);
+        return away.refused;
+      },
+      backoff: { firstMs: 1_000, longestMs: 120_000 },
+    });
+    if (away === undefined) throw new Error('the daemon has no client');
+    const { state } = away;
+    const standard = standardSpec(await policies(daemon));
+    await render(daemon, 'rendered-1', 'one\n');
+    await daemon.want(standard('rendered-1', 'Disrupt'));
+    await daemon.until('the first config', isAt('rendered-1'));
+    await render(daemon, 'rendered-2', 'two\n');
+
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
+    state.isAway = true;
+    // It is told of another target, and can't ask for it.
+    await daemon.want(standard('rendered-2', 'Live'));
+    await vi.waitUntil(() => state.requests.length > 0, { timeout: 60_000, interval: 10 });
+    for (const end = Date.now() + HOUR_MS; Date.now() < end; ) {
+      const before = waits.pending;
+      await vi.advanceTimersToNextTimerAsync();
+      await untilWaiting(before);
+    }
+    process.stderr.write(`asked ${state.requests.length} times in an hour\n`);
+    expect(state.requests.length).toBeGreaterThan(10);
+    expect(state.requests.length).toBeLessThan(MOST_REQUESTS);
+    const gaps = state.requests.map((at, index) => at - (state.requests[index - 1] ?? at)).slice(-20);
+    expect(new Set(gaps).size, 'different waits').toBeGreaterThan(3);
+
+    state.isAway = false;
+    state.requests.length = 0;
+    const back = Date.now();
+    const isThere = isAt('rendered-2');
+    while (!isThere(await daemon.client.get(MachineConfigNodes, NODE))) {
+      // What is really sent and written takes its own time.
+      for (let tick = 0; tick < 10; tick += 1) {
+        await vi.advanceTimersByTimeAsync(100);
+        await new Promise((resolve) => realTimeout(resolve, 5));
+      }
+    }
+    // The longest wait between two tries, with what is added at random.
+    expect(Date.now() - back).toBeLessThan(160_000);
+    vi.useRealTimers();
+  });
+});

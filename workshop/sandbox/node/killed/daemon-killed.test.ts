@@ -1,0 +1,64 @@
+import { readdir, readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { directoryNodeLayout, readDirectoryMachine } from '../../../../daemon/host/directory-host.ts';
+import { readServiceRecords } from '../../../../daemon/host/service-recorder.ts';
+import { nodeConfigOf } from '../../../../daemon/prepare/rendered-config.ts';
+import { verifyConfig } from '../../../../daemon/standard/verify-config.ts';
+import { noDirectoryNodes } from '../testing.ts';
+import { CHRONY } from '../testing-configs.ts';
+import { tryEveryPoint } from './every-point.ts';
+import { createKillBench, type KillBench } from './kill-and-restart.ts';
+import { renderedConfigs, startTargets, type TestUpdate, testUpdates } from './updates.ts';
+
+/**
+ * The daemon is killed before each of its changes of the disk in turn, started again, and has to come to where it was
+ * going: whole, without another reboot than the update asks for, without a restart that it does not ask for.
+ */
+
+let bench: KillBench;
+beforeAll(async () => {
+  if (noDirectoryNodes === undefined) bench = await createKillBench();
+}, 120_000);
+afterAll(() => bench?.[Symbol.asyncDispose]());
+
+describe.skipIf(noDirectoryNodes !== undefined)('a daemon that is killed at any point of', () => {
+  test.each(testUpdates)('$name ends where it was going', { timeout: 900_000 }, async (update) => {
+    const prepared = await bench.prepare(update);
+    const points = await tryEveryPoint(async (point) => {
+      const { killed, dir } = await bench.killAndRestart(update, prepared, point);
+      await expectEnded(update, { before: prepared, after: dir, where: `killed before change ${point}` });
+      await bench.remove(dir);
+      return killed;
+    });
+    await bench.remove(prepared);
+    process.stderr.write(`killed at each of ${points} points: ${update.name}\n`);
+    expect(points).toBeGreaterThan(4);
+  });
+});
+
+interface Nodes {
+  /** The prepared node's directory. */
+  readonly before: string;
+  readonly after: string;
+  readonly where: string;
+}
+
+async function expectEnded(update: TestUpdate, { before, after, where }: Nodes): Promise<void> {
+  const [then, now] = [directoryNodeLayout(before), directoryNodeLayout(after)];
+  expect(await readFile(path.join(now.root, CHRONY), 'utf8'), where).toBe(update.content);
+  const boots = (await readDirectoryMachine(now)).bootCount - (await readDirectoryMachine(then)).bootCount;
+  expect(boots, where).toBe(update.boots - update.killedIn);
+  const restarts = (await readServiceRecords(now))
+    .slice((await readServiceRecords(then)).length)
+    .filter(({ action }) => action === 'restart');
+  expect(restarts.length > 0, where).toBe(update.restarts);
+  const left = await readdir(path.join(now.root, 'var/lib/shale'));
+  expect(left.filter((name) => name.startsWith('write') || name === 'journal.json')).toEqual([]);
+  const end = update.goesBack && update.from !== 'stock' ? startTargets[update.from] : update.target;
+  const config = renderedConfigs.find(({ metadata }) => metadata.name === end.config);
+  // What standard mode ends in is on the disk in all its parts.
+  if (end.mode === 'Standard' && config !== undefined) {
+    expect(await verifyConfig(now.root, nodeConfigOf(config)), where).toEqual([]);
+  }
+}

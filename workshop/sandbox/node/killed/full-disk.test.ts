@@ -1,0 +1,45 @@
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { directoryNodeLayout, readDirectoryMachine } from '../../../../daemon/host/directory-host.ts';
+import { noDirectoryNodes } from '../testing.ts';
+import { CHRONY } from '../testing-configs.ts';
+import { tryEveryPoint } from './every-point.ts';
+import { createKillBench, type KillBench } from './kill-and-restart.ts';
+import { testUpdates } from './updates.ts';
+
+/**
+ * The disk is full before each of the daemon's changes in turn: it says so, leaves the node as it was or as it is to be,
+ * and goes on by itself once there is room.
+ */
+
+let bench: KillBench;
+beforeAll(async () => {
+  if (noDirectoryNodes === undefined) bench = await createKillBench();
+}, 120_000);
+afterAll(() => bench?.[Symbol.asyncDispose]());
+
+const updates = testUpdates.filter(({ boots }) => boots === 0);
+
+describe.skipIf(noDirectoryNodes !== undefined)('a disk that is full at any point of', () => {
+  test.each(updates)('$name is told of, and waited for', { timeout: 900_000 }, async (update) => {
+    const prepared = await bench.prepare(update);
+    const before = await readDirectoryMachine(directoryNodeLayout(prepared));
+    let tolds = 0;
+    const points = await tryEveryPoint(async (point) => {
+      const { filled, told, dir } = await bench.fillAndEmpty(update, prepared, point);
+      const where = `full before change ${point}; it said: ${told}`;
+      const layout = directoryNodeLayout(dir);
+      expect(await readFile(path.join(layout.root, CHRONY), 'utf8'), where).toBe(update.content);
+      // What could not be applied live may take a reboot, for which there is leave; never two.
+      const boots = (await readDirectoryMachine(layout)).bootCount - before.bootCount;
+      expect(boots, where).toBeLessThan(2);
+      await bench.remove(dir);
+      if (filled && told !== undefined) tolds += 1;
+      return filled;
+    });
+    await bench.remove(prepared);
+    process.stderr.write(`full at each of ${points} points, ${tolds} told: ${update.name}\n`);
+    expect(tolds).toBeGreaterThan(5);
+  });
+});

@@ -1,0 +1,29 @@
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { nodePaths } from '../../../api/names.ts';
+import { detectBackend } from '../../../daemon/os/detect-backend.ts';
+import { DetectedBackend } from '../../../daemon/os/detected-backend.ts';
+import { osCommandRunner } from '../../../daemon/os/os-command.ts';
+import { createTestNode, noDirectoryNodes } from './testing.ts';
+import { startDaemon } from './testing-daemon.ts';
+
+describe.skipIf(noDirectoryNodes !== undefined)('a daemon on a host that is not image-based', () => {
+  test('says so in the node’s status and touches nothing', { timeout: 60_000 }, async () => {
+    await using node = await createTestNode();
+    const host = { root: node.host.root, run: osCommandRunner() };
+    const backend = new DetectedBackend(async (_needs, signal) => {
+      await detectBackend(host, signal);
+      return node.backend;
+    });
+    await using daemon = await startDaemon(node, { ports: { ...node, backend } });
+    await daemon.want({ configVersion: { desired: 'rendered-1' } });
+    const { status } = await daemon.until('the reason', ({ status: said }) =>
+      (said?.conditions ?? []).some(({ reason }) => reason === 'UnsupportedHost'),
+    );
+    expect(status?.conditions).toMatchObject([
+      { type: 'NodeDegraded', status: 'True', message: expect.stringContaining('not booted by ostree') },
+    ]);
+    expect(existsSync(path.join(node.host.root, nodePaths.state))).toBe(false);
+  });
+});

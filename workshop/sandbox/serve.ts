@@ -1,0 +1,95 @@
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import type { Logger } from 'pino';
+import { z } from 'zod';
+import { clearCluster, startCluster } from './cluster.ts';
+import { type ControlPlaneChoice, startControlPlane } from './control-plane/start.ts';
+import { type SandboxLayout, sandboxLayout } from './layout.ts';
+import { lockSandbox } from './lock.ts';
+import type { NodeKindName } from './node-kind.ts';
+import { SandboxRecord, writeRecord } from './record.ts';
+
+/** What the process that holds a sandbox tells the one that started it. */
+export const ServeMessage = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('progress'), what: z.string() }),
+  z.object({ type: z.literal('ready'), record: SandboxRecord }),
+  z.object({ type: z.literal('failed'), message: z.string() }),
+]);
+export type ServeMessage = z.infer<typeof ServeMessage>;
+
+/** What it is told: to stay when the one that started it ends. */
+export const KEEP = 'keep';
+
+const MAIN = path.join(import.meta.dirname, '../../cli/main.ts');
+/** How this process runs shale: with the Node it runs on itself. */
+export const SHALE = [process.execPath, '--disable-warning=ExperimentalWarning', MAIN] as const;
+
+export interface ServeOptions {
+  readonly dir: string;
+  readonly choice: ControlPlaneChoice;
+  readonly nodes: NodeKindName;
+  /** Tells the process that started this one. */
+  readonly tell: (message: ServeMessage) => void;
+  readonly log: Logger;
+  /** Aborted when the sandbox is to go down. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Holds a sandbox until the signal: its API server, registry, machines and pods run in this process or as its children.
+ *
+ * @throws SandboxInUse; what kept it from coming up, or ended it.
+ */
+export async function serve(options: ServeOptions): Promise<void> {
+  const layout = sandboxLayout(options.dir);
+  await mkdir(layout.dir, { recursive: true });
+  const lock = await lockSandbox(layout.dir);
+  try {
+    await hold(layout, options);
+  } finally {
+    for (const file of [layout.record, layout.kubeconfig]) await rm(file, { force: true });
+    lock.release();
+  }
+}
+
+async function hold(
+  layout: SandboxLayout,
+  { choice, nodes, tell, log, signal }: ServeOptions,
+): Promise<void> {
+  const onProgress = (what: string) => tell({ type: 'progress', what });
+  onProgress('API server');
+  // It has to outlive the cluster, whose processes say goodbye to it.
+  const controlPlane = await startControlPlane(
+    { ...choice, auditLog: layout.auditLog },
+    new AbortController().signal,
+  );
+  try {
+    await writeFile(layout.kubeconfig, controlPlane.kubeconfig(), { mode: 0o600 });
+    const cluster = await startCluster({
+      layout,
+      controlPlane,
+      nodes,
+      shale: SHALE,
+      onProgress,
+      log,
+      signal,
+    });
+    const record: SandboxRecord = {
+      pid: process.pid,
+      controlPlane: controlPlane.description,
+      access: controlPlane.access,
+      kubeconfig: layout.kubeconfig,
+      registryHost: cluster.registry.host,
+      registryCA: cluster.registry.caPem,
+      stockImage: cluster.stockImage,
+      engine: cluster.engine,
+      nodes,
+    };
+    await writeRecord(layout, record);
+    tell({ type: 'ready', record });
+    await cluster.ended;
+  } finally {
+    await controlPlane.stop();
+    await clearCluster(layout);
+  }
+}

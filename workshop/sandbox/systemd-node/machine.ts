@@ -1,0 +1,190 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import { hostNamespaces } from '../../../daemon/host/systemd-host.ts';
+import { OsCommandError, osCommandRunner, type RunOsCommand } from '../../../daemon/os/os-command.ts';
+import { DIE_WITH_PARENT } from '../workloads/die-with-parent.ts';
+
+const BOOT_TIMEOUT_MS = 60_000;
+const SHUTDOWN_TIMEOUT_MS = 60_000;
+const COMMAND_TIMEOUT_MS = 30_000;
+const POLL_MS = 50;
+
+/** systemd-nspawn(1), "Exit status": the machine asked for a reboot, and `--keep-unit` leaves it to the caller. */
+const REBOOT_STATUS = 133;
+
+/**
+ * A process namespace of its own around the machine: whoever kills its first process kills them all, so that no machine
+ * is left when its owner is killed. systemd-nspawn alone leaves its init behind.
+ */
+const ALL_OR_NONE = ['unshare', '--pid', '--fork', '--kill-child=KILL', '--mount-proc', '--'] as const;
+
+const NSPAWN = [
+  'systemd-nspawn',
+  '--quiet',
+  '--boot',
+  '--register=no',
+  '--keep-unit',
+  '--console=pipe',
+  '--private-network',
+  '--link-journal=no',
+  '--resolv-conf=off',
+  '--timezone=off',
+] as const;
+
+export interface MachineOptions {
+  /** What becomes `/`. */
+  readonly root: string;
+  /** Of systemd-nspawn, beside `--boot`: bind mounts, a volatile root. */
+  readonly nspawnArguments: readonly string[];
+  /** The console is appended to it. */
+  readonly consoleFile: string;
+  readonly signal: AbortSignal;
+}
+
+export type MachineEnd = 'rebooting' | 'off';
+
+/** A machine with systemd as its first process, from one boot to its end. */
+export interface SystemdMachine extends AsyncDisposable {
+  /** Process id of its init, as this process sees it. */
+  readonly leader: number;
+  /** Where this process sees its running root. */
+  readonly root: string;
+  /** Runs a command inside. */
+  readonly run: RunOsCommand;
+  bootID(): Promise<string>;
+  /** Resolves when it has ended, by itself or killed. */
+  readonly off: Promise<MachineEnd>;
+  /** @returns how it ended by itself. @throws when it doesn't within a minute. */
+  ended(): Promise<MachineEnd>;
+  /** Power off without notice. */
+  kill(): Promise<void>;
+}
+
+/**
+ * Boots a machine in a container of systemd-nspawn, with a network of its own that leads nowhere.
+ *
+ * @returns it once its systemd has started what it starts at boot. @throws Error with the console's last lines when it
+ *   doesn't come up within a minute.
+ */
+export async function bootMachine(options: MachineOptions): Promise<SystemdMachine> {
+  const child = await startNspawn(options);
+  const exited = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>;
+  const off = exited.then(([code]): MachineEnd => (code === REBOOT_STATUS ? 'rebooting' : 'off'));
+  const kill = async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    // The namespace's first process is gone only when all others are; unshare itself would be gone before them.
+    const [nspawn] = child.pid === undefined ? [] : await childrenOf(child.pid);
+    if (nspawn === undefined) child.kill('SIGKILL');
+    else process.kill(nspawn, 'SIGKILL');
+    await exited;
+  };
+  try {
+    const signal = AbortSignal.any([options.signal, AbortSignal.timeout(BOOT_TIMEOUT_MS)]);
+    const leader = await findLeader(child, signal);
+    const run = osCommandRunner(hostNamespaces(leader));
+    await waitForSystemd(child, run, signal);
+    const root = `/proc/${leader}/root`;
+    return {
+      leader,
+      root,
+      run,
+      bootID: async () => (await readFile(`${root}/proc/sys/kernel/random/boot_id`, 'utf8')).trim(),
+      off,
+      ended: async () => {
+        const stop = new AbortController();
+        const late = delay(SHUTDOWN_TIMEOUT_MS, undefined, { signal: stop.signal }).then(() => {
+          throw new Error(
+            `the machine of ${options.root} did not end within ${SHUTDOWN_TIMEOUT_MS / 1000} s`,
+          );
+        });
+        try {
+          return await Promise.race([off, late]);
+        } finally {
+          stop.abort();
+          await late.catch(() => undefined);
+        }
+      },
+      kill,
+      [Symbol.asyncDispose]: kill,
+    };
+  } catch (cause) {
+    await kill();
+    const text = await readFile(options.consoleFile, 'utf8').catch(() => '');
+    const last = text.trim().split('\n').slice(-10).join('\n');
+    throw new Error(`the machine of ${options.root} did not boot; its console ends with:\n${last}`, {
+      cause,
+    });
+  }
+}
+
+async function startNspawn({ root, nspawnArguments, consoleFile }: MachineOptions): Promise<ChildProcess> {
+  const console = openSync(consoleFile, 'a');
+  try {
+    const [command, ...before] = [...DIE_WITH_PARENT, ...ALL_OR_NONE, ...NSPAWN] as const;
+    const child = spawn(command, [...before, `--directory=${root}`, ...nspawnArguments], {
+      stdio: ['ignore', console, console],
+    });
+    await once(child, 'spawn');
+    return child;
+  } finally {
+    closeSync(console);
+  }
+}
+
+/** The machine's init is the child of systemd-nspawn, which is the child of unshare. */
+async function findLeader(child: ChildProcess, signal: AbortSignal): Promise<number> {
+  for (;;) {
+    assertRuns(child);
+    const [nspawn] = child.pid === undefined ? [] : await childrenOf(child.pid);
+    for (const candidate of nspawn === undefined ? [] : await childrenOf(nspawn)) {
+      if (await isInit(candidate)) return candidate;
+    }
+    await delay(POLL_MS, undefined, { signal });
+  }
+}
+
+async function childrenOf(pid: number): Promise<number[]> {
+  const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '');
+  return text
+    .split(' ')
+    .filter((part) => part.trim() !== '')
+    .map(Number);
+}
+
+/** @returns whether it is the first process of a namespace below that of systemd-nspawn (proc(5), NSpid). */
+async function isInit(pid: number): Promise<boolean> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
+  const ids = /^NSpid:\s+(.*)$/m.exec(status)?.[1]?.split(/\s+/) ?? [];
+  return ids.length > 2 && ids.at(-1) === '1';
+}
+
+async function waitForSystemd(child: ChildProcess, run: RunOsCommand, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    assertRuns(child);
+    try {
+      await run(['systemctl', 'is-system-running', '--wait'], { timeoutMs: COMMAND_TIMEOUT_MS, signal });
+      return;
+    } catch (error) {
+      if (!(error instanceof OsCommandError)) throw error;
+      // A unit that failed keeps no machine from being up.
+      if (await isDegraded(run, signal)) return;
+    }
+    await delay(POLL_MS, undefined, { signal });
+  }
+}
+
+async function isDegraded(run: RunOsCommand, signal: AbortSignal): Promise<boolean> {
+  const state = await run(['systemctl', 'show', '--property=SystemState', '--value'], {
+    timeoutMs: COMMAND_TIMEOUT_MS,
+    signal,
+  }).catch(() => '');
+  return state.trim() === 'degraded';
+}
+
+function assertRuns({ exitCode, signalCode }: ChildProcess): void {
+  if (exitCode === null && signalCode === null) return;
+  throw new Error(`systemd-nspawn ended with ${exitCode ?? signalCode}`);
+}

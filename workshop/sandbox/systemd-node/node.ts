@@ -1,0 +1,54 @@
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { directoryNodeLayout } from '../../../daemon/host/directory-host.ts';
+import type { NodePorts } from '../../../daemon/host/node-ports.ts';
+import { systemdNode } from '../../../daemon/host/systemd-node.ts';
+import { listDeployments } from '../../../daemon/os/ostree/deployments.ts';
+import type { ImageSource } from '../../../daemon/os/ostree/image-source.ts';
+import { bootMachine, type SystemdMachine } from './machine.ts';
+import { writeMachineRecord } from './machine-record.ts';
+
+const PULL_SECRET = '/var/lib/kubelet/config.json';
+
+/** One boot of a node that createNode made of an image with systemd. */
+export interface BootedNode extends NodePorts {
+  readonly machine: SystemdMachine;
+}
+
+/**
+ * Boots what the node's bootloader has first, as ostree-prepare-root mounts it: /usr can't be written to until it is
+ * unlocked, /etc is the deployment's own, /var is that of all deployments.
+ *
+ * @param dir of the node. @param source where its images come from.
+ * @returns the machine, and what a daemon acts on it by. @throws when there is no deployment or it doesn't come up.
+ */
+export async function bootSystemdNode(
+  dir: string,
+  source: ImageSource,
+  signal: AbortSignal,
+): Promise<BootedNode> {
+  const { sysroot } = directoryNodeLayout(dir);
+  const [first] = await listDeployments(sysroot);
+  if (first === undefined) throw new Error(`${sysroot}: no deployment to boot; the node was not created`);
+  const { directory } = first;
+  const booted = path.join(dir, 'ostree-booted');
+  await writeFile(booted, '');
+  const machine = await bootMachine({
+    root: directory,
+    nspawnArguments: [
+      `--bind-ro=${path.join(directory, 'usr')}:/usr`,
+      `--bind=${path.resolve(directory, '../../var')}:/var`,
+      `--bind=${sysroot}:/sysroot`,
+      `--bind=${path.join(sysroot, 'boot')}:/boot`,
+      `--bind-ro=${booted}:/run/ostree-booted`,
+    ],
+    consoleFile: path.join(dir, 'console'),
+    signal,
+  });
+  const deployment = path.relative(sysroot, directory);
+  const { leader } = machine;
+  await writeMachineRecord(dir, { bootID: await machine.bootID(), deployment, leader });
+  // What the daemon of a pod acts by, with another init than the kernel's.
+  const { root, leader: init } = machine;
+  return { machine, ...systemdNode({ root, source, init, pullSecretFile: PULL_SECRET }) };
+}

@@ -1,0 +1,79 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { mkdir, rename, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { osCommandRunner } from '../../../daemon/os/os-command.ts';
+
+/** What a root file system is made of, beside what every Debian has. */
+export interface RootfsRecipe {
+  /** Everything else comes along by dependency. */
+  readonly packages: readonly string[];
+  /** Of mmdebstrap, `--essential-hook=…` and `--customize-hook=…`, in the order in which they are run. */
+  readonly hooks: readonly string[];
+}
+
+/** A machine with systemd and ostree, and no kernel: it is booted in a container. */
+export const CONTAINER_RECIPE: RootfsRecipe = {
+  packages: ['systemd', 'systemd-sysv', 'dbus', 'ostree'],
+  // Nothing here uses them, and they are a quarter of all.
+  hooks: ['--customize-hook=rm -rf "$1"/usr/share/perl "$1"/usr/lib/*/perl "$1"/usr/lib/*/gconv'],
+};
+/** Told while it is being built. */
+export const BUILDING_ROOTFS = "building the nodes' Debian from packages; this takes a minute or two, once";
+const SUITE = 'bookworm';
+const MIRROR = 'http://deb.debian.org/debian';
+/** 30 to 90 s with a near mirror. */
+const BUILD_TIMEOUT_MS = 600_000;
+
+const optionsOf = ({ packages, hooks }: RootfsRecipe): readonly string[] => [
+  '--variant=minbase',
+  '--mode=root',
+  '--format=directory',
+  `--include=${packages.join(',')}`,
+  ...['doc', 'man', 'locale'].map((name) => `--dpkgopt=path-exclude=/usr/share/${name}/*`),
+  // Package lists and downloads are no part of an operating system.
+  '--customize-hook=rm -rf "$1"/var/cache/apt "$1"/var/lib/apt/lists',
+  ...hooks,
+  '--quiet',
+];
+
+/** @returns where the root file system lies: another recipe, another place. */
+function rootfsPath(cacheDirectory: string, recipe: RootfsRecipe): string {
+  const inputs = JSON.stringify([SUITE, MIRROR, optionsOf(recipe)]);
+  return path.join(
+    cacheDirectory,
+    `debian-${createHash('sha256').update(inputs).digest('hex').slice(0, 12)}`,
+  );
+}
+
+/**
+ * Builds a root file system of Debian from packages, unless it is there.
+ *
+ * @param onBuild called when it has to be built, which takes a minute or so.
+ * @returns its directory, which is not to be written to. @throws OsCommandError when a package can't be had.
+ */
+export async function ensureRootfs(
+  cacheDirectory: string,
+  signal: AbortSignal,
+  onBuild: () => void = () => undefined,
+  recipe = CONTAINER_RECIPE,
+): Promise<string> {
+  const place = rootfsPath(cacheDirectory, recipe);
+  if (existsSync(place)) return place;
+  onBuild();
+  await mkdir(cacheDirectory, { recursive: true });
+  const building = `${place}.${randomUUID()}`;
+  try {
+    await osCommandRunner()(['mmdebstrap', ...optionsOf(recipe), SUITE, building, MIRROR], {
+      timeoutMs: BUILD_TIMEOUT_MS,
+      signal,
+    });
+    await rename(building, place).catch((error: NodeJS.ErrnoException) => {
+      // Somebody else was faster; both are the same.
+      if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error;
+    });
+    return place;
+  } finally {
+    await rm(building, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,74 @@
+import { Command, Option } from 'commander';
+import { CommandError, exitCodes } from '../../../cli/exit-codes.ts';
+import { createLogger } from '../../../cluster/log.ts';
+import { shutdownSignal } from '../../../cluster/signals.ts';
+import { type ChosenNodes, chooseNodes, type NodeChoice } from '../choose-nodes.ts';
+import type { ControlPlaneChoice } from '../control-plane/start.ts';
+import { tourProgress } from './progress.ts';
+import { isSuccess } from './report.ts';
+import { formatReport } from './report-text.ts';
+import { runTour, TOUR } from './run-tour.ts';
+
+export interface TourFlags {
+  readonly dir: string;
+  readonly nodes: NodeChoice;
+  readonly keep?: boolean;
+  readonly output: 'table' | 'json';
+}
+
+function nodesInWords({ kind, because }: ChosenNodes): string {
+  switch (kind) {
+    case 'directory':
+      return `Nodes: directories with a real ostree sysroot, in which nothing runs${because === undefined ? '' : `, since ${because}`}`;
+    case 'systemd':
+      return 'Nodes: machines with systemd and a real ostree sysroot, in containers of systemd-nspawn';
+  }
+}
+
+/** @param choiceOf which API server the flags and the environment ask for. */
+export function tourCommand<T extends TourFlags>(choiceOf: (flags: T) => ControlPlaneChoice): Command {
+  return new Command('tour')
+    .description(
+      'Start a cluster and take Shale through its main job, step by step; exit code 0 when every step ended as it should.',
+    )
+    .option('--keep', 'leave the cluster up at the end')
+    .addOption(
+      new Option('-o, --output <format>', 'how to print the result')
+        .choices(['table', 'json'])
+        .default('table'),
+    )
+    .action((flags: T) => take(flags, choiceOf(flags)));
+}
+
+async function take({ dir, nodes, keep, output }: TourFlags, choice: ControlPlaneChoice): Promise<void> {
+  const signal = shutdownSignal();
+  const tell = (what: string) => void process.stderr.write(`${what}\n`);
+  const chosen = await chooseNodes(nodes, tell, signal).catch(interrupted);
+  tell(nodesInWords(chosen));
+  const listener = tourProgress(process.stderr, TOUR.length);
+  const { report, sandbox } = await runTour({
+    dir,
+    choice,
+    nodes: chosen.kind,
+    listener,
+    log: createLogger('tour', 'error'),
+    signal,
+  }).catch((error: unknown) => {
+    if (signal.aborted) interrupted();
+    const message = error instanceof Error ? error.message : String(error);
+    throw new CommandError(message, exitCodes.unavailable, { cause: error });
+  });
+  process.stdout.write(
+    output === 'json' ? `${JSON.stringify(report, undefined, 2)}\n` : `\n${formatReport(report)}`,
+  );
+  if (keep === true) {
+    await sandbox.keep();
+    process.stderr.write('\nThe cluster is up. Take it down with: bin/shale sandbox down\n');
+    process.stdout.write(`export KUBECONFIG=${sandbox.record.kubeconfig}\n`);
+  } else await sandbox.stop();
+  if (!isSuccess(report)) process.exitCode = exitCodes.failed;
+}
+
+function interrupted(): never {
+  throw new CommandError('interrupted; the sandbox is down', exitCodes.interrupted);
+}

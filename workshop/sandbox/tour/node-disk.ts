@@ -1,0 +1,69 @@
+import { readFile } from 'node:fs/promises';
+import { directoryNodeLayout, readDirectoryMachine } from '../../../daemon/host/directory-host.ts';
+import { readServiceRecords, type ServiceRecord } from '../../../daemon/host/service-recorder.ts';
+import { resolveInRoot } from '../../../daemon/live/resolve-in-root.ts';
+import { listDeployments } from '../../../daemon/os/ostree/deployments.ts';
+import type { NodeKindName } from '../node-kind.ts';
+import { readMachineRecord } from '../systemd-node/machine-record.ts';
+import { readServiceJobs } from '../systemd-node/service-jobs.ts';
+
+/** Something that a service manager did. */
+export type ServiceJob = Pick<ServiceRecord, 'action' | 'unit' | 'bootID'>;
+
+/** A node as its disk shows it, past everything that Shale says of it. */
+export interface NodeDisk {
+  readonly bootID: string;
+  readonly bootCount: number;
+  /** Everything the service manager was asked for, oldest first. */
+  readonly services: readonly ServiceJob[];
+  readonly booted: DeploymentOnDisk;
+  /** What the next boot takes: the booted one where nothing is staged. */
+  readonly next: DeploymentOnDisk;
+  /** @returns the text of a file of the running root; undefined when it isn't there. */
+  running(file: string): Promise<string | undefined>;
+}
+
+export interface DeploymentOnDisk {
+  readonly id: string;
+  readonly image: string | undefined;
+  readonly kernelArguments: readonly string[];
+  /** @returns the text of a file as this deployment has it; undefined when it isn't there. */
+  read(file: string): Promise<string | undefined>;
+}
+
+/** Looks at a node. @throws when it was never booted, or its sysroot isn't whole. */
+export async function readNodeDisk(directory: string, kind: NodeKindName): Promise<NodeDisk> {
+  const layout = directoryNodeLayout(directory);
+  const machine = await readDirectoryMachine(layout);
+  const leader = kind === 'systemd' ? (await readMachineRecord(directory)).leader : undefined;
+  const root = leader === undefined ? layout.root : `/proc/${leader}/root`;
+  const deployments = await listDeployments(layout.sysroot);
+  const all = deployments.map((deployment) => ({
+    id: deployment.id,
+    image: deployment.image,
+    kernelArguments: deployment.kernelArguments,
+    read: (file: string) => readIn(deployment.directory, file),
+  }));
+  const booted = all[deployments.findIndex((deployment) => machine.deployment.endsWith(deployment.id))];
+  const [next] = all;
+  if (booted === undefined || next === undefined) {
+    throw new Error(`${layout.sysroot}: the booted deployment ${machine.deployment} is not there`);
+  }
+  return {
+    bootID: machine.bootID,
+    bootCount: machine.bootCount,
+    services: leader === undefined ? await readServiceRecords(layout) : await readServiceJobs(leader),
+    booted,
+    next,
+    running: (file) => readIn(root, file),
+  };
+}
+
+async function readIn(root: string, file: string): Promise<string | undefined> {
+  const place = await resolveInRoot(root, file);
+  if (place === undefined) return undefined;
+  return readFile(place, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined;
+    throw error;
+  });
+}

@@ -1,0 +1,64 @@
+import { MachineConfigs } from '../../../../api/machine-config.ts';
+import { annotations } from '../../../../api/names.ts';
+import {
+  expectActions,
+  expectNoDisturbance,
+  expectNoReboot,
+  expectRunningText,
+  servicesSince,
+} from '../expect-nodes.ts';
+import { buildOf, newConfig, rollOut } from '../roll-out.ts';
+import type { TourStep } from '../step.ts';
+
+const FILE = '/etc/chrony.conf';
+const TEXT = 'ntp3.example.org';
+const ACTION = 'Restart(chronyd.service)';
+
+/** A file whose policy says which service to restart: a new image, taken without a reboot. */
+export const liveChange: TourStep = {
+  title: 'A live change: chrony.conf, with a policy that says Restart(chronyd.service)',
+  async run(tour) {
+    const rolledOut = await rollOut(tour, {
+      what: 'every node has the new chrony.conf',
+      mode: 'Layered',
+      act: () => tour.applyExamples('tour/chrony-v2.yaml'),
+      missingInConfig: newConfig,
+    });
+    const rendered = await tour.client.get(MachineConfigs, buildOf(tour, 'worker').spec.machineConfig.name, {
+      signal: tour.signal,
+    });
+    const foreseen = rendered.metadata.annotations?.[annotations.transitions];
+    tour.check(
+      'the rendered config said before the build what it asks',
+      foreseen?.includes(`3 nodes: ${ACTION}`) === true,
+      foreseen,
+    );
+    const transitions = buildOf(tour, 'worker').status?.transitions?.map(({ actions }) => actions) ?? [];
+    tour.check(`the image's label says ${ACTION}`, transitions.includes(ACTION), transitions);
+    expectActions(tour, rolledOut, ACTION);
+    expectNoReboot(tour, rolledOut);
+    expectNoDisturbance(tour, rolledOut);
+    await expectRunningText(tour, rolledOut, FILE, TEXT);
+    const staged = await Promise.all(rolledOut.nodes.map(({ after }) => after.next.read(FILE)));
+    tour.check(
+      'the next boot of every node has it too',
+      staged.every((content) => content?.includes(TEXT)),
+      staged,
+    );
+    tour.check(
+      "the next boot's image is the new one",
+      rolledOut.nodes.every(
+        ({ after, object }) => after.next.image === object.status?.configImage?.currentImage,
+      ),
+      rolledOut.nodes.map(({ after }) => after.next.image),
+    );
+    const restarted = rolledOut.nodes.map((node) =>
+      servicesSince(node).map(({ action, unit }) => `${action} ${unit}`),
+    );
+    tour.check(
+      'chronyd was restarted once on every node, and nothing else',
+      restarted.every((units) => units.join() === 'restart chronyd.service'),
+      restarted,
+    );
+  },
+};

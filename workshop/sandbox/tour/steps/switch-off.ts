@@ -1,0 +1,61 @@
+import { BUILDER_DEPLOYMENT, DEFAULT_NAMESPACE, OPERATOR_DEPLOYMENT } from '../../../../api/names.ts';
+import { parseReference } from '../../../../image/reference.ts';
+import { RegistryError } from '../../../../image/registry/registry-error.ts';
+import { expectOneAtATime, expectOneReboot, expectRunningText } from '../expect-nodes.ts';
+import { rollOut, sameConfig } from '../roll-out.ts';
+import type { TourContext, TourStep } from '../step.ts';
+import { switchConfigMap } from './switch-on.ts';
+
+/** The way back: stock image, standard mode, and nothing left of what layering made. */
+export const switchOff: TourStep = {
+  title: 'Switch off: back to the stock image, and everything that layering made is pruned',
+  async run(tour) {
+    const { view } = tour;
+    const images = view.builds
+      .list()
+      .flatMap(({ status }) => [status?.digestedImagePushSpec, status?.engineImage])
+      .filter((image) => image !== undefined);
+    const rolledOut = await rollOut(tour, {
+      what: 'every node is back on the stock image',
+      mode: 'Standard',
+      act: () => tour.apply([switchConfigMap(tour, false)]),
+      missingInConfig: sameConfig,
+    });
+    tour.check(
+      'every node booted the stock image',
+      rolledOut.nodes.every(({ after }) => after.booted.image === tour.record.stockImage),
+      rolledOut.nodes.map(({ after }) => after.booted.image),
+    );
+    expectOneReboot(tour, rolledOut);
+    expectOneAtATime(tour, rolledOut);
+    await expectRunningText(tour, rolledOut, '/etc/chrony.conf', 'without the retired one');
+    await tour.until('nothing is left of layering', () => {
+      const left = leftovers(tour);
+      return left.length === 0 ? { met: true } : { seen: `still there: ${left.join(', ')}` };
+    }, [OPERATOR_DEPLOYMENT]);
+    const kept = await Promise.all(images.map((image) => isInRegistry(tour, image)));
+    tour.check(
+      `the ${images.length} images are gone from the registry`,
+      kept.every((there) => !there),
+      images.filter((_, index) => kept[index]),
+    );
+  },
+};
+
+function leftovers({ view }: TourContext): string[] {
+  const builder = view.deployments.get(BUILDER_DEPLOYMENT, DEFAULT_NAMESPACE);
+  const pods = view.pods.list().filter(({ metadata }) => metadata.name.startsWith(BUILDER_DEPLOYMENT));
+  return [builder, ...pods, ...view.machineOSConfigs.list(), ...view.builds.list()].flatMap((object) =>
+    object === undefined ? [] : `${object.kind} ${object.metadata.name}`,
+  );
+}
+
+async function isInRegistry({ registry, signal }: TourContext, image: string): Promise<boolean> {
+  try {
+    await registry.getManifest(parseReference(image), signal);
+    return true;
+  } catch (error) {
+    if (error instanceof RegistryError && error.status === 404) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,184 @@
+import type { DaemonSet, Deployment, Node, Pod, PodTemplate, Taint } from '../../../api/kubernetes.ts';
+import type { KubernetesObject, NewObject } from '../../../api/object.ts';
+
+/**
+ * What the kube-controller-manager and the scheduler would do with Deployments and DaemonSets, as far as a sandbox needs
+ * it: which pods to create, where, and which to delete.
+ */
+export interface WorkloadObservation {
+  readonly deployments: readonly Deployment[];
+  readonly daemonSets: readonly DaemonSet[];
+  readonly pods: readonly Pod[];
+  readonly nodes: readonly Node[];
+  /** {@link podKey} of pods that are no more. */
+  readonly former: ReadonlySet<string>;
+}
+
+export interface PodPlan {
+  readonly create: readonly NewObject<Pod>[];
+  readonly delete: readonly Pod[];
+}
+
+type Owner = Deployment | DaemonSet;
+
+/**
+ * @returns the pods to create, each with a node, and the pods to delete. A Deployment's pod without a node to go to is
+ *   not created: it comes when there is one.
+ */
+export function planPods(seen: WorkloadObservation): PodPlan {
+  const load = new Map<string, number>();
+  for (const { spec } of seen.pods) {
+    if (spec.nodeName !== undefined) load.set(spec.nodeName, (load.get(spec.nodeName) ?? 0) + 1);
+  }
+  const plans = [
+    ...seen.deployments.map((deployment) => planDeployment(deployment, seen, load)),
+    ...seen.daemonSets.map((daemonSet) => planDaemonSet(daemonSet, seen)),
+  ];
+  return { create: plans.flatMap((plan) => plan.create), delete: plans.flatMap((plan) => plan.delete) };
+}
+
+/** @param load pods by node; the planned ones are added, so that they spread. */
+function planDeployment(
+  deployment: Deployment,
+  seen: WorkloadObservation,
+  load: Map<string, number>,
+): PodPlan {
+  const mine = podsOf(deployment, seen.pods);
+  const wanted = deployment.spec.replicas ?? 1;
+  const create: NewObject<Pod>[] = [];
+  for (const name of freeNames(deployment, seen).slice(0, Math.max(0, wanted - mine.length))) {
+    const node = leastLoaded(schedulable(seen.nodes, deployment.spec.template), load);
+    if (node === undefined) break;
+    load.set(node, (load.get(node) ?? 0) + 1);
+    create.push(podFrom(deployment, 'Deployment', name, node));
+  }
+  return { create, delete: mine.slice(wanted) };
+}
+
+function planDaemonSet(daemonSet: DaemonSet, seen: WorkloadObservation): PodPlan {
+  const mine = podsOf(daemonSet, seen.pods);
+  const nodes = seen.nodes
+    .filter((node) => matchesNodeSelector(node, daemonSet.spec.template))
+    .map((node) => node.metadata.name);
+  const taken = new Set(
+    seen.pods.filter((pod) => sameNamespace(pod, daemonSet)).map((pod) => pod.metadata.name),
+  );
+  return {
+    create: nodes
+      .filter((node) => !mine.some((pod) => pod.spec.nodeName === node))
+      .map((node) => podFrom(daemonSet, 'DaemonSet', `${daemonSet.metadata.name}-${node}`, node))
+      .filter((pod) => !taken.has(pod.metadata.name ?? '')),
+    delete: mine.filter((pod) => !nodes.includes(pod.spec.nodeName ?? '')),
+  };
+}
+
+/** @returns the pods that an owner made and that are not on their way out. */
+export function podsOf(owner: Owner, pods: readonly Pod[]): Pod[] {
+  return pods
+    .filter((pod) => pod.metadata.deletionTimestamp === undefined)
+    .filter((pod) => pod.metadata.ownerReferences?.some((reference) => reference.uid === owner.metadata.uid))
+    .sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
+}
+
+function schedulable(nodes: readonly Node[], template: PodTemplate): Node[] {
+  return nodes.filter(
+    (node) =>
+      node.spec?.unschedulable !== true &&
+      isReady(node) &&
+      matchesNodeSelector(node, template) &&
+      toleratesTaints(node, template),
+  );
+}
+
+interface Toleration {
+  readonly key?: string;
+  readonly operator?: 'Exists' | 'Equal';
+  readonly value?: string;
+  readonly effect?: string;
+}
+
+/** Kubernetes, "Taints and Tolerations"; of a taint that only prefers other nodes nothing is made. */
+function toleratesTaints(node: Node, template: PodTemplate): boolean {
+  const tolerations = (template.spec.tolerations ?? []) as readonly Toleration[];
+  const taints = (node.spec?.taints ?? []).filter(({ effect }) => effect !== 'PreferNoSchedule');
+  return taints.every((taint) => tolerations.some((toleration) => tolerates(toleration, taint)));
+}
+
+function tolerates({ key, operator, value, effect }: Toleration, taint: Taint): boolean {
+  if (effect !== undefined && effect !== taint.effect) return false;
+  if (operator === 'Exists') return key === undefined || key === taint.key;
+  return key === taint.key && (value ?? '') === (taint.value ?? '');
+}
+
+function isReady(node: Node): boolean {
+  return node.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false;
+}
+
+function matchesNodeSelector(node: Node, template: PodTemplate): boolean {
+  return Object.entries(template.spec.nodeSelector ?? {}).every(
+    ([key, value]) => node.metadata.labels?.[key] === value,
+  );
+}
+
+function leastLoaded(nodes: readonly Node[], load: ReadonlyMap<string, number>): string | undefined {
+  const names = nodes.map((node) => node.metadata.name).sort();
+  return names.reduce<string | undefined>(
+    (best, name) => (best === undefined || (load.get(name) ?? 0) < (load.get(best) ?? 0) ? name : best),
+    undefined,
+  );
+}
+
+/**
+ * Names for new pods of a Deployment: counted, and of no pod that is or was there. A name that is worked out, not drawn,
+ * makes a pod created a moment ago, and not seen yet, impossible to create twice. A PodDisruptionBudget takes a pod that
+ * was evicted for gone, by its name, for two minutes (its status.disruptedPods), and so would a new one of that name.
+ */
+function freeNames(deployment: Deployment, { pods, former }: WorkloadObservation): string[] {
+  const { name, namespace } = deployment.metadata;
+  const taken = new Set([...former, ...pods.map(({ metadata }) => podKey(metadata))]);
+  const candidates = Array.from(
+    { length: taken.size + (deployment.spec.replicas ?? 1) },
+    (_, index) => `${name}-${index}`,
+  );
+  return candidates.filter((candidate) => !taken.has(podKey({ namespace, name: candidate })));
+}
+
+/** @returns what tells a pod from all others that are there. */
+export function podKey({
+  namespace = '',
+  name,
+}: {
+  readonly namespace?: string | undefined;
+  readonly name: string;
+}): string {
+  return `${namespace}/${name}`;
+}
+
+function sameNamespace(a: KubernetesObject, b: KubernetesObject): boolean {
+  return a.metadata.namespace === b.metadata.namespace;
+}
+
+function podFrom(owner: Owner, kind: 'Deployment' | 'DaemonSet', name: string, node: string): NewObject<Pod> {
+  const { template } = owner.spec;
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      name,
+      ...(owner.metadata.namespace === undefined ? {} : { namespace: owner.metadata.namespace }),
+      labels: { ...template.metadata?.labels },
+      ...(template.metadata?.annotations === undefined ? {} : { annotations: template.metadata.annotations }),
+      ownerReferences: [
+        {
+          apiVersion: 'apps/v1',
+          kind,
+          name: owner.metadata.name,
+          uid: owner.metadata.uid ?? '',
+          controller: true,
+          blockOwnerDeletion: true,
+        },
+      ],
+    },
+    spec: { ...template.spec, nodeName: node },
+  };
+}
