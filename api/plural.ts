@@ -1,0 +1,17 @@
+/** Always English: messages are written in it, and the locale of a process must not change them. */
+const rules = new Intl.PluralRules('en');
+
+/**
+ * @param count how many.
+ * @param singular the noun for one.
+ * @param plural the noun for any other number, where it isn't the singular with an s.
+ * @returns the noun that goes with the number, without the number: `noun(2, 'node')` is "nodes".
+ */
+export function noun(count: number, singular: string, plural = `${singular}s`): string {
+  return rules.select(count) === 'one' ? singular : plural;
+}
+
+/** @returns a number with its noun: `plural(1, 'node')` is "1 node", `plural(2, 'policy', 'policies')` "2 policies". */
+export function plural(count: number, singular: string, many?: string): string {
+  return `${count} ${noun(count, singular, many)}`;
+}
