@@ -9,9 +9,9 @@ import type { MachineConfigNode } from '../api/machine-config-node.ts';
 import { imageLabels } from '../api/names.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { encodeTransitionLabel } from '../disruption/transitions.ts';
-import { createTestNode, layerFile, noDirectoryNodes } from '../workshop/sandbox/node/testing.ts';
-import { isAt } from '../workshop/sandbox/node/testing-configs.ts';
-import { HOLDER, startDaemon } from '../workshop/sandbox/node/testing-daemon.ts';
+import { isAt } from '../test/fixtures/node-configs.ts';
+import { HOLDER, startDaemon } from '../test/fixtures/running-daemon.ts';
+import { createTestNode, layerFile, noDirectoryNodes } from '../test/fixtures/test-node.ts';
 
 const POLICY = `sha256:${'a'.repeat(64)}`;
 const UPDATES = 10;

@@ -16,7 +16,7 @@ import {
 import type { NewObject } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { conditionIsTrue } from '../../cluster/conditions.ts';
-import { noDirectoryNodes } from '../../workshop/sandbox/node/testing.ts';
+import { noDirectoryNodes } from '../fixtures/test-node.ts';
 import { type SandboxUnderTest, startSandboxUnderTest, until } from './sandbox-under-test.ts';
 
 /** Layering by the switch and by hand, by shale's commands, on a whole cluster. Each test begins where the last ended. */

@@ -21,8 +21,8 @@ import type { ApiClient } from '../../cluster/api-client.ts';
 import { conditionIsTrue } from '../../cluster/conditions.ts';
 import { MACHINE_LABEL } from '../../workshop/sandbox/cluster-objects.ts';
 import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
-import { noDirectoryNodes } from '../../workshop/sandbox/node/testing.ts';
 import { readExamples } from '../../workshop/sandbox/tour/examples.ts';
+import { noDirectoryNodes } from '../fixtures/test-node.ts';
 import { quiet } from './cluster-under-test.ts';
 import { type SandboxUnderTest, startSandboxUnderTest, until } from './sandbox-under-test.ts';
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { watchdogPaths, watchdogScript } from '../../daemon/boot-watchdog/watchdog-files.ts';
-import { degraded, isAt } from '../../workshop/sandbox/node/testing-configs.ts';
 import type { BootedNode } from '../../workshop/sandbox/systemd-node/node.ts';
+import { degraded, isAt } from '../fixtures/node-configs.ts';
 import { FIRST_TIME_MS, noLab } from './lab.ts';
 import { type LabNode, startLabNode, UPDATE_MS } from './lab-node.ts';
 import { CONFIG, enabledUnit, text, type Updates, updatesOf } from './lab-updates.ts';

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { DisruptionAction } from '../../api/disruption-action.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { type DigestedPullspec, digestOf } from '../../api/references.ts';
-import { isAt } from '../../workshop/sandbox/node/testing-configs.ts';
+import { isAt } from '../fixtures/node-configs.ts';
 import { noLab } from './lab.ts';
 import { CONFIG, enabledUnit, SERVICE, text, type Updates, updatesOf } from './lab-updates.ts';
 import { type BootLab, SETUP_MS, startBootLab, UPDATE_MS } from './virtual-machine/boot-lab.ts';

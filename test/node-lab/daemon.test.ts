@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { DisruptionAction } from '../../api/disruption-action.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
-import { degraded, isAt } from '../../workshop/sandbox/node/testing-configs.ts';
+import { degraded, isAt } from '../fixtures/node-configs.ts';
 import { FIRST_TIME_MS, noLab } from './lab.ts';
 import { type LabNode, startLabNode, UPDATE_MS } from './lab-node.ts';
 import { CONFIG, enabledUnit, SERVICE, text, type Updates, updatesOf } from './lab-updates.ts';

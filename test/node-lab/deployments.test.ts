@@ -12,9 +12,9 @@ import { OstreeBackend } from '../../daemon/os/ostree/ostree-backend.ts';
 import type { LayerItem } from '../../image/layer/layer-item.ts';
 import { createNode } from '../../workshop/sandbox/node/create.ts';
 import { removeNode } from '../../workshop/sandbox/node/remove.ts';
-import { layerFile } from '../../workshop/sandbox/node/testing.ts';
 import { type BootedNode, bootSystemdNode } from '../../workshop/sandbox/systemd-node/node.ts';
 import { rootfsLayer } from '../../workshop/sandbox/systemd-node/rootfs-layer.ts';
+import { layerFile } from '../fixtures/test-node.ts';
 import { FIRST_TIME_MS, labRootfs, noLab } from './lab.ts';
 
 const UNIT = '/usr/lib/systemd/system/lab.service';

@@ -11,14 +11,10 @@ import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { startDockerRegistry } from '../../image/testing/docker-registry.ts';
 import { createNode } from '../../workshop/sandbox/node/create.ts';
 import { removeNode } from '../../workshop/sandbox/node/remove.ts';
-import {
-  NODE,
-  type NodeControlPlane,
-  startNodeControlPlane,
-} from '../../workshop/sandbox/node/testing-control-plane.ts';
 import { type ImageContent, pushImage } from '../../workshop/sandbox/registry.ts';
 import { type BootedNode, bootSystemdNode } from '../../workshop/sandbox/systemd-node/node.ts';
 import { DIE_WITH_PARENT } from '../../workshop/sandbox/workloads/die-with-parent.ts';
+import { NODE, type NodeControlPlane, startNodeControlPlane } from '../fixtures/node-control-plane.ts';
 import { labArchive } from './lab.ts';
 
 const MAIN = path.join(import.meta.dirname, '../../cli/main.ts');

@@ -5,8 +5,8 @@ import { imageLabels } from '../../api/names.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import { encodeTransitionLabel } from '../../disruption/transitions.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
-import { HOLDER, type NodeControlPlane } from '../../workshop/sandbox/node/testing-control-plane.ts';
 import type { ImageContent } from '../../workshop/sandbox/registry.ts';
+import { HOLDER, type NodeControlPlane } from '../fixtures/node-control-plane.ts';
 
 /** What the tests' images are for: a service, and the config that it reads. */
 export const CONFIG = '/etc/lab.conf';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { backendContract } from '../../daemon/os/backend-contract.ts';
 import { LAYER_REFS } from '../../daemon/os/image-tool/pulled-layers.ts';
-import { layerFile, noDirectoryNodes } from '../../workshop/sandbox/node/testing.ts';
+import { layerFile, noDirectoryNodes } from '../fixtures/test-node.ts';
 import { createToolNode } from './tool-node.ts';
 
 if (noDirectoryNodes !== undefined) process.stderr.write(`skipped: ${noDirectoryNodes}\n`);

@@ -7,9 +7,9 @@ import { imageLabels } from '../../api/names.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import type { ImageTool } from '../../daemon/os/image-tool/image-tool.ts';
 import { encodeTransitionLabel } from '../../disruption/transitions.ts';
-import { layerFile, noDirectoryNodes } from '../../workshop/sandbox/node/testing.ts';
-import { CHRONY, isAt, policies, render } from '../../workshop/sandbox/node/testing-configs.ts';
-import { HOLDER, startDaemon } from '../../workshop/sandbox/node/testing-daemon.ts';
+import { CHRONY, isAt, policies, render } from '../fixtures/node-configs.ts';
+import { HOLDER, startDaemon } from '../fixtures/running-daemon.ts';
+import { layerFile, noDirectoryNodes } from '../fixtures/test-node.ts';
 import { createToolNode, type ToolNode } from './tool-node.ts';
 
 const tools: readonly ImageTool['name'][] = ['bootc', 'rpm-ostree'];

@@ -10,9 +10,9 @@ import { DetectedBackend } from '../../daemon/os/detected-backend.ts';
 import { OsCommandError, type RunOsCommand } from '../../daemon/os/os-command.ts';
 import type { LayerItem } from '../../image/layer/layer-item.ts';
 import { noPackages, osPackages } from '../../machineconfig/os-packages.ts';
-import { layerFile, noDirectoryNodes } from '../../workshop/sandbox/node/testing.ts';
-import { CHRONY, isAt, policies, standardSpec } from '../../workshop/sandbox/node/testing-configs.ts';
-import { startDaemon } from '../../workshop/sandbox/node/testing-daemon.ts';
+import { CHRONY, isAt, policies, standardSpec } from '../fixtures/node-configs.ts';
+import { startDaemon } from '../fixtures/running-daemon.ts';
+import { layerFile, noDirectoryNodes } from '../fixtures/test-node.ts';
 import { createToolNode, type ToolNode } from './tool-node.ts';
 
 const usbguard = osPackages({ extensions: ['usbguard'], kernelType: 'default' });

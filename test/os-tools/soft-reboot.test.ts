@@ -6,9 +6,9 @@ import { imageLabels } from '../../api/names.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import type { DaemonOptions } from '../../daemon/run.ts';
 import type { LayerItem } from '../../image/layer/layer-item.ts';
-import { layerFile, noDirectoryNodes } from '../../workshop/sandbox/node/testing.ts';
-import { CHRONY, isAt } from '../../workshop/sandbox/node/testing-configs.ts';
-import { type DaemonUnderTest, HOLDER, startDaemon } from '../../workshop/sandbox/node/testing-daemon.ts';
+import { CHRONY, isAt } from '../fixtures/node-configs.ts';
+import { type DaemonUnderTest, HOLDER, startDaemon } from '../fixtures/running-daemon.ts';
+import { layerFile, noDirectoryNodes } from '../fixtures/test-node.ts';
 import { createToolNode, type ToolNode } from './tool-node.ts';
 
 const SOFT = layerFile('/usr/lib/systemd/system/soft-reboot.target', '[Unit]\n');

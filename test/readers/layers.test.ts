@@ -20,8 +20,8 @@ import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { createNode } from '../../workshop/sandbox/node/create.ts';
 import { removeNode } from '../../workshop/sandbox/node/remove.ts';
 import { stockImage } from '../../workshop/sandbox/node/stock-image.ts';
-import { noDirectoryNodes } from '../../workshop/sandbox/node/testing.ts';
 import { pushImage, type SandboxRegistry, startRegistry } from '../../workshop/sandbox/registry.ts';
+import { noDirectoryNodes } from '../fixtures/test-node.ts';
 
 /** Images as skopeo copies and umoci unpacks them: programs that share no line with Shale. */
 

@@ -7,14 +7,11 @@ import type { LayerEntry } from '../../../image/layer/entry.ts';
 import { createRegistryClient } from '../../../image/registry/registry-client.ts';
 import { startDockerRegistry } from '../../../image/testing/docker-registry.ts';
 import { CACHE } from '../../../workshop/sandbox/layout.ts';
-import {
-  type NodeControlPlane,
-  startNodeControlPlane,
-} from '../../../workshop/sandbox/node/testing-control-plane.ts';
 import { pushImage } from '../../../workshop/sandbox/registry.ts';
 import { ensureRootfsArchive } from '../../../workshop/sandbox/systemd-node/rootfs-archive.ts';
 import { rootfsSource } from '../../../workshop/sandbox/systemd-node/rootfs-source.ts';
 import { DIE_WITH_PARENT } from '../../../workshop/sandbox/workloads/die-with-parent.ts';
+import { type NodeControlPlane, startNodeControlPlane } from '../../fixtures/node-control-plane.ts';
 import { labRootfs } from '../lab.ts';
 import type { UpdatedMachine } from '../lab-updates.ts';
 import { ensureDisk } from './disk.ts';

@@ -1,6 +1,6 @@
 import { DEFAULT_NAMESPACE } from '../../../api/names.ts';
 import type { LayerEntry } from '../../../image/layer/entry.ts';
-import { NODE } from '../../../workshop/sandbox/node/testing-control-plane.ts';
+import { NODE } from '../../fixtures/node-control-plane.ts';
 import { enabledUnit, link, text } from '../lab-updates.ts';
 
 /** The registry's name on the machine: the same in each run, whatever its port on the host is. */

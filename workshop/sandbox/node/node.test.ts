@@ -8,7 +8,7 @@ import {
   readRebootRequest,
 } from '../../../daemon/host/directory-host.ts';
 import { readServiceRecords } from '../../../daemon/host/service-recorder.ts';
-import { createTestNode, noDirectoryNodes } from './testing.ts';
+import { createTestNode, noDirectoryNodes } from '../../../test/fixtures/test-node.ts';
 
 if (noDirectoryNodes !== undefined) process.stderr.write(`skipped: ${noDirectoryNodes}\n`);
 

@@ -1,23 +1,23 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import type { DisruptionAction } from '../../../api/disruption-action.ts';
-import { ConfigMaps, Leases } from '../../../api/kubernetes.ts';
-import type { Grant, MachineConfigNode, MachineConfigNodeSpec } from '../../../api/machine-config-node.ts';
+import type { DisruptionAction } from '../api/disruption-action.ts';
+import { ConfigMaps, Leases } from '../api/kubernetes.ts';
+import type { Grant, MachineConfigNode, MachineConfigNodeSpec } from '../api/machine-config-node.ts';
 import {
   DEFAULT_LEASE_NAMESPACE,
   DEFAULT_NAMESPACE,
   imageLabels,
   REGISTRY_CAS_CONFIG_MAP,
-} from '../../../api/names.ts';
-import { type DigestedPullspec, parseDigestedPullspec } from '../../../api/references.ts';
-import { registryCAsDigest } from '../../../api/registry-cas.ts';
-import { directoryNodeLayout } from '../../../daemon/host/directory-host.ts';
-import { readServiceRecords } from '../../../daemon/host/service-recorder.ts';
-import { encodeTransitionLabel } from '../../../disruption/transitions.ts';
-import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from './testing.ts';
-import { CHRONY, isAt, policies, render, standardSpec } from './testing-configs.ts';
-import { type DaemonUnderTest, HOLDER, NODE, startDaemon } from './testing-daemon.ts';
+} from '../api/names.ts';
+import { type DigestedPullspec, parseDigestedPullspec } from '../api/references.ts';
+import { registryCAsDigest } from '../api/registry-cas.ts';
+import { encodeTransitionLabel } from '../disruption/transitions.ts';
+import { CHRONY, isAt, policies, render, standardSpec } from '../test/fixtures/node-configs.ts';
+import { type DaemonUnderTest, HOLDER, NODE, startDaemon } from '../test/fixtures/running-daemon.ts';
+import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from '../test/fixtures/test-node.ts';
+import { directoryNodeLayout } from './host/directory-host.ts';
+import { readServiceRecords } from './host/service-recorder.ts';
 
 const POLICY = `sha256:${'a'.repeat(64)}`;
 const restart: DisruptionAction = { type: 'Restart', service: 'chronyd.service' };

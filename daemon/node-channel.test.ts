@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { MachineConfigNodes } from '../../../api/machine-config-node.ts';
-import type { ApiClient } from '../../../cluster/api-client.ts';
-import { noMetrics } from '../../../daemon/metrics/node-metrics.ts';
-import { createChanges, waitUntil } from '../wait-until.ts';
-import { createTestNode, noDirectoryNodes } from './testing.ts';
-import { isAt, policies, render, standardSpec } from './testing-configs.ts';
-import { NODE, startDaemon } from './testing-daemon.ts';
+import { MachineConfigNodes } from '../api/machine-config-node.ts';
+import type { ApiClient } from '../cluster/api-client.ts';
+import { isAt, policies, render, standardSpec } from '../test/fixtures/node-configs.ts';
+import { NODE, startDaemon } from '../test/fixtures/running-daemon.ts';
+import { createTestNode, noDirectoryNodes } from '../test/fixtures/test-node.ts';
+import { createChanges, waitUntil } from '../workshop/sandbox/wait-until.ts';
+import { noMetrics } from './metrics/node-metrics.ts';
 
 interface Asked {
   readonly verb: keyof ApiClient;

@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { directoryNodeLayout, readDirectoryMachine } from '../../../../daemon/host/directory-host.ts';
-import { noDirectoryNodes } from '../testing.ts';
-import { CHRONY } from '../testing-configs.ts';
-import { tryEveryPoint } from './every-point.ts';
-import { createKillBench, type KillBench } from './kill-and-restart.ts';
-import { testUpdates } from './updates.ts';
+import { tryEveryPoint } from '../test/fixtures/killed/every-point.ts';
+import { createKillBench, type KillBench } from '../test/fixtures/killed/kill-and-restart.ts';
+import { testUpdates } from '../test/fixtures/killed/updates.ts';
+import { CHRONY } from '../test/fixtures/node-configs.ts';
+import { noDirectoryNodes } from '../test/fixtures/test-node.ts';
+import { directoryNodeLayout, readDirectoryMachine } from './host/directory-host.ts';
 
 /**
  * The disk is full before each of the daemon's changes in turn: it says so, leaves the node as it was or as it is to be,

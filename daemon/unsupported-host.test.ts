@@ -1,12 +1,12 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { nodePaths } from '../../../api/names.ts';
-import { detectBackend } from '../../../daemon/os/detect-backend.ts';
-import { DetectedBackend } from '../../../daemon/os/detected-backend.ts';
-import { osCommandRunner } from '../../../daemon/os/os-command.ts';
-import { createTestNode, noDirectoryNodes } from './testing.ts';
-import { startDaemon } from './testing-daemon.ts';
+import { nodePaths } from '../api/names.ts';
+import { startDaemon } from '../test/fixtures/running-daemon.ts';
+import { createTestNode, noDirectoryNodes } from '../test/fixtures/test-node.ts';
+import { detectBackend } from './os/detect-backend.ts';
+import { DetectedBackend } from './os/detected-backend.ts';
+import { osCommandRunner } from './os/os-command.ts';
 
 describe.skipIf(noDirectoryNodes !== undefined)('a daemon on a host that is not image-based', () => {
   test('says so in the node’s status and touches nothing', { timeout: 60_000 }, async () => {

@@ -1,13 +1,13 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { imageLabels } from '../../../api/names.ts';
-import { tokenConnection } from '../../../cluster/connection.ts';
-import { createApiClient } from '../../../cluster/http-api-client.ts';
-import { startDaemonTelemetry } from '../../../daemon/metrics/daemon-telemetry.ts';
-import { createTestNode, layerFile, noDirectoryNodes } from './testing.ts';
-import { CHRONY, isAt, policies, render, standardSpec } from './testing-configs.ts';
-import { HOLDER, startDaemon } from './testing-daemon.ts';
+import { imageLabels } from '../../api/names.ts';
+import { tokenConnection } from '../../cluster/connection.ts';
+import { createApiClient } from '../../cluster/http-api-client.ts';
+import { CHRONY, isAt, policies, render, standardSpec } from '../../test/fixtures/node-configs.ts';
+import { HOLDER, startDaemon } from '../../test/fixtures/running-daemon.ts';
+import { createTestNode, layerFile, noDirectoryNodes } from '../../test/fixtures/test-node.ts';
+import { startDaemonTelemetry } from './daemon-telemetry.ts';
 
 describe.skipIf(noDirectoryNodes !== undefined)('the metrics of a daemon', { timeout: 120_000 }, () => {
   test('tell what it did: live, by reboot, what was brought to the disk, drift, certificates, requests', async () => {

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { MachineConfigNodes } from '../../../api/machine-config-node.ts';
-import { type ApiClient, ApiUnreachable } from '../../../cluster/api-client.ts';
-import { createTestNode, noDirectoryNodes } from './testing.ts';
-import { isAt, policies, render, standardSpec } from './testing-configs.ts';
-import { NODE, startDaemon } from './testing-daemon.ts';
+import { MachineConfigNodes } from '../api/machine-config-node.ts';
+import { type ApiClient, ApiUnreachable } from '../cluster/api-client.ts';
+import { isAt, policies, render, standardSpec } from '../test/fixtures/node-configs.ts';
+import { NODE, startDaemon } from '../test/fixtures/running-daemon.ts';
+import { createTestNode, noDirectoryNodes } from '../test/fixtures/test-node.ts';
 
 /** How many of the daemon's loops wait for a time to come. */
 const waits = vi.hoisted(() => ({ pending: 0 }));

@@ -4,16 +4,16 @@ import path from 'node:path';
 import { execa } from 'execa';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { DigestedPullspec } from '../../../api/references.ts';
-import { directoryNodeLayout } from '../../../daemon/host/directory-host.ts';
-import { noLabels } from '../../../daemon/host/selinux-labels.ts';
-import { readServiceRecords } from '../../../daemon/host/service-recorder.ts';
-import { applyLive, type LiveStep, verifyLive } from '../../../daemon/live/live-apply.ts';
-import { readTree } from '../../../daemon/live/read-tree.ts';
-import { contentDigest } from '../../../daemon/live/tree-entry.ts';
-import { readManagedPaths, untouchedManagedPaths } from '../../../daemon/records/managed-paths.ts';
-import type { LayerItem } from '../../../image/layer/layer-item.ts';
-import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from './testing.ts';
+import type { DigestedPullspec } from '../../api/references.ts';
+import type { LayerItem } from '../../image/layer/layer-item.ts';
+import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from '../../test/fixtures/test-node.ts';
+import { directoryNodeLayout } from '../host/directory-host.ts';
+import { noLabels } from '../host/selinux-labels.ts';
+import { readServiceRecords } from '../host/service-recorder.ts';
+import { readManagedPaths, untouchedManagedPaths } from '../records/managed-paths.ts';
+import { applyLive, type LiveStep, verifyLive } from './live-apply.ts';
+import { readTree } from './read-tree.ts';
+import { contentDigest } from './tree-entry.ts';
 
 if (noDirectoryNodes !== undefined) process.stderr.write(`skipped: ${noDirectoryNodes}\n`);
 
@@ -219,7 +219,7 @@ describe.skipIf(noDirectoryNodes !== undefined)('live apply on a directory node'
     for (const [index] of steps.entries()) {
       await using victim = await createTestNode();
       await prepare(victim);
-      const script = path.join(import.meta.dirname, 'killed-live-apply.ts');
+      const script = path.join(import.meta.dirname, '../../test/fixtures/killed/killed-live-apply.ts');
       const killed = await execa(process.execPath, [script, victim.dir, String(index)], { reject: false });
       expect(killed.signal).toBe('SIGKILL');
       await apply(victim.addImage(second), victim);

@@ -1,15 +1,20 @@
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { directoryNodeLayout, readDirectoryMachine } from '../../../../daemon/host/directory-host.ts';
-import { readServiceRecords } from '../../../../daemon/host/service-recorder.ts';
-import { nodeConfigOf } from '../../../../daemon/prepare/rendered-config.ts';
-import { verifyConfig } from '../../../../daemon/standard/verify-config.ts';
-import { noDirectoryNodes } from '../testing.ts';
-import { CHRONY } from '../testing-configs.ts';
-import { tryEveryPoint } from './every-point.ts';
-import { createKillBench, type KillBench } from './kill-and-restart.ts';
-import { renderedConfigs, startTargets, type TestUpdate, testUpdates } from './updates.ts';
+import { tryEveryPoint } from '../test/fixtures/killed/every-point.ts';
+import { createKillBench, type KillBench } from '../test/fixtures/killed/kill-and-restart.ts';
+import {
+  renderedConfigs,
+  startTargets,
+  type TestUpdate,
+  testUpdates,
+} from '../test/fixtures/killed/updates.ts';
+import { CHRONY } from '../test/fixtures/node-configs.ts';
+import { noDirectoryNodes } from '../test/fixtures/test-node.ts';
+import { directoryNodeLayout, readDirectoryMachine } from './host/directory-host.ts';
+import { readServiceRecords } from './host/service-recorder.ts';
+import { nodeConfigOf } from './prepare/rendered-config.ts';
+import { verifyConfig } from './standard/verify-config.ts';
 
 /**
  * The daemon is killed before each of its changes of the disk in turn, started again, and has to come to where it was

@@ -3,23 +3,27 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { MachineConfigNode, MachineConfigNodeSpec } from '../../../api/machine-config-node.ts';
-import { imageLabels } from '../../../api/names.ts';
-import { type DigestedPullspec, parseDigestedPullspec } from '../../../api/references.ts';
-import { directoryNodeLayout } from '../../../daemon/host/directory-host.ts';
-import { directoryNode } from '../../../daemon/host/directory-node.ts';
-import { stateDirectory } from '../../../daemon/os/ostree/image-record.ts';
-import { registrySource } from '../../../daemon/os/ostree/registry-source.ts';
-import { parseManifest } from '../../../image/manifest.ts';
-import { parseReference } from '../../../image/reference.ts';
-import { createRegistryClient, type RegistryClient } from '../../../image/registry/registry-client.ts';
-import { type DockerRegistry, startDockerRegistry } from '../../../image/testing/docker-registry.ts';
-import { pushImage } from '../registry.ts';
-import { type FaultyRegistry, type RegistryFault, startFaultyRegistry } from './faulty-registry.ts';
-import { stockImage } from './stock-image.ts';
-import { createTestNode, noDirectoryNodes, type TestNode } from './testing.ts';
-import { CHRONY, isAt } from './testing-configs.ts';
-import { HOLDER, startDaemon } from './testing-daemon.ts';
+import type { MachineConfigNode, MachineConfigNodeSpec } from '../api/machine-config-node.ts';
+import { imageLabels } from '../api/names.ts';
+import { type DigestedPullspec, parseDigestedPullspec } from '../api/references.ts';
+import { parseManifest } from '../image/manifest.ts';
+import { parseReference } from '../image/reference.ts';
+import { createRegistryClient, type RegistryClient } from '../image/registry/registry-client.ts';
+import { type DockerRegistry, startDockerRegistry } from '../image/testing/docker-registry.ts';
+import {
+  type FaultyRegistry,
+  type RegistryFault,
+  startFaultyRegistry,
+} from '../test/fixtures/faulty-registry.ts';
+import { CHRONY, isAt } from '../test/fixtures/node-configs.ts';
+import { HOLDER, startDaemon } from '../test/fixtures/running-daemon.ts';
+import { createTestNode, noDirectoryNodes, type TestNode } from '../test/fixtures/test-node.ts';
+import { stockImage } from '../workshop/sandbox/node/stock-image.ts';
+import { pushImage } from '../workshop/sandbox/registry.ts';
+import { directoryNodeLayout } from './host/directory-host.ts';
+import { directoryNode } from './host/directory-node.ts';
+import { stateDirectory } from './os/ostree/image-record.ts';
+import { registrySource } from './os/ostree/registry-source.ts';
 
 const signal = AbortSignal.timeout(600_000);
 

@@ -1,11 +1,11 @@
 import { chmod, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { type MachineConfigNode, PREPARE_REFUSED } from '../../../api/machine-config-node.ts';
-import { nodePaths } from '../../../api/names.ts';
-import { createTestNode, noDirectoryNodes, type TestNode } from './testing.ts';
-import { CHRONY, isAt, policies, render, standardSpec } from './testing-configs.ts';
-import { type DaemonUnderTest, startDaemon } from './testing-daemon.ts';
+import { type MachineConfigNode, PREPARE_REFUSED } from '../../api/machine-config-node.ts';
+import { nodePaths } from '../../api/names.ts';
+import { CHRONY, isAt, policies, render, standardSpec } from '../../test/fixtures/node-configs.ts';
+import { type DaemonUnderTest, startDaemon } from '../../test/fixtures/running-daemon.ts';
+import { createTestNode, noDirectoryNodes, type TestNode } from '../../test/fixtures/test-node.ts';
 
 const placeOf = (node: TestNode, name: string) => path.join(node.host.root, name);
 

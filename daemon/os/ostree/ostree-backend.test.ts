@@ -5,12 +5,17 @@ import path from 'node:path';
 import { execa } from 'execa';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { DigestedPullspec } from '../../../api/references.ts';
-import { directoryNodeLayout, readDirectoryMachine } from '../../../daemon/host/directory-host.ts';
-import { backendContract, type ContractNode } from '../../../daemon/os/backend-contract.ts';
-import { osCommandRunner } from '../../../daemon/os/os-command.ts';
-import { OstreeBackend } from '../../../daemon/os/ostree/ostree-backend.ts';
-import { stockImage } from './stock-image.ts';
-import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from './testing.ts';
+import {
+  createTestNode,
+  layerFile,
+  noDirectoryNodes,
+  type TestNode,
+} from '../../../test/fixtures/test-node.ts';
+import { stockImage } from '../../../workshop/sandbox/node/stock-image.ts';
+import { directoryNodeLayout, readDirectoryMachine } from '../../host/directory-host.ts';
+import { backendContract, type ContractNode } from '../backend-contract.ts';
+import { osCommandRunner } from '../os-command.ts';
+import { OstreeBackend } from './ostree-backend.ts';
 
 if (noDirectoryNodes !== undefined) process.stderr.write(`skipped: ${noDirectoryNodes}\n`);
 
@@ -87,7 +92,7 @@ describe.skipIf(noDirectoryNodes !== undefined)('the ostree backend on a directo
   it('stages whole or not at all when killed before any command, and then stages again', {
     timeout: 120_000,
   }, async () => {
-    const script = path.join(import.meta.dirname, 'killed-stage.ts');
+    const script = path.join(import.meta.dirname, '../../../test/fixtures/killed/killed-stage.ts');
     for (let commands = 0; ; commands += 1) {
       await using victim = await createTestNode();
       const image = victim.addImage([layerFile(CHRONY, 'killed\n')]);

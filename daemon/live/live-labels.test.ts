@@ -3,10 +3,10 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';
 import { describe, expect, it } from 'vitest';
-import type { Relabel } from '../../../daemon/host/selinux-labels.ts';
-import { applyLive } from '../../../daemon/live/live-apply.ts';
-import type { LayerItem } from '../../../image/layer/layer-item.ts';
-import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from './testing.ts';
+import type { LayerItem } from '../../image/layer/layer-item.ts';
+import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from '../../test/fixtures/test-node.ts';
+import type { Relabel } from '../host/selinux-labels.ts';
+import { applyLive } from './live-apply.ts';
 
 /** security.selinux is an attribute like any other where SELinux is off; Node.js can't set it. */
 const noPython = spawnSync('python3', ['--version']).status === 0 ? undefined : 'needs python3';

@@ -1,9 +1,9 @@
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { ConfigMaps, Events, Leases, Secrets } from '../../../api/kubernetes.ts';
-import { MachineConfigs } from '../../../api/machine-config.ts';
-import type { MachineConfigNode } from '../../../api/machine-config-node.ts';
+import { ConfigMaps, Events, Leases, Secrets } from '../api/kubernetes.ts';
+import { MachineConfigs } from '../api/machine-config.ts';
+import type { MachineConfigNode } from '../api/machine-config-node.ts';
 import {
   DEFAULT_LEASE_NAMESPACE,
   DEFAULT_NAMESPACE,
@@ -13,14 +13,14 @@ import {
   NODE_PULL_SECRET,
   nodePaths,
   PULL_SECRET_KEY,
-} from '../../../api/names.ts';
-import { kubeletCADigest, pullSecretVersion } from '../../../api/node-certificates.ts';
-import type { DigestedPullspec } from '../../../api/references.ts';
-import { encodeTransitionLabel } from '../../../disruption/transitions.ts';
-import { createAuthority } from '../../apiserver/tls/certificate.ts';
-import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from './testing.ts';
-import { isAt, policies, render, standardSpec } from './testing-configs.ts';
-import { type DaemonUnderTest, HOLDER, NODE, startDaemon } from './testing-daemon.ts';
+} from '../api/names.ts';
+import { kubeletCADigest, pullSecretVersion } from '../api/node-certificates.ts';
+import type { DigestedPullspec } from '../api/references.ts';
+import { encodeTransitionLabel } from '../disruption/transitions.ts';
+import { isAt, policies, render, standardSpec } from '../test/fixtures/node-configs.ts';
+import { type DaemonUnderTest, HOLDER, NODE, startDaemon } from '../test/fixtures/running-daemon.ts';
+import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from '../test/fixtures/test-node.ts';
+import { createAuthority } from '../workshop/apiserver/tls/certificate.ts';
 
 const CA_FILE = '/etc/kubernetes/kubelet-ca.crt';
 const POLICY = `sha256:${'a'.repeat(64)}`;

@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
-import { MachineConfigs } from '../../../api/machine-config.ts';
-import { PREPARE_REFUSED } from '../../../api/machine-config-node.ts';
-import { createTestNode, noDirectoryNodes } from './testing.ts';
-import { CHRONY, isAt, policies, render, standardSpec } from './testing-configs.ts';
-import { startDaemon } from './testing-daemon.ts';
+import { MachineConfigs } from '../api/machine-config.ts';
+import { PREPARE_REFUSED } from '../api/machine-config-node.ts';
+import { CHRONY, isAt, policies, render, standardSpec } from '../test/fixtures/node-configs.ts';
+import { startDaemon } from '../test/fixtures/running-daemon.ts';
+import { createTestNode, noDirectoryNodes } from '../test/fixtures/test-node.ts';
 
 describe.skipIf(noDirectoryNodes !== undefined)('a target that asks for packages on a host of ostree', () => {
   test('is refused before anything is done, in words that say what to change', {

@@ -1,15 +1,15 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { type Node, Nodes } from '../../../api/kubernetes.ts';
-import { MachineConfigs } from '../../../api/machine-config.ts';
-import type { Grant, MachineConfigNode, MachineConfigNodeSpec } from '../../../api/machine-config-node.ts';
-import { imageLabels } from '../../../api/names.ts';
-import type { DigestedPullspec } from '../../../api/references.ts';
-import { reportNode } from '../node-status.ts';
-import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from './testing.ts';
-import { CHRONY, degraded, isAt, policies, render, standardSpec } from './testing-configs.ts';
-import { type DaemonUnderTest, HOLDER, NODE, startDaemon } from './testing-daemon.ts';
+import { type Node, Nodes } from '../../api/kubernetes.ts';
+import { MachineConfigs } from '../../api/machine-config.ts';
+import type { Grant, MachineConfigNode, MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
+import { imageLabels } from '../../api/names.ts';
+import type { DigestedPullspec } from '../../api/references.ts';
+import { CHRONY, degraded, isAt, policies, render, standardSpec } from '../../test/fixtures/node-configs.ts';
+import { type DaemonUnderTest, HOLDER, NODE, startDaemon } from '../../test/fixtures/running-daemon.ts';
+import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from '../../test/fixtures/test-node.ts';
+import { reportNode } from '../../workshop/sandbox/node-status.ts';
 
 const CHECK = '/etc/shale/health.d/10-net';
 const FAILING = '#!/bin/sh\necho looking for a route\necho no route to the gateway >&2\nexit 4\n';
