@@ -88,7 +88,7 @@ const COMMANDS: Readonly<
   },
   daemon: {
     description: 'Keep one node as its MachineConfigNode says; runs on every node.',
-    load: async () => (await import('../daemon/command.ts')).daemonCommand(),
+    load: async () => (await import('../daemon/main.ts')).daemonCommand(),
   },
   'registry-probe': {
     description: "Try pools' registries from a pod; shale doctor --probe runs it in the cluster.",

@@ -14,9 +14,9 @@ import { CHRONY, isAt, policies, render, standardSpec } from '../test/fixtures/n
 import { HOLDER, startDaemon } from '../test/fixtures/running-daemon.ts';
 import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from '../test/fixtures/test-node.ts';
 import { createAuthority } from '../workshop/apiserver/tls/certificate.ts';
-import { defaultCertificatePaths } from './certificates/apply-certificate.ts';
 import { directoryNodeLayout } from './host/directory-host.ts';
 import { readServiceRecords } from './host/service-recorder.ts';
+import { defaultCertificatePaths } from './steps/certificate.ts';
 import { fill } from './testing/small-disk.ts';
 
 const read = (node: TestNode, file: string) => readFile(path.join(node.host.root, file), 'utf8');

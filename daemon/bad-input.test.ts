@@ -12,10 +12,10 @@ import { type CutLine, createCutLine } from '../test/fixtures/cut-line.ts';
 import { CHRONY, isAt, policies, render, standardSpec } from '../test/fixtures/node-configs.ts';
 import { type DaemonUnderTest, HOLDER, startDaemon } from '../test/fixtures/running-daemon.ts';
 import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from '../test/fixtures/test-node.ts';
-import { writeTarget } from './apply/apply-config.ts';
 import { directoryNodeLayout } from './host/directory-host.ts';
 import { readServiceRecords } from './host/service-recorder.ts';
 import { writeConfig } from './standard/write-config.ts';
+import { writeTarget } from './steps/apply-config.ts';
 
 const POLICY = `sha256:${'a'.repeat(64)}`;
 const read = (node: TestNode, file: string) => readFile(path.join(node.host.root, file), 'utf8');

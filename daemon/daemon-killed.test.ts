@@ -13,7 +13,7 @@ import { CHRONY } from '../test/fixtures/node-configs.ts';
 import { noDirectoryNodes } from '../test/fixtures/test-node.ts';
 import { directoryNodeLayout, readDirectoryMachine } from './host/directory-host.ts';
 import { readServiceRecords } from './host/service-recorder.ts';
-import { nodeConfigOf } from './prepare/rendered-config.ts';
+import { nodeConfigOf } from './records/rendered-config.ts';
 import { verifyConfig } from './standard/verify-config.ts';
 
 /**

@@ -5,13 +5,13 @@ import {
   type CertificateVersions,
   certificateNames,
 } from '../api/node-certificates.ts';
-import type { WatchdogMark } from './boot-watchdog/mark.ts';
-import { configsOf, isWithheld, type WithheldCertificates } from './certificates/withheld.ts';
 import { isSoftReboot } from './host/boot-id.ts';
-import { isStuck, type JournalEntry, type JournalEntryAt } from './journal/journal.ts';
+import type { WatchdogMark } from './host/boot-watchdog/mark.ts';
 import { type Current, imageOf } from './records/current.ts';
-import { isAt, isFor, type Target, targetOf } from './target.ts';
-import { leadsTo, type PreparedUpdate, reboots, type Update } from './update.ts';
+import { isStuck, type JournalEntry, type JournalEntryAt } from './records/journal.ts';
+import { isAt, isFor, type Target, targetOf } from './steps/target.ts';
+import { leadsTo, type PreparedUpdate, reboots, type Update } from './steps/update.ts';
+import { configsOf, isWithheld, type WithheldCertificates } from './steps/withheld.ts';
 
 /** Everything that the next step depends on. */
 export interface DaemonObservation {

@@ -5,7 +5,7 @@ import { isAt, policies, render, standardSpec } from '../test/fixtures/node-conf
 import { NODE, startDaemon } from '../test/fixtures/running-daemon.ts';
 import { createTestNode, noDirectoryNodes } from '../test/fixtures/test-node.ts';
 import { createChanges, waitUntil } from '../workshop/sandbox/wait-until.ts';
-import { noMetrics } from './metrics/node-metrics.ts';
+import { noMetrics } from './steps/node-metrics.ts';
 
 interface Asked {
   readonly verb: keyof ApiClient;

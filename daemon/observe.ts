@@ -1,15 +1,15 @@
 import type { MachineConfigNodeSpec, UpdateRecord } from '../api/machine-config-node.ts';
 import type { CertificateName } from '../api/node-certificates.ts';
-import { readMark } from './boot-watchdog/mark.ts';
-import { certificatesOf } from './certificates/delivered.ts';
-import type { Withheld } from './certificates/withheld.ts';
 import type { DaemonObservation } from './decide.ts';
+import { readMark } from './host/boot-watchdog/mark.ts';
+import { certificatesOf } from './host/certificates/delivered.ts';
 import type { NodePorts } from './host/node-ports.ts';
-import type { Journal } from './journal/journal.ts';
 import type { OsTool } from './os/os-tool.ts';
 import { readCurrent } from './records/current.ts';
+import type { Journal } from './records/journal.ts';
 import { readLastUpdate } from './records/last-update.ts';
-import type { PreparedUpdate } from './update.ts';
+import type { PreparedUpdate } from './steps/update.ts';
+import type { Withheld } from './steps/withheld.ts';
 
 /** What the daemon keeps between two looks; a restart may lose it. */
 export interface Memory {

@@ -11,9 +11,9 @@ import {
 import { type CertificateVersions, certificateNames } from '../api/node-certificates.ts';
 import type { Condition } from '../api/object.ts';
 import { setCondition } from '../cluster/conditions.ts';
-import type { WithheldCertificates } from './certificates/withheld.ts';
 import type { OsTool } from './os/os-tool.ts';
 import type { Current } from './records/current.ts';
+import type { WithheldCertificates } from './steps/withheld.ts';
 
 /** Where the node is on its way to its target. */
 export type Phase =

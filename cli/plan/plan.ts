@@ -5,7 +5,7 @@ import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { ClusterPolicies } from '../../api/machine-configuration.ts';
 import { labels } from '../../api/names.ts';
-import { needKernel } from '../../daemon/choose-reboot.ts';
+import { needKernel } from '../../daemon/steps/choose-reboot.ts';
 import { decideActions } from '../../disruption/actions.ts';
 import type { PolicySettings } from '../../disruption/default-policies.ts';
 import { policyDigest } from '../../disruption/effective-policies.ts';

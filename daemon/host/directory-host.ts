@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
-import { ignoreMissing } from '../live/tree-entry.ts';
+import { ignoreMissing } from '../tree/tree-entry.ts';
 import { bootIDOf } from './boot-id.ts';
 import type { Host } from './host.ts';
 

@@ -1,7 +1,7 @@
 import { access, readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { ignoreMissing } from '../live/tree-entry.ts';
 import type { RunOsCommand } from '../os/os-command.ts';
+import { ignoreMissing } from '../tree/tree-entry.ts';
 
 /**
  * Gives files the SELinux labels that their tree's policy has for their names; a new file has only that of its directory.

@@ -94,7 +94,7 @@ export interface OsBackend {
   rollback(signal: AbortSignal): Promise<void>;
   /**
    * How the host itself makes the deployment that is booted now the next boot, once it has booted another one and no daemon
-   * is there to do it (daemon/boot-watchdog). By then nothing but that other one is before it.
+   * is there to do it (daemon/host/boot-watchdog). By then nothing but that other one is before it.
    *
    * @param keep paths that have to be as they are now, though they may differ in the other one's /etc without being an
    *   admin's edits.

@@ -5,7 +5,7 @@ import {
   parseRegistriesConf,
   type RegistriesConf,
 } from '../../image/registry/registries-conf.ts';
-import { ignoreMissing } from '../live/tree-entry.ts';
+import { ignoreMissing } from '../tree/tree-entry.ts';
 
 const MAIN = '/etc/containers/registries.conf';
 const DROPINS = '/etc/containers/registries.conf.d';

@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { ignoreMissing } from '../live/tree-entry.ts';
+import { ignoreMissing } from '../tree/tree-entry.ts';
 
 /** Podman's and CRI-O's directory, then Docker's (containers-certs.d(5)). */
 const DIRECTORIES = ['etc/containers/certs.d', 'etc/docker/certs.d'];

@@ -1,8 +1,8 @@
 import path from 'node:path';
 import { z } from 'zod';
 import { nodePaths } from '../../api/names.ts';
-import { resolveInRoot } from '../live/resolve-in-root.ts';
-import { ABSENT, type ContentDigest, contentDigest, readTreeEntry } from '../live/tree-entry.ts';
+import { resolveInRoot } from '../tree/resolve-in-root.ts';
+import { ABSENT, type ContentDigest, contentDigest, readTreeEntry } from '../tree/tree-entry.ts';
 import { readRecord, writeRecord } from './durable-json.ts';
 
 export { ABSENT, type ContentDigest, contentDigest };

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { Owner } from '../../machineconfig/node-config.ts';
-import { resolveInRoot } from '../live/resolve-in-root.ts';
-import { ignoreMissing } from '../live/tree-entry.ts';
+import { resolveInRoot } from '../tree/resolve-in-root.ts';
+import { ignoreMissing } from '../tree/tree-entry.ts';
 
 /** The users and groups that a tree itself knows, whatever the process that asks runs in. */
 export interface Accounts {

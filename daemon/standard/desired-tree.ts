@@ -3,8 +3,8 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { NodeConfig, NodeUnit } from '../../machineconfig/node-config.ts';
 import { unitLinks } from '../../machineconfig/unit-links.ts';
-import { resolveInRoot } from '../live/resolve-in-root.ts';
-import { readTreeEntry, type TreeEntry } from '../live/tree-entry.ts';
+import { resolveInRoot } from '../tree/resolve-in-root.ts';
+import { readTreeEntry, type TreeEntry } from '../tree/tree-entry.ts';
 import { type Account, type Accounts, ownerIds, readAccounts } from './accounts.ts';
 import { locate, type TreeRoots } from './write-target.ts';
 

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
-import { ignoreMissing } from '../live/tree-entry.ts';
 import { readRecord, writeRecord } from '../records/durable-json.ts';
-import { copyEntry } from './take-step.ts';
+import { ignoreMissing } from '../tree/tree-entry.ts';
+import { copyEntry } from '../tree/write-step.ts';
 
 const Original = z.discriminatedUnion('kind', [
   /** As the image has it: its version under /usr/etc, or nothing. */

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
-import { resolveInRoot } from '../live/resolve-in-root.ts';
-import { ignoreMissing } from '../live/tree-entry.ts';
+import { resolveInRoot } from '../tree/resolve-in-root.ts';
+import { ignoreMissing } from '../tree/tree-entry.ts';
 import type { Drift } from './verify-config.ts';
 
 /** The password fields of a tree's users (shadow(5)). Secrets: they are compared and never told. */

@@ -1,7 +1,7 @@
-import { contentDigest, sameEntry, type TreeEntry } from '../live/tree-entry.ts';
+import { contentDigest, sameEntry, type TreeEntry } from '../tree/tree-entry.ts';
+import type { WriteStep } from '../tree/write-step.ts';
 import type { Desired } from './desired-tree.ts';
 import type { Original, Originals } from './originals.ts';
-import type { WriteStep } from './take-step.ts';
 import { type Drift, driftOf } from './verify-config.ts';
 import { type Location, type Parent, PathError } from './write-target.ts';
 

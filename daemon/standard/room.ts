@@ -1,6 +1,6 @@
 import { lstat, statfs } from 'node:fs/promises';
-import { ignoreMissing } from '../live/tree-entry.ts';
-import type { WriteStep } from './take-step.ts';
+import { ignoreMissing } from '../tree/tree-entry.ts';
+import type { WriteStep } from '../tree/write-step.ts';
 
 /** The disk has too little room for a write and for taking it back. Nothing was written. */
 export class NoRoomError extends Error {

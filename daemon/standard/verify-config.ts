@@ -1,5 +1,5 @@
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
-import { readTreeEntry, sameEntry, type TreeEntry } from '../live/tree-entry.ts';
+import { readTreeEntry, sameEntry, type TreeEntry } from '../tree/tree-entry.ts';
 import { desiredTree } from './desired-tree.ts';
 import { passwordDrifts, readPasswordFields } from './passwords.ts';
 import { locate, type TreeRoots } from './write-target.ts';

@@ -1,6 +1,5 @@
 import path from 'node:path';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
-import { contentDigest, readTreeEntry, type TreeEntry } from '../live/tree-entry.ts';
 import {
   intendManagedPaths,
   isManaged,
@@ -9,6 +8,8 @@ import {
   settleManagedPaths,
   writeManagedPaths,
 } from '../records/managed-paths.ts';
+import { contentDigest, readTreeEntry, type TreeEntry } from '../tree/tree-entry.ts';
+import { takeStep, type WriteStep } from '../tree/write-step.ts';
 import { type Desired, type DesiredTree, desiredTree } from './desired-tree.ts';
 import {
   dropUnusedOriginals,
@@ -21,7 +22,6 @@ import {
 import { type PasswordChange, planPasswords, readPasswordFields, SHADOW } from './passwords.ts';
 import { type ObservedPath, planWrite, type WritePlan } from './plan-write.ts';
 import { requireRoom } from './room.ts';
-import { takeStep, type WriteStep } from './take-step.ts';
 import { type Drift, driftOf } from './verify-config.ts';
 import {
   closeWriteLog,

@@ -1,6 +1,8 @@
 import { mkdir, rm, rmdir, unlink } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
+import { readRecord, removeRecord, writeRecord } from '../records/durable-json.ts';
+import { type ManagedPaths, writeManagedPaths } from '../records/managed-paths.ts';
 import {
   type ContentDigest,
   contentDigest,
@@ -8,9 +10,8 @@ import {
   readTreeEntry,
   sameEntry,
   type TreeEntry,
-} from '../live/tree-entry.ts';
-import { readRecord, removeRecord, writeRecord } from '../records/durable-json.ts';
-import { type ManagedPaths, writeManagedPaths } from '../records/managed-paths.ts';
+} from '../tree/tree-entry.ts';
+import { copyEntry, syncDirectory, takeStep, temporaryAt, type WriteStep } from '../tree/write-step.ts';
 import {
   dropUnusedOriginals,
   type Originals,
@@ -21,7 +22,6 @@ import {
   writeOriginals,
 } from './originals.ts';
 import { type PasswordChange, readPasswordFields, takingBack } from './passwords.ts';
-import { copyEntry, syncDirectory, takeStep, temporaryAt, type WriteStep } from './take-step.ts';
 import type { WriteTarget } from './write-target.ts';
 
 const Ids = { uid: z.int(), gid: z.int() };

@@ -1,7 +1,7 @@
 import { Registry } from 'prom-client';
 import { prometheusMetrics as builderMetrics } from '../../builder/prometheus-metrics.ts';
 import { registerProcessMetrics } from '../../cluster/process-metrics.ts';
-import { prometheusMetrics as daemonMetrics } from '../../daemon/metrics/prometheus-metrics.ts';
+import { prometheusMetrics as daemonMetrics } from '../../daemon/prometheus-metrics.ts';
 import { prometheusMetrics as operatorMetrics } from '../../rollout/metrics/prometheus-metrics.ts';
 import { code, page, table } from './markdown.ts';
 
@@ -17,7 +17,7 @@ interface Declared {
 export function metricsPage(): string {
   const ofProcess = new Registry();
   registerProcessMetrics(ofProcess);
-  return page('Metrics', 'rollout/metrics/, builder/, daemon/metrics/ and cluster/', [
+  return page('Metrics', 'rollout/metrics/, builder/, daemon/ and cluster/', [
     'For Prometheus, at `/metrics` of the port that `--metrics-port` names; `manifests/components/monitoring` has a ServiceMonitor, alerts and a dashboard. A label’s values are few: pools, controllers, resources of the API, and words of Shale’s own.',
     '## Operator',
     metricsTable(operatorMetrics(() => new Map()).registry),

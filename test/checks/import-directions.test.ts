@@ -5,7 +5,7 @@ describe('import directions', () => {
   test.each([
     ['machineconfig/render.ts', "import { x } from '../api/object.ts';"],
     ['rollout/pools/a.ts', "import type { x } from '../../disruption/actions.ts';"],
-    ['daemon/run.ts', "import { readFile } from 'node:fs/promises';"],
+    ['daemon/loop.ts', "import { readFile } from 'node:fs/promises';"],
     ['test/e2e/tour.ts', "import { x } from '../../cli/main.ts';"],
     ['machineconfig/a/b.ts', "import { x } from '../c.ts';"],
   ])('%s may say %s', (file, source) => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
-import { watchdogPaths, watchdogScript } from '../../daemon/boot-watchdog/watchdog-files.ts';
+import { watchdogPaths, watchdogScript } from '../../daemon/host/boot-watchdog/watchdog-files.ts';
 import type { BootedNode } from '../../workshop/sandbox/systemd-node/node.ts';
 import { degraded, isAt } from '../fixtures/node-configs.ts';
 import { FIRST_TIME_MS, noLab } from './lab.ts';

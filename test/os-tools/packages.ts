@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { directoryNodeLayout } from '../../daemon/host/directory-host.ts';
-import { ignoreMissing } from '../../daemon/live/tree-entry.ts';
+import { ignoreMissing } from '../../daemon/tree/tree-entry.ts';
 import { type NotedPackages, Refusal } from './stand-in.ts';
 
 /** Packages of every image of a stand-in's. */

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { MachineConfigNode, UpdateRecord } from '../../api/machine-config-node.ts';
 import { imageLabels } from '../../api/names.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
-import type { DaemonOptions } from '../../daemon/run.ts';
+import type { DaemonOptions } from '../../daemon/loop.ts';
 import type { LayerItem } from '../../image/layer/layer-item.ts';
 import { CHRONY, isAt } from '../fixtures/node-configs.ts';
 import { type DaemonUnderTest, HOLDER, startDaemon } from '../fixtures/running-daemon.ts';

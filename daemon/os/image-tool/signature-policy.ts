@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
-import { ignoreMissing } from '../../live/tree-entry.ts';
+import { ignoreMissing } from '../../tree/tree-entry.ts';
 
 const POLICY_FILE = 'etc/containers/policy.json';
 

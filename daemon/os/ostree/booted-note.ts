@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { ignoreMissing } from '../../live/tree-entry.ts';
+import { ignoreMissing } from '../../tree/tree-entry.ts';
 import { readDictionary, readNumbers } from './gvariant.ts';
 
 /** What ostree-prepare-root leaves for a host that it has booted (libotcore, OTCORE_RUN_BOOTED_KEY_…). */

@@ -1,7 +1,7 @@
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import path from 'node:path';
 import type { DigestedPullspec } from '../../../api/references.ts';
-import { ignoreMissing } from '../../live/tree-entry.ts';
+import { ignoreMissing } from '../../tree/tree-entry.ts';
 import { type BootloaderEntry, parseBootloaderEntry } from './bootloader-entry.ts';
 import { imageOfOrigin } from './origin.ts';
 

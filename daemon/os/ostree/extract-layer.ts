@@ -3,7 +3,7 @@ import path from 'node:path';
 import { z } from 'zod';
 import type { Xattrs } from '../../../image/layer/entry.ts';
 import type { LayerItem } from '../../../image/layer/layer-item.ts';
-import { ignoreMissing } from '../../live/tree-entry.ts';
+import { ignoreMissing } from '../../tree/tree-entry.ts';
 
 /** What a directory can't tell of a layer; kept beside its content. Paths are relative to the tree. */
 export const LayerNotesSchema = z.object({

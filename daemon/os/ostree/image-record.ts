@@ -2,7 +2,7 @@ import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import { type DigestedPullspec, digestOf } from '../../../api/references.ts';
-import { ignoreMissing } from '../../live/tree-entry.ts';
+import { ignoreMissing } from '../../tree/tree-entry.ts';
 
 const ImageRecordSchema = z.object({
   version: z.literal(1),

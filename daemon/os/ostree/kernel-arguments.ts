@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { parse } from 'smol-toml';
 import { z } from 'zod';
-import { ignoreMissing } from '../../live/tree-entry.ts';
+import { ignoreMissing } from '../../tree/tree-entry.ts';
 import { splitKernelArguments } from './bootloader-entry.ts';
 
 const DIRECTORY = 'usr/lib/bootc/kargs.d';

@@ -1,7 +1,7 @@
 import { chmod, chown, link, lstat, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { resolveInRoot } from '../../live/resolve-in-root.ts';
-import { ignoreMissing } from '../../live/tree-entry.ts';
+import { resolveInRoot } from '../../tree/resolve-in-root.ts';
+import { ignoreMissing } from '../../tree/tree-entry.ts';
 import type { LayerNotes } from './extract-layer.ts';
 import { LayerRefused } from './extract-layer.ts';
 

@@ -1,10 +1,10 @@
 import path from 'node:path';
-import { applyTreeChanges } from '../../live/apply-tree-changes.ts';
-import { readEtcTrees, readFragment } from '../../live/live-plan.ts';
-import { isTemporaryName, mergeEtc } from '../../live/merge-etc.ts';
-import { readTree } from '../../live/read-tree.ts';
-import { statePaths } from '../../live/tmpfiles-fragment.ts';
-import { planTreeChanges } from '../../live/tree-change.ts';
+import { applyTreeChanges } from '../../tree/apply-tree-changes.ts';
+import { isTemporaryName, mergeEtc } from '../../tree/merge-etc.ts';
+import { readTree } from '../../tree/read-tree.ts';
+import { statePaths } from '../../tree/tmpfiles-fragment.ts';
+import { planTreeChanges } from '../../tree/tree-change.ts';
+import { readEtcTrees, readFragment } from '../../tree-sync/live-plan.ts';
 import type { Deployment } from '../backend.ts';
 
 export interface MergedDeployments {

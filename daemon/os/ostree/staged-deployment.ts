@@ -1,6 +1,6 @@
 import { access, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { ignoreMissing } from '../../live/tree-entry.ts';
+import { ignoreMissing } from '../../tree/tree-entry.ts';
 import type { OstreeDeployment } from './deployments.ts';
 import { readDeployment } from './deployments.ts';
 import { GVariantError, readDictionary, readString, readStrings } from './gvariant.ts';

@@ -5,9 +5,9 @@ import { configOf, fileOf, unitsOf } from '../../../disruption/testing/configs.t
 import type { NodeConfig } from '../../../machineconfig/node-config.ts';
 import { chpasswd } from '../../host/chpasswd.ts';
 import { noLabels } from '../../host/selinux-labels.ts';
-import { readTree } from '../../live/read-tree.ts';
-import { contentDigest } from '../../live/tree-entry.ts';
 import { osCommandRunner } from '../../os/os-command.ts';
+import { readTree } from '../../tree/read-tree.ts';
+import { contentDigest } from '../../tree/tree-entry.ts';
 import { readPasswordFields, SHADOW } from '../passwords.ts';
 import type { WriteTarget } from '../write-config.ts';
 

@@ -1,0 +1,108 @@
+import { mkdir, mkdtemp, readdir, readlink, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { noLabels } from '../selinux-labels.ts';
+import { armWatchdog, disarmWatchdog, endWatch, isArmed, takeOverWatch } from './arm.ts';
+import { readMark } from './mark.ts';
+import { WATCHDOG_UNIT, watchdogPaths } from './watchdog-files.ts';
+
+const ID = `${'a'.repeat(64)}.0`;
+const isRoot = process.getuid?.() === 0;
+
+/** What is written belongs to root. */
+describe.skipIf(!isRoot)('the boot watchdog', () => {
+  let base: string;
+  let root: string;
+  let staged: string;
+  let stopped: string[];
+  const signal = AbortSignal.timeout(60_000);
+
+  beforeEach(async () => {
+    base = await mkdtemp(path.join(tmpdir(), 'shale-watchdog-'));
+    [root, staged] = [path.join(base, 'root'), path.join(base, 'staged')];
+    for (const each of [root, staged]) await mkdir(path.join(each, 'etc'), { recursive: true });
+    stopped = [];
+  });
+  afterEach(() => rm(base, { recursive: true }));
+
+  const inStaged = (name: string) => path.join(staged, name);
+  /** As far as a watchdog needs a node. */
+  const node = (next: string | undefined) =>
+    ({
+      host: { root, bootID: async () => 'boot-2+1' },
+      services: { stop: async (unit: string) => void stopped.push(unit) },
+      relabel: noLabels,
+      backend: {
+        status: async () => ({
+          booted: {},
+          ...(next === undefined ? {} : { staged: { id: ID, root: next } }),
+        }),
+        wayBack: async (keep: readonly string[]) => `: ${keep.join(' ')}`,
+      },
+    }) as unknown as Parameters<typeof armWatchdog>[0] & Parameters<typeof takeOverWatch>[0];
+  const arm = (next: string | undefined) => armWatchdog(node(next), { limitMs: 900_000, signal });
+  const leaveMark = async (bootID: string) => {
+    await mkdir(path.join(root, 'var/lib/shale'), { recursive: true });
+    const text = `deployment ${ID}\nbootID ${bootID}\nreason DaemonNeverStarted\n\n`;
+    await writeFile(path.join(root, watchdogPaths.mark), text);
+  };
+
+  it('is in the next deployment alone, where systemd starts it', async () => {
+    await leaveMark('long-ago');
+    expect(await arm(staged)).toBe(true);
+    expect([await isArmed(staged), await isArmed(root)]).toEqual([true, false]);
+    expect(await readlink(inStaged(watchdogPaths.link))).toBe(watchdogPaths.unit);
+    expect(await readMark(root)).toBeUndefined();
+    expect(await arm(staged)).toBe(true);
+  });
+
+  it('has nothing to watch over where the booted deployment is booted again', async () => {
+    expect(await arm(undefined)).toBe(false);
+  });
+
+  it('goes without a trace, and leaves what is not its own', async () => {
+    await arm(staged);
+    const { wants } = watchdogPaths;
+    await symlink('/usr/lib/systemd/system/kubelet.service', inStaged(`${wants}/kubelet.service`));
+    await disarmWatchdog(staged);
+    await disarmWatchdog(staged);
+    expect(await readdir(inStaged(wants))).toEqual(['kubelet.service']);
+    expect(await readdir(inStaged('/etc/systemd/system'))).toEqual(['multi-user.target.wants']);
+    await rm(inStaged(`${wants}/kubelet.service`));
+    await disarmWatchdog(staged);
+    expect(await readdir(inStaged('/etc/systemd/system'))).toEqual([]);
+  });
+
+  it('leaves an empty directory that is the image’s', async () => {
+    const { wants } = watchdogPaths;
+    await mkdir(inStaged(`/usr${wants}`), { recursive: true });
+    await arm(staged);
+    await disarmWatchdog(staged);
+    expect(await readdir(inStaged('/etc/systemd/system'))).toEqual(['multi-user.target.wants']);
+  });
+
+  it('is taken over by a daemon, and stopped where it has begun in this boot', async () => {
+    const alive = path.join(root, watchdogPaths.alive);
+    await takeOverWatch(node(undefined), signal);
+    expect(await readdir(root)).toEqual(['etc']);
+    await arm(root);
+    await takeOverWatch(node(undefined), signal);
+    expect(await readdir(path.dirname(alive))).toEqual([path.basename(alive)]);
+    await leaveMark('boot-1');
+    await takeOverWatch(node(undefined), signal);
+    expect(stopped).toEqual([]);
+    await leaveMark('boot-2');
+    await takeOverWatch(node(undefined), signal);
+    expect(stopped).toEqual([WATCHDOG_UNIT]);
+    await endWatch(root);
+    expect([await isArmed(root), await readMark(root)]).toEqual([false, undefined]);
+  });
+
+  it('does not take a sign of life for one of the next boot: a soft reboot leaves /run as it is', async () => {
+    await arm(root);
+    await takeOverWatch(node(undefined), signal);
+    await arm(staged);
+    expect(await readdir(path.join(root, 'run/shale'))).toEqual([]);
+  });
+});

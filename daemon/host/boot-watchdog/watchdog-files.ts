@@ -1,0 +1,151 @@
+import { nodePaths } from '../../../api/names.ts';
+
+/** The unit of the host that goes back by itself where no daemon comes up. */
+export const WATCHDOG_UNIT = 'shale-boot-watchdog.service';
+
+const UNITS = '/etc/systemd/system';
+
+/** Where the watchdog has its things on the host. */
+export const watchdogPaths = {
+  script: `${UNITS}/shale-boot-watchdog.sh`,
+  unit: `${UNITS}/${WATCHDOG_UNIT}`,
+  wants: `${UNITS}/multi-user.target.wants`,
+  /** What systemd starts it by. */
+  link: `${UNITS}/multi-user.target.wants/${WATCHDOG_UNIT}`,
+  /** The daemon's sign of life in this boot. */
+  alive: '/run/shale/daemon',
+  /** When it began to wait in this boot. */
+  since: '/run/shale/boot-watchdog',
+  /** What it has done, for the daemon of the former deployment (mark.ts). */
+  mark: `${nodePaths.state}/boot-watchdog`,
+} as const;
+
+export interface Watch {
+  /** The deployment that the watchdog may go back from, `<commit>.<serial>`, and no other. */
+  readonly deployment: string;
+  /** How long after boot a daemon has to be there. */
+  readonly limitSeconds: number;
+  /** OsBackend.wayBack */
+  readonly wayBack: string;
+}
+
+/** A deployment in which no daemon comes up is left at most so often, where the bootloader brings it back each time. */
+export const MOST_TRIES = 3;
+
+/** The kubelet's own name first; then those of distributions whose one service is the kubelet, too. */
+const KUBELETS = ['kubelet', 'k3s', 'k3s-agent', 'rke2-server', 'rke2-agent', 'k0scontroller', 'k0sworker'];
+
+/** Not ordered after anything that a broken system may wait for, such as the network or basic.target. */
+export const watchdogUnit = `[Unit]
+Description=Boots the former operating system where Shale's daemon does not come up in this one
+DefaultDependencies=no
+After=local-fs.target
+Conflicts=shutdown.target
+Before=shutdown.target
+
+[Service]
+ExecStart=/bin/sh ${watchdogPaths.script}
+Restart=on-failure
+RestartSec=60
+PrivateMounts=yes
+`;
+
+/**
+ * @returns the watchdog's program: a POSIX shell, systemd and the tool that keeps the host's operating system are all it
+ *   needs. Seconds are counted by a clock that no one sets, from when it was first started in the boot.
+ */
+export function watchdogScript({ deployment, limitSeconds, wayBack }: Watch): string {
+  return `# Written by Shale before it rebooted into the deployment below, and taken away when that update is over.
+set -u
+umask 077
+export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+deployment=${deployment}
+limit=${limitSeconds}
+alive=${watchdogPaths.alive}
+since=${watchdogPaths.since}
+mark=${watchdogPaths.mark}
+
+uptime() { read -r up _ </proc/uptime && echo "\${up%%.*}"; }
+booted() { ostree admin status --sysroot=/ | sed -n 's/^\\* [^ ]* \\([0-9a-f]*\\.[0-9]*\\).*/\\1/p'; }
+next() {
+  ostree admin status --sysroot=/ | grep -v '(staged)' |
+    sed -n 's/^[* ] [^ ]* \\([0-9a-f]*\\.[0-9]*\\).*/\\1/p' | head -n 1
+}
+knows_booted() { [ -n "$(booted)" ]; }
+# Another process may hold the lock of what it needs.
+persist() {
+  n=0
+  until "$@"; do
+    n=$((n + 1))
+    [ "$n" -lt 10 ] || return 1
+    sleep 15
+  done
+}
+back() {
+${wayBack}
+}
+# $1: how often it has gone back by now. A file is there whole or not at all.
+tell() {
+  reason=DaemonNeverStarted
+  kubelet=
+  for unit in ${KUBELETS.join(' ')}; do
+    state=$(systemctl show --property=LoadState --value "$unit.service")
+    if [ -n "$state" ] && [ "$state" != not-found ]; then
+      kubelet=$unit.service
+      systemctl is-active --quiet "$kubelet" || reason=KubeletNeverStarted
+      break
+    fi
+  done
+  {
+    echo "deployment $deployment"
+    echo "bootID $(cat /proc/sys/kernel/random/boot_id)"
+    echo "reason $reason"
+    echo "unit $kubelet"
+    echo "limitSeconds $limit"
+    echo "tries $1"
+    echo "at $(date -u +%Y-%m-%dT%H:%M:%SZ)"
+    echo
+    [ -z "$kubelet" ] || journalctl --boot --unit="$kubelet" --lines=10 --output=cat --no-pager 2>/dev/null
+  } >"$mark.new" && sync && mv -f "$mark.new" "$mark" && sync
+}
+
+mkdir -p "\${since%/*}"
+[ -s "$since" ] || uptime >"$since"
+began=$(cat "$since")
+while [ $(($(uptime) - began)) -lt "$limit" ]; do
+  [ ! -e "$alive" ] || exit 0
+  sleep 2
+done
+persist knows_booted || exit 1
+# An /etc may be carried on to other deployments.
+[ "$(booted)" = "$deployment" ] || exit 0
+tries=0
+told=
+if grep -qxs "deployment $deployment" "$mark"; then
+  tries=$(sed -n 's/^tries \\([0-9]\\)$/\\1/p' "$mark" | head -n 1)
+  told=$(sed -n 's/^bootID //p' "$mark" | head -n 1)
+fi
+if [ "$told" != "$(cat /proc/sys/kernel/random/boot_id)" ]; then
+  if [ "\${tries:-0}" -ge ${MOST_TRIES} ]; then
+    echo "went back \${tries} times, and is here again: stays"
+    exit 0
+  fi
+  persist tell $((\${tries:-0} + 1)) || exit 1
+fi
+[ ! -e "$alive" ] || exit 0
+echo "no daemon of Shale's in $limit s: goes back to what ran before"
+if [ "$(next)" = "$deployment" ]; then persist back || exit 1; fi
+sync
+# Where a root is prepared for a soft reboot, systemctl would make one of it.
+export SYSTEMCTL_SKIP_AUTO_SOFT_REBOOT=1
+systemctl reboot --message='shale: back to what ran before, for no daemon came up' || systemctl reboot --force
+`;
+}
+
+/** @returns the watchdog's files by path, in the order in which to write them: what starts it comes last. */
+export function watchdogFiles(watch: Watch): ReadonlyMap<string, string> {
+  return new Map([
+    [watchdogPaths.script, watchdogScript(watch)],
+    [watchdogPaths.unit, watchdogUnit],
+  ]);
+}

@@ -1,0 +1,74 @@
+import { expect, test } from 'vitest';
+import { KUBELET_CA_KEY, PULL_SECRET_KEY } from '../../../api/names.ts';
+import { kubeletCADigest, pullSecretVersion } from '../../../api/node-certificates.ts';
+import { registryCAsDigest } from '../../../api/registry-cas.ts';
+import { serviceActions } from '../../steps/service-actions.ts';
+import {
+  CertificatesRefused,
+  kubeletCAFiles,
+  pullSecretFiles,
+  registryCAFiles,
+} from './certificate-files.ts';
+
+const AT = '/etc/kubernetes/kubelet-ca.crt';
+const metadata = { name: 'node-pull-secret', uid: 'u', resourceVersion: '7' };
+const secret = (text: string) => ({
+  apiVersion: 'v1',
+  kind: 'Secret',
+  metadata,
+  data: { [PULL_SECRET_KEY]: Buffer.from(text).toString('base64') },
+});
+
+test('other data than the operator named is refused', () => {
+  expect(() => registryCAFiles({ 'a.io': 'A' }, registryCAsDigest({ 'a.io': 'B' }))).toThrow(
+    CertificatesRefused,
+  );
+  expect(() => pullSecretFiles(secret('{"auths":{}}'), 'version:other', AT)).toThrow(CertificatesRefused);
+});
+
+test.each(['../../etc', 'a/b', '..'])('registry %j is refused', (key) => {
+  expect(() => registryCAFiles({ [key]: 'A' }, registryCAsDigest({ [key]: 'A' }))).toThrow(
+    CertificatesRefused,
+  );
+});
+
+test.each(['', 'no certificate', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'])(
+  '%j is no CA that a kubelet could read',
+  (pem) => {
+    const data = { [KUBELET_CA_KEY]: pem };
+    expect(() => kubeletCAFiles(data, kubeletCADigest(data), AT)).toThrow(CertificatesRefused);
+  },
+);
+
+test('a pull secret is for root alone', () => {
+  const files = pullSecretFiles(secret('{"auths":{}}'), pullSecretVersion(metadata), AT);
+  expect(files.get(AT)?.mode).toBe(0o600);
+});
+
+test.each(['', '[]', 'tops3cret', '{"auths":[]}', '{"auths":null,"tops3cret":1}'])(
+  'a pull secret that reads %j is refused, and not quoted',
+  (text) => {
+    const act = () => pullSecretFiles(secret(text), pullSecretVersion(metadata), AT);
+    expect(act).toThrow(CertificatesRefused);
+    expect(act).not.toThrow('tops3cret');
+  },
+);
+
+test('services are told as policies say; nothing drains or reboots', () => {
+  const files = [
+    {
+      path: '/etc/containers/certs.d',
+      actions: [
+        { type: 'Drain' as const },
+        { type: 'Reload' as const, reload: { serviceName: 'crio.service' } },
+        { type: 'DaemonReload' as const },
+      ],
+    },
+  ];
+  const paths = ['/etc/containers/certs.d/a/shale-ca.crt', '/etc/containers/certs.d/b/shale-ca.crt', AT];
+  expect(serviceActions(paths, { files })).toEqual([
+    { type: 'DaemonReload' },
+    { type: 'Reload', service: 'crio.service' },
+  ]);
+  expect(serviceActions([AT], {})).toEqual([]);
+});

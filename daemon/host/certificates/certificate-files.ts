@@ -1,0 +1,115 @@
+import { X509Certificate } from 'node:crypto';
+import type { Secret } from '../../../api/kubernetes.ts';
+import {
+  KUBELET_CA_CONFIG_MAP,
+  KUBELET_CA_KEY,
+  NODE_PULL_SECRET,
+  PULL_SECRET_KEY,
+} from '../../../api/names.ts';
+import { kubeletCADigest, pullSecretVersion } from '../../../api/node-certificates.ts';
+import { registryCAsDigest, registryOfKey } from '../../../api/registry-cas.ts';
+
+/** The object is not the one that the operator named, or holds what no node should be given. Never quotes it. */
+export class CertificatesRefused extends Error {
+  override readonly name = 'CertificatesRefused';
+}
+
+/** Files of root's to put on the node, by absolute path. */
+export type CertificateFiles = ReadonlyMap<string, CertificateFile>;
+
+export interface CertificateFile {
+  readonly contents: Uint8Array;
+  readonly mode: number;
+}
+
+type Data = Readonly<Record<string, string>>;
+
+/** Where container runtimes look for the CAs of a registry (containers-certs.d(5); Docker's certs.d). */
+const REGISTRY_DIRECTORIES = ['/etc/containers/certs.d', '/etc/docker/certs.d'];
+/** The name under which Shale writes: an admin's own files beside it are left alone. */
+const REGISTRY_FILE = 'shale-ca.crt';
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+
+/**
+ * @param data of the ConfigMap. @param version what the operator named.
+ * @returns a file per registry and directory. @throws CertificatesRefused
+ */
+export function registryCAFiles(data: Data, version: string): CertificateFiles {
+  assertVersion('registry CAs', registryCAsDigest(data), version);
+  const files = Object.entries(data).flatMap(([key, pem]) => {
+    const registry = registryOfKey(key);
+    if (registry === undefined) {
+      throw new CertificatesRefused(
+        `registry CAs: key ${JSON.stringify(key)} is no registry; expected host or host..port`,
+      );
+    }
+    return REGISTRY_DIRECTORIES.map(
+      (directory) => [`${directory}/${registry}/${REGISTRY_FILE}`, fileOf(pem, 0o644)] as const,
+    );
+  });
+  return new Map(files);
+}
+
+/**
+ * The CA by which the kubelet knows its clients; it reads the file again by itself when it changes. A bundle that it
+ * couldn't read would keep it from its next start, so it has to be one.
+ *
+ * @param data of the ConfigMap. @param version what the operator named. @param path of the kubelet's --client-ca-file.
+ * @throws CertificatesRefused
+ */
+export function kubeletCAFiles(data: Data, version: string, path: string): CertificateFiles {
+  assertVersion('kubelet CA', kubeletCADigest(data), version);
+  const bundle = data[KUBELET_CA_KEY] ?? '';
+  const certificates = bundle.match(CERTIFICATE) ?? [];
+  if (certificates.length === 0 || !certificates.every(isCertificate)) {
+    throw new CertificatesRefused(
+      `kubelet CA: ${KUBELET_CA_KEY} of ConfigMap ${KUBELET_CA_CONFIG_MAP} is no bundle of PEM certificates`,
+    );
+  }
+  return new Map([[path, fileOf(bundle, 0o644)]]);
+}
+
+/**
+ * The node's own registry credentials.
+ *
+ * @param version what the operator named. @param path where the kubelet and the daemon read them.
+ * @throws CertificatesRefused
+ */
+export function pullSecretFiles(secret: Secret, version: string, path: string): CertificateFiles {
+  assertVersion('pull secret', pullSecretVersion(secret.metadata), version);
+  const contents = Buffer.from(secret.data?.[PULL_SECRET_KEY] ?? '', 'base64');
+  if (!hasAuths(contents.toString('utf8'))) {
+    throw new CertificatesRefused(
+      `pull secret: ${PULL_SECRET_KEY} of Secret ${NODE_PULL_SECRET} is no JSON with an object "auths"`,
+    );
+  }
+  return new Map([[path, { contents, mode: 0o600 }]]);
+}
+
+function assertVersion(what: string, found: string, named: string): void {
+  if (found === named) return;
+  throw new CertificatesRefused(
+    `${what}: found ${found}, the operator named ${named}; it may have changed since`,
+  );
+}
+
+function isCertificate(pem: string): boolean {
+  try {
+    return new X509Certificate(pem).subject !== undefined;
+  } catch {
+    return false;
+  }
+}
+
+function hasAuths(text: string): boolean {
+  try {
+    const { auths } = JSON.parse(text) as { auths?: unknown };
+    return typeof auths === 'object' && auths !== null && !Array.isArray(auths);
+  } catch {
+    return false;
+  }
+}
+
+function fileOf(text: string, mode: number): CertificateFile {
+  return { contents: Buffer.from(text), mode };
+}

@@ -1,0 +1,92 @@
+import { lstat, readdir, readFile, readlink, stat } from 'node:fs/promises';
+import path from 'node:path';
+import { resolveInRoot } from '../tree/resolve-in-root.ts';
+import { ignoreMissing } from '../tree/tree-entry.ts';
+import type { CheckProgram } from './check-runner.ts';
+
+/** A check that the node brings along. */
+export interface HealthCheck {
+  /** Path on the node. */
+  readonly name: string;
+  readonly program: CheckProgram;
+}
+
+export interface HealthChecks {
+  /** In the order in which they run. A target that one of them keeps refusing is not kept. */
+  readonly required: readonly HealthCheck[];
+  /** What fails here is told and no more. */
+  readonly wanted: readonly HealthCheck[];
+}
+
+/** Every executable file counts. */
+const OWN = '/etc/shale/health.d';
+/** greenboot's, whose scripts end in `.sh` and are run by bash whatever their mode (greenboot, script_runner). */
+const GREENBOOT = ['/usr/lib/greenboot/check', '/etc/greenboot/check'];
+const GREENBOOT_CONFIG = '/etc/greenboot/greenboot.conf';
+const MAX_LINKS = 40;
+
+/**
+ * Finds the checks of a node, its own and greenboot's, sorted by name.
+ *
+ * @param root the running root. @throws the file system's errors.
+ */
+export async function findHealthChecks(root: string): Promise<HealthChecks> {
+  const disabled = await disabledInGreenboot(root);
+  const greenboot = async (directory: string) => {
+    const found = await Promise.all(GREENBOOT.map((place) => scripts(root, `${place}/${directory}`)));
+    return found.flat().filter(({ name }) => !disabled.has(path.posix.basename(name)));
+  };
+  return {
+    required: [...(await executables(root, OWN)), ...(await greenboot('required.d'))].sort(byName),
+    wanted: (await greenboot('wanted.d')).sort(byName),
+  };
+}
+
+/** By the file's name, as their authors number them; the directory decides between equals. */
+function byName(a: HealthCheck, b: HealthCheck): number {
+  const key = ({ name }: HealthCheck) => `${path.posix.basename(name)}\0${name}`;
+  return key(a) < key(b) ? -1 : 1;
+}
+
+async function executables(root: string, directory: string): Promise<HealthCheck[]> {
+  const found = (await files(root, directory)).filter(({ mode }) => (mode & 0o111) !== 0);
+  return found.map(({ name, place }) => ({ name, program: { place } }));
+}
+
+async function scripts(root: string, directory: string): Promise<HealthCheck[]> {
+  const found = (await files(root, directory)).filter(({ name }) => name.endsWith('.sh'));
+  return found.map(({ name, place }) => ({ name, program: { place, interpreter: 'bash' } }));
+}
+
+async function files(root: string, directory: string) {
+  const at = await resolveInRoot(root, `${directory}/x`);
+  const names = at === undefined ? [] : ((await readdir(path.dirname(at)).catch(ignoreMissing)) ?? []);
+  const found: { readonly name: string; readonly place: string; readonly mode: number }[] = [];
+  for (const child of names) {
+    const name = `${directory}/${child}`;
+    const place = await followInRoot(root, name);
+    const stats = place === undefined ? undefined : await stat(place).catch(ignoreMissing);
+    if (place !== undefined && stats?.isFile() === true) found.push({ name, place, mode: stats.mode });
+  }
+  return found;
+}
+
+/** Links of the node lead to files of the node, wherever its root is mounted. */
+async function followInRoot(root: string, name: string): Promise<string | undefined> {
+  let current = name;
+  for (let links = 0; links < MAX_LINKS; links += 1) {
+    const place = await resolveInRoot(root, current);
+    const stats = place === undefined ? undefined : await lstat(place).catch(ignoreMissing);
+    if (place === undefined || stats?.isSymbolicLink() !== true) return place;
+    current = path.posix.resolve(path.posix.dirname(current), await readlink(place));
+  }
+  return undefined;
+}
+
+/** `DISABLED_HEALTHCHECKS=("10_a.sh" "20_b.sh")`, a list of bash's. */
+async function disabledInGreenboot(root: string): Promise<ReadonlySet<string>> {
+  const place = await followInRoot(root, GREENBOOT_CONFIG);
+  const text = place === undefined ? undefined : await readFile(place, 'utf8').catch(ignoreMissing);
+  const list = /^\s*DISABLED_HEALTHCHECKS=\(([^)]*)\)/m.exec(text ?? '')?.[1] ?? '';
+  return new Set(list.split(/[\s"']+/).filter((name) => name !== ''));
+}

@@ -1,0 +1,236 @@
+import type { Logger } from 'pino';
+import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../api/names.ts';
+import { aboutChange } from '../cluster/about-change.ts';
+import type { ApiClient } from '../cluster/api-client.ts';
+import { ApiError, ApiUnreachable } from '../cluster/api-error.ts';
+import { type Backoff, backoffMs } from '../cluster/backoff.ts';
+import { createEventRecorder } from '../cluster/events.ts';
+import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
+import { decide, type Step } from './decide.ts';
+import { giveBackMemory } from './give-back-memory.ts';
+import { endWatch, takeOverWatch } from './host/boot-watchdog/arm.ts';
+import type { NodePorts } from './host/node-ports.ts';
+import { NodeChannel } from './node-channel.ts';
+import { type Observation, observe } from './observe.ts';
+import { UnsupportedHostError } from './os/detect-backend.ts';
+import { readCurrent } from './records/current.ts';
+import { openJournal } from './records/journal.ts';
+import { readLastUpdate } from './records/last-update.ts';
+import { fieldsOf, loggedJournal } from './records/logged-journal.ts';
+import { DriftWatch } from './standard/drift-watch.ts';
+import { finishOrUndoWrite } from './standard/write-config.ts';
+import { writeTarget } from './steps/apply-config.ts';
+import { correctCurrent } from './steps/booted-state.ts';
+import { type CertificatePaths, defaultCertificatePaths } from './steps/certificate.ts';
+import type { HealthLimits } from './steps/decide-health.ts';
+import { type NodeMetrics, noMetrics } from './steps/node-metrics.ts';
+import { PrepareRefused } from './steps/prepare-error.ts';
+import { type Daemon, publish, type StepOutcome } from './steps/step-context.ts';
+import { takeStep } from './steps/take-step.ts';
+import { isTriedAgain } from './steps/withheld.ts';
+
+export interface DaemonOptions {
+  readonly ports: NodePorts;
+  readonly client: ApiClient;
+  readonly nodeName: string;
+  readonly namespace?: string;
+  readonly leaseNamespace?: string;
+  readonly certificatePaths?: CertificatePaths;
+  /** ms that one service action may take; default 5 minutes. */
+  readonly actionLimitMs?: number;
+  /** ms that some of them may take, by the action in words. */
+  readonly ownActionLimitsMs?: ReadonlyMap<string, number>;
+  /** How long a node that has booted its target has to be found healthy; default 5 and 10 minutes. */
+  readonly healthLimits?: HealthLimits;
+  /** ms that a soft reboot has to take place before it becomes a full one; default 5 minutes. */
+  readonly softRebootLimitMs?: number;
+  /** Between two tries of what failed. */
+  readonly backoff?: Backoff;
+  /** ms after which certificates that could not be applied are tried again; default a minute. */
+  readonly postponedMs?: number;
+  readonly log: Logger;
+  /** Where updates are told as traces; absent: nowhere. */
+  readonly tracer?: Tracer;
+  /** Told what it does; absent: nobody. */
+  readonly metrics?: NodeMetrics;
+  /** Called once it knows what its node should be. */
+  readonly onSynced?: () => void;
+  readonly signal: AbortSignal;
+}
+
+export const ACTION_LIMIT_MS = 300_000;
+export const HEALTH_LIMITS: HealthLimits = { checksMs: 300_000, kubeletMs: 600_000 };
+/** systemd gives each unit 90 s to stop, and a kubelet may hold it up to end its pods. */
+const SOFT_REBOOT_LIMIT_MS = 300_000;
+const BACKOFF: Backoff = { firstMs: 1_000, longestMs: 120_000 };
+/** Before a wait as long as this it pays to clear up. */
+const LONG_WAIT_MS = 60_000;
+/** Certificates may wait for what no one tells the daemon of. */
+const POSTPONED_MS = 60_000;
+
+/**
+ * The node's daemon: looks at what the node is and should be, decides one step, takes it, tells, and looks again.
+ *
+ * @returns when the signal is aborted. Whatever goes wrong before is told in the node's status and tried again.
+ */
+export async function runDaemon(options: DaemonOptions): Promise<void> {
+  const { ports, client, nodeName, log, signal } = options;
+  const channel = new NodeChannel({ client, nodeName, log });
+  const daemon: Daemon = {
+    nodeName,
+    namespace: options.namespace ?? DEFAULT_NAMESPACE,
+    leaseNamespace: options.leaseNamespace ?? DEFAULT_LEASE_NAMESPACE,
+    certificatePaths: options.certificatePaths ?? defaultCertificatePaths,
+    actionLimits: {
+      anyMs: options.actionLimitMs ?? ACTION_LIMIT_MS,
+      ownMs: options.ownActionLimitsMs ?? new Map(),
+    },
+    healthLimits: options.healthLimits ?? HEALTH_LIMITS,
+    softRebootLimitMs: options.softRebootLimitMs ?? SOFT_REBOOT_LIMIT_MS,
+    ports,
+    journal: loggedJournal(openJournal(ports.host.root), log),
+    client,
+    channel,
+    events: createEventRecorder(client, 'shale-daemon', log),
+    driftWatch: new DriftWatch(() => channel.lookAgain(), log),
+    memory: {
+      prepared: undefined,
+      withheld: new Map(),
+      settledFor: undefined,
+      checkedBoot: undefined,
+      drift: undefined,
+    },
+    log,
+    tracer: options.tracer ?? noTracer,
+    metrics: options.metrics ?? noMetrics,
+    signal,
+  };
+  const watching = channel.run(signal);
+  // An API server that is away must not leave a node between two configs. What goes wrong is told at start-up.
+  await undoWrite(daemon).catch((error: unknown) => log.warn({ err: error }, 'a write could not be undone'));
+  await watchOverBoot(daemon).catch((error: unknown) =>
+    log.warn({ err: error }, 'the boot watchdog could not be told that a daemon is here'),
+  );
+  await channel.synced();
+  options.onSynced?.();
+  await loop(daemon, {
+    backoff: options.backoff ?? BACKOFF,
+    postponedMs: options.postponedMs ?? POSTPONED_MS,
+  });
+  daemon.driftWatch.disarm();
+  await watching;
+}
+
+async function loop(
+  daemon: Daemon,
+  { backoff, postponedMs }: { readonly backoff: Backoff; readonly postponedMs: number },
+): Promise<void> {
+  const { channel, memory, signal } = daemon;
+  let started = false;
+  let failures = 0;
+  while (!signal.aborted) {
+    const { changes } = channel;
+    const result = await pass(daemon, started);
+    started ||= result.started;
+    failures = result.outcome === undefined ? failures + 1 : 0;
+    const outcome = result.outcome ?? { kind: 'wait', ms: backoffMs(backoff, failures, Math.random()) };
+    if (outcome.kind === 'again') continue;
+    const triedAgain = [...memory.withheld].filter(([, withheld]) => isTriedAgain(withheld));
+    const ms = triedAgain.length > 0 ? Math.min(outcome.ms, postponedMs) : outcome.ms;
+    if (ms >= LONG_WAIT_MS) giveBackMemory();
+    await channel.changedSince(changes, ms, signal);
+    for (const [name, withheld] of triedAgain) memory.withheld.set(name, { ...withheld, isDue: true });
+  }
+}
+
+interface PassResult {
+  readonly started: boolean;
+  /** Absent: something failed, and was told. */
+  readonly outcome: StepOutcome | undefined;
+}
+
+/** One look and one step. */
+async function pass(daemon: Daemon, started: boolean): Promise<PassResult> {
+  const { channel, ports, journal, memory, metrics, signal } = daemon;
+  let began = performance.now();
+  let seen: Observation | undefined;
+  let step: Step | undefined;
+  let hasStarted = started;
+  let told = daemon;
+  try {
+    if (!hasStarted) await startUp(daemon);
+    hasStarted = true;
+    // The operator makes the object; until then there is nothing to do and nowhere to tell it.
+    if (channel.object === undefined) return { started: true, outcome: { kind: 'wait', ms: POSTPONED_MS } };
+    seen = await observe(ports, journal, channel.object.spec, memory, signal);
+    step = decide(seen);
+    // An update that was begun is ended before another begins, whatever the operator wants by then.
+    const config = seen.journal?.plan.config ?? seen.spec.configVersion.desired;
+    told = { ...daemon, ...aboutChange(daemon, config) };
+    began = performance.now();
+    const outcome = await takeStep(told, step, seen);
+    metrics.step(step.kind, (performance.now() - began) / 1000, 'done');
+    return { started: true, outcome };
+  } catch (error) {
+    if (!signal.aborted) {
+      metrics.step(step?.kind ?? 'observe', (performance.now() - began) / 1000, 'failed');
+      await tellFailure(told, error, step, seen);
+    }
+    return { started: hasStarted, outcome: undefined };
+  }
+}
+
+/** Takes back what a daemon that was killed had written half-way. */
+async function undoWrite({ ports, log }: Daemon): Promise<void> {
+  if ((await finishOrUndoWrite(writeTarget(ports))) === 'undone') {
+    log.warn('a write that was interrupted has been undone');
+  }
+}
+
+/** Whoever can read how far the update is can end it: without that, it is better for the host to go back by itself. */
+async function watchOverBoot({ ports, journal, signal }: Daemon): Promise<void> {
+  await journal.read();
+  await takeOverWatch(ports, signal);
+}
+
+/** After a restart of the daemon or of the node, before anything is decided. */
+async function startUp(daemon: Daemon): Promise<void> {
+  const { ports, journal, signal } = daemon;
+  const { root } = ports.host;
+  await ports.host.bootSettled(signal);
+  await undoWrite(daemon);
+  const entry = await journal.read();
+  if (entry !== undefined) {
+    daemon.log.info(fieldsOf(entry), 'journal: an update is under way');
+    return;
+  }
+  await endWatch(root);
+  const last = await readLastUpdate(root);
+  if (last?.bootIDAfter === (await ports.host.bootID())) return;
+  await correctCurrent(ports, await readCurrent(root), signal);
+}
+
+async function tellFailure(
+  daemon: Daemon,
+  error: unknown,
+  step: Step | undefined,
+  seen: Observation | undefined,
+): Promise<void> {
+  const why = error instanceof Error ? error.message : String(error);
+  daemon.log.warn({ err: error, step: step?.kind }, 'step failed; it is tried again');
+  // A server that gives no answer can be told nothing, and once it answers again the node is no worse for it.
+  if (error instanceof ApiUnreachable) return;
+  const isApi = error instanceof ApiError;
+  try {
+    if (step?.kind === 'prepare' && seen !== undefined) {
+      const refused = error instanceof PrepareRefused;
+      await publish(daemon, seen, { kind: 'preparing', problem: why, refused });
+    } else if (!isApi) {
+      const reason = error instanceof UnsupportedHostError ? 'UnsupportedHost' : 'DaemonFailed';
+      daemon.metrics.is('degraded', reason);
+      await daemon.channel.publishTrouble(reason, why, daemon.signal);
+    }
+  } catch (second) {
+    daemon.log.warn({ err: second }, 'status could not be written');
+  }
+}

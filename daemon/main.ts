@@ -1,0 +1,207 @@
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { Command, Option } from 'commander';
+import {
+  DAEMON_SET,
+  DEFAULT_LEASE_NAMESPACE,
+  DEFAULT_NAMESPACE,
+  KUBELET_CA_CONFIG_MAP,
+  NODE_PULL_SECRET,
+} from '../api/names.ts';
+import { inClusterConnection, kubeconfigConnection } from '../cluster/connection.ts';
+import { createApiClient } from '../cluster/http-api-client.ts';
+import { createLogger } from '../cluster/log.ts';
+import { untilShutDown } from '../cluster/signals.ts';
+import { startTracing } from '../cluster/tracing/start-tracing.ts';
+import { wholeNumber } from '../cluster/whole-number.ts';
+import { directoryNodeLayout } from './host/directory-host.ts';
+import { directoryNode } from './host/directory-node.ts';
+import type { NodePorts } from './host/node-ports.ts';
+import { HOST_INIT } from './host/systemd-host.ts';
+import { systemdNode } from './host/systemd-node.ts';
+import { ACTION_LIMIT_MS, HEALTH_LIMITS, runDaemon } from './loop.ts';
+import { BACKENDS, type BackendName } from './os/choose-backend.ts';
+import { registrySource } from './os/ostree/registry-source.ts';
+import { withActionLimit } from './steps/action-limits.ts';
+import { defaultCertificatePaths } from './steps/certificate.ts';
+import { startDaemonTelemetry } from './telemetry.ts';
+
+interface DaemonFlags {
+  readonly nodeName: string;
+  readonly namespace: string;
+  readonly leaseNamespace: string;
+  readonly hostRoot: string;
+  readonly hostInit: number;
+  readonly directoryNode?: string;
+  readonly osBackend?: BackendName;
+  readonly authFile?: string;
+  readonly kubeletCaFile: string;
+  readonly pullSecretFile: string;
+  readonly insecureRegistry: readonly string[];
+  readonly actionLimit: number;
+  readonly actionLimitOf: ReadonlyMap<string, number>;
+  readonly healthCheckLimit: number;
+  readonly kubeletLimit: number;
+  readonly daemonLimit?: number;
+  readonly metricsPort: number;
+  readonly kubeconfig?: string;
+  readonly logLevel: string;
+}
+
+/** @returns the subcommand that runs on every node. */
+export function daemonCommand(): Command {
+  return new Command('daemon')
+    .description('The daemon of one node: stages, applies, verifies and reports; runs as a DaemonSet.')
+    .addOption(new Option('--node-name <name>', 'the node it runs on').env('NODE_NAME').makeOptionMandatory())
+    .addOption(
+      new Option('--namespace <name>', "where Shale's objects live")
+        .env('POD_NAMESPACE')
+        .default(DEFAULT_NAMESPACE),
+    )
+    .option('--lease-namespace <name>', 'where node leases live', DEFAULT_LEASE_NAMESPACE)
+    .option('--host-root <directory>', "where the host's root is mounted", '/')
+    .addOption(
+      new Option('--host-init <pid>', "process id of the host's init, where the host is a container")
+        .argParser(wholeNumber(1))
+        .default(HOST_INIT)
+        .hideHelp(),
+    )
+    .addOption(
+      new Option('--directory-node <directory>', 'a node of the sandbox, in place of a host').conflicts(
+        'hostRoot',
+      ),
+    )
+    .addOption(
+      new Option(
+        '--os-backend <name>',
+        "what keeps the host's operating system; found out unless given",
+      ).choices(BACKENDS),
+    )
+    .option('--auth-file <file>', "registry credentials; default: the node's pull secret")
+    .option(
+      '--kubelet-ca-file <path>',
+      `where the node has the CA of ConfigMap ${KUBELET_CA_CONFIG_MAP} (the kubelet's --client-ca-file)`,
+      defaultCertificatePaths.kubeletCA,
+    )
+    .option(
+      '--pull-secret-file <path>',
+      `where the node has Secret ${NODE_PULL_SECRET}`,
+      defaultCertificatePaths.pullSecret,
+    )
+    .option(
+      '--insecure-registry <host>',
+      'speak plain HTTP to this registry (repeatable)',
+      (host: string, hosts: readonly string[]) => [...hosts, host],
+      [],
+    )
+    .option(
+      '--action-limit <seconds>',
+      'time that one reload or restart may take; a reboot takes its place then',
+      wholeNumber(1),
+      ACTION_LIMIT_MS / 1000,
+    )
+    .addOption(
+      new Option(
+        '--action-limit-of <action=seconds>',
+        'time that one action may take, in place of --action-limit: Restart(crio.service)=600, or Restart=600 for all of that type (repeatable)',
+      )
+        .argParser(withActionLimit)
+        .default(new Map(), 'none'),
+    )
+    .option(
+      '--health-check-limit <seconds>',
+      "time that the node's own health checks have in all to pass after a reboot into a target",
+      wholeNumber(1),
+      HEALTH_LIMITS.checksMs / 1000,
+    )
+    .option(
+      '--kubelet-limit <seconds>',
+      'time that the kubelet has to be Ready after it',
+      wholeNumber(1),
+      HEALTH_LIMITS.kubeletMs / 1000,
+    )
+    .addOption(
+      new Option(
+        '--daemon-limit <seconds>',
+        'time from boot that a daemon has to come up after it, before the host goes back by itself; 0: it never does',
+      )
+        .argParser(wholeNumber(0))
+        .default(undefined, '5 minutes more than the longer of the two'),
+    )
+    .option(
+      '--metrics-port <port>',
+      'where /metrics, /healthz and /readyz are; 0: nowhere',
+      wholeNumber(0, 65_535),
+      0,
+    )
+    .option('--kubeconfig <file>', 'in place of the service account')
+    .option('--log-level <level>', 'of pino', 'info')
+    .action((flags: DaemonFlags) => untilShutDown((signal) => run(flags, signal)));
+}
+
+async function run(flags: DaemonFlags, signal: AbortSignal): Promise<void> {
+  const connection =
+    flags.kubeconfig === undefined
+      ? await inClusterConnection(process.env)
+      : await kubeconfigConnection({ path: flags.kubeconfig });
+  const log = createLogger('daemon', flags.logLevel);
+  const telemetry = flags.metricsPort === 0 ? undefined : await startDaemonTelemetry(flags.metricsPort);
+  const tracing = await startTracing({ service: DAEMON_SET, log, env: process.env });
+  try {
+    await runDaemon({
+      ports: nodeOf(flags),
+      client: createApiClient(connection, telemetry && { onRequest: telemetry.metrics.requested }),
+      nodeName: flags.nodeName,
+      namespace: flags.namespace,
+      leaseNamespace: flags.leaseNamespace,
+      certificatePaths: { kubeletCA: flags.kubeletCaFile, pullSecret: flags.pullSecretFile },
+      actionLimitMs: flags.actionLimit * 1000,
+      ownActionLimitsMs: flags.actionLimitOf,
+      healthLimits: {
+        checksMs: flags.healthCheckLimit * 1000,
+        kubeletMs: flags.kubeletLimit * 1000,
+        ...(flags.daemonLimit === undefined ? {} : { daemonMs: flags.daemonLimit * 1000 }),
+      },
+      log,
+      tracer: tracing,
+      ...(telemetry && { metrics: telemetry.metrics, onSynced: telemetry.synced }),
+      signal,
+    });
+  } finally {
+    await telemetry?.close();
+    await tracing.close();
+  }
+}
+
+function nodeOf({
+  directoryNode: directory,
+  hostRoot,
+  hostInit,
+  osBackend,
+  authFile,
+  pullSecretFile,
+  insecureRegistry,
+}: DaemonFlags): NodePorts {
+  const root = directory === undefined ? hostRoot : directoryNodeLayout(directory).root;
+  const file = authFile ?? path.join(root, pullSecretFile);
+  const source = registrySource({
+    root,
+    readAuthFile: (signal) => readOptional(file, signal),
+    plainHttp: new Set(insecureRegistry),
+  });
+  if (directory !== undefined) return directoryNode(directory, source);
+  return systemdNode({
+    root: hostRoot,
+    source,
+    init: hostInit,
+    pullSecretFile,
+    ...(osBackend === undefined ? {} : { osBackend }),
+  });
+}
+
+async function readOptional(file: string, signal: AbortSignal): Promise<string | undefined> {
+  return readFile(file, { encoding: 'utf8', signal }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined;
+    throw error;
+  });
+}

@@ -1,0 +1,157 @@
+import { formatActions } from '../../api/disruption-action.ts';
+import { ConfigMaps, Secrets } from '../../api/kubernetes.ts';
+import { MachineConfigurations } from '../../api/machine-configuration.ts';
+import {
+  KUBELET_CA_CONFIG_MAP,
+  MACHINE_CONFIGURATION,
+  NODE_PULL_SECRET,
+  REGISTRY_CAS_CONFIG_MAP,
+} from '../../api/names.ts';
+import type { CertificateName } from '../../api/node-certificates.ts';
+import { policyDigest } from '../../disruption/effective-policies.ts';
+import {
+  type CertificateFiles,
+  kubeletCAFiles,
+  pullSecretFiles,
+  registryCAFiles,
+} from '../host/certificates/certificate-files.ts';
+import { deliver, settleDelivery } from '../host/certificates/deliver.ts';
+import type { Delivery } from '../host/certificates/delivered.ts';
+import { pathsOfConfigs } from '../host/certificates/owned-paths.ts';
+import type { Observation } from '../observe.ts';
+import { actOnServices } from './act-on-services.ts';
+import { otherHolder } from './await-grant.ts';
+import { serviceActions } from './service-actions.ts';
+import { type Daemon, normal, warning } from './step-context.ts';
+import { configsOf, type Withheld } from './withheld.ts';
+
+/** Where the node reads what lies at no fixed place. */
+export interface CertificatePaths {
+  readonly kubeletCA: string;
+  readonly pullSecret: string;
+}
+
+/** MCO's; the pull secret's is the kubelet's own default. */
+export const defaultCertificatePaths: CertificatePaths = {
+  kubeletCA: '/etc/kubernetes/kubelet-ca.crt',
+  pullSecret: '/var/lib/kubelet/config.json',
+};
+
+/** For events and conditions. */
+const IN_WORDS: Readonly<Record<CertificateName, string>> = {
+  registryCAs: 'registry CAs',
+  kubeletCA: 'kubelet CA',
+  pullSecret: 'pull secret',
+};
+
+/** Something else has to change before it can be had. */
+class NotNow extends Error {
+  readonly reason: Withheld['reason'];
+
+  constructor(reason: Withheld['reason'], message: string) {
+    super(message);
+    this.reason = reason;
+  }
+}
+
+/**
+ * Brings one kind of certificate to the disk and has services told of it as the policies say: at any time, in any mode,
+ * without leave. A file that the node's own config has is the config's. What can't be done now is remembered and told,
+ * and keeps nothing else from going on.
+ *
+ * @throws the signal's reason.
+ */
+export async function applyCertificate(
+  daemon: Daemon,
+  { name, version }: { readonly name: CertificateName; readonly version: string },
+  seen: Observation,
+): Promise<void> {
+  const { memory, metrics, ports, signal } = daemon;
+  const { root } = ports.host;
+  const what = `${IN_WORDS[name]} ${version}`;
+  try {
+    const files = await notOwned(root, seen, await fetchFiles(daemon, name, version));
+    const delivery = await deliver(root, name, { version, files });
+    await ports.relabel(root, Object.keys(delivery.files), signal);
+    const done = await tellServices(daemon, delivery, seen);
+    await settleDelivery(root, name, delivery);
+    memory.withheld.delete(name);
+    metrics.certificates(name, 'done');
+    normal(daemon, 'CertificatesApplied', `${what} in place${done}`);
+  } catch (error) {
+    signal.throwIfAborted();
+    metrics.certificates(name, 'failed');
+    const why = error instanceof Error ? error.message : String(error);
+    const reason = error instanceof NotNow ? error.reason : 'NotApplied';
+    const told = memory.withheld.get(name)?.why;
+    memory.withheld.set(name, { version, under: configsOf(seen), reason, why, isDue: false });
+    if (told !== why) warning(daemon, 'CertificatesFailed', `${what} could not be applied: ${why}`);
+  }
+}
+
+async function fetchFiles(
+  { client, namespace, certificatePaths, signal }: Daemon,
+  name: CertificateName,
+  version: string,
+): Promise<CertificateFiles> {
+  const where = { namespace, signal };
+  switch (name) {
+    case 'registryCAs': {
+      // Gone: the operator names the empty set.
+      const { data = {} } = (await client.find(ConfigMaps, REGISTRY_CAS_CONFIG_MAP, where)) ?? {};
+      return registryCAFiles(data, version);
+    }
+    case 'kubeletCA': {
+      const { data = {} } = await client.get(ConfigMaps, KUBELET_CA_CONFIG_MAP, where);
+      return kubeletCAFiles(data, version, certificatePaths.kubeletCA);
+    }
+    case 'pullSecret': {
+      const secret = await client.get(Secrets, NODE_PULL_SECRET, where);
+      return pullSecretFiles(secret, version, certificatePaths.pullSecret);
+    }
+  }
+}
+
+/** @returns the files that the node's config doesn't have. @throws NotNow when it has them all. */
+async function notOwned(root: string, seen: Observation, files: CertificateFiles): Promise<CertificateFiles> {
+  const owned = await pathsOfConfigs(root, seen);
+  const left = new Map([...files].filter(([name]) => !owned.has(name)));
+  if (left.size > 0 || files.size === 0) return left;
+  const names = [...files.keys()].join(', ');
+  throw new NotNow(
+    'OwnedByMachineConfig',
+    `${configsOf(seen)} has ${names} of its own, which stays; take it out of the MachineConfigs to have the cluster's`,
+  );
+}
+
+/** @returns what was done, in words for an event. */
+async function tellServices(daemon: Daemon, { untold }: Delivery, { spec }: Observation): Promise<string> {
+  if (untold.length === 0) return '';
+  const { client, ports, signal } = daemon;
+  const configuration = await client.find(MachineConfigurations, MACHINE_CONFIGURATION, { signal });
+  const policies = configuration?.status?.nodeDisruptionPolicyStatus?.clusterPolicies;
+  if (policies === undefined || policyDigest(policies) !== spec.policyDigest) return '';
+  const actions = serviceActions(untold, policies);
+  if (actions.length === 0) return '';
+  const holder = await otherHolder({
+    client,
+    node: daemon.nodeName,
+    namespace: daemon.leaseNamespace,
+    holder: spec.grant?.leaseHolder ?? '',
+    signal,
+  });
+  if (holder !== undefined) {
+    throw new NotNow(
+      'LeaseHeld',
+      `${formatActions(actions)} waits for the node's lease, which ${holder} holds`,
+    );
+  }
+  await actOnServices({
+    services: ports.services,
+    actions,
+    limits: daemon.actionLimits,
+    before: () => Promise.resolve(),
+    signal,
+  });
+  return `; did ${formatActions(actions)}`;
+}

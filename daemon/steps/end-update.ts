@@ -1,0 +1,119 @@
+import { formatActions } from '../../api/disruption-action.ts';
+import type { FailureReason, UpdateRecord } from '../../api/machine-config-node.ts';
+import { isSoftReboot } from '../host/boot-id.ts';
+import { endWatch } from '../host/boot-watchdog/arm.ts';
+import type { Observation } from '../observe.ts';
+import { writeCurrent } from '../records/current.ts';
+import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
+import { earlierThan, writeLastUpdate } from '../records/last-update.ts';
+import { writeManagedPaths } from '../records/managed-paths.ts';
+import { correctCurrent } from './booted-state.ts';
+import { tellUpdate } from './spans.ts';
+import { again, type Daemon, normal, type StepOutcome, warning } from './step-context.ts';
+import type { Update } from './update.ts';
+
+/** @returns the target of an update in words, for logs, events and conditions. */
+export function inWords({ plan, next }: Update): string {
+  return next.mode === 'Layered' ? `${plan.config} in ${next.image}` : `${plan.config} in standard mode`;
+}
+
+/** The node runs the target: records it and ends the update. */
+export async function finish(daemon: Daemon, entry: JournalEntry, seen: Observation): Promise<StepOutcome> {
+  const rebooted = entry.bootID !== seen.bootID;
+  await recordTarget(daemon, entry, seen);
+  const record = recordOf(entry, seen, 'Succeeded');
+  await endWith(daemon, record);
+  const did = formatActions(entry.plan.actions);
+  const how = record.softReboot === true ? 'a soft reboot' : 'a reboot';
+  if (rebooted) normal(daemon, 'Rebooted', `runs ${inWords(entry)} after ${how}`);
+  else normal(daemon, 'AppliedLive', `runs ${inWords(entry)} without a reboot: ${did}`);
+  return again;
+}
+
+/** The node runs something else than the target: records what, and that this target has failed. */
+export async function fail(
+  daemon: Daemon,
+  { entry, why }: { readonly entry: JournalEntry; readonly why: string },
+  seen: Observation,
+): Promise<StepOutcome> {
+  const { ports, signal } = daemon;
+  await correctCurrent(ports, seen.current, signal);
+  await endWith(daemon, recordOf(entry, seen, 'Failed', { why }));
+  warning(daemon, 'Degraded', `update to ${inWords(entry)} failed: ${why}`);
+  return again;
+}
+
+/**
+ * The node runs the target and is not healthy, with nothing to go back to or a newer target to go on to: records that
+ * this target has failed.
+ */
+export async function keepUnhealthy(
+  daemon: Daemon,
+  entry: JournalEntry,
+  seen: Observation,
+  why: string,
+): Promise<StepOutcome> {
+  await recordTarget(daemon, entry, seen);
+  await endWith(daemon, recordOf(entry, seen, 'Failed', { why }));
+  warning(daemon, 'HealthCheckFailed', `runs ${inWords(entry)} and is not healthy: ${why}`);
+  return again;
+}
+
+/** The node runs what it ran before an unhealthy target: records that, and that the target is not to be tried again. */
+export async function endRolledBack(
+  daemon: Daemon,
+  entry: JournalEntryAt<'rollingBack'>,
+  seen: Observation,
+): Promise<StepOutcome> {
+  const { ports, signal } = daemon;
+  await correctCurrent(ports, seen.current, signal);
+  // As after any reboot into an image: its /etc has its own version of all that Shale had written. What the host has gone
+  // back to by itself is as it was left.
+  if (seen.current?.mode === 'Layered' && entry.byHost !== true)
+    await writeManagedPaths(ports.host.root, new Map());
+  await endWith(daemon, recordOf(entry, seen, 'RolledBack', entry));
+  warning(daemon, 'RolledBack', `went back from ${inWords(entry)}: ${entry.why}`);
+  return again;
+}
+
+async function recordTarget({ ports }: Daemon, entry: JournalEntry, seen: Observation): Promise<void> {
+  const { root } = ports.host;
+  // finalizeStaged gave the new /etc the image's own version of all that Shale had written.
+  const rebooted = entry.bootID !== seen.bootID;
+  if (rebooted && entry.next.mode === 'Layered') await writeManagedPaths(root, new Map());
+  await writeCurrent(root, entry.next);
+}
+
+async function endWith(daemon: Daemon, record: UpdateRecord): Promise<void> {
+  const { root } = daemon.ports.host;
+  await writeLastUpdate(root, record);
+  await endWatch(root);
+  await daemon.journal.clear();
+  daemon.memory.prepared = undefined;
+  tellUpdate(daemon, record);
+}
+
+function recordOf(
+  { plan, bootID, startedAt }: JournalEntry,
+  seen: Observation,
+  result: UpdateRecord['result'],
+  failure?: { readonly why: string; readonly reason?: FailureReason },
+): UpdateRecord {
+  const { config, image, actions, causes, source } = plan;
+  return {
+    config,
+    ...(image === undefined ? {} : { image }),
+    actions,
+    causes,
+    source,
+    startedAt,
+    finishedAt: new Date().toISOString(),
+    ...(isSoftReboot(bootID, seen.bootID) ? { softReboot: true } : {}),
+    bootIDBefore: bootID,
+    bootIDAfter: seen.bootID,
+    result,
+    ...(failure?.reason === undefined ? {} : { reason: failure.reason }),
+    ...(failure === undefined ? {} : { message: failure.why }),
+    ...earlierThan(actions, seen.lastUpdate),
+  };
+}

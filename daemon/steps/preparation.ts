@@ -1,0 +1,62 @@
+import type { MachineConfigNodeSpec, UpdatePlan } from '../../api/machine-config-node.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import type { Deployment, OsBackend } from '../os/backend.ts';
+import type { Current } from '../records/current.ts';
+import type { JournalEntry } from '../records/journal.ts';
+import { chooseReboot, planReboot } from './choose-reboot.ts';
+import type { DeploymentChange } from './deployment-change.ts';
+import { reboots } from './update.ts';
+
+/** What preparing a target needs to know. */
+export interface Preparation {
+  readonly client: ApiClient;
+  readonly backend: OsBackend;
+  /** The running root. */
+  readonly root: string;
+  readonly spec: MachineConfigNodeSpec;
+  readonly current: Current | undefined;
+  /** An update that left the running system between two states: only a reboot is a way out. */
+  readonly stuck: JournalEntry | undefined;
+  readonly onProgress: (bytesDone: number, bytesTotal: number) => void;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Stages a deployment.
+ *
+ * @param evenIfBooted for a target that is reached by a reboot: see StageOptions.
+ * @throws what OsBackend.stage throws.
+ */
+export function stageTarget(
+  { backend, onProgress, signal }: Pick<Preparation, 'backend' | 'onProgress' | 'signal'>,
+  { image, ...extra }: DeploymentChange,
+  { evenIfBooted }: { readonly evenIfBooted: boolean },
+): Promise<Deployment> {
+  return backend.stage(image, { ...extra, evenIfBooted, onProgress, signal });
+}
+
+/** What a target asks of the node, and who says so. */
+export type Asked = Pick<UpdatePlan, 'actions' | 'causes' | 'source' | 'softReboot'>;
+
+/**
+ * @param next what an update that reboots will boot; undefined where that is the booted deployment.
+ * @returns what it asks, with how it reboots. @throws what OsBackend.status throws.
+ */
+export async function chooseItsReboot(
+  { backend, spec, stuck, signal }: Pick<Preparation, 'backend' | 'spec' | 'stuck' | 'signal'>,
+  asked: Asked,
+  next: Deployment | undefined,
+): Promise<Asked> {
+  if (spec.softReboot !== true || !reboots({ plan: asked })) return asked;
+  const { booted } = await backend.status(signal);
+  const { causes } = asked;
+  return planReboot(
+    asked,
+    chooseReboot({ isAllowed: true, isStuck: stuck !== undefined, causes, booted, next }),
+  );
+}
+
+/** @returns what is asked where no transition and no policy can be followed. @param why in words, for the status. */
+export function rebootBecause(why: string): Asked {
+  return { actions: [{ type: 'Reboot' }], causes: [], source: why };
+}

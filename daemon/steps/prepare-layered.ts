@@ -1,0 +1,86 @@
+import { imageLabels } from '../../api/names.ts';
+import { findTransition, parseTransitionLabel } from '../../disruption/transitions.ts';
+import { noPackages } from '../../machineconfig/os-packages.ts';
+import type { Deployment } from '../os/backend.ts';
+import { type Current, packagesOf } from '../records/current.ts';
+import { basesOf } from './booted-state.ts';
+import type { DeploymentChange } from './deployment-change.ts';
+import { type Asked, chooseItsReboot, type Preparation, rebootBecause, stageTarget } from './preparation.ts';
+import { PrepareRefused } from './prepare-error.ts';
+import type { Target } from './target.ts';
+import { type PreparedUpdate, reboots } from './update.ts';
+
+type LayeredTarget = Extract<Target, { mode: 'Layered' }>;
+
+/**
+ * Brings a layered image to the disk and reads from its label what it asks of this node. Not disruptive.
+ *
+ * @throws PrepareRefused when the image is of another config than the operator says, and what staging throws.
+ */
+export async function prepareLayered(
+  preparation: Preparation,
+  target: LayeredTarget,
+): Promise<PreparedUpdate> {
+  const { current, spec } = preparation;
+  const remove = current?.mode === 'Standard' ? current.kernelArguments : [];
+  const change: DeploymentChange = {
+    image: target.image,
+    extraKernelArguments: { remove, add: [] },
+    extraPackages: { remove: packagesOf(current), add: noPackages },
+  };
+  const staged = await stageTarget(preparation, change, { evenIfBooted: false });
+  refuseOtherConfig(staged, target);
+  const actions = await actionsOf(preparation, target, staged);
+  const asked = reboots({ plan: actions })
+    ? await chooseItsReboot(
+        preparation,
+        actions,
+        await stageTarget(preparation, change, { evenIfBooted: true }),
+      )
+    : actions;
+  return {
+    plan: { config: target.config, image: target.image, staged: true, ...asked },
+    next: {
+      version: 1,
+      mode: 'Layered',
+      config: target.config,
+      image: target.image,
+      ...basesOf(staged.labels),
+    },
+    policyDigest: spec.policyDigest,
+    softRebootAllowed: spec.softReboot ?? false,
+  };
+}
+
+/** Labels are believed only where they agree with what the operator wants. An image that says nothing is no proof. */
+function refuseOtherConfig({ labels }: Deployment, { config, image }: LayeredTarget): void {
+  const built = labels[imageLabels.renderedConfig];
+  if (built === undefined || built === config) return;
+  throw new PrepareRefused(`${image} was built from ${built}; expected ${config}`);
+}
+
+async function actionsOf(
+  { current, stuck, spec, backend, signal }: Preparation,
+  target: LayeredTarget,
+  staged: Deployment,
+): Promise<Asked> {
+  if (stuck !== undefined) {
+    return rebootBecause(`the update to ${stuck.plan.config} was begun live and could not be finished`);
+  }
+  if (current === undefined) {
+    const { booted } = await backend.status(signal);
+    return booted.image === target.image
+      ? { actions: [], causes: [], source: 'the node has booted this image' }
+      : rebootBecause('the node has no configuration that a transition could begin from');
+  }
+  if (current.mode === 'Standard') return rebootBecause('the node goes from standard mode into layering');
+  const label = parseTransitionLabel(staged.labels[imageLabels.disruption]);
+  const found = findTransition(label, stateOf(current), spec.policyDigest);
+  return found.kind === 'known'
+    ? { actions: [...found.actions], causes: [...found.causes], source: 'the label of the image' }
+    : rebootBecause(found.why);
+}
+
+function stateOf({ config, baseImage = '' }: Current): { readonly config: string; readonly base: string } {
+  return { config, base: baseImage };
+}

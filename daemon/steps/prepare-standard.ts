@@ -1,0 +1,163 @@
+import { MachineConfigurations } from '../../api/machine-configuration.ts';
+import { MACHINE_CONFIGURATION, nodePaths } from '../../api/names.ts';
+import { decideActions } from '../../disruption/actions.ts';
+import { policyDigest } from '../../disruption/effective-policies.ts';
+import { goArchitecture } from '../../image/architecture.ts';
+import type { NodeConfig } from '../../machineconfig/node-config.ts';
+import { osPackages, SUPPORTED_EXTENSIONS } from '../../machineconfig/os-packages.ts';
+import { askedPackages, refusedInStandardMode } from '../../machineconfig/standard-mode.ts';
+import { PackagesRefused } from '../os/packages-refused.ts';
+import type { Current } from '../records/current.ts';
+import { fetchRendered, nodeConfigOf, writtenConfigOf } from '../records/rendered-config.ts';
+import { driftInWords } from '../standard/drift.ts';
+import { isForced } from '../standard/force-file.ts';
+import { verifyConfig } from '../standard/verify-config.ts';
+import { deploymentChange } from './deployment-change.ts';
+import { type Asked, chooseItsReboot, type Preparation, rebootBecause, stageTarget } from './preparation.ts';
+import { PrepareRefused } from './prepare-error.ts';
+import type { Target } from './target.ts';
+import type { PreparedUpdate } from './update.ts';
+
+type StandardTarget = Extract<Target, { mode: 'Standard' }>;
+type StandardCurrent = Extract<Current, { mode: 'Standard' }>;
+
+/**
+ * Works out what a rendered config asks of a node in standard mode, and stages the OS image where that or the kernel
+ * arguments change. Nothing is written to the running root.
+ *
+ * A fresh node is taken to have nothing of its config yet: what no policy allows live means a reboot, as at any other
+ * time; a config without content asks for nothing.
+ *
+ * @throws PrepareRefused for a config that this host can't be brought to without layering or that can't be read, and for a
+ *   disk that is not as the present config has it; ApiError, and what staging throws.
+ */
+export async function prepareStandard(
+  preparation: Preparation,
+  target: StandardTarget,
+): Promise<PreparedUpdate> {
+  const { client, current, spec, backend, signal } = preparation;
+  const rendered = await fetchRendered(client, target.config, signal);
+  const config = nodeConfigOf(rendered);
+  refuseUnknownExtensions(config);
+  const { booted } = await backend.status(signal);
+  const fromBase = current === undefined ? booted.image : current.baseImage;
+  const baseImage = target.osImage || stockImageOf(current) || fromBase;
+  await refuseWhatHostCant(preparation, { rendered, config, baseImage });
+  await refuseChangedDisk(preparation);
+  const asked = await actionsOf(preparation, { config, fromBase, baseImage });
+  const next: StandardCurrent = {
+    version: 1,
+    mode: 'Standard',
+    config: target.config,
+    rendered,
+    kernelArguments: [...config.kernelArguments],
+    packages: packagesFor(config),
+    ...(baseImage === undefined ? {} : { baseImage }),
+  };
+  const change = deploymentChange(current, booted.image, next);
+  if (change === undefined) await backend.unstage(signal);
+  const staged =
+    change === undefined
+      ? undefined
+      : await stageTarget(preparation, change, { evenIfBooted: true }).catch(sayWhatAsks(config));
+  return {
+    plan: { config: target.config, staged: true, ...(await chooseItsReboot(preparation, asked, staged)) },
+    next,
+    policyDigest: spec.policyDigest,
+    softRebootAllowed: spec.softReboot ?? false,
+  };
+}
+
+/** The way out of layering leads past what a container engine made of the stock image. */
+function stockImageOf(current: Current | undefined): string | undefined {
+  return current?.mode === 'Layered' ? current.stockImage : undefined;
+}
+
+function packagesFor(config: NodeConfig): NonNullable<StandardCurrent['packages']> {
+  const { installed, removed } = osPackages(config);
+  return { installed: [...installed], removed: [...removed] };
+}
+
+/** MCO, ValidateMachineConfigExtensions: looked at again where the names become a command's arguments. */
+function refuseUnknownExtensions({ name, extensions }: NodeConfig): void {
+  const unknown = extensions.find((extension) => !SUPPORTED_EXTENSIONS.has(extension));
+  if (unknown === undefined) return;
+  const known = [...SUPPORTED_EXTENSIONS].join(', ');
+  throw new PrepareRefused(`${name}: extension ${JSON.stringify(unknown)} is unknown; expected ${known}`);
+}
+
+async function refuseWhatHostCant(
+  { backend, current, signal }: Preparation,
+  to: {
+    readonly rendered: StandardCurrent['rendered'];
+    readonly config: NodeConfig;
+    readonly baseImage: string | undefined;
+  },
+): Promise<void> {
+  const { rendered, config, baseImage } = to;
+  const refused = refusedInStandardMode(
+    {
+      from: writtenConfigOf(current),
+      to: config,
+      extensionsImage: rendered.spec.baseOSExtensionsContainerImage ?? '',
+    },
+    {
+      osBackend: await backend.tool(signal),
+      architecture: goArchitecture(process.arch),
+      ...(baseImage === undefined ? {} : { baseImage }),
+    },
+  );
+  if (refused.length > 0) throw new PrepareRefused(`${config.name}: ${refused.join('; ')}`);
+}
+
+function sayWhatAsks(config: NodeConfig): (error: unknown) => never {
+  return (error) => {
+    if (!(error instanceof PackagesRefused)) throw error;
+    const what = askedPackages(config) || 'takes packages back';
+    throw new PrepareRefused(`${config.name}: ${what}: ${error.message}`, { cause: error });
+  };
+}
+
+/**
+ * A node whose disk somebody else has changed is not updated (MCO, validateOnDiskState): told here, before anything is
+ * cordoned or drained for an update that the write would refuse.
+ */
+async function refuseChangedDisk({ root, current, stuck, signal }: Preparation): Promise<void> {
+  if (current?.mode !== 'Standard' || stuck !== undefined || (await isForced(root))) return;
+  const drifts = await verifyConfig(root, writtenConfigOf(current), { signal });
+  if (drifts.length > 0) throw new PrepareRefused(driftInWords(drifts, nodePaths.forceFile));
+}
+
+async function actionsOf(
+  { current, stuck, spec, client, signal }: Preparation,
+  to: {
+    readonly config: NodeConfig;
+    readonly fromBase: string | undefined;
+    readonly baseImage: string | undefined;
+  },
+): Promise<Asked> {
+  if (stuck !== undefined) {
+    return rebootBecause(`the update to ${stuck.plan.config} was begun live and could not be finished`);
+  }
+  if (current?.mode === 'Layered') return rebootBecause('the node goes from layering into standard mode');
+  const written = writtenConfigOf(current);
+  // A fresh node's OS image is known by what it booted, not by a field of a config it never had.
+  const from = current === undefined ? { ...written, osImageURL: to.config.osImageURL } : written;
+  const configuration = await client.find(MachineConfigurations, MACHINE_CONFIGURATION, { signal });
+  const policies = configuration?.status?.nodeDisruptionPolicyStatus?.clusterPolicies;
+  const inForce = policies !== undefined && policyDigest(policies) === spec.policyDigest;
+  const { actions, causes } = decideActions({
+    from,
+    to: to.config,
+    policies: inForce ? policies : {},
+    ...(to.fromBase === undefined ? {} : { fromBase: to.fromBase }),
+    ...(to.baseImage === undefined ? {} : { toBase: to.baseImage }),
+  });
+  return {
+    actions: [...actions],
+    causes: [...causes],
+    source: inForce
+      ? 'the difference of the rendered configs'
+      : 'the difference of the rendered configs; the policies in force are not those that the operator named, so nothing is done live',
+  };
+}

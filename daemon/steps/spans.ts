@@ -1,0 +1,130 @@
+import { changeOf } from '../../api/change.ts';
+import { type DisruptionAction, formatAction, formatAsked } from '../../api/disruption-action.ts';
+import type { UpdateRecord } from '../../api/machine-config-node.ts';
+import { type Span, type SpanId, spanIds } from '../../cluster/tracing/span.ts';
+import type { JournalEntry } from '../records/journal.ts';
+import type { TimedPart, UpdateWay } from './node-metrics.ts';
+import type { Daemon } from './step-context.ts';
+import type { Target } from './target.ts';
+
+/**
+ * What the daemon tells of an update as spans and as seconds of its metrics. An update outlives the daemon, so that each span is told when its work is
+ * over, with the times that the journal has.
+ */
+
+type Goal = Pick<UpdateRecord, 'config' | 'image'>;
+
+/** Brought to the disk; `failure` where it was not. */
+export function stageSpan(daemon: Daemon, target: Target, startedAt: number, failure?: string): Span {
+  const goal = target.mode === 'Layered' ? target : { config: target.config };
+  return {
+    ...partOfRollout(daemon, goal),
+    name: 'stage',
+    startedAt,
+    endedAt: Date.now(),
+    ...(failure === undefined ? {} : { failure }),
+  };
+}
+
+/** The whole update, from the leave to do it to its end. */
+export function tellUpdate(daemon: Daemon, record: UpdateRecord): void {
+  const span = partOfRollout(daemon, record);
+  const startedAt = Date.parse(record.startedAt);
+  const endedAt = Date.parse(record.finishedAt);
+  daemon.metrics.updated(wayOf(record), record.result, secondsBetween(startedAt, endedAt));
+  daemon.tracer.record({
+    ...span,
+    name: 'update',
+    id: updateId(daemon, record),
+    startedAt,
+    endedAt,
+    attributes: {
+      ...span.attributes,
+      'shale.actions': formatAsked(record),
+      'shale.result': record.result,
+    },
+    ...(record.result === 'Succeeded' ? {} : { failure: record.result }),
+  });
+}
+
+/** From the request to the first look of a daemon in the new boot. */
+export function tellReboot(daemon: Daemon, entry: JournalEntry): void {
+  const startedAt = Date.parse(entry.rebootingSince ?? entry.startedAt);
+  const endedAt = Date.now();
+  daemon.metrics.rebooted(secondsBetween(startedAt, endedAt));
+  daemon.tracer.record({ ...partOfUpdate(daemon, entry), name: 'reboot', startedAt, endedAt });
+}
+
+/** A clock may have been set back between. */
+function secondsBetween(startedAt: number, endedAt: number): number {
+  return Math.max(0, endedAt - startedAt) / 1000;
+}
+
+/**
+ * The steps of an update to the running system, each until the next begins.
+ *
+ * @returns what to tell of them.
+ */
+export function applySpans(daemon: Daemon, entry: JournalEntry) {
+  let step = 'content';
+  let part: TimedPart = 'content';
+  let startedAt = Date.now();
+  const end = (failure?: string) => {
+    const span = partOfUpdate(daemon, entry);
+    const endedAt = Date.now();
+    daemon.metrics.applied(
+      part,
+      secondsBetween(startedAt, endedAt),
+      failure === undefined ? 'done' : 'failed',
+    );
+    daemon.tracer.record({
+      ...span,
+      name: 'apply',
+      startedAt,
+      endedAt,
+      attributes: { ...span.attributes, 'shale.step': step },
+      ...(failure === undefined ? {} : { failure }),
+    });
+    startedAt = endedAt;
+  };
+  return {
+    begin(action: DisruptionAction): void {
+      end();
+      step = formatAction(action);
+      part = action.type;
+    },
+    end,
+  };
+}
+
+function partOfRollout(daemon: Daemon, { config, image }: Goal) {
+  const pool = poolOf(daemon);
+  const change = changeOf(config);
+  return {
+    change,
+    parent: spanIds.rollout(change, pool, image),
+    attributes: {
+      'shale.pool': pool,
+      'shale.config': config,
+      ...(image === undefined ? {} : { 'shale.image': image }),
+      'k8s.node.name': daemon.nodeName,
+    },
+  };
+}
+
+function partOfUpdate(daemon: Daemon, { plan }: JournalEntry) {
+  return { ...partOfRollout(daemon, plan), parent: updateId(daemon, plan) };
+}
+
+function updateId({ nodeName }: Daemon, { config, image }: Goal): SpanId {
+  return spanIds.update(changeOf(config), nodeName, image);
+}
+
+function poolOf({ channel }: Daemon): string {
+  return channel.object?.spec.pool.name ?? '';
+}
+
+function wayOf({ bootIDBefore, bootIDAfter, softReboot = false }: UpdateRecord): UpdateWay {
+  if (bootIDBefore === bootIDAfter) return 'live';
+  return softReboot ? 'softReboot' : 'reboot';
+}

@@ -1,0 +1,141 @@
+import { uptime } from 'node:os';
+import { findHealthChecks, type HealthCheck } from '../host/health-checks.ts';
+import type { Observation } from '../observe.ts';
+import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
+import { writeLastUpdate } from '../records/last-update.ts';
+import { asRebooted } from './choose-reboot.ts';
+import { type Checks, decideHealth, MOST_BOOTS } from './decide-health.ts';
+import { deploymentChange } from './deployment-change.ts';
+import { finish, keepUnhealthy } from './end-update.ts';
+import { type KubeletBoot, lookAtKubelet } from './kubelet.ts';
+import { tellReboot } from './spans.ts';
+import { again, type Daemon, normal, publish, type StepOutcome, tell, warning } from './step-context.ts';
+import { isFor, targetOf } from './target.ts';
+
+/** Between two looks at what is not well yet: often at first, when most nodes come up, then ever less. */
+const FIRST_RETRY_MS = 2_000;
+const LONGEST_RETRY_MS = 15_000;
+/** Between two looks at a node that runs its target and was not healthy in time. */
+const RECHECK_MS = 60_000;
+/** A check may take so long even when the time of all is over: the daemon may have come late. */
+const LEAST_CHECK_MS = 10_000;
+
+/**
+ * Looks whether a node that has booted its target is healthy: its own checks, then the kubelet. It ends the update when
+ * it is, and begins the way back when it was not in time.
+ */
+export async function verifyBoot(
+  daemon: Daemon,
+  entry: JournalEntry,
+  seen: Observation,
+): Promise<StepOutcome> {
+  const { client, healthLimits, journal, nodeName, signal } = daemon;
+  const plan = asRebooted(entry.plan, entry.bootID, seen.bootID);
+  const about = (doing: string) => tell(daemon, seen, { kind: 'verifying', plan, doing });
+  const verifying = beginOrGoOn(entry, seen.bootID, uptimeMs());
+  if (verifying !== entry) {
+    await journal.write(verifying);
+    if (entry.step !== 'verifying') tellReboot(daemon, entry);
+    await about("runs the node's own health checks, and waits for the kubelet");
+  }
+  const { sinceMs, boots } = verifying.verifying;
+  const elapsedMs = () => uptimeMs() - sinceMs;
+  // A node that goes down by its checks is not to run them for ever.
+  const checks =
+    boots > MOST_BOOTS ? passed : await runChecks(daemon, seen.bootID, healthLimits.checksMs - elapsedMs());
+  const kubelet = await lookAtKubelet(client, nodeName, await bootOf(daemon, seen), signal);
+  const verdict = decideHealth({ boots, checks, kubelet, elapsedMs: elapsedMs() }, healthLimits);
+  switch (verdict.kind) {
+    case 'wait':
+      await about(verdict.why);
+      return { kind: 'wait', ms: Math.min(Math.max(elapsedMs() / 4, FIRST_RETRY_MS), LONGEST_RETRY_MS) };
+    case 'healthy':
+      await runWanted(daemon);
+      return finish(daemon, verifying, seen);
+    case 'unhealthy':
+      return endUnhealthy(daemon, verifying, seen, verdict.why);
+  }
+}
+
+/** Looks again at a node that runs its target and was not healthy, and has nothing to go back to. */
+export async function recheck(daemon: Daemon, why: string, seen: Observation): Promise<StepOutcome> {
+  const { client, healthLimits, nodeName, ports, signal } = daemon;
+  const checks = await runChecks(daemon, seen.bootID, healthLimits.checksMs);
+  const kubelet = await lookAtKubelet(client, nodeName, await bootOf(daemon, seen), signal);
+  const isHealthy = checks.kind === 'passed' && (kubelet.kind === 'ready' || kubelet.kind === 'unwatched');
+  if (isHealthy && seen.lastUpdate !== undefined) {
+    const { message: _why, ...record } = seen.lastUpdate;
+    await writeLastUpdate(ports.host.root, { ...record, result: 'Succeeded' });
+    normal(daemon, 'Healthy', `passes its health checks by now; before: ${why}`);
+    return again;
+  }
+  await publish(daemon, seen, { kind: 'degraded', why, reason: 'HealthCheckFailed' });
+  return { kind: 'wait', ms: RECHECK_MS };
+}
+
+async function bootOf({ ports: { host } }: Daemon, { bootID }: Observation): Promise<KubeletBoot> {
+  return { bootID, softBootSince: await host.softBootSince() };
+}
+
+function beginOrGoOn(entry: JournalEntry, bootID: string, sinceMs: number): JournalEntryAt<'verifying'> {
+  const before = entry.step === 'verifying' ? entry.verifying : undefined;
+  if (entry.step === 'verifying' && before?.bootID === bootID) return entry;
+  const { version, plan, next, startedAt, leaseHolder } = entry;
+  return {
+    version,
+    step: 'verifying',
+    plan,
+    next,
+    bootID: entry.bootID,
+    startedAt,
+    ...(leaseHolder === undefined ? {} : { leaseHolder }),
+    verifying: { bootID, sinceMs, boots: (before?.boots ?? 0) + 1 },
+  };
+}
+
+/** A newer target is gone on to rather than back from: one disruption in place of two. */
+async function endUnhealthy(
+  daemon: Daemon,
+  entry: JournalEntryAt<'verifying'>,
+  seen: Observation,
+  why: string,
+): Promise<StepOutcome> {
+  const hasNewerTarget = !isFor(entry.plan, targetOf(seen.spec));
+  const hasDeployment = deploymentChange(seen.current, seen.bootedImage, entry.next) !== undefined;
+  if (hasNewerTarget || !hasDeployment) return keepUnhealthy(daemon, entry, seen, why);
+  const { verifying: _over, ...rest } = entry;
+  await daemon.journal.write({ ...rest, step: 'rollingBack', failedBoot: seen.bootID, why });
+  warning(daemon, 'HealthCheckFailed', why);
+  return again;
+}
+
+const passed: Checks = { kind: 'passed' };
+
+/** The first that fails ends the round; once all have passed in a boot they are not run again. */
+async function runChecks({ memory, ports, signal }: Daemon, bootID: string, leftMs: number): Promise<Checks> {
+  if (memory.checkedBoot === bootID) return passed;
+  const { required } = await findHealthChecks(ports.host.root);
+  const endsAt = performance.now() + leftMs;
+  for (const { name, program } of required) {
+    const limitMs = Math.max(endsAt - performance.now(), LEAST_CHECK_MS);
+    const end = await ports.runCheck(program, { limitMs, signal });
+    if (!end.passed) return { kind: 'failed', name, why: end.why };
+  }
+  memory.checkedBoot = bootID;
+  return passed;
+}
+
+async function runWanted(daemon: Daemon): Promise<void> {
+  const { ports, signal } = daemon;
+  const { wanted } = await findHealthChecks(ports.host.root);
+  const run = async ({ name, program }: HealthCheck) => {
+    const end = await ports.runCheck(program, { limitMs: LEAST_CHECK_MS, signal });
+    if (!end.passed) warning(daemon, 'HealthCheckWarning', `health check ${name} ${end.why}`);
+  };
+  for (const check of wanted) await run(check);
+}
+
+/** No one sets this clock, and it goes on when the daemon starts anew. */
+function uptimeMs(): number {
+  return uptime() * 1000;
+}

@@ -1,0 +1,31 @@
+import { startTelemetry, type Telemetry } from '../cluster/telemetry.ts';
+import type { NodeMetrics } from './steps/node-metrics.ts';
+
+export interface DaemonTelemetry extends Telemetry {
+  readonly metrics: NodeMetrics;
+  /** The daemon knows what its node should be, from here on. */
+  synced(): void;
+}
+
+/** Serves a daemon's metrics and health. The client library is loaded only for a daemon that is watched. */
+export async function startDaemonTelemetry(port: number, host?: string): Promise<DaemonTelemetry> {
+  const [{ prometheusMetrics }, { metricsPage }] = await Promise.all([
+    import('./prometheus-metrics.ts'),
+    import('../cluster/process-metrics.ts'),
+  ]);
+  let isSynced = false;
+  const { metrics, registry } = prometheusMetrics();
+  const telemetry = await startTelemetry({
+    port,
+    ...(host === undefined ? {} : { host }),
+    metrics: metricsPage(registry),
+    notReady: () => (isSynced ? undefined : 'reads its MachineConfigNode'),
+  });
+  return {
+    ...telemetry,
+    metrics,
+    synced() {
+      isSynced = true;
+    },
+  };
+}

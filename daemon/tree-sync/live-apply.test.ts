@@ -1,0 +1,284 @@
+import { existsSync } from 'node:fs';
+import { chmod, chown, mkdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { execa } from 'execa';
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { DigestedPullspec } from '../../api/references.ts';
+import type { LayerItem } from '../../image/layer/layer-item.ts';
+import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from '../../test/fixtures/test-node.ts';
+import { directoryNodeLayout } from '../host/directory-host.ts';
+import { noLabels } from '../host/selinux-labels.ts';
+import { readServiceRecords } from '../host/service-recorder.ts';
+import { readManagedPaths, untouchedManagedPaths } from '../records/managed-paths.ts';
+import { readTree } from '../tree/read-tree.ts';
+import { contentDigest } from '../tree/tree-entry.ts';
+import { applyLive, type LiveStep, verifyLive } from './live-apply.ts';
+
+if (noDirectoryNodes !== undefined) process.stderr.write(`skipped: ${noDirectoryNodes}\n`);
+
+const CHRONY = '/etc/chrony.conf';
+const FRAGMENT = '/usr/lib/tmpfiles.d/shale.conf';
+const extraKernelArguments = { remove: [], add: [] };
+
+describe.skipIf(noDirectoryNodes !== undefined)('live apply on a directory node', () => {
+  let node: TestNode;
+  let signal: AbortSignal;
+  const inRoot = (name: string) => path.join(node.host.root, name);
+  const read = (name: string) => readFile(inRoot(name), 'utf8');
+
+  beforeEach(async () => {
+    signal = AbortSignal.timeout(120_000);
+    node = await createTestNode();
+  });
+  afterEach(() => node[Symbol.asyncDispose]());
+
+  const apply = async (image: DigestedPullspec, of = node): Promise<readonly LiveStep[]> => {
+    const staged = await of.backend.stage(image, { extraKernelArguments, signal });
+    const { booted } = await of.backend.status(signal);
+    const steps: LiveStep[] = [];
+    const beforeStep = async (step: LiveStep) => {
+      steps.push(step);
+    };
+    await applyLive({
+      host: of.host,
+      services: of.services,
+      relabel: noLabels,
+      booted,
+      staged,
+      beforeStep,
+      signal,
+    });
+    expect(await verifyLive({ host: of.host, booted, staged, signal })).toEqual([]);
+    return steps;
+  };
+  const reboot = async (of = node) => {
+    const managed = await untouchedManagedPaths(of.host.root, await readManagedPaths(of.host.root));
+    await of.backend.finalizeStaged(managed, signal);
+    await of.boot();
+  };
+
+  it('changes the running root, and takes only the steps there are to take', async () => {
+    const image = node.addImage([layerFile(CHRONY, 'server a\n'), layerFile('/usr/share/shale/x', 'x\n')]);
+    const steps = await apply(image);
+    expect(await read(CHRONY)).toBe('server a\n');
+    expect(steps.map((step) => ('path' in step ? `${step.kind} ${step.path}` : step.kind))).toEqual([
+      'directory /usr/share/shale',
+      'file /usr/share/shale/x',
+      `file ${CHRONY}`,
+    ]);
+    expect(await apply(image)).toEqual([]);
+  });
+
+  it('leaves the deployments and the repository as they were', async () => {
+    await apply(node.addImage([layerFile('/usr/bin/kubelet', 'patched\n', 0o755)]));
+    const { booted } = await node.backend.status(signal);
+    expect(await read('/usr/bin/kubelet')).toBe('patched\n');
+    expect((await stat(path.join(booted.root, 'usr/bin/kubelet'))).size).toBe(64 * 1024);
+  });
+
+  it('does not let a live-applied file shadow a later image', async () => {
+    await apply(node.addImage([layerFile(CHRONY, 'live 1\n'), layerFile('/etc/added.conf', 'live\n')]));
+    await apply(node.addImage([layerFile(CHRONY, 'live 2\n')]));
+    expect(await read(CHRONY)).toBe('live 2\n');
+    expect(existsSync(inRoot('/etc/added.conf'))).toBe(false);
+    await node.backend.stage(node.addImage([layerFile(CHRONY, 'booted 3\n')]), {
+      extraKernelArguments,
+      signal,
+    });
+    await reboot();
+    expect(await read(CHRONY)).toBe('booted 3\n');
+    expect(existsSync(inRoot('/etc/added.conf'))).toBe(false);
+  });
+
+  it('gives the base image’s own version back', async () => {
+    await apply(node.addImage([layerFile(CHRONY, 'live\n')]));
+    await apply(node.addImage([layerFile('/etc/other.conf', 'x\n')]));
+    expect(await read(CHRONY)).toContain('pool.ntp.org');
+  });
+
+  it('goes back to the booted image, live or by a reboot', async () => {
+    await apply(node.addImage([layerFile(CHRONY, 'live 1\n')]));
+    await node.backend.stage(node.stock, { extraKernelArguments, evenIfBooted: true, signal });
+    await reboot();
+    expect(await read(CHRONY)).toContain('pool.ntp.org');
+
+    await apply(node.addImage([layerFile(CHRONY, 'live 2\n')]));
+    const booted = await node.backend.stage(node.stock, { extraKernelArguments, signal });
+    await applyLive({
+      host: node.host,
+      services: node.services,
+      relabel: noLabels,
+      booted,
+      staged: booted,
+      signal,
+    });
+    expect(await read(CHRONY)).toContain('pool.ntp.org');
+    expect((await node.backend.status(signal)).staged).toBeUndefined();
+  });
+
+  it('leaves an admin’s edit alone, also one of a live-applied file', async () => {
+    await writeFile(inRoot('/etc/hosts'), '10.0.0.1 db\n');
+    await apply(node.addImage([layerFile('/etc/hosts', 'image\n'), layerFile(CHRONY, 'live\n')]));
+    expect(await read('/etc/hosts')).toBe('10.0.0.1 db\n');
+    await writeFile(inRoot(CHRONY), 'admin\n');
+    await apply(node.addImage([layerFile(CHRONY, 'live 2\n')]));
+    expect(await read(CHRONY)).toBe('admin\n');
+    await reboot();
+    expect(await read(CHRONY)).toBe('admin\n');
+    expect(await read('/etc/hosts')).toBe('10.0.0.1 db\n');
+  });
+
+  it('brings state paths, and removes those that the next image no longer has', async () => {
+    const line = (name: string, text: string) =>
+      `f+~ ${name} 0644 0 0 - ${Buffer.from(text).toString('base64')}\n`;
+    const first = `${line('/opt/one.conf', 'one')}${line('/usr/local/bin/two', 'two')}d /var/lib/three 0755 0 0 - -\n`;
+    await apply(node.addImage([layerFile(FRAGMENT, first)]));
+    expect([await read('/opt/one.conf'), await read('/usr/local/bin/two')]).toEqual(['one', 'two']);
+    await apply(node.addImage([layerFile(FRAGMENT, line('/opt/one.conf', 'changed'))]));
+    expect(await read('/opt/one.conf')).toBe('changed');
+    expect([existsSync(inRoot('/usr/local/bin/two')), existsSync(inRoot('/var/lib/three'))]).toEqual([
+      false,
+      false,
+    ]);
+    await apply(node.addImage([layerFile(CHRONY, 'no fragment\n')]));
+    expect(existsSync(inRoot('/opt/one.conf'))).toBe(false);
+    expect((await readServiceRecords(directoryNodeLayout(node.dir))).map(({ action }) => action)).toContain(
+      'tmpfiles',
+    );
+  });
+
+  it('takes no notice of an owner that the image’s fragment sets', async () => {
+    const fragment = layerFile(FRAGMENT, 'z /etc/core.conf 0640 core core - -\n');
+    await apply(node.addImage([layerFile('/etc/core.conf', '1\n'), fragment]));
+    expect((await stat(inRoot('/etc/core.conf'))).uid).toBe(1000);
+    await apply(node.addImage([layerFile('/etc/core.conf', '2\n'), fragment]));
+    expect(await read('/etc/core.conf')).toBe('2\n');
+    await reboot();
+    expect((await stat(inRoot('/etc/core.conf'))).uid).toBe(1000);
+    await apply(node.addImage([layerFile('/etc/core.conf', '3\n')]));
+    expect([await read('/etc/core.conf'), (await stat(inRoot('/etc/core.conf'))).uid]).toEqual(['3\n', 0]);
+  });
+
+  it('stages nothing when an edit stands in the way, as a link that leads out of the root', async () => {
+    const outside = path.join(node.dir, 'outside');
+    await mkdir(outside);
+    await symlink(outside, inRoot('/etc/motd.d'));
+    await expect(apply(node.addImage([layerFile('/etc/motd.d/shale', 'x\n')]))).rejects.toThrow(
+      'cannot merge',
+    );
+    expect(existsSync(path.join(outside, 'shale'))).toBe(false);
+    expect((await node.backend.status(signal)).staged).toBeUndefined();
+  });
+
+  it('refuses what only a reboot can bring', async () => {
+    const { booted } = await node.backend.status(signal);
+    const refused = async (layer: LayerItem) => {
+      const staged = await node.backend.stage(node.addImage([layerFile(CHRONY, 'x\n'), layer]), {
+        extraKernelArguments,
+        signal,
+      });
+      await applyLive({
+        host: node.host,
+        services: node.services,
+        relabel: noLabels,
+        booted,
+        staged,
+        signal,
+      });
+    };
+    const kargs = layerFile('/usr/lib/bootc/kargs.d/50-shale.toml', 'kargs = ["nosmt"]\n');
+    await expect(refused(kargs)).rejects.toThrow('kernel arguments take effect at boot only');
+    await expect(refused(layerFile('/usr/lib/modules/6.12.57-shale/x.ko', 'x'))).rejects.toThrow(
+      'at boot only',
+    );
+    expect(await read(CHRONY)).toContain('pool.ntp.org');
+  });
+
+  it('ends in the same state after a kill before any of its steps', { timeout: 120_000 }, async () => {
+    const state = (text: string) => `f+~ /opt/state 0644 0 0 - ${Buffer.from(text).toString('base64')}\n`;
+    const first = [
+      layerFile(CHRONY, 'live 1\n'),
+      layerFile('/etc/gone/x.conf', 'x\n'),
+      layerFile(FRAGMENT, `${state('1')}f+~ /opt/gone 0644 0 0 - eA==\n`),
+    ];
+    const second = [
+      layerFile(CHRONY, 'live 2\n'),
+      layerFile('/etc/new/x.conf', 'x\n'),
+      layerFile('/usr/share/shale/y', 'y\n'),
+      layerFile(FRAGMENT, state('2')),
+    ];
+    const prepare = async (of: TestNode) => {
+      await apply(of.addImage(first), of);
+      await of.backend.stage(of.addImage(second), { extraKernelArguments, signal });
+    };
+    await prepare(node);
+    const steps = await apply(node.addImage(second));
+    const expected = await snapshot(node);
+    expect(steps.length).toBeGreaterThanOrEqual(8);
+    for (const [index] of steps.entries()) {
+      await using victim = await createTestNode();
+      await prepare(victim);
+      const script = path.join(import.meta.dirname, '../../test/fixtures/killed/killed-live-apply.ts');
+      const killed = await execa(process.execPath, [script, victim.dir, String(index)], { reject: false });
+      expect(killed.signal).toBe('SIGKILL');
+      await apply(victim.addImage(second), victim);
+      expect(await snapshot(victim)).toEqual(expected);
+    }
+  });
+
+  it('leaves the running root as a reboot leaves it', { timeout: 120_000 }, async () => {
+    const content = fc.constantFrom(undefined, 'A\n', 'B\n');
+    const edit = fc.constantFrom('none', 'remove', 'write', 'chmod', 'chown', 'chmod parent');
+    const names = ['/etc/a.conf', '/etc/d/x.conf', '/etc/d/y.conf', '/etc/e/z.conf'];
+    const cases = fc.tuple(
+      ...names.map((name) => fc.record({ name: fc.constant(name), first: content, second: content, edit })),
+    );
+    await fc.assert(
+      fc.asyncProperty(cases, async (files) => {
+        await using other = await createTestNode();
+        const layer = (which: 'first' | 'second') => [
+          layerFile('/etc/always', which),
+          ...files.flatMap((file) => (file[which] === undefined ? [] : [layerFile(file.name, file[which])])),
+        ];
+        await other.backend.stage(other.addImage(layer('first')), { extraKernelArguments, signal });
+        await reboot(other);
+        for (const file of files) await editFile(path.join(other.host.root, file.name), file.edit);
+        await apply(other.addImage(layer('second')), other);
+        const live = await snapshot(other);
+        await reboot(other);
+        expect(await snapshot(other)).toEqual(live);
+      }),
+      { numRuns: 8 },
+    );
+  });
+
+  async function snapshot(of: TestNode): Promise<Readonly<Record<string, string>>> {
+    const trees = await Promise.all(
+      ['/etc', '/usr'].map((name) => readTree(path.join(of.host.root, name), name, signal)),
+    );
+    const opt = await readTree(path.join(of.host.root, 'opt'), '/opt', signal);
+    const entries = [...trees.flatMap((tree) => [...tree]), ...opt];
+    // The base of the /etc merge stays the booted image's until the reboot.
+    const compared = entries.filter(([name]) => name !== '/etc/machine-id' && !name.startsWith('/usr/etc'));
+    return Object.fromEntries(compared.map(([name, entry]) => [name, contentDigest(entry)]));
+  }
+});
+
+async function editFile(file: string, edit: string): Promise<void> {
+  switch (edit) {
+    case 'remove':
+      return rm(file, { force: true });
+    case 'write':
+      await mkdir(path.dirname(file), { recursive: true });
+      return writeFile(file, 'local\n');
+    case 'chmod':
+      return existsSync(file) ? chmod(file, 0o600) : undefined;
+    case 'chown':
+      return existsSync(file) ? chown(file, 1000, 1000) : undefined;
+    case 'chmod parent': {
+      const parent = path.dirname(file);
+      return existsSync(parent) && path.basename(parent) !== 'etc' ? chmod(parent, 0o700) : undefined;
+    }
+  }
+}
