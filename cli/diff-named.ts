@@ -8,7 +8,7 @@ import { type ConfigDiff, diffConfigs, patchOf } from './diff.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
 import type { ChangeFlags } from './file-flags.ts';
 import { readMake } from './image/carried-config.ts';
-import { limitsOf } from './limit-flags.ts';
+import { limitsOf } from '../operator/limit-flags.ts';
 import { connect, machineConfigsOf, readLiveCluster } from './live-objects.ts';
 import { bothSides, type NamingCluster, oneSide, type Side } from './named-config.ts';
 import { readObjects } from './object-files.ts';

@@ -80,7 +80,7 @@ const COMMANDS: Readonly<
   },
   operator: {
     description: 'Render pools, roll changes out, and start and stop layering; runs in the cluster.',
-    load: async () => (await import('./operator/command.ts')).operatorCommand(),
+    load: async () => (await import('../operator/main.ts')).operatorCommand(),
   },
   'machine-os-builder': {
     description: "Build the pools' images; runs in the cluster while layering is on.",

@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { CustomResourceDefinitions, DaemonSets, Leases, Nodes } from '../../api/kubernetes.ts';
 import { DAEMON_SET, OPERATOR_DEPLOYMENT } from '../../api/names.ts';
 import { type ApiClient, ApiError } from '../../cluster/api-client.ts';
-import { detectOtherOperator } from '../../rollout/other-operator.ts';
+import { detectOtherOperator } from '../../operator/preconditions.ts';
 import { isReady } from '../../rollout/pools/node-state.ts';
 import { CommandError } from '../exit-codes.ts';
 import {

@@ -19,7 +19,7 @@ import { pushBaseImage } from '../../image/testing/base-image.ts';
 import { type DockerRegistry, startDockerRegistry } from '../../image/testing/docker-registry.ts';
 import { builderRights } from '../../opt-in/builder-rights.ts';
 import { createCaches } from '../../rollout/caches.ts';
-import { type RolloutParts, startRolloutControllers } from '../../rollout/operator-controllers.ts';
+import { type RolloutParts, startRolloutControllers } from '../../operator/loop.ts';
 import { defaultRolloutOptions, type RolloutOptions } from '../../rollout/options.ts';
 import {
   type ClusterUnderTest,

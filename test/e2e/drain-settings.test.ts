@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ConfigMaps, Nodes, PodDisruptionBudgets, Pods } from '../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
-import { type OperatorTelemetry, startOperatorTelemetry } from '../../rollout/metrics/operator-telemetry.ts';
+import { type OperatorTelemetry, startOperatorTelemetry } from '../../operator/status.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { blockDrain, podOn } from './drain-under-test.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';

@@ -11,7 +11,7 @@ import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { parseDigestedPullspec } from '../../api/references.ts';
 import { engineParts } from '../../builder/engine/engine-flags.ts';
 import { runBuilder } from '../../builder/run.ts';
-import { registryPruner } from '../../cli/operator/image-pruner.ts';
+import { registryPruner } from '../../operator/image-pruner.ts';
 import { conditionIsTrue } from '../../cluster/conditions.ts';
 import { createEventRecorder } from '../../cluster/events.ts';
 import { describeImage } from '../../image/append.ts';

@@ -21,7 +21,7 @@ import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { pushBaseImage } from '../../image/testing/base-image.ts';
 import { type DockerRegistry, startDockerRegistry } from '../../image/testing/docker-registry.ts';
 import { createCaches } from '../../rollout/caches.ts';
-import { startRolloutControllers } from '../../rollout/operator-controllers.ts';
+import { startRolloutControllers } from '../../operator/loop.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { stepDaemon } from '../../rollout/testing/scripted-daemon.ts';
 import { grantBuilderRights, runBuilderIn } from '../e2e/builder-under-test.ts';

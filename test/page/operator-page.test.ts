@@ -7,7 +7,7 @@ import path from 'node:path';
 import { json } from 'node:stream/consumers';
 import { execa } from 'execa';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { livePage } from '../../cli/operator/live-page.ts';
+import { livePage } from '../../operator/live-page.ts';
 import type { PageView } from '../../page/model/view.ts';
 import { allCaches, createCaches } from '../../rollout/caches.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';

@@ -2,10 +2,10 @@ import type { MachineConfig } from '../api/machine-config.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import type { EventRecorder } from '../cluster/events.ts';
 import type { WorkQueue } from '../cluster/work-queue.ts';
-import type { Caches } from './caches.ts';
-import { nodeOfLease } from './node-leases.ts';
-import type { Membership } from './pools/membership.ts';
-import { nodeChangeMatters } from './pools/node-change.ts';
+import type { Caches } from '../rollout/caches.ts';
+import { nodeOfLease } from '../rollout/node-leases.ts';
+import type { Membership } from '../rollout/pools/membership.ts';
+import { nodeChangeMatters } from '../rollout/pools/node-change.ts';
 
 export interface EventRoutes {
   readonly caches: Caches;

@@ -1,10 +1,10 @@
-import type { MachineOSBuild } from '../../api/machine-os-build.ts';
-import { annotations } from '../../api/names.ts';
-import { type RegistryAccessOptions, readRegistryAccess } from '../../builder/registry-access.ts';
-import { parseReference } from '../../image/reference.ts';
-import { deleteWithReferrers } from '../../image/referrers.ts';
-import { createRegistryClient } from '../../image/registry/registry-client.ts';
-import type { ImagePruner } from '../../opt-in/layering-controller.ts';
+import type { MachineOSBuild } from '../api/machine-os-build.ts';
+import { annotations } from '../api/names.ts';
+import { type RegistryAccessOptions, readRegistryAccess } from '../builder/registry-access.ts';
+import { parseReference } from '../image/reference.ts';
+import { deleteWithReferrers } from '../image/referrers.ts';
+import { createRegistryClient } from '../image/registry/registry-client.ts';
+import type { ImagePruner } from '../opt-in/layering-controller.ts';
 
 /** @returns what deletes images and what refers to them from their registry, with the Secret that they were pushed with. */
 export function registryPruner(options: RegistryAccessOptions): ImagePruner {

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import type { Certificate } from '../../page/server/page-server.ts';
+import type { Certificate } from '../page/server/page-server.ts';
 
 /** Whoever renews a certificate does so days before it ends, and a kubelet brings it within two minutes. */
 const CHECK_MS = 60_000;

@@ -1,11 +1,11 @@
 import type { Logger } from 'pino';
-import type { ApiClient } from '../../cluster/api-client.ts';
-import { readAssets } from '../../page/server/assets.ts';
-import { LiveView } from '../../page/server/live-view.ts';
-import type { PageCaches } from '../../page/server/page-caches.ts';
-import { startPageServer } from '../../page/server/page-server.ts';
-import { tokenAccess } from '../../page/server/token-access.ts';
-import { MaintenanceLookup } from '../../rollout/node-maintenance.ts';
+import type { ApiClient } from '../cluster/api-client.ts';
+import { readAssets } from '../page/server/assets.ts';
+import { LiveView } from '../page/server/live-view.ts';
+import type { PageCaches } from '../page/server/page-caches.ts';
+import { startPageServer } from '../page/server/page-server.ts';
+import { tokenAccess } from '../page/server/token-access.ts';
+import { MaintenanceLookup } from '../rollout/node-maintenance.ts';
 import { awaitCertificate, followCertificate } from './page-certificate.ts';
 
 export interface LivePageOptions {
