@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import type { KubernetesObject } from '../api/object.ts';
-import { CommandError, exitCodes } from './exit-codes.ts';
 import { type LimitFlags, limitsOf, withLimitFlags } from '../operator/limit-flags.ts';
+import { CommandError, exitCodes } from './exit-codes.ts';
 import {
   type ClusterFlags,
   connect,

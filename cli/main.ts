@@ -1,5 +1,6 @@
 import { CommanderError } from 'commander';
 import { LeadershipLost } from '../cluster/leader-election.ts';
+import { StartupError } from '../operator/preconditions.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
 import { program } from './program.ts';
 
@@ -19,6 +20,10 @@ function report(error: unknown): number {
   if (error instanceof CommandError) {
     process.stderr.write(`shale: ${error.message}\n`);
     return error.exitCode;
+  }
+  if (error instanceof StartupError) {
+    process.stderr.write(`shale: ${error.message}\n`);
+    return error.kind === 'unavailable' ? exitCodes.unavailable : exitCodes.failed;
   }
   if (error instanceof LeadershipLost) {
     process.stderr.write(`shale: ${error.message}\n`);

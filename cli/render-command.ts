@@ -1,7 +1,7 @@
 import { Command } from 'commander';
+import { limitsOf } from '../operator/limit-flags.ts';
 import { CommandError } from './exit-codes.ts';
 import { type FileFlags, objectsOf, refuseMalformed, withFilesOrCluster } from './file-flags.ts';
-import { limitsOf } from '../operator/limit-flags.ts';
 import { offlineCluster, renderOffline } from './offline-cluster.ts';
 import { RenderOutput } from './output-schemas.ts';
 import { outputFlag, print, printAs } from './print.ts';

@@ -1,8 +1,8 @@
 import { Command } from 'commander';
 import { limitedInStandardMode } from '../machineconfig/standard-mode.ts';
+import { limitsOf } from '../operator/limit-flags.ts';
 import { CommandError } from './exit-codes.ts';
 import { type FileFlags, withFilesOrCluster } from './file-flags.ts';
-import { limitsOf } from '../operator/limit-flags.ts';
 import { connect, type LiveCluster, readLiveCluster } from './live-objects.ts';
 import { readObjects } from './object-files.ts';
 import { type OfflineCluster, offlineCluster, problemsOf, renderOffline } from './offline-cluster.ts';

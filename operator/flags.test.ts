@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { builderCommand } from '../builder/command.ts';
-import { builderArguments } from './main.ts';
+import { builderArguments } from './flags.ts';
 
 test.each([
   [{ insecureRegistry: [], attest: true, builderMetricsPort: 0 }, []],

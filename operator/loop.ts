@@ -9,7 +9,6 @@ import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
 import { createWorkQueue } from '../cluster/work-queue.ts';
 import { allCaches, type Caches } from '../rollout/caches.ts';
 import { reconcileCertificates } from '../rollout/certificates/certificates-controller.ts';
-import type { OperatorTelemetry } from './status.ts';
 import { noMetrics } from '../rollout/metrics/rollout-metrics.ts';
 import { reconcileAnnotations } from '../rollout/node-annotations/annotations-controller.ts';
 import { NodeLeases } from '../rollout/node-leases.ts';
@@ -22,6 +21,7 @@ import { NodeWork } from '../rollout/pools/node-work.ts';
 import { PoolController } from '../rollout/pools/pool-controller.ts';
 import { RenderingController } from '../rollout/rendering/rendering-controller.ts';
 import { routeEvents } from './observe.ts';
+import type { OperatorTelemetry } from './status.ts';
 
 export interface RolloutParts {
   readonly client: ApiClient;

@@ -1,4 +1,4 @@
-import { Deployments } from '../api/kubernetes.ts';
+import { Deployments, Pods } from '../api/kubernetes.ts';
 import type { Kind, KubernetesObject } from '../api/object.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 
@@ -10,6 +10,21 @@ const ClusterOperators: Kind<KubernetesObject> = {
   plural: 'clusteroperators',
   namespaced: false,
 };
+
+/** The Deployment that the manifests install. */
+export const OPERATOR_DEPLOYMENT = 'shale-operator';
+
+/** The operator refuses to start, and its message is all that an admin needs: printed as one line, without a stack. */
+export class StartupError extends Error {
+  /** `unavailable`: something that the operator needs is missing from the cluster. */
+  readonly kind: 'refused' | 'unavailable';
+
+  constructor(kind: StartupError['kind'], message: string) {
+    super(message);
+    this.name = 'StartupError';
+    this.kind = kind;
+  }
+}
 
 /**
  * Looks for OpenShift's own Machine Config Operator. Two operators on the same kinds would undo each other's work on
@@ -32,4 +47,23 @@ export async function detectOtherOperator(
   return operator !== undefined
     ? "OpenShift's Machine Config Operator is installed in this cluster (ClusterOperator machine-config)"
     : undefined;
+}
+
+/**
+ * @returns the image of this process's own pod, or of the operator's Deployment.
+ * @throws {StartupError} when neither exists; {ApiError} when the API server can't be asked.
+ */
+export async function ownImage(client: ApiClient, namespace: string, signal: AbortSignal): Promise<string> {
+  const podName = process.env['POD_NAME'];
+  const pod = podName === undefined ? undefined : await client.find(Pods, podName, { namespace, signal });
+  const deployment =
+    pod === undefined
+      ? await client.find(Deployments, OPERATOR_DEPLOYMENT, { namespace, signal })
+      : undefined;
+  const image = (pod?.spec ?? deployment?.spec.template.spec)?.containers[0]?.image;
+  if (image !== undefined) return image;
+  throw new StartupError(
+    'unavailable',
+    `Cannot determine the image for the builder: there is no pod ${podName ?? '(POD_NAME is not set)'} and no Deployment ${OPERATOR_DEPLOYMENT} in namespace ${namespace}. Set --image.`,
+  );
 }

@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from 'vitest';
+import { countPhases } from '../rollout/metrics/rollout-metrics.ts';
 import { aState, REBOOT } from '../rollout/testing/objects.ts';
 import { type OperatorTelemetry, startOperatorTelemetry } from './status.ts';
-import { countPhases } from '../rollout/metrics/rollout-metrics.ts';
 
 let telemetry: OperatorTelemetry;
 afterEach(() => telemetry.close());

@@ -11,7 +11,6 @@ import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { parseDigestedPullspec } from '../../api/references.ts';
 import { engineParts } from '../../builder/engine/engine-flags.ts';
 import { runBuilder } from '../../builder/run.ts';
-import { registryPruner } from '../../operator/image-pruner.ts';
 import { conditionIsTrue } from '../../cluster/conditions.ts';
 import { createEventRecorder } from '../../cluster/events.ts';
 import { describeImage } from '../../image/append.ts';
@@ -24,6 +23,7 @@ import { parseSigningKey } from '../../image/signature/signing-key.ts';
 import { pushBaseImage } from '../../image/testing/base-image.ts';
 import { type DockerRegistry, startDockerRegistry } from '../../image/testing/docker-registry.ts';
 import { startRefusingRegistry } from '../../image/testing/refusing-registry.ts';
+import { registryPruner } from '../../operator/image-pruner.ts';
 import { grantBuilderRights, runOperator } from './builder-under-test.ts';
 import {
   type ClusterUnderTest,
