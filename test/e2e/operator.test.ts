@@ -40,7 +40,7 @@ test('the operator says what it lacks when it is in no pod of the cluster', asyn
   const { exitCode, stderr } = await (await startOperator()).operator;
   expect(exitCode).toBe(69);
   expect(stderr).toMatch(
-    /^shale: can't tell which image the builder should run: there is no pod shale-operator-0/m,
+    /^shale: Cannot determine the image for the builder: there is no pod shale-operator-0/m,
   );
 });
 
