@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Pods } from '../api/kubernetes.ts';
-import type { Kind, KubernetesObject } from '../api/object.ts';
+import type { Kind, KubernetesObject, NewObject } from '../api/object.ts';
 import type {
   ApiClient,
   DeleteOptions,
@@ -60,21 +60,209 @@ type Call = Omit<HttpRequest, 'signal'> & {
 
 /** @returns the API server behind a connection, as an ApiClient. */
 export function createApiClient(connection: Connection, options: ApiClientOptions = {}): ApiClient {
-  async function answer(call: Call, signal: AbortSignal): Promise<IncomingMessage> {
-    const { verb, resource } = call;
-    const response = await send(connection, { ...call, signal }).catch((error: unknown) => {
-      // Who gave it up waits for no answer.
-      if (call.signal?.aborted !== true) options.onRequest?.({ verb, resource, status: 0 });
-      throw error;
-    });
-    const status = response.statusCode ?? 0;
-    options.onRequest?.({ verb, resource, status });
-    if (status >= 200 && status < 300) return response;
-    const body = ((await readJson(response)) ?? {}) as StatusBody;
-    throw new ApiError(status, call.what, withRetryAfter(body, response.headers['retry-after']));
+  return new HttpApiClient(connection, options);
+}
+
+/** What is particular about one write. */
+type Written = Pick<Call, 'body' | 'contentType' | 'query' | 'signal'>;
+
+class HttpApiClient implements ApiClient {
+  readonly #connection: Connection;
+  readonly #onRequest: ApiClientOptions['onRequest'];
+
+  constructor(connection: Connection, { onRequest }: ApiClientOptions) {
+    this.#connection = connection;
+    this.#onRequest = onRequest;
   }
 
-  async function once(call: Call): Promise<unknown> {
+  get<T extends KubernetesObject>(kind: Kind<T>, name: string, where: Where = {}): Promise<T> {
+    return this.#call({
+      method: 'GET',
+      path: resourcePath(kind, placeOf(name, where)),
+      verb: 'get',
+      resource: resourceOf(kind),
+      what: `get ${kind.kind} ${name}`,
+      signal: where.signal,
+    }) as Promise<T>;
+  }
+
+  async find<T extends KubernetesObject>(
+    kind: Kind<T>,
+    name: string,
+    where: Where = {},
+  ): Promise<T | undefined> {
+    try {
+      return await this.get(kind, name, where);
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
+  }
+
+  async list<T extends KubernetesObject>(
+    kind: Kind<T>,
+    { keep = (object) => object, ...selection }: ListOptions<T> = {},
+  ): Promise<ListResult<T>> {
+    const items: T[] = [];
+    let next: string | undefined;
+    for (;;) {
+      const page = await this.#listPage(kind, selection, next);
+      for (const item of page.items ?? []) items.push(keep(withType(kind, item)));
+      next = page.metadata?.continue;
+      if (next === undefined || next === '') {
+        return { items, resourceVersion: page.metadata?.resourceVersion ?? '' };
+      }
+    }
+  }
+
+  watch<T extends KubernetesObject>(kind: Kind<T>, options: WatchOptions = {}) {
+    const { timeoutSeconds = WATCH_SECONDS } = options;
+    const call: Call = {
+      method: 'GET',
+      path: resourcePath(kind, { namespace: options.namespace }),
+      query: {
+        ...selectors(options),
+        watch: 'true',
+        allowWatchBookmarks: 'true',
+        resourceVersion: options.resourceVersion,
+        timeoutSeconds: String(timeoutSeconds),
+      },
+      verb: 'watch',
+      resource: resourceOf(kind),
+      signal: options.signal,
+      what: `watch ${kind.plural}`,
+    };
+    return watchEvents<T>(kind, { ...options, timeoutSeconds }, (signal) => this.#answer(call, signal));
+  }
+
+  create<T extends KubernetesObject>(kind: Kind<T>, object: NewObject<T>, where: Where = {}): Promise<T> {
+    const place = { namespace: where.namespace ?? object.metadata.namespace };
+    return this.#write('POST', kind, place, { body: object, signal: where.signal });
+  }
+
+  replace<T extends KubernetesObject>(kind: Kind<T>, object: T, where: Where = {}): Promise<T> {
+    return this.#write('PUT', kind, placeOfObject(object, where), { body: object, signal: where.signal });
+  }
+
+  replaceStatus<T extends KubernetesObject>(kind: Kind<T>, object: T, where: Where = {}): Promise<T> {
+    const place = { ...placeOfObject(object, where), subresource: 'status' };
+    return this.#write('PUT', kind, place, { body: object, signal: where.signal });
+  }
+
+  patch<T extends KubernetesObject>(
+    kind: Kind<T>,
+    name: string,
+    patch: Patch,
+    where: Where = {},
+  ): Promise<T> {
+    return this.#write('PATCH', kind, placeOf(name, where), writtenPatch(patch, where));
+  }
+
+  patchStatus<T extends KubernetesObject>(
+    kind: Kind<T>,
+    name: string,
+    patch: Patch,
+    where: Where = {},
+  ): Promise<T> {
+    const place = { ...placeOf(name, where), subresource: 'status' };
+    return this.#write('PATCH', kind, place, writtenPatch(patch, where));
+  }
+
+  async delete<T extends KubernetesObject>(
+    kind: Kind<T>,
+    name: string,
+    { namespace, signal, ...options }: DeleteOptions = {},
+  ): Promise<boolean> {
+    try {
+      await this.#call({
+        method: 'DELETE',
+        path: resourcePath(kind, { namespace, name }),
+        body: { apiVersion: 'v1', kind: 'DeleteOptions', ...options },
+        verb: 'delete',
+        resource: resourceOf(kind),
+        what: `delete ${kind.kind} ${name}`,
+        signal,
+      });
+      return true;
+    } catch (error) {
+      if (isNotFound(error)) return false;
+      throw error;
+    }
+  }
+
+  async evict(
+    { namespace, name }: { readonly namespace: string; readonly name: string },
+    {
+      gracePeriodSeconds,
+      signal,
+    }: { readonly gracePeriodSeconds?: number; readonly signal?: AbortSignal } = {},
+  ): Promise<void> {
+    await this.#call({
+      method: 'POST',
+      path: resourcePath(Pods, { namespace, name, subresource: 'eviction' }),
+      body: {
+        apiVersion: 'policy/v1',
+        kind: 'Eviction',
+        metadata: { name, namespace },
+        ...(gracePeriodSeconds === undefined ? {} : { deleteOptions: { gracePeriodSeconds } }),
+      },
+      verb: 'create',
+      resource: resourceOf(Pods, 'eviction'),
+      what: `evict Pod ${namespace}/${name}`,
+      signal,
+    });
+  }
+
+  async #listPage<T extends KubernetesObject>(
+    kind: Kind<T>,
+    selection: Selection,
+    after: string | undefined,
+  ): Promise<ListPage<T>> {
+    const page = await this.#call({
+      method: 'GET',
+      path: resourcePath(kind, { namespace: selection.namespace }),
+      query: { ...selectors(selection), limit: String(PAGE_SIZE), continue: after },
+      verb: 'list',
+      resource: resourceOf(kind),
+      what: `list ${kind.plural}`,
+      signal: selection.signal,
+    });
+    return page as ListPage<T>;
+  }
+
+  #write<T extends KubernetesObject>(
+    method: 'POST' | 'PUT' | 'PATCH',
+    kind: Kind<T>,
+    place: Place,
+    written: Written,
+  ): Promise<T> {
+    const { name, subresource } = place;
+    return this.#call({
+      method,
+      path: resourcePath(kind, place),
+      verb: VERBS[method],
+      resource: resourceOf(kind, subresource),
+      what: [WORDS[method], kind.kind, name, subresource].filter((word) => word !== undefined).join(' '),
+      ...written,
+    }) as Promise<T>;
+  }
+
+  /** Reads are sent again while the server has trouble; of everything else the caller decides. */
+  async #call(call: Call): Promise<unknown> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.#once(call);
+      } catch (error) {
+        const isLast = call.method !== 'GET' || attempt === READ_ATTEMPTS || call.signal?.aborted === true;
+        if (isLast || !mayPass(error)) throw error;
+        const options = call.signal === undefined ? {} : { signal: call.signal };
+        await delay(retryDelayMs(error, attempt), undefined, options);
+      }
+    }
+  }
+
+  /** @throws ApiError; ApiUnreachable where no whole answer came in time; the caller's own reason where it gave up. */
+  async #once(call: Call): Promise<unknown> {
     const ended = new AbortController();
     // Not AbortSignal.timeout: thousands of requests a minute would each be kept until a deadline that nobody waits for.
     const deadline = setTimeout(
@@ -85,7 +273,7 @@ export function createApiClient(connection: Connection, options: ApiClientOption
     if (call.signal?.aborted === true) stop();
     call.signal?.addEventListener('abort', stop, { once: true });
     try {
-      return await readJson(await answer(call, ended.signal));
+      return await readJson(await this.#answer(call, ended.signal));
     } catch (error) {
       if (error instanceof ApiError || call.signal?.aborted === true) throw error;
       throw new ApiUnreachable(call.what, ended.signal.aborted ? ended.signal.reason : error);
@@ -95,178 +283,31 @@ export function createApiClient(connection: Connection, options: ApiClientOption
     }
   }
 
-  async function call(given: Call): Promise<unknown> {
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        return await once(given);
-      } catch (error) {
-        if (given.method !== 'GET' || attempt === READ_ATTEMPTS || given.signal?.aborted === true)
-          throw error;
-        if (!mayPass(error)) throw error;
-        await delay(
-          retryDelayMs(error, attempt),
-          undefined,
-          given.signal === undefined ? {} : { signal: given.signal },
-        );
-      }
-    }
-  }
-
-  function write<T extends KubernetesObject>(
-    method: 'POST' | 'PUT' | 'PATCH',
-    kind: Kind<T>,
-    place: { readonly namespace?: string | undefined; readonly name?: string; readonly subresource?: string },
-    more: Pick<Call, 'body' | 'contentType' | 'query' | 'signal'>,
-  ): Promise<T> {
-    const what = `${WORDS[method]} ${kind.kind} ${place.name ?? ''}${place.subresource === undefined ? '' : ` ${place.subresource}`}`;
-    const resource = resourceOf(kind, place.subresource);
-    return call({
-      method,
-      path: resourcePath(kind, place),
-      verb: VERBS[method],
-      resource,
-      what,
-      ...more,
-    }) as Promise<T>;
-  }
-
-  function patch<T extends KubernetesObject>(
-    kind: Kind<T>,
-    name: string,
-    given: Patch,
-    where: Where,
-    subresource?: string,
-  ) {
-    const query =
-      given.type === 'apply'
-        ? { fieldManager: given.fieldManager, ...(given.force === true ? { force: 'true' } : {}) }
-        : {};
-    return write('PATCH', kind, place(where, name, subresource), {
-      body: given.body,
-      contentType: PATCH_TYPES[given.type],
-      query,
-      signal: where.signal,
+  /** @returns the answer's head; its body is the caller's to read. */
+  async #answer(call: Call, signal: AbortSignal): Promise<IncomingMessage> {
+    const { verb, resource } = call;
+    const response = await send(this.#connection, { ...call, signal }).catch((error: unknown) => {
+      // Who gave it up waits for no answer.
+      if (call.signal?.aborted !== true) this.#onRequest?.({ verb, resource, status: 0 });
+      throw error;
     });
+    const status = response.statusCode ?? 0;
+    this.#onRequest?.({ verb, resource, status });
+    if (status >= 200 && status < 300) return response;
+    const body = ((await readJson(response)) ?? {}) as StatusBody;
+    throw new ApiError(status, call.what, withRetryAfter(body, response.headers['retry-after']));
   }
+}
 
-  const client: ApiClient = {
-    get: <T extends KubernetesObject>(kind: Kind<T>, name: string, where: Where = {}) =>
-      call({
-        method: 'GET',
-        path: resourcePath(kind, place(where, name)),
-        verb: 'get',
-        resource: resourceOf(kind),
-        what: `get ${kind.kind} ${name}`,
-        signal: where.signal,
-      }) as Promise<T>,
-    async find(kind, name, where) {
-      try {
-        return await client.get(kind, name, where);
-      } catch (error) {
-        if (isNotFound(error)) return undefined;
-        throw error;
-      }
-    },
-    async list<T extends KubernetesObject>(
-      kind: Kind<T>,
-      { keep = (object) => object, ...selection }: ListOptions<T> = {},
-    ): Promise<ListResult<T>> {
-      const items: T[] = [];
-      let next: string | undefined;
-      for (;;) {
-        const page = (await call({
-          method: 'GET',
-          path: resourcePath(kind, { namespace: selection.namespace }),
-          query: { ...selectors(selection), limit: String(PAGE_SIZE), continue: next },
-          verb: 'list',
-          resource: resourceOf(kind),
-          what: `list ${kind.plural}`,
-          signal: selection.signal,
-        })) as { items?: T[]; metadata?: { resourceVersion?: string; continue?: string } };
-        for (const item of page.items ?? []) items.push(keep(withType(kind, item)));
-        next = page.metadata?.continue;
-        if (next === undefined || next === '') {
-          return { items, resourceVersion: page.metadata?.resourceVersion ?? '' };
-        }
-      }
-    },
-    watch<T extends KubernetesObject>(kind: Kind<T>, given: WatchOptions = {}) {
-      const { timeoutSeconds = WATCH_SECONDS } = given;
-      return watchEvents<T>(kind, { ...given, timeoutSeconds }, (signal) =>
-        answer(
-          {
-            method: 'GET',
-            path: resourcePath(kind, { namespace: given.namespace }),
-            query: {
-              ...selectors(given),
-              watch: 'true',
-              allowWatchBookmarks: 'true',
-              resourceVersion: given.resourceVersion,
-              timeoutSeconds: String(timeoutSeconds),
-            },
-            verb: 'watch',
-            resource: resourceOf(kind),
-            signal: given.signal,
-            what: `watch ${kind.plural}`,
-          },
-          signal,
-        ),
-      );
-    },
-    create: (kind, object, where = {}) =>
-      write(
-        'POST',
-        kind,
-        { namespace: where.namespace ?? object.metadata.namespace },
-        { body: object, signal: where.signal },
-      ),
-    replace: (kind, object, where = {}) =>
-      write('PUT', kind, placeOf(object, where), { body: object, signal: where.signal }),
-    replaceStatus: (kind, object, where = {}) =>
-      write(
-        'PUT',
-        kind,
-        { ...placeOf(object, where), subresource: 'status' },
-        { body: object, signal: where.signal },
-      ),
-    patch: (kind, name, given, where = {}) => patch(kind, name, given, where),
-    patchStatus: (kind, name, given, where = {}) => patch(kind, name, given, where, 'status'),
-    async delete<T extends KubernetesObject>(kind: Kind<T>, name: string, given: DeleteOptions = {}) {
-      const { namespace, signal, ...rest } = given;
-      try {
-        await call({
-          method: 'DELETE',
-          path: resourcePath(kind, { namespace, name }),
-          body: { apiVersion: 'v1', kind: 'DeleteOptions', ...rest },
-          verb: 'delete',
-          resource: resourceOf(kind),
-          what: `delete ${kind.kind} ${name}`,
-          signal,
-        });
-        return true;
-      } catch (error) {
-        if (isNotFound(error)) return false;
-        throw error;
-      }
-    },
-    async evict({ namespace, name }, { gracePeriodSeconds, signal } = {}) {
-      await call({
-        method: 'POST',
-        path: resourcePath(Pods, { namespace, name, subresource: 'eviction' }),
-        body: {
-          apiVersion: 'policy/v1',
-          kind: 'Eviction',
-          metadata: { name, namespace },
-          ...(gracePeriodSeconds === undefined ? {} : { deleteOptions: { gracePeriodSeconds } }),
-        },
-        verb: 'create',
-        resource: resourceOf(Pods, 'eviction'),
-        what: `evict Pod ${namespace}/${name}`,
-        signal,
-      });
-    },
-  };
-  return client;
+interface ListPage<T> {
+  readonly items?: readonly T[];
+  readonly metadata?: { readonly resourceVersion?: string; readonly continue?: string };
+}
+
+interface Place {
+  readonly namespace?: string | undefined;
+  readonly name?: string;
+  readonly subresource?: string;
 }
 
 const WORDS = { POST: 'create', PUT: 'replace', PATCH: 'patch' } as const;
@@ -276,12 +317,19 @@ function resourceOf({ plural }: { readonly plural: string }, subresource?: strin
   return subresource === undefined ? plural : `${plural}/${subresource}`;
 }
 
-function place({ namespace }: Where, name: string, subresource?: string) {
-  return { namespace, name, ...(subresource === undefined ? {} : { subresource }) };
+function placeOf(name: string, { namespace }: Where): Place {
+  return { namespace, name };
 }
 
-function placeOf({ metadata }: KubernetesObject, { namespace }: Where) {
+function placeOfObject({ metadata }: KubernetesObject, { namespace }: Where): Place {
   return { namespace: namespace ?? metadata.namespace, name: metadata.name };
+}
+
+function writtenPatch(patch: Patch, { signal }: Where): Written {
+  const written = { body: patch.body, contentType: PATCH_TYPES[patch.type], signal };
+  if (patch.type !== 'apply') return written;
+  const { fieldManager, force = false } = patch;
+  return { ...written, query: { fieldManager, force: force ? 'true' : undefined } };
 }
 
 function selectors({ labelSelector, fieldSelector }: Selection) {

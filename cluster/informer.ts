@@ -43,108 +43,147 @@ const RESUMED_FAILURES = 1;
 export function createInformer<T extends KubernetesObject>(
   client: ApiClient,
   kind: Kind<T>,
-  { log, keep = withoutManagedFields, ...selection }: InformerOptions<T>,
+  options: InformerOptions<T>,
 ): Informer<T> {
-  const objects = new Map<string, T>();
-  const handlers: ((change: Change<T>) => void)[] = [];
-  const firstList = Promise.withResolvers<void>();
-  let started = false;
+  return new WatchingInformer(client, kind, options);
+}
 
-  function tell(change: Change<T>): void {
-    for (const handler of handlers) {
-      try {
-        handler(change);
-      } catch (error) {
-        log.error({ kind: kind.kind, err: error }, 'handler of a change failed');
-      }
-    }
+class WatchingInformer<T extends KubernetesObject> implements Informer<T> {
+  readonly #client: ApiClient;
+  readonly #kind: Kind<T>;
+  readonly #log: Logger;
+  readonly #keep: (object: T) => T;
+  readonly #selection: Omit<Selection, 'signal'>;
+  readonly #objects = new Map<string, T>();
+  readonly #handlers: ((change: Change<T>) => void)[] = [];
+  readonly #firstList = Promise.withResolvers<void>();
+  #started = false;
+
+  constructor(
+    client: ApiClient,
+    kind: Kind<T>,
+    { log, keep = withoutManagedFields, ...selection }: InformerOptions<T>,
+  ) {
+    this.#client = client;
+    this.#kind = kind;
+    this.#log = log;
+    this.#keep = keep;
+    this.#selection = selection;
   }
 
-  function put(object: T): void {
-    const key = keyOf(object);
-    const old = objects.get(key);
-    if (
-      old?.metadata.resourceVersion === object.metadata.resourceVersion &&
-      old?.metadata.uid === object.metadata.uid
-    ) {
-      return;
-    }
-    objects.set(key, object);
-    tell(old === undefined ? { type: 'ADDED', object } : { type: 'MODIFIED', object, old });
+  async start(signal: AbortSignal): Promise<void> {
+    if (this.#started) throw new Error(`informer of ${this.#kind.kind}: already started`);
+    this.#started = true;
+    await this.#run(signal);
+    // Whoever still waits for the first list would wait for ever.
+    this.#firstList.resolve();
   }
 
-  function drop(object: T): void {
-    const key = keyOf(object);
-    const old = objects.get(key);
-    if (!objects.delete(key) || old === undefined) return;
-    tell({ type: 'DELETED', object, old });
+  synced(): Promise<void> {
+    return this.#firstList.promise;
   }
 
-  async function relist(signal: AbortSignal): Promise<string> {
-    const { items, resourceVersion } = await client.list(kind, { ...selection, keep, signal });
-    const present = new Set(items.map(keyOf));
-    for (const [key, object] of [...objects]) if (!present.has(key)) drop(object);
-    for (const item of items) put(item);
-    firstList.resolve();
-    return resourceVersion;
+  get(name: string, namespace = ''): T | undefined {
+    return this.#objects.get(`${namespace}/${name}`);
   }
 
-  /** Ends when the server ends the watch. `seen` is told how far it has come: from there another watch can go on. */
-  async function follow(from: string, signal: AbortSignal, seen: (version: string) => void): Promise<void> {
-    const { shortest, longest } = WATCH_SECONDS;
-    const timeoutSeconds = Math.round(shortest + Math.random() * (longest - shortest));
-    const options = { ...selection, resourceVersion: from, timeoutSeconds, signal };
-    for await (const event of client.watch(kind, options)) {
-      if (event.type === 'BOOKMARK') {
-        seen(event.resourceVersion);
-        continue;
-      }
-      if (event.type === 'DELETED') drop(event.object);
-      else put(keep(event.object));
-      seen(event.object.metadata.resourceVersion ?? from);
-    }
+  list(): readonly T[] {
+    return [...this.#objects.values()];
   }
 
-  async function run(signal: AbortSignal): Promise<void> {
+  size(): number {
+    return this.#objects.size;
+  }
+
+  onChange(handler: (change: Change<T>) => void): void {
+    this.#handlers.push(handler);
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
     let version: string | undefined;
     let failures = 0;
     while (!signal.aborted) {
       try {
-        version ??= await relist(signal);
-        await follow(version, signal, (seen) => {
-          version = seen;
+        version ??= await this.#relist(signal);
+        await this.#follow(version, signal, (reached) => {
+          version = reached;
           failures = 0;
         });
       } catch (error) {
         if (signal.aborted) return;
         failures += 1;
         if (losesTrack(error, failures)) version = undefined;
-        await pause(error, failures, version, signal);
+        await this.#pause(error, failures, version, signal);
       }
     }
   }
 
-  async function pause(error: unknown, failures: number, version: string | undefined, signal: AbortSignal) {
+  /** @returns the version of the list, from which a watch can go on. */
+  async #relist(signal: AbortSignal): Promise<string> {
+    const { items, resourceVersion } = await this.#client.list(this.#kind, {
+      ...this.#selection,
+      keep: this.#keep,
+      signal,
+    });
+    const present = new Set(items.map(keyOf));
+    for (const [key, object] of [...this.#objects]) if (!present.has(key)) this.#drop(object);
+    for (const item of items) this.#put(item);
+    this.#firstList.resolve();
+    return resourceVersion;
+  }
+
+  /** Ends when the server ends the watch. `reach` is called with the version of each event: another watch can start there. */
+  async #follow(from: string, signal: AbortSignal, reach: (version: string) => void): Promise<void> {
+    const { shortest, longest } = WATCH_SECONDS;
+    const timeoutSeconds = Math.round(shortest + Math.random() * (longest - shortest));
+    const options = { ...this.#selection, resourceVersion: from, timeoutSeconds, signal };
+    for await (const event of this.#client.watch(this.#kind, options)) {
+      if (event.type === 'BOOKMARK') {
+        reach(event.resourceVersion);
+        continue;
+      }
+      if (event.type === 'DELETED') this.#drop(event.object);
+      else this.#put(this.#keep(event.object));
+      reach(event.object.metadata.resourceVersion ?? from);
+    }
+  }
+
+  async #pause(error: unknown, failures: number, version: string | undefined, signal: AbortSignal) {
     if (isGone(error) && failures === 1) return;
     const next = version === undefined ? 'listing' : 'watching';
-    log.warn({ kind: kind.kind, failures, err: error }, `watch failed; ${next} again`);
+    this.#log.warn({ kind: this.#kind.kind, failures, err: error }, `watch failed; ${next} again`);
     await delay(backoffMs(BACKOFF, failures, Math.random()), undefined, { signal }).catch(() => undefined);
   }
 
-  return {
-    async start(signal) {
-      if (started) throw new Error(`informer of ${kind.kind} was started before`);
-      started = true;
-      await run(signal);
-      // Whoever still waits for the first list would wait for ever.
-      firstList.resolve();
-    },
-    synced: () => firstList.promise,
-    get: (name, namespace) => objects.get(`${namespace ?? ''}/${name}`),
-    list: () => [...objects.values()],
-    size: () => objects.size,
-    onChange: (handler) => void handlers.push(handler),
-  };
+  #put(object: T): void {
+    const key = keyOf(object);
+    const old = this.#objects.get(key);
+    if (
+      old?.metadata.resourceVersion === object.metadata.resourceVersion &&
+      old?.metadata.uid === object.metadata.uid
+    ) {
+      return;
+    }
+    this.#objects.set(key, object);
+    this.#notify(old === undefined ? { type: 'ADDED', object } : { type: 'MODIFIED', object, old });
+  }
+
+  #drop(object: T): void {
+    const key = keyOf(object);
+    const old = this.#objects.get(key);
+    if (!this.#objects.delete(key) || old === undefined) return;
+    this.#notify({ type: 'DELETED', object, old });
+  }
+
+  #notify(change: Change<T>): void {
+    for (const handler of this.#handlers) {
+      try {
+        handler(change);
+      } catch (error) {
+        this.#log.error({ kind: this.#kind.kind, err: error }, 'handler of a change failed');
+      }
+    }
+  }
 }
 
 /** A connection that broke has lost nothing: what happened meanwhile can be watched from where it was. */

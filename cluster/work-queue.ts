@@ -49,94 +49,109 @@ export interface WorkQueueOptions {
 
 /** @returns an empty queue. */
 export function createWorkQueue(options: WorkQueueOptions = {}): WorkQueue {
-  const {
-    backoff = DEFAULT_BACKOFF,
-    timers = systemTimers,
-    random = Math.random,
-    now = () => performance.now(),
-  } = options;
-  const waiting = new Set<string>();
-  const working = new Set<string>();
-  const again = new Set<string>();
-  const later = new Map<string, { readonly timer: unknown; readonly at: number }>();
-  const resting = new Set<unknown>();
-  const failures = new Map<string, number>();
-  const takers: ((key: string | undefined) => void)[] = [];
-  let shut = false;
+  return new DelayingQueue(options);
+}
 
-  function add(key: string): void {
-    if (shut) return;
-    if (working.has(key)) {
-      again.add(key);
+class DelayingQueue implements WorkQueue {
+  readonly #backoff: Backoff;
+  readonly #timers: Timers;
+  readonly #random: () => number;
+  readonly #now: () => number;
+  readonly #waiting = new Set<string>();
+  readonly #working = new Set<string>();
+  /** Added while they are worked on. */
+  readonly #again = new Set<string>();
+  readonly #later = new Map<string, { readonly timer: unknown; readonly at: number }>();
+  readonly #resting = new Set<unknown>();
+  readonly #failures = new Map<string, number>();
+  readonly #takers: ((key: string | undefined) => void)[] = [];
+  #shut = false;
+
+  constructor(options: WorkQueueOptions) {
+    this.#backoff = options.backoff ?? DEFAULT_BACKOFF;
+    this.#timers = options.timers ?? systemTimers;
+    this.#random = options.random ?? Math.random;
+    this.#now = options.now ?? (() => performance.now());
+  }
+
+  length(): number {
+    return this.#waiting.size;
+  }
+
+  add(key: string): void {
+    if (this.#shut) return;
+    if (this.#working.has(key)) {
+      this.#again.add(key);
       return;
     }
-    const taker = takers.shift();
+    const taker = this.#takers.shift();
     if (taker === undefined) {
-      waiting.add(key);
+      this.#waiting.add(key);
       return;
     }
-    working.add(key);
+    this.#working.add(key);
     taker(key);
   }
 
-  function addAfter(key: string, ms: number): void {
-    if (shut) return;
-    const at = now() + ms;
-    const planned = later.get(key);
+  addAfter(key: string, ms: number): void {
+    if (this.#shut) return;
+    const at = this.#now() + ms;
+    const planned = this.#later.get(key);
     if (planned !== undefined) {
       if (planned.at <= at) return;
-      timers.clear(planned.timer);
+      this.#timers.clear(planned.timer);
     }
-    const timer = timers.set(() => {
-      later.delete(key);
-      add(key);
+    const timer = this.#timers.set(() => {
+      this.#later.delete(key);
+      this.add(key);
     }, ms);
-    later.set(key, { timer, at });
+    this.#later.set(key, { timer, at });
   }
 
-  function rejoin(key: string): void {
-    working.delete(key);
-    if (again.delete(key)) add(key);
+  addRateLimited(key: string): void {
+    const count = (this.#failures.get(key) ?? 0) + 1;
+    this.#failures.set(key, count);
+    this.addAfter(key, backoffMs(this.#backoff, count, this.#random()));
   }
 
-  return {
-    length: () => waiting.size,
-    add,
-    addAfter,
-    addRateLimited(key) {
-      const count = (failures.get(key) ?? 0) + 1;
-      failures.set(key, count);
-      addAfter(key, backoffMs(backoff, count, random()));
-    },
-    forget: (key) => void failures.delete(key),
-    take() {
-      if (shut) return Promise.resolve(undefined);
-      const [key] = waiting;
-      if (key === undefined) return new Promise((resolve) => takers.push(resolve));
-      waiting.delete(key);
-      working.add(key);
-      return Promise.resolve(key);
-    },
-    finish(key, restMs = 0) {
-      if (restMs === 0 || shut) {
-        rejoin(key);
-        return;
-      }
-      const timer = timers.set(() => {
-        resting.delete(timer);
-        rejoin(key);
-      }, restMs);
-      resting.add(timer);
-    },
-    shutDown() {
-      shut = true;
-      waiting.clear();
-      again.clear();
-      for (const { timer } of later.values()) timers.clear(timer);
-      for (const timer of resting) timers.clear(timer);
-      later.clear();
-      resting.clear();
-      for (const taker of takers.splice(0)) taker(undefined);
-    },
-  };
+  forget(key: string): void {
+    this.#failures.delete(key);
+  }
+
+  take(): Promise<string | undefined> {
+    if (this.#shut) return Promise.resolve(undefined);
+    const [key] = this.#waiting;
+    if (key === undefined) return new Promise((resolve) => this.#takers.push(resolve));
+    this.#waiting.delete(key);
+    this.#working.add(key);
+    return Promise.resolve(key);
+  }
+
+  finish(key: string, restMs = 0): void {
+    if (restMs === 0 || this.#shut) {
+      this.#rejoin(key);
+      return;
+    }
+    const timer = this.#timers.set(() => {
+      this.#resting.delete(timer);
+      this.#rejoin(key);
+    }, restMs);
+    this.#resting.add(timer);
+  }
+
+  shutDown(): void {
+    this.#shut = true;
+    this.#waiting.clear();
+    this.#again.clear();
+    for (const { timer } of this.#later.values()) this.#timers.clear(timer);
+    for (const timer of this.#resting) this.#timers.clear(timer);
+    this.#later.clear();
+    this.#resting.clear();
+    for (const taker of this.#takers.splice(0)) taker(undefined);
+  }
+
+  #rejoin(key: string): void {
+    this.#working.delete(key);
+    if (this.#again.delete(key)) this.add(key);
+  }
 }

@@ -47,7 +47,7 @@ function awayClient(client: ApiClient) {
   };
   const refused = new Proxy(client, {
     get: (target, name: keyof ApiClient) => {
-      if (!state.isAway) return target[name];
+      if (!state.isAway) return target[name]?.bind(target);
       if (name !== 'watch') return () => Promise.reject(refuse());
       return () => ({ [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(refuse()) }) });
     },

@@ -23,7 +23,7 @@ function told(client: ApiClient, onCall: (asked: Asked) => void): ApiClient {
       return (...args: unknown[]) => {
         const [kind, options] = args as [{ kind?: string }?, { fieldSelector?: string }?];
         onCall({ verb: name, kind: kind?.kind, fieldSelector: options?.fieldSelector });
-        return method(...args);
+        return method.apply(inner, args);
       };
     },
   });

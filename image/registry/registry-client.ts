@@ -114,12 +114,167 @@ export interface RegistryClient {
 
 /** @returns a client that reaches registries as it is told. */
 export function createRegistryClient(access: RegistryAccess): RegistryClient {
-  const transport = createTransport(access);
-  const send: Send = ({ registry, repository }, request) =>
-    transport.send({ registry, repository, ...request });
+  return new HttpRegistryClient(access);
+}
+
+class HttpRegistryClient implements RegistryClient {
+  readonly #send: Send;
+  readonly #silenceMs: number;
+
+  constructor(access: RegistryAccess) {
+    const transport = createTransport(access);
+    this.#send = ({ registry, repository }, request) => transport.send({ registry, repository, ...request });
+    this.#silenceMs = access.silenceMs ?? SILENCE_MS;
+  }
+
+  async getManifest(reference: Reference, signal: AbortSignal): Promise<RawManifest> {
+    const key = manifestKey(reference);
+    const ask = () =>
+      this.#send(reference, {
+        method: 'GET',
+        path: `manifests/${key}`,
+        headers: { accept: MANIFEST_TYPES },
+        accept: [200],
+        scope: 'pull',
+        signal,
+      });
+    const about = { what: `manifest ${key}`, limit: MAX_MANIFEST_BYTES };
+    const { response, bytes } = await readWhole(ask, about, signal);
+    const digest = digestOf(bytes);
+    const expected = reference.digest ?? headerDigest(response.headers['docker-content-digest']);
+    if (expected !== undefined && expected !== digest) {
+      throw new ContentError(
+        `${reference.registry}/${reference.repository}: manifest ${expected} has the digest ${digest}`,
+      );
+    }
+    return {
+      digest,
+      bytes,
+      mediaType: (response.headers['content-type'] ?? '').split(';')[0]?.trim() ?? '',
+    };
+  }
+
+  async putManifest(
+    reference: Reference,
+    manifest: Pick<RawManifest, 'mediaType' | 'bytes'>,
+    signal: AbortSignal,
+  ): Promise<Digest> {
+    const digest = digestOf(manifest.bytes);
+    await this.#sendManifest(reference, reference.tag ?? digest, manifest, signal);
+    return digest;
+  }
+
+  async putReferrer(
+    at: Repository,
+    manifest: Pick<RawManifest, 'mediaType' | 'bytes'>,
+    signal: AbortSignal,
+  ): Promise<{ readonly digest: Digest; readonly listed: boolean }> {
+    const digest = digestOf(manifest.bytes);
+    const response = await this.#sendManifest(at, digest, manifest, signal);
+    return { digest, listed: response.headers['oci-subject'] !== undefined };
+  }
+
+  async getReferrers(
+    at: Repository,
+    subject: Digest,
+    signal: AbortSignal,
+  ): Promise<Uint8Array[] | undefined> {
+    const pages: Uint8Array[] = [];
+    let path: string | undefined = `referrers/${subject}`;
+    while (path !== undefined) {
+      if (pages.length === MAX_PAGES) {
+        throw new ContentError(`${at.registry}/${at.repository}: more than ${MAX_PAGES} pages of referrers`);
+      }
+      const page: string = path;
+      const ask = () =>
+        this.#send(at, {
+          method: 'GET',
+          path: page,
+          headers: { accept: OCI_INDEX },
+          accept: pages.length === 0 ? [200, ...NO_REFERRERS_API] : [200],
+          scope: 'pull',
+          signal,
+        });
+      const about = { what: `referrers of ${subject}`, limit: MAX_MANIFEST_BYTES };
+      const { response, bytes } = await readWhole(ask, about, signal);
+      // A registry behind a web page may answer whatever it is asked with that page.
+      if (response.statusCode !== 200 || !String(response.headers['content-type']).startsWith(OCI_INDEX)) {
+        return undefined;
+      }
+      pages.push(bytes);
+      path = nextPage(at, response.headers.link);
+    }
+    return pages;
+  }
+
+  async deleteManifest(at: Repository, digest: Digest, signal: AbortSignal): Promise<boolean> {
+    const response = await this.#send(at, {
+      method: 'DELETE',
+      path: `manifests/${digest}`,
+      accept: [200, 202, 404],
+      scope: 'delete',
+      signal,
+    });
+    response.resume();
+    return response.statusCode !== 404;
+  }
+
+  hasBlob(at: Repository, digest: Digest, signal: AbortSignal): Promise<boolean> {
+    return hasBlob(this.#send, at, digest, signal);
+  }
+
+  readBlob(at: Repository, blob: Descriptor, signal: AbortSignal): AsyncIterable<Uint8Array> {
+    const open = (offset: number) =>
+      this.#send(at, {
+        method: 'GET',
+        path: `blobs/${blob.digest}`,
+        headers: offset === 0 ? {} : { range: `bytes=${offset}-` },
+        accept: offset === 0 ? [200] : [200, 206],
+        scope: 'pull',
+        signal,
+      });
+    return readBlob({ open, blob, silenceMs: this.#silenceMs, signal });
+  }
+
+  async putBlob(
+    at: Repository,
+    bytes: Uint8Array,
+    signal: AbortSignal,
+  ): Promise<{ readonly digest: Digest; readonly sent: boolean }> {
+    const digest = digestOf(bytes);
+    // A mount from the repository itself asks whether the blob is there and begins an upload where it is not, in one.
+    const mount = { digest, from: at.repository };
+    const upload = await mountOrBegin(this.#send, at, mount, signal).catch((error: unknown) => {
+      if (hasStatus(error, NO_MOUNTS)) return beginUpload(this.#send, at, signal);
+      throw error;
+    });
+    if (upload !== undefined) await putWhole(this.#send, at, upload, { digest, body: bytes }, signal);
+    return { digest, sent: upload !== undefined };
+  }
+
+  putBlobStream(
+    at: Repository,
+    { digest, size }: Pick<Descriptor, 'digest' | 'size'>,
+    bytes: AsyncIterable<Uint8Array>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    return pushStream(this.#send, at, { digest, size, bytes }, signal);
+  }
+
+  async mountBlob(at: Repository, digest: Digest, from: string, signal: AbortSignal): Promise<boolean> {
+    try {
+      const upload = await mountOrBegin(this.#send, at, { digest, from }, signal);
+      // A registry that will not mount has begun an upload, which nobody goes on with.
+      if (upload !== undefined) await cancelUpload(this.#send, at, upload);
+      return upload === undefined;
+    } catch (error) {
+      if (hasStatus(error, [...NO_MOUNTS, ...NO_RIGHT_TO_MOUNT])) return false;
+      throw error;
+    }
+  }
 
   /** @param name tag or digest. */
-  async function sendManifest(
+  async #sendManifest(
     at: Repository,
     name: string,
     { mediaType, bytes }: Pick<RawManifest, 'mediaType' | 'bytes'>,
@@ -127,7 +282,7 @@ export function createRegistryClient(access: RegistryAccess): RegistryClient {
   ): Promise<IncomingMessage> {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        const response = await send(at, {
+        const response = await this.#send(at, {
           method: 'PUT',
           path: `manifests/${name}`,
           headers: { 'content-type': mediaType },
@@ -144,124 +299,6 @@ export function createRegistryClient(access: RegistryAccess): RegistryClient {
       }
     }
   }
-
-  const client: RegistryClient = {
-    async getManifest(reference, signal) {
-      const key = manifestKey(reference);
-      const ask = () =>
-        send(reference, {
-          method: 'GET',
-          path: `manifests/${key}`,
-          headers: { accept: MANIFEST_TYPES },
-          accept: [200],
-          scope: 'pull',
-          signal,
-        });
-      const about = { what: `manifest ${key}`, limit: MAX_MANIFEST_BYTES };
-      const { response, bytes } = await readWhole(ask, about, signal);
-      const digest = digestOf(bytes);
-      const expected = reference.digest ?? headerDigest(response.headers['docker-content-digest']);
-      if (expected !== undefined && expected !== digest) {
-        throw new ContentError(
-          `${reference.registry}/${reference.repository}: manifest ${expected} has the digest ${digest}`,
-        );
-      }
-      return {
-        digest,
-        bytes,
-        mediaType: (response.headers['content-type'] ?? '').split(';')[0]?.trim() ?? '',
-      };
-    },
-    async putManifest(reference, manifest, signal) {
-      const digest = digestOf(manifest.bytes);
-      await sendManifest(reference, reference.tag ?? digest, manifest, signal);
-      return digest;
-    },
-    async putReferrer(at, manifest, signal) {
-      const digest = digestOf(manifest.bytes);
-      const response = await sendManifest(at, digest, manifest, signal);
-      return { digest, listed: response.headers['oci-subject'] !== undefined };
-    },
-    async getReferrers(at, subject, signal) {
-      const pages: Uint8Array[] = [];
-      let path: string | undefined = `referrers/${subject}`;
-      while (path !== undefined) {
-        if (pages.length === MAX_PAGES) {
-          throw new ContentError(
-            `${at.registry}/${at.repository}: more than ${MAX_PAGES} pages of referrers`,
-          );
-        }
-        const page: string = path;
-        const ask = () =>
-          send(at, {
-            method: 'GET',
-            path: page,
-            headers: { accept: OCI_INDEX },
-            accept: pages.length === 0 ? [200, ...NO_REFERRERS_API] : [200],
-            scope: 'pull',
-            signal,
-          });
-        const about = { what: `referrers of ${subject}`, limit: MAX_MANIFEST_BYTES };
-        const { response, bytes } = await readWhole(ask, about, signal);
-        // A registry behind a web page may answer whatever it is asked with that page.
-        if (response.statusCode !== 200 || !String(response.headers['content-type']).startsWith(OCI_INDEX)) {
-          return undefined;
-        }
-        pages.push(bytes);
-        path = nextPage(at, response.headers.link);
-      }
-      return pages;
-    },
-    async deleteManifest(at, digest, signal) {
-      const response = await send(at, {
-        method: 'DELETE',
-        path: `manifests/${digest}`,
-        accept: [200, 202, 404],
-        scope: 'delete',
-        signal,
-      });
-      response.resume();
-      return response.statusCode !== 404;
-    },
-    hasBlob: (at, digest, signal) => hasBlob(send, at, digest, signal),
-    readBlob(at, blob, signal) {
-      const open = (offset: number) =>
-        send(at, {
-          method: 'GET',
-          path: `blobs/${blob.digest}`,
-          headers: offset === 0 ? {} : { range: `bytes=${offset}-` },
-          accept: offset === 0 ? [200] : [200, 206],
-          scope: 'pull',
-          signal,
-        });
-      return readBlob({ open, blob, silenceMs: access.silenceMs ?? SILENCE_MS, signal });
-    },
-    async putBlob(at, bytes, signal) {
-      const digest = digestOf(bytes);
-      // A mount from the repository itself asks whether the blob is there and begins an upload where it is not, in one.
-      const mount = { digest, from: at.repository };
-      const upload = await mountOrBegin(send, at, mount, signal).catch((error: unknown) => {
-        if (hasStatus(error, NO_MOUNTS)) return beginUpload(send, at, signal);
-        throw error;
-      });
-      if (upload !== undefined) await putWhole(send, at, upload, { digest, body: bytes }, signal);
-      return { digest, sent: upload !== undefined };
-    },
-    putBlobStream: (at, { digest, size }, bytes, signal) =>
-      pushStream(send, at, { digest, size, bytes }, signal),
-    async mountBlob(at, digest, from, signal) {
-      try {
-        const upload = await mountOrBegin(send, at, { digest, from }, signal);
-        // A registry that will not mount has begun an upload, which nobody goes on with.
-        if (upload !== undefined) await cancelUpload(send, at, upload);
-        return upload === undefined;
-      } catch (error) {
-        if (hasStatus(error, [...NO_MOUNTS, ...NO_RIGHT_TO_MOUNT])) return false;
-        throw error;
-      }
-    },
-  };
-  return client;
 }
 
 function hasStatus(error: unknown, statuses: readonly number[]): boolean {

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type Lease, Leases } from '../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineOSBuilds } from '../../api/machine-os-build.ts';
@@ -272,25 +272,20 @@ describe("with the cluster's tokens", () => {
 
   test('asks once for a while, and lets nobody in whom it could not ask about', async () => {
     let time = 0;
-    let asked = 0;
-    const counting = {
-      ...cluster.client,
-      create: ((...args: Parameters<typeof cluster.client.create>) => {
-        asked += 1;
-        return cluster.client.create(...args);
-      }) as typeof cluster.client.create,
-    };
+    const create = vi.spyOn(cluster.client, 'create');
+    onTestFinished(() => create.mockRestore());
+    const asked = () => create.mock.calls.length;
     const parts = { leaseNamespace: LEASE_NAMESPACE, log: quiet, now: () => time };
-    const judged = tokenAccess({ ...parts, client: counting });
+    const judged = tokenAccess({ ...parts, client: cluster.client });
     const { token } = await cluster.access('viewer');
     const both = await Promise.all([judged.judge(token), judged.judge(token)]);
     expect(both).toEqual([ALLOWED, ALLOWED]);
     await judged.judge(token);
-    const once = asked;
+    const once = asked();
     expect(once).toBeGreaterThan(0);
     time += 61_000;
     await judged.judge(token);
-    expect(asked).toBe(2 * once);
+    expect(asked()).toBe(2 * once);
 
     const deaf = tokenAccess({ ...parts, client: await cluster.clientOf('stranger') });
     expect(await deaf.judge(token)).toMatchObject({ allowed: false, status: 503 });
