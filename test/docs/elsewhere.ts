@@ -5,9 +5,9 @@
 type Reasons = Readonly<Record<string, string>>;
 
 const IMAGE =
-  'fetches a base image; test/install/image.test.ts builds the same Containerfile with Podman and with Docker';
-const HELM = 'helm is in no package here; test/install/chart.test.ts renders the chart';
-const COSIGN = 'Debian 12 has no cosign; test/readers/supply-chain.test.ts runs it where it is';
+  'fetches a base image; test/install/image.e2e.test.ts builds the same Containerfile with Podman and with Docker';
+const HELM = 'helm is in no package here; test/install/chart.integration.test.ts renders the chart';
+const COSIGN = 'Debian 12 has no cosign; test/readers/supply-chain.integration.test.ts runs it where it is';
 const KUBELET = 'needs a kubelet, which answers for logs and ports; the sandbox has none';
 
 export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
@@ -24,7 +24,7 @@ export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
     'kubectl get mcn -w': 'ends when the reader ends it',
     'kubectl describe mcn worker-0': 'needs what make demo KEEP=1 leaves',
     'make down': 'takes down the sandbox of this checkout, which is not the page’s',
-    'kubectl apply -k manifests/base': 'test/install/server-side.test.ts applies it',
+    'kubectl apply -k manifests/base': 'test/install/server-side.integration.test.ts applies it',
     'kubectl apply -f - <<END': 'the sandbox has that pool; pages.test.ts holds it against its schema',
     'kubectl -n shale-system create configmap on-cluster-layering \\':
       'names a registry of the reader’s; shale enable writes the same',
@@ -36,16 +36,16 @@ export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
   'docs/install.md': {
     'make image IMAGE=registry.example.com/shale:0.1.0': IMAGE,
     'make image-packages':
-      'installs npm packages into the checkout; test/install/image.test.ts does it elsewhere',
+      'installs npm packages into the checkout; test/install/image.e2e.test.ts does it elsewhere',
     'make image IMAGE=registry.example.com/shale:0.1.0 BASE=registry.example.com/debian:bookworm': IMAGE,
     'make chart':
-      'writes to the checkout, and installs what is missing there; test/install/chart.test.ts makes it elsewhere',
+      'writes to the checkout, and installs what is missing there; test/install/chart.integration.test.ts makes it elsewhere',
     'helm install shale charts/dist/shale --namespace shale-system --create-namespace --set image=registry.example.com/shale:0.1.0':
       HELM,
   },
   'docs/live-page.md': {
     'make page': 'writes to the checkout; test/page builds it in the same way',
-    'shale ui': 'ends when the reader ends it; test/page/ui-command.test.ts runs it',
+    'shale ui': 'ends when the reader ends it; test/page/ui-command.integration.test.ts runs it',
     'kubectl -n shale-system port-forward deployment/shale-operator 8090': KUBELET,
   },
   'docs/reference/operator.md': {

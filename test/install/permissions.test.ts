@@ -6,7 +6,7 @@ import { readKustomization } from '../../workshop/sandbox/manifests/kustomizatio
 import { neverUsed, permissionsInAll, permissionsOf, refusedRequests, wordsOf } from './permissions.ts';
 import { RARELY_USED } from './rarely-used.ts';
 
-// What the tour makes of these is looked at in test/e2e/tour.test.ts.
+// What the tour makes of these is looked at in test/e2e/tour.e2e.test.ts.
 
 const manifests = await readKustomization(path.join(import.meta.dirname, '../../manifests/base'));
 
