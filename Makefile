@@ -1,13 +1,13 @@
 # Shale: operating-system images built on the Kubernetes cluster that runs them.
 #
 #   make demo            a cluster on this machine and a tour of the main job; KEEP=1 leaves it up, NODES=directory has it on directories
-#   make test            lint, types, generated files, import directions and every test
+#   make test            lint, types, generated files, import directions, every test and a sample of the soak tests
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -E env PATH="$(PATH)")
 
-.PHONY: help install install-machines install-tests demo down test lint types check unit lab image image-packages manifests chart format bench bench-daemon bench-images bench-rollout clean
+.PHONY: help install install-machines install-tests demo down test lint types check unit tests soak lab image image-packages manifests chart format bench bench-daemon bench-images bench-rollout clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -36,7 +36,7 @@ clean: ## remove what was installed and made here
 	@$(SUDO) bin/shale sandbox down 2>/dev/null || true
 	$(SUDO) rm -rf .shale node_modules page/dist charts/dist
 
-test: install-tests lint types check unit ## everything that CI runs
+test: install-tests lint types check tests ## what decides whether a change lands: every test, and of the soak tests a sample (SHALE_SEED=N repeats one)
 
 lint:
 	biome ci --error-on-warnings .
@@ -49,11 +49,19 @@ check:
 	node manifests/generate.ts --check
 	node test/checks/import-directions.ts
 
-unit:
-	$(SUDO) node node_modules/vitest/vitest.mjs run
+VITEST := node node_modules/vitest/vitest.mjs run
 
-lab: install-tests ## only the tests on machines with systemd, one of them virtual (test/node-lab; SHALE_NO_QEMU=1 leaves that one out)
-	$(SUDO) node node_modules/vitest/vitest.mjs run test/node-lab
+unit: ## the tests that need nothing installed and no root
+	$(VITEST) --project unit
+
+tests:
+	$(SUDO) $(VITEST)
+
+soak: install-tests ## every case of every test: each point at which a process can be killed, machines that a boot loader boots
+	SHALE_SOAK=all $(SUDO) $(VITEST)
+
+lab: install-tests ## only the tests on machines with systemd (test/node-lab), one of them virtual: every case of them
+	SHALE_SOAK=all $(SUDO) $(VITEST) test/node-lab
 
 ENGINE ?= podman
 IMAGE ?= shale:latest

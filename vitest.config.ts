@@ -1,13 +1,54 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import { patience } from './test/fixtures/patience.ts';
+import { prepareRun } from './test/fixtures/prepare-run.ts';
+
+// Before anything else: the deadlines below are scaled, too.
+await prepareRun();
+
+const cores = availableParallelism();
+
+/**
+ * A file's name says which project it is in, so that it moves with the file: `x.test.ts` is a unit test,
+ * `x.integration.test.ts`, `x.e2e.test.ts` and `x.soak.test.ts` say themselves what they are. CONTRIBUTING.md has what
+ * each may need.
+ */
+const needsMore = ['integration', 'e2e', 'soak'] as const;
+// The image's packages (.image-packages) bring tests of their own.
+const exclude = ['**/node_modules/**'];
 
 export default defineConfig({
   test: {
-    include: ['**/*.test.ts'],
-    // The image's packages (.image-packages) bring tests of their own.
-    exclude: ['**/node_modules/**'],
-    testTimeout: 20_000,
-    hookTimeout: 60_000,
     // A test that needs a second try to pass hides a bug.
     retry: 0,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'unit',
+          include: ['**/*.test.ts'],
+          exclude: [...exclude, ...needsMore.map((project) => `**/*.${project}.test.ts`)],
+          // Unit tests change nothing that another file sees, and most of their time would go into importing again.
+          isolate: false,
+          maxWorkers: cores,
+          sequence: { groupOrder: 0 },
+          testTimeout: patience(20_000),
+          hookTimeout: patience(20_000),
+        },
+      },
+      ...needsMore.map((project) => ({
+        extends: true as const,
+        test: {
+          name: project,
+          include: [`**/*.${project}.test.ts`],
+          exclude,
+          // They wait for processes, disks and each other's leases more than they compute.
+          maxWorkers: cores + 2,
+          sequence: { groupOrder: 1 },
+          testTimeout: patience(60_000),
+          hookTimeout: patience(120_000),
+        },
+      })),
+    ],
   },
 });
