@@ -52,7 +52,7 @@ export function parseDigestedPullspec(text: string): DigestedPullspec {
 }
 
 /** @returns the digest of an image by digest. */
-export function digestOf(pullspec: DigestedPullspec): Digest {
+export function pullspecDigest(pullspec: DigestedPullspec): Digest {
   return pullspec.slice(pullspec.indexOf('@') + 1) as Digest;
 }
 

@@ -1,5 +1,5 @@
 import { imageLabels } from '../api/names.ts';
-import { type Digest, type DigestedPullspec, digestOf } from '../api/references.ts';
+import { type Digest, type DigestedPullspec, pullspecDigest } from '../api/references.ts';
 import type { Source } from './attest/build-facts.ts';
 
 export interface ImageIdentity {
@@ -34,7 +34,7 @@ export function labelsOf(identity: ImageIdentity): Readonly<Record<string, strin
     ...(url === undefined ? {} : { 'org.opencontainers.image.source': url }),
     ...(revision === undefined ? {} : { 'org.opencontainers.image.revision': revision }),
     'org.opencontainers.image.base.name': withoutDigest(identity.requestedBase),
-    'org.opencontainers.image.base.digest': digestOf(identity.baseImage),
+    'org.opencontainers.image.base.digest': pullspecDigest(identity.baseImage),
     [imageLabels.version]: identity.version,
     [imageLabels.pool]: identity.pool,
     [imageLabels.renderedConfig]: identity.renderedConfig,

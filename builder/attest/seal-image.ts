@@ -1,4 +1,4 @@
-import { type DigestedPullspec, digestOf } from '../../api/references.ts';
+import { type DigestedPullspec, pullspecDigest } from '../../api/references.ts';
 import type { Artifact } from '../../image/artifact.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
 import type { Reference } from '../../image/reference.ts';
@@ -51,7 +51,7 @@ export async function sealImage(
   signal: AbortSignal,
 ): Promise<Sealed> {
   const { target, facts, entries, options } = given;
-  const digest = digestOf(facts.image);
+  const digest = pullspecDigest(facts.image);
   const { key } = options;
   if (key !== undefined) await signImage(client, target, { digest, key }, signal);
   const signed = key !== undefined;

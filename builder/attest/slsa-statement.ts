@@ -1,4 +1,4 @@
-import { type Digest, digestOf, repositoryOf } from '../../api/references.ts';
+import { type Digest, pullspecDigest, repositoryOf } from '../../api/references.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import type { BuildFacts, Source } from './build-facts.ts';
 
@@ -26,7 +26,7 @@ interface ResourceDescriptor {
 export function slsaStatement(facts: BuildFacts): string {
   return canonicalJson({
     _type: 'https://in-toto.io/Statement/v1',
-    subject: [{ name: repositoryOf(facts.image), digest: digestSet(digestOf(facts.image)) }],
+    subject: [{ name: repositoryOf(facts.image), digest: digestSet(pullspecDigest(facts.image)) }],
     predicateType: PROVENANCE_TYPE,
     predicate: {
       buildDefinition: {
@@ -47,7 +47,7 @@ export function slsaStatement(facts: BuildFacts): string {
 
 function dependencies(facts: BuildFacts): ResourceDescriptor[] {
   return [
-    { name: 'base image', uri: facts.baseImage, digest: digestSet(digestOf(facts.baseImage)) },
+    { name: 'base image', uri: facts.baseImage, digest: digestSet(pullspecDigest(facts.baseImage)) },
     {
       name: 'rendered config',
       uri: `machineconfigs/${facts.renderedConfig}`,

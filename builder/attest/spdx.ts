@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { digestOf, repositoryOf } from '../../api/references.ts';
+import { pullspecDigest, repositoryOf } from '../../api/references.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import type { BuildFacts } from './build-facts.ts';
@@ -21,7 +21,7 @@ const BASE = 'SPDXRef-BaseImage';
  */
 export function spdxDocument(facts: BuildFacts, entries: readonly LayerEntry[]): string {
   const files = filesOf(entries).map(fileElement);
-  const digest = digestOf(facts.image);
+  const digest = pullspecDigest(facts.image);
   return canonicalJson({
     spdxVersion: 'SPDX-2.3',
     dataLicense: 'CC0-1.0',
@@ -75,7 +75,7 @@ function fileElement({ path, content }: FileEntry) {
 
 function packageElement(SPDXID: string, image: BuildFacts['image']) {
   const [, ...path] = repositoryOf(image).split('/');
-  const digest = digestOf(image);
+  const digest = pullspecDigest(image);
   const name = path.at(-1) ?? '';
   // package-url, types/oci: the name is the repository's last part, and where it lies is a qualifier.
   const locator = `pkg:oci/${name}@${encodeURIComponent(digest)}?repository_url=${encodeURIComponent(repositoryOf(image))}`;

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { DisruptionAction } from '../../api/disruption-action.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
-import { type DigestedPullspec, digestOf } from '../../api/references.ts';
+import { type DigestedPullspec, pullspecDigest } from '../../api/references.ts';
 import { isAt } from '../fixtures/node-configs.ts';
 import { everyCase } from '../fixtures/sample.ts';
 import { noLab } from './lab.ts';
@@ -18,7 +18,7 @@ const ARGUMENTS = '/usr/lib/bootc/kargs.d/50-lab.toml';
 const missing = everyCase
   ? missingForVirtualMachines(noLab, process.env)
   : 'a virtual machine takes minutes to boot: make soak boots one';
-const hexOf = (image: DigestedPullspec) => digestOf(image).slice('sha256:'.length);
+const hexOf = (image: DigestedPullspec) => pullspecDigest(image).slice('sha256:'.length);
 const title = 'the daemon of a machine that its bootloader boots';
 
 /**

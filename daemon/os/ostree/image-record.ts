@@ -1,7 +1,7 @@
 import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
-import { type DigestedPullspec, digestOf } from '../../../api/references.ts';
+import { type DigestedPullspec, pullspecDigest } from '../../../api/references.ts';
 import { ignoreMissing } from '../../tree/tree-entry.ts';
 
 const ImageRecordSchema = z.object({
@@ -25,7 +25,7 @@ export function stateDirectory(sysroot: string): string {
 
 /** @returns the ref of an image's commit. */
 export function imageRef(image: DigestedPullspec): string {
-  return `shale/image/${hexOf(digestOf(image))}`;
+  return `shale/image/${hexOf(pullspecDigest(image))}`;
 }
 
 /** @returns the ref of a layer's commit. */
@@ -77,7 +77,7 @@ export async function keepImageRecords(
 }
 
 function recordFile(directory: string, image: DigestedPullspec): string {
-  return path.join(directory, 'images', `${hexOf(digestOf(image))}.json`);
+  return path.join(directory, 'images', `${hexOf(pullspecDigest(image))}.json`);
 }
 
 function hexOf(digest: string): string {
