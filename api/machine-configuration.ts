@@ -94,6 +94,9 @@ export const ClusterPolicies = z.object({
     .meta(byKind)
     .exactOptional()
     .describe('For mirror rules, by the kind of their object.'),
+  containerRuntimeUnit: ServiceName.exactOptional().describe(
+    "Shale's own: the service of the container runtime, which the action Special reloads. Where it is missing, Special means Reboot.",
+  ),
 });
 /** status.nodeDisruptionPolicyStatus.clusterPolicies: defaults and the admin's policy merged; what is in force. */
 export type ClusterPolicies = z.infer<typeof ClusterPolicies>;

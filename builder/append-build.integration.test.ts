@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import type { MachineConfig } from '../api/machine-config.ts';
+import type { NodeDisruptionPolicy } from '../api/machine-configuration.ts';
 import { imageLabels } from '../api/names.ts';
 import { defaultPolicySettings } from '../disruption/default-policies.ts';
 import { effectivePolicies, policyDigest } from '../disruption/effective-policies.ts';
@@ -26,14 +27,16 @@ const policies = effectivePolicies(
   },
   defaultPolicySettings,
 );
-const rendered = (name: string, chrony: string, more: object = {}): MachineConfig => ({
+const rendered = (name: string, chrony: string, more: object = {}) =>
+  renderedFile(name, '/etc/chrony.conf', chrony, more);
+const renderedFile = (name: string, path: string, text: string, more: object = {}): MachineConfig => ({
   apiVersion: 'machineconfiguration.openshift.io/v1',
   kind: 'MachineConfig',
   metadata: { name },
   spec: {
     config: {
       ignition: { version: '3.5.0' },
-      storage: { files: [{ path: '/etc/chrony.conf', contents: { source: `data:,${chrony}` } }] },
+      storage: { files: [{ path, contents: { source: `data:,${encodeURIComponent(text)}` } }] },
     },
     ...more,
   },
@@ -109,6 +112,30 @@ test('another policy is another label on the same layer, of which no byte is sen
   );
   expect(after?.manifest.layers).toEqual(before?.manifest.layers);
   expect(after?.digest).not.toBe(before?.digest);
+});
+
+test("the label asks for the container runtime's unit and the mirror policies that are in force", async () => {
+  const { client, input } = await setUp();
+  const conf = (name: string, mirror: string, origin = '') =>
+    renderedFile(
+      name,
+      '/etc/containers/registries.conf',
+      `${origin}[[registry]]\nlocation = "quay.io"\nmirror-by-digest-only = true\n[[registry.mirror]]\nlocation = "${mirror}"\n`,
+    );
+  const label = async (policy: NodeDisruptionPolicy, from: MachineConfig, to: MachineConfig) => {
+    const inForce = effectivePolicies(policy, { containerRuntimeUnit: 'containerd.service' });
+    const froms = input.froms.map(({ base }) => ({ config: from, base }));
+    const changed = { rendered: to, froms, policies: inForce, policyDigest: policyDigest(inForce) };
+    const { transitions } = await appendBuild(client, { ...input, ...changed }, signal);
+    return transitions.map(({ actions }) => actions);
+  };
+  expect(await label({}, conf('a', 'a.io'), conf('b', 'b.io'))).toEqual([
+    'Drain, Reload(containerd.service)',
+  ]);
+  const origin = (mirror: string) => `# ImageDigestMirrorSet: quay.io -> ${mirror}\n`;
+  const mirrors = [{ kind: 'ImageDigestMirrorSet' as const, changed: [{ type: 'None' as const }] }];
+  const marked = [conf('a', 'a.io', origin('a.io')), conf('b', 'b.io', origin('b.io'))] as const;
+  expect(await label({ imageMirrors: mirrors }, ...marked)).toEqual(['None']);
 });
 
 test('what no layer can carry fails for good, with the reason', async () => {

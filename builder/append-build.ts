@@ -3,7 +3,7 @@ import type { MachineConfig } from '../api/machine-config.ts';
 import type { ClusterPolicies } from '../api/machine-configuration.ts';
 import { nodePaths } from '../api/names.ts';
 import { type DigestedPullspec, parseDigest } from '../api/references.ts';
-import { computeTransitions, encodeTransitionLabel } from '../disruption/transitions.ts';
+import { encodeTransitionLabel, predictTransitions } from '../disruption/transitions.ts';
 import { describeImage, type ImageDescription, pushAppended } from '../image/append.ts';
 import { type Digest, digestOf } from '../image/digest.ts';
 import type { LayerEntry } from '../image/layer/entry.ts';
@@ -88,7 +88,7 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
   );
   refuseOtherArchitecture(description, input);
   const baseImage = byDigest(base, description.digest);
-  const transitions = computeTransitions({
+  const transitions = predictTransitions({
     froms: input.froms
       .filter(isFor(input.architecture))
       .map((from) => ({ config: nodeConfigOf(from.config), base: from.base })),

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { formatActions } from '../api/disruption-action.ts';
-import type { NodeDisruptionPolicy } from '../api/machine-configuration.ts';
+import type { ClusterPolicies, NodeDisruptionPolicy } from '../api/machine-configuration.ts';
 import type { NodeConfig } from '../machineconfig/node-config.ts';
 import { decideActions } from './actions.ts';
 import { defaultPolicySettings } from './default-policies.ts';
@@ -136,6 +136,16 @@ describe('decideActions', () => {
     expect(decide(at(conf('a.io', 'b.io')), at(conf('a.io')))).toBe('Drain, Reload(crio.service)');
     expect(decide(at(conf('a.io')), at('not = [toml'))).toBe('Drain, Reload(crio.service)');
   });
+});
+
+test("Special reloads the container runtime's unit of the policies, and reboots where they name none", () => {
+  const at = (text: string) => configOf({ '/etc/containers/registries.conf': text });
+  const change = { from: at(''), to: at('[[registry]]\nlocation = "quay.io"\n') };
+  const containerd = effectivePolicies(undefined, { containerRuntimeUnit: 'containerd.service' });
+  const ask = (policies: ClusterPolicies) => formatActions(decideActions({ ...change, policies }).actions);
+  expect(ask(containerd)).toBe('Drain, Reload(containerd.service)');
+  const { containerRuntimeUnit: _, ...unnamed } = containerd;
+  expect(ask(unnamed)).toBe('Reboot');
 });
 
 const paths = ['/etc/chrony.conf', '/etc/motd', '/etc/app/a', '/etc/app/core/b', '/etc/unknown'];

@@ -8,19 +8,17 @@ import type { ClusterPolicies } from '../api/machine-configuration.ts';
 import { annotations } from '../api/names.ts';
 import { diffNodeConfigs } from '../machineconfig/diff.ts';
 import type { ConfigChange, NodeConfig } from '../machineconfig/node-config.ts';
-import { defaultPolicySettings, type PolicySettings } from './default-policies.ts';
 import { type MatchedPolicy, policyOfFile, policyOfSshKey, policyOfUnit } from './match-policy.ts';
 import { isAllDecided, judgeRegistriesConf, mirrorRuleChanges } from './registries-conf-change.ts';
 
 export interface ActionInput {
   readonly from: NodeConfig;
   readonly to: NodeConfig;
-  /** The policies in force. */
+  /** The policies in force; all that decides besides the configs, such as the container runtime's unit, is in them. */
   readonly policies: ClusterPolicies;
   /** The base images, by digest, where the change is one of images; another base always means Reboot. */
   readonly fromBase?: string;
   readonly toBase?: string;
-  readonly settings?: PolicySettings;
 }
 
 export interface Decision {
@@ -166,10 +164,7 @@ function toAction(action: EffectiveAction): DisruptionAction[] {
  * Special is MCO's own rule for registries.conf: reload the runtime, after a drain unless the change is safe. What an
  * admin's policy for mirror objects decides is left out of that.
  */
-function special(
-  rule: string,
-  { from, to, policies, settings = defaultPolicySettings }: ActionInput,
-): Ruling {
+function special(rule: string, { from, to, policies }: ActionInput): Ruling {
   const [before, after] = [textAt(from), textAt(to)];
   const decided = mirrorRuleChanges(before, after).flatMap((change) => {
     const policy = policies.imageMirrors?.find(({ kind }) => kind === change.kind)?.[change.change];
@@ -181,7 +176,10 @@ function special(
   if (decided.length > 0 && isAllDecided(before, after, changes)) {
     return { rule: rules.join(', '), actions: order(asked) };
   }
-  const reload: DisruptionAction = { type: 'Reload', service: settings.containerRuntimeUnit };
+  if (policies.containerRuntimeUnit === undefined) {
+    return rebootBecause(`${rule}: the policies in force do not name the container runtime's unit`);
+  }
+  const reload: DisruptionAction = { type: 'Reload', service: policies.containerRuntimeUnit };
   const verdict = judgeRegistriesConf(before, after, changes);
   const why = verdict.safe ? 'only mirrors for digests are added' : verdict.why;
   return {

@@ -25,6 +25,7 @@ export function defaultPolicies({
   const trust = 'coreos-update-ca-trust.service';
   const registry = 'iri-registry.service';
   return {
+    containerRuntimeUnit,
     files: [
       { path: '/var/lib/kubelet/config.json', actions: [none] },
       { path: '/etc/machine-config-daemon/no-reboot/containers-gpg.pub', actions: reloadRuntime },

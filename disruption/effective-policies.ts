@@ -120,6 +120,8 @@ function problem(path: string, reason: string, expected: string): Problem {
  * default entry (MCO, pkg/apihelpers MergeClusterPolicies).
  *
  * @param policy a valid one, or undefined when the admin says nothing.
+ * @param settings what differs between hosts; it becomes part of the policies, so that whoever decides by them decides
+ *   alike.
  * @returns files and units sorted by path and name, so that the digest does not depend on how they were written.
  */
 export function effectivePolicies(
@@ -129,6 +131,7 @@ export function effectivePolicies(
   const defaults = defaultPolicies(settings);
   const imageMirrors = policy?.imageMirrors ?? [];
   return {
+    containerRuntimeUnit: defaults.containerRuntimeUnit,
     files: override(defaults.files, policy?.files ?? [], (file) => file.path),
     units: override(defaults.units, policy?.units ?? [], (unit) => unit.name),
     sshkey: policy?.sshkey === undefined ? defaults.sshkey : { ...policy.sshkey, source: 'Admin' },

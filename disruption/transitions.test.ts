@@ -1,14 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { formatActions } from '../api/disruption-action.ts';
+import type { ClusterPolicies } from '../api/machine-configuration.ts';
 import { defaultPolicySettings } from './default-policies.ts';
 import { effectivePolicies, policyDigest } from './effective-policies.ts';
 import { configOf } from './testing/configs.ts';
 import {
-  computeTransitions,
   encodeTransitionLabel,
   findTransition,
   MAX_LABEL_BYTES,
   parseTransitionLabel,
+  predictTransitions,
   type TransitionLabel,
 } from './transitions.ts';
 
@@ -34,7 +36,7 @@ const label = (transitions: TransitionLabel['transitions']): TransitionLabel => 
   transitions,
 });
 const parsed = parseTransitionLabel(
-  encodeTransitionLabel(label(computeTransitions({ froms: [from, older], to, policies }))),
+  encodeTransitionLabel(label(predictTransitions({ froms: [from, older], to, policies }))),
 );
 
 describe('an image says what it asks of a node', () => {
@@ -67,8 +69,8 @@ describe('an image says what it asks of a node', () => {
   });
 
   test('the same states in any order and number give the same text', () => {
-    const one = computeTransitions({ froms: [from, older], to, policies });
-    const other = computeTransitions({ froms: [older, from, older], to, policies });
+    const one = predictTransitions({ froms: [from, older], to, policies });
+    const other = predictTransitions({ froms: [older, from, older], to, policies });
     expect(encodeTransitionLabel(label(one))).toBe(encodeTransitionLabel(label(other)));
   });
 
@@ -91,6 +93,59 @@ describe('an image says what it asks of a node', () => {
     expect(Buffer.byteLength(encodeTransitionLabel(label(many(1000, 0))))).toBeLessThanOrEqual(
       MAX_LABEL_BYTES,
     );
+  });
+});
+
+describe('a transition asks what the policies in force say', () => {
+  const conf = (mirror: string) =>
+    configOf(
+      {
+        '/etc/containers/registries.conf': `# ImageDigestMirrorSet: quay.io -> ${mirror}\n[[registry]]\nlocation = "quay.io"\nmirror-by-digest-only = true\n[[registry.mirror]]\nlocation = "${mirror}"\n`,
+      },
+      { name: `rendered-${mirror}` },
+    );
+  const ask = (policies: ClusterPolicies) =>
+    predictTransitions({
+      froms: [{ config: conf('a.io'), base: 'base@1' }],
+      to: { config: conf('b.io'), base: 'base@1' },
+      policies,
+    }).map(({ actions }) => formatActions(actions));
+
+  test("by the container runtime's unit", () => {
+    expect(ask(effectivePolicies(undefined, { containerRuntimeUnit: 'containerd.service' }))).toEqual([
+      'Drain, Reload(containerd.service)',
+    ]);
+  });
+
+  test('by the policies of mirror objects', () => {
+    const changed = [{ type: 'None' as const }];
+    const imageMirrors = [{ kind: 'ImageDigestMirrorSet' as const, changed }];
+    expect(ask(effectivePolicies({ imageMirrors }, defaultPolicySettings))).toEqual(['None']);
+  });
+
+  test('an unknown base before means Reboot, also of an equal config', () => {
+    const config = configOf({}, { name: 'rendered-a' });
+    const transitions = predictTransitions({
+      froms: [
+        { config, base: '' },
+        { config, base: 'base@1' },
+        { config, base: '' },
+      ],
+      to: { config, base: 'base@1' },
+      policies,
+    });
+    expect(transitions.map(({ base, nodes, actions }) => [base, nodes, formatActions(actions)])).toEqual([
+      ['', 2, 'Reboot'],
+      ['base@1', 1, 'None'],
+    ]);
+    expect(transitions[0]?.causes[0]?.rule).toBe('another base image (unknown to base@1): Reboot');
+  });
+
+  test('the number of nodes is no part of the label', () => {
+    const more = predictTransitions({ froms: [from, from, older], to, policies });
+    const less = predictTransitions({ froms: [from, older], to, policies });
+    expect(encodeTransitionLabel(label(more))).toBe(encodeTransitionLabel(label(less)));
+    expect(encodeTransitionLabel(label(more))).not.toContain('"nodes"');
   });
 });
 

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { DisruptionAction, DisruptionCause } from '../api/disruption-action.ts';
 import type { ClusterPolicies } from '../api/machine-configuration.ts';
+import { by } from '../api/order.ts';
 import { canonicalJson } from '../machineconfig/canonical-json.ts';
 import type { NodeConfig } from '../machineconfig/node-config.ts';
 import { decideActions } from './actions.ts';
-import type { PolicySettings } from './default-policies.ts';
 
 /** What a node runs, or will run: a rendered config on a base image by digest. */
 export interface NodeState {
@@ -36,38 +36,42 @@ export type TransitionLabel = z.infer<typeof TransitionLabel>;
  */
 export const MAX_LABEL_BYTES = 400_000;
 
+/** A transition with the number of nodes that take it. */
+export interface PredictedTransition extends Transition {
+  readonly nodes: number;
+}
+
 /**
- * Works out the transitions that an image's label states.
+ * Predicts what nodes have to do to reach a target: the label of an image states it, and the operator writes it on a
+ * rendered config before any node is touched.
  *
- * @param froms what the pool's nodes run now, in any order, repeated or not.
- * @param to what the image brings.
- * @returns a transition for each state, sorted.
+ * @param froms what each node runs now, in any order, repeated or not.
+ * @param to the target. With equal bases on both sides the configs alone are compared.
+ * @returns a transition for each state, sorted by config and base.
  */
-export function computeTransitions(input: {
+export function predictTransitions({
+  froms,
+  to,
+  policies,
+}: {
   readonly froms: readonly { readonly config: NodeConfig; readonly base: string }[];
   readonly to: { readonly config: NodeConfig; readonly base: string };
   readonly policies: ClusterPolicies;
-  readonly settings?: PolicySettings;
-}): Transition[] {
-  const { to, policies, settings } = input;
-  const transitions = input.froms.map(({ config, base }) => ({
-    config: config.name,
-    base,
-    ...decideActions({
-      from: config,
-      to: to.config,
-      policies,
-      fromBase: base,
-      toBase: to.base,
-      ...(settings === undefined ? {} : { settings }),
-    }),
-  }));
-  const byState = new Map(
-    transitions.map((transition) => [canonicalJson([transition.config, transition.base]), transition]),
-  );
-  return [...byState]
-    .sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
-    .map(([, { actions, causes, ...state }]) => ({ ...state, actions: [...actions], causes: [...causes] }));
+}): PredictedTransition[] {
+  const states = Map.groupBy(froms, ({ config, base }) => canonicalJson([config.name, base]));
+  return [...states]
+    .sort(by(([state]) => state))
+    .flatMap(([, nodes]) => nodes.slice(0, 1).map((from) => ({ ...from, nodes: nodes.length })))
+    .map(({ config, base, nodes }) => {
+      const { actions, causes } = decideActions({
+        from: config,
+        to: to.config,
+        policies,
+        fromBase: base,
+        toBase: to.base,
+      });
+      return { config: config.name, base, nodes, actions: [...actions], causes: [...causes] };
+    });
 }
 
 /**
@@ -77,12 +81,15 @@ export function computeTransitions(input: {
  *   transitions, whose nodes reboot.
  */
 export function encodeTransitionLabel(label: TransitionLabel): string {
-  const whole = canonicalJson(label);
-  if (Buffer.byteLength(whole) <= MAX_LABEL_BYTES) return whole;
-  const transitions = label.transitions.map((transition) => ({
-    ...transition,
-    causes: [] as DisruptionCause[],
+  const complete = label.transitions.map(({ config, base, actions, causes }) => ({
+    config,
+    base,
+    actions,
+    causes,
   }));
+  const whole = canonicalJson({ ...label, transitions: complete });
+  if (Buffer.byteLength(whole) <= MAX_LABEL_BYTES) return whole;
+  const transitions = complete.map((transition) => ({ ...transition, causes: [] }));
   for (;;) {
     const text = canonicalJson({ ...label, transitions });
     if (Buffer.byteLength(text) <= MAX_LABEL_BYTES || transitions.length === 0) return text;

@@ -81,7 +81,7 @@ export function planPools(input: PlanInput): PoolPlan[] {
     const pool = after.pools.find(({ metadata }) => metadata.name === names.pool);
     const image = imageToBuild(was, will, pool?.status?.architectures ?? []);
     const bases = baseChange(was, will, image);
-    const decide = (config: NodeConfig) => decideActions({ from: config, to, policies, settings, ...bases });
+    const decide = (config: NodeConfig) => decideActions({ from: config, to, policies, ...bases });
     const asked = decide(from);
     const ask: PoolAsk = {
       ...names,
@@ -122,7 +122,10 @@ function policiesAfter(
   const inForce = status?.nodeDisruptionPolicyStatus?.clusterPolicies;
   const isCurrent = status?.observedGeneration === metadata?.generation;
   const isKept = keepsPolicy(before, after);
-  return inForce !== undefined && isCurrent && isKept ? inForce : policiesOf(after, settings);
+  if (inForce !== undefined && isCurrent && isKept) return inForce;
+  // The operator's flag is recorded with the policies; a plan of a cluster needs no flag of its own.
+  const { containerRuntimeUnit = settings.containerRuntimeUnit } = inForce ?? {};
+  return policiesOf(after, { containerRuntimeUnit });
 }
 
 /** @returns whether a change leaves spec.nodeDisruptionPolicy alone. */

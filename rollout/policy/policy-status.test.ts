@@ -47,6 +47,16 @@ it('an invalid spec on its first day leaves the defaults in force', () => {
   expect(status.policyDigest).toBe(policyStatus(configuration(), settings, NOW).policyDigest);
 });
 
+it("policies that stay in force name the container runtime's unit, whoever recorded them", () => {
+  const status = { nodeDisruptionPolicyStatus: { clusterPolicies: { files: [] } } };
+  const broken = configuration({ spec: { nodeDisruptionPolicy: invalid }, status });
+  const containerd = { containerRuntimeUnit: 'containerd.service' };
+  expect(policyStatus(broken, containerd, NOW).nodeDisruptionPolicyStatus?.clusterPolicies).toEqual({
+    files: [],
+    ...containerd,
+  });
+});
+
 it('is the same when nothing has changed', () => {
   const first = policyStatus(configuration({ spec: { nodeDisruptionPolicy: chrony } }), settings, NOW);
   const again = configuration({ spec: { nodeDisruptionPolicy: chrony }, status: first });

@@ -30,7 +30,11 @@ export function policyStatus(
   const inForce: ClusterPolicies =
     problems.length === 0
       ? effectivePolicies(spec?.nodeDisruptionPolicy, settings)
-      : (status?.nodeDisruptionPolicyStatus?.clusterPolicies ?? effectivePolicies(undefined, settings));
+      : {
+          // Policies that an earlier version of the operator recorded do not name the unit.
+          containerRuntimeUnit: settings.containerRuntimeUnit,
+          ...(status?.nodeDisruptionPolicyStatus?.clusterPolicies ?? effectivePolicies(undefined, settings)),
+        };
   const verdict: Pick<Condition, 'status' | 'reason' | 'message'> =
     problems.length === 0
       ? {

@@ -40,7 +40,7 @@ const configs = new Map(
 );
 const to = configs.get('c') ?? rendered('c', {});
 const look = (...running: (string | undefined)[]) =>
-  foresee({ running, configs: (name) => configs.get(name), to, policies, settings: defaultPolicySettings });
+  foresee({ running, configs: (name) => configs.get(name), to, policies });
 
 describe('what a rendering will ask', () => {
   it('is told for each config that nodes run, most nodes first', () => {

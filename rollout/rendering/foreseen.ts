@@ -1,8 +1,8 @@
 import { type DisruptionAction, type DisruptionCause, formatActions } from '../../api/disruption-action.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { ClusterPolicies } from '../../api/machine-configuration.ts';
-import { decideActions } from '../../disruption/actions.ts';
-import type { PolicySettings } from '../../disruption/default-policies.ts';
+import { by } from '../../api/order.ts';
+import { predictTransitions } from '../../disruption/transitions.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 
@@ -22,7 +22,6 @@ export interface ForeseenInput {
   readonly configs: (name: string) => MachineConfig | undefined;
   readonly to: MachineConfig;
   readonly policies: ClusterPolicies;
-  readonly settings: PolicySettings;
 }
 
 /**
@@ -30,24 +29,27 @@ export interface ForeseenInput {
  *
  * @returns a transition for each config that nodes run and that can still be compared, most nodes first.
  */
-export function foresee({
-  running,
-  configs,
-  to,
-  policies,
-  settings,
-}: ForeseenInput): readonly ForeseenTransition[] {
+export function foresee({ running, configs, to, policies }: ForeseenInput): readonly ForeseenTransition[] {
   const target = nodeConfigOf(to);
   if (target === undefined) return [];
-  const counts = new Map<string, number>();
-  for (const name of running) if (name !== undefined) counts.set(name, (counts.get(name) ?? 0) + 1);
-  return [...counts]
-    .flatMap(([from, nodes]): ForeseenTransition[] => {
-      const config = from === target.name ? target : nodeConfigOf(configs(from));
-      if (config === undefined) return [];
-      return [{ from, nodes, ...decideActions({ from: config, to: target, policies, settings }) }];
-    })
-    .sort((a, b) => b.nodes - a.nodes || (a.from < b.from ? -1 : 1));
+  const names = running.filter((name) => name !== undefined);
+  const parsed = new Map(
+    [...new Set(names)].map((name) => [name, name === target.name ? target : nodeConfigOf(configs(name))]),
+  );
+  // Base images are left out: which one an image will have is not known before it is built.
+  const base = '';
+  const froms = names.flatMap((name) => {
+    const config = parsed.get(name);
+    return config === undefined ? [] : [{ config, base }];
+  });
+  return predictTransitions({ froms, to: { config: target, base }, policies })
+    .map(({ config: from, nodes, actions, causes }) => ({ from, nodes, actions, causes }))
+    .sort(
+      by(
+        ({ nodes }) => -nodes,
+        ({ from }) => from,
+      ),
+    );
 }
 
 /** @returns undefined for a config that is gone or can't be read: its nodes reboot. */

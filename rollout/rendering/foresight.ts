@@ -44,7 +44,6 @@ export class Foresight {
       configs: (config) => caches.machineConfigs.get(config),
       to: rendered,
       policies: status?.nodeDisruptionPolicyStatus?.clusterPolicies ?? effectivePolicies(undefined, options),
-      settings: options,
     });
   }
 
