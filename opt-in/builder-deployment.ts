@@ -1,7 +1,6 @@
 import type { Deployment } from '../api/kubernetes.ts';
 import { BUILDER_DEPLOYMENT, labels, TRACING_ENVIRONMENT } from '../api/names.ts';
 import type { NewObject } from '../api/object.ts';
-import { RESTRICTED_CONTAINER } from './restricted-container.ts';
 
 /** On the builder's pods; their Deployment selects them by it. */
 export const builderPodLabels = { 'app.kubernetes.io/name': BUILDER_DEPLOYMENT } as const;
@@ -115,3 +114,14 @@ function podmanSidecar(image: string) {
     volumes: [SOCKET_MOUNT, WORK_MOUNT, STORAGE_MOUNT].map(({ name }) => ({ name, emptyDir: {} })),
   };
 }
+
+/** What Kubernetes' Pod Security Standards call restricted, and a root that stays as the image has it. */
+export const RESTRICTED_CONTAINER = {
+  allowPrivilegeEscalation: false,
+  readOnlyRootFilesystem: true,
+  runAsNonRoot: true,
+  // The image's own user (Containerfile).
+  runAsUser: 65532,
+  capabilities: { drop: ['ALL'] },
+  seccompProfile: { type: 'RuntimeDefault' },
+} as const;

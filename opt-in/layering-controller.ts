@@ -19,8 +19,7 @@ import { type BuilderRight, builderRights, type ObservedRight, type RightChange 
 import { decideLayering, type LayeringObservation, type LayeringStep } from './decide-layering.ts';
 import type { PrunedBuild } from './decide-prune.ts';
 import type { MachineOSConfigChanges } from './machine-os-configs.ts';
-import { formatProblems, readSwitch, type SwitchState } from './switch.ts';
-import { withLayeringCondition } from './switch-condition.ts';
+import { formatProblems, readSwitch, type SwitchState, withLayeringCondition } from './switch.ts';
 
 /** Deletes an image from its registry. This room knows no registries: the operator's main brings the real one. */
 export interface ImagePruner {

@@ -1,5 +1,7 @@
-import { describe, expect, test } from 'vitest';
-import { formatProblems, readSwitch, takesPool } from './switch.ts';
+import { describe, expect, expect, test, test } from 'vitest';
+import type { Condition } from '../api/object.ts';
+import type { SwitchState } from './switch.ts';
+import { formatProblems, readSwitch, takesPool, withLayeringCondition } from './switch.ts';
 
 const configMap = (data: Record<string, string>) => ({
   apiVersion: 'v1',
@@ -82,4 +84,45 @@ test.each<[string, Record<string, string>, string[]]>([
   ];
   const taken = pools.filter((pool) => state.kind === 'on' && takesPool(state.settings, pool));
   expect(taken.map(({ metadata }) => metadata.name)).toEqual(expected);
+});
+
+const now = new Date('2026-06-01T00:00:00Z');
+const other: Condition = {
+  type: 'Other',
+  status: 'True',
+  reason: 'R',
+  message: '',
+  lastTransitionTime: '2026-01-01T00:00:00Z',
+};
+const on: SwitchState = { kind: 'on', settings: { imageRepository: 'r.io/os/{pool}' } };
+const invalid: SwitchState = { kind: 'invalid', problems: [{ key: 'pools', problem: 'is odd' }] };
+
+test('on and invalid are told, each with what an admin wants to know', () => {
+  const conditions = withLayeringCondition([other], on, now);
+  expect(conditions).toEqual([
+    other,
+    {
+      type: 'Layering',
+      status: 'True',
+      reason: 'SwitchedOn',
+      message: 'Images go to r.io/os/{pool}',
+      lastTransitionTime: '2026-06-01T00:00:00Z',
+    },
+  ]);
+  expect(withLayeringCondition(conditions, invalid, now)[1]).toMatchObject({
+    status: 'Unknown',
+    reason: 'InvalidSwitch',
+    message: expect.stringContaining('data.pools: is odd'),
+  });
+});
+
+test('off leaves the conditions as they were before', () => {
+  const before = [other];
+  expect(withLayeringCondition(withLayeringCondition(before, on, now), { kind: 'off' }, now)).toEqual(before);
+});
+
+test('any number of problems fits', () => {
+  const problems = Array.from({ length: 200 }, (_, index) => ({ key: `k${index}`, problem: 'unknown key' }));
+  const [condition] = withLayeringCondition([], { kind: 'invalid', problems }, now);
+  expect(condition?.message.length).toBeLessThanOrEqual(2048);
 });

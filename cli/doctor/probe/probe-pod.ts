@@ -1,7 +1,7 @@
 import type { Pod } from '../../../api/kubernetes.ts';
 import { BUILDER_DEPLOYMENT, DAEMON_SET } from '../../../api/names.ts';
 import type { NewObject } from '../../../api/object.ts';
-import { RESTRICTED_CONTAINER } from '../../../opt-in/restricted-container.ts';
+import { RESTRICTED_CONTAINER } from '../../../opt-in/builder-deployment.ts';
 import type { RegistryTarget } from '../registry-targets.ts';
 
 /** Where a probe runs: as the builder does, in the pod network, or as a node's tools do. */
