@@ -1,6 +1,8 @@
 import { type Command, Option } from 'commander';
 import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../api/names.ts';
+import { present } from '../api/present.ts';
 import { wholeNumber } from '../cluster/whole-number.ts';
+import type { BuilderSurroundings } from '../opt-in/builder-deployment.ts';
 import { defaultRolloutOptions, type RolloutOptions } from '../rollout/options.ts';
 import { type LimitFlags, limitsOf, withLimitFlags } from './limit-flags.ts';
 
@@ -32,7 +34,7 @@ export interface OperatorFlags extends LimitFlags {
 }
 
 /** Value of `--engine` that means a Podman beside the builder. */
-export const PODMAN_SIDECAR = 'podman-sidecar';
+const PODMAN_SIDECAR = 'podman-sidecar';
 /** Podman's own image, which is made for running it in a container without privileges. */
 const PODMAN_IMAGE = 'quay.io/podman/stable:v5';
 
@@ -174,4 +176,16 @@ export function builderArguments({
     ...(builderMetricsPort === 0 ? [] : ['--metrics-port', String(builderMetricsPort)]),
     ...(engineTlsDir === undefined ? [] : ['--engine-tls-dir', engineTlsDir]),
   ];
+}
+
+/** @returns what runs around the builder's container: Podman beside it, and the port that is probed. */
+export function builderSurroundings({
+  engine,
+  engineImage,
+  builderMetricsPort,
+}: Pick<OperatorFlags, 'engine' | 'engineImage' | 'builderMetricsPort'>): BuilderSurroundings {
+  return present({
+    podmanImage: engine === PODMAN_SIDECAR ? engineImage : undefined,
+    metricsPort: builderMetricsPort === 0 ? undefined : builderMetricsPort,
+  });
 }

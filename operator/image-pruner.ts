@@ -4,7 +4,7 @@ import { type RegistryAccessOptions, readRegistryAccess } from '../builder/regis
 import { parseReference } from '../image/reference.ts';
 import { deleteWithReferrers } from '../image/referrers.ts';
 import { createRegistryClient } from '../image/registry/registry-client.ts';
-import type { ImagePruner } from '../opt-in/layering-controller.ts';
+import type { ImagePruner } from '../opt-in/act-on-layering.ts';
 
 /** @returns what deletes images and what refers to them from their registry, with the Secret that they were pushed with. */
 export function registryPruner(options: RegistryAccessOptions): ImagePruner {

@@ -7,6 +7,8 @@ import type { EventRecorder } from '../cluster/events.ts';
 import { systemClocks } from '../cluster/lease-expiry.ts';
 import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
 import { createWorkQueue } from '../cluster/work-queue.ts';
+import { LayeringController, type LayeringControllerParts } from '../opt-in/layering-controller.ts';
+import { createLayeringCaches, ownCaches } from '../opt-in/observe-layering.ts';
 import { allCaches, type Caches } from '../rollout/caches.ts';
 import { reconcileCertificates } from '../rollout/certificates/certificates-controller.ts';
 import { noMetrics } from '../rollout/metrics/rollout-metrics.ts';
@@ -20,7 +22,7 @@ import { Membership } from '../rollout/pools/membership.ts';
 import { NodeWork } from '../rollout/pools/node-work.ts';
 import { PoolController } from '../rollout/pools/pool-controller.ts';
 import { RenderingController } from '../rollout/rendering/rendering-controller.ts';
-import { routeEvents } from './observe.ts';
+import { LAYERING_KEY, routeEvents, routeLayeringEvents } from './observe.ts';
 import type { OperatorTelemetry } from './status.ts';
 
 export interface RolloutParts {
@@ -39,6 +41,10 @@ export interface RolloutParts {
   readonly tracer?: Tracer;
   /** ms since the epoch; the clock, unless a test brings its own. */
   readonly now?: () => number;
+}
+
+export interface LayeringParts extends Pick<RolloutParts, 'client' | 'caches' | 'events' | 'log' | 'signal'> {
+  readonly layering: Pick<LayeringControllerParts, 'namespace' | 'pruner' | 'desiredBuilder' | 'keepImages'>;
 }
 
 /** Keys that a controller works on at the same time; one key is never worked on twice at once. */
@@ -104,4 +110,30 @@ export async function startRolloutControllers(parts: RolloutParts): Promise<void
     run('departed', (key, stop) => departed.reconcile(key, stop)),
     run('annotations', (key, stop) => reconcileAnnotations(shared, key, stop)),
   ]);
+}
+
+/**
+ * Runs the controller of layering until the signal. Its shared caches are started by {@link startRolloutControllers}.
+ *
+ * @returns once the controller and the watches of its own have ended.
+ */
+export async function startLayeringController(parts: LayeringParts): Promise<void> {
+  const { client, log, signal, layering } = parts;
+  const { namespace } = layering;
+  const caches = createLayeringCaches(client, parts.caches, namespace, log);
+  const queue = createWorkQueue();
+  routeLayeringEvents(caches, queue);
+  const watching = ownCaches(caches).map((cache) => cache.start(signal));
+  await Promise.all([...ownCaches(caches), ...Object.values(caches.shared)].map((cache) => cache.synced()));
+  queue.add(LAYERING_KEY);
+  const controller = new LayeringController({ ...parts, ...layering, caches, now: systemClocks.now });
+  await runController({
+    name: 'layering',
+    queue,
+    workers: 1,
+    reconcile: (key, stop) => controller.reconcile(key, stop),
+    log,
+    signal,
+  });
+  await Promise.all(watching);
 }

@@ -9,18 +9,18 @@ import { leadWhenElected } from '../cluster/leader-election.ts';
 import { createLogger } from '../cluster/log.ts';
 import { untilShutDown } from '../cluster/signals.ts';
 import { startTracing, type Tracing } from '../cluster/tracing/start-tracing.ts';
-import { runLayeringController } from '../opt-in/layering-controller.ts';
+import { builderDeployment } from '../opt-in/builder-deployment.ts';
 import type { PageCaches } from '../page/server/page-caches.ts';
 import { type Caches, createCaches } from '../rollout/caches.ts';
 import {
   builderArguments,
+  builderSurroundings,
   type OperatorFlags,
-  PODMAN_SIDECAR,
   rolloutOptions,
   withOperatorFlags,
 } from './flags.ts';
 import { registryPruner } from './image-pruner.ts';
-import { startRolloutControllers } from './loop.ts';
+import { startLayeringController, startRolloutControllers } from './loop.ts';
 import { detectOtherOperator, OPERATOR_DEPLOYMENT, ownImage, StartupError } from './preconditions.ts';
 import { type OperatorTelemetry, startOperatorTelemetry } from './status.ts';
 
@@ -92,7 +92,6 @@ async function lead({ client, log, image, flags, telemetry, tracing, signal }: L
   const failed = new AbortController();
   const either = AbortSignal.any([signal, failed.signal]);
   const shared = { client, events, log, signal: either };
-  const insecure = flags.insecureRegistry;
   const caches = createCaches(client, options, log);
   const page = flags.pagePort === 0 ? undefined : await preparePage(client, caches, flags, log);
   const controllers = [
@@ -104,17 +103,19 @@ async function lead({ client, log, image, flags, telemetry, tracing, signal }: L
       tracer: tracing,
       ...(telemetry === undefined ? {} : { telemetry, onReady: () => telemetry.is('leading') }),
     }),
-    runLayeringController({
+    startLayeringController({
       ...shared,
-      watched: caches,
-      namespace,
-      image,
-      pruner: registryPruner({ client, namespace, plainHttp: new Set(insecure) }),
-      builderArguments: builderArguments(flags),
-      keepImages: flags.keepImages,
-      surroundings: {
-        ...(flags.engine === PODMAN_SIDECAR ? { podmanImage: flags.engineImage } : {}),
-        ...(flags.builderMetricsPort === 0 ? {} : { metricsPort: flags.builderMetricsPort }),
+      caches,
+      layering: {
+        namespace,
+        pruner: registryPruner({ client, namespace, plainHttp: new Set(flags.insecureRegistry) }),
+        desiredBuilder: builderDeployment(
+          namespace,
+          image,
+          builderArguments(flags),
+          builderSurroundings(flags),
+        ),
+        keepImages: flags.keepImages,
       },
     }),
   ];

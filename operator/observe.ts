@@ -1,7 +1,9 @@
 import type { MachineConfig } from '../api/machine-config.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
+import { SWITCH_CONFIG_MAP } from '../api/names.ts';
 import type { EventRecorder } from '../cluster/events.ts';
 import type { WorkQueue } from '../cluster/work-queue.ts';
+import { type LayeringCaches, ownCaches } from '../opt-in/observe-layering.ts';
 import type { Caches } from '../rollout/caches.ts';
 import { nodeOfLease } from '../rollout/node-leases.ts';
 import type { Membership } from '../rollout/pools/membership.ts';
@@ -114,6 +116,29 @@ function routePools({ caches, membership, queues, renderDelayMs }: EventRoutes):
     // Not at once: a change of its MachineConfigs may be on its way, and this pass would render a part of it.
     else if (rendersAnew(old, object)) queues.rendering.addAfter(name, renderDelayMs);
   });
+}
+
+/** The whole of layering is one key. */
+export const LAYERING_KEY = SWITCH_CONFIG_MAP;
+
+/** ms. A rollout changes every node many times over, and few of these changes matter to layering. */
+const LAYERING_DELAY = 2_000;
+
+/** Routes what layering is decided from to its queue. */
+export function routeLayeringEvents(
+  caches: LayeringCaches,
+  queue: Pick<WorkQueue, 'add' | 'addAfter'>,
+): void {
+  const now = () => queue.add(LAYERING_KEY);
+  const soon = () => queue.addAfter(LAYERING_KEY, LAYERING_DELAY);
+  const { pools, machineConfigNodes, machineConfigurations, machineOSConfigs, machineOSBuilds } =
+    caches.shared;
+  for (const cache of ownCaches(caches)) cache.onChange(now);
+  machineOSConfigs.onChange(now);
+  machineOSBuilds.onChange(now);
+  pools.onChange(soon);
+  machineConfigurations.onChange(soon);
+  machineConfigNodes.onChange(soon);
 }
 
 /** The pool's own status changes with every node; only what it runs matters to what may be rendered for it. */

@@ -89,3 +89,11 @@ function essenceOf({ roleRef, subjects = [] }: NewObject<RightsObject>): string 
     subjects.map(({ kind, name, namespace }) => [kind, name, namespace]),
   ]);
 }
+
+/** @returns where an object of a kind is, for objects that are in Shale's namespace unless they belong to the cluster. */
+export function placeOf(
+  { namespaced }: Kind<KubernetesObject>,
+  namespace: string,
+): { readonly namespace?: string } {
+  return namespaced ? { namespace } : {};
+}

@@ -57,7 +57,7 @@ const off: LayeringObservation = {
   builds: [],
   nodes: [node()],
   builder: undefined,
-  wantedBuilder: made,
+  desiredBuilder: made,
   rights: noRights,
   builderPods: 0,
   keepImages: 3,
@@ -82,8 +82,8 @@ describe('switching on', () => {
 test('a builder of another version or with other flags is updated', () => {
   const settled = { ...on, machineOSConfigs: [wish(true)], builder: deployment };
   const wanted = (image: string, args: string[]) => builderDeployment('shale-system', image, args);
-  expect(decideLayering({ ...settled, wantedBuilder: wanted('shale:2', []) }).kind).toBe('updateBuilder');
-  expect(decideLayering({ ...settled, wantedBuilder: wanted('shale', ['--no-attest']) }).kind).toBe(
+  expect(decideLayering({ ...settled, desiredBuilder: wanted('shale:2', []) }).kind).toBe('updateBuilder');
+  expect(decideLayering({ ...settled, desiredBuilder: wanted('shale', ['--no-attest']) }).kind).toBe(
     'updateBuilder',
   );
   const scaled = { ...deployment, spec: { ...deployment.spec, replicas: 0 } };

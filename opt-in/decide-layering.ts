@@ -18,7 +18,7 @@ export interface LayeringObservation {
   readonly nodes: readonly MachineConfigNode[];
   readonly builder: Deployment | undefined;
   /** What it should be. */
-  readonly wantedBuilder: NewObject<Deployment>;
+  readonly desiredBuilder: NewObject<Deployment>;
   /** What gives the builder's pods an identity and rights. */
   readonly rights: readonly ObservedRight[];
   /** How many pods of the builder there are, those on their way out included. */
@@ -58,7 +58,7 @@ export function decideLayering(seen: LayeringObservation): LayeringStep {
     return { kind: 'changeMachineOSConfigs', changes };
   }
   if (builderWanted && seen.builder === undefined) return { kind: 'startBuilder' };
-  if (seen.builder !== undefined && isOutdated(seen.builder, seen.wantedBuilder))
+  if (seen.builder !== undefined && isOutdated(seen.builder, seen.desiredBuilder))
     return { kind: 'updateBuilder' };
   const pruned = decidePrune({ ...seen, keep: seen.keepImages });
   if (pruned.length > 0) return { kind: 'prune', builds: pruned };

@@ -1,4 +1,4 @@
-import { describe, expect, expect, test, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Condition } from '../api/object.ts';
 import type { SwitchState } from './switch.ts';
 import { formatProblems, readSwitch, takesPool, withLayeringCondition } from './switch.ts';

@@ -1,0 +1,144 @@
+import type { Logger } from 'pino';
+import { type Deployment, Deployments } from '../api/kubernetes.ts';
+import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts';
+import { MachineOSConfigs } from '../api/machine-os-config.ts';
+import { BUILDER_DEPLOYMENT } from '../api/names.ts';
+import type { NewObject } from '../api/object.ts';
+import { plural } from '../api/plural.ts';
+import type { DigestedPullspec } from '../api/references.ts';
+import { type ApiClient, isAlreadyExists } from '../cluster/api-client.ts';
+import type { EventRecorder } from '../cluster/events.ts';
+import { placeOf, type RightChange } from './builder-rights.ts';
+import type { LayeringStep } from './decide-layering.ts';
+import type { PrunedBuild } from './decide-prune.ts';
+import type { MachineOSConfigChanges } from './machine-os-configs.ts';
+
+/** Deletes an image from its registry. This room knows no registries: the operator's main brings the real one. */
+export interface ImagePruner {
+  /** @returns when the image is deleted, or did not exist. @throws {Error} that says why it could not be deleted. */
+  deleteImage(image: DigestedPullspec, build: MachineOSBuild, signal: AbortSignal): Promise<void>;
+}
+
+interface LayeringActorParts {
+  readonly client: ApiClient;
+  readonly events: EventRecorder;
+  readonly log: Logger;
+  readonly pruner: ImagePruner;
+  readonly namespace: string;
+  readonly desiredBuilder: NewObject<Deployment>;
+}
+
+/** A step that changes something. */
+type LayeringAction = Exclude<LayeringStep, { kind: 'settled' | 'wait' }>;
+
+/** Takes the steps that decideLayering decides. Each can be repeated: what exists already is not created again. */
+export class LayeringActor {
+  readonly #parts: LayeringActorParts;
+
+  constructor(parts: LayeringActorParts) {
+    this.#parts = parts;
+  }
+
+  /** @throws {ApiError} {AggregateError} of the builds that could not be pruned. */
+  async take(step: LayeringAction, signal: AbortSignal): Promise<void> {
+    switch (step.kind) {
+      case 'startBuilder':
+        return this.#startBuilder(signal);
+      case 'updateBuilder':
+        return this.#updateBuilder(signal);
+      case 'stopBuilder':
+        return this.#stopBuilder(signal);
+      case 'changeRights':
+        for (const change of step.changes) await this.#changeRight(change, signal);
+        return;
+      case 'changeMachineOSConfigs':
+        return this.#changeMachineOSConfigs(step.changes, signal);
+      case 'prune':
+        return this.#prune(step.builds, signal);
+    }
+  }
+
+  async #startBuilder(signal: AbortSignal): Promise<void> {
+    const { client, log, namespace, desiredBuilder } = this.#parts;
+    log.info({ deployment: BUILDER_DEPLOYMENT }, 'starting the Machine OS Builder');
+    await unlessExists(client.create(Deployments, desiredBuilder, { namespace, signal }));
+  }
+
+  async #updateBuilder(signal: AbortSignal): Promise<void> {
+    const { client, log, namespace, desiredBuilder } = this.#parts;
+    log.info({ deployment: BUILDER_DEPLOYMENT }, 'updating the Machine OS Builder');
+    const { replicas, template } = desiredBuilder.spec;
+    const body = { spec: { replicas, template } };
+    await client.patch(Deployments, BUILDER_DEPLOYMENT, { type: 'merge', body }, { namespace, signal });
+  }
+
+  async #stopBuilder(signal: AbortSignal): Promise<void> {
+    const { client, log, namespace } = this.#parts;
+    log.info({ deployment: BUILDER_DEPLOYMENT }, 'stopping the Machine OS Builder');
+    const propagationPolicy = 'Background';
+    await client.delete(Deployments, BUILDER_DEPLOYMENT, { namespace, propagationPolicy, signal });
+  }
+
+  async #changeRight({ to, kind, wanted }: RightChange, signal: AbortSignal): Promise<void> {
+    const { client, log, namespace } = this.#parts;
+    const name = BUILDER_DEPLOYMENT;
+    const where = { ...placeOf(kind, namespace), signal };
+    log.info({ kind: kind.kind, name, to }, "changing the Machine OS Builder's permissions");
+    if (to === 'create') await unlessExists(client.create(kind, wanted, where));
+    else await client.delete(kind, name, where);
+  }
+
+  async #changeMachineOSConfigs(changes: MachineOSConfigChanges, signal: AbortSignal): Promise<void> {
+    const { client, log } = this.#parts;
+    for (const config of changes.create) {
+      log.info({ pool: config.metadata.name }, 'switching the pool to layered mode');
+      await unlessExists(client.create(MachineOSConfigs, config, { signal }));
+    }
+    for (const config of changes.replace) await client.replace(MachineOSConfigs, config, { signal });
+    for (const config of changes.delete) {
+      log.info({ pool: config.metadata.name }, 'switching the pool back to the stock image');
+      await client.delete(MachineOSConfigs, config.metadata.name, { signal });
+    }
+  }
+
+  /** A build that can't be pruned does not prevent the others from being pruned. */
+  async #prune(builds: readonly PrunedBuild[], signal: AbortSignal): Promise<void> {
+    const failures: unknown[] = [];
+    for (const pruned of builds) {
+      try {
+        await this.#pruneOne(pruned, signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        failures.push(error);
+        this.#reportFailure(pruned, error);
+      }
+    }
+    if (failures.length > 0)
+      throw new AggregateError(failures, `${plural(failures.length, 'build')} could not be pruned`);
+  }
+
+  /** The images first: the MachineOSBuild is the only record of them. */
+  async #pruneOne({ build, images }: PrunedBuild, signal: AbortSignal): Promise<void> {
+    const { client, pruner, log } = this.#parts;
+    for (const image of images) await pruner.deleteImage(image, build, signal);
+    await client.delete(MachineOSBuilds, build.metadata.name, { signal });
+    log.info({ build: build.metadata.name, images }, 'pruned build');
+  }
+
+  #reportFailure({ build, images }: PrunedBuild, error: unknown): void {
+    const why = error instanceof Error ? error.message : String(error);
+    this.#parts.events.warning(
+      build,
+      'PruneFailed',
+      `Could not delete ${images.join(', ')}: ${why}. Shale retries until it succeeds or this MachineOSBuild is deleted.`,
+    );
+  }
+}
+
+async function unlessExists(created: Promise<unknown>): Promise<void> {
+  try {
+    await created;
+  } catch (error) {
+    if (!isAlreadyExists(error)) throw error;
+  }
+}

@@ -1,0 +1,163 @@
+import type { Logger } from 'pino';
+import { type ConfigMap, ConfigMaps, type Deployment, Deployments, Pods } from '../api/kubernetes.ts';
+import { type MachineConfigNode, MachineConfigNodes } from '../api/machine-config-node.ts';
+import type { MachineConfigPool } from '../api/machine-config-pool.ts';
+import type { MachineConfiguration } from '../api/machine-configuration.ts';
+import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts';
+import { type MachineOSConfig, MachineOSConfigs } from '../api/machine-os-config.ts';
+import { BUILDER_DEPLOYMENT, SWITCH_CONFIG_MAP } from '../api/names.ts';
+import type { KubernetesObject, NewObject } from '../api/object.ts';
+import type { ApiClient } from '../cluster/api-client.ts';
+import { createInformer, type Informer } from '../cluster/informer.ts';
+import { builderPodLabels } from './builder-deployment.ts';
+import { type BuilderRight, builderRights, type ObservedRight, placeOf } from './builder-rights.ts';
+import type { LayeringObservation } from './decide-layering.ts';
+import { readSwitch } from './switch.ts';
+
+type Watched<T extends KubernetesObject> = Pick<Informer<T>, 'list' | 'onChange' | 'synced'>;
+
+/** What layering reads, one watch per kind. */
+export interface LayeringCaches {
+  /** Started by the process for its other controllers as well: nodes are many. */
+  readonly shared: {
+    readonly pools: Watched<MachineConfigPool>;
+    readonly machineConfigNodes: Watched<MachineConfigNode>;
+    readonly machineConfigurations: Watched<MachineConfiguration>;
+    readonly machineOSConfigs: Watched<MachineOSConfig>;
+    readonly machineOSBuilds: Watched<MachineOSBuild>;
+  };
+  /** The ConfigMap of the layering switch. */
+  readonly switches: Informer<ConfigMap>;
+  readonly deployments: Informer<Deployment>;
+  readonly rights: readonly {
+    readonly right: BuilderRight;
+    readonly informer: Informer<KubernetesObject>;
+  }[];
+}
+
+/**
+ * Creates the caches that layering alone reads; nothing is read before they are started.
+ *
+ * @param namespace where Shale runs.
+ */
+export function createLayeringCaches(
+  client: ApiClient,
+  shared: LayeringCaches['shared'],
+  namespace: string,
+  log: Logger,
+): LayeringCaches {
+  const named = (name: string) => ({ fieldSelector: `metadata.name=${name}`, log });
+  return {
+    shared,
+    switches: createInformer(client, ConfigMaps, { namespace, ...named(SWITCH_CONFIG_MAP) }),
+    deployments: createInformer(client, Deployments, { namespace, log }),
+    rights: builderRights(namespace).map((right) => ({
+      right,
+      informer: createInformer(client, right.kind, {
+        ...placeOf(right.kind, namespace),
+        ...named(BUILDER_DEPLOYMENT),
+      }),
+    })),
+  };
+}
+
+/** @returns the caches that have to be started for layering, in addition to the shared ones. */
+export function ownCaches({ switches, deployments, rights }: LayeringCaches) {
+  return [switches, deployments, ...rights.map(({ informer }) => informer)];
+}
+
+interface LayeringObserverParts {
+  readonly client: ApiClient;
+  readonly caches: LayeringCaches;
+  readonly namespace: string;
+  readonly desiredBuilder: NewObject<Deployment>;
+  readonly keepImages: number;
+}
+
+/** What was observed, with the object that the switch was read from. */
+export interface ObservedLayering extends LayeringObservation {
+  readonly switchConfigMap: ConfigMap | undefined;
+}
+
+/** Observes everything that the state of layering consists of. */
+export class LayeringObserver {
+  readonly #parts: LayeringObserverParts;
+
+  constructor(parts: LayeringObserverParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Reads the caches. Most changes of nodes and pools require nothing here, and this shows it without a request.
+   * The builder's pods are not watched: they matter only while something else of the builder exists.
+   */
+  fromCaches(): ObservedLayering {
+    const { caches, namespace } = this.#parts;
+    const { machineOSConfigs, machineOSBuilds, machineConfigNodes } = caches.shared;
+    return this.#observation({
+      switchConfigMap: caches.switches.get(SWITCH_CONFIG_MAP, namespace),
+      machineOSConfigs: machineOSConfigs.list(),
+      builds: machineOSBuilds.list(),
+      nodes: machineConfigNodes.list(),
+      builder: caches.deployments.get(BUILDER_DEPLOYMENT, namespace),
+      rights: caches.rights.map(({ right, informer }) => ({
+        ...right,
+        present: informer.get(BUILDER_DEPLOYMENT, placeOf(right.kind, namespace).namespace),
+      })),
+      builderPods: 0,
+    });
+  }
+
+  /**
+   * Reads what decides from the API server: right after a step the caches still show the state before it.
+   *
+   * @param nodes `live` before something is deleted; otherwise from the cache, because nodes are many.
+   * @throws ApiError
+   */
+  async fromServer(nodes: 'cached' | 'live', signal: AbortSignal): Promise<ObservedLayering> {
+    const { client, caches, namespace } = this.#parts;
+    const labelSelector = Object.entries(builderPodLabels)
+      .map(([key, value]) => `${key}=${value}`)
+      .join(',');
+    const [switchConfigMap, builder, pods, machineOSConfigs, builds, rights] = await Promise.all([
+      client.find(ConfigMaps, SWITCH_CONFIG_MAP, { namespace, signal }),
+      client.find(Deployments, BUILDER_DEPLOYMENT, { namespace, signal }),
+      client.list(Pods, { namespace, labelSelector, signal }),
+      client.list(MachineOSConfigs, { signal }),
+      client.list(MachineOSBuilds, { signal }),
+      Promise.all(caches.rights.map(({ right }) => this.#right(right, signal))),
+    ]);
+    return this.#observation({
+      switchConfigMap,
+      machineOSConfigs: machineOSConfigs.items,
+      builds: builds.items,
+      nodes:
+        nodes === 'live'
+          ? (await client.list(MachineConfigNodes, { signal })).items
+          : caches.shared.machineConfigNodes.list(),
+      builder,
+      rights,
+      builderPods: pods.items.length,
+    });
+  }
+
+  #observation(
+    read: Omit<ObservedLayering, 'state' | 'pools' | 'desiredBuilder' | 'keepImages'>,
+  ): ObservedLayering {
+    const { caches, desiredBuilder, keepImages } = this.#parts;
+    return {
+      ...read,
+      state: readSwitch(read.switchConfigMap),
+      pools: caches.shared.pools.list(),
+      desiredBuilder,
+      keepImages,
+    };
+  }
+
+  async #right(right: BuilderRight, signal: AbortSignal): Promise<ObservedRight> {
+    const { client, namespace } = this.#parts;
+    const { kind } = right;
+    const present = await client.find(kind, BUILDER_DEPLOYMENT, { ...placeOf(kind, namespace), signal });
+    return { ...right, present };
+  }
+}
