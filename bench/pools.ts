@@ -11,7 +11,7 @@ import { createSlots } from '../builder/slots.ts';
 import { defaultPolicySettings } from '../disruption/default-policies.ts';
 import { effectivePolicies, policyDigest } from '../disruption/effective-policies.ts';
 import { createRegistryClient } from '../image/registry/registry-client.ts';
-import { startDockerRegistry } from '../image/testing/docker-registry.ts';
+import { startDockerRegistry } from '../workshop/sandbox/docker-registry.ts';
 import { configFiles, pushBase, renderedConfig } from './images/content.ts';
 import { startCountingProxy } from './images/counting-proxy.ts';
 

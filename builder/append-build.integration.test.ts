@@ -11,8 +11,8 @@ import { findTransition, parseTransitionLabel } from '../disruption/transitions.
 import { describeImage } from '../image/append.ts';
 import { parseReference } from '../image/reference.ts';
 import { createRegistryClient } from '../image/registry/registry-client.ts';
-import { pushBaseImage } from '../image/testing/base-image.ts';
-import { startDockerRegistry } from '../image/testing/docker-registry.ts';
+import { pushBaseImage } from '../test/fixtures/registry/base-image.ts';
+import { startDockerRegistry } from '../workshop/sandbox/docker-registry.ts';
 import { appendBuild } from './append-build.ts';
 
 const signal = AbortSignal.timeout(300_000);

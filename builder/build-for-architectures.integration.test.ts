@@ -7,8 +7,8 @@ import { pushIndex } from '../image/image-index.ts';
 import { parseManifest } from '../image/manifest.ts';
 import { formatReference, parseReference } from '../image/reference.ts';
 import { isImageSignedBy } from '../image/signature/sign-image.ts';
-import { pushBaseImage } from '../image/testing/base-image.ts';
-import { newSigningKey, startRegistryWithImage } from '../image/testing/registry-with-image.ts';
+import { pushBaseImage } from '../test/fixtures/registry/base-image.ts';
+import { newSigningKey, startRegistryWithImage } from '../test/fixtures/registry/registry-with-image.ts';
 import { buildForArchitectures, type PoolImageInput } from './build-for-architectures.ts';
 import { createSlots } from './slots.ts';
 

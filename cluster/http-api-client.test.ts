@@ -1,10 +1,10 @@
 import { Agent } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
 import { ConfigMaps, Nodes, Pods } from '../api/kubernetes.ts';
+import { startScriptedServer } from '../test/fixtures/scripted-api-server.ts';
 import { ApiUnreachable, isConflict, isGone, isTooManyRequests } from './api-client.ts';
 import type { Connection } from './connection.ts';
 import { type ApiClientOptions, createApiClient, type RequestObservation } from './http-api-client.ts';
-import { startScriptedServer } from './testing/scripted-server.ts';
 
 type Answer = Parameters<typeof startScriptedServer>[0];
 

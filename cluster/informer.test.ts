@@ -3,9 +3,9 @@ import { Agent } from 'node:http';
 import pino from 'pino';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { ConfigMaps } from '../api/kubernetes.ts';
+import { startScriptedServer } from '../test/fixtures/scripted-api-server.ts';
 import { createApiClient } from './http-api-client.ts';
 import { createInformer } from './informer.ts';
-import { startScriptedServer } from './testing/scripted-server.ts';
 
 const object = (name: string, resourceVersion: string) => ({
   apiVersion: 'v1',

@@ -2,9 +2,9 @@ import { Agent } from 'node:http';
 import pino from 'pino';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { Lease } from '../api/kubernetes.ts';
+import { startScriptedServer } from '../test/fixtures/scripted-api-server.ts';
 import { createApiClient } from './http-api-client.ts';
 import { LeadershipLost, leaderElectionTimes, leadWhenElected } from './leader-election.ts';
-import { startScriptedServer } from './testing/scripted-server.ts';
 
 const wish = { namespace: 'default', name: 'shale-operator', holder: 'us' };
 const SECONDS = 60_000;

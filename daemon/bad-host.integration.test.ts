@@ -12,12 +12,12 @@ import { conditionIsTrue } from '../cluster/conditions.ts';
 import { encodeTransitionLabel } from '../disruption/transitions.ts';
 import { CHRONY, isAt, policies, render, standardSpec } from '../test/fixtures/node-configs.ts';
 import { HOLDER, startDaemon } from '../test/fixtures/running-daemon.ts';
+import { fill } from '../test/fixtures/small-disk.ts';
 import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from '../test/fixtures/test-node.ts';
 import { createAuthority } from '../workshop/apiserver/tls/certificate.ts';
-import { directoryNodeLayout } from './host/directory-host.ts';
-import { readServiceRecords } from './host/service-recorder.ts';
+import { directoryNodeLayout } from '../workshop/sandbox/node/directory-host.ts';
+import { readServiceRecords } from '../workshop/sandbox/node/service-recorder.ts';
 import { defaultCertificatePaths } from './steps/certificate.ts';
-import { fill } from './testing/small-disk.ts';
 
 const read = (node: TestNode, file: string) => readFile(path.join(node.host.root, file), 'utf8');
 const POLICY = `sha256:${'a'.repeat(64)}`;

@@ -8,13 +8,13 @@ import type { DigestedPullspec } from '../api/references.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { tokenConnection } from '../cluster/connection.ts';
 import { createApiClient } from '../cluster/http-api-client.ts';
-import { configOf, emptyConfig } from '../disruption/testing/configs.ts';
+import { configOf, emptyConfig } from '../test/fixtures/configs.ts';
 import { type CutLine, createCutLine } from '../test/fixtures/cut-line.ts';
 import { CHRONY, isAt, policies, render, standardSpec } from '../test/fixtures/node-configs.ts';
 import { type DaemonUnderTest, HOLDER, startDaemon } from '../test/fixtures/running-daemon.ts';
 import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from '../test/fixtures/test-node.ts';
-import { directoryNodeLayout } from './host/directory-host.ts';
-import { readServiceRecords } from './host/service-recorder.ts';
+import { directoryNodeLayout } from '../workshop/sandbox/node/directory-host.ts';
+import { readServiceRecords } from '../workshop/sandbox/node/service-recorder.ts';
 import { writeConfig } from './standard/write-config.ts';
 import { writeTarget } from './steps/apply-config.ts';
 

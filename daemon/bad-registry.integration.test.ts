@@ -9,7 +9,6 @@ import { type DigestedPullspec, parseDigestedPullspec } from '../api/references.
 import { parseManifest } from '../image/manifest.ts';
 import { parseReference } from '../image/reference.ts';
 import { createRegistryClient, type RegistryClient } from '../image/registry/registry-client.ts';
-import { type DockerRegistry, startDockerRegistry } from '../image/testing/docker-registry.ts';
 import {
   type FaultyRegistry,
   type RegistryFault,
@@ -18,10 +17,11 @@ import {
 import { CHRONY, isAt } from '../test/fixtures/node-configs.ts';
 import { HOLDER, startDaemon } from '../test/fixtures/running-daemon.ts';
 import { createTestNode, noDirectoryNodes, type TestNode } from '../test/fixtures/test-node.ts';
+import { type DockerRegistry, startDockerRegistry } from '../workshop/sandbox/docker-registry.ts';
+import { directoryNodeLayout } from '../workshop/sandbox/node/directory-host.ts';
+import { directoryNode } from '../workshop/sandbox/node/directory-node.ts';
 import { stockImage } from '../workshop/sandbox/node/stock-image.ts';
 import { pushImage } from '../workshop/sandbox/registry.ts';
-import { directoryNodeLayout } from './host/directory-host.ts';
-import { directoryNode } from './host/directory-node.ts';
 import { stateDirectory } from './os/ostree/image-record.ts';
 import { registrySource } from './os/ostree/registry-source.ts';
 

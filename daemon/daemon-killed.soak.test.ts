@@ -11,8 +11,8 @@ import {
 } from '../test/fixtures/killed/updates.ts';
 import { CHRONY } from '../test/fixtures/node-configs.ts';
 import { noDirectoryNodes } from '../test/fixtures/test-node.ts';
-import { directoryNodeLayout, readDirectoryMachine } from './host/directory-host.ts';
-import { readServiceRecords } from './host/service-recorder.ts';
+import { directoryNodeLayout, readDirectoryMachine } from '../workshop/sandbox/node/directory-host.ts';
+import { readServiceRecords } from '../workshop/sandbox/node/service-recorder.ts';
 import { nodeConfigOf } from './records/rendered-config.ts';
 import { verifyConfig } from './standard/verify-config.ts';
 

@@ -16,8 +16,8 @@ import { encodeTransitionLabel } from '../disruption/transitions.ts';
 import { CHRONY, isAt, policies, render, standardSpec } from '../test/fixtures/node-configs.ts';
 import { type DaemonUnderTest, HOLDER, NODE, startDaemon } from '../test/fixtures/running-daemon.ts';
 import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from '../test/fixtures/test-node.ts';
-import { directoryNodeLayout } from './host/directory-host.ts';
-import { readServiceRecords } from './host/service-recorder.ts';
+import { directoryNodeLayout } from '../workshop/sandbox/node/directory-host.ts';
+import { readServiceRecords } from '../workshop/sandbox/node/service-recorder.ts';
 
 const POLICY = `sha256:${'a'.repeat(64)}`;
 const restart: DisruptionAction = { type: 'Restart', service: 'chronyd.service' };

@@ -6,7 +6,7 @@ import { createKillBench, type KillBench } from '../test/fixtures/killed/kill-an
 import { testUpdates } from '../test/fixtures/killed/updates.ts';
 import { CHRONY } from '../test/fixtures/node-configs.ts';
 import { noDirectoryNodes } from '../test/fixtures/test-node.ts';
-import { directoryNodeLayout, readDirectoryMachine } from './host/directory-host.ts';
+import { directoryNodeLayout, readDirectoryMachine } from '../workshop/sandbox/node/directory-host.ts';
 
 /**
  * The disk is full before each of the daemon's changes in turn: it says so, leaves the node as it was or as it is to be,

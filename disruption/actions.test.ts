@@ -3,10 +3,10 @@ import { describe, expect, test } from 'vitest';
 import { formatActions } from '../api/disruption-action.ts';
 import type { ClusterPolicies, NodeDisruptionPolicy } from '../api/machine-configuration.ts';
 import type { NodeConfig } from '../machineconfig/node-config.ts';
+import { configOf, emptyConfig, fileOf, unitsOf } from '../test/fixtures/configs.ts';
 import { decideActions } from './actions.ts';
 import { defaultPolicySettings } from './default-policies.ts';
 import { effectivePolicies } from './effective-policies.ts';
-import { configOf, emptyConfig, fileOf, unitsOf } from './testing/configs.ts';
 
 const policy: NodeDisruptionPolicy = {
   files: [

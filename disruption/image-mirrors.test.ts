@@ -4,11 +4,11 @@ import type { NodeDisruptionPolicy } from '../api/machine-configuration.ts';
 import { mergeMirrorObjects } from '../machineconfig/registries/mirror-rules.ts';
 import { formatRegistriesConf } from '../machineconfig/registries/registries-conf.ts';
 import { registryEntries } from '../machineconfig/registries/registry-entries.ts';
+import { configOf } from '../test/fixtures/configs.ts';
 import { decideActions } from './actions.ts';
 import { defaultPolicySettings } from './default-policies.ts';
 import { effectivePolicies } from './effective-policies.ts';
 import { mirrorRuleChanges } from './registries-conf-change.ts';
-import { configOf } from './testing/configs.ts';
 
 type Mirrors = Readonly<Record<string, readonly string[]>>;
 

@@ -2,10 +2,10 @@ import { expect, test } from 'vitest';
 import { formatActions } from '../api/disruption-action.ts';
 import type { NodeDisruptionPolicy } from '../api/machine-configuration.ts';
 import type { NodeConfig } from '../machineconfig/node-config.ts';
+import { configOf, unitsOf } from '../test/fixtures/configs.ts';
 import { decideActions } from './actions.ts';
 import { defaultPolicySettings } from './default-policies.ts';
 import { effectivePolicies } from './effective-policies.ts';
-import { configOf, unitsOf } from './testing/configs.ts';
 
 const admin: NodeDisruptionPolicy = {
   files: [{ path: '/etc/app', actions: [{ type: 'Restart', restart: { serviceName: 'app.service' } }] }],

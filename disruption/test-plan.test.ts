@@ -4,10 +4,10 @@ import type { MachineConfig } from '../api/machine-config.ts';
 import type { NodeDisruptionPolicy } from '../api/machine-configuration.ts';
 import type { NodeConfig } from '../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../machineconfig/parse-node-config.ts';
+import { configOf, emptyConfig, fileOf } from '../test/fixtures/configs.ts';
 import { decideActions } from './actions.ts';
 import { defaultPolicySettings } from './default-policies.ts';
 import { effectivePolicies, validatePolicy } from './effective-policies.ts';
-import { configOf, emptyConfig, fileOf } from './testing/configs.ts';
 
 /** The test plan of the disruption policies, case by case under the plan's own names. */
 

@@ -2,6 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { pushBaseImage } from '../test/fixtures/registry/base-image.ts';
+import { startDockerRegistry } from '../workshop/sandbox/docker-registry.ts';
 import { describeImage, pushAppended } from './append.ts';
 import type { Digest } from './digest.ts';
 import { digestOf } from './digest.ts';
@@ -10,8 +12,6 @@ import { writeLayer } from './layer/write-layer.ts';
 import { parseReference } from './reference.ts';
 import { createRegistryClient, type RegistryClient } from './registry/registry-client.ts';
 import { ContentError } from './registry/registry-error.ts';
-import { pushBaseImage } from './testing/base-image.ts';
-import { startDockerRegistry } from './testing/docker-registry.ts';
 
 const signal = AbortSignal.timeout(300_000);
 const mediaType = 'application/vnd.oci.image.manifest.v1+json';

@@ -1,14 +1,14 @@
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { startReferrersRegistry } from '../test/fixtures/registry/referrers-registry.ts';
+import { startRegistryWithImage } from '../test/fixtures/registry/registry-with-image.ts';
 import { type Artifact, digestTag } from './artifact.ts';
 import { digestOf } from './digest.ts';
 import { parseReference } from './reference.ts';
 import { attachArtifacts, deleteWithReferrers, listReferrers, manifestAt } from './referrers.ts';
 import { createRegistryClient } from './registry/registry-client.ts';
 import { ContentError } from './registry/registry-error.ts';
-import { startReferrersRegistry } from './testing/referrers-registry.ts';
-import { startRegistryWithImage } from './testing/registry-with-image.ts';
 
 const signal = AbortSignal.timeout(300_000);
 const OCI_INDEX = 'application/vnd.oci.image.index.v1+json';

@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest';
 import { countPhases } from '../rollout/metrics/rollout-metrics.ts';
-import { aState, REBOOT } from '../rollout/testing/objects.ts';
+import { aState, REBOOT } from '../test/fixtures/objects.ts';
 import { type OperatorTelemetry, startOperatorTelemetry } from './status.ts';
 
 let telemetry: OperatorTelemetry;

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Node } from '../api/kubernetes.ts';
+import { aNode } from '../test/fixtures/objects.ts';
 import { FreshCache } from './fresh-cache.ts';
-import { aNode } from './testing/objects.ts';
 
 /** A watch that shows what a test says, when it says so. */
 function aWatch() {

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import type { Node } from '../api/kubernetes.ts';
+import { aNode } from '../test/fixtures/objects.ts';
 import { keptNode } from './kept-node.ts';
 import { readNode } from './pools/node-state.ts';
-import { aNode } from './testing/objects.ts';
 
 /** A Node as a kubelet writes it. */
 const full = {

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
 import { type Lease, Leases } from '../api/kubernetes.ts';
+import { MemoryCluster, SteppedInformer } from '../test/fixtures/fleet/memory-cluster.ts';
 import { FreshCache } from './fresh-cache.ts';
 import { holdingOf, leaseNameOf, NodeLeases, nodeOfLease } from './node-leases.ts';
 import { defaultRolloutOptions } from './options.ts';
-import { MemoryCluster, SteppedInformer } from './testing/memory-cluster.ts';
 
 const RENEWED = '2026-06-01T00:00:00.000000Z';
 const lease = (spec: NonNullable<Lease['spec']>): Lease => ({

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { DisruptionAction } from '../api/disruption-action.ts';
+import { HAPPENINGS, RolloutWorld, type Weather } from '../test/fixtures/fleet/rollout-world.ts';
 import { patience } from '../test/fixtures/patience.ts';
 import { everyCase, seed } from '../test/fixtures/sample.ts';
-import { HAPPENINGS, RolloutWorld, type Weather } from './testing/rollout-world.ts';
 
 const PLANS: readonly (readonly DisruptionAction[])[] = [
   [{ type: 'Reboot' }],

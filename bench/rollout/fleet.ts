@@ -15,7 +15,7 @@ import { createInformer } from '../../cluster/informer.ts';
 import { createLogger } from '../../cluster/log.ts';
 import { createWorkQueue } from '../../cluster/work-queue.ts';
 import { inParallel } from '../../rollout/in-parallel.ts';
-import { stepDaemon } from '../../rollout/testing/scripted-daemon.ts';
+import { stepDaemon } from '../../test/fixtures/fleet/scripted-daemon.ts';
 import { startApiServer } from '../../workshop/apiserver/start.ts';
 import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
 import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { condition, machineConfigNode, node, observed } from '../observe/testing/objects.ts';
+import { condition, machineConfigNode, node, observed } from '../../test/fixtures/observed-cluster.ts';
 import { judgeNodes } from './check-cluster.ts';
 
 const NOW = Date.parse('2026-11-20T11:00:00Z');

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { Condition } from '../../api/object.ts';
-import { condition, machineConfigNode, observed, SINCE } from '../observe/testing/objects.ts';
+import { condition, machineConfigNode, observed, SINCE } from '../../test/fixtures/observed-cluster.ts';
 import { judgeContacts } from './check-contacts.ts';
 
 const NOW = Date.parse(SINCE) + 3_600_000;

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { crdOf } from '../../api/crd.ts';
 import { crdDefinitions } from '../../api/crd-definitions.ts';
 import type { CustomResourceDefinition } from '../../api/kubernetes.ts';
-import { condition } from '../observe/testing/objects.ts';
+import { condition } from '../../test/fixtures/observed-cluster.ts';
 import { areServed, judgeDefinitions } from './check-definitions.ts';
 
 const established = { conditions: [condition('Established', 'True')] };

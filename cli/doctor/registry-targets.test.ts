@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
-import { machineConfigNode, observed, pool } from '../observe/testing/objects.ts';
+import { machineConfigNode, observed, pool } from '../../test/fixtures/observed-cluster.ts';
 import { builderTargets, nodeTargets } from './registry-targets.ts';
 
 const IMAGE = `r.example.com/os/worker@sha256:${'1'.repeat(64)}`;

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from 'vitest';
 import { tokenConnection } from '../../cluster/connection.ts';
 import { createApiClient } from '../../cluster/http-api-client.ts';
-import { type ScriptedServer, startScriptedServer } from '../../cluster/testing/scripted-server.ts';
+import { type ScriptedServer, startScriptedServer } from '../../test/fixtures/scripted-api-server.ts';
 import { collect } from './collect.ts';
 
 const NAMESPACE = 'shale-system';

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { renderPool } from '../../machineconfig/render.ts';
-import { condition, machineConfigNode, pool } from '../observe/testing/objects.ts';
+import { condition, machineConfigNode, pool } from '../../test/fixtures/observed-cluster.ts';
 import { poolHistory } from './pool-history.ts';
 
 const GROUP = 'machineconfiguration.openshift.io/v1';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
-import { condition, machineConfigNode, observed, pool } from '../observe/testing/objects.ts';
+import { condition, machineConfigNode, observed, pool } from '../../test/fixtures/observed-cluster.ts';
 import { type LayeringGoal, layeringArrival } from './layering-arrival.ts';
 
 const GROUP = 'machineconfiguration.openshift.io/v1';

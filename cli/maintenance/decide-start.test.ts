@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { annotations } from '../../api/names.ts';
-import { condition, machineConfigNode, node, pool } from '../observe/testing/objects.ts';
+import { condition, machineConfigNode, node, pool } from '../../test/fixtures/observed-cluster.ts';
 import { decideStart, type MaintenanceObservation } from './decide-start.ts';
 import { maintenanceHolder } from './flag.ts';
 

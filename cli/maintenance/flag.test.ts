@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from 'commander';
 import { expect, test } from 'vitest';
 import { annotations } from '../../api/names.ts';
-import { node } from '../observe/testing/objects.ts';
+import { node } from '../../test/fixtures/observed-cluster.ts';
 import { flagOf, flagText, parseUntil } from './flag.ts';
 
 const NOW = Date.parse('2026-11-20T10:00:00Z');

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import type { Node } from '../../api/kubernetes.ts';
 import { annotations } from '../../api/names.ts';
+import { condition, machineConfigNode, node, observed } from '../../test/fixtures/observed-cluster.ts';
 import { obstaclesOf } from './obstacles.ts';
-import { condition, machineConfigNode, node, observed } from './testing/objects.ts';
 
 const warnings = (subject: Node, pool = 'worker', inMaintenance: readonly string[] = []) => {
   const machineConfigNodes = [machineConfigNode('a')];

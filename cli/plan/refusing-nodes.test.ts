@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
 import { emptyNodeConfig } from '../../machineconfig/empty-config.ts';
-import { machineConfigNode } from '../observe/testing/objects.ts';
+import { machineConfigNode } from '../../test/fixtures/observed-cluster.ts';
 import { refusalInWords, refusingNodes } from './refusing-nodes.ts';
 
 const rendered: MachineConfig = {

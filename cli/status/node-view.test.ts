@@ -1,7 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import type { MachineConfigNodeStatus, UpdatePlan } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
-import { condition, machineConfigNode, node, observed, pool, SINCE } from '../observe/testing/objects.ts';
+import {
+  condition,
+  machineConfigNode,
+  node,
+  observed,
+  pool,
+  SINCE,
+} from '../../test/fixtures/observed-cluster.ts';
 import { nodeView } from './node-view.ts';
 
 const NOW = Date.parse('2026-11-20T10:05:00Z');

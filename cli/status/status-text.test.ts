@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { condition, machineConfigNode, node, observed, pool } from '../observe/testing/objects.ts';
+import { condition, machineConfigNode, node, observed, pool } from '../../test/fixtures/observed-cluster.ts';
 import { changedLines } from './status-text.ts';
 import { statusView } from './status-view.ts';
 

@@ -3,7 +3,7 @@ import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { labels } from '../../api/names.ts';
-import { observed } from '../observe/testing/objects.ts';
+import { observed } from '../../test/fixtures/observed-cluster.ts';
 import { uninstallObstacle } from './decide-uninstall.ts';
 
 const layered = { status: { mode: 'Layered' } } as MachineConfigNode;

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { MachineConfigNode, MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
-import { condition, machineConfigNode, observed, pool } from '../observe/testing/objects.ts';
+import { condition, machineConfigNode, observed, pool } from '../../test/fixtures/observed-cluster.ts';
 import { nodeArrival, poolsArrival, rollbackArrival } from './pool-arrival.ts';
 
 const [OLD, NEW] = ['rendered-worker-0', 'rendered-worker-1'];

@@ -1,12 +1,12 @@
 import path from 'node:path';
 import { execa } from 'execa';
 import { expect, test } from 'vitest';
-import { configOf } from '../../disruption/testing/configs.ts';
 import { emptyNodeConfig as empty } from '../../machineconfig/empty-config.ts';
+import { configOf } from '../../test/fixtures/configs.ts';
+import { fill, noMounts, smallDisk } from '../../test/fixtures/small-disk.ts';
+import { createTree, first, second, snapshot } from '../../test/fixtures/written-tree.ts';
 import { readManagedPaths } from '../records/managed-paths.ts';
-import { fill, noMounts, smallDisk } from '../testing/small-disk.ts';
 import { NoRoomError } from './room.ts';
-import { createTree, first, second, snapshot } from './testing/written-tree.ts';
 import { verifyConfig } from './verify-config.ts';
 import { finishOrUndoWrite, writeConfig } from './write-config.ts';
 

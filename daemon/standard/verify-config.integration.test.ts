@@ -2,7 +2,7 @@ import { chmod, chown, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/pr
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { configOf, fileOf, unitsOf } from '../../disruption/testing/configs.ts';
+import { configOf, fileOf, unitsOf } from '../../test/fixtures/configs.ts';
 import { UnknownAccountError } from './accounts.ts';
 import { verifyConfig } from './verify-config.ts';
 

@@ -15,17 +15,17 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { configOf, fileOf } from '../../disruption/testing/configs.ts';
 import { emptyNodeConfig as empty } from '../../machineconfig/empty-config.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
+import { configOf, fileOf } from '../../test/fixtures/configs.ts';
+import { createTree, first, second, snapshot } from '../../test/fixtures/written-tree.ts';
 import { readManagedPaths, untouchedManagedPaths } from '../records/managed-paths.ts';
 import { readPasswordFields } from './passwords.ts';
-import { createTree, first, second, snapshot } from './testing/written-tree.ts';
 import { verifyConfig } from './verify-config.ts';
 import { finishOrUndoWrite, type WriteTarget, writeConfig } from './write-config.ts';
 
 const signal = AbortSignal.timeout(600_000);
-const killedWrite = path.join(import.meta.dirname, 'testing/killed-write.ts');
+const killedWrite = path.join(import.meta.dirname, '../../test/fixtures/killed/killed-write.ts');
 
 let target: WriteTarget;
 const at = (name: string) => path.join(target.root, name);

@@ -87,7 +87,7 @@ export async function locate(
 const MOUNTS: ReadonlySet<string> = new Set(['/etc', '/var']);
 
 /**
- * A directory node has links where a host has mounts (daemon/host/directory-host.ts), and what lies below a mount is
+ * A directory node has links where a host has mounts (workshop/sandbox/node/directory-host.ts), and what lies below a mount is
  * called by the mount's name. Such a link is relative and stays in the root; any other is followed as one.
  */
 async function statOf(target: TreeRoots, name: string): Promise<Stats | undefined> {

@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
+import { startScriptedServer } from '../../test/fixtures/registry/scripted-server.ts';
 import { digestOf } from '../digest.ts';
 import { parseReference } from '../reference.ts';
-import { startScriptedServer } from '../testing/scripted-server.ts';
 import { answerChallenges } from './authorization.ts';
 import type { Credentials } from './credentials.ts';
 import { createRegistryClient } from './registry-client.ts';

@@ -3,9 +3,9 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
 import { finish } from '../digest.ts';
 import { parseReference } from '../reference.ts';
-import { type DockerRegistry, startDockerRegistry } from '../testing/docker-registry.ts';
 import { createRegistryClient, type RegistryClient } from './registry-client.ts';
 
 const MIB = 1024 * 1024;

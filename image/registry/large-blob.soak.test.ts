@@ -2,11 +2,11 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { expect, test } from 'vitest';
 import { deadline, patience } from '../../test/fixtures/patience.ts';
+import { startScriptedServer } from '../../test/fixtures/registry/scripted-server.ts';
+import { startUploadServer } from '../../test/fixtures/registry/upload-server.ts';
 import { isDrawn } from '../../test/fixtures/sample.ts';
 import { parseDigest } from '../digest.ts';
 import { parseReference } from '../reference.ts';
-import { startScriptedServer } from '../testing/scripted-server.ts';
-import { startUploadServer } from '../testing/upload-server.ts';
 import { createRegistryClient } from './registry-client.ts';
 
 const MIB = 1024 * 1024;

@@ -1,9 +1,13 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { startScriptedServer } from '../../test/fixtures/registry/scripted-server.ts';
+import {
+  type Disturbance,
+  startUploadServer,
+  type UploadServerOptions,
+} from '../../test/fixtures/registry/upload-server.ts';
 import { type Digest, digestOf, finish } from '../digest.ts';
 import { parseReference } from '../reference.ts';
-import { startScriptedServer } from '../testing/scripted-server.ts';
-import { type Disturbance, startUploadServer, type UploadServerOptions } from '../testing/upload-server.ts';
 import { createRegistryClient } from './registry-client.ts';
 import { ContentError } from './registry-error.ts';
 

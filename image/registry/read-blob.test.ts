@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
+import { startScriptedServer } from '../../test/fixtures/registry/scripted-server.ts';
 import { digestOf } from '../digest.ts';
 import { parseReference } from '../reference.ts';
-import { startScriptedServer } from '../testing/scripted-server.ts';
 import { createRegistryClient } from './registry-client.ts';
 import { ContentError, RegistryError } from './registry-error.ts';
 

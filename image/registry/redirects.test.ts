@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { startScriptedServer } from '../../test/fixtures/registry/scripted-server.ts';
 import { digestOf } from '../digest.ts';
 import { parseReference } from '../reference.ts';
-import { startScriptedServer } from '../testing/scripted-server.ts';
 import { createRegistryClient } from './registry-client.ts';
 
 const signal = AbortSignal.timeout(300_000);

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { startScriptedServer } from '../../test/fixtures/registry/scripted-server.ts';
 import { digestOf } from '../digest.ts';
 import { parseReference } from '../reference.ts';
-import { startScriptedServer } from '../testing/scripted-server.ts';
 import { createRegistryClient } from './registry-client.ts';
 import { RegistryError } from './registry-error.ts';
 import { ATTEMPTS, parseRetryAfter, retryDelay } from './retry.ts';

@@ -2,12 +2,12 @@ import { mkdir, mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { newSigningKey, startRegistryWithImage } from '../../test/fixtures/registry/registry-with-image.ts';
 import { digestTag } from '../artifact.ts';
 import type { Digest } from '../digest.ts';
 import type { Reference } from '../reference.ts';
 import { deleteWithReferrers, manifestAt } from '../referrers.ts';
 import type { RegistryClient } from '../registry/registry-client.ts';
-import { newSigningKey, startRegistryWithImage } from '../testing/registry-with-image.ts';
 import { isImageSignedBy, signImage } from './sign-image.ts';
 
 const signal = AbortSignal.timeout(300_000);

@@ -2,9 +2,9 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';
 import { expect, onTestFinished, test } from 'vitest';
+import { newSigningKey, startRegistryWithImage } from '../../test/fixtures/registry/registry-with-image.ts';
 import { digestTag } from '../artifact.ts';
 import { deleteWithReferrers, manifestAt } from '../referrers.ts';
-import { newSigningKey, startRegistryWithImage } from '../testing/registry-with-image.ts';
 import { signedBytes, signStatement, statementsSignedBy } from './sign-statement.ts';
 
 const signal = AbortSignal.timeout(300_000);

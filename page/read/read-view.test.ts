@@ -12,7 +12,7 @@ import {
   aSuccess,
   condition,
   REBOOT,
-} from '../../rollout/testing/objects.ts';
+} from '../../test/fixtures/objects.ts';
 import type { NodeRow, PageView } from '../model/view.ts';
 import type { ClusterObjects } from './objects.ts';
 import { readView } from './read-view.ts';

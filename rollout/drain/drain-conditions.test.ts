@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { condition } from '../testing/objects.ts';
+import { condition } from '../../test/fixtures/objects.ts';
 import { type CordonReport, withCordon, withoutCordon } from './drain-conditions.ts';
 
 const NOW = new Date('2026-06-01T00:00:00Z');

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { annotations } from '../../api/names.ts';
-import { aMachineConfigNode, aNode, condition, image } from '../testing/objects.ts';
+import { aMachineConfigNode, aNode, condition, image } from '../../test/fixtures/objects.ts';
 import { annotationChanges } from './mirror-annotations.ts';
 
 const CONFIG = 'rendered-worker-1';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { aState, REBOOT, RESTART } from '../testing/objects.ts';
+import { aState, REBOOT, RESTART } from '../../test/fixtures/objects.ts';
 import {
   type ChoiceLimits,
   chooseNodes,

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { MachineConfigNode, UpdateRecord } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
-import { defaultRolloutOptions, type RolloutOptions } from '../options.ts';
+import { simulate, type Weather } from '../../test/fixtures/fleet/simulation.ts';
 import {
   aMachineConfigNode,
   aNode,
@@ -12,8 +12,8 @@ import {
   REBOOT,
   RESTART,
   someSettings,
-} from '../testing/objects.ts';
-import { simulate, type Weather } from '../testing/simulation.ts';
+} from '../../test/fixtures/objects.ts';
+import { defaultRolloutOptions, type RolloutOptions } from '../options.ts';
 import { decidePool, lookAgainAfter, type ObservedNode, type PoolObservation } from './decide-pool.ts';
 import { parseWindows } from './maintenance-windows.ts';
 import type { PoolSettings } from './pool-settings.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { aNode, aPool } from '../testing/objects.ts';
+import { aNode, aPool } from '../../test/fixtures/objects.ts';
 import { Membership } from './membership.ts';
 
 const labelled = (name: string, ...roles: string[]) =>

@@ -1,6 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { annotations } from '../../api/names.ts';
-import { aMachineConfigNode, aNode, condition, image, LONG_AGO, REBOOT } from '../testing/objects.ts';
+import {
+  aMachineConfigNode,
+  aNode,
+  condition,
+  image,
+  LONG_AGO,
+  REBOOT,
+} from '../../test/fixtures/objects.ts';
 import { type NodeObservation, progressOf, readNode } from './node-state.ts';
 
 const CONFIG = 'rendered-worker-1';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { aState, REBOOT, RESTART } from '../testing/objects.ts';
+import { aState, REBOOT, RESTART } from '../../test/fixtures/objects.ts';
 import type { NodeState } from './node-state.ts';
 import { nodeStep } from './node-step.ts';
 

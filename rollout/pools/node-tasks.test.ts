@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { aMachineConfigNode, aNode } from '../testing/objects.ts';
+import { aMachineConfigNode, aNode } from '../../test/fixtures/objects.ts';
 import type { ObservedNode } from './decide-pool.ts';
 import type { NodeStep } from './node-step.ts';
 import { nodeTasks } from './node-tasks.ts';

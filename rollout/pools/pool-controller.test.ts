@@ -3,9 +3,9 @@ import { type Node, Nodes } from '../../api/kubernetes.ts';
 import { MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
-import { MemoryCluster } from '../testing/memory-cluster.ts';
-import { aNode, aPool, aRenderedConfig, condition } from '../testing/objects.ts';
-import { steppedOperator } from '../testing/stepped-operator.ts';
+import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
+import { steppedOperator } from '../../test/fixtures/fleet/stepped-operator.ts';
+import { aNode, aPool, aRenderedConfig, condition } from '../../test/fixtures/objects.ts';
 
 const CONFIG = 'rendered-worker-1';
 const WORKER = 'node-role.kubernetes.io/worker';

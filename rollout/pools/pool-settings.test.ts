@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { annotations } from '../../api/names.ts';
-import { aPool, image } from '../testing/objects.ts';
+import { aPool, image } from '../../test/fixtures/objects.ts';
 import { poolSettings } from './pool-settings.ts';
 
 const options = { soakSeconds: 30, failureThreshold: { unproven: 1, proven: 2 }, unhealthyAfterSeconds: 600 };

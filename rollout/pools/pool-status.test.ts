@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { MachineConfigPoolStatus } from '../../api/machine-config-pool.ts';
-import { aPool, aState, condition, image, REBOOT, someSettings } from '../testing/objects.ts';
+import { aPool, aState, condition, image, REBOOT, someSettings } from '../../test/fixtures/objects.ts';
 import type { PoolDecision } from './decide-pool.ts';
 import type { NodeState } from './node-state.ts';
 import { type PoolStatusInputs, poolStatus } from './pool-status.ts';

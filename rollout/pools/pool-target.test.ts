@@ -8,7 +8,7 @@ import {
   aSuccess,
   condition,
   image,
-} from '../testing/objects.ts';
+} from '../../test/fixtures/objects.ts';
 import { nodeTarget } from './node-target.ts';
 import { type PoolTargetInputs, poolTarget } from './pool-target.ts';
 

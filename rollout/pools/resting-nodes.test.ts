@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { aState } from '../testing/objects.ts';
+import { aState } from '../../test/fixtures/objects.ts';
 import { mayRest } from './resting-nodes.ts';
 
 const updated = aState('a', { progress: { kind: 'updated', since: 1_000 } });

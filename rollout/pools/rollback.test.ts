@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { aBuild, aPool, aSuccess, image } from '../testing/objects.ts';
+import { aBuild, aPool, aSuccess, image } from '../../test/fixtures/objects.ts';
 import type { PoolTarget } from './pool-target.ts';
 import {
   automaticRequest,

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { condition } from '../testing/objects.ts';
+import { condition } from '../../test/fixtures/objects.ts';
 import { statusWait } from './status-pace.ts';
 
 const before = {

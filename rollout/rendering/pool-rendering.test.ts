@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { MachineConfig } from '../../api/machine-config.ts';
-import { aPool, aRenderedConfig } from '../testing/objects.ts';
+import { aPool, aRenderedConfig } from '../../test/fixtures/objects.ts';
 import { expiredRenderings, isRenderedFor, poolConfiguration, sameConfiguration } from './pool-rendering.ts';
 
 const rendered = (day: number): MachineConfig => ({

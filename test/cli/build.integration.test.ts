@@ -6,8 +6,8 @@ import { expect, onTestFinished, test } from 'vitest';
 import { ImageOutput } from '../../cli/output-schemas.ts';
 import { pushIndex } from '../../image/image-index.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
-import { pushBaseImage } from '../../image/testing/base-image.ts';
-import { startDockerRegistry } from '../../image/testing/docker-registry.ts';
+import { startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
+import { pushBaseImage } from '../fixtures/registry/base-image.ts';
 
 const root = path.join(import.meta.dirname, '../..');
 const shale = (...args: string[]) => execa(path.join(root, 'bin/shale'), args, { cwd: root, reject: false });

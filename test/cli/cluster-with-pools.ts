@@ -16,7 +16,7 @@ import {
 import { startClusterUnderTest } from '../e2e/cluster-under-test.ts';
 import { type ShaleRun, shale } from './shale-process.ts';
 
-export { condition } from '../../cli/observe/testing/objects.ts';
+export { condition } from '../fixtures/observed-cluster.ts';
 
 export const API_VERSION = 'machineconfiguration.openshift.io/v1';
 export const signal = AbortSignal.timeout(600_000);

@@ -5,11 +5,11 @@ import { DaemonSets, Deployments, Pods, Secrets } from '../../api/kubernetes.ts'
 import { DAEMON_SET, NODE_PULL_SECRET, OPERATOR_DEPLOYMENT } from '../../api/names.ts';
 import { DoctorOutput } from '../../cli/output-schemas.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
-import { pushBaseImage } from '../../image/testing/base-image.ts';
-import { type DockerRegistry, startDockerRegistry } from '../../image/testing/docker-registry.ts';
+import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
 import { createPodRunner } from '../../workshop/sandbox/workloads/pod-runner.ts';
 import { createWorkloads } from '../../workshop/sandbox/workloads/run-workloads.ts';
 import { quiet } from '../e2e/cluster-under-test.ts';
+import { pushBaseImage } from '../fixtures/registry/base-image.ts';
 import { condition, type PoolCluster, PROCESSES_MS, startPoolCluster } from './cluster-with-pools.ts';
 import { root } from './shale-process.ts';
 

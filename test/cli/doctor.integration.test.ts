@@ -5,9 +5,9 @@ import { Deployments, Secrets } from '../../api/kubernetes.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { DoctorOutput } from '../../cli/output-schemas.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
-import { pushBaseImage } from '../../image/testing/base-image.ts';
-import { startDockerRegistry } from '../../image/testing/docker-registry.ts';
 import { startApiServer } from '../../workshop/apiserver/start.ts';
+import { startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
+import { pushBaseImage } from '../fixtures/registry/base-image.ts';
 import {
   API_VERSION,
   condition,

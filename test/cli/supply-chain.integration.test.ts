@@ -4,8 +4,8 @@ import path from 'node:path';
 import { execa } from 'execa';
 import { expect, onTestFinished, test } from 'vitest';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
-import { pushBaseImage } from '../../image/testing/base-image.ts';
-import { startDockerRegistry } from '../../image/testing/docker-registry.ts';
+import { startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
+import { pushBaseImage } from '../fixtures/registry/base-image.ts';
 import { shale } from './shale-process.ts';
 
 const signal = AbortSignal.timeout(300_000);

@@ -7,7 +7,7 @@ import { describeImage } from '../../image/append.ts';
 import { pushIndex } from '../../image/image-index.ts';
 import { readLayer } from '../../image/layer/read-layer.ts';
 import { parseReference } from '../../image/reference.ts';
-import { pushBaseImage } from '../../image/testing/base-image.ts';
+import { pushBaseImage } from '../fixtures/registry/base-image.ts';
 import { type BuilderUnderTest, has, startBuilderUnderTest } from './builder-under-test.ts';
 import { NAMESPACE } from './cluster-under-test.ts';
 import { type Fault, type FaultProxy, startFaultProxy } from './fault-proxy.ts';

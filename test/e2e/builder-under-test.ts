@@ -15,12 +15,12 @@ import { conditionIsTrue } from '../../cluster/conditions.ts';
 import { createEventRecorder } from '../../cluster/events.ts';
 import { parseAuthFile } from '../../image/registry/credentials.ts';
 import { createRegistryClient, type RegistryClient } from '../../image/registry/registry-client.ts';
-import { pushBaseImage } from '../../image/testing/base-image.ts';
-import { type DockerRegistry, startDockerRegistry } from '../../image/testing/docker-registry.ts';
 import { type RolloutParts, startRolloutControllers } from '../../operator/loop.ts';
 import { builderRights } from '../../opt-in/builder-rights.ts';
 import { createCaches } from '../../rollout/caches.ts';
 import { defaultRolloutOptions, type RolloutOptions } from '../../rollout/options.ts';
+import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
+import { pushBaseImage } from '../fixtures/registry/base-image.ts';
 import {
   type ClusterUnderTest,
   NAMESPACE,

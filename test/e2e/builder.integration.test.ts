@@ -15,9 +15,9 @@ import { conditionIsTrue } from '../../cluster/conditions.ts';
 import { parseTransitionLabel } from '../../disruption/transitions.ts';
 import { describeImage, pushAppended } from '../../image/append.ts';
 import { parseReference } from '../../image/reference.ts';
-import { pushBaseImage } from '../../image/testing/base-image.ts';
-import { startDockerRegistry } from '../../image/testing/docker-registry.ts';
+import { startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
 import { shale } from '../cli/shale-process.ts';
+import { pushBaseImage } from '../fixtures/registry/base-image.ts';
 import { type BuilderUnderTest, has, newMachineConfig, startBuilderUnderTest } from './builder-under-test.ts';
 import { NAMESPACE, seen } from './cluster-under-test.ts';
 

@@ -16,8 +16,8 @@ import { createInformer } from '../../cluster/informer.ts';
 import { updateStatus } from '../../cluster/update-status.ts';
 import { createWorkQueue, type WorkQueue } from '../../cluster/work-queue.ts';
 import type { RolloutOptions } from '../../rollout/options.ts';
-import { stepDaemon } from '../../rollout/testing/scripted-daemon.ts';
 import { type ShaleRun, shale } from '../cli/shale-process.ts';
+import { stepDaemon } from '../fixtures/fleet/scripted-daemon.ts';
 import { type OperatorParts, runOperator } from './builder-under-test.ts';
 import { type ClusterUnderTest, quiet, seen, startClusterUnderTest } from './cluster-under-test.ts';
 

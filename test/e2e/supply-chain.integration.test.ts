@@ -20,10 +20,10 @@ import { listReferrers, manifestAt } from '../../image/referrers.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { isImageSignedBy } from '../../image/signature/sign-image.ts';
 import { parseSigningKey } from '../../image/signature/signing-key.ts';
-import { pushBaseImage } from '../../image/testing/base-image.ts';
-import { type DockerRegistry, startDockerRegistry } from '../../image/testing/docker-registry.ts';
-import { startRefusingRegistry } from '../../image/testing/refusing-registry.ts';
 import { registryPruner } from '../../operator/image-pruner.ts';
+import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
+import { pushBaseImage } from '../fixtures/registry/base-image.ts';
+import { startRefusingRegistry } from '../fixtures/registry/refusing-registry.ts';
 import { grantBuilderRights, runOperator } from './builder-under-test.ts';
 import {
   type ClusterUnderTest,

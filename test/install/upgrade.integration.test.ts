@@ -18,12 +18,10 @@ import { isConflict } from '../../cluster/api-client.ts';
 import { conditionIsTrue } from '../../cluster/conditions.ts';
 import { createEventRecorder } from '../../cluster/events.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
-import { pushBaseImage } from '../../image/testing/base-image.ts';
-import { type DockerRegistry, startDockerRegistry } from '../../image/testing/docker-registry.ts';
 import { startRolloutControllers } from '../../operator/loop.ts';
 import { createCaches } from '../../rollout/caches.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
-import { stepDaemon } from '../../rollout/testing/scripted-daemon.ts';
+import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
 import { grantBuilderRights, runBuilderIn } from '../e2e/builder-under-test.ts';
 import {
   type ClusterUnderTest,
@@ -32,6 +30,8 @@ import {
   seen,
   startClusterUnderTest,
 } from '../e2e/cluster-under-test.ts';
+import { stepDaemon } from '../fixtures/fleet/scripted-daemon.ts';
+import { pushBaseImage } from '../fixtures/registry/base-image.ts';
 
 /**
  * An operator and a builder of this version come into a cluster that an older version has left. The registry of that

@@ -8,7 +8,7 @@ import pino from 'pino';
 import type { DigestedPullspec } from '../../api/references.ts';
 import { registrySource } from '../../daemon/os/ostree/registry-source.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
-import { startDockerRegistry } from '../../image/testing/docker-registry.ts';
+import { startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
 import { createNode } from '../../workshop/sandbox/node/create.ts';
 import { removeNode } from '../../workshop/sandbox/node/remove.ts';
 import { type ImageContent, pushImage } from '../../workshop/sandbox/registry.ts';

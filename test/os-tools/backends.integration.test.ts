@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { backendContract } from '../../daemon/os/backend-contract.ts';
 import { LAYER_REFS } from '../../daemon/os/image-tool/pulled-layers.ts';
+import { backendContract } from '../fixtures/backend-contract.ts';
 import { layerFile, noDirectoryNodes } from '../fixtures/test-node.ts';
 import { createToolNode } from './tool-node.ts';
 

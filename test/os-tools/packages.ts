@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { directoryNodeLayout } from '../../daemon/host/directory-host.ts';
 import { ignoreMissing } from '../../daemon/tree/tree-entry.ts';
+import { directoryNodeLayout } from '../../workshop/sandbox/node/directory-host.ts';
 import { type NotedPackages, Refusal } from './stand-in.ts';
 
 /** Packages of every image of a stand-in's. */

@@ -1,6 +1,5 @@
 import path from 'node:path';
 import { parseDigestedPullspec } from '../../api/references.ts';
-import { directoryNodeLayout, readDirectoryMachine } from '../../daemon/host/directory-host.ts';
 import { LAYER_REFS, layerRefOf } from '../../daemon/os/image-tool/pulled-layers.ts';
 import { osCommandRunner, type RunOsCommand } from '../../daemon/os/os-command.ts';
 import { listDeployments } from '../../daemon/os/ostree/deployments.ts';
@@ -8,8 +7,9 @@ import { imageRef, layerRef } from '../../daemon/os/ostree/image-record.ts';
 import type { SourceLayer } from '../../daemon/os/ostree/image-source.ts';
 import { importImage } from '../../daemon/os/ostree/import-image.ts';
 import { imageKernelArguments, kargsArchitecture } from '../../daemon/os/ostree/kernel-arguments.ts';
-import { memorySource } from '../../daemon/os/ostree/memory-source.ts';
 import { ostree } from '../../daemon/os/ostree/ostree.ts';
+import { directoryNodeLayout, readDirectoryMachine } from '../../workshop/sandbox/node/directory-host.ts';
+import { memorySource } from '../../workshop/sandbox/node/memory-source.ts';
 import { readImages } from './image-store.ts';
 import { Refusal } from './stand-in.ts';
 

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { access, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { directoryNodeLayout } from '../../daemon/host/directory-host.ts';
 import { NEXT_ROOT_NOTE } from '../../daemon/host/userspace-boot.ts';
 import { listDeployments } from '../../daemon/os/ostree/deployments.ts';
 import { readStagedDeployment } from '../../daemon/os/ostree/staged-deployment.ts';
+import { directoryNodeLayout } from '../../workshop/sandbox/node/directory-host.ts';
 import { type ListedDeployment, Refusal, runStandIn, type StandIn } from './stand-in.ts';
 
 /**

@@ -8,9 +8,9 @@ import { appendBuild } from '../../builder/append-build.ts';
 import { defaultPolicySettings } from '../../disruption/default-policies.ts';
 import { effectivePolicies, policyDigest } from '../../disruption/effective-policies.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
-import { pushBaseImage } from '../../image/testing/base-image.ts';
-import { startDockerRegistry } from '../../image/testing/docker-registry.ts';
-import { newSigningKey } from '../../image/testing/registry-with-image.ts';
+import { startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
+import { pushBaseImage } from '../fixtures/registry/base-image.ts';
+import { newSigningKey } from '../fixtures/registry/registry-with-image.ts';
 
 /**
  * What Shale says of its images, read by tools that know nothing of it. They are used where they are installed: Debian 13

@@ -8,8 +8,8 @@ import type { LayerEntry } from '../../image/layer/entry.ts';
 import { writeLayer } from '../../image/layer/write-layer.ts';
 import { parseReference } from '../../image/reference.ts';
 import { createRegistryClient, type RegistryClient } from '../../image/registry/registry-client.ts';
-import { startDockerRegistry } from '../../image/testing/docker-registry.ts';
 import { createAuthority } from '../apiserver/tls/certificate.ts';
+import { startDockerRegistry } from './docker-registry.ts';
 import type { RootfsArchive } from './systemd-node/rootfs-archive.ts';
 import { DIE_WITH_PARENT } from './workloads/die-with-parent.ts';
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { registryCAsDigest } from '../../../api/registry-cas.ts';
-import { fill, noMounts, smallDisk } from '../../testing/small-disk.ts';
+import { fill, noMounts, smallDisk } from '../../../test/fixtures/small-disk.ts';
 import { handedOverTo } from './beside-images.ts';
 import { registryCAFiles } from './certificate-files.ts';
 import { deliver, settleDelivery } from './deliver.ts';

@@ -5,15 +5,15 @@ import path from 'node:path';
 import { execa } from 'execa';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { DigestedPullspec } from '../../../api/references.ts';
+import { backendContract, type ContractNode } from '../../../test/fixtures/backend-contract.ts';
 import {
   createTestNode,
   layerFile,
   noDirectoryNodes,
   type TestNode,
 } from '../../../test/fixtures/test-node.ts';
+import { directoryNodeLayout, readDirectoryMachine } from '../../../workshop/sandbox/node/directory-host.ts';
 import { stockImage } from '../../../workshop/sandbox/node/stock-image.ts';
-import { directoryNodeLayout, readDirectoryMachine } from '../../host/directory-host.ts';
-import { backendContract, type ContractNode } from '../backend-contract.ts';
 import { osCommandRunner } from '../os-command.ts';
 import { OstreeBackend } from './ostree-backend.ts';
 

@@ -10,8 +10,8 @@ import { describeImage, pushAppended } from '../../../image/append.ts';
 import { writeLayer } from '../../../image/layer/write-layer.ts';
 import { parseReference } from '../../../image/reference.ts';
 import { createRegistryClient, type RegistryClient } from '../../../image/registry/registry-client.ts';
-import { pushBaseImage } from '../../../image/testing/base-image.ts';
-import { type DockerRegistry, startDockerRegistry } from '../../../image/testing/docker-registry.ts';
+import { pushBaseImage } from '../../../test/fixtures/registry/base-image.ts';
+import { type DockerRegistry, startDockerRegistry } from '../../../workshop/sandbox/docker-registry.ts';
 import { registrySource } from './registry-source.ts';
 
 const signal = AbortSignal.timeout(300_000);

@@ -5,7 +5,7 @@ import pino from 'pino';
 import { type DigestedPullspec, parseDigestedPullspec } from '../../../api/references.ts';
 import type { LayerEntry } from '../../../image/layer/entry.ts';
 import { createRegistryClient } from '../../../image/registry/registry-client.ts';
-import { startDockerRegistry } from '../../../image/testing/docker-registry.ts';
+import { startDockerRegistry } from '../../../workshop/sandbox/docker-registry.ts';
 import { CACHE } from '../../../workshop/sandbox/layout.ts';
 import { pushImage } from '../../../workshop/sandbox/registry.ts';
 import { ensureRootfsArchive } from '../../../workshop/sandbox/systemd-node/rootfs-archive.ts';

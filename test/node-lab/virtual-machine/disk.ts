@@ -3,10 +3,10 @@ import { existsSync } from 'node:fs';
 import { mkdir, open, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { DigestedPullspec } from '../../../api/references.ts';
-import { directoryNodeLayout } from '../../../daemon/host/directory-host.ts';
 import { osCommandRunner } from '../../../daemon/os/os-command.ts';
 import type { ImageSource } from '../../../daemon/os/ostree/image-source.ts';
 import { createNode } from '../../../workshop/sandbox/node/create.ts';
+import { directoryNodeLayout } from '../../../workshop/sandbox/node/directory-host.ts';
 import { removeNode } from '../../../workshop/sandbox/node/remove.ts';
 
 export interface DiskOptions {

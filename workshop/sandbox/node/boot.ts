@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { lstat, mkdir, readdir, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { OsCommandError, osCommandRunner, type RunOsCommand } from '../../../daemon/os/os-command.ts';
+import { listDeployments, type OstreeDeployment } from '../../../daemon/os/ostree/deployments.ts';
+import { ostree } from '../../../daemon/os/ostree/ostree.ts';
 import {
   type DirectoryMachine,
   type DirectoryNodeLayout,
   directoryNodeLayout,
   readDirectoryMachine,
-} from '../../../daemon/host/directory-host.ts';
-import { OsCommandError, osCommandRunner, type RunOsCommand } from '../../../daemon/os/os-command.ts';
-import { listDeployments, type OstreeDeployment } from '../../../daemon/os/ostree/deployments.ts';
-import { ostree } from '../../../daemon/os/ostree/ostree.ts';
+} from './directory-host.ts';
 
 const BOOT_TIMEOUT_MS = 60_000;
 

@@ -1,7 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { DigestedPullspec } from '../../../api/references.ts';
-import { directoryNodeLayout } from '../../../daemon/host/directory-host.ts';
 import { osCommandRunner } from '../../../daemon/os/os-command.ts';
 import { listDeployments } from '../../../daemon/os/ostree/deployments.ts';
 import { imageRef, stateDirectory } from '../../../daemon/os/ostree/image-record.ts';
@@ -10,6 +9,7 @@ import { importImage } from '../../../daemon/os/ostree/import-image.ts';
 import { kargsArchitecture } from '../../../daemon/os/ostree/kernel-arguments.ts';
 import { formatOrigin } from '../../../daemon/os/ostree/origin.ts';
 import { ostree } from '../../../daemon/os/ostree/ostree.ts';
+import { directoryNodeLayout } from './directory-host.ts';
 
 export interface CreateNodeOptions {
   /** The node's own directory; made if it isn't there. */

@@ -1,10 +1,10 @@
-import { memorySource } from '../../../daemon/os/ostree/memory-source.ts';
 import type { LayerEntry } from '../../../image/layer/entry.ts';
 import { shellEntries } from '../engine/shell.ts';
 import type { NodeKind } from '../node-kind.ts';
 import { pushImage } from '../registry.ts';
 import { bootNode } from './boot.ts';
 import { createNode } from './create.ts';
+import { memorySource } from './memory-source.ts';
 import { untilRebootRequested } from './reboot-request.ts';
 import { stockImage } from './stock-image.ts';
 

@@ -2,13 +2,9 @@ import { existsSync } from 'node:fs';
 import { lstat, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import {
-  directoryNodeLayout,
-  readDirectoryMachine,
-  readRebootRequest,
-} from '../../../daemon/host/directory-host.ts';
-import { readServiceRecords } from '../../../daemon/host/service-recorder.ts';
 import { createTestNode, noDirectoryNodes } from '../../../test/fixtures/test-node.ts';
+import { directoryNodeLayout, readDirectoryMachine, readRebootRequest } from './directory-host.ts';
+import { readServiceRecords } from './service-recorder.ts';
 
 if (noDirectoryNodes !== undefined) process.stderr.write(`skipped: ${noDirectoryNodes}\n`);
 

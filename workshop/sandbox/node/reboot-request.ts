@@ -1,10 +1,6 @@
 import { watch } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import {
-  directoryNodeLayout,
-  type RebootRequest,
-  readRebootRequest,
-} from '../../../daemon/host/directory-host.ts';
+import { directoryNodeLayout, type RebootRequest, readRebootRequest } from './directory-host.ts';
 
 /**
  * Waits for the file by which a directory node's daemon asks for a reboot, and takes it away.

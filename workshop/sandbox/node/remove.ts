@@ -1,7 +1,7 @@
 import { readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { directoryNodeLayout } from '../../../daemon/host/directory-host.ts';
 import { osCommandRunner } from '../../../daemon/os/os-command.ts';
+import { directoryNodeLayout } from './directory-host.ts';
 
 const TIMEOUT_MS = 60_000;
 

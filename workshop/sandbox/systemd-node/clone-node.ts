@@ -1,8 +1,8 @@
 import { mkdir, readdir, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';
-import { directoryNodeLayout } from '../../../daemon/host/directory-host.ts';
 import { listDeployments } from '../../../daemon/os/ostree/deployments.ts';
+import { directoryNodeLayout } from '../node/directory-host.ts';
 
 /**
  * Makes another node of one that was just installed. The objects of its repository and the /usr of its deployment are

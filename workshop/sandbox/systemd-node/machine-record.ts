@@ -1,6 +1,6 @@
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { z } from 'zod';
-import { directoryNodeLayout } from '../../../daemon/host/directory-host.ts';
+import { directoryNodeLayout } from '../node/directory-host.ts';
 
 const Record = z.object({
   bootID: z.string().min(1),

@@ -1,10 +1,10 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { directoryNodeLayout } from '../../../daemon/host/directory-host.ts';
 import type { NodePorts } from '../../../daemon/host/node-ports.ts';
 import { systemdNode } from '../../../daemon/host/systemd-node.ts';
 import { listDeployments } from '../../../daemon/os/ostree/deployments.ts';
 import type { ImageSource } from '../../../daemon/os/ostree/image-source.ts';
+import { directoryNodeLayout } from '../node/directory-host.ts';
 import { bootMachine, type SystemdMachine } from './machine.ts';
 import { writeMachineRecord } from './machine-record.ts';
 

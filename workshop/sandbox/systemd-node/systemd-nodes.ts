@@ -1,6 +1,6 @@
-import { memorySource } from '../../../daemon/os/ostree/memory-source.ts';
 import type { LayerEntry } from '../../../image/layer/entry.ts';
 import { createNode, nameNode } from '../node/create.ts';
+import { memorySource } from '../node/memory-source.ts';
 import type { NodeKind } from '../node-kind.ts';
 import { pushImage } from '../registry.ts';
 import { cloneNode } from './clone-node.ts';

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
-import { directoryNodeLayout, readDirectoryMachine } from '../../../daemon/host/directory-host.ts';
-import { readServiceRecords, type ServiceRecord } from '../../../daemon/host/service-recorder.ts';
 import { listDeployments } from '../../../daemon/os/ostree/deployments.ts';
 import { resolveInRoot } from '../../../daemon/tree/resolve-in-root.ts';
+import { directoryNodeLayout, readDirectoryMachine } from '../node/directory-host.ts';
+import { readServiceRecords, type ServiceRecord } from '../node/service-recorder.ts';
 import type { NodeKindName } from '../node-kind.ts';
 import { readMachineRecord } from '../systemd-node/machine-record.ts';
 import { readServiceJobs } from '../systemd-node/service-jobs.ts';

@@ -2,12 +2,12 @@ import { appendFile, readdir, readFile, readlink } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
-import { osCommandRunner } from '../os/os-command.ts';
-import { resolveInRoot } from '../tree/resolve-in-root.ts';
-import { ignoreMissing } from '../tree/tree-entry.ts';
+import type { ServiceManager, ServiceState } from '../../../daemon/host/host.ts';
+import { assertUnitName, ServiceError } from '../../../daemon/host/service-error.ts';
+import { osCommandRunner } from '../../../daemon/os/os-command.ts';
+import { resolveInRoot } from '../../../daemon/tree/resolve-in-root.ts';
+import { ignoreMissing } from '../../../daemon/tree/tree-entry.ts';
 import { type DirectoryNodeLayout, readDirectoryMachine } from './directory-host.ts';
-import type { ServiceManager, ServiceState } from './host.ts';
-import { assertUnitName, ServiceError } from './service-error.ts';
 
 /** A line of `services.jsonl`. */
 export interface ServiceRecord {

@@ -1,12 +1,12 @@
 import path from 'node:path';
-import { osCommandRunner } from '../os/os-command.ts';
-import type { ImageSource } from '../os/ostree/image-source.ts';
-import { OstreeBackend } from '../os/ostree/ostree-backend.ts';
-import { checkRunner } from './check-runner.ts';
-import { chpasswd } from './chpasswd.ts';
+import { checkRunner } from '../../../daemon/host/check-runner.ts';
+import { chpasswd } from '../../../daemon/host/chpasswd.ts';
+import type { NodePorts } from '../../../daemon/host/node-ports.ts';
+import { noLabels } from '../../../daemon/host/selinux-labels.ts';
+import { osCommandRunner } from '../../../daemon/os/os-command.ts';
+import type { ImageSource } from '../../../daemon/os/ostree/image-source.ts';
+import { OstreeBackend } from '../../../daemon/os/ostree/ostree-backend.ts';
 import { directoryHost, directoryNodeLayout, readDirectoryMachine } from './directory-host.ts';
-import type { NodePorts } from './node-ports.ts';
-import { noLabels } from './selinux-labels.ts';
 import { serviceRecorder } from './service-recorder.ts';
 
 /**
