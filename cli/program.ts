@@ -1,10 +1,19 @@
 import { Command } from 'commander';
 import { SHALE_VERSION } from '../api/version.ts';
 
-/** Each is loaded only when it is called: a node's daemon need not carry what the sandbox is made of. */
-const COMMANDS: Readonly<
-  Record<string, { readonly description: string; readonly load: () => Promise<Command> }>
-> = {
+/** Each is loaded only when it is called: a node's daemon need not carry what the page is made of. */
+export type Commands = Readonly<
+  Record<
+    string,
+    {
+      readonly description: string;
+      /** @param whole the program with all that can be typed, for a command that completes it. */
+      readonly load: (whole: () => Promise<Command>) => Promise<Command>;
+    }
+  >
+>;
+
+const COMMANDS: Commands = {
   plan: {
     description: 'Say what a change asks of the nodes of each pool, and why.',
     load: async () => (await import('./plan/plan-command.ts')).planCommand(),
@@ -76,7 +85,7 @@ const COMMANDS: Readonly<
   },
   completion: {
     description: 'Print what a shell needs to complete commands and flags.',
-    load: async () => (await import('./completion/completion-command.ts')).completionCommand(wholeProgram),
+    load: async (whole) => (await import('./completion/completion-command.ts')).completionCommand(whole),
   },
   operator: {
     description: 'Render pools, roll changes out, and start and stop layering; runs in the cluster.',
@@ -99,33 +108,30 @@ const COMMANDS: Readonly<
       'Serve the live page on this machine, for your own browser and with your own rights; it only reads.',
     load: async () => (await import('./ui-command.ts')).uiCommand(),
   },
-  sandbox: {
-    description: 'A whole cluster on this machine, for trying Shale out and for its tests.',
-    load: async () => (await import('../workshop/sandbox/command.ts')).sandboxCommand(),
-  },
 };
 
 /** @param isLoaded whether a command is more than its description. */
-async function commandsFor(isLoaded: (name: string) => boolean): Promise<Command[]> {
+async function commandsFor(isLoaded: (name: string) => boolean, more: Commands): Promise<Command[]> {
   return Promise.all(
-    Object.entries(COMMANDS).map(async ([name, { description, load }]) =>
-      (isLoaded(name) ? await load() : new Command(name)).description(description),
+    Object.entries({ ...COMMANDS, ...more }).map(async ([name, { description, load }]) =>
+      (isLoaded(name) ? await load(() => program(() => true, more)) : new Command(name)).description(
+        description,
+      ),
     ),
   );
 }
 
-/** @returns shale's command line with all that can be typed, for what tells of it. */
-export function wholeProgram(): Promise<Command> {
-  return program(() => true);
-}
-
-/** @param isLoaded whether a command is more than its description. @returns shale's command line. */
-export async function program(isLoaded: (name: string) => boolean): Promise<Command> {
+/**
+ * @param isLoaded whether a command is more than its description.
+ * @param more commands beside Shale's own.
+ * @returns shale's command line.
+ */
+export async function program(isLoaded: (name: string) => boolean, more: Commands = {}): Promise<Command> {
   const shale = new Command('shale')
     .description('Operating-system images built on the Kubernetes cluster that runs them.')
     .version(SHALE_VERSION, '--version', 'print the version')
     .showHelpAfterError('(shale --help lists what there is)');
-  const commands = await commandsFor(isLoaded);
+  const commands = await commandsFor(isLoaded, more);
   for (const command of commands) shale.addCommand(command);
   // Errors of use end here, not in the middle of commander, so that every way out has its exit code.
   for (const command of [shale, ...commands, ...commands.flatMap(({ commands: own }) => own)]) {

@@ -14,13 +14,12 @@ import { createLogger } from '../cluster/log.ts';
 import { untilShutDown } from '../cluster/signals.ts';
 import { startTracing } from '../cluster/tracing/start-tracing.ts';
 import { wholeNumber } from '../cluster/whole-number.ts';
-import { directoryNodeLayout } from '../workshop/sandbox/node/directory-host.ts';
-import { directoryNode } from '../workshop/sandbox/node/directory-node.ts';
 import type { NodePorts } from './host/node-ports.ts';
 import { HOST_INIT } from './host/systemd-host.ts';
 import { systemdNode } from './host/systemd-node.ts';
 import { ACTION_LIMIT_MS, HEALTH_LIMITS, runDaemon } from './loop.ts';
 import { BACKENDS, type BackendName } from './os/choose-backend.ts';
+import type { ImageSource } from './os/ostree/image-source.ts';
 import { registrySource } from './os/ostree/registry-source.ts';
 import { withActionLimit } from './steps/action-limits.ts';
 import { defaultCertificatePaths } from './steps/certificate.ts';
@@ -32,7 +31,6 @@ interface DaemonFlags {
   readonly leaseNamespace: string;
   readonly hostRoot: string;
   readonly hostInit: number;
-  readonly directoryNode?: string;
   readonly osBackend?: BackendName;
   readonly authFile?: string;
   readonly kubeletCaFile: string;
@@ -48,8 +46,17 @@ interface DaemonFlags {
   readonly logLevel: string;
 }
 
-/** @returns the subcommand that runs on every node. */
-export function daemonCommand(): Command {
+/** What the flags say of the host. */
+export type HostFlags = Pick<DaemonFlags, 'hostRoot' | 'hostInit' | 'osBackend' | 'pullSecretFile'>;
+
+/** @returns the ports of the node whose host the flags name. @param source where its images come from. */
+export type OpenNode = (flags: HostFlags, source: ImageSource) => NodePorts;
+
+/**
+ * @param openNode how the daemon reaches its node: unless given, a host with systemd.
+ * @returns the subcommand that runs on every node.
+ */
+export function daemonCommand(openNode: OpenNode = openSystemdNode): Command {
   return new Command('daemon')
     .description('The daemon of one node: stages, applies, verifies and reports; runs as a DaemonSet.')
     .addOption(new Option('--node-name <name>', 'the node it runs on').env('NODE_NAME').makeOptionMandatory())
@@ -65,11 +72,6 @@ export function daemonCommand(): Command {
         .argParser(wholeNumber(1))
         .default(HOST_INIT)
         .hideHelp(),
-    )
-    .addOption(
-      new Option('--directory-node <directory>', 'a node of the sandbox, in place of a host').conflicts(
-        'hostRoot',
-      ),
     )
     .addOption(
       new Option(
@@ -136,10 +138,10 @@ export function daemonCommand(): Command {
     )
     .option('--kubeconfig <file>', 'in place of the service account')
     .option('--log-level <level>', 'of pino', 'info')
-    .action((flags: DaemonFlags) => untilShutDown((signal) => run(flags, signal)));
+    .action((flags: DaemonFlags) => untilShutDown((signal) => run(flags, openNode, signal)));
 }
 
-async function run(flags: DaemonFlags, signal: AbortSignal): Promise<void> {
+async function run(flags: DaemonFlags, openNode: OpenNode, signal: AbortSignal): Promise<void> {
   const connection =
     flags.kubeconfig === undefined
       ? await inClusterConnection(process.env)
@@ -149,7 +151,7 @@ async function run(flags: DaemonFlags, signal: AbortSignal): Promise<void> {
   const tracing = await startTracing({ service: DAEMON_SET, log, env: process.env });
   try {
     await runDaemon({
-      ports: nodeOf(flags),
+      ports: openNode(flags, imageSource(flags)),
       client: createApiClient(connection, telemetry && { onRequest: telemetry.metrics.requested }),
       nodeName: flags.nodeName,
       namespace: flags.namespace,
@@ -173,27 +175,28 @@ async function run(flags: DaemonFlags, signal: AbortSignal): Promise<void> {
   }
 }
 
-function nodeOf({
-  directoryNode: directory,
-  hostRoot,
-  hostInit,
-  osBackend,
+function imageSource({
+  hostRoot: root,
   authFile,
   pullSecretFile,
   insecureRegistry,
-}: DaemonFlags): NodePorts {
-  const root = directory === undefined ? hostRoot : directoryNodeLayout(directory).root;
+}: DaemonFlags): ImageSource {
   const file = authFile ?? path.join(root, pullSecretFile);
-  const source = registrySource({
+  return registrySource({
     root,
     readAuthFile: (signal) => readOptional(file, signal),
     plainHttp: new Set(insecureRegistry),
   });
-  if (directory !== undefined) return directoryNode(directory, source);
+}
+
+function openSystemdNode(
+  { hostRoot: root, hostInit: init, osBackend, pullSecretFile }: HostFlags,
+  source: ImageSource,
+): NodePorts {
   return systemdNode({
-    root: hostRoot,
+    root,
     source,
-    init: hostInit,
+    init,
     pullSecretFile,
     ...(osBackend === undefined ? {} : { osBackend }),
   });

@@ -1,12 +1,12 @@
 import type { Argument, Command, Option } from 'commander';
-import { wholeProgram } from '../../cli/program.ts';
+import { checkoutProgram } from '../../workshop/sandbox/checkout-commands.ts';
 import { code, page, table } from './markdown.ts';
 
 /** @returns the page of every command with its flags, as `--help` has them. */
 export async function commandsPage(): Promise<string> {
   return page('Commands and flags', 'cli/', [
     'What `--help` tells of each command. What they are good for: [The command line](cli.md).',
-    ...(await wholeProgram()).commands.flatMap((command) => sections(command, 'shale')),
+    ...(await checkoutProgram()).commands.flatMap((command) => sections(command, 'shale')),
   ]);
 }
 

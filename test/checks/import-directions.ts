@@ -39,7 +39,6 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     'operator',
     'daemon',
     'page',
-    'workshop',
   ],
   workshop: [
     'api',

@@ -48,10 +48,10 @@ beforeAll(async () => {
     environment: {
       apiServer: { host, port: Number(port), caPem },
       createToken: async ({ name }) => (await cluster.accessOf(name)).token,
-      hostArguments: async () => [],
+      daemonHost: async () => ({ args: [] }),
       podsDirectory: path.join(dir, 'pods'),
     },
-    shale: [path.join(root, 'bin/shale')],
+    shale: () => [path.join(root, 'bin/shale')],
     logFile: (pod) => path.join(dir, 'logs', pod.metadata.name),
     nodeIsUp: (node) => node !== 'gone',
     onExit: () => running.wake(),

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { type Command, CommanderError } from 'commander';
-import { wholeProgram } from '../../cli/program.ts';
+import { checkoutProgram } from '../../workshop/sandbox/checkout-commands.ts';
 import { ROOT } from './pages.ts';
 import type { SimpleCommand } from './shell-words.ts';
 
@@ -27,7 +27,7 @@ export async function problemsOfCommand(
   return problemsOfForeign(words);
 }
 
-const program = wholeProgram();
+const program = checkoutProgram();
 
 async function problemsOfShale(args: readonly string[], isWhole: boolean): Promise<string[]> {
   let command: Command = await program;

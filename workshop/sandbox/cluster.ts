@@ -30,7 +30,7 @@ import type { InstalledNode, NodeKind, NodeKindName } from './node-kind.ts';
 import { reportNode } from './node-status.ts';
 import { type SandboxRegistry, startRegistry } from './registry.ts';
 import { systemdNodes } from './systemd-node/systemd-nodes.ts';
-import { createPodRunner } from './workloads/pod-runner.ts';
+import { createPodRunner, type RunShale } from './workloads/pod-runner.ts';
 import { createWorkloads } from './workloads/run-workloads.ts';
 
 export interface ClusterOptions {
@@ -38,8 +38,7 @@ export interface ClusterOptions {
   /** Its owner stops it, after the cluster. */
   readonly controlPlane: ControlPlane;
   readonly nodes: NodeKindName;
-  /** The command that runs shale, and its first arguments. */
-  readonly shale: readonly [command: string, ...args: string[]];
+  readonly shale: RunShale;
   /** Told what is done next, in words. */
   readonly onProgress: (what: string) => void;
   readonly log: Logger;
@@ -213,7 +212,7 @@ async function run(
     environment: {
       apiServer: controlPlane.apiServer,
       createToken: (account) => controlPlane.createToken(account),
-      hostArguments: (node) => kind.daemonArguments(layout.node(node)),
+      daemonHost: (node) => kind.daemonHost(layout.node(node)),
       podsDirectory: layout.pods,
     },
     shale: options.shale,

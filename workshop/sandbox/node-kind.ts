@@ -29,8 +29,16 @@ export interface NodeKind {
   install(nodes: readonly InstalledNode[], image: DigestedPullspec, signal: AbortSignal): Promise<void>;
   /** Boots what the node's bootloader has first. @param signal ends the watch over it, not the node. */
   boot(directory: string, signal: AbortSignal): Promise<BootedMachine>;
-  /** @returns arguments of `shale daemon` by which it reaches the node in its present boot. */
-  daemonArguments(directory: string): Promise<readonly string[]>;
+  /** @returns how a daemon reaches the node in its present boot. */
+  daemonHost(directory: string): Promise<DaemonHost>;
+}
+
+/** How the daemon's process reaches its node, which in a cluster is the host that its pod mounts. */
+export interface DaemonHost {
+  /** The TypeScript file that runs in place of `cli/main.ts`, for a node that Shale's own daemon can't reach. */
+  readonly program?: string;
+  /** Flags of `shale daemon` in place of `--host-root /host`. */
+  readonly args: readonly string[];
 }
 
 export interface InstalledNode {

@@ -20,9 +20,12 @@ export type ServeMessage = z.infer<typeof ServeMessage>;
 /** What it is told: to stay when the one that started it ends. */
 export const KEEP = 'keep';
 
-const MAIN = path.join(import.meta.dirname, '../../cli/main.ts');
-/** How this process runs shale: with the Node it runs on itself. */
-export const SHALE = [process.execPath, '--disable-warning=ExperimentalWarning', MAIN] as const;
+const SHALE = path.join(import.meta.dirname, '../../cli/main.ts');
+
+/** @returns the command that runs a program with the Node that this process runs on, and its first arguments. */
+export function runWithNode(program: string): readonly [command: string, ...args: string[]] {
+  return [process.execPath, '--disable-warning=ExperimentalWarning', program];
+}
 
 export interface ServeOptions {
   readonly dir: string;
@@ -69,7 +72,7 @@ async function hold(
       layout,
       controlPlane,
       nodes,
-      shale: SHALE,
+      shale: (program = SHALE) => runWithNode(program),
       onProgress,
       log,
       signal,

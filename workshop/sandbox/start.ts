@@ -2,13 +2,14 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
+import path from 'node:path';
 import type { ControlPlaneChoice } from './control-plane/start.ts';
 import { sandboxLayout } from './layout.ts';
 import { isLocked, SandboxInUse } from './lock.ts';
 import type { NodeKindName } from './node-kind.ts';
 import type { SandboxRecord } from './record.ts';
 import { missingRequirement } from './requirements.ts';
-import { KEEP, ServeMessage, SHALE } from './serve.ts';
+import { KEEP, runWithNode, ServeMessage } from './serve.ts';
 import { missingForSystemdNodes } from './systemd-node/missing-requirement.ts';
 
 /** A sandbox that this process started. It goes down with this process, unless it is kept. */
@@ -36,6 +37,8 @@ const START_MS = 120_000;
 const START_WITH_SYSTEMD_MS = 900_000;
 /** The longest grace of its processes, and time to take the nodes away; then it is killed, and its processes with it. */
 const STOP_MS = 20_000;
+
+const MAIN = path.join(import.meta.dirname, 'main.ts');
 
 /**
  * Starts a sandbox in a process of its own, so that Ctrl-C doesn't reach it before this process has decided what
@@ -77,7 +80,7 @@ export async function startSandbox(options: StartOptions): Promise<StartedSandbo
 }
 
 function spawnServe(logFile: string, { dir, choice, nodes }: StartOptions): ChildProcess {
-  const [command, ...args] = SHALE;
+  const [command, ...args] = runWithNode(MAIN);
   const more = choice.kubeconfig === undefined ? [] : ['--kubeconfig', choice.kubeconfig];
   const log = openSync(logFile, 'w', 0o600);
   try {

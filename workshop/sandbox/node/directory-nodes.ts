@@ -1,12 +1,16 @@
+import path from 'node:path';
 import type { LayerEntry } from '../../../image/layer/entry.ts';
 import { shellEntries } from '../engine/shell.ts';
 import type { NodeKind } from '../node-kind.ts';
 import { pushImage } from '../registry.ts';
 import { bootNode } from './boot.ts';
 import { createNode } from './create.ts';
+import { directoryNodeLayout } from './directory-host.ts';
 import { memorySource } from './memory-source.ts';
 import { untilRebootRequested } from './reboot-request.ts';
 import { stockImage } from './stock-image.ts';
+
+const DAEMON = path.join(import.meta.dirname, 'daemon.ts');
 
 /** @returns nodes that are directories: a real ostree sysroot, booted by choosing a deployment and a new boot id. */
 export function directoryNodes(): NodeKind {
@@ -29,6 +33,9 @@ export function directoryNodes(): NodeKind {
       const down = untilRebootRequested(directory, signal).then(() => undefined);
       return { bootID, down, kill: async () => undefined };
     },
-    daemonArguments: async (directory) => ['--directory-node', directory],
+    daemonHost: async (directory) => ({
+      program: DAEMON,
+      args: ['--host-root', directoryNodeLayout(directory).root],
+    }),
   };
 }

@@ -47,9 +47,9 @@ export function systemdNodes(cacheDirectory: string): NodeKind {
       const down = machine.off.then(() => undefined);
       return { bootID: await machine.bootID(), down, kill: machine.kill };
     },
-    daemonArguments: async (directory) => {
+    daemonHost: async (directory) => {
       const { leader } = await readMachineRecord(directory);
-      return ['--host-root', `/proc/${leader}/root`, '--host-init', String(leader)];
+      return { args: ['--host-root', `/proc/${leader}/root`, '--host-init', String(leader)] };
     },
   };
 }

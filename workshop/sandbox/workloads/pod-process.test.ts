@@ -33,15 +33,19 @@ async function environment() {
     apiServer: { host: '127.0.0.1', port: 6443, caPem: 'ca' },
     createToken: async ({ namespace, name, node }: { namespace: string; name: string; node: string }) =>
       `token of ${namespace}/${name} on ${node}`,
-    hostArguments: async (node: string) => ['--directory-node', `/nodes/${node}`],
+    daemonHost: async (node: string) => ({
+      program: 'sandbox-daemon.ts',
+      args: ['--host-root', `/nodes/${node}`],
+    }),
     podsDirectory,
   };
 }
 
 test('a pod gets its service account, its environment, and the node in place of the mounted host', async () => {
   const given = await environment();
-  const { args, env } = await preparePod(daemonPod, given);
-  expect(args).toEqual(['daemon', '--directory-node', '/nodes/worker-0']);
+  const { program, args, env } = await preparePod(daemonPod, given);
+  expect(program).toBe('sandbox-daemon.ts');
+  expect(args).toEqual(['daemon', '--host-root', '/nodes/worker-0']);
   expect(env).toMatchObject({ NODE_NAME: 'worker-0', PLAIN: 'x', KUBERNETES_SERVICE_PORT: '6443' });
   const token = await readFile(path.join(given.podsDirectory, 'uid-1', 'token'), 'utf8');
   expect(token).toBe('token of shale-system/shale-daemon on worker-0');

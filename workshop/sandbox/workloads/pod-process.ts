@@ -1,6 +1,7 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Container, Pod } from '../../../api/kubernetes.ts';
+import type { DaemonHost } from '../node-kind.ts';
 
 /** How the sandbox's processes reach the API server, and where they and their nodes are. */
 export interface PodEnvironment {
@@ -11,13 +12,15 @@ export interface PodEnvironment {
     readonly name: string;
     readonly node: string;
   }): Promise<string>;
-  /** @returns arguments by which a daemon reaches its node, in place of the mounted host. */
-  hostArguments(node: string): Promise<readonly string[]>;
+  /** @returns how a daemon reaches its node, in place of the mounted host. */
+  daemonHost(node: string): Promise<DaemonHost>;
   /** Where a pod's service-account files go. */
   readonly podsDirectory: string;
 }
 
 export interface PodCommand {
+  /** What runs in place of Shale's own program. */
+  readonly program?: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
 }
@@ -53,10 +56,10 @@ export async function preparePod(pod: Pod, environment: PodEnvironment): Promise
   await writeFile(path.join(directory, 'ca.crt'), environment.apiServer.caPem);
   await writeFile(path.join(directory, 'namespace'), namespace);
   return {
-    args: await hostArguments(
+    ...(await withHost(
       (container.args ?? []).map((arg) => (arg === TERMINATION_LOG ? terminationLog(pod, environment) : arg)),
-      () => environment.hostArguments(node),
-    ),
+      () => environment.daemonHost(node),
+    )),
     env: {
       PATH: process.env['PATH'] ?? '/usr/sbin:/usr/bin:/sbin:/bin',
       ...compileCache(process.env),
@@ -96,13 +99,14 @@ function podDirectory(pod: Pod, environment: Pick<PodEnvironment, 'podsDirectory
   return path.join(environment.podsDirectory, pod.metadata.uid ?? pod.metadata.name);
 }
 
-async function hostArguments(
+async function withHost(
   args: readonly string[],
-  inPlace: () => Promise<readonly string[]>,
-): Promise<string[]> {
+  daemonHost: () => Promise<DaemonHost>,
+): Promise<Pick<PodCommand, 'program' | 'args'>> {
   const at = args.indexOf('--host-root');
-  if (at === -1 || args[at + 1] !== HOST_MOUNT) return [...args];
-  return args.toSpliced(at, 2, ...(await inPlace()));
+  if (at === -1 || args[at + 1] !== HOST_MOUNT) return { args };
+  const host = await daemonHost();
+  return { ...host, args: args.toSpliced(at, 2, ...host.args) };
 }
 
 /** The downward API's fields that Shale's manifests use (Kubernetes "Downward API"). */

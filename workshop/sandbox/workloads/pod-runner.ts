@@ -6,8 +6,7 @@ import { forgetPod, isShaleImage, type PodEnvironment, preparePod, terminationLo
 
 export interface PodRunnerOptions {
   readonly environment: PodEnvironment;
-  /** The command that runs shale, and its first arguments. */
-  readonly shale: readonly [command: string, ...args: string[]];
+  readonly shale: RunShale;
   logFile(pod: Pod): string;
   /** Whether a node is up: a pod's process runs only while its machine does. */
   nodeIsUp(node: string): boolean;
@@ -15,6 +14,12 @@ export interface PodRunnerOptions {
   readonly onExit: () => void;
   readonly log: Logger;
 }
+
+/**
+ * @param program the TypeScript file that runs in place of `cli/main.ts`.
+ * @returns the command that runs shale, and its first arguments.
+ */
+export type RunShale = (program?: string) => readonly [command: string, ...args: string[]];
 
 /** How long a process that ended by itself stays down, doubling to the second figure (the kubelet's back-off, shorter). */
 const RESTART_DELAY_MS = 250;
@@ -76,8 +81,8 @@ export function createPodRunner(options: PodRunnerOptions): PodRunner {
 
   async function start(slot: Slot): Promise<void> {
     const { pod } = slot;
-    const { args, env } = await preparePod(pod, options.environment);
-    const [command, ...first] = options.shale;
+    const { program, args, env } = await preparePod(pod, options.environment);
+    const [command, ...first] = options.shale(program);
     slot.process = await startProcess({
       name: pod.metadata.name,
       command,
