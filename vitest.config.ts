@@ -21,6 +21,8 @@ export default defineConfig({
   test: {
     // A test that needs a second try to pass hides a bug.
     retry: 0,
+    maxConcurrency: cores + 2,
+    expect: { poll: { timeout: patience(10_000) } },
     projects: [
       {
         extends: true,

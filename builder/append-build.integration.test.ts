@@ -11,11 +11,12 @@ import { findTransition, parseTransitionLabel } from '../disruption/transitions.
 import { describeImage } from '../image/append.ts';
 import { parseReference } from '../image/reference.ts';
 import { createRegistryClient } from '../image/registry/registry-client.ts';
+import { deadline } from '../test/fixtures/patience.ts';
 import { pushBaseImage } from '../test/fixtures/registry/base-image.ts';
 import { startDockerRegistry } from '../workshop/sandbox/docker-registry.ts';
 import { appendBuild } from './append-build.ts';
 
-const signal = AbortSignal.timeout(300_000);
+const signal = deadline(300_000);
 const policies = effectivePolicies(
   {
     files: [

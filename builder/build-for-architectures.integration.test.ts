@@ -7,12 +7,13 @@ import { pushIndex } from '../image/image-index.ts';
 import { parseManifest } from '../image/manifest.ts';
 import { formatReference, parseReference } from '../image/reference.ts';
 import { isImageSignedBy } from '../image/signature/sign-image.ts';
+import { deadline } from '../test/fixtures/patience.ts';
 import { pushBaseImage } from '../test/fixtures/registry/base-image.ts';
 import { newSigningKey, startRegistryWithImage } from '../test/fixtures/registry/registry-with-image.ts';
 import { buildForArchitectures, type PoolImageInput } from './build-for-architectures.ts';
 import { createSlots } from './slots.ts';
 
-const signal = AbortSignal.timeout(300_000);
+const signal = deadline(300_000);
 const policies = effectivePolicies(undefined, defaultPolicySettings);
 const engine = {
   engine: () => Promise.reject(new Error('no commands have to run')),

@@ -3,6 +3,7 @@ import { Agent } from 'node:http';
 import pino from 'pino';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { ConfigMaps } from '../api/kubernetes.ts';
+import { patience } from '../test/fixtures/patience.ts';
 import { startScriptedServer } from '../test/fixtures/scripted-api-server.ts';
 import { createApiClient } from './http-api-client.ts';
 import { createInformer } from './informer.ts';
@@ -50,14 +51,15 @@ async function setUp() {
   });
   await informer.synced();
   const watch = async (index: number) => {
-    await vi.waitUntil(() => state.watches.length > index, { timeout: 5_000 });
+    await vi.waitUntil(() => state.watches.length > index, { timeout: patience(5_000) });
     const found = state.watches[index];
     if (found === undefined) throw new Error('no watch');
     return found;
   };
   const send = (response: ServerResponse, type: string, given: unknown) =>
     response.write(`${JSON.stringify({ type, object: given })}\n`);
-  const until = (change: string) => vi.waitUntil(() => changes.includes(change), { timeout: 5_000 });
+  const until = (change: string) =>
+    vi.waitUntil(() => changes.includes(change), { timeout: patience(5_000) });
   return { state, informer, changes, watch, send, until };
 }
 

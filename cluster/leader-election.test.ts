@@ -2,6 +2,7 @@ import { Agent } from 'node:http';
 import pino from 'pino';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { Lease } from '../api/kubernetes.ts';
+import { patience } from '../test/fixtures/patience.ts';
 import { startScriptedServer } from '../test/fixtures/scripted-api-server.ts';
 import { createApiClient } from './http-api-client.ts';
 import { LeadershipLost, leaderElectionTimes, leadWhenElected } from './leader-election.ts';
@@ -62,7 +63,7 @@ test(
     const { state, stop, start, leading } = await setUp();
     const over = start(patient);
     await leading;
-    await vi.waitUntil(() => state.writes > 2, { timeout: SECONDS });
+    await vi.waitUntil(() => state.writes > 2, { timeout: patience(SECONDS) });
     expect(state.lease?.spec?.holderIdentity).toBe('us');
     stop.abort();
     await over;
@@ -127,7 +128,7 @@ test(
     const over = start(patient);
     for (let renewal = 0; renewal < 3; renewal += 1) {
       const { reads } = state;
-      await vi.waitUntil(() => state.reads > reads + 3, { timeout: SECONDS });
+      await vi.waitUntil(() => state.reads > reads + 3, { timeout: patience(SECONDS) });
       expect(state.writes).toBe(0);
       renew();
     }

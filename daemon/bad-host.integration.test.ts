@@ -11,6 +11,7 @@ import type { DigestedPullspec } from '../api/references.ts';
 import { conditionIsTrue } from '../cluster/conditions.ts';
 import { encodeTransitionLabel } from '../disruption/transitions.ts';
 import { CHRONY, isAt, policies, render, standardSpec } from '../test/fixtures/node-configs.ts';
+import { patience } from '../test/fixtures/patience.ts';
 import { HOLDER, startDaemon } from '../test/fixtures/running-daemon.ts';
 import { fill } from '../test/fixtures/small-disk.ts';
 import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from '../test/fixtures/test-node.ts';
@@ -24,7 +25,7 @@ const POLICY = `sha256:${'a'.repeat(64)}`;
 const RESTART: DisruptionAction = { type: 'Restart', service: 'chronyd.service' };
 const YEAR_MS = 365 * 24 * 3_600_000;
 
-describe.skipIf(noDirectoryNodes !== undefined)('a host', { timeout: 120_000 }, () => {
+describe.skipIf(noDirectoryNodes !== undefined)('a host', { timeout: patience(120_000) }, () => {
   afterEach(() => void vi.useRealTimers());
 
   test('with a read-only /etc stays as it was, says so, and is updated as soon as it can be written to', async () => {

@@ -11,6 +11,7 @@ import { createApiClient } from '../cluster/http-api-client.ts';
 import { configOf, emptyConfig } from '../test/fixtures/configs.ts';
 import { type CutLine, createCutLine } from '../test/fixtures/cut-line.ts';
 import { CHRONY, isAt, policies, render, standardSpec } from '../test/fixtures/node-configs.ts';
+import { deadline, patience } from '../test/fixtures/patience.ts';
 import { type DaemonUnderTest, HOLDER, startDaemon } from '../test/fixtures/running-daemon.ts';
 import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from '../test/fixtures/test-node.ts';
 import { directoryNodeLayout } from '../workshop/sandbox/node/directory-host.ts';
@@ -92,7 +93,7 @@ async function startOnLine(
   };
 }
 
-describe.skipIf(noDirectoryNodes !== undefined)('bad input', { timeout: 120_000 }, () => {
+describe.skipIf(noDirectoryNodes !== undefined)('bad input', { timeout: patience(120_000) }, () => {
   test('of a label means Reboot, says so, and changes nothing before there is leave', async () => {
     await using node = await createTestNode();
     await using daemon = await startDaemon(node);
@@ -199,7 +200,7 @@ describe.skipIf(noDirectoryNodes !== undefined)('bad input', { timeout: 120_000 
       return new Promise<void>(() => undefined);
     };
     // As if it was killed there: it neither goes on nor takes back.
-    writeConfig(target, { from: emptyConfig, to }, { signal: AbortSignal.timeout(30_000), beforeStep }).catch(
+    writeConfig(target, { from: emptyConfig, to }, { signal: deadline(30_000), beforeStep }).catch(
       () => undefined,
     );
     await halfWay.promise;

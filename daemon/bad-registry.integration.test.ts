@@ -15,6 +15,7 @@ import {
   startFaultyRegistry,
 } from '../test/fixtures/faulty-registry.ts';
 import { CHRONY, isAt } from '../test/fixtures/node-configs.ts';
+import { deadline, patience } from '../test/fixtures/patience.ts';
 import { HOLDER, startDaemon } from '../test/fixtures/running-daemon.ts';
 import { createTestNode, noDirectoryNodes, type TestNode } from '../test/fixtures/test-node.ts';
 import { type DockerRegistry, startDockerRegistry } from '../workshop/sandbox/docker-registry.ts';
@@ -25,7 +26,7 @@ import { pushImage } from '../workshop/sandbox/registry.ts';
 import { stateDirectory } from './os/ostree/image-record.ts';
 import { registrySource } from './os/ostree/registry-source.ts';
 
-const signal = AbortSignal.timeout(600_000);
+const signal = deadline(600_000);
 
 /** Of which part of an image, how, and what the status has to say of it. */
 const faults: readonly (readonly [part: 'layer' | 'config' | 'manifest', RegistryFault, says: RegExp])[] = [
@@ -86,48 +87,52 @@ function repositoryOf({ dir: node }: TestNode): string {
   return `--repo=${path.join(directoryNodeLayout(node).sysroot, 'ostree/repo')}`;
 }
 
-describe.skipIf(noDirectoryNodes !== undefined)('an image of a registry', { timeout: 300_000 }, () => {
-  beforeAll(async () => {
-    dir = await mkdtemp(path.join(tmpdir(), 'shale-bad-registry-'));
-    registry = await startDockerRegistry({ dir });
-    faulty = await startFaultyRegistry(registry.host);
-    client = createRegistryClient({ plainHttp: new Set([registry.host]) });
-  }, 60_000);
-  afterAll(async () => {
-    await faulty?.[Symbol.asyncDispose]();
-    await registry?.stop();
-    await rm(dir, { recursive: true, force: true });
-  });
+describe.skipIf(noDirectoryNodes !== undefined)(
+  'an image of a registry',
+  { timeout: patience(300_000) },
+  () => {
+    beforeAll(async () => {
+      dir = await mkdtemp(path.join(tmpdir(), 'shale-bad-registry-'));
+      registry = await startDockerRegistry({ dir });
+      faulty = await startFaultyRegistry(registry.host);
+      client = createRegistryClient({ plainHttp: new Set([registry.host]) });
+    }, patience(60_000));
+    afterAll(async () => {
+      await faulty?.[Symbol.asyncDispose]();
+      await registry?.stop();
+      await rm(dir, { recursive: true, force: true });
+    });
 
-  test.each(faults)(
-    'whose %s is answered so: %s, leaves the node as it was, and is taken once it is whole',
-    async (part, fault, says) => {
-      await using node = await createTestNode();
-      const plainHttp = new Set([faulty.host]);
-      const source = registrySource({ root: node.host.root, plainHttp, silenceMs: 200 });
-      const ports = directoryNode(node.dir, source);
-      await using daemon = await startDaemon({ ...ports, dir: node.dir, boot: node.boot });
-      const before = await lookAt(node);
-      const content = `${part} ${fault}\n`;
-      const { image, digests } = await push(`rendered-${part}`, node.stock, content);
-      faulty.misbehave(digests[part], fault);
-      await daemon.want(layered(`rendered-${part}`, image));
-      const { status } = await daemon.until('why it can not be prepared', (object) =>
-        says.test(conditionOf(object, 'UpdatePrepared')?.message ?? ''),
-      );
-      expect(status?.conditions).toContainEqual(
-        expect.objectContaining({ type: 'UpdatePrepared', status: 'False', reason: 'PrepareFailed' }),
-      );
-      expect(status?.configVersion).toEqual({ current: '', desired: `rendered-${part}` });
-      expect(faulty.faults).toBeGreaterThan(0);
-      expect(status?.plan).toBeUndefined();
-      expect(await lookAt(node)).toEqual(before);
-      faulty.behave();
-      const done = await daemon.until('the image', isAt(`rendered-${part}`));
-      expect(done.status?.configImage?.currentImage).toBe(image);
-      expect(await readFile(path.join(node.host.root, CHRONY), 'utf8')).toBe(content);
-      expect(await readdir(stateDirectory(directoryNodeLayout(node.dir).sysroot))).not.toContain('tmp');
-      await execa('ostree', ['fsck', '--quiet', repositoryOf(node)]);
-    },
-  );
-});
+    test.each(faults)(
+      'whose %s is answered so: %s, leaves the node as it was, and is taken once it is whole',
+      async (part, fault, says) => {
+        await using node = await createTestNode();
+        const plainHttp = new Set([faulty.host]);
+        const source = registrySource({ root: node.host.root, plainHttp, silenceMs: 200 });
+        const ports = directoryNode(node.dir, source);
+        await using daemon = await startDaemon({ ...ports, dir: node.dir, boot: node.boot });
+        const before = await lookAt(node);
+        const content = `${part} ${fault}\n`;
+        const { image, digests } = await push(`rendered-${part}`, node.stock, content);
+        faulty.misbehave(digests[part], fault);
+        await daemon.want(layered(`rendered-${part}`, image));
+        const { status } = await daemon.until('why it can not be prepared', (object) =>
+          says.test(conditionOf(object, 'UpdatePrepared')?.message ?? ''),
+        );
+        expect(status?.conditions).toContainEqual(
+          expect.objectContaining({ type: 'UpdatePrepared', status: 'False', reason: 'PrepareFailed' }),
+        );
+        expect(status?.configVersion).toEqual({ current: '', desired: `rendered-${part}` });
+        expect(faulty.faults).toBeGreaterThan(0);
+        expect(status?.plan).toBeUndefined();
+        expect(await lookAt(node)).toEqual(before);
+        faulty.behave();
+        const done = await daemon.until('the image', isAt(`rendered-${part}`));
+        expect(done.status?.configImage?.currentImage).toBe(image);
+        expect(await readFile(path.join(node.host.root, CHRONY), 'utf8')).toBe(content);
+        expect(await readdir(stateDirectory(directoryNodeLayout(node.dir).sysroot))).not.toContain('tmp');
+        await execa('ostree', ['fsck', '--quiet', repositoryOf(node)]);
+      },
+    );
+  },
+);

@@ -10,6 +10,7 @@ import {
   testUpdates,
 } from '../test/fixtures/killed/updates.ts';
 import { CHRONY } from '../test/fixtures/node-configs.ts';
+import { patience } from '../test/fixtures/patience.ts';
 import { noDirectoryNodes } from '../test/fixtures/test-node.ts';
 import { directoryNodeLayout, readDirectoryMachine } from '../workshop/sandbox/node/directory-host.ts';
 import { readServiceRecords } from '../workshop/sandbox/node/service-recorder.ts';
@@ -24,11 +25,11 @@ import { verifyConfig } from './standard/verify-config.ts';
 let bench: KillBench;
 beforeAll(async () => {
   if (noDirectoryNodes === undefined) bench = await createKillBench();
-}, 120_000);
+}, patience(120_000));
 afterAll(() => bench?.[Symbol.asyncDispose]());
 
 describe.skipIf(noDirectoryNodes !== undefined)('a daemon that is killed at any point of', () => {
-  test.each(testUpdates)('$name ends where it was going', { timeout: 900_000 }, async (update) => {
+  test.each(testUpdates)('$name ends where it was going', { timeout: patience(900_000) }, async (update) => {
     const prepared = await bench.prepare(update);
     const points = await tryEveryPoint(async (point) => {
       const { killed, dir } = await bench.killAndRestart(update, prepared, point);

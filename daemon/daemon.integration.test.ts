@@ -14,6 +14,7 @@ import { type DigestedPullspec, parseDigestedPullspec } from '../api/references.
 import { registryCAsDigest } from '../api/registry-cas.ts';
 import { encodeTransitionLabel } from '../disruption/transitions.ts';
 import { CHRONY, isAt, policies, render, standardSpec } from '../test/fixtures/node-configs.ts';
+import { deadline, patience } from '../test/fixtures/patience.ts';
 import { type DaemonUnderTest, HOLDER, NODE, startDaemon } from '../test/fixtures/running-daemon.ts';
 import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from '../test/fixtures/test-node.ts';
 import { directoryNodeLayout } from '../workshop/sandbox/node/directory-host.ts';
@@ -51,7 +52,7 @@ const layered = (
 const isStaged = (config: string) => (object: MachineConfigNode) => object.status?.plan?.config === config;
 const read = (node: TestNode, file: string) => readFile(path.join(node.host.root, file), 'utf8');
 
-describe.skipIf(noDirectoryNodes !== undefined)('a daemon', { timeout: 120_000 }, () => {
+describe.skipIf(noDirectoryNodes !== undefined)('a daemon', { timeout: patience(120_000) }, () => {
   test('goes into layering by a reboot and takes a change live', async () => {
     await using node = await createTestNode();
     await using daemon = await startDaemon(node);
@@ -87,7 +88,7 @@ describe.skipIf(noDirectoryNodes !== undefined)('a daemon', { timeout: 120_000 }
     expect(records.filter(({ action }) => action === 'restart')).toMatchObject([
       { unit: 'chronyd.service', bootID: booted },
     ]);
-    const { staged: next } = await node.backend.status(AbortSignal.timeout(10_000));
+    const { staged: next } = await node.backend.status(deadline(10_000));
     expect(next?.image).toBe(second);
   });
 
@@ -204,7 +205,7 @@ describe.skipIf(noDirectoryNodes !== undefined)('a daemon', { timeout: 120_000 }
     await render(daemon, 'rendered-3', 'live\n', ['quiet']);
     await daemon.want(standard('rendered-3', 'Disrupt'));
     await daemon.until('the third config', isAt('rendered-3'));
-    const { booted } = await node.backend.status(AbortSignal.timeout(10_000));
+    const { booted } = await node.backend.status(deadline(10_000));
     expect(booted.kernelArguments).toContain('quiet');
     expect(await read(node, CHRONY)).toBe('live\n');
 

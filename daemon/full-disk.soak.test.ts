@@ -5,6 +5,7 @@ import { tryEveryPoint } from '../test/fixtures/killed/every-point.ts';
 import { createKillBench, type KillBench } from '../test/fixtures/killed/kill-and-restart.ts';
 import { testUpdates } from '../test/fixtures/killed/updates.ts';
 import { CHRONY } from '../test/fixtures/node-configs.ts';
+import { patience } from '../test/fixtures/patience.ts';
 import { noDirectoryNodes } from '../test/fixtures/test-node.ts';
 import { directoryNodeLayout, readDirectoryMachine } from '../workshop/sandbox/node/directory-host.ts';
 
@@ -16,13 +17,13 @@ import { directoryNodeLayout, readDirectoryMachine } from '../workshop/sandbox/n
 let bench: KillBench;
 beforeAll(async () => {
   if (noDirectoryNodes === undefined) bench = await createKillBench();
-}, 120_000);
+}, patience(120_000));
 afterAll(() => bench?.[Symbol.asyncDispose]());
 
 const updates = testUpdates.filter(({ boots }) => boots === 0);
 
 describe.skipIf(noDirectoryNodes !== undefined)('a disk that is full at any point of', () => {
-  test.each(updates)('$name is told of, and waited for', { timeout: 900_000 }, async (update) => {
+  test.each(updates)('$name is told of, and waited for', { timeout: patience(900_000) }, async (update) => {
     const prepared = await bench.prepare(update);
     const before = await readDirectoryMachine(directoryNodeLayout(prepared));
     let tolds = 0;

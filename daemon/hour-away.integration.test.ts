@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import { MachineConfigNodes } from '../api/machine-config-node.ts';
 import { type ApiClient, ApiUnreachable } from '../cluster/api-client.ts';
 import { isAt, policies, render, standardSpec } from '../test/fixtures/node-configs.ts';
+import { patience } from '../test/fixtures/patience.ts';
 import { NODE, startDaemon } from '../test/fixtures/running-daemon.ts';
 import { createTestNode, noDirectoryNodes } from '../test/fixtures/test-node.ts';
 
@@ -67,7 +68,7 @@ describe.skipIf(noDirectoryNodes !== undefined)('an API server that is away for 
   afterEach(() => void vi.useRealTimers());
 
   test('is asked seldom, at no fixed beat, and the node goes on by itself when it is back', {
-    timeout: 120_000,
+    timeout: patience(120_000),
   }, async () => {
     await using node = await createTestNode();
     let away: ReturnType<typeof awayClient> | undefined;
@@ -90,7 +91,7 @@ describe.skipIf(noDirectoryNodes !== undefined)('an API server that is away for 
     state.isAway = true;
     // It is told of another target, and can't ask for it.
     await daemon.want(standard('rendered-2', 'Live'));
-    await vi.waitUntil(() => state.requests.length > 0, { timeout: 60_000, interval: 10 });
+    await vi.waitUntil(() => state.requests.length > 0, { timeout: patience(60_000), interval: 10 });
     for (const end = Date.now() + HOUR_MS; Date.now() < end; ) {
       const before = waits.pending;
       await vi.advanceTimersToNextTimerAsync();

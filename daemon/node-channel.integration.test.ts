@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { MachineConfigNodes } from '../api/machine-config-node.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { isAt, policies, render, standardSpec } from '../test/fixtures/node-configs.ts';
+import { patience } from '../test/fixtures/patience.ts';
 import { NODE, startDaemon } from '../test/fixtures/running-daemon.ts';
 import { createTestNode, noDirectoryNodes } from '../test/fixtures/test-node.ts';
 import { createChanges, waitUntil } from '../workshop/sandbox/wait-until.ts';
@@ -39,7 +40,7 @@ const WRITES: readonly (keyof ApiClient)[] = [
   'evict',
 ];
 
-describe.skipIf(noDirectoryNodes !== undefined)("a daemon's channel", { timeout: 120_000 }, () => {
+describe.skipIf(noDirectoryNodes !== undefined)("a daemon's channel", { timeout: patience(120_000) }, () => {
   test('is one watch of its own object; nothing is written when nothing has changed, and never a Node', async () => {
     await using node = await createTestNode();
     const asked: Asked[] = [];

@@ -3,12 +3,13 @@ import { describe, expect, test } from 'vitest';
 import { MachineConfigs } from '../api/machine-config.ts';
 import { PREPARE_REFUSED } from '../api/machine-config-node.ts';
 import { CHRONY, isAt, policies, render, standardSpec } from '../test/fixtures/node-configs.ts';
+import { patience } from '../test/fixtures/patience.ts';
 import { startDaemon } from '../test/fixtures/running-daemon.ts';
 import { createTestNode, noDirectoryNodes } from '../test/fixtures/test-node.ts';
 
 describe.skipIf(noDirectoryNodes !== undefined)('a target that asks for packages on a host of ostree', () => {
   test('is refused before anything is done, in words that say what to change', {
-    timeout: 120_000,
+    timeout: patience(120_000),
   }, async () => {
     await using node = await createTestNode();
     await using daemon = await startDaemon(node);

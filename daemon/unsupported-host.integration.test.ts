@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { nodePaths } from '../api/names.ts';
+import { patience } from '../test/fixtures/patience.ts';
 import { startDaemon } from '../test/fixtures/running-daemon.ts';
 import { createTestNode, noDirectoryNodes } from '../test/fixtures/test-node.ts';
 import { detectBackend } from './os/detect-backend.ts';
@@ -9,7 +10,7 @@ import { DetectedBackend } from './os/detected-backend.ts';
 import { osCommandRunner } from './os/os-command.ts';
 
 describe.skipIf(noDirectoryNodes !== undefined)('a daemon on a host that is not image-based', () => {
-  test('says so in the node’s status and touches nothing', { timeout: 60_000 }, async () => {
+  test('says so in the node’s status and touches nothing', { timeout: patience(60_000) }, async () => {
     await using node = await createTestNode();
     const host = { root: node.host.root, run: osCommandRunner() };
     const backend = new DetectedBackend(async (_needs, signal) => {

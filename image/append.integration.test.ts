@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { deadline } from '../test/fixtures/patience.ts';
 import { pushBaseImage } from '../test/fixtures/registry/base-image.ts';
 import { startDockerRegistry } from '../workshop/sandbox/docker-registry.ts';
 import { describeImage, pushAppended } from './append.ts';
@@ -13,7 +14,7 @@ import { parseReference } from './reference.ts';
 import { createRegistryClient, type RegistryClient } from './registry/registry-client.ts';
 import { ContentError } from './registry/registry-error.ts';
 
-const signal = AbortSignal.timeout(300_000);
+const signal = deadline(300_000);
 const mediaType = 'application/vnd.oci.image.manifest.v1+json';
 const indexType = 'application/vnd.oci.image.index.v1+json';
 const file = (name: string, text: string): LayerEntry => ({

@@ -1,6 +1,7 @@
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { deadline } from '../test/fixtures/patience.ts';
 import { startReferrersRegistry } from '../test/fixtures/registry/referrers-registry.ts';
 import { startRegistryWithImage } from '../test/fixtures/registry/registry-with-image.ts';
 import { type Artifact, digestTag } from './artifact.ts';
@@ -10,7 +11,7 @@ import { attachArtifacts, deleteWithReferrers, listReferrers, manifestAt } from 
 import { createRegistryClient } from './registry/registry-client.ts';
 import { ContentError } from './registry/registry-error.ts';
 
-const signal = AbortSignal.timeout(300_000);
+const signal = deadline(300_000);
 const OCI_INDEX = 'application/vnd.oci.image.index.v1+json';
 const artifact = (text: string): Artifact => ({
   artifactType: 'application/vnd.example+json',

@@ -11,13 +11,14 @@ import { listReferrers } from '../../image/referrers.ts';
 import { createRegistryClient, type RegistryClient } from '../../image/registry/registry-client.ts';
 import { isImageSignedBy } from '../../image/signature/sign-image.ts';
 import { statementsSignedBy } from '../../image/signature/sign-statement.ts';
+import { deadline } from '../../test/fixtures/patience.ts';
 import { pushBaseImage } from '../../test/fixtures/registry/base-image.ts';
 import { startRefusingRegistry } from '../../test/fixtures/registry/refusing-registry.ts';
 import { newSigningKey } from '../../test/fixtures/registry/registry-with-image.ts';
 import { startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
 import { appendBuild } from '../append-build.ts';
 
-const signal = AbortSignal.timeout(300_000);
+const signal = deadline(300_000);
 const policies = effectivePolicies({}, defaultPolicySettings);
 const rendered: MachineConfig = {
   apiVersion: 'machineconfiguration.openshift.io/v1',

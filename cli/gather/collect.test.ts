@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from 'vitest';
 import { tokenConnection } from '../../cluster/connection.ts';
 import { createApiClient } from '../../cluster/http-api-client.ts';
+import { deadline } from '../../test/fixtures/patience.ts';
 import { type ScriptedServer, startScriptedServer } from '../../test/fixtures/scripted-api-server.ts';
 import { collect } from './collect.ts';
 
@@ -36,7 +37,7 @@ test('logs are read, what can not be read is told, and neither keeps the other f
   });
   const connection = tokenConnection(server.url, 'token', '');
   const places = { namespace: NAMESPACE, leaseNamespace: 'medik8s-leases' };
-  const signal = AbortSignal.timeout(10_000);
+  const signal = deadline(10_000);
   const client = createApiClient(connection);
   const { files, problems } = await collect({ client, connection, places, signal });
   expect(files.find(({ name }) => name.startsWith('logs/'))).toEqual({

@@ -2,11 +2,12 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { deadline } from '../../test/fixtures/patience.ts';
 import { type CheckProgram, checkRunner, type RunCheck } from './check-runner.ts';
 
 let root: string;
 let run: RunCheck;
-const options = { limitMs: 20_000, signal: AbortSignal.timeout(60_000) };
+const options = { limitMs: 20_000, signal: deadline(60_000) };
 beforeEach(async () => {
   root = await mkdtemp(path.join(tmpdir(), 'check-'));
   run = checkRunner({ root, rootInside: root, prefix: [] });

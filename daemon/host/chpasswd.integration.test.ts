@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { deadline } from '../../test/fixtures/patience.ts';
 import { osCommandRunner } from '../os/os-command.ts';
 import { chpasswd } from './chpasswd.ts';
 
@@ -11,7 +12,7 @@ const hostWith = (sysroot: string) =>
   osCommandRunner(['unshare', '--mount', '--propagation=private', '--', 'sh', '-c', READ_ONLY, sysroot]);
 
 describe.skipIf(process.getuid?.() !== 0)('chpasswd', () => {
-  const signal = AbortSignal.timeout(60_000);
+  const signal = deadline(60_000);
   let sysroot: string;
   let deployment: string;
 

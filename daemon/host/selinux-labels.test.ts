@@ -2,10 +2,11 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { deadline } from '../../test/fixtures/patience.ts';
 import type { RunOsCommand } from '../os/os-command.ts';
 import { selinuxLabels } from './selinux-labels.ts';
 
-const signal = AbortSignal.timeout(300_000);
+const signal = deadline(300_000);
 
 describe('selinuxLabels', () => {
   let host: string;

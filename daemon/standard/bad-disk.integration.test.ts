@@ -3,6 +3,7 @@ import { execa } from 'execa';
 import { expect, test } from 'vitest';
 import { emptyNodeConfig as empty } from '../../machineconfig/empty-config.ts';
 import { configOf } from '../../test/fixtures/configs.ts';
+import { deadline, patience } from '../../test/fixtures/patience.ts';
 import { fill, noMounts, smallDisk } from '../../test/fixtures/small-disk.ts';
 import { createTree, first, second, snapshot } from '../../test/fixtures/written-tree.ts';
 import { readManagedPaths } from '../records/managed-paths.ts';
@@ -10,11 +11,11 @@ import { NoRoomError } from './room.ts';
 import { verifyConfig } from './verify-config.ts';
 import { finishOrUndoWrite, writeConfig } from './write-config.ts';
 
-const signal = AbortSignal.timeout(600_000);
+const signal = deadline(600_000);
 test.skipIf(noMounts)(
   'a disk that fills up at any step leaves the old config or the new one',
   {
-    timeout: 240_000,
+    timeout: patience(240_000),
   },
   async () => {
     const disk = await smallDisk(16 * 1024 * 1024);

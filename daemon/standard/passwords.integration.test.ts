@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { deadline } from '../../test/fixtures/patience.ts';
 import { chpasswd } from '../host/chpasswd.ts';
 import { OsCommandError, osCommandRunner } from '../os/os-command.ts';
 import { PasswordError, passwordDrifts, planPasswords, readPasswordFields } from './passwords.ts';
@@ -59,7 +60,7 @@ test('a tree without a shadow file takes no hash', async () => {
 test('hashes are set in a tree, all or none, and no message has one', async () => {
   const root = await rootWith(accounts);
   const setPasswords = chpasswd(osCommandRunner());
-  const signal = AbortSignal.timeout(10_000);
+  const signal = deadline(10_000);
   await setPasswords(root, new Map([['core', '$6$secret']]), signal);
   expect((await readPasswordFields(root)).get('core')).toBe('$6$secret');
   const wrong = new Map([

@@ -18,13 +18,14 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { emptyNodeConfig as empty } from '../../machineconfig/empty-config.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { configOf, fileOf } from '../../test/fixtures/configs.ts';
+import { deadline, patience } from '../../test/fixtures/patience.ts';
 import { createTree, first, second, snapshot } from '../../test/fixtures/written-tree.ts';
 import { readManagedPaths, untouchedManagedPaths } from '../records/managed-paths.ts';
 import { readPasswordFields } from './passwords.ts';
 import { verifyConfig } from './verify-config.ts';
 import { finishOrUndoWrite, type WriteTarget, writeConfig } from './write-config.ts';
 
-const signal = AbortSignal.timeout(600_000);
+const signal = deadline(600_000);
 const killedWrite = path.join(import.meta.dirname, '../../test/fixtures/killed/killed-write.ts');
 
 let target: WriteTarget;
@@ -211,7 +212,7 @@ describe('passwords', () => {
   });
 });
 
-describe('a write that fails', { timeout: 120_000 }, () => {
+describe('a write that fails', { timeout: patience(120_000) }, () => {
   it.each([
     ['the first', empty, first],
     ['a later', first, second],
@@ -300,7 +301,7 @@ describe('finishOrUndoWrite', () => {
     await rm(host.root, { recursive: true });
   });
 
-  it('undoes a write that was killed, at every step', { timeout: 120_000 }, async () => {
+  it('undoes a write that was killed, at every step', { timeout: patience(120_000) }, async () => {
     const prepare = (tree: WriteTarget) => writeConfig(tree, { from: empty, to: first }, { signal });
     const steps = await stepsOf(prepare, first, second);
     await prepare(target);

@@ -18,6 +18,7 @@ import { kubeletCADigest, pullSecretVersion } from '../../api/node-certificates.
 import type { DigestedPullspec } from '../../api/references.ts';
 import { encodeTransitionLabel } from '../../disruption/transitions.ts';
 import { isAt, policies, render, standardSpec } from '../../test/fixtures/node-configs.ts';
+import { patience } from '../../test/fixtures/patience.ts';
 import { type DaemonUnderTest, HOLDER, NODE, startDaemon } from '../../test/fixtures/running-daemon.ts';
 import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from '../../test/fixtures/test-node.ts';
 import { createAuthority } from '../../workshop/apiserver/tls/certificate.ts';
@@ -42,7 +43,7 @@ const says = (reason: string) => (object: MachineConfigNode) =>
 
 describe.skipIf(noDirectoryNodes !== undefined)(
   'certificates and the pull secret',
-  { timeout: 120_000 },
+  { timeout: patience(120_000) },
   () => {
     test('reach a node that is told of no config, and are put back when they are replaced', async () => {
       await using node = await createTestNode();

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { type MachineConfigNode, PREPARE_REFUSED } from '../../api/machine-config-node.ts';
 import { nodePaths } from '../../api/names.ts';
 import { CHRONY, isAt, policies, render, standardSpec } from '../../test/fixtures/node-configs.ts';
+import { patience } from '../../test/fixtures/patience.ts';
 import { type DaemonUnderTest, startDaemon } from '../../test/fixtures/running-daemon.ts';
 import { createTestNode, noDirectoryNodes, type TestNode } from '../../test/fixtures/test-node.ts';
 
@@ -24,7 +25,7 @@ async function inStandardMode(daemon: DaemonUnderTest): Promise<string> {
   return policy;
 }
 
-describe.skipIf(noDirectoryNodes !== undefined)('config drift', { timeout: 60_000 }, () => {
+describe.skipIf(noDirectoryNodes !== undefined)('config drift', { timeout: patience(60_000) }, () => {
   test('is told as it happens and ends when the file is put back', async () => {
     await using node = await createTestNode();
     await using daemon = await startDaemon(node);

@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { DigestedPullspec } from '../../api/references.ts';
 import type { LayerItem } from '../../image/layer/layer-item.ts';
+import { deadline, patience } from '../../test/fixtures/patience.ts';
 import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from '../../test/fixtures/test-node.ts';
 import { directoryNodeLayout } from '../../workshop/sandbox/node/directory-host.ts';
 import { readServiceRecords } from '../../workshop/sandbox/node/service-recorder.ts';
@@ -28,7 +29,7 @@ describe.skipIf(noDirectoryNodes !== undefined)('live apply on a directory node'
   const read = (name: string) => readFile(inRoot(name), 'utf8');
 
   beforeEach(async () => {
-    signal = AbortSignal.timeout(120_000);
+    signal = deadline(120_000);
     node = await createTestNode();
   });
   afterEach(() => node[Symbol.asyncDispose]());
@@ -195,7 +196,9 @@ describe.skipIf(noDirectoryNodes !== undefined)('live apply on a directory node'
     expect(await read(CHRONY)).toContain('pool.ntp.org');
   });
 
-  it('ends in the same state after a kill before any of its steps', { timeout: 120_000 }, async () => {
+  it('ends in the same state after a kill before any of its steps', {
+    timeout: patience(120_000),
+  }, async () => {
     const state = (text: string) => `f+~ /opt/state 0644 0 0 - ${Buffer.from(text).toString('base64')}\n`;
     const first = [
       layerFile(CHRONY, 'live 1\n'),
@@ -227,7 +230,7 @@ describe.skipIf(noDirectoryNodes !== undefined)('live apply on a directory node'
     }
   });
 
-  it('leaves the running root as a reboot leaves it', { timeout: 120_000 }, async () => {
+  it('leaves the running root as a reboot leaves it', { timeout: patience(120_000) }, async () => {
     const content = fc.constantFrom(undefined, 'A\n', 'B\n');
     const edit = fc.constantFrom('none', 'remove', 'write', 'chmod', 'chown', 'chmod parent');
     const names = ['/etc/a.conf', '/etc/d/x.conf', '/etc/d/y.conf', '/etc/e/z.conf'];

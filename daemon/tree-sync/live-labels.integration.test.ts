@@ -4,6 +4,7 @@ import path from 'node:path';
 import { execa } from 'execa';
 import { describe, expect, it } from 'vitest';
 import type { LayerItem } from '../../image/layer/layer-item.ts';
+import { deadline, patience } from '../../test/fixtures/patience.ts';
 import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from '../../test/fixtures/test-node.ts';
 import type { Relabel } from '../host/selinux-labels.ts';
 import { applyLive } from './live-apply.ts';
@@ -60,69 +61,73 @@ async function wrongLabels(node: TestNode): Promise<readonly string[]> {
   return names.filter((name, index) => found[index] !== labelOf(name));
 }
 
-describe.skipIf(missing !== undefined)('SELinux labels of a live apply', { timeout: 240_000 }, () => {
-  const first: readonly LayerItem[] = [
-    layerFile('/usr/share/lab/changed', 'one\n'),
-    layerFile('/usr/share/lab/removed', 'one\n'),
-    layerFile('/usr/bin/kubelet', 'patched\n', 0o755),
-    layerFile('/etc/changed.conf', 'one\n'),
-    layerFile('/etc/removed.conf', 'one\n'),
-  ];
-  const second: readonly LayerItem[] = [
-    layerFile('/usr/share/lab/changed', 'two\n'),
-    layerFile('/usr/share/lab/new/file', 'two\n'),
-    { type: 'symlink', path: '/usr/share/lab/link', target: 'changed', uid: 0, gid: 0 },
-    layerFile('/etc/changed.conf', 'two\n'),
-    layerFile('/etc/new/file.conf', 'two\n'),
-  ];
-  const killed = new Error('killed');
-  const signal = AbortSignal.timeout(240_000);
-  const apply = async (
-    node: TestNode,
-    layer: readonly LayerItem[],
-    kill: { readonly before?: number } = {},
-  ) => {
-    const staged = await node.backend.stage(node.addImage(layer), {
-      extraKernelArguments: { remove: [], add: [] },
-      signal,
-    });
-    const { booted } = await node.backend.status(signal);
-    let left = kill.before ?? Number.POSITIVE_INFINITY;
-    let steps = 0;
-    const step = async () => {
-      if (left === 0) throw killed;
-      left -= 1;
-      steps += 1;
+describe.skipIf(missing !== undefined)(
+  'SELinux labels of a live apply',
+  { timeout: patience(240_000) },
+  () => {
+    const first: readonly LayerItem[] = [
+      layerFile('/usr/share/lab/changed', 'one\n'),
+      layerFile('/usr/share/lab/removed', 'one\n'),
+      layerFile('/usr/bin/kubelet', 'patched\n', 0o755),
+      layerFile('/etc/changed.conf', 'one\n'),
+      layerFile('/etc/removed.conf', 'one\n'),
+    ];
+    const second: readonly LayerItem[] = [
+      layerFile('/usr/share/lab/changed', 'two\n'),
+      layerFile('/usr/share/lab/new/file', 'two\n'),
+      { type: 'symlink', path: '/usr/share/lab/link', target: 'changed', uid: 0, gid: 0 },
+      layerFile('/etc/changed.conf', 'two\n'),
+      layerFile('/etc/new/file.conf', 'two\n'),
+    ];
+    const killed = new Error('killed');
+    const signal = deadline(240_000);
+    const apply = async (
+      node: TestNode,
+      layer: readonly LayerItem[],
+      kill: { readonly before?: number } = {},
+    ) => {
+      const staged = await node.backend.stage(node.addImage(layer), {
+        extraKernelArguments: { remove: [], add: [] },
+        signal,
+      });
+      const { booted } = await node.backend.status(signal);
+      let left = kill.before ?? Number.POSITIVE_INFINITY;
+      let steps = 0;
+      const step = async () => {
+        if (left === 0) throw killed;
+        left -= 1;
+        steps += 1;
+      };
+      await applyLive({
+        host: node.host,
+        services: node.services,
+        relabel: async (...args) => {
+          await step();
+          await relabel(...args);
+        },
+        booted,
+        staged,
+        beforeStep: step,
+        signal,
+      });
+      return steps;
     };
-    await applyLive({
-      host: node.host,
-      services: node.services,
-      relabel: async (...args) => {
-        await step();
-        await relabel(...args);
-      },
-      booted,
-      staged,
-      beforeStep: step,
-      signal,
-    });
-    return steps;
-  };
 
-  it('are the policy’s for all that is new, changed or back as it was, wherever it was killed', async () => {
-    await using node = await createTestNode();
-    await relabel(node.host.root, await namesIn(node), signal);
-    expect(await wrongLabels(node)).toEqual([]);
-    await apply(node, first);
-    expect(await wrongLabels(node)).toEqual([]);
-    const steps = await apply(node, second);
-    expect(await wrongLabels(node)).toEqual([]);
-    expect(steps).toBeGreaterThan(8);
-    for (let before = 0; before < steps; before += 1) {
+    it('are the policy’s for all that is new, changed or back as it was, wherever it was killed', async () => {
+      await using node = await createTestNode();
+      await relabel(node.host.root, await namesIn(node), signal);
+      expect(await wrongLabels(node)).toEqual([]);
       await apply(node, first);
-      await expect(apply(node, second, { before })).rejects.toThrow(killed);
-      await apply(node, second);
-      expect([before, await wrongLabels(node)]).toEqual([before, []]);
-    }
-  });
-});
+      expect(await wrongLabels(node)).toEqual([]);
+      const steps = await apply(node, second);
+      expect(await wrongLabels(node)).toEqual([]);
+      expect(steps).toBeGreaterThan(8);
+      for (let before = 0; before < steps; before += 1) {
+        await apply(node, first);
+        await expect(apply(node, second, { before })).rejects.toThrow(killed);
+        await apply(node, second);
+        expect([before, await wrongLabels(node)]).toEqual([before, []]);
+      }
+    });
+  },
+);

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
+import { deadline } from '../../test/fixtures/patience.ts';
 import { startScriptedServer } from '../../test/fixtures/registry/scripted-server.ts';
 import { digestOf } from '../digest.ts';
 import { parseReference } from '../reference.ts';
@@ -9,7 +10,7 @@ import type { Credentials } from './credentials.ts';
 import { createRegistryClient } from './registry-client.ts';
 import type { RegistryError } from './registry-error.ts';
 
-const signal = AbortSignal.timeout(300_000);
+const signal = deadline(300_000);
 const digest = digestOf('content');
 const password: Credentials = { username: 'user', password: 'hunter2' };
 const BASIC = `Basic ${Buffer.from('user:hunter2').toString('base64')}`;

@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { deadline } from '../../test/fixtures/patience.ts';
 import { pushBaseImage } from '../../test/fixtures/registry/base-image.ts';
 import { startScriptedServer } from '../../test/fixtures/registry/scripted-server.ts';
 import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
@@ -13,7 +14,7 @@ import { parseRegistriesConf } from './registries-conf.ts';
 import { createRegistryClient } from './registry-client.ts';
 import { RegistryError } from './registry-error.ts';
 
-const signal = AbortSignal.timeout(300_000);
+const signal = deadline(300_000);
 const mediaType = 'application/vnd.oci.image.manifest.v1+json';
 let dir: string;
 let mirror: DockerRegistry;

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { deadline } from '../../test/fixtures/patience.ts';
 import { startScriptedServer } from '../../test/fixtures/registry/scripted-server.ts';
 import {
   type Disturbance,
@@ -14,7 +15,7 @@ import { ContentError } from './registry-error.ts';
 const MIB = 1024 * 1024;
 /** Three pieces: two of 16 MiB and a rest. */
 const SIZE = 40 * MIB;
-const signal = () => AbortSignal.timeout(15_000);
+const signal = () => deadline(15_000);
 
 async function* content(size = SIZE): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < size; at += MIB) yield Buffer.alloc(Math.min(MIB, size - at), at / MIB);

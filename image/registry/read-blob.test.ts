@@ -1,13 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
+import { deadline } from '../../test/fixtures/patience.ts';
 import { startScriptedServer } from '../../test/fixtures/registry/scripted-server.ts';
 import { digestOf } from '../digest.ts';
 import { parseReference } from '../reference.ts';
 import { createRegistryClient } from './registry-client.ts';
 import { ContentError, RegistryError } from './registry-error.ts';
 
-const signal = AbortSignal.timeout(300_000);
+const signal = deadline(300_000);
 const CONTENT = Buffer.alloc(1_000_000, 'content of a layer ');
 const blob = { digest: digestOf(CONTENT), size: CONTENT.length, mediaType: '' };
 

@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest';
+import { deadline } from '../../test/fixtures/patience.ts';
 import { startScriptedServer } from '../../test/fixtures/registry/scripted-server.ts';
 import { digestOf } from '../digest.ts';
 import { parseReference } from '../reference.ts';
 import { createRegistryClient } from './registry-client.ts';
 
-const signal = AbortSignal.timeout(300_000);
+const signal = deadline(300_000);
 const blob = { digest: digestOf('content'), size: 7, mediaType: '' };
 
 async function read(host: string, plainHttp: readonly string[] = [host]): Promise<string> {

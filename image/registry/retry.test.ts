@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { deadline } from '../../test/fixtures/patience.ts';
 import { startScriptedServer } from '../../test/fixtures/registry/scripted-server.ts';
 import { digestOf } from '../digest.ts';
 import { parseReference } from '../reference.ts';
@@ -7,7 +8,7 @@ import { createRegistryClient } from './registry-client.ts';
 import { RegistryError } from './registry-error.ts';
 import { ATTEMPTS, parseRetryAfter, retryDelay } from './retry.ts';
 
-const signal = AbortSignal.timeout(300_000);
+const signal = deadline(300_000);
 const NOW = Date.parse('2026-01-01T00:00:00Z');
 
 test.each([

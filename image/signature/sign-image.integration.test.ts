@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { deadline, patience } from '../../test/fixtures/patience.ts';
 import { newSigningKey, startRegistryWithImage } from '../../test/fixtures/registry/registry-with-image.ts';
 import { digestTag } from '../artifact.ts';
 import type { Digest } from '../digest.ts';
@@ -10,7 +11,7 @@ import { deleteWithReferrers, manifestAt } from '../referrers.ts';
 import type { RegistryClient } from '../registry/registry-client.ts';
 import { isImageSignedBy, signImage } from './sign-image.ts';
 
-const signal = AbortSignal.timeout(300_000);
+const signal = deadline(300_000);
 
 async function imageInRegistry() {
   const image = await startRegistryWithImage(signal);
@@ -50,7 +51,7 @@ async function pullUnderPolicy(
       `docker://${name}@${digest}`,
       `dir:${path.join(at, 'image')}`,
     ],
-    { reject: false, timeout: 30_000 },
+    { reject: false, timeout: patience(30_000) },
   );
 }
 
@@ -130,7 +131,7 @@ test('what skopeo signed is known as signed by its key', async ({ skip }) => {
   const password = path.join(dir, 'password');
   await writeFile(password, 'pass phrase');
   const skopeo = (...args: string[]) =>
-    execa(process.env['SKOPEO'] ?? 'skopeo', args, { reject: false, timeout: 30_000 });
+    execa(process.env['SKOPEO'] ?? 'skopeo', args, { reject: false, timeout: patience(30_000) });
   const made = await skopeo(
     'generate-sigstore-key',
     '--output-prefix',

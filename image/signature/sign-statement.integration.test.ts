@@ -2,12 +2,13 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';
 import { expect, onTestFinished, test } from 'vitest';
+import { deadline } from '../../test/fixtures/patience.ts';
 import { newSigningKey, startRegistryWithImage } from '../../test/fixtures/registry/registry-with-image.ts';
 import { digestTag } from '../artifact.ts';
 import { deleteWithReferrers, manifestAt } from '../referrers.ts';
 import { signedBytes, signStatement, statementsSignedBy } from './sign-statement.ts';
 
-const signal = AbortSignal.timeout(300_000);
+const signal = deadline(300_000);
 const statement = Buffer.from('{"_type":"https://in-toto.io/Statement/v1"}');
 const predicateType = 'https://slsa.dev/provenance/v1';
 

@@ -7,6 +7,7 @@ import { ImageOutput } from '../../cli/output-schemas.ts';
 import { pushIndex } from '../../image/image-index.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
+import { deadline } from '../fixtures/patience.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';
 
 const root = path.join(import.meta.dirname, '../..');
@@ -20,7 +21,7 @@ async function registryWithBase() {
     await rm(dir, { recursive: true });
   });
   const client = createRegistryClient({ plainHttp: new Set([registry.host]) });
-  await pushBaseImage(client, `${registry.host}/os/stock:1`, AbortSignal.timeout(30_000));
+  await pushBaseImage(client, `${registry.host}/os/stock:1`, deadline(30_000));
   return { ...registry, dir, client };
 }
 
@@ -54,7 +55,7 @@ test('an image is built from the examples, and says what the next one asks of a 
 test('two images are compared by what they carry, wherever their MachineConfigs are now', async () => {
   const { host, client } = await registryWithBase();
   const other = `${host}/os/stock:other`;
-  await pushBaseImage(client, other, AbortSignal.timeout(30_000), 'amd64', 'other');
+  await pushBaseImage(client, other, deadline(30_000), 'amd64', 'other');
   const files = ['-f', 'examples', 'examples/tour/chrony-v2.yaml'];
   const build = async (base: string, ...more: string[]) => {
     const common = ['--pool', 'worker', '--plain-http', host, '--push', `${host}/os/worker:1`];
@@ -77,7 +78,7 @@ test('two images are compared by what they carry, wherever their MachineConfigs 
 
 test('an image is told in words, with the files of its layer, and an index with its platforms', async () => {
   const { host, client } = await registryWithBase();
-  const signal = AbortSignal.timeout(30_000);
+  const signal = deadline(30_000);
   const stock = { registry: host, repository: 'os/stock' };
   const arm64 = await pushBaseImage(client, `${host}/os/stock:arm64`, signal, 'arm64');
   const amd64 = await pushBaseImage(client, `${host}/os/stock:1`, signal);

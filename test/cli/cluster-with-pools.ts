@@ -14,12 +14,13 @@ import {
   MachineConfigPools,
 } from '../../api/machine-config-pool.ts';
 import { startClusterUnderTest } from '../e2e/cluster-under-test.ts';
+import { deadline } from '../fixtures/patience.ts';
 import { type ShaleRun, shale } from './shale-process.ts';
 
 export { condition } from '../fixtures/observed-cluster.ts';
 
 export const API_VERSION = 'machineconfiguration.openshift.io/v1';
-export const signal = AbortSignal.timeout(600_000);
+export const signal = deadline(600_000);
 /** ms; a test starts several processes, on a machine that may be busy. */
 export const PROCESSES_MS = 120_000;
 

@@ -20,9 +20,10 @@ import { policyStatus } from '../../rollout/policy/policy-status.ts';
 import { startApiServer } from '../../workshop/apiserver/start.ts';
 import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
 import { type ClusterUnderTest, quiet, startClusterUnderTest } from '../e2e/cluster-under-test.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { machineConfig, root, type ShaleRun, shale } from './shale-process.ts';
 
-const signal = AbortSignal.timeout(300_000);
+const signal = deadline(300_000);
 let cluster: ClusterUnderTest;
 let dir: string;
 /** Name of the rendered config that the pool and one of its nodes are in. */
@@ -41,7 +42,7 @@ beforeAll(async () => {
     [annotations.plannedMaintenance]: '{"reason":"new disk","by":"ops"}',
   });
   await addNode('worker-1', undefined);
-}, 60_000);
+}, patience(60_000));
 afterAll(async () => {
   await cluster.stop();
   await rm(dir, { recursive: true });

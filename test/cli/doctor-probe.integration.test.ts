@@ -9,6 +9,7 @@ import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox
 import { createPodRunner } from '../../workshop/sandbox/workloads/pod-runner.ts';
 import { createWorkloads } from '../../workshop/sandbox/workloads/run-workloads.ts';
 import { quiet } from '../e2e/cluster-under-test.ts';
+import { patience } from '../fixtures/patience.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';
 import { condition, type PoolCluster, PROCESSES_MS, startPoolCluster } from './cluster-with-pools.ts';
 import { root } from './shale-process.ts';
@@ -59,7 +60,7 @@ beforeAll(async () => {
   });
   const running = createWorkloads({ client, runner, log: quiet, signal });
   workloads = running.run();
-}, PROCESSES_MS);
+}, patience(PROCESSES_MS));
 afterAll(async () => {
   stop.abort();
   await workloads;
@@ -100,7 +101,7 @@ async function diagnose(...more: string[]) {
 }
 
 test('--probe tries what enable is to be given, from where builder and nodes are, and leaves no pod behind', {
-  timeout: PROCESSES_MS,
+  timeout: patience(PROCESSES_MS),
 }, async () => {
   const { host } = registry;
   const { found } = await diagnose('--probe', 'worker-0');
@@ -129,7 +130,7 @@ test('--probe tries what enable is to be given, from where builder and nodes are
   expect(left.map(({ metadata }) => metadata.name)).toEqual(['operator']);
 });
 
-test('a node of no pool with images is none to try from', { timeout: PROCESSES_MS }, async () => {
+test('a node of no pool with images is none to try from', { timeout: patience(PROCESSES_MS) }, async () => {
   const { found } = await diagnose('--probe', 'nobody');
   expect(found.at(-1)).toMatchObject({ level: 'warning', check: 'registries, from node nobody' });
 });

@@ -7,6 +7,7 @@ import { DoctorOutput } from '../../cli/output-schemas.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { startApiServer } from '../../workshop/apiserver/start.ts';
 import { startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
+import { patience } from '../fixtures/patience.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';
 import {
   API_VERSION,
@@ -33,7 +34,9 @@ async function diagnose() {
   return { exitCode, found: DoctorOutput.parse(JSON.parse(stdout)) };
 }
 
-test('names what is wrong, how to mend it, and what is right', { timeout: PROCESSES_MS }, async () => {
+test('names what is wrong, how to mend it, and what is right', {
+  timeout: patience(PROCESSES_MS),
+}, async () => {
   const { exitCode, found } = await diagnose();
   expect(exitCode).toBe(1);
   const wrong = found.filter(({ level }) => level !== 'ok');
@@ -47,7 +50,7 @@ test('names what is wrong, how to mend it, and what is right', { timeout: PROCES
   );
 });
 
-test('of a cluster without Shale says what to install', { timeout: PROCESSES_MS }, async () => {
+test('of a cluster without Shale says what to install', { timeout: patience(PROCESSES_MS) }, async () => {
   const bare = await startApiServer();
   onTestFinished(() => bare.stop());
   const file = path.join(cluster.dir, 'bare');
@@ -73,7 +76,7 @@ test('of a cluster without Shale says what to install', { timeout: PROCESSES_MS 
 });
 
 test("tries each pool's registry with its Secrets, and leaves nothing there", {
-  timeout: PROCESSES_MS,
+  timeout: patience(PROCESSES_MS),
 }, async () => {
   const dir = path.join(cluster.dir, 'registry');
   await mkdir(dir);

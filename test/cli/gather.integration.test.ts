@@ -6,6 +6,7 @@ import { Nodes, Secrets } from '../../api/kubernetes.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { createEventRecorder } from '../../cluster/events.ts';
 import { quiet } from '../e2e/cluster-under-test.ts';
+import { patience } from '../fixtures/patience.ts';
 import { condition, type PoolCluster, PROCESSES_MS, signal, startPoolCluster } from './cluster-with-pools.ts';
 import { machineConfig } from './shale-process.ts';
 
@@ -33,7 +34,9 @@ beforeAll(async () => {
 });
 afterAll(() => cluster.stop());
 
-test('one file has everything that a report needs, and no secret', { timeout: PROCESSES_MS }, async () => {
+test('one file has everything that a report needs, and no secret', {
+  timeout: patience(PROCESSES_MS),
+}, async () => {
   const file = path.join(cluster.dir, 'report.tar.gz');
   const { exitCode, stdout } = await cluster.shale('gather', '-o', file);
   expect(exitCode).toBe(0);
@@ -51,7 +54,7 @@ test('one file has everything that a report needs, and no secret', { timeout: PR
   expect(all).not.toContain(Buffer.from(CANARY).toString('base64'));
 });
 
-test('a file that is there is not written over', { timeout: PROCESSES_MS }, async () => {
+test('a file that is there is not written over', { timeout: patience(PROCESSES_MS) }, async () => {
   const file = path.join(cluster.dir, 'kubeconfig');
   const { exitCode, stderr } = await cluster.shale('gather', '-o', file);
   expect(exitCode).toBe(2);

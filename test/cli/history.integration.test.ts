@@ -6,6 +6,7 @@ import { annotations } from '../../api/names.ts';
 import { ExplainOutput, HistoryOutput } from '../../cli/output-schemas.ts';
 import { renderPool } from '../../machineconfig/render.ts';
 import { parseRollback } from '../../rollout/pools/rollback.ts';
+import { patience } from '../fixtures/patience.ts';
 import { condition, type PoolCluster, PROCESSES_MS, signal, startPoolCluster } from './cluster-with-pools.ts';
 import { machineConfig } from './shale-process.ts';
 
@@ -97,7 +98,7 @@ async function sendTo(config: string): Promise<void> {
   );
 }
 
-test('history tells what each rendering changed', { timeout: PROCESSES_MS }, async () => {
+test('history tells what each rendering changed', { timeout: patience(PROCESSES_MS) }, async () => {
   const { stdout } = await cluster.shale('history', 'worker', '-o', 'json');
   const entries = HistoryOutput.parse(JSON.parse(stdout));
   const wanted = entries.find((entry) => entry.wanted);
@@ -107,7 +108,7 @@ test('history tells what each rendering changed', { timeout: PROCESSES_MS }, asy
   expect((await cluster.shale('history', 'wroker')).exitCode).toBe(2);
 });
 
-test('explain tells the whole chain', { timeout: PROCESSES_MS }, async () => {
+test('explain tells the whole chain', { timeout: patience(PROCESSES_MS) }, async () => {
   const { stdout } = await cluster.shale('explain', 'worker-0');
   expect(stdout).toContain(
     '  20-chrony -> changed /etc/chrony.conf -> policy for /etc/chrony.conf -> Restart(chronyd.service)',
@@ -119,7 +120,7 @@ test('explain tells the whole chain', { timeout: PROCESSES_MS }, async () => {
   expect((await cluster.shale('explain', 'nobody')).exitCode).toBe(2);
 });
 
-describe('rollback', { timeout: PROCESSES_MS }, () => {
+describe('rollback', { timeout: patience(PROCESSES_MS) }, () => {
   test('holds the pool at what the operator understands, until it is cleared', async () => {
     const done = await cluster.shale('rollback', 'worker', '--to', names[0] ?? '', '--reason', 'slow');
     expect(done).toMatchObject({ exitCode: 0, stderr: '' });

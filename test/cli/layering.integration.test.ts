@@ -4,6 +4,7 @@ import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-co
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { annotations, SWITCH_CONFIG_MAP } from '../../api/names.ts';
+import { patience } from '../fixtures/patience.ts';
 import {
   API_VERSION,
   condition,
@@ -29,7 +30,7 @@ const switchData = async (): Promise<ConfigMap['data']> =>
   (await cluster.client.get(ConfigMaps, SWITCH_CONFIG_MAP, { namespace, signal })).data;
 const REPOSITORY = 'r.example.com/os/{pool}';
 
-describe('enable', { timeout: PROCESSES_MS }, () => {
+describe('enable', { timeout: patience(PROCESSES_MS) }, () => {
   test('refuses what the operator would not understand, and writes nothing', async () => {
     const { exitCode, stderr } = await cluster.shale('enable');
     expect(exitCode).toBe(2);
@@ -93,7 +94,7 @@ describe('enable', { timeout: PROCESSES_MS }, () => {
   });
 });
 
-describe('disable', { timeout: PROCESSES_MS }, () => {
+describe('disable', { timeout: patience(PROCESSES_MS) }, () => {
   test('takes one pool back, and the last one switches off; the settings stay', async () => {
     await cluster.shale('enable', '--pool', 'infra');
     expect(await switchData()).toMatchObject({ enabled: 'true', pools: 'worker,infra' });

@@ -12,6 +12,7 @@ import { annotations } from '../../api/names.ts';
 import { MaintenanceOutput } from '../../cli/output-schemas.ts';
 import { acquireLease, releaseLease } from '../../cluster/lease.ts';
 import { seen } from '../e2e/cluster-under-test.ts';
+import { patience } from '../fixtures/patience.ts';
 import { condition, type PoolCluster, PROCESSES_MS, signal, startPoolCluster } from './cluster-with-pools.ts';
 
 let cluster: PoolCluster;
@@ -55,7 +56,7 @@ async function addPod(name: string, nodeName: string): Promise<void> {
   );
 }
 
-describe('start and end', { timeout: PROCESSES_MS }, () => {
+describe('start and end', { timeout: patience(PROCESSES_MS) }, () => {
   test('tell of a rollout in progress, and touch nothing before somebody agrees', async () => {
     const { exitCode, stderr } = await cluster.shale('maintenance', 'start', 'worker-0', '--reason', 'disk');
     expect(exitCode).toBe(1);
@@ -143,7 +144,7 @@ describe('start and end', { timeout: PROCESSES_MS }, () => {
   });
 });
 
-test('a node that is not there', { timeout: PROCESSES_MS }, async () => {
+test('a node that is not there', { timeout: patience(PROCESSES_MS) }, async () => {
   const { exitCode, stderr } = await cluster.shale('maintenance', 'start', 'nobody', '--reason', 'x');
   expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: 'shale: no node nobody' });
 });

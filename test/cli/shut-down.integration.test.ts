@@ -6,6 +6,7 @@ import path from 'node:path';
 import { execa } from 'execa';
 import { expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
+import { patience } from '../fixtures/patience.ts';
 import { root } from './shale-process.ts';
 
 test.each([
@@ -35,7 +36,11 @@ test.each([
   );
   const connected = once(server, 'connection');
   const args = [command, '--kubeconfig', kubeconfig, ...flags];
-  const running = execa(path.join(root, 'bin/shale'), args, { cwd: dir, reject: false, timeout: 30_000 });
+  const running = execa(path.join(root, 'bin/shale'), args, {
+    cwd: dir,
+    reject: false,
+    timeout: patience(30_000),
+  });
   await connected;
   running.kill('SIGTERM');
   const { exitCode, stderr } = await running;

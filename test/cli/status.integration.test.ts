@@ -3,6 +3,7 @@ import { execa } from 'execa';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { StatusOutput } from '../../cli/output-schemas.ts';
+import { patience } from '../fixtures/patience.ts';
 import { condition, type PoolCluster, PROCESSES_MS, signal, startPoolCluster } from './cluster-with-pools.ts';
 import { root } from './shale-process.ts';
 
@@ -33,7 +34,9 @@ function pulling(percent: number) {
   };
 }
 
-test('tells of pools, and of nodes that have something to do', { timeout: PROCESSES_MS }, async () => {
+test('tells of pools, and of nodes that have something to do', {
+  timeout: patience(PROCESSES_MS),
+}, async () => {
   const { stdout, exitCode } = await cluster.shale('status');
   expect(exitCode).toBe(0);
   expect(stdout).toMatch(/^worker +NodesUpdating +1\/2 /m);
@@ -44,7 +47,7 @@ test('tells of pools, and of nodes that have something to do', { timeout: PROCES
   expect(stdout).toContain('warning: no operator runs');
 });
 
-test('tells of one pool or one node alone', { timeout: PROCESSES_MS }, async () => {
+test('tells of one pool or one node alone', { timeout: patience(PROCESSES_MS) }, async () => {
   const pool = await cluster.shale('status', 'worker', '-o', 'wide');
   expect(pool.stdout).toContain('worker-0');
   expect(pool.stdout).not.toContain('infra');
@@ -57,7 +60,7 @@ test('tells of one pool or one node alone', { timeout: PROCESSES_MS }, async () 
   });
 });
 
-test('-o json is as promised', { timeout: PROCESSES_MS }, async () => {
+test('-o json is as promised', { timeout: patience(PROCESSES_MS) }, async () => {
   const { stdout } = await cluster.shale('status', '-o', 'json');
   expect(StatusOutput.parse(JSON.parse(stdout)).nodes.map(({ state }) => state)).toEqual([
     'updated',
@@ -66,7 +69,7 @@ test('-o json is as promised', { timeout: PROCESSES_MS }, async () => {
 });
 
 test('--wait ends when all is there, or with 1 when the time is over', {
-  timeout: PROCESSES_MS,
+  timeout: patience(PROCESSES_MS),
 }, async () => {
   const infra = await cluster.shale('status', 'infra', '--wait', '--timeout', '60s');
   expect(infra).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^infra +Updated/m) });
@@ -82,7 +85,7 @@ test('--wait ends when all is there, or with 1 when the time is over', {
 });
 
 test('--watch prints a line for each change where there is no terminal', {
-  timeout: PROCESSES_MS,
+  timeout: patience(PROCESSES_MS),
 }, async () => {
   const stop = new AbortController();
   const watching = execa(path.join(root, 'bin/shale'), ['status', 'worker', '--watch'], {

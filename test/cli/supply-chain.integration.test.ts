@@ -5,10 +5,11 @@ import { execa } from 'execa';
 import { expect, onTestFinished, test } from 'vitest';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
+import { deadline } from '../fixtures/patience.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';
 import { shale } from './shale-process.ts';
 
-const signal = AbortSignal.timeout(300_000);
+const signal = deadline(300_000);
 
 /** A registry with a base image, and two key pairs made by openssl as docs/supply-chain.md says. */
 async function setUp() {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { patience } from '../fixtures/patience.ts';
 import { ELSEWHERE } from './elsewhere.ts';
 import {
   brokenLinks,
@@ -30,9 +31,13 @@ describe.each(pages.map((page) => [page.file, page] as const))('%s', (_, page) =
     expect(unmarkedBlocks(page)).toEqual([]);
   });
 
-  test('its commands are ones that there are', async () => {
-    expect(await problemsOfCommands(page)).toEqual([]);
-  }, 120_000); // kubectl is asked for its help once for each of its commands.
+  test(
+    'its commands are ones that there are',
+    async () => {
+      expect(await problemsOfCommands(page)).toEqual([]);
+    },
+    patience(120_000),
+  ); // kubectl is asked for its help once for each of its commands.
 
   test('its objects are as their kinds ask', () => {
     expect(problemsOfContents(page)).toEqual([]);

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { sandboxLayout } from '../../workshop/sandbox/layout.ts';
 import { readRecord } from '../../workshop/sandbox/record.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { agrees, type Step } from './console.ts';
 import type { Page } from './pages.ts';
 import { stepsOfPage } from './rules.ts';
@@ -26,7 +27,7 @@ export async function runPage(page: Page): Promise<void> {
   try {
     const steps = stepsOfPage(page);
     for (const [index, step] of steps.entries()) {
-      const { output, exitCode } = await shell.run(step.command, STEP_LIMIT_MS);
+      const { output, exitCode } = await shell.run(step.command, patience(STEP_LIMIT_MS));
       const where = `${page.file}:${step.line}: ${step.command}`;
       // A command may say no on purpose; then the page shows its exit code.
       const shown = steps[index + 1]?.command.startsWith('echo $?') === true;
@@ -47,9 +48,9 @@ export async function runPage(page: Page): Promise<void> {
 async function takeDown(sandbox: string): Promise<void> {
   const record = await readRecord(sandboxLayout(sandbox));
   if (record === undefined) return;
-  const deadline = AbortSignal.timeout(DOWN_LIMIT_MS);
+  const end = deadline(DOWN_LIMIT_MS);
   for (let asked = false; isRunning(record.pid, asked ? 0 : 'SIGTERM'); asked = true) {
-    await delay(POLL_MS, undefined, { signal: deadline });
+    await delay(POLL_MS, undefined, { signal: end });
   }
 }
 

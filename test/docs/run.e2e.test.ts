@@ -8,6 +8,7 @@ import { runPage } from './run-page.ts';
 const MINUTES = 60_000;
 const pages = allPages().filter(({ blocks }) => blocks.some(isRun));
 
-describe.each(pages.map((page) => [page.file, page] as const))('%s', (_, page) => {
+// Each has a network, a home and a sandbox of its own.
+describe.concurrent.each(pages.map((page) => [page.file, page] as const))('%s', (_, page) => {
   test('its commands do what it says', () => runPage(page), 20 * MINUTES);
 });

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { execa } from 'execa';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Api, startApi } from '../../workshop/apiserver/conformance/api.ts';
+import { patience } from '../fixtures/patience.ts';
 import { isOnPath } from '../install/on-path.ts';
 import { objectsIn } from './known-objects.ts';
 import { allPages, ROOT } from './pages.ts';
@@ -35,7 +36,7 @@ describe.runIf(isOnPath('kubectl'))('kubectl (skipped where there is none)', () 
     await kubectl(['apply', '-k', path.join(MANIFESTS, 'crds')]);
     await kubectl(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s']);
     await kubectl(['apply', '-k', path.join(MANIFESTS, 'overlays/bootc')]);
-  }, KUBECTL_MS);
+  }, patience(KUBECTL_MS));
   afterAll(async () => {
     await api.stop();
     await rm(dir, { recursive: true, force: true });
@@ -43,14 +44,14 @@ describe.runIf(isOnPath('kubectl'))('kubectl (skipped where there is none)', () 
 
   test.each(pages)(
     '%s has objects that the API server takes',
-    { timeout: KUBECTL_MS },
+    { timeout: patience(KUBECTL_MS) },
     async (_, objects) => {
       const told = await kubectl(['apply', '--dry-run=server', '-f', '-'], objects);
       expect(told.split('\n').filter((line) => !line.endsWith('(server dry run)'))).toEqual([]);
     },
   );
 
-  test('and one that it does not', { timeout: KUBECTL_MS }, async () => {
+  test('and one that it does not', { timeout: patience(KUBECTL_MS) }, async () => {
     const wrong = {
       apiVersion: 'operator.openshift.io/v1',
       kind: 'MachineConfiguration',

@@ -7,6 +7,7 @@ import { describeImage } from '../../image/append.ts';
 import { pushIndex } from '../../image/image-index.ts';
 import { readLayer } from '../../image/layer/read-layer.ts';
 import { parseReference } from '../../image/reference.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';
 import { type BuilderUnderTest, has, startBuilderUnderTest } from './builder-under-test.ts';
 import { NAMESPACE } from './cluster-under-test.ts';
@@ -18,7 +19,7 @@ let under: BuilderUnderTest;
 let proxy: FaultProxy;
 let built: Promise<void>;
 const stop = new AbortController();
-const signal = AbortSignal.timeout(300_000);
+const signal = deadline(300_000);
 
 beforeAll(async () => {
   under = await startBuilderUnderTest(signal);
@@ -26,7 +27,7 @@ beforeAll(async () => {
   under.plainHttp.add(proxy.host);
   await under.createSecret('both', under.auths('secret', proxy.host));
   built = under.runBuilder(stop.signal);
-}, 60_000);
+}, patience(60_000));
 beforeEach(() => proxy.decide(() => 'none'));
 afterAll(async () => {
   stop.abort();

@@ -5,11 +5,12 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { describeImage } from '../../image/append.ts';
 import { parseReference } from '../../image/reference.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { type BuilderUnderTest, has, startBuilderUnderTest } from './builder-under-test.ts';
 import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
 
 const SHALE = path.join(import.meta.dirname, '../../bin/shale');
-const signal = AbortSignal.timeout(300_000);
+const signal = deadline(300_000);
 
 let under: BuilderUnderTest;
 let proxy: FaultProxy;
@@ -20,7 +21,7 @@ beforeAll(async () => {
   proxy = await startFaultProxy(under.registry.host);
   kubeconfig = path.join(under.dir, 'kubeconfig');
   await writeFile(kubeconfig, under.cluster.kubeconfig());
-}, 60_000);
+}, patience(60_000));
 afterAll(async () => {
   await proxy.close();
   await under.stop();
@@ -53,35 +54,43 @@ async function buildHalf(pool: string) {
   return { builder, begun: await under.buildOf(pool, has('Building')) };
 }
 
-test('a builder that is told to stop in the middle of a build says so on it, and the next makes it anew', async () => {
-  const { builder: first } = await buildHalf('stopped');
-  first.kill('SIGTERM');
-  expect((await first).exitCode).toBe(0);
-  const interrupted = await under.buildOf('stopped', has('Interrupted'));
-  expect(has('Building')(interrupted)).toBe(false);
+test(
+  'a builder that is told to stop in the middle of a build says so on it, and the next makes it anew',
+  async () => {
+    const { builder: first } = await buildHalf('stopped');
+    first.kill('SIGTERM');
+    expect((await first).exitCode).toBe(0);
+    const interrupted = await under.buildOf('stopped', has('Interrupted'));
+    expect(has('Building')(interrupted)).toBe(false);
 
-  proxy.decide(() => 'none');
-  const second = startBuilder();
-  await under.buildOf('stopped', has('Succeeded'), 60_000);
-  second.kill('SIGTERM');
-  expect((await second).exitCode).toBe(0);
-}, 120_000);
+    proxy.decide(() => 'none');
+    const second = startBuilder();
+    await under.buildOf('stopped', has('Succeeded'), 60_000);
+    second.kill('SIGTERM');
+    expect((await second).exitCode).toBe(0);
+  },
+  patience(120_000),
+);
 
-test('a builder that is killed in the middle of a build is followed by one that ends it, once', async () => {
-  const { builder: first, begun } = await buildHalf('killed');
-  first.kill('SIGKILL');
-  expect((await first).signal).toBe('SIGKILL');
+test(
+  'a builder that is killed in the middle of a build is followed by one that ends it, once',
+  async () => {
+    const { builder: first, begun } = await buildHalf('killed');
+    first.kill('SIGKILL');
+    expect((await first).signal).toBe('SIGKILL');
 
-  proxy.decide(() => 'none');
-  const second = startBuilder();
-  // The first could not give its lease back: that has to end before the second may begin.
-  const done = await under.buildOf('killed', has('Succeeded'), 60_000);
-  second.kill('SIGTERM');
-  expect((await second).exitCode).toBe(0);
-  expect(done.metadata.uid).toBe(begun.metadata.uid);
-  const { items } = await under.cluster.client.list(MachineOSBuilds, { signal });
-  expect(items.filter(({ spec }) => spec.machineOSConfig.name === 'killed')).toHaveLength(1);
-  const image = done.status?.digestedImagePushSpec?.replace(proxy.host, under.registry.host) ?? '';
-  const made = await describeImage(under.registryClient(), parseReference(image), 'amd64', signal);
-  expect(made.manifest.layers).toHaveLength(2);
-}, 120_000);
+    proxy.decide(() => 'none');
+    const second = startBuilder();
+    // The first could not give its lease back: that has to end before the second may begin.
+    const done = await under.buildOf('killed', has('Succeeded'), 60_000);
+    second.kill('SIGTERM');
+    expect((await second).exitCode).toBe(0);
+    expect(done.metadata.uid).toBe(begun.metadata.uid);
+    const { items } = await under.cluster.client.list(MachineOSBuilds, { signal });
+    expect(items.filter(({ spec }) => spec.machineOSConfig.name === 'killed')).toHaveLength(1);
+    const image = done.status?.digestedImagePushSpec?.replace(proxy.host, under.registry.host) ?? '';
+    const made = await describeImage(under.registryClient(), parseReference(image), 'amd64', signal);
+    expect(made.manifest.layers).toHaveLength(2);
+  },
+  patience(120_000),
+);

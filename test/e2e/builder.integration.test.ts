@@ -17,6 +17,7 @@ import { describeImage, pushAppended } from '../../image/append.ts';
 import { parseReference } from '../../image/reference.ts';
 import { startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
 import { shale } from '../cli/shale-process.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';
 import { type BuilderUnderTest, has, newMachineConfig, startBuilderUnderTest } from './builder-under-test.ts';
 import { NAMESPACE, seen } from './cluster-under-test.ts';
@@ -24,12 +25,12 @@ import { NAMESPACE, seen } from './cluster-under-test.ts';
 let under: BuilderUnderTest;
 let built: Promise<void>;
 const stop = new AbortController();
-const signal = AbortSignal.timeout(300_000);
+const signal = deadline(300_000);
 
 beforeAll(async () => {
   under = await startBuilderUnderTest(signal);
   built = under.runBuilder(stop.signal);
-}, 60_000);
+}, patience(60_000));
 afterAll(async () => {
   stop.abort();
   await built;

@@ -9,6 +9,7 @@ import { connectWith } from '../../workshop/sandbox/control-plane/access.ts';
 import { startControlPlane } from '../../workshop/sandbox/control-plane/start.ts';
 import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
 import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
+import { deadline } from '../fixtures/patience.ts';
 
 export interface Access {
   readonly url: string;
@@ -75,12 +76,12 @@ export async function seen<T extends KubernetesObject>(
   holds: (object: T) => boolean,
   deadlineMs = 60_000,
 ): Promise<T> {
-  const deadline = AbortSignal.timeout(deadlineMs);
+  const end = deadline(deadlineMs);
   let last: T | undefined;
-  while (!deadline.aborted) {
-    last = await client.find(kind, name, { signal: deadline }).catch(() => last);
+  while (!end.aborted) {
+    last = await client.find(kind, name, { signal: end }).catch(() => last);
     if (last !== undefined && holds(last)) return last;
-    await delay(POLL_MS, undefined, { signal: deadline }).catch(() => undefined);
+    await delay(POLL_MS, undefined, { signal: end }).catch(() => undefined);
   }
   throw new Error(
     `${kind.kind} ${name} did not become what was waited for: ${JSON.stringify(last?.['status' as keyof T])}`,

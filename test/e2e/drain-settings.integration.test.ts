@@ -3,14 +3,15 @@ import { ConfigMaps, Nodes, PodDisruptionBudgets, Pods } from '../../api/kuberne
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { type OperatorTelemetry, startOperatorTelemetry } from '../../operator/status.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { blockDrain, podOn } from './drain-under-test.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
 
 /** What an admin sets about drains, and what is told of one that does not end. */
 
-const signal = AbortSignal.timeout(300_000);
+const signal = deadline(300_000);
 const inDefault = { namespace: 'default', signal };
-const TEST_MS = { timeout: 90_000 };
+const TEST_MS = { timeout: patience(90_000) };
 let fleet: FleetUnderTest;
 let telemetry: OperatorTelemetry;
 beforeAll(async () => {
@@ -27,7 +28,7 @@ beforeAll(async () => {
   // In a cluster of one node nothing is drained.
   await fleet.addPool('elsewhere');
   await fleet.addNode('elsewhere-0', 'elsewhere');
-}, 60_000);
+}, patience(60_000));
 afterAll(async () => {
   await fleet.stop();
   await telemetry.close();

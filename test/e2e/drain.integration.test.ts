@@ -3,13 +3,14 @@ import { DaemonSets, Leases, Nodes, PodDisruptionBudgets, Pods } from '../../api
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { annotations, DEFAULT_LEASE_NAMESPACE } from '../../api/names.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { seen } from './cluster-under-test.ts';
 import { blockDrain, podOn } from './drain-under-test.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
 
 /** How a node is emptied before a disruptive update, and what is told of it. */
 
-const signal = AbortSignal.timeout(300_000);
+const signal = deadline(300_000);
 const inDefault = { namespace: 'default', signal };
 let fleet: FleetUnderTest;
 beforeAll(async () => {
@@ -20,7 +21,7 @@ beforeAll(async () => {
   // In a cluster of one node nothing is drained.
   await fleet.addPool('elsewhere');
   await fleet.addNode('elsewhere-0', 'elsewhere');
-}, 60_000);
+}, patience(60_000));
 afterAll(() => fleet.stop());
 
 const daemonSet = (name: string) => ({
@@ -34,7 +35,7 @@ const daemonSet = (name: string) => ({
 });
 
 test('a drain that a budget blocks is told on the node and the pool by pod and budget, and goes on when it may', {
-  timeout: 60_000,
+  timeout: patience(60_000),
 }, async () => {
   const { client } = fleet;
   await fleet.addPool('budget');
@@ -63,7 +64,9 @@ test('a drain that a budget blocks is told on the node and the pool by pod and b
   await fleet.poolSays('budget', 'Degraded', /^False/);
 });
 
-test('a pod that ends no more on a node that is down holds up nothing', { timeout: 60_000 }, async () => {
+test('a pod that ends no more on a node that is down holds up nothing', {
+  timeout: patience(60_000),
+}, async () => {
   const { client } = fleet;
   await fleet.addPool('dead');
   await fleet.addNode('dead-0', 'dead');
@@ -76,7 +79,7 @@ test('a pod that ends no more on a node that is down holds up nothing', { timeou
 });
 
 test('a node that somebody had cordoned before stays so, and DaemonSet and mirror pods stay on it', {
-  timeout: 60_000,
+  timeout: patience(60_000),
 }, async () => {
   const { client } = fleet;
   await fleet.addPool('cordoned');

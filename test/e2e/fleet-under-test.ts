@@ -18,6 +18,7 @@ import { createWorkQueue, type WorkQueue } from '../../cluster/work-queue.ts';
 import type { RolloutOptions } from '../../rollout/options.ts';
 import { type ShaleRun, shale } from '../cli/shale-process.ts';
 import { stepDaemon } from '../fixtures/fleet/scripted-daemon.ts';
+import { deadline } from '../fixtures/patience.ts';
 import { type OperatorParts, runOperator } from './builder-under-test.ts';
 import { type ClusterUnderTest, quiet, seen, startClusterUnderTest } from './cluster-under-test.ts';
 
@@ -169,12 +170,12 @@ export async function startFleetUnderTest(
         );
       }),
     async eventSays(name, text) {
-      const deadline = AbortSignal.timeout(60_000);
+      const end = deadline(60_000);
       for (;;) {
-        const { items } = await client.list(Events, { signal: deadline });
+        const { items } = await client.list(Events, { signal: end });
         const own = items.filter(({ involvedObject }) => involvedObject.name === name);
         if (own.some(({ reason, message }) => text.test(`${reason} ${message}`))) return;
-        await delay(50, undefined, { signal: deadline });
+        await delay(50, undefined, { signal: end });
       }
     },
     async stop() {

@@ -2,14 +2,15 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Leases, Nodes, PodDisruptionBudgets } from '../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { seen } from './cluster-under-test.ts';
 import { blockDrain } from './drain-under-test.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
 
 /** People who work on nodes, and a rollout that is under way: each waits for the other. */
 
-const signal = AbortSignal.timeout(300_000);
-const TEST_MS = { timeout: 120_000 };
+const signal = deadline(300_000);
+const TEST_MS = { timeout: patience(120_000) };
 const namespace = 'medik8s-leases';
 let fleet: FleetUnderTest;
 beforeAll(async () => {
@@ -17,7 +18,7 @@ beforeAll(async () => {
   // In a cluster of one node nothing is drained.
   await fleet.addPool('elsewhere');
   await fleet.addNode('elsewhere-0', 'elsewhere');
-}, 60_000);
+}, patience(60_000));
 afterAll(() => fleet.stop());
 
 const holderOf = async (node: string) =>

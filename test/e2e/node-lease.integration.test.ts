@@ -4,15 +4,16 @@ import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
 import { createInformer } from '../../cluster/informer.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { quiet, seen } from './cluster-under-test.ts';
 import { blockDrain } from './drain-under-test.ts';
 import { type FleetUnderTest, REBOOT, RESTART, startFleetUnderTest } from './fleet-under-test.ts';
 
 /** The exclusive right to disrupt a node, as it is shared with medik8s' operators. */
 
-const signal = AbortSignal.timeout(300_000);
+const signal = deadline(300_000);
 const stop = new AbortController();
-const TEST_MS = { timeout: 90_000 };
+const TEST_MS = { timeout: patience(90_000) };
 /** As medik8s' common lease has it: pkg/lease, defaultLeaseNs and generateLeaseName. */
 const namespace = 'medik8s-leases';
 const leaseName = (node: string) => `node-${node}`;
@@ -41,7 +42,7 @@ beforeAll(async () => {
   // In a cluster of one node nothing is drained.
   await fleet.addPool('elsewhere');
   await fleet.addNode('elsewhere-0', 'elsewhere');
-}, 90_000);
+}, patience(90_000));
 afterAll(async () => {
   stop.abort();
   await watching;
@@ -64,11 +65,12 @@ async function leaseSeen(node: string, holds: (lease: Lease) => boolean): Promis
     last = await leaseOf(node);
     return last !== undefined && holds(last);
   };
-  await expect.poll(look, { timeout: 60_000 }).toBe(true);
+  await expect.poll(look, { timeout: patience(60_000) }).toBe(true);
   return last;
 }
 
-const isGone = (node: string) => expect.poll(() => leaseOf(node), { timeout: 60_000 }).toBeUndefined();
+const isGone = (node: string) =>
+  expect.poll(() => leaseOf(node), { timeout: patience(60_000) }).toBeUndefined();
 
 /** Another operator has the lease from now on, as if ours had let it run out. */
 async function steal(node: string): Promise<void> {
@@ -104,7 +106,7 @@ test(
     await fleet.runs('order-0', config);
     await isGone('order-0');
     const isOver = () => turn('DELETED node-order-0') > turn('ADDED node-order-0');
-    await expect.poll(isOver, { timeout: 60_000 }).toBe(true);
+    await expect.poll(isOver, { timeout: patience(60_000) }).toBe(true);
     const order = ['ADDED node-order-0', 'cordon order-0', 'uncordon order-0', 'DELETED node-order-0'];
     const versions = order.map(turn);
     expect(versions).toEqual(versions.toSorted((a, b) => (a < b ? -1 : 1)));

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Lease, Leases } from '../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { DEFAULT_LEASE_NAMESPACE } from '../../api/names.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { NAMESPACE, seen } from './cluster-under-test.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
 import { freePort, startOperatorProcess } from './operator-process.ts';
@@ -12,7 +13,7 @@ import { freePort, startOperatorProcess } from './operator-process.ts';
 /** Two operators, of which one leads, in processes of their own. */
 
 const MINUTE = 60_000;
-const signal = AbortSignal.timeout(5 * MINUTE);
+const signal = deadline(5 * MINUTE);
 const LEADER = { namespace: NAMESPACE, signal };
 interface Operator extends Awaited<ReturnType<typeof startOperatorProcess>> {
   readonly port: number;
@@ -48,16 +49,16 @@ async function ask({ port }: Operator, at: string): Promise<number> {
 }
 
 const leader = async () => (await fleet.client.find(Leases, 'shale-operator', LEADER))?.spec?.holderIdentity;
-const leads = (name: string) => expect.poll(leader, { timeout: MINUTE, interval: 100 }).toBe(name);
+const leads = (name: string) => expect.poll(leader, { timeout: patience(MINUTE), interval: 100 }).toBe(name);
 const nodeLease = (): Promise<Lease> =>
   fleet.client.get(Leases, 'node-two-0', { namespace: DEFAULT_LEASE_NAMESPACE, signal });
 
 test('when the leader is killed the other goes on where it was, and the node stays leased all the while', {
-  timeout: 3 * MINUTE,
+  timeout: patience(3 * MINUTE),
 }, async () => {
   const first = await startOperator('operator-a');
   await leads('operator-a');
-  await expect.poll(() => ask(first, '/readyz'), { timeout: MINUTE }).toBe(200);
+  await expect.poll(() => ask(first, '/readyz'), { timeout: patience(MINUTE) }).toBe(200);
   const second = await startOperator('operator-b');
   await fleet.addPool('two');
   await fleet.addNode('two-0', 'two', { script: { waitsBefore: 'acting' } });
@@ -65,7 +66,7 @@ test('when the leader is killed the other goes on where it was, and the node sta
   await seen(fleet.client, MachineConfigNodes, 'two-0', ({ spec }) => spec.grant !== undefined);
   const before = await nodeLease();
   for (const path of ['/healthz', '/readyz', '/metrics']) {
-    await expect.poll(() => ask(second, path), { timeout: MINUTE }).toBe(200);
+    await expect.poll(() => ask(second, path), { timeout: patience(MINUTE) }).toBe(200);
   }
   expect(await leader()).toBe('operator-a');
 
@@ -83,7 +84,9 @@ test('when the leader is killed the other goes on where it was, and the node sta
   expect(fleet.order()).toEqual(['two-0']);
 });
 
-test('a leader that loses its lease ends at once and says why', { timeout: 2 * MINUTE }, async () => {
+test('a leader that loses its lease ends at once and says why', {
+  timeout: patience(2 * MINUTE),
+}, async () => {
   const [, second] = running;
   const now = new Date().toISOString().replace('Z', '000Z');
   const body = { spec: { holderIdentity: 'another', acquireTime: now, renewTime: now } };

@@ -2,6 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { execa, type Options } from 'execa';
+import { patience } from '../fixtures/patience.ts';
 import { type ClusterUnderTest, NAMESPACE } from './cluster-under-test.ts';
 
 const SHALE = path.join(import.meta.dirname, '../../bin/shale');
@@ -39,7 +40,7 @@ export async function startOperatorProcess(
       POD_NAME: name,
     },
     reject: false,
-    timeout: limitMs,
+    timeout: patience(limitMs),
   } as const satisfies Options;
   return { operator: execa(SHALE, ['operator', ...args], options) };
 }

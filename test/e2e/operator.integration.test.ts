@@ -5,18 +5,19 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Deployments, Namespaces, Pods } from '../../api/kubernetes.ts';
 import { MachineConfigurations } from '../../api/machine-configuration.ts';
 import { MACHINE_CONFIGURATION } from '../../api/names.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { type ClusterUnderTest, NAMESPACE, seen, startClusterUnderTest } from './cluster-under-test.ts';
 import { startOperatorProcess } from './operator-process.ts';
 
 const POD = 'shale-operator-0';
-const signal = AbortSignal.timeout(300_000);
+const signal = deadline(300_000);
 let cluster: ClusterUnderTest;
 let dir: string;
 
 beforeAll(async () => {
   cluster = await startClusterUnderTest(signal);
   dir = await mkdtemp(path.join(tmpdir(), 'shale-operator-'));
-}, 60_000);
+}, patience(60_000));
 afterAll(async () => {
   await cluster.stop();
   await rm(dir, { recursive: true });

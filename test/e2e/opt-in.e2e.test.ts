@@ -16,18 +16,19 @@ import {
 import type { NewObject } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { conditionIsTrue } from '../../cluster/conditions.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { noDirectoryNodes } from '../fixtures/test-node.ts';
 import { type SandboxUnderTest, startSandboxUnderTest, until } from './sandbox-under-test.ts';
 
 /** Layering by the switch and by hand, by shale's commands, on a whole cluster. Each test begins where the last ended. */
 
 const MINUTE = 60_000;
-const signal = AbortSignal.timeout(9 * MINUTE);
+const signal = deadline(9 * MINUTE);
 const API_VERSION = 'machineconfiguration.openshift.io/v1';
 const OURS = { namespace: DEFAULT_NAMESPACE, signal };
 const title = `opting in${noDirectoryNodes === undefined ? '' : ` (skipped: ${noDirectoryNodes})`}`;
 
-describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: 5 * MINUTE }, () => {
+describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: patience(5 * MINUTE) }, () => {
   let sandbox: SandboxUnderTest;
   let client: ApiClient;
 

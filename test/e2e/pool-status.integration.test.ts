@@ -2,14 +2,15 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { MachineConfigs } from '../../api/machine-config.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { conditionIsTrue } from '../../cluster/conditions.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { type BuilderUnderTest, startBuilderUnderTest } from './builder-under-test.ts';
 import { seen } from './cluster-under-test.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
 
 /** What a pool tells of itself, in MCO's words. */
 
-const signal = AbortSignal.timeout(300_000);
-const TEST_MS = { timeout: 90_000 };
+const signal = deadline(300_000);
+const TEST_MS = { timeout: patience(90_000) };
 const isTrue =
   (type: string) =>
   ({ status }: MachineConfigPool): boolean =>
@@ -19,7 +20,7 @@ describe('of its nodes', () => {
   let fleet: FleetUnderTest;
   beforeAll(async () => {
     fleet = await startFleetUnderTest(signal);
-  }, 60_000);
+  }, patience(60_000));
   afterAll(() => fleet.stop());
 
   test('a pool counts its nodes while they are updated one by one', TEST_MS, async () => {
@@ -81,7 +82,7 @@ describe('of its image', () => {
   beforeAll(async () => {
     under = await startBuilderUnderTest(signal);
     await under.createSecret('push', under.auths('secret'));
-  }, 60_000);
+  }, patience(60_000));
   afterAll(async () => {
     stop.abort();
     await building;

@@ -1,15 +1,16 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { annotations } from '../../api/names.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
 
 /** The way back of a whole pool: because somebody asks for it, or by itself. */
 
-const signal = AbortSignal.timeout(300_000);
-const TEST_MS = { timeout: 120_000 };
+const signal = deadline(300_000);
+const TEST_MS = { timeout: patience(120_000) };
 let fleet: FleetUnderTest;
 beforeAll(async () => {
   fleet = await startFleetUnderTest(signal);
-}, 60_000);
+}, patience(60_000));
 afterAll(() => fleet.stop());
 
 async function poolOfThree(pool: string, spec = {}, settings = {}): Promise<readonly string[]> {

@@ -6,21 +6,22 @@ import { MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { annotations } from '../../api/names.ts';
 import { updateStatus } from '../../cluster/update-status.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { seen } from './cluster-under-test.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
 
 /** What a rollout does when nodes or builds fail. */
 
-const signal = AbortSignal.timeout(300_000);
+const signal = deadline(300_000);
 const API_VERSION = 'machineconfiguration.openshift.io/v1';
 let fleet: FleetUnderTest;
 beforeAll(async () => {
   fleet = await startFleetUnderTest(signal);
-}, 60_000);
+}, patience(60_000));
 afterAll(() => fleet.stop());
 
 test('the first node that fails stops the rollout, and the pool says which and why', {
-  timeout: 60_000,
+  timeout: patience(60_000),
 }, async () => {
   await fleet.addPool('fails');
   for (const name of ['fails-0', 'fails-1'])
@@ -37,7 +38,7 @@ test('the first node that fails stops the rollout, and the pool says which and w
 });
 
 test('a node that stays down after its update stops it, keeps its place, and is put back to work when it is up', {
-  timeout: 60_000,
+  timeout: patience(60_000),
 }, async () => {
   await fleet.addPool('down', { maxUnavailable: 2 }, { [annotations.unhealthyAfterSeconds]: '2' });
   await fleet.addNode('down-0', 'down', { script: { staysDown: true } });
@@ -55,7 +56,7 @@ test('a node that stays down after its update stops it, keeps its place, and is 
   await fleet.poolSays('down', 'Degraded', /^False/);
 });
 
-test('a pool that says so goes back by itself to what worked', { timeout: 60_000 }, async () => {
+test('a pool that says so goes back by itself to what worked', { timeout: patience(60_000) }, async () => {
   await fleet.addPool('back', {}, { [annotations.autoRollback]: 'true' });
   for (const name of ['back-0', 'back-1']) await fleet.addNode(name, 'back');
   const good = (await fleet.poolSays('back', 'Updated', /^True/)).spec.configuration?.name ?? '';
@@ -80,7 +81,7 @@ test('a pool that says so goes back by itself to what worked', { timeout: 60_000
 });
 
 test("one pool's failing build holds up no other, and its own nodes keep what they run", {
-  timeout: 60_000,
+  timeout: patience(60_000),
 }, async () => {
   const image = `registry.test/os@sha256:${'a'.repeat(64)}`;
   for (const pool of ['built', 'broken']) {

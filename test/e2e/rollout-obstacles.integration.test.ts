@@ -4,17 +4,18 @@ import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { annotations, DEFAULT_LEASE_NAMESPACE } from '../../api/names.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
 import { acquireLease } from '../../cluster/lease.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { type FleetUnderTest, RESTART, startFleetUnderTest } from './fleet-under-test.ts';
 
 /** What keeps a rollout from a node or from a whole pool: each is told on the pool, and over as soon as it is gone. */
 
-const signal = AbortSignal.timeout(300_000);
+const signal = deadline(300_000);
 let fleet: FleetUnderTest;
 beforeAll(async () => {
   fleet = await startFleetUnderTest(signal);
   await define('nodemaintenance.medik8s.io', 'v1beta1', 'NodeMaintenance', 'Cluster');
   await define('cluster.x-k8s.io', 'v1beta1', 'Machine', 'Namespaced');
-}, 60_000);
+}, patience(60_000));
 afterAll(() => fleet.stop());
 
 const kindOf = (
@@ -55,7 +56,7 @@ async function define(group: string, version: string, kind: string, scope: strin
 const passedBy = (node: string, why: string) => new RegExp(`${node}: passed by: ${why}`);
 
 // First, for the answer about NodeMaintenances is kept for some seconds.
-test('a node with a NodeMaintenance waits until that is over', { timeout: 120_000 }, async () => {
+test('a node with a NodeMaintenance waits until that is over', { timeout: patience(120_000) }, async () => {
   const apiVersion = 'nodemaintenance.medik8s.io/v1beta1';
   const spec = { nodeName: 'medik8s-0' };
   const maintenance = { apiVersion, kind: 'NodeMaintenance', metadata: { name: 'm' }, spec };
@@ -73,7 +74,7 @@ test('a node with a NodeMaintenance waits until that is over', { timeout: 120_00
 });
 
 test('a node whose lease another holds waits until the lease is given back', {
-  timeout: 60_000,
+  timeout: patience(60_000),
 }, async () => {
   await fleet.addPool('leases');
   await fleet.addNode('leases-0', 'leases');
@@ -81,7 +82,7 @@ test('a node whose lease another holds waits until the lease is given back', {
   // The operator gives it back at the end of the first update, a moment after the node shows that end.
   await vi.waitUntil(
     async () => (await acquireLease(fleet.client, { ...wish, durationSeconds: 3600 }, signal)).held,
-    { timeout: 30_000 },
+    { timeout: patience(30_000) },
   );
   const config = await fleet.change('leases', 'next');
   await fleet.poolSays('leases', 'Updating', passedBy('leases-0', 'its lease is held by node-maintenance'));
@@ -91,7 +92,7 @@ test('a node whose lease another holds waits until the lease is given back', {
 });
 
 test('a node whose Machine is being deleted is left alone, and the pool is Updated without it', {
-  timeout: 60_000,
+  timeout: patience(60_000),
 }, async () => {
   const metadata = { name: 'm-1', finalizers: ['test/keep'] };
   const machine = { apiVersion: 'cluster.x-k8s.io/v1beta1', kind: 'Machine', metadata };
@@ -113,7 +114,7 @@ test('a node whose Machine is being deleted is left alone, and the pool is Updat
 });
 
 test('a node that is being deleted is left alone, and one that is about to be is passed by', {
-  timeout: 60_000,
+  timeout: patience(60_000),
 }, async () => {
   await fleet.addPool('leaving');
   for (const name of ['leaving-0', 'leaving-1', 'leaving-2']) await fleet.addNode(name, 'leaving');
@@ -139,7 +140,7 @@ test('a node that is being deleted is left alone, and one that is about to be is
 });
 
 test('a node that was switched off on request is not waited for, and takes what it missed when it is back', {
-  timeout: 60_000,
+  timeout: patience(60_000),
 }, async () => {
   await fleet.addPool('power');
   await fleet.addNode('power-0', 'power');
@@ -160,7 +161,7 @@ test('a node that was switched off on request is not waited for, and takes what 
 });
 
 test('a flagged node is passed by, one that others have cordoned uses up maxUnavailable, and the pool names both', {
-  timeout: 60_000,
+  timeout: patience(60_000),
 }, async () => {
   await fleet.addPool('flags');
   for (const name of ['flags-0', 'flags-1', 'flags-2']) await fleet.addNode(name, 'flags');
@@ -188,7 +189,7 @@ test('a flagged node is passed by, one that others have cordoned uses up maxUnav
   await fleet.runs('flags-0', config);
 });
 
-test('nothing begins in a paused pool', { timeout: 60_000 }, async () => {
+test('nothing begins in a paused pool', { timeout: patience(60_000) }, async () => {
   await fleet.addPool('paused');
   await fleet.addNode('paused-0', 'paused');
   await fleet.poolSays('paused', 'Updated', /^True/);
@@ -200,7 +201,7 @@ test('nothing begins in a paused pool', { timeout: 60_000 }, async () => {
 });
 
 test('outside of the maintenance windows live updates alone begin, where the pool lets them', {
-  timeout: 60_000,
+  timeout: patience(60_000),
 }, async () => {
   const later = new Date(Date.now() + 3_600_000);
   const closed = JSON.stringify([

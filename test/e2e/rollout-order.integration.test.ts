@@ -1,23 +1,24 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { type FleetUnderTest, RESTART, startFleetUnderTest } from './fleet-under-test.ts';
 
 /** Which nodes go when, and how many at a time. */
 
-const signal = AbortSignal.timeout(300_000);
+const signal = deadline(300_000);
 const CONTROL_PLANE = { 'node-role.kubernetes.io/control-plane': '' };
 let fleet: FleetUnderTest;
 beforeAll(async () => {
   fleet = await startFleetUnderTest(signal, { operatorNode: 'plane-0' });
-}, 60_000);
+}, patience(60_000));
 afterAll(() => fleet.stop());
 
 const orderOf = (prefix: string) => fleet.order().filter((name) => name.startsWith(prefix));
 const momentOf = (time: string | undefined) => Date.parse(time ?? '');
 
 test('of a percentage no more than that, rounded down, are out of service at once', {
-  timeout: 60_000,
+  timeout: patience(60_000),
 }, async () => {
   await fleet.addPool('percent', { maxUnavailable: '40%' });
   const names = Array.from({ length: 7 }, (_, index) => `percent-${index}`);
@@ -28,7 +29,9 @@ test('of a percentage no more than that, rounded down, are out of service at onc
   expect(fleet.mostCordoned('percent')).toBe(2);
 });
 
-test("control-plane nodes go one at a time, the leader's host last", { timeout: 60_000 }, async () => {
+test("control-plane nodes go one at a time, the leader's host last", {
+  timeout: patience(60_000),
+}, async () => {
   await fleet.addPool('plane', { maxUnavailable: 3 });
   const names = ['plane-0', 'plane-1', 'plane-2'];
   for (const name of names) await fleet.addNode(name, 'plane', { labels: CONTROL_PLANE });
@@ -40,7 +43,7 @@ test("control-plane nodes go one at a time, the leader's host last", { timeout: 
 });
 
 test('a node that joins during a rollout, and one that comes from another pool, take the target too', {
-  timeout: 60_000,
+  timeout: patience(60_000),
 }, async () => {
   await fleet.addPool('from');
   await fleet.addPool('to');
@@ -55,7 +58,9 @@ test('a node that joins during a rollout, and one that comes from another pool, 
   await fleet.poolSays('from', 'Updated', /^True AllNodesUpdated All 0 nodes/);
 });
 
-test('live updates wait for the canary to hold, and cordon nobody', { timeout: 60_000 }, async () => {
+test('live updates wait for the canary to hold, and cordon nobody', {
+  timeout: patience(60_000),
+}, async () => {
   await fleet.addPool('live', {}, { [annotations.soakSeconds]: '3' });
   const names = Array.from({ length: 4 }, (_, index) => `live-${index}`);
   for (const name of names) await fleet.addNode(name, 'live', { script: { actions: RESTART } });

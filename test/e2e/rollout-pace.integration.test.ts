@@ -2,14 +2,15 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Nodes, PodDisruptionBudgets } from '../../api/kubernetes.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { seen } from './cluster-under-test.ts';
 import { blockDrain } from './drain-under-test.ts';
 import { type FleetUnderTest, RESTART, startFleetUnderTest } from './fleet-under-test.ts';
 
 /** What happens at once, what one by one, and what stops it. */
 
-const signal = AbortSignal.timeout(300_000);
-const TEST_MS = { timeout: 120_000 };
+const signal = deadline(300_000);
+const TEST_MS = { timeout: patience(120_000) };
 const HOUR = 3_600_000;
 let fleet: FleetUnderTest;
 let skippedMs = 0;
@@ -18,7 +19,7 @@ beforeAll(async () => {
   // In a cluster of one node nothing is drained.
   await fleet.addPool('elsewhere');
   await fleet.addNode('elsewhere-0', 'elsewhere');
-}, 60_000);
+}, patience(60_000));
 afterAll(() => fleet.stop());
 
 const mcnOf = (name: string) => fleet.client.get(MachineConfigNodes, name, { signal });
@@ -54,13 +55,13 @@ test(
         .filter(({ spec }) => spec.configVersion.desired === config)
         .map(({ spec }) => spec.node.name);
     };
-    await expect.poll(wants, { timeout: 60_000 }).toEqual(['staged-0', 'staged-1']);
+    await expect.poll(wants, { timeout: patience(60_000) }).toEqual(['staged-0', 'staged-1']);
     // Those that have staged make room for the next, and wait themselves.
     for (const name of names) fleet.script(name, { waitsBefore: 'acting' });
     for (const name of names) await seen(fleet.client, MachineConfigNodes, name, isStaged(config));
     const granted = async () =>
       (await Promise.all(names.map(mcnOf))).filter(({ spec }) => spec.grant !== undefined).length;
-    await expect.poll(granted, { timeout: 60_000 }).toBe(1);
+    await expect.poll(granted, { timeout: patience(60_000) }).toBe(1);
     for (const name of names) fleet.script(name, {});
     for (const name of names) await fleet.runs(name, config);
     expect(fleet.mostCordoned('staged')).toBe(1);

@@ -9,6 +9,7 @@ import { connectWith } from '../../workshop/sandbox/control-plane/access.ts';
 import { sandboxLayout } from '../../workshop/sandbox/layout.ts';
 import { type StartedSandbox, startSandbox } from '../../workshop/sandbox/start.ts';
 import { type ShaleRun, shale } from '../cli/shale-process.ts';
+import { deadline } from '../fixtures/patience.ts';
 
 /** A whole cluster: every process of Shale's as it ships, and nodes with an OS in a directory each. */
 export interface SandboxUnderTest {
@@ -56,9 +57,9 @@ export async function startSandboxUnderTest(signal: AbortSignal): Promise<Sandbo
 
 /** @throws Error when it does not become so in time. */
 export async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
-  const deadline = AbortSignal.timeout(DEADLINE_MS);
+  const end = deadline(DEADLINE_MS);
   while (!(await holds())) {
-    if (deadline.aborted) throw new Error(`not within ${DEADLINE_MS / 1000} s: ${what}`);
+    if (end.aborted) throw new Error(`not within ${DEADLINE_MS / 1000} s: ${what}`);
     await delay(50);
   }
 }

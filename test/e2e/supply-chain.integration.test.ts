@@ -22,6 +22,7 @@ import { isImageSignedBy } from '../../image/signature/sign-image.ts';
 import { parseSigningKey } from '../../image/signature/signing-key.ts';
 import { registryPruner } from '../../operator/image-pruner.ts';
 import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';
 import { startRefusingRegistry } from '../fixtures/registry/refusing-registry.ts';
 import { grantBuilderRights, runOperator } from './builder-under-test.ts';
@@ -41,7 +42,7 @@ const plainHttp = new Set<string>();
 const told = Promise.withResolvers<string>();
 const stop = new AbortController();
 const ended: Promise<void>[] = [];
-const signal = AbortSignal.timeout(300_000);
+const signal = deadline(300_000);
 const role = (pool: string) => ({ 'machineconfiguration.openshift.io/role': pool });
 
 beforeAll(async () => {
@@ -52,7 +53,7 @@ beforeAll(async () => {
   await pushBaseImage(client(), `${registry.host}/os/stock:1`, signal);
   await grantBuilderRights(cluster.client, signal);
   ended.push(runOperator(cluster, stop.signal), runBuilderProcess());
-}, 60_000);
+}, patience(60_000));
 afterAll(async () => {
   stop.abort();
   await Promise.all(ended);
@@ -154,48 +155,52 @@ async function buildWhen(pool: string, holds: (build: MachineOSBuild) => boolean
   return seen(cluster.client, MachineOSBuilds, config.status?.machineOSBuild?.name ?? '', holds);
 }
 
-test('the builder waits for the key, then signs, tells where the image comes from, and all of it is pruned', async () => {
-  await createSecret('push', { '.dockerconfigjson': '{"auths":{}}' });
-  await layerPool('worker', registry.host);
-  const waiting = await buildWhen('worker', ({ status }) =>
-    (status?.conditions ?? []).some(({ message }) =>
-      message?.includes('Secret shale-system/signing: not found'),
-    ),
-  );
-  expect(waiting.status?.digestedImagePushSpec).toBeUndefined();
+test(
+  'the builder waits for the key, then signs, tells where the image comes from, and all of it is pruned',
+  async () => {
+    await createSecret('push', { '.dockerconfigjson': '{"auths":{}}' });
+    await layerPool('worker', registry.host);
+    const waiting = await buildWhen('worker', ({ status }) =>
+      (status?.conditions ?? []).some(({ message }) =>
+        message?.includes('Secret shale-system/signing: not found'),
+      ),
+    );
+    expect(waiting.status?.digestedImagePushSpec).toBeUndefined();
 
-  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const encryption = { cipher: 'aes-256-cbc', passphrase: 'pass phrase' };
-  const pem = String(privateKey.export({ type: 'pkcs8', format: 'pem', ...encryption }));
-  await createSecret('signing', { 'cosign.key': pem, 'cosign.password': 'pass phrase' });
-  const build = await buildWhen('worker', ({ status }) => conditionIsTrue(status?.conditions, 'Succeeded'));
-  const image = build.status?.digestedImagePushSpec ?? '';
-  const at = parseReference(image);
-  if (at.digest === undefined) throw new Error(`${image} has no digest`);
-  const { publicKey } = parseSigningKey(pem, 'test key', 'pass phrase');
-  expect(await isImageSignedBy(client(), at, { digest: at.digest, publicKey }, signal)).toBe(true);
-  const referrers = await listReferrers(client(), at, at.digest, signal);
-  expect(referrers.map(({ artifactType }) => artifactType)).toEqual([
-    'application/vnd.in-toto+json',
-    'application/spdx+json',
-  ]);
-  const { config } = await describeImage(client(), at, 'amd64', signal);
-  expect(config.config?.Labels).toMatchObject({
-    'org.opencontainers.image.source': 'https://git.example.com/nodes',
-    'org.opencontainers.image.revision': '0123456789'.repeat(4),
-  });
-  expect(JSON.stringify(build)).not.toContain(pem.split('\n')[1]);
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const encryption = { cipher: 'aes-256-cbc', passphrase: 'pass phrase' };
+    const pem = String(privateKey.export({ type: 'pkcs8', format: 'pem', ...encryption }));
+    await createSecret('signing', { 'cosign.key': pem, 'cosign.password': 'pass phrase' });
+    const build = await buildWhen('worker', ({ status }) => conditionIsTrue(status?.conditions, 'Succeeded'));
+    const image = build.status?.digestedImagePushSpec ?? '';
+    const at = parseReference(image);
+    if (at.digest === undefined) throw new Error(`${image} has no digest`);
+    const { publicKey } = parseSigningKey(pem, 'test key', 'pass phrase');
+    expect(await isImageSignedBy(client(), at, { digest: at.digest, publicKey }, signal)).toBe(true);
+    const referrers = await listReferrers(client(), at, at.digest, signal);
+    expect(referrers.map(({ artifactType }) => artifactType)).toEqual([
+      'application/vnd.in-toto+json',
+      'application/spdx+json',
+    ]);
+    const { config } = await describeImage(client(), at, 'amd64', signal);
+    expect(config.config?.Labels).toMatchObject({
+      'org.opencontainers.image.source': 'https://git.example.com/nodes',
+      'org.opencontainers.image.revision': '0123456789'.repeat(4),
+    });
+    expect(JSON.stringify(build)).not.toContain(pem.split('\n')[1]);
 
-  const pruner = registryPruner({ client: cluster.client, namespace: NAMESPACE, plainHttp });
-  await pruner.deleteImage(parseDigestedPullspec(image), build, signal);
-  const left = [
-    ...referrers.map(({ digest }) => ({ ...at, digest })),
-    { registry: at.registry, repository: at.repository, tag: digestTag(at.digest) },
-    { registry: at.registry, repository: at.repository, tag: `${digestTag(at.digest)}.sig` },
-    at,
-  ];
-  for (const reference of left) expect(await manifestAt(client(), reference, signal)).toBeUndefined();
-}, 60_000);
+    const pruner = registryPruner({ client: cluster.client, namespace: NAMESPACE, plainHttp });
+    await pruner.deleteImage(parseDigestedPullspec(image), build, signal);
+    const left = [
+      ...referrers.map(({ digest }) => ({ ...at, digest })),
+      { registry: at.registry, repository: at.repository, tag: digestTag(at.digest) },
+      { registry: at.registry, repository: at.repository, tag: `${digestTag(at.digest)}.sig` },
+      at,
+    ];
+    for (const reference of left) expect(await manifestAt(client(), reference, signal)).toBeUndefined();
+  },
+  patience(60_000),
+);
 
 test('provenance that a registry refuses is an Event, and the image is there', async () => {
   const refusing = await startRefusingRegistry(registry.host, (url) => url.includes('/manifests/sha256:'));

@@ -22,6 +22,7 @@ import { conditionIsTrue } from '../../cluster/conditions.ts';
 import { MACHINE_LABEL } from '../../workshop/sandbox/cluster-objects.ts';
 import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
 import { readExamples } from '../../workshop/sandbox/tour/examples.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { noDirectoryNodes } from '../fixtures/test-node.ts';
 import { quiet } from './cluster-under-test.ts';
 import { type SandboxUnderTest, startSandboxUnderTest, until } from './sandbox-under-test.ts';
@@ -29,7 +30,7 @@ import { type SandboxUnderTest, startSandboxUnderTest, until } from './sandbox-u
 /** The switch on a whole cluster: whatever happens in between, it ends where the last setting says. */
 
 const MINUTE = 60_000;
-const signal = AbortSignal.timeout(9 * MINUTE);
+const signal = deadline(9 * MINUTE);
 const KINDS: readonly Kind<KubernetesObject>[] = [
   MachineConfigs,
   MachineConfigPools,
@@ -47,7 +48,7 @@ const KINDS: readonly Kind<KubernetesObject>[] = [
 ];
 const title = `the switch${noDirectoryNodes === undefined ? '' : ` (skipped: ${noDirectoryNodes})`}`;
 
-describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: 5 * MINUTE }, () => {
+describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: patience(5 * MINUTE) }, () => {
   let sandbox: SandboxUnderTest;
   let client: ApiClient;
   let before: ReadonlyMap<string, unknown>;

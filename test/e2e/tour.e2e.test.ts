@@ -8,6 +8,7 @@ import { readKustomization } from '../../workshop/sandbox/manifests/kustomizatio
 import { isSuccess } from '../../workshop/sandbox/tour/report.ts';
 import { formatReport } from '../../workshop/sandbox/tour/report-text.ts';
 import { runTour, TOUR, type TourListener } from '../../workshop/sandbox/tour/run-tour.ts';
+import { deadline } from '../fixtures/patience.ts';
 import { neverUsed, permissionsInAll, refusedRequests, wordsOf } from '../install/permissions.ts';
 import { RARELY_USED } from '../install/rarely-used.ts';
 
@@ -36,7 +37,7 @@ test(
       nodes: 'directory',
       listener: silent,
       log: createLogger('tour', 'silent'),
-      signal: AbortSignal.timeout(10 * MINUTES),
+      signal: deadline(10 * MINUTES),
     });
     await sandbox.stop();
     expect(isSuccess(report), formatReport(report)).toBe(true);

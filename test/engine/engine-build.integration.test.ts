@@ -15,6 +15,7 @@ import {
 } from '../../workshop/sandbox/engine/start-engine.ts';
 import { stockImage } from '../../workshop/sandbox/node/stock-image.ts';
 import { pushImage, type SandboxRegistry, startRegistry } from '../../workshop/sandbox/registry.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import {
   buildWithEngine,
   containerFile,
@@ -25,7 +26,7 @@ import {
   SECRET,
 } from './build-with-engine.ts';
 
-const signal = AbortSignal.timeout(280_000);
+const signal = deadline(280_000);
 let dir: string;
 let registry: SandboxRegistry;
 let base: DigestedPullspec;
@@ -59,12 +60,12 @@ const engines = [
 for (const { name, kind, buildKit } of engines) {
   const obstacle = engineObstacle(kind) ?? shellObstacle();
   const title = obstacle === undefined ? name : `${name} (skipped: ${obstacle})`;
-  describe.skipIf(obstacle !== undefined)(title, { timeout: 120_000 }, () => {
+  describe.skipIf(obstacle !== undefined)(title, { timeout: patience(120_000) }, () => {
     let engine: StartedEngine;
     beforeAll(async () => {
       engine = await startEngine({ kind, buildKit, dir: path.join(dir, name) });
-    }, 60_000);
-    afterAll(() => engine.stop(), 60_000);
+    }, patience(60_000));
+    afterAll(() => engine.stop(), patience(60_000));
 
     const build = (
       ...args: Parameters<typeof buildWithEngine> extends [unknown, ...infer Rest] ? Rest : never
@@ -195,7 +196,7 @@ test('TCP without TLS is refused', async () => {
 describe.skipIf(engineObstacle('docker') !== undefined || shellObstacle() !== undefined)(
   'a full disk',
   () => {
-    test('is told apart from a command that is wrong', { timeout: 60_000 }, async () => {
+    test('is told apart from a command that is wrong', { timeout: patience(60_000) }, async () => {
       const small = path.join(dir, 'small');
       await mkdir(small);
       await execa('mount', ['-t', 'tmpfs', '-o', 'size=12m', 'tmpfs', small]);
@@ -219,7 +220,7 @@ const ENDED_MS = 20_000;
 
 /** @throws Error when a process of that command line still runs after a while. */
 async function ended(command: string): Promise<void> {
-  const deadline = performance.now() + ENDED_MS;
+  const deadline = performance.now() + patience(ENDED_MS);
   while (await runs(command)) {
     if (performance.now() > deadline) throw new Error(`${command} still runs`);
     await delay(50);

@@ -16,13 +16,14 @@ import {
 } from '../../workshop/sandbox/engine/start-engine.ts';
 import { stockImage } from '../../workshop/sandbox/node/stock-image.ts';
 import { pushImage, type SandboxRegistry, startRegistry } from '../../workshop/sandbox/registry.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { buildWithEngine, containerFile, failureOf } from './build-with-engine.ts';
 
-const signal = AbortSignal.timeout(300_000);
+const signal = deadline(300_000);
 const obstacle = engineObstacle('podman') ?? shellObstacle();
 const title = `an engine over TCP${obstacle === undefined ? '' : ` (skipped: ${obstacle})`}`;
 
-describe.skipIf(obstacle !== undefined)(title, { timeout: 120_000 }, () => {
+describe.skipIf(obstacle !== undefined)(title, { timeout: patience(120_000) }, () => {
   let dir: string;
   let registry: SandboxRegistry;
   let base: DigestedPullspec;
@@ -39,13 +40,13 @@ describe.skipIf(obstacle !== undefined)(title, { timeout: 120_000 }, () => {
     await makeCertificates(path.join(dir, 'strangers'));
     front = await startFront(path.join(dir, 'ours'), new URL(engine.url).pathname);
     url = `tcp://localhost:${(front.address() as AddressInfo).port}`;
-  }, 90_000);
+  }, patience(90_000));
   afterAll(async () => {
     front.close();
     await engine.stop();
     await registry.stop();
     await rm(dir, { recursive: true });
-  }, 60_000);
+  }, patience(60_000));
 
   const build = (tls: string) =>
     buildWithEngine(

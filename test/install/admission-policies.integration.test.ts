@@ -10,6 +10,7 @@ import {
 import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
 import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
 import { quiet } from '../e2e/cluster-under-test.ts';
+import { patience } from '../fixtures/patience.ts';
 
 /** The policies where they are in force: on kube-apiserver where KUBEBUILDER_ASSETS names one, else the embedded one. */
 
@@ -35,7 +36,7 @@ beforeAll(async () => {
   await eventually(() => tryConfig({ config: { storage: {} } }), denied);
   await eventually(() => tryConfig(ignition({}), RENDERED), denied);
   await eventually(() => tryConfiguration('other'), denied);
-}, 90_000);
+}, patience(90_000));
 afterAll(() => api.stop());
 
 const ignition = (rest: object, version = '3.4.0') => ({ config: { ignition: { version }, ...rest } });
@@ -172,7 +173,7 @@ describe('a node that Shale is updating', () => {
       () => patch('held', uncordon),
       (answer) => warningOf(answer) !== '',
     );
-  }, 30_000);
+  }, patience(30_000));
 
   test('may be uncordoned and deleted, with a warning', async () => {
     for (const answer of [
@@ -214,7 +215,7 @@ describe("a daemon's token", () => {
       () => write(stranger),
       ({ status: answer }) => answer !== 200,
     );
-  }, 30_000);
+  }, patience(30_000));
 
   test('writes the MachineConfigNode of its own node', async () => {
     const { status, body } = await write(await tokenOn('held'));
@@ -233,7 +234,9 @@ describe("a daemon's token", () => {
   });
 });
 
-test('their expressions fit the types of what they look at', { timeout: 60_000 }, async (context) => {
+test('their expressions fit the types of what they look at', {
+  timeout: patience(60_000),
+}, async (context) => {
   if (!api.isReal || !api.controllers) context.skip('this control plane checks no types');
   const { body } = await eventually(
     () => api.call('GET', POLICIES),

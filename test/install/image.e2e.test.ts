@@ -9,6 +9,7 @@ import {
   type StartedEngine,
   startEngine,
 } from '../../workshop/sandbox/engine/start-engine.ts';
+import { patience } from '../fixtures/patience.ts';
 import { FIRST_TIME_MS, labRootfs } from '../node-lab/lab.ts';
 
 /** Shale's image, built from the Containerfile without any network, on a Debian that was made from packages here. */
@@ -29,13 +30,13 @@ let dir: string;
 beforeAll(async () => {
   dir = await mkdtemp(path.join(tmpdir(), 'shale-image-'));
   await execa(path.join(ROOT, 'bin/image-packages'));
-}, BUILD_MS);
+}, patience(BUILD_MS));
 afterAll(() => rm(dir, { recursive: true, force: true }));
 
 for (const { kind, address } of engines) {
   const obstacle = engineObstacle(kind);
   const title = obstacle === undefined ? kind : `${kind} (skipped: ${obstacle})`;
-  describe.skipIf(obstacle !== undefined)(title, { timeout: BUILD_MS }, () => {
+  describe.skipIf(obstacle !== undefined)(title, { timeout: patience(BUILD_MS) }, () => {
     let engine: StartedEngine;
     const cli = async (...args: string[]): Promise<string> => {
       const env = { DOCKER_BUILDKIT: '0' };
@@ -44,26 +45,29 @@ for (const { kind, address } of engines) {
     };
     const shale = (...args: string[]) => cli('run', '--rm', '--network=none', IMAGE, ...args);
 
-    beforeAll(async () => {
-      engine = await startEngine({ kind, dir: path.join(dir, kind) });
-      const rootfs = path.join(dir, `${kind}.tar`);
-      await execa('tar', ['--directory', await labRootfs(), '--create', '--file', rootfs, '.']);
-      await cli('import', rootfs, BASE);
-      await rm(rootfs);
-      const versions = ['--build-arg', `VERSION=${SHALE_VERSION}`, '--build-arg', 'REVISION=0123abc'];
-      await cli(
-        'build',
-        '--file',
-        'Containerfile',
-        '--tag',
-        IMAGE,
-        '--build-arg',
-        `BASE=${BASE}`,
-        ...versions,
-        '.',
-      );
-    }, FIRST_TIME_MS + BUILD_MS);
-    afterAll(() => engine.stop(), 60_000);
+    beforeAll(
+      async () => {
+        engine = await startEngine({ kind, dir: path.join(dir, kind) });
+        const rootfs = path.join(dir, `${kind}.tar`);
+        await execa('tar', ['--directory', await labRootfs(), '--create', '--file', rootfs, '.']);
+        await cli('import', rootfs, BASE);
+        await rm(rootfs);
+        const versions = ['--build-arg', `VERSION=${SHALE_VERSION}`, '--build-arg', 'REVISION=0123abc'];
+        await cli(
+          'build',
+          '--file',
+          'Containerfile',
+          '--tag',
+          IMAGE,
+          '--build-arg',
+          `BASE=${BASE}`,
+          ...versions,
+          '.',
+        );
+      },
+      patience(FIRST_TIME_MS + BUILD_MS),
+    );
+    afterAll(() => engine.stop(), patience(60_000));
 
     test('runs shale, every process of it', async () => {
       expect(await shale('--version')).toBe(SHALE_VERSION);

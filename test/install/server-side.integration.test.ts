@@ -7,6 +7,7 @@ import type { KubernetesObject } from '../../api/object.ts';
 import { writeChart } from '../../charts/make.ts';
 import { type Answer, type Api, startApi } from '../../workshop/apiserver/conformance/api.ts';
 import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
+import { patience } from '../fixtures/patience.ts';
 import { isOnPath } from './on-path.ts';
 import { renderChart } from './render-chart.ts';
 
@@ -24,7 +25,7 @@ beforeAll(async () => {
   dir = await mkdtemp(path.join(tmpdir(), 'shale-server-side-'));
   await writeFile(path.join(dir, 'kubeconfig'), api.kubeconfig(), { mode: 0o600 });
   await writeChart(path.join(dir, 'chart'));
-}, 90_000);
+}, patience(90_000));
 afterAll(async () => {
   await api.stop();
   await rm(dir, { recursive: true, force: true });
@@ -55,44 +56,48 @@ function foreignDefinition(kind: string): object {
   };
 }
 
-describe.runIf(isOnPath('kubectl'))('kubectl (skipped where there is none)', { timeout: KUBECTL_MS }, () => {
-  beforeAll(async () => {
-    await kubectl(
-      ['apply', '-f', '-'],
-      [foreignDefinition('ServiceMonitor'), foreignDefinition('PrometheusRule')],
-    );
-    // What is tried needs its namespaces and definitions.
-    await kubectl(['apply', '-k', path.join(MANIFESTS, 'base')]);
-    await kubectl(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s']);
-  }, KUBECTL_MS);
+describe.runIf(isOnPath('kubectl'))(
+  'kubectl (skipped where there is none)',
+  { timeout: patience(KUBECTL_MS) },
+  () => {
+    beforeAll(async () => {
+      await kubectl(
+        ['apply', '-f', '-'],
+        [foreignDefinition('ServiceMonitor'), foreignDefinition('PrometheusRule')],
+      );
+      // What is tried needs its namespaces and definitions.
+      await kubectl(['apply', '-k', path.join(MANIFESTS, 'base')]);
+      await kubectl(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s']);
+    }, patience(KUBECTL_MS));
 
-  test.each(['base', ...overlays])('manifests/%s passes a server-side dry run', async (name) => {
-    const told = await kubectl(['apply', '--dry-run=server', '-k', path.join(MANIFESTS, name)]);
-    expect(told.split('\n').filter((line) => !line.endsWith('(server dry run)'))).toEqual([]);
-  });
+    test.each(['base', ...overlays])('manifests/%s passes a server-side dry run', async (name) => {
+      const told = await kubectl(['apply', '--dry-run=server', '-k', path.join(MANIFESTS, name)]);
+      expect(told.split('\n').filter((line) => !line.endsWith('(server dry run)'))).toEqual([]);
+    });
 
-  test("the chart's objects pass it", async () => {
-    const operator = { replicas: 2, arguments: ['--engine', 'podman-sidecar'] };
-    const values = { monitoring: true, livePage: true, operator };
-    const objects = await renderChart(path.join(dir, 'chart'), { namespace: 'shale-system', values });
-    const told = await kubectl(['apply', '--dry-run=server', '-f', '-'], objects);
-    expect(told.split('\n')).toHaveLength(objects.length);
-  });
+    test("the chart's objects pass it", async () => {
+      const operator = { replicas: 2, arguments: ['--engine', 'podman-sidecar'] };
+      const values = { monitoring: true, livePage: true, operator };
+      const objects = await renderChart(path.join(dir, 'chart'), { namespace: 'shale-system', values });
+      const told = await kubectl(['apply', '--dry-run=server', '-f', '-'], objects);
+      expect(told.split('\n')).toHaveLength(objects.length);
+    });
 
-  test('applying by the server twice changes nothing the second time', async (context) => {
-    if (!api.isReal) context.skip('the embedded API server has no server-side apply');
-    const overlay = path.join(MANIFESTS, 'overlays/complete');
-    const versions = async () => {
-      await kubectl(['apply', '--server-side', '--force-conflicts', '-k', overlay]);
-      const { items } = JSON.parse(await kubectl(['get', '-k', overlay, '-o', 'json'])) as {
-        readonly items: readonly { kind: string; metadata: { name: string; generation?: number } }[];
+    test('applying by the server twice changes nothing the second time', async (context) => {
+      if (!api.isReal) context.skip('the embedded API server has no server-side apply');
+      const overlay = path.join(MANIFESTS, 'overlays/complete');
+      const versions = async () => {
+        await kubectl(['apply', '--server-side', '--force-conflicts', '-k', overlay]);
+        const { items } = JSON.parse(await kubectl(['get', '-k', overlay, '-o', 'json'])) as {
+          readonly items: readonly { kind: string; metadata: { name: string; generation?: number } }[];
+        };
+        return items.map(({ kind, metadata }) => [kind, metadata.name, metadata.generation]);
       };
-      return items.map(({ kind, metadata }) => [kind, metadata.name, metadata.generation]);
-    };
-    const first = await versions();
-    expect(await versions()).toEqual(first);
-  });
-});
+      const first = await versions();
+      expect(await versions()).toEqual(first);
+    });
+  },
+);
 
 interface Workload extends KubernetesObject {
   readonly spec: { readonly template: { readonly metadata: object; readonly spec: object } };

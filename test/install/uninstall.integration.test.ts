@@ -12,6 +12,7 @@ import {
   signal,
   startPoolCluster,
 } from '../cli/cluster-with-pools.ts';
+import { patience } from '../fixtures/patience.ts';
 
 const namespace = 'shale-system';
 let cluster: PoolCluster;
@@ -24,7 +25,7 @@ beforeAll(async () => {
   await cluster.client.create(ConfigMaps, object, { namespace, signal });
   const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'push' } };
   await cluster.client.create(Secrets, secret, { namespace, signal });
-}, PROCESSES_MS);
+}, patience(PROCESSES_MS));
 afterAll(() => cluster.stop());
 
 const operator = () => cluster.client.find(Deployments, 'shale-operator', { namespace, signal });
@@ -43,7 +44,7 @@ test('every kind that the manifests install is one that goes', async () => {
   expect([...stays].sort()).toEqual(['CustomResourceDefinition', 'Namespace']);
 });
 
-test('asks what becomes of nodes that run images', { timeout: PROCESSES_MS }, async () => {
+test('asks what becomes of nodes that run images', { timeout: patience(PROCESSES_MS) }, async () => {
   const { exitCode, stderr } = await cluster.shale('uninstall');
   expect(exitCode).toBe(1);
   expect(stderr).toContain('--revert');
@@ -51,7 +52,7 @@ test('asks what becomes of nodes that run images', { timeout: PROCESSES_MS }, as
   expect(await operator()).toBeDefined();
 });
 
-test('leaves no node cordoned behind', { timeout: PROCESSES_MS }, async () => {
+test('leaves no node cordoned behind', { timeout: patience(PROCESSES_MS) }, async () => {
   await cordoned('true');
   const { exitCode, stderr } = await cluster.shale('uninstall', '--keep');
   expect(exitCode).toBe(1);
@@ -60,7 +61,9 @@ test('leaves no node cordoned behind', { timeout: PROCESSES_MS }, async () => {
   await cordoned(null);
 });
 
-test('switches layering off first when asked to, and waits for it', { timeout: PROCESSES_MS }, async () => {
+test('switches layering off first when asked to, and waits for it', {
+  timeout: patience(PROCESSES_MS),
+}, async () => {
   const { exitCode, stderr } = await cluster.shale('uninstall', '--revert', '--timeout', '1s');
   expect(exitCode).toBe(1);
   expect(stderr).toContain('not done after');
@@ -69,7 +72,9 @@ test('switches layering off first when asked to, and waits for it', { timeout: P
   expect(await operator()).toBeDefined();
 });
 
-test('takes away what was installed, and leaves what people wrote', { timeout: PROCESSES_MS }, async () => {
+test('takes away what was installed, and leaves what people wrote', {
+  timeout: patience(PROCESSES_MS),
+}, async () => {
   const { exitCode, stderr } = await cluster.shale('uninstall', '--keep');
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
   for (const kind of INSTALLED_KINDS) {
@@ -83,7 +88,7 @@ test('takes away what was installed, and leaves what people wrote', { timeout: P
   expect(await cluster.client.find(Secrets, 'push', { namespace, signal })).toBeDefined();
 });
 
-test('a second time, with the objects', { timeout: PROCESSES_MS }, async () => {
+test('a second time, with the objects', { timeout: patience(PROCESSES_MS) }, async () => {
   const { exitCode } = await cluster.shale('uninstall', '--keep', '--with-objects');
   expect(exitCode).toBe(0);
   // A definition waits for its objects to go.

@@ -5,18 +5,19 @@ import { imageLabels } from '../../api/names.ts';
 import { describeImage } from '../../image/append.ts';
 import { parseReference } from '../../image/reference.ts';
 import { type BuilderUnderTest, has, startBuilderUnderTest } from '../e2e/builder-under-test.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 
 /** A builder of this version after one of another, in the same registry. */
 
 const OLDER = '0.0.9';
 const DEADLINE_MS = 60_000;
-const signal = AbortSignal.timeout(300_000);
+const signal = deadline(300_000);
 let under: BuilderUnderTest;
 
 beforeAll(async () => {
   under = await startBuilderUnderTest(signal);
   await under.createSecret('push', under.auths('secret'));
-}, 90_000);
+}, patience(90_000));
 afterAll(() => under.stop());
 
 /** Has a builder make what the pool wants, and ends it. @returns the pool's build. */
@@ -52,7 +53,9 @@ async function renamed(build: MachineOSBuild, name: string): Promise<MachineOSBu
   );
 }
 
-test('what is finished stays; what follows tells the way from it', { timeout: 120_000 }, async () => {
+test('what is finished stays; what follows tells the way from it', {
+  timeout: patience(120_000),
+}, async () => {
   await under.layerPool('kept', { secret: 'push' });
   const older = await renamed(await runUntilBuilt('kept', OLDER), 'kept-older');
   const { client } = under.cluster;
@@ -82,7 +85,7 @@ test('what is finished stays; what follows tells the way from it', { timeout: 12
 });
 
 test('what can not be taken over is made again, and asks nothing of nodes that run it', {
-  timeout: 120_000,
+  timeout: patience(120_000),
 }, async () => {
   await under.layerPool('again', { secret: 'push' });
   const older = await renamed(await runUntilBuilt('again', OLDER), 'again-older');

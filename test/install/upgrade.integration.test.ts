@@ -31,6 +31,7 @@ import {
   startClusterUnderTest,
 } from '../e2e/cluster-under-test.ts';
 import { stepDaemon } from '../fixtures/fleet/scripted-daemon.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';
 
 /**
@@ -65,7 +66,7 @@ const ofKind = <T extends KubernetesObject>({ kind }: Kind<T>) =>
 const recordedNodes = ofKind(MachineConfigNodes);
 const recordedPools = ofKind(MachineConfigPools);
 
-const signal = AbortSignal.timeout(300_000);
+const signal = deadline(300_000);
 const stop = new AbortController();
 /** What daemons were asked to do, by node. */
 const steps = new Map<string, string[]>();
@@ -103,7 +104,7 @@ beforeAll(async () => {
     ({ status }) => status?.machineCount === 1 && conditionIsTrue(status.conditions, 'Updated'),
     DEADLINE_MS,
   );
-}, 150_000);
+}, patience(150_000));
 afterAll(async () => {
   stop.abort();
   await running;

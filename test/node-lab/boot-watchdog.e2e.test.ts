@@ -3,6 +3,7 @@ import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { watchdogPaths, watchdogScript } from '../../daemon/host/boot-watchdog/watchdog-files.ts';
 import type { BootedNode } from '../../workshop/sandbox/systemd-node/node.ts';
 import { degraded, isAt } from '../fixtures/node-configs.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { FIRST_TIME_MS, noLab } from './lab.ts';
 import { type LabNode, startLabNode, UPDATE_MS } from './lab-node.ts';
 import { CONFIG, enabledUnit, text, type Updates, updatesOf } from './lab-updates.ts';
@@ -24,7 +25,7 @@ const startsPods = ({ machine }: BootedNode) =>
   machine
     .run(['sh', '-c', `systemctl is-active ${KUBELET} && ! test -e ${NO_REGISTRY}`], {
       timeoutMs: 30_000,
-      signal: AbortSignal.timeout(60_000),
+      signal: deadline(60_000),
     })
     .then(
       () => true,
@@ -38,7 +39,7 @@ const wentBackFrom =
 /** The tests are steps of one machine's life: each begins where the one before ended. */
 describe.skipIf(noLab !== undefined)(
   'a machine on which no daemon comes up in the target',
-  { timeout: 2 * UPDATE_MS },
+  { timeout: patience(2 * UPDATE_MS) },
   () => {
     let lab: LabNode;
     let updates: Updates;
@@ -47,13 +48,13 @@ describe.skipIf(noLab !== undefined)(
       const daemonArguments = ['--daemon-limit', String(DAEMON_LIMIT_S)];
       lab = await startLabNode(STOCK, { daemonArguments, startsDaemon: startsPods });
       updates = updatesOf(lab, STOCK);
-    }, FIRST_TIME_MS);
+    }, patience(FIRST_TIME_MS));
     afterAll(async () => {
       if (process.env['SHALE_TEST_LOG'] !== undefined) process.stderr.write(await lab.log());
       await lab?.[Symbol.asyncDispose]();
-    }, 60_000);
+    }, patience(60_000));
 
-    const booted = async () => (await lab.node.backend.status(AbortSignal.timeout(10_000))).booted;
+    const booted = async () => (await lab.node.backend.status(deadline(10_000))).booted;
     const expectNoTrace = async () => {
       expect(await lab.sh('find /etc /var/lib/shale -name "*boot-watchdog*"')).toBe('');
       expect(await lab.sh('systemctl is-system-running')).toBe('running');
@@ -118,7 +119,7 @@ describe.skipIf(noLab !== undefined)(
       const [alive, went] = [watchdogPaths.alive, '/run/went-back'];
       const runFor = (deployment: string) => {
         const script = watchdogScript({ deployment, limitSeconds: 0, wayBack: `touch ${went}; return 1` });
-        const options = { timeoutMs: 30_000, signal: AbortSignal.timeout(60_000) };
+        const options = { timeoutMs: 30_000, signal: deadline(60_000) };
         return lab.node.machine.run(['sh'], { ...options, input: script });
       };
       expect(await runFor(`${'f'.repeat(64)}.0`)).toBe('');

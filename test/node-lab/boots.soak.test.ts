@@ -3,6 +3,7 @@ import type { DisruptionAction } from '../../api/disruption-action.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { type DigestedPullspec, pullspecDigest } from '../../api/references.ts';
 import { isAt } from '../fixtures/node-configs.ts';
+import { patience } from '../fixtures/patience.ts';
 import { everyCase } from '../fixtures/sample.ts';
 import { noLab } from './lab.ts';
 import { CONFIG, enabledUnit, SERVICE, text, type Updates, updatesOf } from './lab-updates.ts';
@@ -27,7 +28,7 @@ const title = 'the daemon of a machine that its bootloader boots';
  */
 describe.skipIf(missing !== undefined)(
   missing === undefined ? title : `${title} (skipped: ${missing})`,
-  { timeout: UPDATE_MS + 120_000 },
+  { timeout: patience(UPDATE_MS + 120_000) },
   () => {
     let lab: BootLab;
     let updates: Updates;
@@ -35,12 +36,12 @@ describe.skipIf(missing !== undefined)(
     beforeAll(async () => {
       lab = await startBootLab(STOCK);
       updates = updatesOf(lab, STOCK);
-    }, SETUP_MS);
+    }, patience(SETUP_MS));
     afterEach(async ({ task }) => {
       if (task.result?.state !== 'fail') return;
       process.stderr.write(`the machine's console ends with:\n${await lab.machine.consoleTail()}\n`);
     });
-    afterAll(() => lab?.[Symbol.asyncDispose](), 120_000);
+    afterAll(() => lab?.[Symbol.asyncDispose](), patience(120_000));
 
     const sh = (line: string) => lab.machine.sh(line);
     const bootID = () => sh('cat /proc/sys/kernel/random/boot_id');

@@ -4,21 +4,22 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { chooseNodes } from '../../workshop/sandbox/choose-nodes.ts';
 import { obstacleToSystemdNodes } from '../../workshop/sandbox/systemd-node/trial.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { FIRST_TIME_MS, labRootfs, noLab } from './lab.ts';
 
 describe.skipIf(noLab !== undefined)(
   'where machines with systemd can boot',
-  { timeout: FIRST_TIME_MS },
+  { timeout: patience(FIRST_TIME_MS) },
   () => {
     it("a sandbox's nodes are such machines where nobody asks for others", async () => {
-      const signal = AbortSignal.timeout(FIRST_TIME_MS);
+      const signal = deadline(FIRST_TIME_MS);
       const none = () => undefined;
       expect(await chooseNodes('auto', none, signal)).toEqual({ kind: 'systemd' });
       expect(await chooseNodes('directory', none, signal)).toEqual({ kind: 'directory' });
     });
 
     it('what does not boot is told in one line, and the trial leaves nothing', async () => {
-      const signal = AbortSignal.timeout(FIRST_TIME_MS);
+      const signal = deadline(FIRST_TIME_MS);
       const rootfs = await labRootfs();
       const before = await readdir(rootfs);
       const empty = await mkdtemp(path.join(tmpdir(), 'shale-empty-'));

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { DisruptionAction } from '../../api/disruption-action.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { degraded, isAt } from '../fixtures/node-configs.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { FIRST_TIME_MS, noLab } from './lab.ts';
 import { type LabNode, startLabNode, UPDATE_MS } from './lab-node.ts';
 import { CONFIG, enabledUnit, SERVICE, text, type Updates, updatesOf } from './lab-updates.ts';
@@ -24,7 +25,7 @@ const asksForReboot = (config: string) => (object: MachineConfigNode) =>
 /** The tests are steps of one machine's life: each begins where the one before ended. */
 describe.skipIf(noLab !== undefined)(
   'the daemon of a machine with systemd',
-  { timeout: 2 * UPDATE_MS },
+  { timeout: patience(2 * UPDATE_MS) },
   () => {
     let lab: LabNode;
     let updates: Updates;
@@ -32,17 +33,17 @@ describe.skipIf(noLab !== undefined)(
     beforeAll(async () => {
       lab = await startLabNode(STOCK);
       updates = updatesOf(lab, STOCK);
-    }, FIRST_TIME_MS);
+    }, patience(FIRST_TIME_MS));
     afterAll(async () => {
       if (process.env['SHALE_TEST_LOG'] !== undefined) process.stderr.write(await lab.log());
       await lab?.[Symbol.asyncDispose]();
-    }, 60_000);
+    }, patience(60_000));
 
     const build: Updates['build'] = (...args) => updates.build(...args);
     const want: Updates['want'] = (...args) => updates.want(...args);
     const mainPid = () => lab.sh('systemctl show --property=MainPID --value lab.service');
     const bootID = () => lab.node.host.bootID();
-    const booted = async () => (await lab.node.backend.status(AbortSignal.timeout(10_000))).booted;
+    const booted = async () => (await lab.node.backend.status(deadline(10_000))).booted;
 
     it('reboots into its first image', async () => {
       const before = await bootID();

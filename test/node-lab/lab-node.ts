@@ -15,6 +15,7 @@ import { type ImageContent, pushImage } from '../../workshop/sandbox/registry.ts
 import { type BootedNode, bootSystemdNode } from '../../workshop/sandbox/systemd-node/node.ts';
 import { DIE_WITH_PARENT } from '../../workshop/sandbox/workloads/die-with-parent.ts';
 import { NODE, type NodeControlPlane, startNodeControlPlane } from '../fixtures/node-control-plane.ts';
+import { deadline } from '../fixtures/patience.ts';
 import { labArchive } from './lab.ts';
 
 const MAIN = path.join(import.meta.dirname, '../../cli/main.ts');
@@ -58,12 +59,12 @@ export async function startLabNode(
   const base = await mkdtemp(path.join(tmpdir(), 'shale-lab-'));
   const [dir, registryDir] = [path.join(base, 'node'), path.join(base, 'registry')];
   for (const each of [dir, registryDir]) await mkdir(each);
-  const setup = AbortSignal.timeout(SETUP_MS);
+  const setup = deadline(SETUP_MS);
   const registry = await startDockerRegistry({ dir: registryDir, launcher: DIE_WITH_PARENT });
   const plainHttp = new Set([registry.host]);
   const parts = { host: registry.host, client: createRegistryClient({ plainHttp }) };
   const push: LabNode['push'] = (content) =>
-    pushImage(parts, 'os/lab', { ...content, onto: archive }, AbortSignal.timeout(SETUP_MS));
+    pushImage(parts, 'os/lab', { ...content, onto: archive }, deadline(SETUP_MS));
   const image = await push({ entries: stock });
   const source = registrySource({ root: dir, plainHttp });
   await createNode({ dir, name: 'lab', image, source, signal: setup });
@@ -72,7 +73,7 @@ export async function startLabNode(
   await writeFile(kubeconfig, control.kubeconfig());
   const logFile = path.join(base, 'daemon.log');
 
-  const boot = () => bootSystemdNode(dir, source, AbortSignal.timeout(SETUP_MS));
+  const boot = () => bootSystemdNode(dir, source, deadline(SETUP_MS));
   const startProcess = ({ machine }: BootedNode) =>
     startDaemon(logFile, [
       ...['--node-name', NODE, '--kubeconfig', kubeconfig, '--insecure-registry', registry.host],
@@ -101,7 +102,7 @@ export async function startLabNode(
       return node;
     },
     sh: async (line) => {
-      const signal = AbortSignal.timeout(COMMAND_MS);
+      const signal = deadline(COMMAND_MS);
       return (await node.machine.run(['sh', '-c', line], { timeoutMs: COMMAND_MS, signal })).trim();
     },
     killDaemon: async () => {

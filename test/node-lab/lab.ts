@@ -9,6 +9,7 @@ import {
   ensureRootfsArchive,
   type RootfsArchive,
 } from '../../workshop/sandbox/systemd-node/rootfs-archive.ts';
+import { deadline } from '../fixtures/patience.ts';
 
 /** Why the lab can't run on this machine; nothing when it can. */
 export const noLab: string | undefined = missingForSystemdNodes(
@@ -22,12 +23,12 @@ export const FIRST_TIME_MS = 600_000;
 
 /** @returns Debian's root file system with systemd and ostree. */
 export function labRootfs(): Promise<string> {
-  return ensureRootfs(CACHE, AbortSignal.timeout(FIRST_TIME_MS), onBuild);
+  return ensureRootfs(CACHE, deadline(FIRST_TIME_MS), onBuild);
 }
 
 /** @returns the same as the layer of an image. */
 export function labArchive(): Promise<RootfsArchive> {
-  return ensureRootfsArchive(CACHE, AbortSignal.timeout(FIRST_TIME_MS), onBuild);
+  return ensureRootfsArchive(CACHE, deadline(FIRST_TIME_MS), onBuild);
 }
 
 function onBuild(): void {
@@ -46,7 +47,7 @@ export interface LabMachine extends SystemdMachine {
 /** @returns a machine whose root is Debian's; what is written to it is gone with it. */
 export async function bootLabMachine(): Promise<LabMachine> {
   const directory = await mkdtemp(path.join(tmpdir(), 'shale-lab-'));
-  const signal = AbortSignal.timeout(120_000);
+  const signal = deadline(120_000);
   const machine = await bootMachine({
     root: await labRootfs(),
     nspawnArguments: ['--volatile=overlay'],

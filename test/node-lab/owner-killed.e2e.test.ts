@@ -7,6 +7,7 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { FIRST_TIME_MS, labRootfs, noLab } from './lab.ts';
 
 const BOOT_AND_WAIT = path.join(import.meta.dirname, 'boot-and-wait.ts');
@@ -31,10 +32,10 @@ test.skipIf(noLab !== undefined)(
       await rm(directory, { recursive: true, force: true });
     }
   },
-  FIRST_TIME_MS,
+  patience(FIRST_TIME_MS),
 );
 
 async function untilGone(place: string): Promise<void> {
-  const signal = AbortSignal.timeout(GONE_MS);
+  const signal = deadline(GONE_MS);
   while (existsSync(place)) await delay(20, undefined, { signal });
 }

@@ -12,6 +12,7 @@ import { sandboxLayout } from '../../workshop/sandbox/layout.ts';
 import { startSandbox } from '../../workshop/sandbox/start.ts';
 import { readMachineRecord } from '../../workshop/sandbox/systemd-node/machine-record.ts';
 import { createChanges, waitUntil } from '../../workshop/sandbox/wait-until.ts';
+import { deadline } from '../fixtures/patience.ts';
 import { FIRST_TIME_MS, noLab } from './lab.ts';
 
 const NODES = 4;
@@ -27,7 +28,7 @@ test.skipIf(noLab !== undefined)(
       choice: { assets: undefined, kubeconfig: undefined },
       nodes: 'systemd',
       onProgress: () => undefined,
-      signal: AbortSignal.timeout(FIRST_TIME_MS),
+      signal: deadline(FIRST_TIME_MS),
     });
     const leaders: number[] = [];
     try {

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemctl } from '../../daemon/host/systemctl.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { bootLabMachine, FIRST_TIME_MS, type LabMachine, noLab } from './lab.ts';
 
 /** A service of one shell command. */
@@ -8,12 +9,12 @@ const service = (start: string, more = '') => `[Service]\nExecStart=/bin/sh -c '
 
 describe.skipIf(noLab !== undefined)('services of a machine with systemd', () => {
   let machine: LabMachine;
-  const signal = AbortSignal.timeout(300_000);
+  const signal = deadline(300_000);
   const services = () => systemctl(machine.run);
 
   beforeAll(async () => {
     machine = await bootLabMachine();
-  }, FIRST_TIME_MS);
+  }, patience(FIRST_TIME_MS));
   afterAll(() => machine?.[Symbol.asyncDispose]());
 
   it('restarts a service: another process, the same boot', async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { LAYER_REFS } from '../../daemon/os/image-tool/pulled-layers.ts';
 import { backendContract } from '../fixtures/backend-contract.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { layerFile, noDirectoryNodes } from '../fixtures/test-node.ts';
 import { createToolNode } from './tool-node.ts';
 
@@ -12,7 +13,9 @@ backendContract('rpm-ostree’s stand-in', { create: () => createToolNode('rpm-o
 
 describe.skipIf(skip).each(['bootc', 'rpm-ostree'] as const)('a pull by %s', (tool) => {
   // An error that nobody waits for ends the daemon, and fails the tests.
-  it('goes on and ends well where nobody can look how far it is', { timeout: 120_000 }, async () => {
+  it('goes on and ends well where nobody can look how far it is', {
+    timeout: patience(120_000),
+  }, async () => {
     await using node = await createToolNode(tool);
     const looked = Promise.withResolvers<void>();
     let isPulling = false;
@@ -31,7 +34,7 @@ describe.skipIf(skip).each(['bootc', 'rpm-ostree'] as const)('a pull by %s', (to
     const image = await node.addImage([layerFile('/etc/chrony.conf', 'whole\n')]);
     const staged = await backend.stage(image, {
       extraKernelArguments: { remove: [], add: [] },
-      signal: AbortSignal.timeout(120_000),
+      signal: deadline(120_000),
     });
     expect(staged.image).toBe(image);
   });

@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import path from 'node:path';
+import { patience } from '../fixtures/patience.ts';
 
 /** Programs that take the place of a machine's own on a path. */
 export const STAND_INS = path.join(import.meta.dirname, 'bin');
@@ -15,7 +16,7 @@ const TIMEOUT_MS = 60_000;
 /** Runs ostree(1) on a booted directory node, as `bin/ostree` says. @param dir of the node. @returns how it ended. */
 export async function ostreeOnNode(dir: string, args: readonly string[]): Promise<OstreeRun> {
   const env = { ...process.env, LC_ALL: 'C', STAND_IN_NODE: dir };
-  const options = { env, timeout: TIMEOUT_MS, encoding: 'utf8' } as const;
+  const options = { env, timeout: patience(TIMEOUT_MS), encoding: 'utf8' } as const;
   return new Promise((resolve) => {
     execFile(path.join(STAND_INS, 'ostree'), args, options, (error, stdout, stderr) => {
       resolve({ exitCode: error === null ? 0 : 1, stdout, stderr });

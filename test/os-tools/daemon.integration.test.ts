@@ -8,6 +8,7 @@ import type { DigestedPullspec } from '../../api/references.ts';
 import type { ImageTool } from '../../daemon/os/image-tool/image-tool.ts';
 import { encodeTransitionLabel } from '../../disruption/transitions.ts';
 import { CHRONY, isAt, policies, render } from '../fixtures/node-configs.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { HOLDER, startDaemon } from '../fixtures/running-daemon.ts';
 import { layerFile, noDirectoryNodes } from '../fixtures/test-node.ts';
 import { createToolNode, type ToolNode } from './tool-node.ts';
@@ -17,7 +18,7 @@ const restart: DisruptionAction = { type: 'Restart', service: 'chronyd.service' 
 
 describe.skipIf(noDirectoryNodes !== undefined).each(tools)('a daemon on a host of %s', (tool) => {
   test('writes a config, goes into layering, takes a change live and leaves again', {
-    timeout: 300_000,
+    timeout: patience(300_000),
   }, async () => {
     await using node = await createToolNode(tool);
     let boot = node.shutDownAndBoot;
@@ -64,9 +65,9 @@ describe.skipIf(noDirectoryNodes !== undefined).each(tools)('a daemon on a host 
     expect(await read(node, CHRONY)).toBe('two\n');
 
     await writeFile(path.join(node.root, 'etc/motd'), 'edited after it was applied live\n');
-    await node.host.reboot('unplanned', AbortSignal.timeout(10_000));
+    await node.host.reboot('unplanned', deadline(10_000));
     await daemon.until('the boot', ({ status }) => status?.bootID !== bootID);
-    expect((await node.backend.status(AbortSignal.timeout(30_000))).booted.image).toBe(second);
+    expect((await node.backend.status(deadline(30_000))).booted.image).toBe(second);
     expect([await read(node, CHRONY), await read(node, '/etc/motd')]).toEqual([
       'two\n',
       'edited after it was applied live\n',
@@ -75,7 +76,7 @@ describe.skipIf(noDirectoryNodes !== undefined).each(tools)('a daemon on a host 
     boot = node.losePowerAndBoot;
     await render(daemon, 'rendered-4', 'standard again\n');
     await want('rendered-4');
-    const { booted } = await node.backend.status(AbortSignal.timeout(30_000));
+    const { booted } = await node.backend.status(deadline(30_000));
     expect(booted.image).toBe(node.stock);
     expect([await read(node, CHRONY), await read(node, '/etc/motd')]).toEqual([
       'standard again\n',
@@ -89,4 +90,4 @@ const isIn = ({ status }: MachineConfigNode, image: DigestedPullspec | undefined
   status.configImage?.currentImage === image;
 const read = (node: ToolNode, file: string) => readFile(path.join(node.root, file), 'utf8');
 const bootedArguments = async (node: ToolNode) =>
-  (await node.backend.status(AbortSignal.timeout(30_000))).booted.kernelArguments;
+  (await node.backend.status(deadline(30_000))).booted.kernelArguments;

@@ -11,6 +11,7 @@ import { OsCommandError, type RunOsCommand } from '../../daemon/os/os-command.ts
 import type { LayerItem } from '../../image/layer/layer-item.ts';
 import { noPackages, osPackages } from '../../machineconfig/os-packages.ts';
 import { CHRONY, isAt, policies, standardSpec } from '../fixtures/node-configs.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { startDaemon } from '../fixtures/running-daemon.ts';
 import { layerFile, noDirectoryNodes } from '../fixtures/test-node.ts';
 import { createToolNode, type ToolNode } from './tool-node.ts';
@@ -25,10 +26,10 @@ const TEST_MS = 300_000;
 
 describe.skipIf(noDirectoryNodes !== undefined)(
   'packages on a host of rpm-ostree',
-  { timeout: TEST_MS },
+  { timeout: patience(TEST_MS) },
   () => {
     let node: ToolNode;
-    const signal = AbortSignal.timeout(1_200_000);
+    const signal = deadline(1_200_000);
     const stage = (
       image: DigestedPullspec,
       extraPackages: ExtraPackages,
@@ -168,21 +169,21 @@ describe.skipIf(noDirectoryNodes !== undefined)(
 );
 
 describe.skipIf(noDirectoryNodes !== undefined)('packages on a host of bootc', () => {
-  it('are refused before anything is done', { timeout: TEST_MS }, async () => {
+  it('are refused before anything is done', { timeout: patience(TEST_MS) }, async () => {
     await using node = await createToolNode('bootc');
     const staging = node.backend.stage(node.stock, {
       extraKernelArguments: { remove: [], add: [] },
       extraPackages: { remove: noPackages, add: usbguard },
-      signal: AbortSignal.timeout(60_000),
+      signal: deadline(60_000),
     });
     await expect(staging).rejects.toThrow('bootc keeps the host');
   });
 
   it('are rpm-ostree’s to bring and to take away where that is there, too', {
-    timeout: TEST_MS,
+    timeout: patience(TEST_MS),
   }, async () => {
     await using node = await createToolNode('bootc');
-    const signal = AbortSignal.timeout(600_000);
+    const signal = deadline(600_000);
     const { bootedBy, boot } = hostOfBoth(node, signal);
     const extraKernelArguments = { remove: [], add: [] };
     const first = bootedBy('bootc');

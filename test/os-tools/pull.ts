@@ -10,6 +10,7 @@ import { imageKernelArguments, kargsArchitecture } from '../../daemon/os/ostree/
 import { ostree } from '../../daemon/os/ostree/ostree.ts';
 import { directoryNodeLayout, readDirectoryMachine } from '../../workshop/sandbox/node/directory-host.ts';
 import { memorySource } from '../../workshop/sandbox/node/memory-source.ts';
+import { deadline } from '../fixtures/patience.ts';
 import { readImages } from './image-store.ts';
 import { Refusal } from './stand-in.ts';
 
@@ -32,7 +33,7 @@ export async function pullImage(dir: string, name: string): Promise<PulledImage>
   const image = parseDigestedPullspec(name);
   const images = await readImages(dir);
   if (!images.has(image)) throw new Refusal(`error: reading manifest in ${image}: manifest unknown\n`);
-  const signal = AbortSignal.timeout(TIMEOUT_MS);
+  const signal = deadline(TIMEOUT_MS);
   const run = osCommandRunner();
   const source = memorySource(images);
   const { kernelArguments } = await importImage(

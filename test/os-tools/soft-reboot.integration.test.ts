@@ -7,6 +7,7 @@ import type { DigestedPullspec } from '../../api/references.ts';
 import type { DaemonOptions } from '../../daemon/loop.ts';
 import type { LayerItem } from '../../image/layer/layer-item.ts';
 import { CHRONY, isAt } from '../fixtures/node-configs.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { type DaemonUnderTest, HOLDER, startDaemon } from '../fixtures/running-daemon.ts';
 import { layerFile, noDirectoryNodes } from '../fixtures/test-node.ts';
 import { createToolNode, type ToolNode } from './tool-node.ts';
@@ -18,7 +19,7 @@ const KARGS = layerFile('/usr/lib/bootc/kargs.d/50-shale.toml', 'kargs = ["nosmt
 describe.skipIf(noDirectoryNodes !== undefined)(
   'a daemon of a pool that allows soft reboots',
   {
-    timeout: 300_000,
+    timeout: patience(300_000),
   },
   () => {
     let node: ToolNode;
@@ -54,7 +55,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(
       });
       const object = await daemon.until(config, isAt(config));
       expect(await readFile(path.join(node.root, CHRONY), 'utf8')).toBe(config);
-      expect((await node.backend.status(AbortSignal.timeout(60_000))).booted.image).toBe(image);
+      expect((await node.backend.status(deadline(60_000))).booted.image).toBe(image);
       return lastOf(object);
     };
     const lastOf = ({ status }: MachineConfigNode): UpdateRecord => {

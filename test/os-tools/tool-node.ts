@@ -20,6 +20,7 @@ import { type MemoryImage, memorySource } from '../../workshop/sandbox/node/memo
 import { removeNode } from '../../workshop/sandbox/node/remove.ts';
 import { stockImage } from '../../workshop/sandbox/node/stock-image.ts';
 import type { ContractNode } from '../fixtures/backend-contract.ts';
+import { deadline } from '../fixtures/patience.ts';
 import { ostreeOnNode, STAND_INS } from './booted-root.ts';
 import { writeImages } from './image-store.ts';
 import { pullImage } from './pull.ts';
@@ -56,7 +57,7 @@ export async function createToolNode(name: ImageTool['name']): Promise<ToolNode>
   };
   const stock = await addImage({ labels: {}, layers: [stockImage()] });
   const source = memorySource(images);
-  await createNode({ dir, name: 'test', image: stock, source, signal: AbortSignal.timeout(30_000) });
+  await createNode({ dir, name: 'test', image: stock, source, signal: deadline(30_000) });
   for (const { directory } of await listDeployments(layout.sysroot)) {
     await writeFile(
       `${directory}.origin`,

@@ -18,11 +18,12 @@ import { readKustomization } from '../../workshop/sandbox/manifests/kustomizatio
 import { root } from '../cli/shale-process.ts';
 import { type ClusterUnderTest, NAMESPACE, quiet, startClusterUnderTest } from '../e2e/cluster-under-test.ts';
 import { freePort } from '../e2e/operator-process.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { createAccount } from './accounts.ts';
 import { buildPage } from './browser.ts';
 import { aFleet, LEASE_NAMESPACE, putFleet } from './fleet.ts';
 
-const signal = AbortSignal.timeout(300_000);
+const signal = deadline(300_000);
 const stop = new AbortController();
 let cluster: ClusterUnderTest;
 let built: Awaited<ReturnType<typeof buildPage>>;
@@ -30,7 +31,7 @@ let built: Awaited<ReturnType<typeof buildPage>>;
 beforeAll(async () => {
   [cluster, built] = await Promise.all([startClusterUnderTest(signal), buildPage()]);
   await putFleet(cluster.client, aFleet({ worker: 4 }, Date.now()), signal);
-}, 60_000);
+}, patience(60_000));
 afterAll(async () => {
   stop.abort();
   await Promise.all([cluster.stop(), built.remove()]);
@@ -69,7 +70,7 @@ test("the operator serves the page with its own rights and caches, to who has th
   await expect(fetch(url)).rejects.toThrow();
 });
 
-test('the certificate may come later, and be renewed', { timeout: 90_000 }, async () => {
+test('the certificate may come later, and be renewed', { timeout: patience(90_000) }, async () => {
   const dir = await mkdtemp(path.join(tmpdir(), 'shale-page-certificate-'));
   const ending = new AbortController();
   const put = async () => {
@@ -122,7 +123,9 @@ test('the certificate may come later, and be renewed', { timeout: 90_000 }, asyn
 /** Not where `kubectl port-forward` ends, and on this machine all the same. */
 const OTHER_ADDRESS = '127.0.0.2';
 
-test('with a certificate the operator serves it by TLS, on every address', { timeout: 90_000 }, async () => {
+test('with a certificate the operator serves it by TLS, on every address', {
+  timeout: patience(90_000),
+}, async () => {
   const dir = await mkdtemp(path.join(tmpdir(), 'shale-operator-page-'));
   const authority = createAuthority('page', new Date());
   const { certPem, keyPem } = authority.issueServer({ dns: [], ipv4: [OTHER_ADDRESS] });
@@ -144,7 +147,7 @@ test('with a certificate the operator serves it by TLS, on every address', { tim
       POD_NAMESPACE: NAMESPACE,
     },
     reject: false,
-    timeout: 80_000,
+    timeout: patience(80_000),
   });
   try {
     const reader = await createAccount(cluster, 'reader', signal);

@@ -19,10 +19,11 @@ import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
 import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
 import { root } from '../cli/shale-process.ts';
 import { type ClusterUnderTest, quiet, startClusterUnderTest } from '../e2e/cluster-under-test.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { createAccount } from './accounts.ts';
 import { aFleet, aNodeOf, LEASE_NAMESPACE, putFleet, putObject } from './fleet.ts';
 
-const signal = AbortSignal.timeout(300_000);
+const signal = deadline(300_000);
 const stop = new AbortController();
 const now = Date.now();
 const assets = new Map<string, Asset>([
@@ -38,7 +39,7 @@ beforeAll(async () => {
   const { caches, start } = createPageCaches(cluster.client, LEASE_NAMESPACE, quiet);
   live = new LiveView({ caches, log: quiet, inMaintenance: async () => new Set() });
   running = Promise.all([start(stop.signal), live.run(stop.signal)]);
-}, 60_000);
+}, patience(60_000));
 afterAll(async () => {
   stop.abort();
   await running;

@@ -8,10 +8,11 @@ import type { PageView } from '../../page/model/view.ts';
 import { startApiServer } from '../../workshop/apiserver/start.ts';
 import { root, shale } from '../cli/shale-process.ts';
 import { type ClusterUnderTest, startClusterUnderTest } from '../e2e/cluster-under-test.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { buildPage } from './browser.ts';
 import { aFleet, putFleet } from './fleet.ts';
 
-const signal = AbortSignal.timeout(300_000);
+const signal = deadline(300_000);
 let cluster: ClusterUnderTest;
 let built: Awaited<ReturnType<typeof buildPage>>;
 let dir: string;
@@ -21,7 +22,7 @@ beforeAll(async () => {
   [cluster, built] = await Promise.all([startClusterUnderTest(signal), buildPage()]);
   await writeFile(path.join(dir, 'kubeconfig'), cluster.kubeconfig(), { mode: 0o600 });
   await putFleet(cluster.client, aFleet({ worker: 4 }, Date.now()), signal);
-}, 60_000);
+}, patience(60_000));
 afterAll(async () => {
   await Promise.all([cluster.stop(), built.remove()]);
   await rm(dir, { recursive: true });

@@ -21,12 +21,13 @@ import { directoryNodeLayout } from '../../workshop/sandbox/node/directory-host.
 import { removeNode } from '../../workshop/sandbox/node/remove.ts';
 import { stockImage } from '../../workshop/sandbox/node/stock-image.ts';
 import { pushImage, type SandboxRegistry, startRegistry } from '../../workshop/sandbox/registry.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { noDirectoryNodes } from '../fixtures/test-node.ts';
 
 /** Images as skopeo copies and umoci unpacks them: programs that share no line with Shale. */
 
 const root = path.join(import.meta.dirname, '../..');
-const signal = AbortSignal.timeout(300_000);
+const signal = deadline(300_000);
 const architecture = goArchitecture(process.arch);
 const missing = await missingPrograms('skopeo', 'umoci');
 
@@ -44,91 +45,101 @@ afterAll(async () => {
   await rm(dir, { recursive: true });
 });
 
-describe.skipIf(missing !== undefined)(`independent readers${missing ?? ''}`, { timeout: 60_000 }, () => {
-  test('find every file, link and directory as the config has it', async () => {
-    const rendered = await renderExamples();
-    const { image } = await build('whole', rendered);
-    const tree = await unpack(image, 'whole');
-    const wanted = entriesOf(rendered);
-    expect(wanted.length).toBeGreaterThan(10);
-    for (const entry of wanted) expect(await seen(tree, entry)).toEqual(asSeen(entry));
-    const release = stockImage().find(({ path: name }) => name === '/usr/lib/os-release');
-    expect(release?.type === 'file' && (await readFile(path.join(tree, '/usr/lib/os-release')))).toEqual(
-      release?.type === 'file' && Buffer.from(release.content),
-    );
-  });
-
-  test("find nothing of a path that the config no longer owns, but the base's own version", async () => {
-    const own = rendering('own', { '/etc/chrony.conf': 'ours', '/etc/only-ours': 'ours' });
-    const first = await unpack((await build('first', own)).image, 'first');
-    expect(await text(first, '/etc/chrony.conf')).toBe('ours');
-    expect(await text(first, '/etc/only-ours')).toBe('ours');
-    const second = await unpack((await build('second', rendering('none', {}))).image, 'second');
-    const stock = stockImage().find(({ path: name }) => name === '/etc/chrony.conf');
-    expect(stock?.type).toBe('file');
-    expect(await text(second, '/etc/chrony.conf')).toBe(
-      stock?.type === 'file' ? Buffer.from(stock.content).toString() : undefined,
-    );
-    await expect(text(second, '/etc/only-ours')).rejects.toMatchObject({ code: 'ENOENT' });
-  });
-
-  test.skipIf(noDirectoryNodes !== undefined)('see the tree that an ostree deployment has', async () => {
-    const { image } = await build('deployed', await renderExamples());
-    const tree = await unpack(image, 'deployed');
-    await withDeployment(image, async (deployed) => {
-      const usr = await readTree(path.join(deployed, 'usr'), '/usr', signal);
-      const etc = await readTree(path.join(deployed, 'usr/etc'), '/etc', signal);
-      // ostree keeps the image's /etc as /usr/etc, and puts the kernel's directory beside the modules it has.
-      const isEtc = (name: string) => name === '/usr/etc' || name.startsWith('/usr/etc/');
-      expect(new Map([...usr].filter(([name]) => !isEtc(name)))).toEqual(
-        await readTree(path.join(tree, 'usr'), '/usr', signal),
+describe.skipIf(missing !== undefined)(
+  `independent readers${missing ?? ''}`,
+  { timeout: patience(60_000) },
+  () => {
+    test('find every file, link and directory as the config has it', async () => {
+      const rendered = await renderExamples();
+      const { image } = await build('whole', rendered);
+      const tree = await unpack(image, 'whole');
+      const wanted = entriesOf(rendered);
+      expect(wanted.length).toBeGreaterThan(10);
+      for (const entry of wanted) expect(await seen(tree, entry)).toEqual(asSeen(entry));
+      const release = stockImage().find(({ path: name }) => name === '/usr/lib/os-release');
+      expect(release?.type === 'file' && (await readFile(path.join(tree, '/usr/lib/os-release')))).toEqual(
+        release?.type === 'file' && Buffer.from(release.content),
       );
-      expect(etc).toEqual(await readTree(path.join(tree, 'etc'), '/etc', signal));
     });
-  });
 
-  test.skipIf(noDirectoryNodes !== undefined)('see file capabilities, and so does a deployment', async () => {
-    const owner = { uid: 0, gid: 0 };
-    const ping: LayerEntry = {
-      type: 'file',
-      path: '/usr/bin/ping',
-      mode: 0o755,
-      ...owner,
-      content: Buffer.from('ping'),
-      xattrs: { 'security.capability': CAP_NET_RAW },
-    };
-    const also: LayerEntry = { type: 'hardlink', path: '/usr/bin/ping4', target: '/usr/bin/ping' };
-    const private_: LayerEntry = { type: 'directory', path: '/usr/bin', mode: 0o750, ...owner };
-    const entries = [...stockImage().filter((entry) => entry.path !== '/usr/bin'), private_, ping, also];
-    const image = await pushImage(registry, 'os/capable', { entries }, signal);
-    const names = ['/usr/bin/ping', '/usr/bin/ping4'];
-    const tree = await unpack(image, 'capable');
-    await withDeployment(image, async (deployed) => {
-      for (const [name, top] of names.flatMap((name) =>
-        [tree, deployed].map((top) => [name, top] as const),
-      )) {
-        const { stdout } = await execa('getcap', [path.join(top, name)], { env: SBIN });
-        expect(stdout).toContain('cap_net_raw=ep');
-      }
-      expect((await lstat(path.join(deployed, 'usr/bin'))).mode & 0o777).toBe(0o750);
+    test("find nothing of a path that the config no longer owns, but the base's own version", async () => {
+      const own = rendering('own', { '/etc/chrony.conf': 'ours', '/etc/only-ours': 'ours' });
+      const first = await unpack((await build('first', own)).image, 'first');
+      expect(await text(first, '/etc/chrony.conf')).toBe('ours');
+      expect(await text(first, '/etc/only-ours')).toBe('ours');
+      const second = await unpack((await build('second', rendering('none', {}))).image, 'second');
+      const stock = stockImage().find(({ path: name }) => name === '/etc/chrony.conf');
+      expect(stock?.type).toBe('file');
+      expect(await text(second, '/etc/chrony.conf')).toBe(
+        stock?.type === 'file' ? Buffer.from(stock.content).toString() : undefined,
+      );
+      await expect(text(second, '/etc/only-ours')).rejects.toMatchObject({ code: 'ENOENT' });
     });
-  });
 
-  test('read names, labels and layers as they were written', async () => {
-    const { image } = await build(
-      'named',
-      rendering('named', { '/etc/größe 1%.conf': 'x', [`/etc/${'d'.repeat(120)}/${'f'.repeat(120)}`]: 'y' }),
+    test.skipIf(noDirectoryNodes !== undefined)('see the tree that an ostree deployment has', async () => {
+      const { image } = await build('deployed', await renderExamples());
+      const tree = await unpack(image, 'deployed');
+      await withDeployment(image, async (deployed) => {
+        const usr = await readTree(path.join(deployed, 'usr'), '/usr', signal);
+        const etc = await readTree(path.join(deployed, 'usr/etc'), '/etc', signal);
+        // ostree keeps the image's /etc as /usr/etc, and puts the kernel's directory beside the modules it has.
+        const isEtc = (name: string) => name === '/usr/etc' || name.startsWith('/usr/etc/');
+        expect(new Map([...usr].filter(([name]) => !isEtc(name)))).toEqual(
+          await readTree(path.join(tree, 'usr'), '/usr', signal),
+        );
+        expect(etc).toEqual(await readTree(path.join(tree, 'etc'), '/etc', signal));
+      });
+    });
+
+    test.skipIf(noDirectoryNodes !== undefined)(
+      'see file capabilities, and so does a deployment',
+      async () => {
+        const owner = { uid: 0, gid: 0 };
+        const ping: LayerEntry = {
+          type: 'file',
+          path: '/usr/bin/ping',
+          mode: 0o755,
+          ...owner,
+          content: Buffer.from('ping'),
+          xattrs: { 'security.capability': CAP_NET_RAW },
+        };
+        const also: LayerEntry = { type: 'hardlink', path: '/usr/bin/ping4', target: '/usr/bin/ping' };
+        const private_: LayerEntry = { type: 'directory', path: '/usr/bin', mode: 0o750, ...owner };
+        const entries = [...stockImage().filter((entry) => entry.path !== '/usr/bin'), private_, ping, also];
+        const image = await pushImage(registry, 'os/capable', { entries }, signal);
+        const names = ['/usr/bin/ping', '/usr/bin/ping4'];
+        const tree = await unpack(image, 'capable');
+        await withDeployment(image, async (deployed) => {
+          for (const [name, top] of names.flatMap((name) =>
+            [tree, deployed].map((top) => [name, top] as const),
+          )) {
+            const { stdout } = await execa('getcap', [path.join(top, name)], { env: SBIN });
+            expect(stdout).toContain('cap_net_raw=ep');
+          }
+          expect((await lstat(path.join(deployed, 'usr/bin'))).mode & 0o777).toBe(0o750);
+        });
+      },
     );
-    const { stdout } = await skopeo('inspect', `docker://${image}`);
-    const told = JSON.parse(stdout) as { Layers: string[]; Labels: Record<string, string>; Digest: string };
-    expect(told.Layers).toHaveLength(2);
-    expect(told.Labels['dev.shale.rendered-config']).toBe('rendered-worker-named');
-    expect(image.endsWith(told.Digest)).toBe(true);
-    const tree = await unpack(image, 'named');
-    expect(await text(tree, '/etc/größe 1%.conf')).toBe('x');
-    expect(await text(tree, `/etc/${'d'.repeat(120)}/${'f'.repeat(120)}`)).toBe('y');
-  });
-});
+
+    test('read names, labels and layers as they were written', async () => {
+      const { image } = await build(
+        'named',
+        rendering('named', {
+          '/etc/größe 1%.conf': 'x',
+          [`/etc/${'d'.repeat(120)}/${'f'.repeat(120)}`]: 'y',
+        }),
+      );
+      const { stdout } = await skopeo('inspect', `docker://${image}`);
+      const told = JSON.parse(stdout) as { Layers: string[]; Labels: Record<string, string>; Digest: string };
+      expect(told.Layers).toHaveLength(2);
+      expect(told.Labels['dev.shale.rendered-config']).toBe('rendered-worker-named');
+      expect(image.endsWith(told.Digest)).toBe(true);
+      const tree = await unpack(image, 'named');
+      expect(await text(tree, '/etc/größe 1%.conf')).toBe('x');
+      expect(await text(tree, `/etc/${'d'.repeat(120)}/${'f'.repeat(120)}`)).toBe('y');
+    });
+  },
+);
 
 /** cap_net_raw=ep as the kernel stores it (linux/capability.h, vfs_cap_data version 2). */
 const CAP_NET_RAW = Buffer.from('0100000200200000000000000000000000000000', 'hex');

@@ -9,6 +9,7 @@ import { defaultPolicySettings } from '../../disruption/default-policies.ts';
 import { effectivePolicies, policyDigest } from '../../disruption/effective-policies.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
+import { deadline, patience } from '../fixtures/patience.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';
 import { newSigningKey } from '../fixtures/registry/registry-with-image.ts';
 
@@ -17,7 +18,7 @@ import { newSigningKey } from '../fixtures/registry/registry-with-image.ts';
  * has cosign and oras, its unstable release spdx-tools.
  */
 
-const signal = AbortSignal.timeout(300_000);
+const signal = deadline(300_000);
 const rendered: MachineConfig = {
   apiVersion: 'machineconfiguration.openshift.io/v1',
   kind: 'MachineConfig',
@@ -69,7 +70,7 @@ async function sealedImage() {
 
 /** Runs a tool with a home of its own; skips the test where it is not installed. */
 async function tool(skip: (why: string) => void, dir: string, name: string, ...args: readonly string[]) {
-  const result = await execa(name, args, { reject: false, timeout: 60_000, env: { HOME: dir } });
+  const result = await execa(name, args, { reject: false, timeout: patience(60_000), env: { HOME: dir } });
   if (result.code === 'ENOENT') skip(`${name} is not installed`);
   return result;
 }

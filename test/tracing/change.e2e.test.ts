@@ -10,6 +10,7 @@ import { createApiClient } from '../../cluster/http-api-client.ts';
 import { connectWith } from '../../workshop/sandbox/control-plane/access.ts';
 import { startSandbox } from '../../workshop/sandbox/start.ts';
 import { waitUntil } from '../../workshop/sandbox/wait-until.ts';
+import { deadline } from '../fixtures/patience.ts';
 import { type Collector, type ReceivedSpan, startCollector } from './collector.ts';
 
 const MINUTES = 60_000;
@@ -25,7 +26,7 @@ test(
     vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', collector.endpoint);
     vi.stubEnv('OTEL_BSP_SCHEDULE_DELAY', '100');
     const dir = await mkdtemp(path.join(tmpdir(), 'shale-traces-'));
-    const signal = AbortSignal.timeout(12 * MINUTES);
+    const signal = deadline(12 * MINUTES);
     const choice = { assets: undefined, kubeconfig: undefined };
     const sandbox = await startSandbox({
       dir,

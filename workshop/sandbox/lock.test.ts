@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { deadline } from '../../test/fixtures/patience.ts';
 import { isLocked, lockSandbox, SandboxInUse, untilUnlocked } from './lock.ts';
 
 const dir = `/no/such/dir/${process.pid}`;
@@ -28,7 +29,7 @@ test('a holder that is killed gives the place free, and who waits for it is told
   await once(holder.stdout, 'data');
   await expect(lockSandbox(dir)).rejects.toThrow(SandboxInUse);
 
-  const free = untilUnlocked(dir, AbortSignal.timeout(10_000));
+  const free = untilUnlocked(dir, deadline(10_000));
   holder.kill('SIGKILL');
   await free;
   expect(await isLocked(dir)).toBe(false);

@@ -3,11 +3,12 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { parseReference } from '../../image/reference.ts';
+import { deadline } from '../../test/fixtures/patience.ts';
 import { stockImage } from './node/stock-image.ts';
 import { pushImage, startRegistry } from './registry.ts';
 
 test('an image pushed twice is one image, read back over TLS by its digest', async () => {
-  const signal = AbortSignal.timeout(20_000);
+  const signal = deadline(20_000);
   const dir = await mkdtemp(path.join(tmpdir(), 'shale-registry-'));
   const registry = await startRegistry(dir);
   try {

@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, readdir, readlink, rm, symlink, writeFile } from 'node:
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { deadline } from '../../../test/fixtures/patience.ts';
 import { noLabels } from '../selinux-labels.ts';
 import { armWatchdog, disarmWatchdog, endWatch, isArmed, takeOverWatch } from './arm.ts';
 import { readMark } from './mark.ts';
@@ -16,7 +17,7 @@ describe.skipIf(!isRoot)('the boot watchdog', () => {
   let root: string;
   let staged: string;
   let stopped: string[];
-  const signal = AbortSignal.timeout(60_000);
+  const signal = deadline(60_000);
 
   beforeEach(async () => {
     base = await mkdtemp(path.join(tmpdir(), 'shale-watchdog-'));

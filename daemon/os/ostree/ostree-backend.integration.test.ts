@@ -6,6 +6,7 @@ import { execa } from 'execa';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { backendContract, type ContractNode } from '../../../test/fixtures/backend-contract.ts';
+import { deadline, patience } from '../../../test/fixtures/patience.ts';
 import {
   createTestNode,
   layerFile,
@@ -29,7 +30,7 @@ const CHRONY = '/etc/chrony.conf';
 
 describe.skipIf(noDirectoryNodes !== undefined)('the ostree backend on a directory node', () => {
   let node: TestNode;
-  const signal = AbortSignal.timeout(600_000);
+  const signal = deadline(600_000);
   const stage = (image: DigestedPullspec) =>
     node.backend.stage(image, { extraKernelArguments: noExtra, signal });
 
@@ -90,7 +91,7 @@ describe.skipIf(noDirectoryNodes !== undefined)('the ostree backend on a directo
   });
 
   it('stages whole or not at all when killed before any command, and then stages again', {
-    timeout: 120_000,
+    timeout: patience(120_000),
   }, async () => {
     const script = path.join(import.meta.dirname, '../../../test/fixtures/killed/killed-stage.ts');
     for (let commands = 0; ; commands += 1) {

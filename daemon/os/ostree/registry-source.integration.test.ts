@@ -10,11 +10,12 @@ import { describeImage, pushAppended } from '../../../image/append.ts';
 import { writeLayer } from '../../../image/layer/write-layer.ts';
 import { parseReference } from '../../../image/reference.ts';
 import { createRegistryClient, type RegistryClient } from '../../../image/registry/registry-client.ts';
+import { deadline } from '../../../test/fixtures/patience.ts';
 import { pushBaseImage } from '../../../test/fixtures/registry/base-image.ts';
 import { type DockerRegistry, startDockerRegistry } from '../../../workshop/sandbox/docker-registry.ts';
 import { registrySource } from './registry-source.ts';
 
-const signal = AbortSignal.timeout(300_000);
+const signal = deadline(300_000);
 const architecture = arch() === 'x64' ? 'amd64' : arch();
 let dir: string;
 let registry: DockerRegistry;
@@ -112,7 +113,7 @@ describe('an image of a registry', () => {
     const image = await pushImage('trusted');
     const root = await mkdtemp(path.join(dir, 'root-'));
     const source = registrySource({ root, plainHttp: new Set() });
-    await expect(source.open(image, AbortSignal.timeout(30_000))).rejects.toThrow();
+    await expect(source.open(image, deadline(30_000))).rejects.toThrow();
     const place = path.join(root, 'etc/containers/certs.d', registry.host);
     await mkdir(place, { recursive: true });
     await writeFile(path.join(place, 'ca.crt'), ca);

@@ -12,6 +12,7 @@ import { ensureRootfsArchive } from '../../../workshop/sandbox/systemd-node/root
 import { rootfsSource } from '../../../workshop/sandbox/systemd-node/rootfs-source.ts';
 import { DIE_WITH_PARENT } from '../../../workshop/sandbox/workloads/die-with-parent.ts';
 import { type NodeControlPlane, startNodeControlPlane } from '../../fixtures/node-control-plane.ts';
+import { deadline } from '../../fixtures/patience.ts';
 import { labRootfs } from '../lab.ts';
 import type { UpdatedMachine } from '../lab-updates.ts';
 import { ensureDisk } from './disk.ts';
@@ -39,7 +40,7 @@ export interface BootLab extends NodeControlPlane, UpdatedMachine {
 
 /** @param stock what the machine comes with, above Debian. */
 export async function startBootLab(stock: readonly LayerEntry[]): Promise<BootLab> {
-  const signal = AbortSignal.timeout(SETUP_MS);
+  const signal = deadline(SETUP_MS);
   const { timed, figures } = stopwatch();
   await using parts = new AsyncDisposableStack();
   const directory = await mkdtemp(path.join(tmpdir(), 'shale-boots-'));
@@ -54,7 +55,7 @@ export async function startBootLab(stock: readonly LayerEntry[]): Promise<BootLa
   parts.defer(registry.stop);
   const client = createRegistryClient({ plainHttp: new Set([registry.host]) });
   const push: UpdatedMachine['push'] = async (content) => {
-    const until = AbortSignal.timeout(SETUP_MS);
+    const until = deadline(SETUP_MS);
     return inGuest(
       await pushImage({ host: registry.host, client }, 'os/lab', { ...content, onto: archive }, until),
     );

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { patience } from '../../../test/fixtures/patience.ts';
 import { type Api, startApi, uniqueName } from './api.ts';
 
 let api: Api;
@@ -18,7 +19,7 @@ beforeAll(async () => {
   await grant('pods', [
     { apiGroups: [''], resources: ['configmaps'], verbs: ['get', 'list'], resourceNames: ['allowed'] },
   ]);
-}, 60_000);
+}, patience(60_000));
 afterAll(() => api.stop());
 
 async function tokenFor(spec: Record<string, unknown>): Promise<string> {

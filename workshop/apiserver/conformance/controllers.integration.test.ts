@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { patience } from '../../../test/fixtures/patience.ts';
 import { type Api, eventually, startApi, uniqueName } from './api.ts';
 
 let api: Api;
 beforeAll(async () => {
   api = await startApi();
-}, 60_000);
+}, patience(60_000));
 afterAll(() => api.stop());
 
 const merge = { contentType: 'application/merge-patch+json' };

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { patience } from '../../../test/fixtures/patience.ts';
 import { type Api, eventually, startApi, uniqueName } from './api.ts';
 
 let api: Api;
@@ -89,7 +90,7 @@ beforeAll(async () => {
     () => api.call('GET', widgets),
     ({ status }) => status === 200,
   );
-}, 60_000);
+}, patience(60_000));
 afterAll(() => api.stop());
 
 describe('a custom resource', () => {

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { patience } from '../../../test/fixtures/patience.ts';
 import { type Api, eventually, startApi, uniqueName } from './api.ts';
 
 let api: Api;
@@ -22,7 +23,7 @@ function hasKubectl(): boolean {
 beforeAll(async () => {
   api = await startApi();
   writeFileSync(join(dir, 'kubeconfig'), api.kubeconfig(), { mode: 0o600 });
-}, 60_000);
+}, patience(60_000));
 afterAll(async () => {
   await api.stop();
   rmSync(dir, { recursive: true });
@@ -30,7 +31,7 @@ afterAll(async () => {
 
 const options = {
   env: { KUBECONFIG: join(dir, 'kubeconfig'), HOME: dir },
-  timeout: 30_000,
+  timeout: patience(30_000),
   cwd: root,
 } as const;
 

@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { patience } from '../../../test/fixtures/patience.ts';
 import { type Api, startApi, uniqueName } from './api.ts';
 
 let api: Api;
 beforeAll(async () => {
   api = await startApi();
-}, 60_000);
+}, patience(60_000));
 afterAll(() => api.stop());
 
 const configMaps = '/api/v1/namespaces/default/configmaps';

@@ -2,13 +2,14 @@ import { existsSync } from 'node:fs';
 import { lstat, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { deadline } from '../../../test/fixtures/patience.ts';
 import { createTestNode, noDirectoryNodes } from '../../../test/fixtures/test-node.ts';
 import { directoryNodeLayout, readDirectoryMachine, readRebootRequest } from './directory-host.ts';
 import { readServiceRecords } from './service-recorder.ts';
 
 if (noDirectoryNodes !== undefined) process.stderr.write(`skipped: ${noDirectoryNodes}\n`);
 
-const signal = AbortSignal.timeout(300_000);
+const signal = deadline(300_000);
 
 describe.skipIf(noDirectoryNodes !== undefined)('a directory node', () => {
   it('has a root that only leads inside, with state that outlives a boot and a /usr that does not', async () => {
