@@ -37,7 +37,7 @@ export function builderCommand(): Command {
   const command = new Command('machine-os-builder')
     .description("Build the pools' images; runs in the cluster while layering is on.")
     .option('--namespace <name>', 'where Shale runs', process.env['POD_NAMESPACE'] ?? DEFAULT_NAMESPACE)
-    .option('--insecure-registry <host...>', 'registries (host:port) to speak plain HTTP to', [])
+    .option('--insecure-registry <host...>', 'registries (host:port) to contact over plain HTTP', [])
     .addOption(
       new Option(
         '--architecture <name>',

@@ -39,25 +39,31 @@ import {
 /** `shale build`: the image that the Machine OS Builder would make of these files. */
 export function buildCommand(): Command {
   const command = new Command('build')
-    .description("Make a pool's image from files: one layer on the base image, pushed to a registry.")
-    .requiredOption('--pool <name>', 'the MachineConfigPool')
-    .requiredOption('-f, --filename <file...>', 'files or directories with objects; - is standard input')
-    .requiredOption('--base <image>', 'the base image, in the registry')
-    .requiredOption('--push <image>', 'where the image goes: host[:port]/repository:tag')
+    .description(
+      "Build a pool's image from files, as one layer on the base image, and push it to a registry.",
+    )
+    .requiredOption('--pool <name>', 'name of the MachineConfigPool')
+    .requiredOption('-f, --filename <file...>', 'files or directories with objects, or - for standard input')
+    .requiredOption('--base <image>', 'base image, in a registry')
+    .requiredOption('--push <image>', 'where to push the image: host[:port]/repository:tag')
     .addOption(
       new Option(
         '--architecture <name...>',
-        "the nodes' architectures; for several the image is an index",
+        'architectures of the nodes; several result in an image index',
       ).default([goArchitecture(process.arch)], "this machine's"),
     )
-    .option('--from <file...>', 'what the nodes run now; the label states the way from there', [])
+    .option(
+      '--from <file...>',
+      'files with what the nodes run now; the transition label covers updates from it',
+      [],
+    )
     .option(
       '--sign-by <file>',
-      'private key (ECDSA P-256, PEM) that signs the image; COSIGN_PASSWORD is its password',
+      'private key (ECDSA P-256, PEM) to sign the image with; its password is read from COSIGN_PASSWORD',
     )
-    .option('--no-attest', 'attach no provenance and no list of files')
-    .option('--source-url <url>', 'where the files come from; overrides the annotation of the pool')
-    .option('--source-revision <commit>', 'which state of it; overrides the annotation of the pool')
+    .option('--no-attest', 'do not attach provenance and the list of files (SBOM)')
+    .option('--source-url <url>', 'URL of the source repository; overrides the annotation of the pool')
+    .option('--source-revision <commit>', 'revision of the source; overrides the annotation of the pool')
     .addHelpText(
       'after',
       '\nExample:\n  shale build --pool worker -f examples --base r.example.com/os/stock:1 --push r.example.com/os/worker:1',
@@ -142,10 +148,10 @@ function sourceFor(
 
 function renderFor(cluster: ReturnType<typeof offlineCluster>, name: string) {
   const pool = cluster.pools.find(({ metadata }) => metadata.name === name);
-  if (pool === undefined) throw new CommandError(`no pool ${name} in these files`);
+  if (pool === undefined) throw new CommandError(`pool ${name} is not in these files`);
   const rendering = renderOffline(cluster, pool);
   if (!rendering.ok)
-    throw new CommandError(`pool ${name} can not be rendered:\n  ${rendering.problems.join('\n  ')}`);
+    throw new CommandError(`pool ${name} can't be rendered:\n  ${rendering.problems.join('\n  ')}`);
   return rendering.rendered;
 }
 
@@ -196,7 +202,7 @@ async function secretsOf(
   const secrets = objects.filter(({ kind }) => kind === Secrets.kind) as Secret[];
   return names.flatMap((name) => {
     const secret = secrets.findLast(({ metadata }) => metadata.name === name);
-    if (secret === undefined) throw new CommandError(`buildSecrets: no Secret ${name} in these files`);
+    if (secret === undefined) throw new CommandError(`buildSecrets: Secret ${name} is not in these files`);
     return secretValues(secret);
   });
 }

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { diffPools, formatDiffs, type PoolDiff } from './diff.ts';
 import { type DiffNamedFlags, diffNamed } from './diff-named.ts';
-import { CommandError, exitCodes } from './exit-codes.ts';
+import { CommandError, exitCodes, noSuchPool } from './exit-codes.ts';
 import { readChange, withChange } from './file-flags.ts';
 import { DiffOutput } from './output-schemas.ts';
 import { asRendered, asRunning } from './pool-change.ts';
@@ -11,28 +11,28 @@ import { withArchitecture, withRegistryFlags } from './registry-flags.ts';
 const EXAMPLES = `
 Examples:
   shale diff -f new.yaml                              what new.yaml changes on the cluster's nodes
-  shale diff --from old/ -f new/ --prune              the same of files alone
-  shale diff --running --pool worker                  what MachineConfigs ask of nodes that these do not run yet
-  shale diff rendered-worker-1f3c rendered-worker-9b   two MachineConfigs of the cluster, or of files named by -f
-  shale diff was.yaml will-be.yaml                    two MachineConfigs, each in a file of its own
-  shale diff worker-0                                 what node worker-0 runs, and what it is to run
-  shale diff pool/worker worker-0                     what pool worker is to run, and what this node runs
-  shale diff worker-0 r.example.com/os/worker@sha256:…   what a node runs, and what an image carries
-  shale diff r.example.com/os/worker@sha256:… r.example.com/os/worker@sha256:…   two images, by what they carry`;
+  shale diff --from old/ -f new/ --prune              the same from files, without a cluster
+  shale diff --running --pool worker                  what the MachineConfigs specify and nodes do not run yet
+  shale diff rendered-worker-1f3c rendered-worker-9b   two MachineConfigs of the cluster, or of the files given with -f
+  shale diff was.yaml will-be.yaml                    two MachineConfigs, each in its own file
+  shale diff worker-0                                 what node worker-0 runs, and its target
+  shale diff pool/worker worker-0                     the target of pool worker, and what this node runs
+  shale diff worker-0 r.example.com/os/worker@sha256:…   what a node runs, and what an image contains
+  shale diff r.example.com/os/worker@sha256:… r.example.com/os/worker@sha256:…   two images, by their contents`;
 
 /** `shale diff`: what changes on nodes' disks. Exit code as kubectl's: 0 nothing, 1 something, above 1 an error. */
 export function diffCommand(): Command {
   const command = new Command('diff')
-    .description("Show what a change does to nodes' files, units and kernel arguments.")
+    .description('Show how a change affects the files, units and kernel arguments of nodes.')
     .argument(
       '[what...]',
-      'two to compare: each a MachineConfig, a pool or a node of the cluster, a file, or an image; or one pool or node',
+      'two things to compare: each a MachineConfig, pool or node of the cluster, a file, or an image; or a single pool or node',
     );
   return withArchitecture(withRegistryFlags(withChange(command)))
-    .option('--pool <name>', 'one pool only')
+    .option('--pool <name>', 'show only this pool')
     .option(
       '--running',
-      "compare with what the pools' nodes run, not with what the MachineConfigs ask of them",
+      'compare with what the nodes of the pools run, not with what the MachineConfigs specify',
     )
     .addOption(outputFlag(...TABLE_FORMATS, 'text'))
     .addHelpText('after', EXAMPLES)
@@ -41,7 +41,7 @@ export function diffCommand(): Command {
       if (flags.output === 'json' || flags.output === 'yaml') printAs(flags.output, DiffOutput, diffs);
       else print(formatDiffs(diffs));
       if (diffs.some((diff) => 'problems' in diff)) {
-        throw new CommandError('not every pool can be rendered', exitCodes.usage);
+        throw new CommandError("some pools can't be rendered", exitCodes.usage);
       }
       if (diffs.some((diff) => 'changes' in diff && diff.changes.length > 0)) {
         process.exitCode = exitCodes.failed;
@@ -52,19 +52,24 @@ export function diffCommand(): Command {
 async function diffChange(flags: DiffNamedFlags): Promise<readonly PoolDiff[]> {
   if (flags.filename.length === 0 && flags.running !== true) {
     throw new CommandError(
-      'diff: what changes? name files by -f, a pool, a node, two of anything, or --running',
+      'diff: specify what to compare: files with -f, a pool, a node, two names, or --running',
       exitCodes.usage,
     );
   }
   const { before, after, live } = await readChange(flags);
   if (flags.running === true && live === undefined) {
-    throw new CommandError('diff: --running is about a cluster; it goes without --from', exitCodes.usage);
+    throw new CommandError(
+      "diff: --running needs a cluster and can't be combined with --from",
+      exitCodes.usage,
+    );
   }
   const from =
     flags.running === true && live !== undefined ? asRunning(before, live.rendered) : asRendered(before);
   const all = diffPools(from, after);
   const diffs = all.filter(({ pool }) => flags.pool === undefined || pool === flags.pool);
   if (diffs.length > 0) return diffs;
-  const known = all.map(({ pool }) => pool).join(', ');
-  throw new CommandError(`no pool ${flags.pool}; there are: ${known}`, exitCodes.usage);
+  throw noSuchPool(
+    flags.pool ?? '',
+    all.map(({ pool }) => pool),
+  );
 }

@@ -34,7 +34,7 @@ export async function diffNamed(named: readonly string[], flags: DiffNamedFlags)
     throw new CommandError(`diff: expected one or two names, not ${named.length}`, exitCodes.usage);
   if (flags.pool !== undefined || flags.running === true || flags.from.length > 0 || flags.prune === true) {
     throw new CommandError(
-      'diff: --pool, --running, --from and --prune go without names of what to compare',
+      "diff: --pool, --running, --from and --prune can't be combined with names to compare",
       exitCodes.usage,
     );
   }

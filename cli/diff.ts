@@ -71,9 +71,9 @@ export function formatDiffs(diffs: readonly (PoolDiff | ConfigDiff)[]): string {
   return diffs
     .flatMap((diff) => {
       if ('problems' in diff) {
-        return [`pool ${diff.pool}: can not be rendered`, ...diff.problems.map((problem) => `  ${problem}`)];
+        return [`pool ${diff.pool}: can't be rendered`, ...diff.problems.map((problem) => `  ${problem}`)];
       }
-      const head = diff.changes.length === 0 ? 'nothing changes' : `${diff.from ?? 'nothing'} -> ${diff.to}`;
+      const head = diff.changes.length === 0 ? 'no changes' : `${diff.from ?? 'nothing'} -> ${diff.to}`;
       const subject = 'pool' in diff ? `pool ${diff.pool}: ` : '';
       return [`${subject}${head}`, ...diff.changes.map(({ diff: patch }) => patch.trimEnd())];
     })

@@ -15,7 +15,7 @@ export function parseDuration(text: string): number {
     return sum + Number(part.slice(0, -1)) * UNITS[part.at(-1) as keyof typeof UNITS];
   }, 0);
   if (ms > 0 && Number.isSafeInteger(ms)) return ms;
-  throw new InvalidArgumentError('a time span such as 90s, 30m, 2h, 1h30m or 7d');
+  throw new InvalidArgumentError('a duration such as 90s, 30m, 2h, 1h30m or 7d');
 }
 
 /** @returns a span of ms in words that parseDuration reads, its two largest units; `0s` for less than a second. */
@@ -32,7 +32,7 @@ export function formatDuration(ms: number): string {
 
 /** @returns `--timeout`, in ms. @param standard what it is unless given, as formatDuration writes it. */
 export function timeoutFlag(standard: string): Option {
-  return new Option('--timeout <span>', 'how long to wait, such as 90s, 30m, 2h')
+  return new Option('--timeout <span>', 'maximum time to wait, such as 90s, 30m or 2h')
     .argParser(parseDuration)
     .default(parseDuration(standard), standard);
 }

@@ -1,29 +1,38 @@
 /** What shale's exit code means, in the code and, for people, in docs/reference/exit-codes.md. */
 export const exitCodes = {
   ok: 0,
-  /** The work was done and its result is a "no": an invalid MachineConfig, a tour step that failed. */
+  /** The command ran and the check failed: an invalid MachineConfig, a failed step of the tour. */
   failed: 1,
-  /** The call can't be understood: unknown option, missing argument, a file that is not there or no YAML. */
+  /** Invalid usage: an unknown option, a missing argument, a file that does not exist or is not YAML. */
   usage: 2,
-  /** A part that is needed is not there: a package, a cluster, a permission (EX_UNAVAILABLE of sysexits.h). */
+  /** Something required is not available: a package, a cluster, a permission (EX_UNAVAILABLE of sysexits.h). */
   unavailable: 69,
-  /** A mistake in Shale itself (EX_SOFTWARE): printed with its stack, and never to be taken for an answer. */
+  /** A bug in Shale (EX_SOFTWARE), printed with its stack trace; never the result of a check. */
   software: 70,
-  /** Ended by Ctrl-C. */
+  /** Interrupted by Ctrl-C. */
   interrupted: 130,
 } as const;
 
 /** The same for a reader of the reference; Markdown. */
 export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> = {
-  ok: 'done; of `diff`: nothing changes',
+  ok: 'success; for `diff`: no changes',
   failed:
-    'the answer is a no: `validate` found problems, a pool can’t be rendered or take the change, nodes would refuse it, `plan --fail-on` found a costly pool, a tour’s step failed, what was waited for did not come; of `diff`: something changes',
+    'the check failed: `validate` found problems, a pool can’t be rendered or can’t apply the change, nodes would refuse it, `plan --fail-on` found a costly pool, a step of the tour failed, a wait timed out or can’t end; for `diff`: there are changes',
   usage:
-    'the call can’t be understood: unknown flag, missing argument, no such file, no YAML, no such pool, no pool at all; of `diff` also: a pool can’t be rendered',
-  unavailable: 'something that is needed is not there: a cluster, a package, a permission',
-  software: 'a mistake in Shale itself, with a stack to report',
-  interrupted: 'ended by Ctrl-C',
+    'invalid usage: an unknown flag, a missing argument, a file that does not exist or is not YAML, an unknown pool, no pool at all; for `diff` also: a pool can’t be rendered',
+  unavailable: 'something required is not available: a cluster, a package, a permission',
+  software: 'a bug in Shale, printed with the stack trace to report',
+  interrupted: 'interrupted by Ctrl-C',
 };
+
+/** @param known the pools that there are. @returns the error for the name of a pool that does not exist. */
+export function noSuchPool(
+  name: string,
+  known: readonly string[],
+  exitCode: number = exitCodes.usage,
+): CommandError {
+  return new CommandError(`no pool is named ${name}; the pools are: ${known.join(', ') || 'none'}`, exitCode);
+}
 
 /** An error whose message is all a person needs: printed as one line, without a stack. */
 export class CommandError extends Error {

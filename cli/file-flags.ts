@@ -18,11 +18,15 @@ export interface FileFlags extends ClusterFlags, LimitFlags {
   readonly output: string;
 }
 
-const FILES = 'files or directories with objects; - is standard input';
+const FILES = 'files or directories with objects, or - for standard input';
 
 /** @returns the command with `-f` and the flags of a cluster, which counts where no file is named. */
 export function withFilesOrCluster(command: Command): Command {
-  const files = command.option('-f, --filename <file...>', `${FILES}; default: what the cluster has`, []);
+  const files = command.option(
+    '-f, --filename <file...>',
+    `${FILES}; default: the objects of the cluster`,
+    [],
+  );
   return withLimitFlags(withClusterFlags(files));
 }
 
@@ -42,9 +46,12 @@ export interface ChangeFlags extends FileFlags {
 /** @returns the command with the flags that name a change and what it is made to. */
 export function withChange(command: Command): Command {
   const changed = command
-    .option('--from <file...>', 'what there is now, as files; default: what the cluster has', [])
-    .addOption(new Option('-f, --filename <file...>', `what changes: ${FILES}`).default([], 'none'))
-    .option('--prune', 'the files are everything there will be: what they do not name is taken away');
+    .option('--from <file...>', 'files with the current state; default: the state of the cluster', [])
+    .addOption(new Option('-f, --filename <file...>', `the change: ${FILES}`).default([], 'none'))
+    .option(
+      '--prune',
+      'treat the files as the complete new state: objects that they do not contain are deleted',
+    );
   return withLimitFlags(withClusterFlags(changed));
 }
 
@@ -73,7 +80,7 @@ export async function readChange(flags: ChangeFlags): Promise<Change> {
   refuseMalformed(before, after);
   if (before.pools.length === 0 && after.pools.length === 0) {
     throw new CommandError(
-      'there is no pool: expected a MachineConfigPool, or a MachineConfig with the label machineconfiguration.openshift.io/role',
+      'no pool found: expected a MachineConfigPool, or a MachineConfig with the label machineconfiguration.openshift.io/role',
       exitCodes.usage,
     );
   }

@@ -34,14 +34,14 @@ const DEADLINE_MS = 60_000;
 /** @returns the command with `--kubeconfig`, `--context` and `--namespace`, as kubectl has them. */
 export function withClusterFlags(command: Command): Command {
   return command
-    .option('--kubeconfig <file>', 'the cluster; default: as kubectl finds it')
-    .option('--context <name>', 'context of the kubeconfig')
-    .option('-n, --namespace <name>', 'where Shale runs', DEFAULT_NAMESPACE);
+    .option('--kubeconfig <file>', 'kubeconfig file of the cluster; default: the one that kubectl uses')
+    .option('--context <name>', 'context of the kubeconfig to use')
+    .option('-n, --namespace <name>', 'namespace in which Shale runs', DEFAULT_NAMESPACE);
 }
 
 /** @returns the command with `--lease-namespace`, as the operator has it. */
 export function withLeaseNamespace(command: Command): Command {
-  return command.option('--lease-namespace <name>', 'where the leases of nodes are', DEFAULT_LEASE_NAMESPACE);
+  return command.option('--lease-namespace <name>', 'namespace of the node leases', DEFAULT_LEASE_NAMESPACE);
 }
 
 /** What has a part in rendering. */
@@ -71,7 +71,7 @@ export async function connectionOf({ kubeconfig, context }: Partial<ClusterFlags
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     throw new CommandError(
-      `no cluster to look at: ${why}; name one by --kubeconfig or KUBECONFIG, or files where the command takes them`,
+      `no cluster found: ${why}; specify one with --kubeconfig or KUBECONFIG, or pass files if the command accepts them`,
       exitCodes.unavailable,
       {
         cause: error,
@@ -143,7 +143,7 @@ export async function readAll<T extends KubernetesObject>(
   } catch (error) {
     selection.signal?.throwIfAborted();
     const why = isNotFound(error)
-      ? `the cluster has no ${kind.plural}.${kind.group}: install Shale's manifests first (kubectl apply -k manifests/base)`
+      ? `the cluster does not have ${kind.plural}.${kind.group}: install Shale's manifests first (kubectl apply -k manifests/base)`
       : error instanceof Error
         ? error.message
         : String(error);

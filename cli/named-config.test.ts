@@ -70,11 +70,11 @@ test.each([
 
 describe('what can not be told', () => {
   test.each([
-    ['nobody', 'no MachineConfig, pool or node nobody, and no such file'],
-    ['pool/worker-0', 'no MachineConfig, pool or node pool/worker-0, and no such file'],
-    ['both', 'both is more than one thing; expected machineconfig/both or pool/both or node/both'],
-    ['fresh', 'node fresh has no rendered config that it runs yet'],
-    ['old', 'node old runs rendered-gone, which is gone'],
+    ['nobody', 'nobody is not a MachineConfig, pool or node, and no such file exists'],
+    ['pool/worker-0', 'pool/worker-0 is not a MachineConfig, pool or node, and no such file exists'],
+    ['both', 'both is ambiguous; expected machineconfig/both or pool/both or node/both'],
+    ['fresh', 'node fresh has not reported a rendered config yet'],
+    ['old', 'rendered-gone, which node old runs, no longer exists'],
   ])('%s', (name, message) => {
     expect(() => oneSide(name, cluster)).toThrow(message);
   });

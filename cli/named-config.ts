@@ -62,11 +62,14 @@ function find(asked: string, { objects, rendered, machineConfigNodes }: NamingCl
   const found = all.filter((candidate) => type === undefined || candidate.type === type);
   const [only, ...more] = found;
   if (only === undefined) {
-    throw new CommandError(`no MachineConfig, pool or node ${asked}, and no such file`, exitCodes.usage);
+    throw new CommandError(
+      `${asked} is not a MachineConfig, pool or node, and no such file exists`,
+      exitCodes.usage,
+    );
   }
   if (more.length === 0) return only;
   const names = found.map((candidate) => `${candidate.type}/${name}`).join(' or ');
-  throw new CommandError(`${asked} is more than one thing; expected ${names}`, exitCodes.usage);
+  throw new CommandError(`${asked} is ambiguous; expected ${names}`, exitCodes.usage);
 }
 
 function sideOf(asked: string, named: Named, cluster: NamingCluster, moment: Moment): Side {
@@ -74,13 +77,18 @@ function sideOf(asked: string, named: Named, cluster: NamingCluster, moment: Mom
   const { configName, baseImage } = targetOf(named, cluster, moment);
   if (configName === '') {
     throw new CommandError(
-      `${named.type} ${asked} has no rendered config that it ${moment} yet`,
+      moment === 'runs'
+        ? `${named.type} ${asked} has not reported a rendered config yet`
+        : `${named.type} ${asked} has no target yet`,
       exitCodes.usage,
     );
   }
   const config = cluster.rendered.get(configName);
   if (config === undefined) {
-    throw new CommandError(`${named.type} ${asked} ${moment} ${configName}, which is gone`, exitCodes.usage);
+    throw new CommandError(
+      `${configName}, ${moment === 'runs' ? 'which' : 'the target of'} ${named.type} ${asked}${moment === 'runs' ? ' runs' : ''}, no longer exists`,
+      exitCodes.usage,
+    );
   }
   return { config, ...(baseImage === undefined ? {} : { baseImage }) };
 }

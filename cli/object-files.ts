@@ -38,7 +38,7 @@ async function readFileObjects(file: string): Promise<KubernetesObject[]> {
       ? await text(process.stdin)
       : await readFile(file, 'utf8').catch((cause: unknown) => {
           const why = cause instanceof Error ? cause.message : String(cause);
-          throw new CommandError(`${file} can not be read: ${why}`, exitCodes.usage, { cause });
+          throw new CommandError(`${file} can't be read: ${why}`, exitCodes.usage, { cause });
         });
   // Kubernetes reads YAML 1.1, where a mode written 0644 is octal.
   return parseAllDocuments(source, { version: '1.1' }).flatMap((document) => {

@@ -19,18 +19,18 @@ interface PoliciesFlags extends FileFlags {
 /** `shale policies`: the disruption policies in force. */
 export function policiesCommand(): Command {
   const command = new Command('policies').description(
-    'List the node disruption policies in force: the defaults and what a MachineConfiguration overrides.',
+    'List the effective node disruption policies: the defaults and the overrides of the MachineConfiguration.',
   );
   return withClusterFlags(command)
     .option(
       '-f, --filename <file...>',
-      'files with the MachineConfiguration; default: what the cluster has',
+      'files with the MachineConfiguration; default: the one in the cluster',
       [],
     )
-    .option('--defaults', 'the defaults alone, without a cluster')
+    .option('--defaults', 'show only the defaults, without a cluster')
     .option(
       '--container-runtime-unit <name>',
-      'the unit that default policies mean by the container runtime, where no operator has written them',
+      "container runtime's unit in the default policies; used if no operator has reported the effective ones",
       defaultPolicySettings.containerRuntimeUnit,
     )
     .addOption(outputFlag(...TABLE_FORMATS))
@@ -60,9 +60,9 @@ function inForce(cluster: OfflineCluster, live: boolean, settings: PolicySetting
     return { policies: stored, remarks: lagging(machineConfiguration) };
   }
   const problems = validatePolicy(machineConfiguration?.spec?.nodeDisruptionPolicy ?? {}).map(formatProblem);
-  const invalid = problems.map((problem) => `this policy will not come into force: ${problem}`);
+  const invalid = problems.map((problem) => `this policy will not take effect: ${problem}`);
   const unwritten =
-    'no operator has written the policies in force; these are what spec and the defaults give';
+    'no operator has reported the effective policies; these are derived from spec and the defaults';
   return { policies: given, remarks: [...invalid, ...(live ? [unwritten] : [])] };
 }
 
@@ -71,9 +71,9 @@ function lagging(configuration: MachineConfiguration | undefined): string[] {
     ({ type }) => type === 'NodeDisruptionPolicyApplied',
   );
   if (configuration?.status?.observedGeneration !== configuration?.metadata.generation) {
-    return ['spec has changed since: the operator has not taken it up yet'];
+    return ['spec has changed, but the operator has not applied it yet'];
   }
-  return applied?.status === 'False' ? [`spec is not what is in force: ${applied.message}`] : [];
+  return applied?.status === 'False' ? [`the policies in spec are not in effect: ${applied.message}`] : [];
 }
 
 function formatPolicies({ files = [], units = [], sshkey, imageMirrors = [] }: ClusterPolicies): string {
@@ -81,7 +81,7 @@ function formatPolicies({ files = [], units = [], sshkey, imageMirrors = [] }: C
     subject: string,
     actions: readonly Parameters<typeof inWords>[0][],
     source: string | undefined,
-  ) => `${subject}: ${actions.map(inWords).join(', ')}${source === undefined ? '' : "  (the admin's)"}`;
+  ) => `${subject}: ${actions.map(inWords).join(', ')}${source === undefined ? '' : '  (set by the admin)'}`;
   return [
     ...files.map(({ path, actions, source }) => line(path, actions, source)),
     ...units.map(({ name, actions, source }) => line(name, actions, source)),

@@ -70,7 +70,8 @@ export function asRunning(
       const running = pool?.status?.configuration?.name;
       if (running === undefined) return undefined;
       const config = rendered.get(running);
-      if (config === undefined) return { ok: false, problems: [`its rendered config ${running} is gone`] };
+      if (config === undefined)
+        return { ok: false, problems: [`its rendered config ${running} no longer exists`] };
       const parsed = parseNodeConfig(config);
       return parsed.ok
         ? { ...parsed, rendered: config }
@@ -129,7 +130,7 @@ function takenAway(pool: string): BrokenPool {
   return {
     pool,
     problems: [
-      `the change takes MachineConfigPool ${pool} away: its nodes go to the pool that selects them then, or to none`,
+      `the change deletes MachineConfigPool ${pool}: its nodes move to another pool that selects them, or to none`,
     ],
   };
 }

@@ -9,7 +9,7 @@ export const TABLE_FORMATS = ['table', 'json', 'yaml'];
 
 /** @param choices the first is the default. */
 export function outputFlag(...choices: string[]): Option {
-  return new Option('-o, --output <format>', 'how to print').choices(choices).default(choices[0]);
+  return new Option('-o, --output <format>', 'output format').choices(choices).default(choices[0]);
 }
 
 /** Prints text, ended by a line feed. */

@@ -15,15 +15,15 @@ export type Commands = Readonly<
 
 const COMMANDS: Commands = {
   plan: {
-    description: 'Say what a change asks of the nodes of each pool, and why.',
+    description: 'Predict what a change requires of the nodes of each pool, and explain why.',
     load: async () => (await import('./plan/plan-command.ts')).planCommand(),
   },
   diff: {
-    description: "Show what a change does to nodes' files, units and kernel arguments.",
+    description: 'Show how a change affects the files, units and kernel arguments of nodes.',
     load: async () => (await import('./diff-command.ts')).diffCommand(),
   },
   validate: {
-    description: 'Check MachineConfigs and disruption policies.',
+    description: 'Validate MachineConfigs and node disruption policies.',
     load: async () => (await import('./validate-command.ts')).validateCommand(),
   },
   render: {
@@ -32,80 +32,85 @@ const COMMANDS: Commands = {
   },
   policies: {
     description:
-      'List the node disruption policies in force: the defaults and what a MachineConfiguration overrides.',
+      'List the effective node disruption policies: the defaults and the overrides of the MachineConfiguration.',
     load: async () => (await import('./policies-command.ts')).policiesCommand(),
   },
   build: {
-    description: "Make a pool's image from files: one layer on the base image, pushed to a registry.",
+    description:
+      "Build a pool's image from files, as one layer on the base image, and push it to a registry.",
     load: async () => (await import('./build-command.ts')).buildCommand(),
   },
   image: {
-    description: 'Look at images in a registry.',
+    description: 'Inspect images in a registry.',
     load: async () => (await import('./image/inspect-command.ts')).imageCommand(),
   },
   status: {
-    description: 'Tell how far pools, builds and nodes are, and what they wait for.',
+    description: 'Show the progress of pools, builds and nodes, and what each is waiting for.',
     load: async () => (await import('./status/status-command.ts')).statusCommand(),
   },
   history: {
-    description: 'Tell what a pool was given to run, image by image, and what each changed.',
+    description: 'Show the images and rendered configs that a pool was assigned, and what each one changed.',
     load: async () => (await import('./history/history-command.ts')).historyCommand(),
   },
   explain: {
-    description: 'Tell why a node did what it did: MachineConfig, path, policy, action, result.',
+    description: "Explain a node's last and next update: MachineConfig, path, policy, action and result.",
     load: async () => (await import('./explain/explain-command.ts')).explainCommand(),
   },
   doctor: {
-    description: 'Look whether a cluster is fit for Shale, and say how to mend what is not.',
+    description: "Check that a cluster is ready for Shale and explain how to fix what isn't.",
     load: async () => (await import('./doctor/doctor-command.ts')).doctorCommand(),
   },
   gather: {
-    description: 'Put what a bug report needs into one file, without secrets.',
+    description: 'Collect what a bug report needs in one file, without secrets.',
     load: async () => (await import('./gather/gather-command.ts')).gatherCommand(),
   },
   enable: {
-    description: 'Switch layering on: every pool gets an image, and its nodes move to it.',
+    description: 'Enable layering: every pool gets an image, and its nodes switch to it.',
     load: async () => (await import('./layering/switch-command.ts')).enableCommand(),
   },
   disable: {
-    description: 'Switch layering off: nodes go back to the stock image, and what layering made is deleted.',
+    description:
+      'Disable layering: nodes return to the stock image, and everything that layering created is deleted.',
     load: async () => (await import('./layering/switch-command.ts')).disableCommand(),
   },
   uninstall: {
-    description: 'Take Shale out of a cluster, and leave its nodes on the stock image or as they are.',
+    description: 'Remove Shale from a cluster; nodes return to the stock image or stay as they are.',
     load: async () => (await import('./uninstall/uninstall-command.ts')).uninstallCommand(),
   },
   rollback: {
-    description: 'Take a pool back to what it ran before, and hold it there.',
+    description: 'Roll a pool back to what it ran before, and hold it there.',
     load: async () => (await import('./rollback/rollback-command.ts')).rollbackCommand(),
   },
   maintenance: {
-    description: 'Take a node out of service and put it back, with the exclusive right to it.',
+    description: 'Take a node out of service for maintenance and return it, while holding its lease.',
     load: async () => (await import('./maintenance/maintenance-command.ts')).maintenanceCommand(),
   },
   completion: {
-    description: 'Print what a shell needs to complete commands and flags.',
+    description: 'Print a script that completes commands and flags in a shell.',
     load: async (whole) => (await import('./completion/completion-command.ts')).completionCommand(whole),
   },
   operator: {
-    description: 'Render pools, roll changes out, and start and stop layering; runs in the cluster.',
+    description:
+      'Run the operator: renders pools, rolls out changes, starts and stops layering; runs in the cluster.',
     load: async () => (await import('../operator/main.ts')).operatorCommand(),
   },
   'machine-os-builder': {
-    description: "Build the pools' images; runs in the cluster while layering is on.",
+    description:
+      'Run the Machine OS Builder: builds the images of the pools; runs in the cluster while layering is enabled.',
     load: async () => (await import('../builder/command.ts')).builderCommand(),
   },
   daemon: {
-    description: 'Keep one node as its MachineConfigNode says; runs on every node.',
+    description:
+      'Run the node daemon: keeps a node in the state that its MachineConfigNode specifies; runs on every node.',
     load: async () => (await import('../daemon/main.ts')).daemonCommand(),
   },
   'registry-probe': {
-    description: "Try pools' registries from a pod; shale doctor --probe runs it in the cluster.",
+    description: 'Test the registries of the pools from a pod; shale doctor --probe runs it in the cluster.',
     load: async () => (await import('./doctor/probe/registry-probe-command.ts')).registryProbeCommand(),
   },
   ui: {
     description:
-      'Serve the live page on this machine, for your own browser and with your own rights; it only reads.',
+      'Serve the live page on this machine, for your own browser and with your own permissions; read-only.',
     load: async () => (await import('./ui-command.ts')).uiCommand(),
   },
 };
@@ -130,7 +135,7 @@ export async function program(isLoaded: (name: string) => boolean, more: Command
   const shale = new Command('shale')
     .description('Operating-system images built on the Kubernetes cluster that runs them.')
     .version(SHALE_VERSION, '--version', 'print the version')
-    .showHelpAfterError('(shale --help lists what there is)');
+    .showHelpAfterError('(run shale --help for a list of commands)');
   const commands = await commandsFor(isLoaded, more);
   for (const command of commands) shale.addCommand(command);
   // Errors of use end here, not in the middle of commander, so that every way out has its exit code.

@@ -30,16 +30,16 @@ export interface RegistryFlags {
 /** @returns the command with these flags. */
 export function withRegistryFlags(command: Command): Command {
   return command
-    .option('--plain-http <host...>', 'registries (host:port) to speak plain HTTP to', [])
-    .option('--authfile <file>', 'credentials, as docker and podman keep them')
-    .option('--ca-file <file>', 'PEM certificates to trust for registries')
-    .option('--registries-conf <file>', "mirrors to pull from, as a node's registries.conf names them");
+    .option('--plain-http <host...>', 'registries (host:port) to contact over plain HTTP', [])
+    .option('--authfile <file>', 'registry credentials, in the format of docker and podman')
+    .option('--ca-file <file>', 'CA certificates (PEM) to trust for registries')
+    .option('--registries-conf <file>', 'registries.conf with the mirrors to pull from');
 }
 
 /** @returns the command with `--architecture`, which says which image of an index is meant. */
 export function withArchitecture(command: Command): Command {
   return command.addOption(
-    new Option('--architecture <name>', 'which image of an index').default(
+    new Option('--architecture <name>', 'architecture of the image to use from an index').default(
       goArchitecture(process.arch),
       "this machine's",
     ),
@@ -74,7 +74,7 @@ async function readConf(file: string): Promise<RegistriesConf> {
     return parseRegistriesConf([{ name: file, text }]);
   } catch (cause) {
     throw new CommandError(
-      cause instanceof Error ? cause.message : `${file}: can not be read`,
+      cause instanceof Error ? cause.message : `${file}: can't be read`,
       exitCodes.usage,
       {
         cause,
@@ -88,7 +88,7 @@ export async function readText(file: string): Promise<string> {
   try {
     return await readFile(file, 'utf8');
   } catch (cause) {
-    throw new CommandError(`${file}: can not be read`, exitCodes.usage, { cause });
+    throw new CommandError(`${file}: can't be read`, exitCodes.usage, { cause });
   }
 }
 

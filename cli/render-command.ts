@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { limitsOf } from '../operator/limit-flags.ts';
-import { CommandError } from './exit-codes.ts';
+import { CommandError, exitCodes, noSuchPool } from './exit-codes.ts';
 import { type FileFlags, objectsOf, refuseMalformed, withFilesOrCluster } from './file-flags.ts';
 import { offlineCluster, renderOffline } from './offline-cluster.ts';
 import { RenderOutput } from './output-schemas.ts';
@@ -10,7 +10,7 @@ import { outputFlag, print, printAs } from './print.ts';
 export function renderCommand(): Command {
   const command = new Command('render')
     .description("Merge a pool's MachineConfigs into its rendered config.")
-    .requiredOption('--pool <name>', 'the MachineConfigPool');
+    .requiredOption('--pool <name>', 'name of the MachineConfigPool');
   return withFilesOrCluster(command)
     .addOption(outputFlag('yaml', 'json', 'name'))
     .action(async (flags: FileFlags & { pool: string }) => {
@@ -18,14 +18,12 @@ export function renderCommand(): Command {
       refuseMalformed(cluster);
       const pool = cluster.pools.find(({ metadata }) => metadata.name === flags.pool);
       if (pool === undefined) {
-        const known = cluster.pools.map(({ metadata }) => metadata.name).join(', ');
-        throw new CommandError(`no pool ${flags.pool}; there are: ${known || 'none'}`);
+        const known = cluster.pools.map(({ metadata }) => metadata.name);
+        throw noSuchPool(flags.pool, known, exitCodes.failed);
       }
       const rendering = renderOffline(cluster, pool);
       if (!rendering.ok) {
-        throw new CommandError(
-          `pool ${flags.pool} can not be rendered:\n  ${rendering.problems.join('\n  ')}`,
-        );
+        throw new CommandError(`pool ${flags.pool} can't be rendered:\n  ${rendering.problems.join('\n  ')}`);
       }
       if (flags.output === 'name') print(rendering.rendered.metadata.name);
       else printAs(flags.output, RenderOutput, rendering.rendered);

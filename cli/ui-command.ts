@@ -25,12 +25,12 @@ const LOOPBACK = '127.0.0.1';
 /** `shale ui`: the live page on this machine, with the rights of the kubeconfig's user. */
 export function uiCommand(): Command {
   const command = new Command('ui').description(
-    'Serve the live page on this machine, for your own browser and with your own rights; it only reads.',
+    'Serve the live page on this machine, for your own browser and with your own permissions; read-only.',
   );
   return withClusterFlags(command)
-    .option('--port <port>', 'port on 127.0.0.1; 0: a free one', wholeNumber(0, 65_535), 0)
-    .option('--lease-namespace <name>', 'where the leases of nodes are', DEFAULT_LEASE_NAMESPACE)
-    .option('--log-level <level>', "pino's: debug, info, warn, error", 'warn')
+    .option('--port <port>', 'port on 127.0.0.1; 0 selects a free port', wholeNumber(0, 65_535), 0)
+    .option('--lease-namespace <name>', 'namespace of the node leases', DEFAULT_LEASE_NAMESPACE)
+    .option('--log-level <level>', 'log level: debug, info, warn or error', 'warn')
     .action((flags: UiFlags) => untilShutDown((signal) => serve(flags, signal)));
 }
 
@@ -42,12 +42,12 @@ async function serve(flags: UiFlags, signal: AbortSignal): Promise<void> {
   const { caches, start } = createPageCaches(client, flags.leaseNamespace, log);
   const maintenance = new MaintenanceLookup(client, Date.now);
   const live = new LiveView({ caches, log, inMaintenance: (stop) => maintenance.nodes(stop) });
-  const access = keyAccess(() => process.stderr.write(`opened; for another browser: ${address()}\n`));
+  const access = keyAccess(() => process.stderr.write(`opened; address for another browser: ${address()}\n`));
   const server = await startPageServer({ live, assets, access, port: flags.port, host: LOOPBACK, log });
   const address = () => `http://${LOOPBACK}:${server.port}/#${access.newKey()}`;
   try {
     print(address());
-    process.stderr.write('This address opens the page once. Ctrl-C ends it.\n');
+    process.stderr.write('The address works once. Press Ctrl-C to stop.\n');
     await Promise.all([start(signal), live.run(signal)]);
   } finally {
     await server.close();

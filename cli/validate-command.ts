@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { noun, plural } from '../api/plural.ts';
 import { limitedInStandardMode } from '../machineconfig/standard-mode.ts';
 import { limitsOf } from '../operator/limit-flags.ts';
 import { CommandError } from './exit-codes.ts';
@@ -12,7 +13,9 @@ import { outputFlag, print, printAs, TABLE_FORMATS } from './print.ts';
 
 /** `shale validate`: exit code 0 for what is valid, 1 with every problem for what is not. */
 export function validateCommand(): Command {
-  const command = new Command('validate').description('Check MachineConfigs and disruption policies.');
+  const command = new Command('validate').description(
+    'Validate MachineConfigs and node disruption policies.',
+  );
   return withFilesOrCluster(command)
     .addOption(outputFlag(...TABLE_FORMATS))
     .action(async (flags: FileFlags) => {
@@ -20,12 +23,17 @@ export function validateCommand(): Command {
       const cluster = offlineCluster(live?.objects ?? (await readObjects(flags.filename)), limitsOf(flags));
       const problems = problemsOf(cluster);
       const valid = problems.length === 0;
+      const count = cluster.configs.length;
       const warnings = valid ? standardModeWarnings(cluster, live) : [];
       if (flags.output !== 'table') printAs(flags.output, ValidateOutput, { valid, problems, warnings });
       else if (valid)
-        print([`${cluster.configs.length} MachineConfigs are valid`, ...marked(warnings)].join('\n'));
+        print(
+          [`${plural(count, 'MachineConfig')} ${noun(count, 'is', 'are')} valid`, ...marked(warnings)].join(
+            '\n',
+          ),
+        );
       else print(problems.join('\n'));
-      if (!valid) throw new CommandError(`${problems.length} problems found`);
+      if (!valid) throw new CommandError(`${plural(problems.length, 'problem')} found`);
     });
 }
 

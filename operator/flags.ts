@@ -43,7 +43,7 @@ export function withOperatorFlags(command: Command): Command {
   const { drain } = defaultRolloutOptions;
   const withFlags = command
     .option('--namespace <name>', 'where Shale runs', process.env['POD_NAMESPACE'] ?? DEFAULT_NAMESPACE)
-    .option('--lease-namespace <name>', 'where the leases of nodes are', DEFAULT_LEASE_NAMESPACE)
+    .option('--lease-namespace <name>', 'namespace of the node leases', DEFAULT_LEASE_NAMESPACE)
     .option(
       '--container-runtime-unit <name>',
       'the unit that default policies mean by the container runtime',
@@ -54,7 +54,7 @@ export function withOperatorFlags(command: Command): Command {
       'the user whose SSH keys and password MachineConfigs may change',
       defaultRolloutOptions.nodeUser,
     )
-    .option('--insecure-registry <host...>', 'registries (host:port) to speak plain HTTP to', [])
+    .option('--insecure-registry <host...>', 'registries (host:port) to contact over plain HTTP', [])
     .option('--no-attest', 'attach no provenance and no list of files to images')
     .option('--signing-key-secret <name>', 'the Secret whose cosign.key signs images')
     .option(

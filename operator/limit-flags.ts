@@ -14,12 +14,12 @@ export function withLimitFlags(command: Command): Command {
   return command
     .option(
       '--max-file-mib <count>',
-      'MiB that a file of a MachineConfig may have once decoded (default 16)',
+      'maximum size of one decoded file of a MachineConfig, in MiB (default 16)',
       wholeNumber(1),
     )
     .option(
       '--max-config-mib <count>',
-      'MiB that all files of a MachineConfig may have once decoded (default 64)',
+      'maximum size of all decoded files of a MachineConfig, in MiB (default 64)',
       wholeNumber(1),
     );
 }

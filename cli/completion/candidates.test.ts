@@ -8,7 +8,7 @@ const program = commandTree(
     .addCommand(
       new Command('status')
         .description('how it is')
-        .addOption(new Option('-o, --output <format>', 'how to print').choices(['table', 'json']))
+        .addOption(new Option('-o, --output <format>', 'output format').choices(['table', 'json']))
         .option('--kubeconfig <file>', 'the cluster')
         .option('--context <name>', 'its context'),
     )

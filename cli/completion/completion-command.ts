@@ -13,12 +13,12 @@ const SHELLS: Readonly<Record<string, (program: CommandNode) => string>> = {
 };
 
 const HELP = `
-To have it in every new shell:
+To load completions in every new shell:
   bash  shale completion bash > ~/.local/share/bash-completion/completions/shale
   zsh   shale completion zsh > "\${fpath[1]}/_shale"
   fish  shale completion fish > ~/.config/fish/completions/shale.fish
 
-kubectl completes 'kubectl shale' by itself where bin/kubectl_complete-shale is on the PATH.`;
+kubectl completes 'kubectl shale' if bin/kubectl_complete-shale is on the PATH.`;
 
 /**
  * `shale completion`: what a shell needs to complete shale's commands and flags.
@@ -30,13 +30,13 @@ export function completionCommand(program: () => Promise<Command>): Command {
   for (const [shell, script] of Object.entries(SHELLS)) {
     command.addCommand(
       new Command(shell)
-        .description(`Print a script for ${shell}.`)
+        .description(`Print the completion script for ${shell}.`)
         .action(async () => print(script(commandTree(await program())))),
     );
   }
   const kubectl = new Command('kubectl')
-    .description("Complete one command line, by kubectl's protocol for plugins.")
-    .addArgument(new Argument('[words...]', 'those after `kubectl shale`, the last one being typed'))
+    .description("Complete a command line, using kubectl's protocol for plugins.")
+    .addArgument(new Argument('[words...]', 'words after `kubectl shale`; the last one is being typed'))
     .action(async (words: readonly string[]) => {
       print(forKubectl(candidatesFor(commandTree(await program()), words)));
     });

@@ -5,8 +5,8 @@ import { judgeNodes } from './check-cluster.ts';
 const NOW = Date.parse('2026-11-20T11:00:00Z');
 
 test.each([
-  ['UnsupportedHost', /^give the node an OS that bootc, rpm-ostree or ostree keeps/],
-  ['UpdateFailed', /^shale explain a tells/],
+  ['UnsupportedHost', /^install an OS that bootc, rpm-ostree or ostree manages/],
+  ['UpdateFailed', /^run shale explain a to see/],
 ])('of a node that is degraded for %s the mend is its own', (reason, mend) => {
   const conditions = [condition('NodeDegraded', 'True', 'the reason in words', reason)];
   const seen = observed({ nodes: [node('a')], machineConfigNodes: [machineConfigNode('a', { conditions })] });

@@ -1,5 +1,6 @@
 import type { DaemonSet } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import { noun, plural } from '../../api/plural.ts';
 import { poolOfNode } from '../../machineconfig/pools.ts';
 import { formatProblems, readSwitch } from '../../opt-in/switch.ts';
 import type { ObservedCluster } from '../observe/observed-cluster.ts';
@@ -19,28 +20,34 @@ export function judgeProcesses(
   const logs = (what: string) =>
     `kubectl -n ${namespace} describe ${what}; kubectl -n ${namespace} logs ${what}`;
   const install = 'kubectl apply -k manifests/base';
-  const { desiredNumberScheduled = 0, numberReady = 0 } = daemons?.status ?? {};
   const wantsBuilder = seen.machineOSConfigs.length > 0;
   return [
     seen.operator === undefined
-      ? failure(`there is no Deployment ${namespace}/shale-operator`, install)
+      ? failure(`Deployment ${namespace}/shale-operator does not exist`, install)
       : (seen.operator.status?.availableReplicas ?? 0) > 0
-        ? ok('the operator runs')
-        : failure('the operator does not run', logs('deployment/shale-operator')),
+        ? ok('the operator is running')
+        : failure('the operator is not running', logs('deployment/shale-operator')),
     daemons === undefined
-      ? failure(`there is no DaemonSet ${namespace}/shale-daemon`, install)
-      : numberReady >= desiredNumberScheduled
-        ? ok(`${numberReady} daemons run`)
-        : failure(`${numberReady} of ${desiredNumberScheduled} daemons run`, logs('daemonset/shale-daemon')),
+      ? failure(`DaemonSet ${namespace}/shale-daemon does not exist`, install)
+      : judgeDaemons(daemons, logs('daemonset/shale-daemon')),
     ...(!wantsBuilder || (seen.builder?.status?.availableReplicas ?? 0) > 0
       ? []
       : [
           warning(
-            'layering is on, and the Machine OS Builder does not run',
+            'layering is enabled, but the Machine OS Builder is not running',
             logs('deployment/machine-os-builder'),
           ),
         ]),
   ];
+}
+
+function judgeDaemons({ status }: DaemonSet, fix: string): Finding {
+  const { ok, failure } = findings('processes');
+  const { desiredNumberScheduled: desired = 0, numberReady: ready = 0 } = status ?? {};
+  const missing = desired - ready;
+  if (missing <= 0) return ok(`${plural(ready, 'node daemon')} ${noun(ready, 'is', 'are')} ready`);
+  const total = plural(desired, 'node daemon');
+  return failure(`${missing} of ${total} ${noun(missing, 'is', 'are')} not ready`, fix);
 }
 
 /** Judges what an admin has set, and what the daemons say of their nodes. @param now ms since the epoch. */
@@ -57,13 +64,13 @@ export function judgeNodes(seen: ObservedCluster, now: number): Finding[] {
   const homeless = placed.flatMap(({ node, pool }) => (pool.ok && pool.pool === undefined ? [node] : []));
   const found = [
     ...(state.kind === 'invalid'
-      ? [failure(formatProblems(state.problems), 'correct the ConfigMap, or say it by shale enable')]
+      ? [failure(formatProblems(state.problems), 'correct the ConfigMap, or write it with shale enable')]
       : []),
     ...(seen.pools.length === 0
       ? [
           warning(
-            'there is no MachineConfigPool: no node is managed',
-            'create one, such as that of docs/install.md, "Pools"',
+            'there is no MachineConfigPool, so no node is managed',
+            'create one, such as the one in docs/install.md, "Pools"',
           ),
         ]
       : []),
@@ -74,25 +81,32 @@ export function judgeNodes(seen: ObservedCluster, now: number): Finding[] {
     ),
     ...(homeless.length === 0
       ? []
-      : [warning(`no pool has ${named(homeless)}`, 'label the nodes, or let a pool select them')]),
+      : [
+          warning(
+            `no pool selects ${named(homeless)}`,
+            "label the nodes, or change a pool's node selector to match them",
+          ),
+        ]),
     ...(silent.length === 0
       ? []
       : [
           failure(
-            `no daemon has reported from ${named(silent)}`,
-            'look at the log of the shale-daemon pod there: it names the backend (bootc, rpm-ostree, ostree) that it lacks',
+            `no daemon has reported yet from ${named(silent)}`,
+            'check the log of the shale-daemon pod there: it names the backend (bootc, rpm-ostree, ostree) that is missing',
           ),
         ]),
     ...degraded.map(({ name, what }) =>
       failure(
         `${name} is degraded: ${what ?? ''}`,
         unsupported.has(name)
-          ? 'give the node an OS that bootc, rpm-ostree or ostree keeps, or take it out of the pools (docs/os-backends.md)'
-          : `shale explain ${name} tells what it was to do`,
+          ? 'install an OS that bootc, rpm-ostree or ostree manages, or remove the node from the pools (docs/os-backends.md)'
+          : `run shale explain ${name} to see what the update required`,
       ),
     ),
   ];
-  return found.length === 0 ? [ok(`${views.length} nodes report, none is degraded`)] : found;
+  return found.length === 0
+    ? [ok(`${plural(views.length, 'node')} ${noun(views.length, 'reports', 'report')}, none is degraded`)]
+    : found;
 }
 
 /** The daemon finds none of its backends there (daemon/os/detect-backend.ts). */
@@ -103,5 +117,5 @@ function isUnsupported({ status }: MachineConfigNode): boolean {
 
 function named(nodes: readonly string[]): string {
   const more = nodes.length - NAMED_NODES;
-  return `${nodes.slice(0, NAMED_NODES).join(', ')}${more > 0 ? ` and ${more} more nodes` : ''}`;
+  return `${nodes.slice(0, NAMED_NODES).join(', ')}${more > 0 ? ` and ${plural(more, 'more node')}` : ''}`;
 }

@@ -63,10 +63,10 @@ test('a node that can not pull is named, with what it says', () => {
     judgeContacts(observed({ machineOSConfigs: [CONFIG], machineConfigNodes: nodes }), NOW).at(-1);
   expect(judge(machineConfigNodes)).toMatchObject({
     level: 'failure',
-    what: "pool worker: b can't bring the image to the disk: certificate expired",
+    what: "pool worker: b can't stage the image: certificate expired",
   });
   expect(judge(machineConfigNodes.slice(0, 1))).toMatchObject({
     level: 'ok',
-    what: 'pool worker: 1 of 1 nodes have pulled the image that they are to run',
+    what: 'pool worker: the target image was pulled by 1 of 1 node',
   });
 });

@@ -1,5 +1,6 @@
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
+import { plural } from '../../api/plural.ts';
 import { outcomeOf } from '../../builder/build-state.ts';
 import { conditionIsTrue } from '../../cluster/conditions.ts';
 import { formatDuration } from '../duration.ts';
@@ -34,12 +35,12 @@ function judgeBuilder(pool: string, { builds }: ObservedCluster, now: number): F
   const own = builds.filter(({ spec }) => spec.machineOSConfig.name === pool);
   const newest = own.toSorted((a, b) => startOf(a) - startOf(b)).at(-1);
   if (newest === undefined) {
-    const mend = `shale status ${pool} tells what it waits for`;
-    return [warning(`pool ${pool}: the builder has not tried to push an image yet`, mend)];
+    const mend = `run shale status ${pool} to see what it is waiting for`;
+    return [warning(`pool ${pool}: the builder has not attempted to push an image yet`, mend)];
   }
   const { name } = newest.metadata;
   const mend =
-    'mend what the message names: the push Secret, the CAs (ConfigMap registry-cas), or the way from the cluster to the registry';
+    'fix what the message names: the push Secret, the CAs (ConfigMap registry-cas), or the network path from the cluster to the registry';
   switch (outcomeOf(newest)) {
     case 'Succeeded': {
       const ago = formatDuration(now - Date.parse(newest.status?.buildEnd ?? ''));
@@ -57,7 +58,7 @@ function judgeBuilder(pool: string, { builds }: ObservedCluster, now: number): F
       const building = conditionOf(newest, 'Building');
       return building?.reason === 'Retrying'
         ? [warning(`pool ${pool}: build ${name}: ${building.message}`, mend)]
-        : [ok(`pool ${pool}: the builder is at work on ${name}`)];
+        : [ok(`pool ${pool}: the builder is working on ${name}`)];
     }
   }
 }
@@ -77,20 +78,20 @@ function judgePulls(pool: string, nodes: readonly MachineConfigNode[]): Finding[
     const more = failing.length - names.length;
     return [
       failure(
-        `pool ${pool}: ${names.join(', ')}${more > 0 ? ` and ${more} more nodes` : ''} can't bring the image to the disk: ${first.why}`,
-        "mend what the message names: the node's pull secret (Secret node-pull-secret), its CAs (ConfigMap registry-cas), or its way to the registry",
+        `pool ${pool}: ${names.join(', ')}${more > 0 ? ` and ${plural(more, 'more node')}` : ''} can't stage the image: ${first.why}`,
+        "fix what the message names: the node's pull secret (Secret node-pull-secret), its CAs (ConfigMap registry-cas), or its network path to the registry",
       ),
     ];
   }
-  const count = `${pulled.length} of ${wanting.length} nodes`;
+  const count = `${pulled.length} of ${plural(wanting.length, 'node')}`;
   return pulled.length === 0
     ? [
         warning(
           `pool ${pool}: no node has pulled its image yet`,
-          `shale status ${pool} tells what they wait for`,
+          `run shale status ${pool} to see what they are waiting for`,
         ),
       ]
-    : [ok(`pool ${pool}: ${count} have pulled the image that they are to run`)];
+    : [ok(`pool ${pool}: the target image was pulled by ${count}`)];
 }
 
 function hasPulled({ spec, status }: MachineConfigNode): boolean {

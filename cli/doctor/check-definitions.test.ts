@@ -38,7 +38,7 @@ describe('the CRDs', () => {
     expect(judgeDefinitions(other)).toMatchObject([
       {
         level: 'failure',
-        what: `${NODES} is of another version: it does not know status.staging.bytesTotal`,
+        what: `${NODES} belongs to another version: it does not have status.staging.bytesTotal`,
       },
     ]);
   });

@@ -14,22 +14,24 @@ const NAMED_FIELDS = 5;
  */
 export function judgeDefinitions(present: readonly CustomResourceDefinition[]): Finding[] {
   const { ok, failure } = findings('CRDs');
-  const mend = 'kubectl apply -k manifests/crds, of the version that runs';
+  const mend = 'kubectl apply -k manifests/crds, from the version that is running';
   const wrong = crdDefinitions.flatMap((definition) => {
     const wanted = crdOf(definition);
     const { name } = wanted.metadata;
     const found = present.find(({ metadata }) => metadata.name === name);
     if (found === undefined) return [failure(`${name} is missing`, mend)];
     if (!conditionIsTrue(found.status?.conditions, 'Established')) {
-      return [failure(`${name} is not Established`, `kubectl describe crd ${name} says why`)];
+      return [failure(`${name} is not Established`, `run kubectl describe crd ${name} to see why`)];
     }
     const missing = missingFields(schemaOf(wanted.spec), schemaOf(found.spec));
     if (missing.length === 0) return [];
     const more = missing.length - NAMED_FIELDS;
     const named = `${missing.slice(0, NAMED_FIELDS).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
-    return [failure(`${name} is of another version: it does not know ${named}`, mend)];
+    return [failure(`${name} belongs to another version: it does not have ${named}`, mend)];
   });
-  return wrong.length === 0 ? [ok(`all ${crdDefinitions.length} are there, of this version`)] : wrong;
+  return wrong.length === 0
+    ? [ok(`all ${crdDefinitions.length} are installed and belong to this version`)]
+    : wrong;
 }
 
 /** @returns whether Shale's own objects can be read at all. */

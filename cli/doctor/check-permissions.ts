@@ -101,7 +101,12 @@ export async function checkPermissions(
     );
     if (refused.length === 0) return [];
     const { warning } = findings('your permissions');
-    return [warning(`you may not ${refused.join(', ')}`, `${commands} need it: ask an administrator`)];
+    return [
+      warning(
+        `you are not allowed to ${refused.join(', ')}`,
+        `required by ${commands}: ask an administrator`,
+      ),
+    ];
   });
   return (await Promise.all([...processes, ...own])).flat();
 }
@@ -124,7 +129,7 @@ async function checkAccount(
   if (isBuilder && (await client.find(Deployments, account, { namespace, signal })) === undefined) return [];
   const mend = 'kubectl apply -k manifests/base';
   if ((await client.find(ServiceAccounts, account, { namespace, signal })) === undefined) {
-    return [failure(`there is no service account ${namespace}/${account}`, mend)];
+    return [failure(`ServiceAccount ${namespace}/${account} does not exist`, mend)];
   }
   const user = `system:serviceaccount:${namespace}:${account}`;
   const groups = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'];
@@ -136,12 +141,12 @@ async function checkAccount(
       places,
     );
     return refused.length === 0
-      ? [ok(`${account} may do what it must`)]
-      : [failure(`${account} may not ${refused.join(', ')}`, mend)];
+      ? [ok(`${account} has the permissions that it needs`)]
+      : [failure(`${account} is not allowed to ${refused.join(', ')}`, mend)];
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 403) throw error;
-    const can = 'ask somebody who may create subjectaccessreviews.authorization.k8s.io';
-    return [warning(`what ${account} may do can't be asked: ${error.message}`, can)];
+    const can = 'ask somebody who is allowed to create subjectaccessreviews.authorization.k8s.io';
+    return [warning(`the permissions of ${account} can't be checked: ${error.message}`, can)];
   }
 }
 

@@ -51,7 +51,7 @@ async function tryPool(target: RegistryTarget, trial: RegistryTrial): Promise<Fi
       return [
         failure(
           `pool ${pool}: ${error.message}`,
-          `kubectl -n ${namespace} create secret docker-registry, by that name`,
+          `create it: kubectl -n ${namespace} create secret docker-registry`,
         ),
       ];
     }
@@ -59,18 +59,18 @@ async function tryPool(target: RegistryTarget, trial: RegistryTrial): Promise<Fi
     return [
       warning(
         `pool ${pool}: its Secrets can't be read: ${error.message}`,
-        'ask somebody who may read them, or name credentials by --authfile',
+        'ask somebody who is allowed to read them, or pass credentials with --authfile',
       ),
     ];
   }
   const attempt = async (what: string, mend: string, work: Promise<unknown>): Promise<Finding> => {
     try {
       await work;
-      return ok(`pool ${pool}: ${what}`);
+      return ok(`pool ${pool}: can ${what}`);
     } catch (error) {
       signal.throwIfAborted();
       const why = error instanceof Error ? error.message : String(error);
-      return failure(`pool ${pool}: not possible from ${from}: ${what}: ${why}`, mend);
+      return failure(`pool ${pool}: can't ${what} from ${from}: ${why}`, mend);
     }
   };
   const deadline = () => AbortSignal.any([signal, AbortSignal.timeout(DEADLINE_MS)]);
@@ -79,7 +79,7 @@ async function tryPool(target: RegistryTarget, trial: RegistryTrial): Promise<Fi
       ? []
       : [
           attempt(
-            mayBeMissing ? `reach ${pull}, where its image will be` : `read ${pull}`,
+            mayBeMissing ? `reach ${pull}` : `read ${pull}`,
             MEND,
             read(registry, pull, mayBeMissing, deadline()),
           ),
@@ -89,7 +89,7 @@ async function tryPool(target: RegistryTarget, trial: RegistryTrial): Promise<Fi
       : [
           attempt(
             `push to ${push}`,
-            `${MEND}; the account needs the right to push`,
+            `${MEND}; the account needs permission to push`,
             beginUpload(registry, push, deadline()),
           ),
         ]),
@@ -97,7 +97,7 @@ async function tryPool(target: RegistryTarget, trial: RegistryTrial): Promise<Fi
 }
 
 const MEND =
-  'correct the address, the Secret with its credentials, the CA (ConfigMap registry-cas), or the way from there to the registry';
+  'correct the address, the Secret with the credentials, the CA (ConfigMap registry-cas), or the network path to the registry';
 
 /** Without Secrets, as whoever asks may not read them, where a file has the credentials. */
 function accessOf(

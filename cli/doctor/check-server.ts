@@ -59,9 +59,9 @@ export function judgeServer({ version, minor, time, localTime }: ServerFacts): F
       ? api.ok(version)
       : api.failure(`${version} is too old`, `upgrade Kubernetes to 1.${OLDEST_MINOR} or later`),
     skew <= TOLERATED_SKEW_MS
-      ? clock.ok('this machine and the API server agree')
+      ? clock.ok('the clocks of this machine and the API server agree')
       : clock.warning(
-          `this machine and the API server are ${seconds} s apart: --until and ages are off by as much`,
+          `the clocks of this machine and the API server differ by ${seconds} s, and so do ages and --until`,
           'synchronise the clocks (chronyc tracking, timedatectl)',
         ),
   ];
@@ -86,12 +86,12 @@ export function judgeLeaseTimes(leases: readonly LeaseTime[], now: number): Find
   if (off.length === 0)
     return leases.length === 0
       ? []
-      : [ok(`whoever renews a lease (${leases.length}) goes by the API server's time`)];
+      : [ok(`the clocks of all lease holders (${leases.length}) agree with the API server's`)];
   return off.map(({ of, ahead }) => {
     const seconds = Math.round(Math.abs(ahead) / 1000);
     const what = `the clock of ${of} is ${seconds} s ${ahead > 0 ? 'ahead of' : 'behind'} the API server's`;
     const mend =
-      'synchronise its clock (chronyc tracking, timedatectl): leases are held and taken over by time';
+      'synchronise its clock (chronyc tracking, timedatectl): leases expire and are taken over based on time';
     return Math.abs(ahead) > WORST_SKEW_MS ? failure(what, mend) : warning(what, mend);
   });
 }

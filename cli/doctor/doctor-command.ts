@@ -38,21 +38,24 @@ const EXAMPLES = `
 Examples:
   shale doctor                                              before and after the installation
   shale doctor --image-repository r.example.com/os/{pool} --push-secret push --base-image r.example.com/os/stock:1
-  shale doctor --probe                                      registries from where builder and nodes are, too`;
+  shale doctor --probe                                      also test registries from where the builder and the nodes run`;
 
 /** `shale doctor`: whether a cluster is fit for Shale, and what to mend. */
 export function doctorCommand(): Command {
   const command = withLeaseNamespace(withClusterFlags(new Command('doctor')))
     .option(
       '--probe [node...]',
-      "try registries from short-lived pods, too, as builder and nodes do; default: one node of each pool's",
+      'also test registries from short-lived pods, as the builder and the nodes reach them; default: one node of each pool',
     )
     .option(
       '--image-repository <repository>',
-      'try what shale enable is to be given, for pools without images',
+      'test a repository before passing it to shale enable, for pools without images',
     )
-    .option('--push-secret <name>', 'Secret to push images with; with --image-repository')
-    .option('--pull-secret <name>', 'Secret to pull base images with; with --image-repository')
+    .option('--push-secret <name>', 'Secret with the credentials for pushing images; with --image-repository')
+    .option(
+      '--pull-secret <name>',
+      'Secret with the credentials for pulling base images; with --image-repository',
+    )
     .option('--base-image <image>', 'base image; with --image-repository');
   return withRegistryFlags(command)
     .addOption(outputFlag(...TABLE_FORMATS))
@@ -80,13 +83,15 @@ async function examine(
   const { failure, warning } = findings('other operators');
   const general = [
     ...judgeDefinitions(definitions),
-    ...(other === undefined ? [] : [failure(other, 'remove one of the two: they would undo each other')]),
+    ...(other === undefined
+      ? []
+      : [failure(other, 'remove one of the two operators: each would undo the changes of the other')]),
     ...(await checkPermissions(client, places, signal)),
     ...judgeLeaseTimes(await leaseTimes(client, places.namespace, signal), now),
   ];
   if (!areServed(definitions)) {
     const unknown = {
-      ...warning('pools and nodes were not looked at', 'install the CRDs first'),
+      ...warning('pools and nodes were not checked', 'install the CRDs first'),
       check: 'nodes',
     };
     return [...general, unknown, ...(await examineRegistries(client, nothingObserved, places, signal))];

@@ -33,7 +33,7 @@ export async function examineRegistries(
   const targets = builderTargets(seen, await baseImages(client, seen, signal), flags);
   if (targets.length === 0) {
     const how =
-      'layering is off: no registry is needed yet; to try one before: shale doctor --image-repository …';
+      'layering is disabled, so no registry is needed yet; to test one in advance: shale doctor --image-repository …';
     return [findings('registries').ok(how)];
   }
   const { namespace } = flags;
@@ -47,10 +47,10 @@ export async function examineRegistries(
 
 function withoutBase(targets: readonly RegistryTarget[]): Finding[] {
   const { failure } = findings('registries');
-  const mend = 'shale enable --base-image, or osImageURL in a MachineConfig';
+  const mend = 'set one with shale enable --base-image, or osImageURL in a MachineConfig';
   return targets
     .filter(({ pull }) => pull === undefined)
-    .map(({ pool }) => failure(`pool ${pool}: it has no base image`, mend));
+    .map(({ pool }) => failure(`pool ${pool} has no base image`, mend));
 }
 
 interface Probing {
@@ -68,7 +68,7 @@ async function probeAll(client: ApiClient, probing: Probing, signal: AbortSignal
     const mend = 'kubectl apply -k manifests/base';
     return [
       findings('registries').warning(
-        'no image of Shale is known to run a pod of: there is no operator',
+        'no probe pod can be created: without an operator, the image of Shale is unknown',
         mend,
       ),
     ];
@@ -104,7 +104,7 @@ async function builderPlace(client: ApiClient, namespace: string, signal: AbortS
 
 function nothingToTry(place: ProbePlace): Finding[] {
   const { warning } = findings(`registries, from ${placeInWords(place)}`);
-  return [warning('no pool with images has this node', 'name a node of such a pool')];
+  return [warning('this node belongs to no layered pool', 'specify a node of a layered pool')];
 }
 
 /** Nodes of a pool are in one network more often than not; others are tried by their names. */

@@ -21,7 +21,10 @@ export function explainCommand(): Command {
         ]);
         const explained = explainNode(node, seen, machineConfigs, Date.now());
         if (explained === undefined) {
-          throw new CommandError(`no MachineConfigNode ${node}: no pool has such a node`, exitCodes.usage);
+          throw new CommandError(
+            `MachineConfigNode ${node} does not exist: no pool selects such a node`,
+            exitCodes.usage,
+          );
         }
         if (flags.output === 'table') print(formatExplanation(explained));
         else printAs(flags.output, ExplainOutput, explained);

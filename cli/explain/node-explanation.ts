@@ -137,11 +137,11 @@ function updateOf(
 export function formatExplanation(explained: NodeExplanation): string {
   const { node, pool, mode, config, image, last, next } = explained;
   return [
-    `node ${node} of pool ${pool} ${config === undefined ? 'has not said what it runs' : `runs ${config}`}`,
+    `node ${node} of pool ${pool} ${config === undefined ? 'has not reported what it runs' : `runs ${config}`}`,
     ...(mode === undefined ? [] : [`  mode: ${mode}${image === undefined ? '' : `, ${image}`}`]),
     '',
     ...(last === undefined
-      ? ['last update: none that it knows of']
+      ? ['last update: none recorded']
       : [
           `last update: to ${last.config}, from ${last.startedAt} to ${last.finishedAt}`,
           ...linesOf(last),
@@ -149,11 +149,11 @@ export function formatExplanation(explained: NodeExplanation): string {
         ]),
     '',
     ...(next === undefined
-      ? ['next update: nothing to do']
+      ? ['next update: none']
       : [
           `next update: to ${next.config}`,
           ...linesOf(next),
-          `  now: ${next.state}${next.what === undefined ? '' : `: ${next.what}`}`,
+          `  state: ${next.state}${next.what === undefined ? '' : `: ${next.what}`}`,
         ]),
   ].join('\n');
 }
@@ -168,9 +168,9 @@ function linesOf({ change, causes, actions, source }: ExplainedUpdate): string[]
     `  change ${change}`,
     ...causes.map((cause) => {
       const who =
-        cause.machineConfigs.length === 0 ? 'no MachineConfig any more' : cause.machineConfigs.join(', ');
+        cause.machineConfigs.length === 0 ? 'no MachineConfig (removed)' : cause.machineConfigs.join(', ');
       return `  ${who} -> ${cause.change} ${cause.subject} -> ${cause.rule} -> ${cause.actions}`;
     }),
-    `  together: ${actions} (from ${source})`,
+    `  actions: ${actions} (from ${source})`,
   ];
 }

@@ -21,10 +21,13 @@ interface GatherFlags extends ClusterFlags {
 /** `shale gather`: what a bug report needs, in one file. */
 export function gatherCommand(): Command {
   const command = new Command('gather')
-    .option('-o, --output <file>', 'where to; default: shale-gather-<time>.tar.gz in the present directory')
+    .option(
+      '-o, --output <file>',
+      'file to write; default: shale-gather-<time>.tar.gz in the current directory',
+    )
     .option(
       '--node <name...>',
-      'nodes whose journals are read; default: those that have not arrived where they should be, 20 at most',
+      'nodes to collect journals from; default: up to 20 nodes that are degraded or not updated',
     );
   return withLeaseNamespace(withClusterFlags(command)).action((flags: GatherFlags) =>
     onCluster(flags, async (client, signal) => {
@@ -49,12 +52,12 @@ export function gatherCommand(): Command {
       ];
       await writeBundle(file, root, [...files, ...told], now, signal).catch((error: unknown) => {
         const why = error instanceof Error ? error.message : String(error);
-        throw new CommandError(`${file} can not be written: ${why}`, exitCodes.usage, { cause: error });
+        throw new CommandError(`${file} can't be written: ${why}`, exitCodes.usage, { cause: error });
       });
       print(`${path.resolve(file)}: ${files.length} objects and logs`);
-      for (const problem of problems) process.stderr.write(`left out: ${problem}\n`);
+      for (const problem of problems) process.stderr.write(`not collected: ${problem}\n`);
       process.stderr.write(
-        'values of Secrets, contents of files and units, and password hashes are left out; look through the logs and journals before you send them\n',
+        'values of Secrets, contents of files and units, and password hashes are omitted; review the logs and journals before you send them\n',
       );
     }),
   );

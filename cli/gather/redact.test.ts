@@ -62,7 +62,7 @@ test('what a MachineConfig is about is left', () => {
       kernelArguments: ['quiet'],
       config: {
         storage: {
-          files: [{ path: '/etc/pull-secret', mode: 384, contents: { source: '(left out: 9 characters)' } }],
+          files: [{ path: '/etc/pull-secret', mode: 384, contents: { source: '(omitted: 9 characters)' } }],
         },
       },
     },
@@ -71,6 +71,6 @@ test('what a MachineConfig is about is left', () => {
 
 test('a key of a Secret is left, and how long its value is', () => {
   expect(redact(object('Secret', { data: { 'cosign.key': 'abc' } }))).toMatchObject({
-    data: { 'cosign.key': '(left out: 3 characters)' },
+    data: { 'cosign.key': '(omitted: 3 characters)' },
   });
 });

@@ -58,7 +58,7 @@ function mapFields(
 }
 
 function leftOut(value: unknown): string {
-  return `(left out: ${typeof value === 'string' ? value.length : JSON.stringify(value).length} characters)`;
+  return `(omitted: ${typeof value === 'string' ? value.length : JSON.stringify(value).length} characters)`;
 }
 
 function valuesLeftOut(value: unknown): unknown {

@@ -3,8 +3,9 @@ import { MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { MachineOSBuilds } from '../../api/machine-os-build.ts';
+import { plural } from '../../api/plural.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
-import { CommandError, exitCodes } from '../exit-codes.ts';
+import { noSuchPool } from '../exit-codes.ts';
 import { type ClusterFlags, readAll, withClusterFlags } from '../live-objects.ts';
 import { onCluster } from '../on-cluster.ts';
 import { HistoryOutput } from '../output-schemas.ts';
@@ -40,11 +41,11 @@ export async function readHistory(
   const pool = pools.find(({ metadata }) => metadata.name === name);
   if (pool !== undefined) return { pool, machineConfigs, builds, machineConfigNodes };
   const known = pools.map(({ metadata }) => metadata.name).toSorted();
-  throw new CommandError(`no pool ${name}; there are: ${known.join(', ') || 'none'}`, exitCodes.usage);
+  throw noSuchPool(name, known);
 }
 
 function formatHistory(entries: readonly HistoryEntry[]): string {
-  if (entries.length === 0) return 'nothing was rendered for the pool yet';
+  if (entries.length === 0) return 'no config has been rendered for the pool yet';
   return entries.flatMap(linesOf).join('\n');
 }
 
@@ -61,10 +62,7 @@ function linesOf({
   nodes,
 }: HistoryEntry): string[] {
   const state = result === 'Succeeded' ? '' : `, ${result}${message === undefined ? '' : `: ${message}`}`;
-  const use = [
-    ...(wanted ? ['wanted'] : []),
-    ...(nodes === 0 ? [] : [`run by ${nodes} ${nodes === 1 ? 'node' : 'nodes'}`]),
-  ];
+  const use = [...(wanted ? ['target'] : []), ...(nodes === 0 ? [] : [`run by ${plural(nodes, 'node')}`])];
   return [
     `${at}  ${config}  (${way}${state})${use.length === 0 ? '' : `  <- ${use.join(', ')}`}`,
     `  change ${change}`,

@@ -49,9 +49,9 @@ function parseConfig(text: string, name: string): MachineConfig {
     const object = JSON.parse(text) as MachineConfig;
     if (object.kind === MachineConfigs.kind) return object;
   } catch (cause) {
-    throw new CommandError(`${name}: ${nodePaths.imageConfig} can not be read`, exitCodes.usage, { cause });
+    throw new CommandError(`${name}: ${nodePaths.imageConfig} can't be read`, exitCodes.usage, { cause });
   }
-  throw new CommandError(`${name}: ${nodePaths.imageConfig} holds no MachineConfig`, exitCodes.usage);
+  throw new CommandError(`${name}: ${nodePaths.imageConfig} contains no MachineConfig`, exitCodes.usage);
 }
 
 async function textOf(content: Uint8Array | AsyncIterable<Uint8Array>): Promise<string> {
@@ -61,12 +61,15 @@ async function textOf(content: Uint8Array | AsyncIterable<Uint8Array>): Promise<
   for await (const chunk of content) {
     size += chunk.length;
     if (size > MAX_CONFIG_BYTES)
-      throw new CommandError(`${nodePaths.imageConfig} is larger than any config`, exitCodes.usage);
+      throw new CommandError(
+        `${nodePaths.imageConfig} is larger than a MachineConfig can be`,
+        exitCodes.usage,
+      );
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
 }
 
 function notOurs(name: string): CommandError {
-  return new CommandError(`${name}: is no image that Shale built, and has no MachineConfig`, exitCodes.usage);
+  return new CommandError(`${name} was not built by Shale and contains no MachineConfig`, exitCodes.usage);
 }

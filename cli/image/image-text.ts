@@ -1,3 +1,4 @@
+import { plural } from '../../api/plural.ts';
 import { formatBytes } from '../format-bytes.ts';
 import { textTable } from '../text-table.ts';
 import type { ImageTrust } from './image-trust.ts';
@@ -7,7 +8,7 @@ import type { FileView, ImageView } from './image-view.ts';
 const ARTIFACTS: Readonly<Record<string, string>> = {
   'application/vnd.in-toto+json': 'provenance (in-toto)',
   'application/spdx+json': 'list of files (SPDX)',
-  'application/vnd.cyclonedx+json': 'list of parts (CycloneDX)',
+  'application/vnd.cyclonedx+json': 'list of components (CycloneDX)',
 };
 
 /**
@@ -42,7 +43,7 @@ function facts(name: string, view: ImageView & ImageTrust): string[] {
     ['Policies', view.policyDigest],
     ['Built by', view.shaleVersion === null ? null : `Shale ${view.shaleVersion}`],
     ['Source', source === '' ? null : source],
-    ['Size', `${formatBytes(view.bytes)} in ${view.layers.length} layers`],
+    ['Size', `${formatBytes(view.bytes)} in ${plural(view.layers.length, 'layer')}`],
     ['Signatures', signatureText(view)],
     ['Attached', view.referrers.map(referrerText).join(', ') || 'nothing'],
   ];
@@ -51,12 +52,16 @@ function facts(name: string, view: ImageView & ImageTrust): string[] {
 }
 
 function platformText({ platform, platforms }: ImageView): string {
-  return platforms === undefined ? platform : `${platform}, of an index of ${platforms.join(', ')}`;
+  return platforms === undefined ? platform : `${platform}, from an index of ${platforms.join(', ')}`;
 }
 
 function signatureText({ signatures, signedByKey }: ImageTrust): string {
   const by =
-    signedByKey === undefined ? '' : signedByKey ? ', one by the given key' : ', none by the given key';
+    signedByKey === undefined
+      ? ''
+      : signedByKey
+        ? ', one matches the given key'
+        : ', none matches the given key';
   return `${signatures === 0 ? 'none' : signatures}${by}`;
 }
 
@@ -75,7 +80,7 @@ function layerRows({ layers, renderedConfig }: ImageView): string[][] {
 
 function transitionLines({ transitions, transitionsUnknown, renderedConfig }: ImageView): string[] {
   if (renderedConfig === null)
-    return ['No image that Shale built: it says nothing of what nodes have to do.'];
+    return ['Shale did not build this image, so it does not state what nodes have to do.'];
   if (transitionsUnknown !== undefined) return [`Every node reboots: ${transitionsUnknown}.`];
   const known = transitions.flatMap(({ from, base, actions, because }) => [
     `From ${from}`,

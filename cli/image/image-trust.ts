@@ -54,7 +54,7 @@ async function readPublicKey(file: string): Promise<string> {
     parsePublicKey(pem, file);
     return pem;
   } catch (cause) {
-    const why = cause instanceof SigningKeyError ? cause.message : `${file}: can not be read`;
+    const why = cause instanceof SigningKeyError ? cause.message : `${file}: can't be read`;
     throw new CommandError(why, exitCodes.usage, { cause });
   }
 }

@@ -28,17 +28,17 @@ interface InspectFlags extends RegistryFlags {
 /** `shale image`: what there is to know of images in a registry. */
 export function imageCommand(): Command {
   const inspect = new Command('inspect')
-    .description('Show base, pool, config, layers and transitions of an image.')
+    .description('Show the base image, pool, rendered config, layers and transitions of an image.')
     .argument('<image>', 'host[:port]/repository[:tag][@digest]')
-    .option('--files', "the rendered config's files too: reads the last layer")
-    .option('--key <file>', 'public key (PEM) that a signature of the image has to be by')
+    .option('--files', 'also list the files of the rendered config; downloads the last layer')
+    .option('--key <file>', 'public key (PEM) to verify the signature of the image with')
     .addOption(outputFlag(...TABLE_FORMATS))
     .addHelpText(
       'after',
       '\nExample:\n  shale image inspect r.example.com/os/worker@sha256:… --files --key cosign.pub',
     );
   withArchitecture(withRegistryFlags(inspect)).action(inspectImage);
-  return new Command('image').description('Look at images in a registry.').addCommand(inspect);
+  return new Command('image').description('Inspect images in a registry.').addCommand(inspect);
 }
 
 async function inspectImage(name: string, flags: InspectFlags): Promise<void> {

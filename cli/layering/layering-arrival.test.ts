@@ -51,7 +51,7 @@ describe('switched on', () => {
     });
     expect(layeringArrival(ON, before)).toEqual({
       kind: 'underway',
-      seen: 'worker: 0/1 nodes, it has no MachineOSConfig yet',
+      seen: 'worker: 0/1 nodes, its MachineOSConfig is not created yet',
     });
   });
 
@@ -111,7 +111,7 @@ describe('switched off', () => {
     expect(layeringArrival(OFF, away).kind).toBe('underway');
     expect(layeringArrival(OFF, observed({ ...home, builds: [build] }))).toEqual({
       kind: 'underway',
-      seen: 'still there: 1 image',
+      seen: 'still to be deleted: 1 image',
     });
     expect(layeringArrival(OFF, observed(home))).toEqual({ kind: 'arrived' });
   });

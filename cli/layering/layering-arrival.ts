@@ -1,4 +1,5 @@
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import { plural } from '../../api/plural.ts';
 import { conditionIsTrue } from '../../cluster/conditions.ts';
 import { nodesOfPool, type ObservedCluster } from '../observe/observed-cluster.ts';
 import { type Arrival, arrivalOfAll, type PartArrival } from '../wait/arrival.ts';
@@ -22,18 +23,20 @@ export function layeringArrival(goal: LayeringGoal, seen: ObservedCluster): Arri
   ]);
   if (arrival.kind !== 'arrived') return arrival;
   const left = goal.clean ? leftovers(seen) : [];
-  return left.length === 0 ? arrival : { kind: 'underway', seen: `still there: ${left.join(', ')}` };
+  return left.length === 0 ? arrival : { kind: 'underway', seen: `still to be deleted: ${left.join(', ')}` };
 }
 
 function poolArrival(name: string, mode: 'Layered' | 'Standard', seen: ObservedCluster): PartArrival {
   const pool = seen.pools.find(({ metadata }) => metadata.name === name);
-  if (pool === undefined) return { name, stopped: 'there is no such MachineConfigPool any more' };
+  if (pool === undefined) return { name, stopped: 'the MachineConfigPool no longer exists' };
   const nodes = nodesOfPool(seen, name);
   const there = nodes.filter((node) => runsAsWished(node, mode)).length;
   const count = `${there}/${nodes.length} nodes`;
   const wished = seen.machineOSConfigs.some(({ spec }) => spec.machineConfigPool.name === name);
-  if (mode === 'Standard' && wished) return { name, missing: `${count}, its MachineOSConfig is still there` };
-  if (mode === 'Layered' && !wished) return { name, missing: `${count}, it has no MachineOSConfig yet` };
+  if (mode === 'Standard' && wished)
+    return { name, missing: `${count}, its MachineOSConfig is not deleted yet` };
+  if (mode === 'Layered' && !wished)
+    return { name, missing: `${count}, its MachineOSConfig is not created yet` };
   const stopped = stoppedBecause(pool);
   if (stopped !== undefined) return { name, stopped };
   if (pool.spec.paused === true && there < nodes.length)
@@ -44,7 +47,7 @@ function poolArrival(name: string, mode: 'Layered' | 'Standard', seen: ObservedC
   }
   return conditionIsTrue(pool.status?.conditions, 'Updated')
     ? { name }
-    : { name, missing: `${count}, the pool does not say Updated yet` };
+    : { name, missing: `${count}, the pool is not Updated yet` };
 }
 
 function runsAsWished(node: MachineConfigNode, mode: 'Layered' | 'Standard'): boolean {
@@ -59,7 +62,7 @@ function leftovers({ machineOSConfigs, builds, builder }: ObservedCluster): stri
   const wished = new Set(machineOSConfigs.map(({ metadata }) => metadata.name));
   const orphans = builds.filter(({ spec }) => !wished.has(spec.machineOSConfig.name)).length;
   return [
-    ...(orphans === 0 ? [] : [`${orphans} ${orphans === 1 ? 'image' : 'images'}`]),
+    ...(orphans === 0 ? [] : [plural(orphans, 'image')]),
     ...(builder === undefined || wished.size > 0 ? [] : ['the Machine OS Builder']),
   ];
 }

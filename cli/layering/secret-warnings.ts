@@ -29,7 +29,7 @@ async function warningOf(
     return undefined;
   } catch (error) {
     if (error instanceof SecretError) {
-      return `${error.message}; builds wait for it: kubectl -n ${namespace} create secret docker-registry ${name}`;
+      return `${error.message}; builds wait for it. To create it: kubectl -n ${namespace} create secret docker-registry ${name}`;
     }
     // Who may not read Secrets may switch layering on all the same.
     if (error instanceof ApiError && error.status === 403) return undefined;

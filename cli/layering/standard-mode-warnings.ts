@@ -1,4 +1,5 @@
 import { MachineConfigs } from '../../api/machine-config.ts';
+import { noun } from '../../api/plural.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { nodeConfigOf } from '../../rollout/rendering/foreseen.ts';
 import { unlessForbidden } from '../live-objects.ts';
@@ -26,7 +27,8 @@ export async function standardModeWarnings(
     if (rendered === undefined || config === undefined) return [];
     const seen = { machineConfigNodes, nodes, rendered: new Map() };
     return refusingNodes(seen, { pool: name, rendered, config }).map(
-      (refusing) => `pool ${name}: ${refusalInWords(refusing)}; they stay on their image until that changes`,
+      (refusing) =>
+        `pool ${name}: ${refusalInWords(refusing)}; until that is fixed, ${noun(refusing.nodes.length, 'the node stays', 'the nodes stay')} on the image`,
     );
   });
   return (await Promise.all(warnings)).flat();

@@ -1,10 +1,11 @@
 import { Command } from 'commander';
 import { ConfigMaps } from '../../api/kubernetes.ts';
 import { SWITCH_CONFIG_MAP } from '../../api/names.ts';
+import { plural } from '../../api/plural.ts';
 import { type ApiClient, isNotFound } from '../../cluster/api-client.ts';
 import { madeBySwitch } from '../../opt-in/machine-os-configs.ts';
 import { formatProblems } from '../../opt-in/switch.ts';
-import { CommandError, exitCodes } from '../exit-codes.ts';
+import { CommandError, exitCodes, noSuchPool } from '../exit-codes.ts';
 import { type ClusterFlags, withClusterFlags, withLeaseNamespace } from '../live-objects.ts';
 import { observeCluster } from '../observe/cluster-watch.ts';
 import { nodesOfPool, type ObservedCluster } from '../observe/observed-cluster.ts';
@@ -36,25 +37,25 @@ type EnableFlags = SwitchFlags & EnableWish['settings'] & { readonly allPools?: 
 const ENABLE_EXAMPLES = `
 Examples:
   shale enable --image-repository r.example.com/os/{pool} --push-secret push   every pool
-  shale enable --pool worker --wait                                            one pool more; waits for its nodes
-  shale enable                                                                 as it was before 'shale disable'`;
+  shale enable --pool worker --wait                                            one more pool; waits for its nodes
+  shale enable                                                                 with the settings from before 'shale disable'`;
 
 /** `shale enable`: switches layering on, as an admin's own ConfigMap would. */
 export function enableCommand(): Command {
   const command = new Command('enable')
     .option(
       '--pool <name...>',
-      'pools to take along, beside those that are; default: as it was, at first all',
+      'pools to layer, in addition to those that are layered; default: the same pools as before, at first all',
       [],
     )
-    .option('--all-pools', 'every pool, those that come later too')
+    .option('--all-pools', 'layer every pool, including pools that are created later')
     .option(
       '--image-repository <repository>',
-      "where images go: host[:port]/repository; {pool} is the pool's name",
+      'where to push images: host[:port]/repository; {pool} is replaced by the name of the pool',
     )
-    .option('--push-secret <name>', 'Secret to push images with')
-    .option('--pull-secret <name>', 'Secret to pull base images with')
-    .option('--base-image <image>', 'base image of pools whose MachineConfigs set no osImageURL');
+    .option('--push-secret <name>', 'Secret with the credentials for pushing images')
+    .option('--pull-secret <name>', 'Secret with the credentials for pulling base images')
+    .option('--base-image <image>', 'base image for pools whose MachineConfigs set no osImageURL');
   return withSwitchFlags(command)
     .addHelpText('after', ENABLE_EXAMPLES)
     .action((flags: EnableFlags) =>
@@ -75,7 +76,7 @@ export function enableCommand(): Command {
 export function disableCommand(): Command {
   const command = new Command('disable').option(
     '--pool <name...>',
-    'pools to take back to the stock image; default: all',
+    'pools to return to the stock image; default: all',
     [],
   );
   return withSwitchFlags(command).action((flags: SwitchFlags) =>
@@ -89,7 +90,7 @@ export function disableCommand(): Command {
       const clean = meaningOf(data).kind === 'off';
       for (const pool of asked.filter((name) => isAdmins(name, seen))) {
         warn(
-          `pool ${pool} stays layered: its MachineOSConfig was made by hand; delete it to take the pool back`,
+          `pool ${pool} stays layered: its MachineOSConfig was created by hand; delete it to return the pool to standard mode`,
         );
       }
       for (const line of await standardModeWarnings(client, seen, standard, signal)) warn(line);
@@ -99,7 +100,10 @@ export function disableCommand(): Command {
 }
 
 function withSwitchFlags(command: Command): Command {
-  return withWaitFlags(withLeaseNamespace(withClusterFlags(command)), 'every node of the pools is there');
+  return withWaitFlags(
+    withLeaseNamespace(withClusterFlags(command)),
+    'every node of the pools runs its target',
+  );
 }
 
 function settingsOf(flags: EnableFlags): EnableWish['settings'] {
@@ -120,10 +124,7 @@ function refuseUnknownPools(pools: readonly string[], seen: ObservedCluster): vo
   const known = seen.pools.map(({ metadata }) => metadata.name);
   const unknown = pools.filter((pool) => !known.includes(pool));
   if (unknown.length === 0) return;
-  throw new CommandError(
-    `no pool ${unknown.join(', ')}; there are: ${known.join(', ') || 'none'}`,
-    exitCodes.usage,
-  );
+  throw noSuchPool(unknown.join(', '), known);
 }
 
 /** @returns the pools that are to be layered. @throws CommandError for data that the operator would not take. */
@@ -151,11 +152,11 @@ async function carryOut(
   for (const line of obstaclesOf(seen, pools, Date.now())) warn(line);
   for (const { metadata, spec } of seen.pools) {
     if (spec.paused === true && pools.includes(metadata.name)) {
-      warn(`pool ${metadata.name} is paused: its nodes move once it is not`);
+      warn(`pool ${metadata.name} is paused: its nodes do not switch until it is resumed`);
     }
   }
   if ((seen.operator?.status?.availableReplicas ?? 0) === 0) {
-    warn(`no operator runs in namespace ${flags.namespace}: nothing moves until one does`);
+    warn(`no operator is running in namespace ${flags.namespace}: nothing changes until one is running`);
   }
   const changed = await writeSwitch(client, flags.namespace, seen, data, signal);
   const where = `ConfigMap ${flags.namespace}/${SWITCH_CONFIG_MAP}`;
@@ -190,7 +191,7 @@ async function writeSwitch(
   await client.create(ConfigMaps, object, { namespace, signal }).catch((error: unknown) => {
     if (!isNotFound(error)) throw error;
     throw new CommandError(
-      `the cluster has no namespace ${namespace}: install Shale's manifests first (kubectl apply -k manifests/base)`,
+      `namespace ${namespace} does not exist: install Shale's manifests first (kubectl apply -k manifests/base)`,
       exitCodes.unavailable,
       { cause: error },
     );
@@ -200,11 +201,11 @@ async function writeSwitch(
 
 function inWords(data: SwitchData): string {
   const state = meaningOf(data);
-  if (state.kind !== 'on') return 'layering is off';
+  if (state.kind !== 'on') return 'layering is disabled';
   const { pools, imageRepository } = state.settings;
-  const selector = data['poolSelector'] === undefined ? [] : [`those with ${data['poolSelector']}`];
+  const selector = data['poolSelector'] === undefined ? [] : [`pools that match ${data['poolSelector']}`];
   const which = [...(pools ?? []), ...selector].join(', ') || 'all pools';
-  return `layering is on for ${which}; images go to ${imageRepository}`;
+  return `layering is enabled for ${which}; images are pushed to ${imageRepository}`;
 }
 
 function wayOf(pool: string, { layered }: LayeringGoal, seen: ObservedCluster): string {
@@ -212,8 +213,9 @@ function wayOf(pool: string, { layered }: LayeringGoal, seen: ObservedCluster): 
   const toImage = layered.includes(pool);
   const moving = nodes.filter(({ status }) => status?.mode !== (toImage ? 'Layered' : 'Standard')).length;
   const where = toImage ? 'an image' : 'the stock image';
-  if (moving === 0) return `${nodes.length} ${nodes.length === 1 ? 'node' : 'nodes'}, already on ${where}`;
-  return `${moving} of ${nodes.length} nodes move to ${where}, one reboot each`;
+  const total = plural(nodes.length, 'node');
+  if (moving === 0) return `${total}, already on ${where}`;
+  return `switching ${moving} of ${total} to ${where}, one reboot per node`;
 }
 
 function warn(text: string): void {

@@ -75,7 +75,7 @@ describe('a maintenance', () => {
     [
       'its daemon has leave that outlived the lease',
       { machineConfigNode: machineConfigNode('a', staged, { grant }) },
-      'it has leave to update to rendered-worker-1',
+      'it has permission to update to rendered-worker-1',
     ],
   ])('waits where %s', (_, more, why) => {
     expect(decide(more)).toEqual({ kind: 'blocked', why });

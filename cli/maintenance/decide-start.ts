@@ -44,7 +44,7 @@ export function decideStart(
   if (machineConfigNode?.spec.grant !== undefined && progress !== 'updated') {
     return {
       kind: 'blocked',
-      why: `it has leave to update to ${machineConfigNode.spec.configVersion.desired}`,
+      why: `it has permission to update to ${machineConfigNode.spec.configVersion.desired}`,
     };
   }
   const tell = [...rolloutOf(pool, progress), ...flagOfAnother(node, holder)];
@@ -67,7 +67,7 @@ function rolloutOf(pool: MachineConfigPool | undefined, progress: string | undef
     return [];
   const { name } = pool.metadata;
   return [
-    `a rollout of pool ${name} is in progress; until the maintenance ends it passes the node by, and counts it as unavailable`,
+    `a rollout of pool ${name} is in progress; until the maintenance ends, the rollout skips the node and counts it as unavailable`,
   ];
 }
 

@@ -36,7 +36,7 @@ export async function endMaintenance(
   );
   if (!outcome.held) {
     throw new CommandError(
-      `node ${node}: its maintenance was over, and its lease is held by ${outcome.holder} now; end it once that is done`,
+      `node ${node}: the maintenance is already over, and its lease is now held by ${outcome.holder}; run this again once the lease is released`,
     );
   }
   const put = await patchNode(access, (present) => ({
@@ -45,7 +45,7 @@ export async function endMaintenance(
   }));
   await releaseLease(client, { namespace, name, holder }, signal);
   const state = put.spec?.unschedulable === true ? 'cordoned, as before' : 'schedulable';
-  print(`node ${node}: out of maintenance, ${state}`);
+  print(`node ${node}: maintenance ended, ${state}`);
 }
 
 async function askFor({ node, signal }: NodeAccess, by: string): Promise<void> {
@@ -53,7 +53,7 @@ async function askFor({ node, signal }: NodeAccess, by: string): Promise<void> {
   if (answer === true) return;
   throw new CommandError(
     answer === false
-      ? 'nothing was done'
-      : `node ${node}: its maintenance was started by ${by}; --yes ends it`,
+      ? 'no changes were made'
+      : `node ${node}: its maintenance was started by ${by}; use --yes to end it`,
   );
 }

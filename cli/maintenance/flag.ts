@@ -53,7 +53,7 @@ export function flagText(flag: MaintenanceFlag): string {
 export function parseUntil(text: string, now: number): number {
   const time = /^\d{4}-\d{2}-\d{2}T/.test(text) ? Date.parse(text) : now + parseDuration(text);
   if (Number.isNaN(time))
-    throw new InvalidArgumentError('a time such as 2026-12-24T18:00:00Z, or a span such as 4h');
-  if (time <= now) throw new InvalidArgumentError('a time that is still to come');
+    throw new InvalidArgumentError('a time such as 2026-12-24T18:00:00Z, or a duration such as 4h');
+  if (time <= now) throw new InvalidArgumentError('a time in the future');
   return time;
 }

@@ -39,14 +39,14 @@ export function maintenanceList(seen: ObservedCluster, now: number): readonly Ma
 export function formatMaintenance(entries: readonly MaintenanceEntry[]): string {
   if (entries.length === 0) return 'no node is in maintenance';
   return textTable(
-    ['NODE', 'BY', 'REASON', 'UNTIL', 'CORDONED', 'LEFT ALONE'],
+    ['NODE', 'BY', 'REASON', 'UNTIL', 'CORDONED', 'SKIPPED'],
     entries.map(({ node, by, reason, until, obstacle, cordoned }) => [
       node,
       by ?? '-',
       reason ?? '-',
       until ?? '-',
       cordoned ? 'yes' : 'no',
-      obstacle ?? 'no: its time is over',
+      obstacle ?? 'no: the maintenance has expired',
     ]),
   ).join('\n');
 }

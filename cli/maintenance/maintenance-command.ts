@@ -29,8 +29,8 @@ interface StartFlags extends MaintenanceFlags {
 const EXAMPLES = `
 Examples:
   shale maintenance start worker-0 --reason 'new disk' --until 2h
-  shale maintenance start worker-0 --reason 'new disk' --wait   once its update under way has ended
-  shale maintenance end worker-0                                as it was before`;
+  shale maintenance start worker-0 --reason 'new disk' --wait   after its current update has finished
+  shale maintenance end worker-0                                restore its previous state`;
 
 /** `shale maintenance`: a person's exclusive right to a node, which rollouts and the medik8s operators respect. */
 export function maintenanceCommand(): Command {
@@ -43,14 +43,21 @@ export function maintenanceCommand(): Command {
 
 function startCommand(): Command {
   const command = new Command('start')
-    .description('Flag a node, take its lease, cordon and drain it; once it is safe to.')
+    .description('Flag a node, acquire its lease, cordon it and drain it, as soon as that is safe.')
     .argument('<node>')
-    .requiredOption('--reason <text>', 'why, for whoever finds the node so')
-    .option('--until <when>', 'a span such as 4h or a time (RFC 3339); the lease is taken for as long', '4h')
-    .option('--yes', 'go on though a rollout is in progress, which passes the node by then')
-    .option('--wait', "wait for the node's update to end; with --yes: only for what has begun on it")
-    .option('--no-drain', 'leave the pods where they are')
-    .option('--force', 'evict pods too that no controller makes anew')
+    .requiredOption('--reason <text>', 'reason, shown with the node')
+    .option(
+      '--until <when>',
+      'end of the maintenance: a duration such as 4h or a time (RFC 3339); the lease is held until then',
+      '4h',
+    )
+    .option('--yes', 'continue even if a rollout is in progress; the rollout skips the node')
+    .option(
+      '--wait',
+      "wait until the node's update has finished; with --yes, only for an update that has started",
+    )
+    .option('--no-drain', 'do not drain the node')
+    .option('--force', 'also evict pods that no controller manages')
     .addOption(timeoutFlag('30m'));
   return withMaintenanceFlags(command).action((node: string, flags: StartFlags) =>
     onCluster(flags, async (client, signal) => {
@@ -67,9 +74,9 @@ function startCommand(): Command {
 
 function endCommand(): Command {
   const command = new Command('end')
-    .description('Put a node back as it was before its maintenance.')
+    .description('Restore a node to its state before the maintenance.')
     .argument('<node>')
-    .option('--yes', "end somebody else's");
+    .option('--yes', 'end a maintenance that somebody else started');
   return withMaintenanceFlags(command).action((node: string, flags: MaintenanceFlags & { yes?: boolean }) =>
     onCluster(flags, async (client, signal) => {
       const by = await whoAmI(client, signal);
@@ -81,7 +88,7 @@ function endCommand(): Command {
 
 function listCommand(): Command {
   const command = new Command('list')
-    .description('List the nodes that rollouts leave alone, and why.')
+    .description('List the nodes that rollouts skip, and why.')
     .addOption(outputFlag(...TABLE_FORMATS));
   return withMaintenanceFlags(command).action((flags: MaintenanceFlags & { output: string }) =>
     onCluster(flags, async (client, signal) => {

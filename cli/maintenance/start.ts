@@ -65,7 +65,7 @@ async function untilFree(
       if (!wish.wait && (await acceptedBy(decision, access))) return;
       if (performance.now() >= deadline) {
         throw new CommandError(
-          `node ${access.node}: not free after ${formatDuration(wish.timeout)}: ${decision.why}`,
+          `node ${access.node}: not available after ${formatDuration(wish.timeout)}: ${decision.why}`,
         );
       }
       line.show(`waiting for node ${access.node}: ${decision.why}`);
@@ -82,14 +82,14 @@ async function acceptedBy(
   { node, signal }: NodeAccess,
 ): Promise<boolean> {
   if (decision.kind === 'blocked') {
-    throw new CommandError(`node ${node}: ${decision.why}; --wait waits for its end`);
+    throw new CommandError(`node ${node}: ${decision.why}; use --wait to wait for it`);
   }
-  const answer = await confirm(`node ${node}: ${decision.why}. Go on?`, signal);
+  const answer = await confirm(`node ${node}: ${decision.why}. Continue?`, signal);
   if (answer === true) return true;
   throw new CommandError(
     answer === false
-      ? 'nothing was done'
-      : `node ${node}: ${decision.why}; --yes goes on, --wait waits for its update`,
+      ? 'no changes were made'
+      : `node ${node}: ${decision.why}; use --yes to continue or --wait to wait for its update`,
   );
 }
 
@@ -122,7 +122,7 @@ async function takeLease(access: NodeAccess, { until, reason }: StartWish, holde
   );
   if (outcome.held) return;
   throw new CommandError(
-    `node ${access.node}: flagged for maintenance, but its lease went to ${outcome.holder}; start again with --wait`,
+    `node ${access.node}: flagged for maintenance, but ${outcome.holder} acquired its lease; run this again with --wait`,
   );
 }
 
@@ -146,14 +146,14 @@ async function drain(access: NodeAccess, wish: StartWish, deadline: number): Pro
     for (;;) {
       // After that somebody else may have the lease.
       if (Date.now() >= wish.until)
-        throw new CommandError(`node ${access.node}: the maintenance's time is over`);
+        throw new CommandError(`node ${access.node}: the maintenance has expired`);
       const progress = await drainStep(access.client, access.node, options, access.signal);
       if (progress.kind === 'drained') break;
       const seen = `node ${access.node} ${describeDrain(progress)}`;
       const now = performance.now();
       if (now >= deadline) {
         throw new CommandError(
-          `${seen}; not drained after ${formatDuration(wish.timeout)}: start again to go on, or end the maintenance`,
+          `${seen}; not drained after ${formatDuration(wish.timeout)}: run this again to continue, or end the maintenance`,
         );
       }
       line.show(seen);
@@ -163,5 +163,5 @@ async function drain(access: NodeAccess, wish: StartWish, deadline: number): Pro
   } finally {
     line.end();
   }
-  print(`node ${access.node}: drained; when you are done: shale maintenance end ${access.node}`);
+  print(`node ${access.node}: drained; when you are done, run: shale maintenance end ${access.node}`);
 }

@@ -13,8 +13,8 @@ const down = { ...node('a', {}, true), status: { conditions: [condition('Ready',
 
 it('warns of nodes that a rollout passes by, and of those that take one of maxUnavailable', () => {
   expect(warnings(node('a'))).toEqual([]);
-  expect(warnings(down, 'worker', ['a'])).toEqual(['node a is passed by: a NodeMaintenance is active']);
-  expect(warnings(down)).toEqual(['node a takes one of maxUnavailable from the start: not Ready, cordoned']);
+  expect(warnings(down, 'worker', ['a'])).toEqual(['node a is skipped: a NodeMaintenance is active']);
+  expect(warnings(down)).toEqual(['node a already counts towards maxUnavailable: not Ready, cordoned']);
 });
 
 it('says nothing of a node that Shale has at work, or of another pool', () => {

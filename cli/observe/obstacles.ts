@@ -39,11 +39,11 @@ export function obstaclesOf(
   const nodes = new Map(seen.nodes.map((node) => [node.metadata.name, node]));
   return members.flatMap(({ metadata: { name } }) => {
     const why = obstacleOf(seen, name, now);
-    if (why !== undefined) return [`node ${name} is passed by: ${why}`];
+    if (why !== undefined) return [`node ${name} is skipped: ${why}`];
     const outOfService = outOfServiceBecause(nodes.get(name));
     return outOfService === undefined
       ? []
-      : [`node ${name} takes one of maxUnavailable from the start: ${outOfService}`];
+      : [`node ${name} already counts towards maxUnavailable: ${outOfService}`];
   });
 }
 

@@ -82,13 +82,13 @@ test('the image comes before them, and is reckoned from the newest of its way', 
     80,
   );
   const unknown = estimate({ ...input, builds: [built('Engine', 900)], image });
-  expect(unknown).toEqual({ why: 'no image of the pool was made by Append before' });
+  expect(unknown).toEqual({ why: 'there is no previous Append build of the pool' });
 });
 
 test('only what cost as much and went well says how long it takes', () => {
   const nodes = [updated('a', RESTART, [0, 1]), updated('b', REBOOT, [0, 9], { result: 'Failed' })];
   const time = estimate({ outcomes: { ...NOTHING, reboot: 2 }, nodes, builds: [], image: undefined });
-  expect(time).toEqual({ why: 'no node of the pool was drained or rebooted for an update before' });
+  expect(time).toEqual({ why: 'no node of the pool has been drained or rebooted for an update yet' });
 });
 
 test('a reboot is not forgotten with the live update after it', () => {

@@ -1,6 +1,7 @@
 import { isDisruptive } from '../../api/disruption-action.ts';
 import type { MachineConfigNode, UpdateTimes } from '../../api/machine-config-node.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
+import { plural } from '../../api/plural.ts';
 import { outcomeOf } from '../../builder/build-state.ts';
 import type { Cost } from '../cost.ts';
 import { formatDuration } from '../duration.ts';
@@ -60,33 +61,32 @@ function buildPart(builds: readonly MachineOSBuild[], { way }: ImageToBuild): Pa
     })
     .toSorted((a, b) => a.end - b.end)
     .at(-1);
-  if (last === undefined) return { why: `no image of the pool was made by ${way} before` };
+  if (last === undefined) return { why: `there is no previous ${way} build of the pool` };
   const ms = last.end - last.start;
-  return { ms, why: `the last image by ${way} took ${formatDuration(ms)}` };
+  return { ms, why: `the last ${way} build took ${formatDuration(ms)}` };
 }
 
 function disruptedPart(nodes: readonly MachineConfigNode[], count: number): Part {
   const last = lastRollout(nodes, true);
-  if (last === undefined) return { why: 'no node of the pool was drained or rebooted for an update before' };
+  if (last === undefined)
+    return { why: 'no node of the pool has been drained or rebooted for an update yet' };
   const ms = ((last.end - last.start) / last.count) * count;
   return {
     ms,
-    why: `the last ${inNodes(last.count)} to drain or reboot took ${formatDuration(last.end - last.start)}`,
+    why: `the last ${plural(last.count, 'node')} to drain or reboot took ${formatDuration(last.end - last.start)}`,
   };
 }
 
 function livePart(nodes: readonly MachineConfigNode[], count: number): Part {
   const last = lastRollout(nodes, false);
-  if (last === undefined) return { why: 'no node of the pool was updated without a reboot before' };
+  if (last === undefined) return { why: 'no node of the pool has been updated live yet' };
   // One goes first, and then all others together.
   const ms = count === 1 ? (last.end - last.start) / last.count : last.end - last.start;
   return {
     ms,
-    why: `the last live update of ${inNodes(last.count)} took ${formatDuration(last.end - last.start)}`,
+    why: `the last live update of ${plural(last.count, 'node')} took ${formatDuration(last.end - last.start)}`,
   };
 }
-
-const inNodes = (count: number): string => (count === 1 ? '1 node' : `${count} nodes`);
 
 /** @returns the newest update of that sort, from its first node's beginning to its last node's end, in ms. */
 function lastRollout(

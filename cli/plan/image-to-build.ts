@@ -52,14 +52,14 @@ export function imageToBuild(
     );
     const ran = wishes.find((wish) => wish !== undefined && mustRun(wish, before, after, architectures));
     if (ran !== undefined)
-      return { way: 'Engine', why: `a container engine has to run: ${wishInWords(ran)}`, problems };
+      return { way: 'Engine', why: `a container engine is required for ${wishInWords(ran)}`, problems };
     const on = wishes.some((wish) => wish !== undefined)
-      ? 'what the container engine made before, as its inputs stay'
+      ? "the container engine's previous image, because its inputs did not change"
       : 'the base image';
     return { way: 'Append', why: `one layer on ${on}`, problems };
   } catch (error) {
     const problem = error instanceof Error ? error.message : String(error);
-    return { way: 'Engine', why: 'a container engine has to run', problems: [problem] };
+    return { way: 'Engine', why: 'a container engine is required', problems: [problem] };
   }
 }
 
@@ -74,7 +74,7 @@ export function baseChange(
 ): { readonly fromBase: string; readonly toBase: string } | undefined {
   if (before.rendered?.spec.osImageURL !== after.rendered?.spec.osImageURL) return undefined;
   const [fromBase, toBase] = [baseInWords(before), baseInWords(after)];
-  if (image?.way === 'Engine') return { fromBase, toBase: 'what a container engine makes anew' };
+  if (image?.way === 'Engine') return { fromBase, toBase: 'a new image from the container engine' };
   return fromBase === toBase ? undefined : { fromBase, toBase };
 }
 

@@ -22,42 +22,43 @@ interface PlanFlags extends ChangeFlags {
 
 const EXAMPLES = `
 Examples:
-  shale plan                                               what the cluster's nodes have yet to do
-  shale plan -f new.yaml                                   what new.yaml asks of the cluster
-  shale plan --prune -f configs/                           the same where configs/ is everything there will be
-  shale plan --from examples -f examples/tour/karg.yaml    of files alone`;
+  shale plan                                               what the nodes of the cluster still have to do
+  shale plan -f new.yaml                                   what new.yaml requires of the cluster's nodes
+  shale plan --prune -f configs/                           the same, with configs/ as the complete new state
+  shale plan --from examples -f examples/tour/karg.yaml    from files, without a cluster`;
 
 /** `shale plan`: what a change asks of each pool's nodes, before anything is applied. */
 export function planCommand(): Command {
   const command = new Command('plan').description(
-    'Say what a change asks of the nodes of each pool, and why.',
+    'Predict what a change requires of the nodes of each pool, and explain why.',
   );
   return withLeaseNamespace(withChange(command))
     .addOption(outputFlag(...TABLE_FORMATS, 'markdown'))
     .addOption(
-      new Option('--fail-on <cost>', "exit with 1 when a pool's nodes pay that or more").choices(
-        COSTS.filter((cost) => cost !== 'nothing'),
-      ),
+      new Option(
+        '--fail-on <cost>',
+        'exit with code 1 if the change costs the nodes of a pool this much or more',
+      ).choices(COSTS.filter((cost) => cost !== 'nothing')),
     )
     .option(
       '--diff',
-      'all that changes in files and units, line by line; default: the first of it; -o markdown folds it up',
+      'print the whole diff of files and units; default: its first lines; -o markdown folds it',
     )
-    .option('--no-diff', 'nothing of that, in Markdown either')
+    .option('--no-diff', 'print no diff, not even with -o markdown')
     .option(
       '--container-runtime-unit <name>',
-      'the unit that default policies mean by the container runtime, as the operator has it',
+      "container runtime's unit in the default policies; must match the operator's flag",
       defaultPolicySettings.containerRuntimeUnit,
     )
     .option(
       '--node-user <name>',
-      'the user whose SSH keys and password may change, as the operator has it',
+      "user whose SSH keys and password may change; must match the operator's flag",
       DEFAULT_NODE_USER,
     )
     .addHelpText('after', EXAMPLES)
     .action(async (flags: PlanFlags) => {
       if (flags.filename.length === 0 && (flags.from.length > 0 || flags.prune === true)) {
-        throw new CommandError('plan: what changes? name files by -f', exitCodes.usage);
+        throw new CommandError('plan: specify the change with -f', exitCodes.usage);
       }
       const change = await readChange(flags);
       refuseInvalidPolicy(change);
@@ -72,7 +73,7 @@ export function planCommand(): Command {
       });
       printPlans(flags.output, plans, flags.diff);
       if (plans.some((plan) => 'problems' in plan || plan.refusing !== undefined))
-        throw new CommandError('not every pool can take the change');
+        throw new CommandError("some pools can't apply the change");
       failOn(plans, flags.failOn);
     });
 }

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { formatActions } from '../../api/disruption-action.ts';
+import { plural } from '../../api/plural.ts';
 import { COSTS } from '../cost.ts';
 import { formatDuration } from '../duration.ts';
 import type { PoolAsk, PoolPlan } from './plan.ts';
@@ -40,17 +41,17 @@ function formatPool(plan: PoolPlan, earlier: readonly PoolPlan[], { diffs }: Pla
 function patchesOf({ changes }: PoolAsk, earlier: readonly PoolPlan[], all: boolean): string[] {
   if (changes.length === 0) return [];
   const shown = earlier.find((plan) => 'changes' in plan && isDeepStrictEqual(plan.changes, changes));
-  if (shown !== undefined) return [`on disk the same as of pool ${shown.pool}`];
+  if (shown !== undefined) return [`the diff is the same as for pool ${shown.pool}`];
   const lines = changes.flatMap(({ diff }) => diff.trimEnd().split('\n'));
   const more = lines.length - SHOWN_DIFF_LINES;
   return all || more <= 0
     ? lines
-    : [...lines.slice(0, SHOWN_DIFF_LINES), `… ${more} more lines: --diff shows them`];
+    : [...lines.slice(0, SHOWN_DIFF_LINES), `… ${plural(more, 'more line')}; use --diff to show all`];
 }
 
 function headOf(plan: PoolAsk): string {
-  const count = plan.nodes === undefined ? '' : ` (${plan.nodes} ${plan.nodes === 1 ? 'node' : 'nodes'})`;
-  return `pool ${plan.pool}${count}: ${plan.causes.length === 0 ? 'nothing changes' : formatActions(plan.actions)}`;
+  const count = plan.nodes === undefined ? '' : ` (${plural(plan.nodes, 'node')})`;
+  return `pool ${plan.pool}${count}: ${plan.causes.length === 0 ? 'no changes' : formatActions(plan.actions)}`;
 }
 
 /** What it means for the pool as a whole, in a line for each. */
@@ -58,10 +59,12 @@ function aboutOf(plan: PoolAsk): string[] {
   const { image, softReboot, time } = plan;
   const outcomes = inWords(plan);
   return [
-    ...(outcomes === '' ? [] : [`from what they run now: ${outcomes}`]),
+    ...(outcomes === '' ? [] : [`nodes: ${outcomes}`]),
     ...(softReboot === undefined
       ? []
-      : ['reboot: a soft one, of the userspace alone, where bootc says that the kernel can go on']),
+      : [
+          'reboot: a soft reboot (userspace only) on nodes where bootc reports that the kernel can keep running',
+        ]),
     ...(image === undefined ? [] : [`image: ${image.way}, ${image.why}`]),
     ...(time === undefined ? [] : [`time: ${timeInWords(time)}`]),
   ];
@@ -75,7 +78,7 @@ function timeInWords({ seconds, why }: NonNullable<PoolAsk['time']>): string {
 function inWords({ outcomes }: PoolAsk): string {
   if (outcomes === undefined || COSTS.every((cost) => cost === 'nothing' || outcomes[cost] === 0)) return '';
   return COSTS.filter((cost) => outcomes[cost] > 0)
-    .map((cost) => `${outcomes[cost]} ${cost === 'nothing' ? 'nothing to do' : cost}`)
+    .map((cost) => `${outcomes[cost]} ${cost === 'nothing' ? 'no change' : cost}`)
     .join(', ');
 }
 
@@ -92,7 +95,7 @@ function markdownOfPool(plan: PoolPlan, { diffs }: PlanTextOptions): string[] {
     tableRow([change, `\`${subject}\``, formatActions(actions), rule]),
   );
   const table =
-    rows.length === 0 ? [] : [tableRow(['change', 'of', 'asks for', 'why']), '|-|-|-|-|', ...rows, ''];
+    rows.length === 0 ? [] : [tableRow(['change', 'subject', 'actions', 'rule']), '|-|-|-|-|', ...rows, ''];
   const about = aboutOf(plan);
   return [
     `### ${headOf(plan)}`,
@@ -119,10 +122,10 @@ function markdownOfDiffs({ changes }: PoolAsk): string[] {
     const more = all.length - MARKDOWN_DIFF_LINES;
     return more <= 0
       ? all
-      : [...all.slice(0, MARKDOWN_DIFF_LINES), `# ${more} more lines: shale diff has them`];
+      : [...all.slice(0, MARKDOWN_DIFF_LINES), `# ${plural(more, 'more line')}; run shale diff to see all`];
   });
   const fence = fenceFor(lines);
-  const summary = `<details><summary>what changes on disk</summary>`;
+  const summary = `<details><summary>changes on disk</summary>`;
   return [summary, '', `${fence}diff`, ...lines, fence, '', '</details>', ''];
 }
 

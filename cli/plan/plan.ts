@@ -90,7 +90,7 @@ export function planPools(input: PlanInput): PoolPlan[] {
       changes: diffConfigs(from, to),
       ...(image === undefined ? {} : { image: { way: image.way, why: image.why } }),
     };
-    const problems = image?.problems.map((problem) => `no image can be made: ${problem}`) ?? [];
+    const problems = image?.problems.map((problem) => `no image can be built: ${problem}`) ?? [];
     if (live === undefined) {
       const warnings = [...problems, ...hostLimits(will, to)];
       return warnings.length === 0 ? ask : { ...ask, warnings };
@@ -199,16 +199,16 @@ function outcomeOf(
     warning: `node ${metadata.name} is counted as a reboot: ${why}`,
   });
   const current = status?.configVersion?.current;
-  if (current === undefined || current === '') return unknown('it has not said what it runs');
+  if (current === undefined || current === '') return unknown('it has not reported what it runs');
   if (spec.configImage !== undefined && status?.mode !== 'Layered') {
-    return unknown('it is still to move to its image');
+    return unknown('it has not switched to its image yet');
   }
   if (spec.configImage === undefined && status?.mode === 'Layered') {
-    return unknown('it is still to go back to the stock image');
+    return unknown('it has not returned to the stock image yet');
   }
   const from = current === to.name ? to : nodeConfigOf(rendered.get(current));
   return from === undefined
-    ? unknown(`its rendered config ${current} is gone or can not be read`)
+    ? unknown(`its rendered config ${current} does not exist or can't be read`)
     : { cost: decide(from) };
 }
 

@@ -12,19 +12,19 @@ export function poolRemarks(pool: MachineConfigPool, now: number): readonly stri
   const window = windows === undefined ? undefined : windowState(windows, now);
   const which = liveOutsideWindows ? 'updates that drain or reboot wait' : 'updates wait';
   return [
-    ...(pool.spec.paused === true ? ['the pool is paused: nothing begins until it is not'] : []),
-    ...(closed === undefined ? [] : [`nothing begins: ${closed}`]),
+    ...(pool.spec.paused === true ? ['the pool is paused: no update starts until it is resumed'] : []),
+    ...(closed === undefined ? [] : [`no update starts: ${closed}`]),
     ...(rollback === undefined
       ? []
       : [
-          `the pool is held at ${rollback.image ?? rollback.config} until it wants another target, or shale rollback --clear`,
+          `the pool is held at ${rollback.image ?? rollback.config} by a rollback until its target changes or shale rollback --clear is run`,
         ]),
     ...(window === undefined || window.open
       ? []
       : [
           window.opensAt === undefined
-            ? `${which} for a maintenance window, and none opens`
-            : `${which} for the maintenance window of ${new Date(window.opensAt).toISOString()}`,
+            ? `${which} for a maintenance window, but none is scheduled`
+            : `${which} for the maintenance window that opens at ${new Date(window.opensAt).toISOString()}`,
         ]),
   ];
 }

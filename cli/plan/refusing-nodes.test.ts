@@ -57,6 +57,6 @@ test.each<[string, MachineConfigNodeStatus | undefined, number]>([
 test('a few nodes are named and the rest is counted', () => {
   const [all] = refusing(...Array.from({ length: 12 }, (_, index) => [`n${10 + index}`, OSTREE] as const));
   expect(all === undefined ? '' : refusalInWords(all)).toMatch(
-    /^nodes n10, .*, n19 and 2 more \(ostree 2022\.7\) can't take it without layering: extensions usbguard: /,
+    /^nodes n10, .*, n19 and 2 more \(ostree 2022\.7\) can't apply it without layering: extensions usbguard: /,
   );
 });

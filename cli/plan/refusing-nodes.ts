@@ -1,5 +1,6 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import { noun } from '../../api/plural.ts';
 import { emptyNodeConfig } from '../../machineconfig/empty-config.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { type HostSystem, refusedInStandardMode } from '../../machineconfig/standard-mode.ts';
@@ -84,6 +85,6 @@ const NAMED_NODES = 10;
 export function refusalInWords({ nodes, osBackend, why }: RefusingNodes): string {
   const names = nodes.slice(0, NAMED_NODES).join(', ');
   const more = nodes.length - NAMED_NODES;
-  const who = `${nodes.length === 1 ? 'node' : 'nodes'} ${names}${more > 0 ? ` and ${more} more` : ''}`;
-  return `${who} (${osBackend}) can't take it without layering: ${why.join('; ')}`;
+  const who = `${noun(nodes.length, 'node')} ${names}${more > 0 ? ` and ${more} more` : ''}`;
+  return `${who} (${osBackend}) can't apply it without layering: ${why.join('; ')}`;
 }

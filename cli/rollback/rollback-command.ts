@@ -28,7 +28,7 @@ const EXAMPLES = `
 Examples:
   shale rollback worker --reason 'web is slow'   to what its nodes ran before
   shale rollback worker --to rendered-worker-1f3c --wait
-  shale rollback worker --clear                  to what its MachineConfigs ask for`;
+  shale rollback worker --clear                  follow its MachineConfigs again`;
 
 /** `shale rollback`: takes a pool back to what it ran before, and holds it there. */
 export function rollbackCommand(): Command {
@@ -36,11 +36,14 @@ export function rollbackCommand(): Command {
     .argument('<pool>')
     .option(
       '--to <image|config>',
-      'an image by digest, a MachineOSBuild or a rendered config; default: the last before',
+      'target: an image by digest, a MachineOSBuild or a rendered config; default: the previous one',
     )
-    .option('--reason <text>', 'why, for whoever finds the pool so', '')
-    .option('--clear', 'take the pool to what its MachineConfigs ask for again');
-  return withWaitFlags(withLeaseNamespace(withClusterFlags(command)), 'every node of the pool is there')
+    .option('--reason <text>', 'reason, shown with the pool', '')
+    .option('--clear', 'end the rollback: the pool follows its MachineConfigs again');
+  return withWaitFlags(
+    withLeaseNamespace(withClusterFlags(command)),
+    'every node of the pool runs its target',
+  )
     .addHelpText('after', EXAMPLES)
     .action((pool: string, flags: RollbackFlags) =>
       onCluster(flags, (client, signal) =>
@@ -73,11 +76,11 @@ async function rollBack(
   const at = new Date().toISOString().replace(/\.\d+Z$/, 'Z');
   await annotate(client, pool, JSON.stringify({ ...target, by, reason, at }), signal);
   print(
-    `pool ${name}: goes back to ${target.config}${target.image === undefined ? '' : ` as ${target.image}`}`,
+    `pool ${name}: rolling back to ${target.config}${target.image === undefined ? '' : ` (${target.image})`}`,
   );
-  print(`  held there until its MachineConfigs ask for something else, or: shale rollback ${name} --clear`);
+  print(`  held there until its MachineConfigs change or you run: shale rollback ${name} --clear`);
   if (pool.spec.paused === true)
-    process.stderr.write(`warning: pool ${name} is paused: its nodes move once it is not\n`);
+    process.stderr.write(`warning: pool ${name} is paused: its nodes do not roll back until it is resumed\n`);
   await waitIfAsked(client, flags, (seen) => rollbackArrival(name, target, seen), signal);
 }
 
@@ -100,14 +103,15 @@ async function clear(
   flags: RollbackFlags,
   signal: AbortSignal,
 ): Promise<void> {
-  if (flags.to !== undefined) throw new CommandError('rollback: --clear goes without --to', exitCodes.usage);
+  if (flags.to !== undefined)
+    throw new CommandError("rollback: --clear can't be combined with --to", exitCodes.usage);
   const { pool } = await readHistory(client, name, signal);
   if (pool.metadata.annotations?.[annotations.rollback] === undefined) {
-    print(`pool ${name}: no rollback holds it`);
+    print(`pool ${name}: there is no rollback to clear`);
   } else {
     await annotate(client, pool, null, signal);
     print(
-      `pool ${name}: goes to what its MachineConfigs ask for: ${pool.spec.configuration?.name ?? 'nothing yet'}`,
+      `pool ${name}: updating to what its MachineConfigs specify: ${pool.spec.configuration?.name ?? 'nothing yet'}`,
     );
   }
   await waitIfAsked(client, flags, (seen) => poolsArrival([name], seen), signal);

@@ -55,9 +55,9 @@ describe('a pool goes back', () => {
   });
 
   test.each<[string, Partial<RollbackQuestion>, string]>([
-    ['to a build that failed', { to: 'worker-3' }, 'worker-3 is nothing to go back to'],
-    ['before its first image', { wanted: 'a', running: 'a' }, 'there is nothing before a to go back to'],
-    ['where nothing was rendered', { history: [], wanted: undefined }, 'what the pool is to run'],
+    ['to a build that failed', { to: 'worker-3' }, "can't roll back to worker-3; expected"],
+    ['before its first image', { wanted: 'a', running: 'a' }, 'there is nothing before a to roll back to'],
+    ['where nothing was rendered', { history: [], wanted: undefined }, 'the target of the pool'],
   ])('never %s', (_, more, why) => {
     expect(target(more)).toContain(why);
   });

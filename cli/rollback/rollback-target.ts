@@ -40,7 +40,7 @@ export function rollbackTarget(question: RollbackQuestion): RollbackTarget | str
     other.find(({ config }) => config === running) ??
     other.find(({ at }) => since === undefined || at <= since);
   return before === undefined
-    ? `there is nothing before ${wanted ?? 'what the pool is to run'} to go back to`
+    ? `there is nothing before ${wanted ?? 'the target of the pool'} to roll back to`
     : targetOf(before);
 }
 
@@ -51,5 +51,5 @@ function targetOf({ config, image }: HistoryEntry): RollbackTarget {
 function notFound(to: string, fitting: readonly HistoryEntry[], layered: boolean): string {
   const known = fitting.map(({ config, image }) => image ?? config);
   const what = layered ? 'an image that was built for the pool, or its rendered config' : 'a rendered config';
-  return `${to} is nothing to go back to; expected ${what}: ${known.join(', ') || 'there is none'}`;
+  return `can't roll back to ${to}; expected ${what}: ${known.join(', ') || 'none exists'}`;
 }

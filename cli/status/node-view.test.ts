@@ -127,7 +127,7 @@ describe('what is in the way of a node', () => {
   test('a NodeMaintenance', () => {
     const { what, obstacle } = view({ conditions: [prepared], plan }, { inMaintenance: new Set(['a']) });
     expect({ what, obstacle }).toEqual({
-      what: 'passed by: a NodeMaintenance is active',
+      what: 'skipped: a NodeMaintenance is active',
       obstacle: 'a NodeMaintenance is active',
     });
   });

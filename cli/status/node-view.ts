@@ -116,9 +116,9 @@ function situationOf(
     return updated?.status === 'False' ? { ...told, since: updated.lastTransitionTime } : told;
   }
   // The pool's remark is older than the leave: it tells of the drain before.
-  if (spec.grant !== undefined) return said('applying', undefined, 'leave is given');
+  if (spec.grant !== undefined) return said('applying', undefined, 'permission granted');
   const draining = node?.metadata.annotations?.[annotations.cordonedByShale] !== undefined;
-  const waitsFor = obstacle === undefined ? remark : `passed by: ${obstacle}`;
+  const waitsFor = obstacle === undefined ? remark : `skipped: ${obstacle}`;
   return draining ? said('draining', undefined, remark) : said('staged', prepared, waitsFor);
 }
 

@@ -1,3 +1,4 @@
+import { plural } from '../../api/plural.ts';
 /** A part of a terminal that is drawn over and over in its place. */
 export interface Screen {
   draw(text: string): void;
@@ -21,7 +22,9 @@ export function createScreen(output: TerminalOutput): Screen {
       const all = text.trimEnd().split('\n');
       const room = rows - 1;
       const fitting =
-        all.length <= room ? all : [...all.slice(0, room - 1), `… ${all.length - room + 1} more lines`];
+        all.length <= room
+          ? all
+          : [...all.slice(0, room - 1), `… ${plural(all.length - room + 1, 'more line')}`];
       // ECMA-48: CUU, up to where the last drawing began.
       const up = drawn === 0 ? '' : `\u001b[${drawn}A`;
       output.write(

@@ -22,10 +22,10 @@ interface StatusFlags extends ClusterFlags, WaitFlags {
 
 const EXAMPLES = `
 Examples:
-  shale status                    pools, builds, and the nodes that have something to do
-  shale status worker --watch     one pool with all its nodes, as it changes
-  shale status --wait             until every node runs what it is to run; 1 where that does not come
-  shale status node/worker-0      one node, where a pool has the same name`;
+  shale status                    pools, builds, and the nodes that need attention
+  shale status worker --watch     one pool with all its nodes, redrawn as it changes
+  shale status --wait             wait until every node runs its target; exit code 1 if that fails
+  shale status node/worker-0      a node, if a pool has the same name`;
 
 /** ms; on a terminal the times since count on. */
 const REDRAW_MS = 1_000;
@@ -34,15 +34,16 @@ const LOOK_AGAIN_MS = 30_000;
 
 /** `shale status`: how far pools, builds and nodes are, and what they wait for. */
 export function statusCommand(): Command {
-  const command = new Command('status').argument('[pool|node]', 'one pool or node alone');
+  const command = new Command('status').argument('[pool|node]', 'show only this pool or node');
   const withFlags = withLeaseNamespace(withClusterFlags(command))
     .addOption(outputFlag('table', 'wide', 'json', 'yaml'))
     .addOption(
-      new Option('-w, --watch', 'go on: redraw on a terminal, else print a line for each change').conflicts(
-        'wait',
-      ),
+      new Option(
+        '-w, --watch',
+        'watch for changes: redraw on a terminal, otherwise print a line for each change',
+      ).conflicts('wait'),
     );
-  return withWaitFlags(withFlags, 'every node runs what it is to run; then tell')
+  return withWaitFlags(withFlags, 'every node runs its target, then print the status')
     .addHelpText('after', EXAMPLES)
     .action((name: string | undefined, flags: StatusFlags) =>
       onCluster(flags, (client, signal) =>
@@ -122,7 +123,7 @@ function chosen(view: StatusView, given: string | undefined): StatusView {
   if (kind !== 'pool' && view.nodes.some((node) => node.name === name)) return viewOfNode(view, name);
   const pools = view.pools.map((pool) => pool.name).join(', ');
   throw new CommandError(
-    `no ${kind ?? 'pool and no node'} ${name}; the pools are: ${pools || 'none'}`,
+    `no ${kind ?? 'pool or node'} is named ${name}; the pools are: ${pools || 'none'}`,
     exitCodes.usage,
   );
 }

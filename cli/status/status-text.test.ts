@@ -32,10 +32,10 @@ test('of the same nothing is told', () => {
   expect(changedLines(view(['a'], ['b']), view(['a'], ['b']))).toEqual([]);
 });
 
-test('a node that is no more is gone, and a build is no longer under way', () => {
+test('a node that no longer exists is deleted, and a build that left the status is no longer in progress', () => {
   expect(
     changedLines(view(['a'], ['b']), view([], []))
       .slice(-2)
       .toSorted(),
-  ).toEqual(['build b: no longer under way', 'node a: gone']);
+  ).toEqual(['build b: no longer in progress', 'node a: deleted']);
 });

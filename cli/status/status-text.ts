@@ -1,3 +1,4 @@
+import { plural } from '../../api/plural.ts';
 import { formatDuration } from '../duration.ts';
 import { formatBytes } from '../format-bytes.ts';
 import { textTable } from '../text-table.ts';
@@ -37,15 +38,15 @@ export function formatNode(node: NodeView, now: number): string {
   const rows: readonly (readonly [string, string | undefined])[] = [
     ['pool', node.pool],
     ['state', `${node.state}${node.since === undefined ? '' : `, ${ago(node.since, now)}`}`],
-    ['what', node.what],
+    ['message', node.what],
     ['mode', node.mode],
-    ['operating system by', node.osBackend],
+    ['OS backend', node.osBackend],
     ['config', change(node.config.current, node.config.desired)],
     ['image', node.image === undefined ? undefined : change(node.image.current, node.image.desired)],
     ['actions', node.actions],
     ['staged', stagingOf(node)],
     ['lease', node.leaseHolder],
-    ['passed by', node.obstacle],
+    ['skipped', node.obstacle],
     ['node', flagsOf(node) || 'ready'],
   ];
   const width = Math.max(...rows.map(([name]) => name.length));
@@ -63,7 +64,9 @@ export function changedLines(before: StatusView | undefined, after: StatusView):
   const builds = new Set(before?.builds.map(({ name }) => `build ${name}`));
   const gone = [...old.keys()].filter((subject) => !lines.has(subject));
   // A view tells of builds that are under way.
-  const over = gone.map((subject) => `${subject}: ${builds.has(subject) ? 'no longer under way' : 'gone'}`);
+  const over = gone.map(
+    (subject) => `${subject}: ${builds.has(subject) ? 'no longer in progress' : 'deleted'}`,
+  );
   return [...changed, ...over];
 }
 
@@ -82,8 +85,8 @@ function linesByName(view: StatusView): ReadonlyMap<string, string> {
 
 function layeringLine({ layering }: StatusView): string {
   const builder = {
-    running: 'the Machine OS Builder runs',
-    starting: 'the Machine OS Builder starts',
+    running: 'the Machine OS Builder is running',
+    starting: 'the Machine OS Builder is starting',
     absent: '',
   };
   const parts = [layering.switch, layering.problems ?? '', builder[layering.builder]];
@@ -121,7 +124,7 @@ function poolDetail({ name, state, what }: PoolView): string[] {
 
 function buildTable(builds: readonly BuildView[], { now }: TextOptions): string[] {
   return textTable(
-    ['BUILD', 'POOL', 'STATE', 'SINCE', 'WHAT'],
+    ['BUILD', 'POOL', 'STATE', 'SINCE', 'MESSAGE'],
     builds.map(({ name, pool, state, since, what, lastLine }) => [
       name,
       pool,
@@ -139,7 +142,7 @@ function nodeTable(nodes: readonly NodeView[], { wide, now }: TextOptions): stri
     'STATE',
     'SINCE',
     ...(wide ? ['MODE', 'CONFIG', 'IMAGE', 'LEASE'] : []),
-    'WHAT',
+    'MESSAGE',
   ];
   const rows = nodes
     .slice(0, MOST_NODES)
@@ -159,7 +162,7 @@ function nodeTable(nodes: readonly NodeView[], { wide, now }: TextOptions): stri
       detailOf(node),
     ]);
   const more = nodes.length - MOST_NODES;
-  return [...textTable(head, rows), ...(more > 0 ? [`and ${more} more nodes`] : [])];
+  return [...textTable(head, rows), ...(more > 0 ? [`and ${plural(more, 'more node')}`] : [])];
 }
 
 function isWorthTelling(node: NodeView): boolean {
@@ -168,7 +171,7 @@ function isWorthTelling(node: NodeView): boolean {
 
 function detailOf(node: NodeView): string {
   const passedBy =
-    node.state === 'updated' && node.obstacle !== undefined ? [`left alone: ${node.obstacle}`] : [];
+    node.state === 'updated' && node.obstacle !== undefined ? [`skipped: ${node.obstacle}`] : [];
   const parts = [node.actions, stagingOf(node), node.what, ...passedBy, flagsOf(node)];
   return parts.filter((part) => part !== undefined && part !== '').join('; ');
 }

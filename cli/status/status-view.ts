@@ -76,8 +76,10 @@ export function statusView(seen: ObservedCluster, now: number): StatusView {
     builds: buildsToTell(seen),
     nodes: seen.machineConfigNodes.map((node) => nodeView(node, seen, now)),
     remarks: [
-      ...((seen.operator?.status?.availableReplicas ?? 0) === 0 ? ['no operator runs: nothing moves'] : []),
-      ...(seen.leases === undefined ? ['leases of nodes can not be read: who holds them is not told'] : []),
+      ...((seen.operator?.status?.availableReplicas ?? 0) === 0
+        ? ['no operator is running, so nothing changes']
+        : []),
+      ...(seen.leases === undefined ? ["node leases can't be read, so their holders are not shown"] : []),
     ],
   };
 }
@@ -148,7 +150,7 @@ function poolSituation({ status }: MachineConfigPool): Pick<PoolView, 'state' | 
   if (degraded?.status === 'True') return tell('Degraded', degraded);
   if (updated?.status === 'True') return { ...tell('Updated', updated) };
   return updating === undefined
-    ? { state: 'Unknown', what: 'the operator has not spoken of it yet' }
+    ? { state: 'Unknown', what: 'the operator has not reported on it yet' }
     : tell(updating.reason, updating);
 }
 

@@ -33,24 +33,29 @@ test.each([
 });
 
 test.each([
-  ['a node that is being updated', observed({ nodes: [held] }), 'keep', 'worker-0: being updated'],
+  [
+    'a node that is being updated',
+    observed({ nodes: [held] }),
+    'keep',
+    'worker-0: an update is in progress, and would leave the node cordoned',
+  ],
   [
     'images of which nothing was said',
     observed({ machineConfigNodes: [layered] }),
     undefined,
-    '1 nodes run images',
+    '1 node runs images',
   ],
   [
     'layering that has just begun',
     observed({ machineOSConfigs: [config(true)] }),
     undefined,
-    'layering is on',
+    'layering is enabled, and 0 nodes run images',
   ],
   [
     "an admin's own MachineOSConfig",
     observed({ machineOSConfigs: [config(false)] }),
     'revert',
-    'MachineOSConfig infra',
+    'MachineOSConfig infra was created by hand: delete it',
   ],
 ] as const)('%s: in the way', (_, cluster, wish, why) => {
   expect(uninstallObstacle(cluster, wish)).toContain(why);

@@ -8,6 +8,7 @@ import {
   SWITCH_CONFIG_MAP,
 } from '../../api/names.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
+import { noun } from '../../api/plural.ts';
 import { type ApiClient, isNotFound } from '../../cluster/api-client.ts';
 import { timeoutFlag } from '../duration.ts';
 import { CommandError } from '../exit-codes.ts';
@@ -32,21 +33,21 @@ interface UninstallFlags extends ClusterFlags {
 
 const EXAMPLES = `
 Examples:
-  shale uninstall --revert                  nodes go back to the stock image first
+  shale uninstall --revert                  nodes return to the stock image first
   shale uninstall --keep                    nodes stay as they are
-  shale uninstall --revert --with-objects   every MachineConfig and MachineConfigPool goes, too
+  shale uninstall --revert --with-objects   also deletes every MachineConfig and MachineConfigPool
 
-Stays in any case: the namespaces, with the Secrets in them; what MachineConfigs wrote to nodes in standard mode.`;
+Not removed: the namespaces with their Secrets, and what MachineConfigs wrote to nodes in standard mode.`;
 
 /** `shale uninstall`: takes Shale out of a cluster, and leaves its nodes in a state that is said. */
 export function uninstallCommand(): Command {
   const command = new Command('uninstall')
     .addOption(
-      new Option('--revert', 'take nodes that run images back to the stock image first').conflicts('keep'),
+      new Option('--revert', 'first return nodes that run images to the stock image').conflicts('keep'),
     )
-    .option('--keep', 'leave nodes as they are, images and all')
-    .option('--with-objects', 'delete the definitions too, and with them every MachineConfig and pool')
-    .option('--lease-namespace <name>', 'where the leases of nodes are', DEFAULT_LEASE_NAMESPACE)
+    .option('--keep', 'leave nodes as they are, including their images')
+    .option('--with-objects', 'also delete the CRDs, and with them every MachineConfig and MachineConfigPool')
+    .option('--lease-namespace <name>', 'namespace of the node leases', DEFAULT_LEASE_NAMESPACE)
     .addOption(timeoutFlag('2h'));
   return withClusterFlags(command)
     .addHelpText('after', EXAMPLES)
@@ -67,7 +68,7 @@ async function uninstall(client: ApiClient, flags: UninstallFlags, signal: Abort
     const look = (now: ObservedCluster) => layeringArrival(goal, now);
     const { timeout } = flags;
     await waitForArrival({ client, places: flags, look, timeout, output: process.stderr, signal });
-    print('every node is on the stock image');
+    print('every node runs the stock image');
   }
   await stopOperator(client, flags, signal);
   await remove(client, Deployments, BUILDER_DEPLOYMENT, flags.namespace, signal);
@@ -77,8 +78,8 @@ async function uninstall(client: ApiClient, flags: UninstallFlags, signal: Abort
   if (flags.withObjects === true) await removeAll(client, DEFINITIONS, signal);
   print(
     flags.withObjects === true
-      ? 'Shale is gone, and its objects with it'
-      : 'Shale is gone; MachineConfigs and MachineConfigPools are still there, and nobody acts on them',
+      ? 'Shale and its objects have been removed'
+      : 'Shale has been removed; MachineConfigs and MachineConfigPools still exist, but nothing acts on them',
   );
 }
 
@@ -109,13 +110,14 @@ async function stopOperator(client: ApiClient, flags: UninstallFlags, signal: Ab
   const labelSelector = `app.kubernetes.io/name=${OPERATOR_DEPLOYMENT}`;
   const deadline = performance.now() + OPERATOR_ENDS_MS;
   while ((await client.list(Pods, { namespace, labelSelector, signal })).items.length > 0) {
-    if (performance.now() >= deadline) throw new CommandError("the operator's pods don't end");
+    if (performance.now() >= deadline)
+      throw new CommandError("the operator's pods did not terminate in time");
     await delay(LOOK_AGAIN_MS, undefined, { signal });
   }
   const held = heldNodes(await observeCluster(client, flags, signal));
   if (held.length > 0) {
     throw new CommandError(
-      `${held.join(', ')}: the operator had just begun with it; its daemon ends what was begun. Install the operator again to have it finished, or uncordon the node by hand (kubectl uncordon; kubectl annotate node ${held.join(' ')} shale.dev/cordoned-) and run this again`,
+      `${held.join(', ')}: the operator had just started an update, which the daemon completes; install the operator again to finish it, or uncordon the ${noun(held.length, 'node')} by hand (kubectl uncordon; kubectl annotate node ${held.join(' ')} shale.dev/cordoned-) and run this again`,
     );
   }
 }

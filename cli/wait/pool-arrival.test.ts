@@ -81,7 +81,7 @@ describe('a rollback', () => {
   test('stops when somebody takes it back', () => {
     expect(rollbackArrival('worker', at, seen(pool([UPDATED]), node('a', OLD, OLD)))).toEqual({
       kind: 'stopped',
-      why: 'pool worker: the rollback was taken back meanwhile',
+      why: 'pool worker: the rollback was cleared in the meantime',
     });
   });
 });

@@ -27,7 +27,7 @@ export function rollbackArrival(name: string, at: HeldAt, seen: ObservedCluster)
   const pool = poolOf(name, seen);
   if (pool === undefined) return arrivalOfAll([noSuchPool(name)]);
   const isHeld = pool.metadata.annotations?.[annotations.rollback] !== undefined;
-  if (!isHeld) return { kind: 'stopped', why: `pool ${name}: the rollback was taken back meanwhile` };
+  if (!isHeld) return { kind: 'stopped', why: `pool ${name}: the rollback was cleared in the meantime` };
   const isSent = ({ spec }: MachineConfigNode) =>
     spec.configVersion.desired === at.config && spec.configImage?.desiredImage === at.image;
   const areSent = nodesOfPool(seen, name).every(isSent);
@@ -38,7 +38,7 @@ export function rollbackArrival(name: string, at: HeldAt, seen: ObservedCluster)
 export function nodeArrival(name: string, seen: ObservedCluster): Arrival {
   const node = seen.machineConfigNodes.find(({ metadata }) => metadata.name === name);
   if (node === undefined)
-    return { kind: 'stopped', why: `node ${name}: there is no such MachineConfigNode any more` };
+    return { kind: 'stopped', why: `node ${name}: the MachineConfigNode no longer exists` };
   if (runsTarget(node)) return { kind: 'arrived' };
   const condition = (type: string) => node.status?.conditions?.find((found) => found.type === type);
   const degraded = condition('NodeDegraded');
@@ -87,7 +87,7 @@ function arrivalAt(pool: MachineConfigPool, seen: ObservedCluster, saysSo: boole
   if (pool.spec.paused === true && there < nodes.length)
     return { name, missing: `${count}, the pool is paused` };
   if (there < nodes.length) return { name, missing: `${count}${wayInWords(pool)}` };
-  return { name, missing: `${count}, the pool does not say Updated yet` };
+  return { name, missing: `${count}, the pool is not Updated yet` };
 }
 
 /** A pool that is held by a rollback is where it is meant to be, and not Updated. */
@@ -107,5 +107,5 @@ function poolOf(name: string, { pools }: ObservedCluster): MachineConfigPool | u
 }
 
 function noSuchPool(name: string): PartArrival {
-  return { name, stopped: 'there is no such MachineConfigPool any more' };
+  return { name, stopped: 'the MachineConfigPool no longer exists' };
 }

@@ -10,5 +10,5 @@ export interface WaitFlags {
 
 /** @returns the command with `--wait` and `--timeout`. @param until what is waited for, for the help. */
 export function withWaitFlags(command: Command, until: string): Command {
-  return command.option('--wait', `until ${until}`).addOption(timeoutFlag('2h'));
+  return command.option('--wait', `wait until ${until}`).addOption(timeoutFlag('2h'));
 }

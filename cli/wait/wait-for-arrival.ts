@@ -50,7 +50,7 @@ export async function waitForArrival(wait: ArrivalWait): Promise<void> {
         throw new CommandError(inWords(arrival));
       }
       if (now >= deadline) {
-        throw new CommandError(`not done after ${formatDuration(timeout)}: ${inWords(arrival)}`);
+        throw new CommandError(`timed out after ${formatDuration(timeout)}: ${inWords(arrival)}`);
       }
       const untilHeld = arrivedSince === undefined ? LOOK_AGAIN_MS : arrivedSince + holds - now;
       await watch.changed(Math.max(0, Math.min(LOOK_AGAIN_MS, untilHeld, deadline - now)));
@@ -64,7 +64,7 @@ export async function waitForArrival(wait: ArrivalWait): Promise<void> {
 function inWords(arrival: Arrival): string {
   switch (arrival.kind) {
     case 'arrived':
-      return 'there; looks whether it stays so';
+      return 'done; checking that it stays that way';
     case 'underway':
       return arrival.seen;
     case 'stopped':

@@ -34,7 +34,7 @@ export function App() {
     <>
       <Header connection={connection} remarks={(view ?? EMPTY_VIEW).remarks} />
       <News view={view} />
-      {view === undefined ? <p class="first-look">Looking at the cluster…</p> : <Sections view={view} />}
+      {view === undefined ? <p class="first-look">Reading the cluster…</p> : <Sections view={view} />}
     </>
   );
 }

@@ -28,14 +28,14 @@ export const STATE_WORDS: Readonly<Record<NodeStateName, string>> = {
 
 /** What a state means, for the legend. */
 export const STATE_MEANINGS: Readonly<Record<NodeStateName, string>> = {
-  degraded: 'the update failed, or files were changed by hand',
-  rebooting: 'on its way into the new image',
-  draining: 'workloads are being moved away',
-  applying: 'the running system is being changed',
-  preparing: 'the target is being brought to the disk',
-  waiting: 'ready for its turn',
-  unmanaged: 'no daemon looks after it',
-  updated: 'runs what its pool asks for',
+  degraded: 'the update failed, or managed files were modified by hand',
+  rebooting: 'rebooting into the target',
+  draining: 'pods are being evicted',
+  applying: 'the change is being applied to the running system',
+  preparing: 'the target is being staged on disk',
+  waiting: 'staged, waiting for permission to update',
+  unmanaged: 'no node daemon manages it',
+  updated: 'runs the target of its pool',
 };
 
 /** @returns a node in one line, as a screen reader says it. */

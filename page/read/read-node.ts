@@ -62,7 +62,7 @@ export function nodeRow(name: string, source: NodeSource, plans: PlanTable, now:
 
 function unmanagedRow({ metadata, spec, status }: Node): NodeRow {
   const ready = (status?.conditions ?? []).some((found) => found.type === 'Ready' && found.status === 'True');
-  const note = 'no MachineConfigNode speaks of it';
+  const note = 'it has no MachineConfigNode';
   return {
     pool: '',
     state: 'unmanaged',

@@ -46,8 +46,8 @@ export function policyTrouble(configuration: MachineConfiguration | undefined): 
     ({ type }) => type === 'NodeDisruptionPolicyApplied',
   );
   if (configuration.status?.observedGeneration !== configuration.metadata.generation)
-    return 'The policies have changed; the operator has not taken them up yet';
+    return 'The policies in spec have changed, but the operator has not applied them yet';
   return applied?.status === 'False'
-    ? `The policies in spec are not in force: ${applied.message}`
+    ? `The policies in spec are not in effect: ${applied.message}`
     : undefined;
 }

@@ -22,7 +22,7 @@ export function poolRow({ spec, status }: MachineConfigPool): PoolRow {
   const tone = telling?.[1] ?? 'busy';
   return {
     tone: paused && tone !== 'trouble' && tone !== 'settled' ? 'paused' : tone,
-    headline: message === '' ? 'The operator has not spoken of this pool yet' : message,
+    headline: message === '' ? 'The operator has not reported on this pool yet' : message,
     paused,
     maxUnavailable: String(spec.maxUnavailable ?? 1),
     config: spec.configuration?.name ?? status?.configuration?.name ?? '',

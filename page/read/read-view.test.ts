@@ -159,7 +159,7 @@ describe('a pool', () => {
       'The pool is paused',
     ],
     ['trouble', [condition('Updating'), condition('Degraded', 'True', 'a failed')], {}, 'a failed'],
-    ['busy', [], {}, 'The operator has not spoken of this pool yet'],
+    ['busy', [], {}, 'The operator has not reported on this pool yet'],
   ])('is %s', (tone, conditions, spec, headline) => {
     const pool = { ...aPool('worker', spec), status: { machineCount: 3, conditions } };
     expect(view({ pools: [pool] }).pools['worker']).toMatchObject({ tone, headline, machines: 3 });

@@ -35,7 +35,7 @@ export async function readAssets(directory = PAGE_DIRECTORY): Promise<ReadonlyMa
   try {
     names = await readdir(directory, { recursive: true });
   } catch (error) {
-    throw new PageNotBuilt(`the page is not built: there is no ${directory}; run npm run build:page`, {
+    throw new PageNotBuilt(`the page is not built: ${directory} does not exist; run npm run build:page`, {
       cause: error,
     });
   }

@@ -38,7 +38,7 @@ export function keyAccess(onRedeemed: () => void): KeyAccess {
     async judge(token) {
       const shown = digest(token ?? '');
       if (token !== undefined && sessions.some((session) => timingSafeEqual(session, shown))) return ALLOWED;
-      return { allowed: false, status: 401, why: 'open the address that shale ui printed last' };
+      return { allowed: false, status: 401, why: 'open the address that shale ui printed most recently' };
     },
   };
 }

@@ -112,7 +112,7 @@ export class LiveView {
         this.#trouble = [
           isForbidden(error)
             ? `NodeMaintenances can't be read: ${why}`
-            : `The cluster does not answer, so what is shown may be old: ${why}`,
+            : `The cluster does not respond, so this page may be out of date: ${why}`,
         ];
       }
       if (before[0] !== this.#inMaintenance || before[1] !== this.#trouble) this.#changed.resolve();
@@ -129,7 +129,7 @@ export class LiveView {
       this.#patches = new WeakMap();
       this.#snapshot = undefined;
     } catch (error) {
-      log.error({ err: error }, 'the page could not be read from the objects; it stays as it is');
+      log.error({ err: error }, 'the page could not be updated from the objects');
       return;
     }
     for (const follower of this.#followers) follower();

@@ -70,7 +70,7 @@ export async function startPageServer(options: PageServerOptions): Promise<PageS
     answer(request, response, options, streams).catch((error: unknown) => {
       log.error({ err: error }, 'a request for the page failed');
       if (response.headersSent) response.destroy();
-      else say(response, 500, 'a mistake in Shale; its log has more');
+      else say(response, 500, 'internal error; see the log of Shale');
     });
   };
   const server = tls === undefined ? createServer(listener) : createTlsServer(tls, listener);
@@ -98,7 +98,7 @@ async function answer(
   }
   if (request.method !== 'GET' && request.method !== 'HEAD') {
     response.setHeader('allow', 'GET, HEAD');
-    say(response, 405, 'the page is only read');
+    say(response, 405, 'the page is read-only');
     return;
   }
   const asset = assets.get(pathname);
@@ -108,7 +108,7 @@ async function answer(
     return;
   }
   if (pathname !== '/view' && pathname !== '/events') {
-    say(response, 404, 'there is no such page');
+    say(response, 404, 'page not found');
     return;
   }
   const token = bearerToken(request.headers);
@@ -121,7 +121,7 @@ async function answer(
     response.end(live.snapshot());
   } else if (streams.size >= MOST_STREAMS) {
     response.setHeader('retry-after', '30');
-    say(response, 503, `${MOST_STREAMS} browsers follow already`);
+    say(response, 503, `${MOST_STREAMS} browsers are connected already; try again later`);
   } else {
     streams.add(response);
     response.on('close', () => streams.delete(response));
@@ -141,7 +141,7 @@ function redeem(
 ): void {
   const key = request.method === 'POST' ? bearerToken(request.headers) : undefined;
   const token = key === undefined ? undefined : take(key);
-  if (token === undefined) say(response, 401, 'this address was used before, or is not the last one printed');
+  if (token === undefined) say(response, 401, 'this address was already used, or a newer one was printed');
   else {
     response.writeHead(200, { 'content-type': 'application/json', 'cache-control': 'no-store' });
     response.end(JSON.stringify({ token }));

@@ -77,11 +77,11 @@ export function tokenAccess({ client, leaseNamespace, log, now = Date.now }: Tok
     try {
       const user = await userOf(client, token, signal);
       if (user === undefined)
-        return { allowed: false, status: 401, why: 'the cluster does not know this token' };
+        return { allowed: false, status: 401, why: 'the cluster does not accept this token' };
       return await mayRead(client, user, leaseNamespace, signal);
     } catch (error) {
-      log.warn({ err: error }, 'the API server could not be asked who may see the page');
-      return { allowed: false, status: 503, why: 'the API server could not be asked' };
+      log.warn({ err: error }, 'access to the page could not be checked with the API server');
+      return { allowed: false, status: 503, why: 'the API server could not check your access' };
     }
   }
 
@@ -97,7 +97,7 @@ export function tokenAccess({ client, leaseNamespace, log, now = Date.now }: Tok
 
   return {
     async judge(token) {
-      if (token === undefined) return { allowed: false, status: 401, why: 'a bearer token is needed' };
+      if (token === undefined) return { allowed: false, status: 401, why: 'a bearer token is required' };
       // Tokens are not kept, only what tells them apart.
       const key = createHash('sha256').update(token).digest('hex');
       const known = answers.get(key);
@@ -168,6 +168,6 @@ async function mayRead(
     : {
         allowed: false,
         status: 403,
-        why: `${user.username ?? 'this user'} may not list ${missing.join(', ')}`,
+        why: `${user.username ?? 'this user'} is not allowed to list ${missing.join(', ')}`,
       };
 }

@@ -72,7 +72,7 @@ test('two images are compared by what they carry, wherever their MachineConfigs 
   expect((await compare(first, `${host}/os/worker:none`)).exitCode).toBe(69);
   expect(await compare(first, other)).toMatchObject({
     exitCode: 2,
-    stderr: expect.stringContaining('no image that Shale built'),
+    stderr: expect.stringContaining('was not built by Shale'),
   });
 });
 
@@ -93,7 +93,7 @@ test('an image is told in words, with the files of its layer, and an index with 
   );
   const look = ['image', 'inspect', image, '--plain-http', host, '--architecture', 'arm64'];
   const { stdout } = await shale(...look, '--files');
-  expect(stdout).toMatch(/^Platform: +linux\/arm64, of an index of linux\/amd64, linux\/arm64$/m);
+  expect(stdout).toMatch(/^Platform: +linux\/arm64, from an index of linux\/amd64, linux\/arm64$/m);
   expect(stdout).toMatch(/^Pool: +worker$/m);
   expect(stdout).toMatch(/^Attached: +provenance \(in-toto\), list of files \(SPDX\)$/m);
   expect(stdout).toMatch(/^2 +[0-9.]+ KiB +rendered-worker-\w+ +sha256:/m);
@@ -104,7 +104,7 @@ test('an image is told in words, with the files of its layer, and an index with 
     expect.objectContaining({ path: '/etc/chrony.conf', type: 'file', mode: '0644' }),
   );
   const stockText = await shale('image', 'inspect', `${host}/os/stock:1`, '--plain-http', host);
-  expect(stockText.stdout).toContain('No image that Shale built');
+  expect(stockText.stdout).toContain('Shale did not build this image');
 });
 
 test('a name that is none ends with 2', async () => {

@@ -110,11 +110,11 @@ describe('plan', () => {
     const { stdout, exitCode } = await here('plan', '-f', 'examples/tour/chrony-v2.yaml');
     expect(exitCode).toBe(0);
     expect(stdout).toContain('pool worker (2 nodes): Restart(chronyd.service)');
-    expect(stdout).toContain('  from what they run now: 1 restart, 1 reboot');
-    expect(stdout).toContain('  warning: node worker-1 is counted as a reboot: it has not said what it runs');
+    expect(stdout).toContain('  nodes: 1 restart, 1 reboot');
     expect(stdout).toContain(
-      '  warning: node worker-0 is passed by: flagged for maintenance by ops: new disk',
+      '  warning: node worker-1 is counted as a reboot: it has not reported what it runs',
     );
+    expect(stdout).toContain('  warning: node worker-0 is skipped: flagged for maintenance by ops: new disk');
   });
 
   test('says which image it makes, how long it takes, and what holds it up', async () => {
@@ -146,8 +146,8 @@ describe('plan', () => {
     const worker = PlanOutput.parse(JSON.parse(stdout)).find(({ pool }) => pool === 'worker');
     expect(worker).toMatchObject({
       image: { way: 'Append', why: 'one layer on the base image' },
-      time: { why: expect.stringMatching(/^no image of the pool was made by Append before; /) },
-      warnings: expect.arrayContaining(['the pool is paused: nothing begins until it is not']),
+      time: { why: expect.stringMatching(/^there is no previous Append build of the pool; /) },
+      warnings: expect.arrayContaining(['the pool is paused: no update starts until it is resumed']),
     });
   });
 
@@ -155,9 +155,9 @@ describe('plan', () => {
     const extension = path.join(dir, 'extension.json');
     await writeFile(extension, machineConfig('usbguard', {}, { extensions: ['usbguard'] }));
     const why = "ostree keeps the host's operating system and installs no packages";
-    const words = `node worker-0 (ostree 2022.7) can't take it without layering: extensions usbguard: ${why}`;
+    const words = `node worker-0 (ostree 2022.7) can't apply it without layering: extensions usbguard: ${why}`;
     const table = await here('plan', '-f', extension);
-    expect(table).toMatchObject({ exitCode: 1, stderr: 'shale: not every pool can take the change' });
+    expect(table).toMatchObject({ exitCode: 1, stderr: "shale: some pools can't apply the change" });
     expect(table.stdout).toContain(`\n  refused: ${words}`);
     const markdown = await here('plan', '-f', extension, '-o', 'markdown');
     expect(markdown.stdout).toContain(`\n- **refused:** ${words}`);
@@ -172,15 +172,15 @@ describe('plan', () => {
     const wish = { namespace: 'medik8s-leases', name: 'node-worker-1', holder: 'node-health-check' };
     await acquireLease(cluster.client, { ...wish, durationSeconds: 600 }, signal);
     const { stdout } = await here('plan', '-f', 'examples/tour/chrony-v2.yaml');
-    expect(stdout).toContain('  warning: node worker-1 is passed by: its lease is held by node-health-check');
+    expect(stdout).toContain('  warning: node worker-1 is skipped: its lease is held by node-health-check');
     await releaseLease(cluster.client, wish, signal);
   });
 
   test('says without files what the nodes have yet to do', async () => {
     const { stdout, exitCode } = await here('plan');
     expect(exitCode).toBe(0);
-    expect(stdout).toContain('pool worker (2 nodes): nothing changes');
-    expect(stdout).toContain('  from what they run now: 1 nothing to do, 1 reboot');
+    expect(stdout).toContain('pool worker (2 nodes): no changes');
+    expect(stdout).toContain('  nodes: 1 no change, 1 reboot');
   });
 
   test('fails on what its worst node pays', async () => {
@@ -211,7 +211,7 @@ describe('diff', () => {
 
   test('--running shows what nodes do not run yet', async () => {
     const same = await here('diff', '--running', '--pool', 'worker');
-    expect(same).toMatchObject({ exitCode: 0, stdout: 'pool worker: nothing changes' });
+    expect(same).toMatchObject({ exitCode: 0, stdout: 'pool worker: no changes' });
     const more = await here('diff', '--running', '--pool', 'worker', '-f', 'examples/tour/karg.yaml');
     expect(more.exitCode).toBe(1);
     expect(more.stdout).toContain(`pool worker: ${running} -> rendered-worker-`);
@@ -222,14 +222,14 @@ describe('diff', () => {
     expect(exitCode).toBe(1);
     expect(stdout).toContain('+++ b /etc/sysctl.d/90-shale.conf');
     expect((await here('diff', running, running)).exitCode).toBe(0);
-    expect(await here('diff', 'worker-0')).toMatchObject({ exitCode: 0, stdout: 'nothing changes' });
+    expect(await here('diff', 'worker-0')).toMatchObject({ exitCode: 0, stdout: 'no changes' });
     const node = await here('diff', '20-worker-chrony', 'worker-0');
     expect(node).toMatchObject({ exitCode: 1 });
     expect(node.stdout).toContain('+++ b /etc/sysctl.d/90-shale.conf');
     const unknown = await here('diff', running, 'rendered-worker-none');
     expect(unknown).toMatchObject({
       exitCode: 2,
-      stderr: 'shale: no MachineConfig, pool or node rendered-worker-none, and no such file',
+      stderr: 'shale: rendered-worker-none is not a MachineConfig, pool or node, and no such file exists',
     });
   });
 });
@@ -241,8 +241,8 @@ test('validate and render take what it has', async () => {
 
 test('policies tells what is in force, and what keeps spec from it', async () => {
   const before = await here('policies');
-  expect(before.stdout).toContain("/etc/chrony.conf: Restart(chronyd.service)  (the admin's)");
-  expect(before.stderr).toContain('no operator has written the policies in force');
+  expect(before.stdout).toContain('/etc/chrony.conf: Restart(chronyd.service)  (set by the admin)');
+  expect(before.stderr).toContain('no operator has reported the effective policies');
 
   const stored = await cluster.client.get<MachineConfiguration>(MachineConfigurations, 'cluster', { signal });
   const status = policyStatus(
@@ -261,8 +261,8 @@ test('policies tells what is in force, and what keeps spec from it', async () =>
 
   await cluster.client.replace(MachineConfigurations, { ...written, spec: {} }, { signal });
   const lagging = await here('policies');
-  expect(lagging.stdout).toContain("/etc/chrony.conf: Restart(chronyd.service)  (the admin's)");
-  expect(lagging.stderr).toContain('spec has changed since');
+  expect(lagging.stdout).toContain('/etc/chrony.conf: Restart(chronyd.service)  (set by the admin)');
+  expect(lagging.stderr).toContain('spec has changed, but');
 });
 
 describe('a cluster that is not there is one line and exit code 69:', () => {
@@ -278,7 +278,7 @@ describe('a cluster that is not there is one line and exit code 69:', () => {
     const { exitCode, stderr } = await shale(['explain', 'worker-0'], { env: { KUBECONFIG: '', HOME: dir } });
     expect(exitCode).toBe(69);
     expect(stderr).toContain(
-      'KUBECONFIG is not set, and there is no ~/.kube/config; name one by --kubeconfig',
+      'KUBECONFIG is not set, and there is no ~/.kube/config; specify one with --kubeconfig',
     );
     expect(stderr.split('\n')).toHaveLength(1);
   });

@@ -77,7 +77,7 @@ test.skipIf(!hasKubectl())(
     expect(help.stdout).toContain('--lease-namespace');
     const completed = await execa('kubectl', ['__complete', 'shale', 'maintenance', 'st'], { env });
     expect(completed.stdout).toBe(
-      'start\tFlag a node, take its lease, cordon and drain it; once it is safe to.\n:4',
+      'start\tFlag a node, acquire its lease, cordon it and drain it, as soon as that is safe.\n:4',
     );
   },
 );

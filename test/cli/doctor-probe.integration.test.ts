@@ -106,8 +106,12 @@ test('--probe tries what enable is to be given, from where builder and nodes are
   const { host } = registry;
   const { found } = await diagnose('--probe', 'worker-0');
   const ofBuilder = (from: string) => [
-    { level: 'ok', check: `registries, from ${from}`, what: `pool worker: read ${host}/os/stock:1` },
-    { level: 'ok', check: `registries, from ${from}`, what: `pool worker: push to ${host}/os/worker:latest` },
+    { level: 'ok', check: `registries, from ${from}`, what: `pool worker: can read ${host}/os/stock:1` },
+    {
+      level: 'ok',
+      check: `registries, from ${from}`,
+      what: `pool worker: can push to ${host}/os/worker:latest`,
+    },
   ];
   expect(found).toMatchObject([
     ...ofBuilder('this machine'),
@@ -116,7 +120,7 @@ test('--probe tries what enable is to be given, from where builder and nodes are
     {
       level: 'failure',
       check: 'registries, from node worker-0',
-      what: expect.stringContaining(`not possible from node worker-0: reach ${host}/os/worker:latest`),
+      what: expect.stringContaining(`can't reach ${host}/os/worker:latest from node worker-0`),
       mend: expect.stringContaining('Secret'),
     },
   ]);

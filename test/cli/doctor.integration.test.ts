@@ -41,12 +41,15 @@ test('names what is wrong, how to mend it, and what is right', {
   expect(exitCode).toBe(1);
   const wrong = found.filter(({ level }) => level !== 'ok');
   expect(wrong.map(({ what }) => what)).toEqual([
-    'the operator does not run',
-    'no daemon has reported from worker-0',
+    'the operator is not running',
+    'no daemon has reported yet from worker-0',
   ]);
   expect(wrong.every(({ mend }) => mend !== undefined && mend !== '')).toBe(true);
   expect(found.map(({ what }) => what)).toEqual(
-    expect.arrayContaining(['shale-operator may do what it must', 'shale-daemon may do what it must']),
+    expect.arrayContaining([
+      'shale-operator has the permissions that it needs',
+      'shale-daemon has the permissions that it needs',
+    ]),
   );
 });
 
@@ -59,7 +62,7 @@ test('of a cluster without Shale says what to install', { timeout: patience(PROC
   expect(exitCode).toBe(1);
   expect(stdout).toContain('CRDs: machineconfigpools.machineconfiguration.openshift.io is missing');
   expect(stdout).toContain('-> kubectl apply -k manifests/crds');
-  expect(stdout).toContain('permissions: there is no service account shale-system/shale-operator');
+  expect(stdout).toContain('permissions: ServiceAccount shale-system/shale-operator does not exist');
 
   const dir = path.join(cluster.dir, 'registry-before');
   await mkdir(dir);
@@ -71,7 +74,7 @@ test('of a cluster without Shale says what to install', { timeout: patience(PROC
   const flags = ['--image-repository', `${host}/os/{pool}`, '--plain-http', host, '--authfile', authfile];
   const before = await shale(['doctor', ...flags], { env: { KUBECONFIG: file, HOME: cluster.dir } });
   expect(before.stdout).toMatch(
-    new RegExp(`^ok +registries, from this machine: pool worker: push to ${host}/os/worker:latest$`, 'm'),
+    new RegExp(`^ok +registries, from this machine: pool worker: can push to ${host}/os/worker:latest$`, 'm'),
   );
 });
 
@@ -114,8 +117,8 @@ test("tries each pool's registry with its Secrets, and leaves nothing there", {
   expect(tried).toMatchObject([
     {
       level: 'failure',
-      what: expect.stringContaining(`not possible from this machine: read ${host}/os/stock:2`),
+      what: expect.stringContaining(`can't read ${host}/os/stock:2 from this machine`),
     },
-    { level: 'ok', what: `pool worker: push to ${host}/os/worker:latest` },
+    { level: 'ok', what: `pool worker: can push to ${host}/os/worker:latest` },
   ]);
 });

@@ -49,7 +49,7 @@ test('one file has everything that a report needs, and no secret', {
   const all = (await execa('tar', ['-xzOf', file])).stdout;
   expect(all).toContain('/var/lib/kubelet/config.json');
   expect(all).toContain(' Warning DrainBlocked Node/worker-0 (1): pod web is in the way');
-  expect(all).toContain('warning: no operator runs');
+  expect(all).toContain('warning: no operator is running');
   expect(all).not.toContain(CANARY);
   expect(all).not.toContain(Buffer.from(CANARY).toString('base64'));
 });
@@ -58,5 +58,5 @@ test('a file that is there is not written over', { timeout: patience(PROCESSES_M
   const file = path.join(cluster.dir, 'kubeconfig');
   const { exitCode, stderr } = await cluster.shale('gather', '-o', file);
   expect(exitCode).toBe(2);
-  expect(stderr).toContain('kubeconfig can not be written: EEXIST');
+  expect(stderr).toContain("kubeconfig can't be written: EEXIST");
 });

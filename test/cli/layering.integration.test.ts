@@ -41,7 +41,7 @@ describe('enable', { timeout: patience(PROCESSES_MS) }, () => {
   test('refuses a pool that is not there', async () => {
     const { exitCode, stderr } = await cluster.shale('enable', '--pool', 'wroker');
     expect(exitCode).toBe(2);
-    expect(stderr).toBe('shale: no pool wroker; there are: infra, worker');
+    expect(stderr).toBe('shale: no pool is named wroker; the pools are: infra, worker');
   });
 
   test('writes the ConfigMap as an admin would, tells what stands in the way, and may be said twice', async () => {
@@ -51,25 +51,29 @@ describe('enable', { timeout: patience(PROCESSES_MS) }, () => {
     const args = ['enable', '--pool', 'worker', '--image-repository', REPOSITORY, '--push-secret', 'push'];
     const first = await cluster.shale(...args);
     expect(first).toMatchObject({ exitCode: 0 });
-    expect(first.stdout).toContain('layering is on for worker; images go to r.example.com/os/{pool}');
-    expect(first.stdout).toContain('pool worker: 1 of 1 nodes move to an image, one reboot each');
-    expect(first.stderr).toContain('node worker-0 is passed by: flagged for maintenance by ops: new disk');
-    expect(first.stderr).toContain(
-      'Secret shale-system/push: not found; builds wait for it: kubectl -n shale-system create secret docker-registry push',
+    expect(first.stdout).toContain(
+      'layering is enabled for worker; images are pushed to r.example.com/os/{pool}',
     );
-    expect(first.stderr).toContain('no operator runs in namespace shale-system');
+    expect(first.stdout).toContain('pool worker: switching 1 of 1 node to an image, one reboot per node');
+    expect(first.stderr).toContain('node worker-0 is skipped: flagged for maintenance by ops: new disk');
+    expect(first.stderr).toContain(
+      'Secret shale-system/push: not found; builds wait for it. To create it: kubectl -n shale-system create secret docker-registry push',
+    );
+    expect(first.stderr).toContain('no operator is running in namespace shale-system');
     const data = { enabled: 'true', pools: 'worker', imageRepository: REPOSITORY, pushSecret: 'push' };
     expect(await switchData()).toEqual(data);
     const again = await cluster.shale(...args);
     expect(again).toMatchObject({ exitCode: 0 });
-    expect(again.stdout).toContain('unchanged, layering is on');
+    expect(again.stdout).toContain('unchanged, layering is enabled');
     expect(await switchData()).toEqual(data);
   });
 
   test('--wait says how far it is when the time is over', async () => {
     const { exitCode, stderr } = await cluster.shale('enable', '--wait', '--timeout', '1s');
     expect(exitCode).toBe(1);
-    expect(stderr).toContain('shale: not done after 1s: worker: 0/1 nodes, it has no MachineOSConfig yet');
+    expect(stderr).toContain(
+      'shale: timed out after 1s: worker: 0/1 nodes, its MachineOSConfig is not created yet',
+    );
   });
 
   test('--wait ends when the last node is there', async () => {
@@ -102,7 +106,7 @@ describe('disable', { timeout: patience(PROCESSES_MS) }, () => {
     expect(one).toMatchObject({ exitCode: 0 });
     expect(await switchData()).toMatchObject({ enabled: 'true', pools: 'worker' });
     const { stdout } = await cluster.shale('disable');
-    expect(stdout).toContain('layering is off');
+    expect(stdout).toContain('layering is disabled');
     expect(await switchData()).toMatchObject({ enabled: 'false', imageRepository: REPOSITORY });
   });
 
@@ -123,7 +127,7 @@ describe('disable', { timeout: patience(PROCESSES_MS) }, () => {
     await cluster.client.create(MachineOSConfigs, own, { signal });
     const { exitCode, stderr } = await cluster.shale('disable', '--pool', 'infra');
     expect(exitCode).toBe(0);
-    expect(stderr).toContain('pool infra stays layered: its MachineOSConfig was made by hand');
+    expect(stderr).toContain('pool infra stays layered: its MachineOSConfig was created by hand');
   });
 });
 

@@ -61,7 +61,7 @@ describe('start and end', { timeout: patience(PROCESSES_MS) }, () => {
     const { exitCode, stderr } = await cluster.shale('maintenance', 'start', 'worker-0', '--reason', 'disk');
     expect(exitCode).toBe(1);
     expect(stderr).toBe(
-      'shale: node worker-0: a rollout of pool worker is in progress; until the maintenance ends it passes the node by, and counts it as unavailable; --yes goes on, --wait waits for its update',
+      'shale: node worker-0: a rollout of pool worker is in progress; until the maintenance ends, the rollout skips the node and counts it as unavailable; use --yes to continue or --wait to wait for its update',
     );
     expect((await nodeOf('worker-0')).metadata.annotations?.[annotations.plannedMaintenance]).toBeUndefined();
   });
@@ -84,7 +84,7 @@ describe('start and end', { timeout: patience(PROCESSES_MS) }, () => {
     const again = await cluster.shale(...args);
     expect(again.exitCode).toBe(0);
     const ended = await cluster.shale('maintenance', 'end', 'worker-0');
-    expect(ended).toMatchObject({ exitCode: 0, stdout: 'node worker-0: out of maintenance, schedulable' });
+    expect(ended).toMatchObject({ exitCode: 0, stdout: 'node worker-0: maintenance ended, schedulable' });
     const after = await nodeOf('worker-0');
     expect({ annotations: after.metadata.annotations ?? {}, spec: after.spec }).toEqual({
       annotations: before.metadata.annotations ?? {},
@@ -101,7 +101,7 @@ describe('start and end', { timeout: patience(PROCESSES_MS) }, () => {
     await cluster.client.patch(Nodes, 'worker-1', { type: 'merge', body }, { signal });
     await cluster.shale('maintenance', 'start', 'worker-1', '--reason', 'x', '--yes', '--no-drain');
     const { stdout } = await cluster.shale('maintenance', 'end', 'worker-1');
-    expect(stdout).toBe('node worker-1: out of maintenance, cordoned, as before');
+    expect(stdout).toBe('node worker-1: maintenance ended, cordoned, as before');
     expect((await nodeOf('worker-1')).spec?.unschedulable).toBe(true);
   });
 
@@ -111,7 +111,7 @@ describe('start and end', { timeout: patience(PROCESSES_MS) }, () => {
     const refused = await cluster.shale(...args);
     expect(refused).toMatchObject({
       exitCode: 1,
-      stderr: 'shale: node worker-2: it is being updated to rendered-x; --wait waits for its end',
+      stderr: 'shale: node worker-2: it is being updated to rendered-x; use --wait to wait for it',
     });
     const waiting = cluster.shale(...args, '--wait', '--timeout', '90s');
     // The flag comes first: from then on the rollout lets go of the node as soon as it can.

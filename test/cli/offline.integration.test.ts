@@ -37,7 +37,7 @@ describe('shale plan', () => {
     const input = machineConfig('long', { storage: { files: [{ path: '/etc/long', contents }] } });
     const change = ['plan', '--from', 'examples', '-f', '-'];
     const { stdout } = await shale(change, { input });
-    expect(stdout).toMatch(/^ {2}… 64 more lines: --diff shows them$/m);
+    expect(stdout).toMatch(/^ {2}… 64 more lines; use --diff to show all$/m);
     expect(stdout.match(/^ {2}\+line$/gm)).toHaveLength(36);
     const all = await shale([...change, '--diff'], { input });
     expect(all.stdout.match(/^ {2}\+line$/gm)).toHaveLength(100);
@@ -47,7 +47,7 @@ describe('shale plan', () => {
     const change = ['plan', '--from', 'examples', '-f', 'examples/tour/chrony-v2.yaml'];
     const table = await shale(change);
     expect(table.stdout).toContain('  +server ntp3.example.org iburst\n');
-    expect(table.stdout).toMatch(/^pool worker: .*\n.*\n {2}on disk the same as of pool infra$/m);
+    expect(table.stdout).toMatch(/^pool worker: .*\n.*\n {2}the diff is the same as for pool infra$/m);
     expect((await shale([...change, '--no-diff'])).stdout).not.toContain('ntp3.example.org');
     expect((await shale([...change, '--no-diff', '-o', 'markdown'])).stdout).not.toContain(
       'ntp3.example.org',
@@ -95,7 +95,7 @@ describe('shale plan', () => {
       return (await shale(['plan', '--from', from, '-f', change])).stdout;
     };
     const bin = await ask('/etc/crio/crio.conf');
-    expect(bin).toMatch(/^pool soft: Reboot\n {2}reboot: a soft one/m);
+    expect(bin).toMatch(/^pool soft: Reboot\n {2}reboot: a soft reboot/m);
     expect(bin).toMatch(/^pool worker: Reboot\n(?! {2}reboot)/m);
     const sysctl = await ask('/etc/sysctl.d/90-x.conf');
     expect(sysctl).toContain('pool soft: Reboot');
@@ -123,7 +123,7 @@ describe('shale plan', () => {
     const after = await file('one-pool.yaml', pool('worker'));
     const { stdout, exitCode } = await shale(['plan', '--from', before, '-f', after, '--prune']);
     expect(exitCode).toBe(1);
-    expect(stdout).toContain('the change takes MachineConfigPool edge away');
+    expect(stdout).toContain('the change deletes MachineConfigPool edge');
   });
 
   test('as Markdown is a table that no subject can break out of', async () => {
@@ -239,7 +239,7 @@ describe('bad input is no answer:', () => {
     for (const command of ['plan', 'diff']) {
       const { exitCode, stderr } = await shale([command, '--from', nothing, '-f', nothing]);
       expect(exitCode).toBe(2);
-      expect(stderr).toContain('there is no pool');
+      expect(stderr).toContain('no pool found');
     }
   });
 
@@ -257,7 +257,7 @@ describe('shale validate', () => {
     const table = await shale(['validate', '-f', '-'], { input });
     expect(table).toMatchObject({
       exitCode: 0,
-      stdout: `1 MachineConfigs are valid\nwarning: pool worker: ${warning}`,
+      stdout: `1 MachineConfig is valid\nwarning: pool worker: ${warning}`,
     });
     const { stdout } = await shale(['validate', '-f', '-', '-o', 'json'], { input });
     expect(JSON.parse(stdout)).toEqual({ valid: true, problems: [], warnings: [`pool worker: ${warning}`] });

@@ -44,7 +44,7 @@ test('tells of pools, and of nodes that have something to do', {
   expect(stdout).toMatch(
     /^worker-1 +worker +staging .* 20% of 100.0 MiB; the target is brought to the disk/m,
   );
-  expect(stdout).toContain('warning: no operator runs');
+  expect(stdout).toContain('warning: no operator is running');
 });
 
 test('tells of one pool or one node alone', { timeout: patience(PROCESSES_MS) }, async () => {
@@ -56,7 +56,7 @@ test('tells of one pool or one node alone', { timeout: patience(PROCESSES_MS) },
   const nothing = await cluster.shale('status', 'wroker');
   expect(nothing).toMatchObject({
     exitCode: 2,
-    stderr: 'shale: no pool and no node wroker; the pools are: infra, worker',
+    stderr: 'shale: no pool or node is named wroker; the pools are: infra, worker',
   });
 });
 
@@ -79,7 +79,7 @@ test('--wait ends when all is there, or with 1 when the time is over', {
   expect(await cluster.shale('status', '--wait', '--timeout', '1s')).toMatchObject({
     exitCode: 1,
     stdout: '',
-    stderr: expect.stringContaining('not done after 1s: worker: 1/2 nodes'),
+    stderr: expect.stringContaining('timed out after 1s: worker: 1/2 nodes'),
   });
   expect((await cluster.shale('status', '--wait', '--watch')).exitCode).toBe(2);
 });

@@ -162,7 +162,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: patience(5 * M
   test('shale disable takes back what the switch layered, and the rest goes with its MachineOSConfig', async () => {
     const off = await sandbox.shale('disable', '--wait', '--timeout', '2m');
     expect(off).toMatchObject({ exitCode: 0 });
-    expect(off.stderr).toContain('pool infra stays layered: its MachineOSConfig was made by hand');
+    expect(off.stderr).toContain('pool infra stays layered: its MachineOSConfig was created by hand');
     expect(await layered()).toEqual(['infra-0']);
     expect(await builder()).toBeDefined();
     await client.delete(MachineOSConfigs, 'infra', { signal });

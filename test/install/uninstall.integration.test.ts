@@ -56,7 +56,7 @@ test('leaves no node cordoned behind', { timeout: patience(PROCESSES_MS) }, asyn
   await cordoned('true');
   const { exitCode, stderr } = await cluster.shale('uninstall', '--keep');
   expect(exitCode).toBe(1);
-  expect(stderr).toContain('worker-0: being updated');
+  expect(stderr).toContain('worker-0: an update is in progress');
   expect(await operator()).toBeDefined();
   await cordoned(null);
 });
@@ -66,7 +66,7 @@ test('switches layering off first when asked to, and waits for it', {
 }, async () => {
   const { exitCode, stderr } = await cluster.shale('uninstall', '--revert', '--timeout', '1s');
   expect(exitCode).toBe(1);
-  expect(stderr).toContain('not done after');
+  expect(stderr).toContain('timed out after');
   const { data } = await cluster.client.get(ConfigMaps, SWITCH_CONFIG_MAP, { namespace, signal });
   expect(data).toMatchObject({ enabled: 'false' });
   expect(await operator()).toBeDefined();

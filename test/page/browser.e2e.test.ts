@@ -179,7 +179,7 @@ describe('the page of a cluster', () => {
     const first = await browser.open(used);
     await first.page.getByRole('option').first().waitFor();
     const second = await browser.open(used);
-    await second.page.getByText('this address was used before').waitFor();
+    await second.page.getByText('this address was already used').waitFor();
     await second.page.close();
 
     await first.page.reload();

@@ -261,7 +261,7 @@ describe("with the cluster's tokens", () => {
       const refused = await view(stranger.token);
       expect(refused.status).toBe(403);
       expect(await refused.text()).toContain(
-        'system:serviceaccount:shale-system:stranger may not list machineconfigpools',
+        'system:serviceaccount:shale-system:stranger is not allowed to list machineconfigpools',
       );
       const unknown = await view('not-a-token');
       expect(unknown.status).toBe(401);

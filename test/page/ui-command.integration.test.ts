@@ -87,7 +87,9 @@ async function tokenFor(address: URL): Promise<string | undefined> {
 test('says in one line what it lacks, with exit code 69', async () => {
   const unbuilt = await shale(['ui'], { env: env({ SHALE_PAGE_DIR: path.join(dir, 'nothing') }) });
   expect(unbuilt).toMatchObject({ exitCode: 69 });
-  expect(unbuilt.stderr).toMatch(/^shale: the page is not built: there is no \S+; run npm run build:page$/);
+  expect(unbuilt.stderr).toMatch(
+    /^shale: the page is not built: \S+ does not exist; run npm run build:page$/,
+  );
 
   const bare = await startApiServer();
   try {

@@ -21,10 +21,10 @@ interface RegistryProbeFlags extends RegistryFlags {
 /** `shale registry-probe`: what the pod of `doctor --probe` does, by its service account. */
 export function registryProbeCommand(): Command {
   const command = new Command('registry-probe')
-    .option('--from <where>', 'what to call the place where it runs', 'here')
-    .option('-n, --namespace <name>', 'where Secrets and CAs are', DEFAULT_NAMESPACE)
-    .option('--target <json...>', 'a pool with its images and Secrets', readTarget, [])
-    .option('--report <file>', 'where what was found goes, as JSON; default: standard output, in words');
+    .option('--from <where>', 'name of the place where it runs, for the report', 'here')
+    .option('-n, --namespace <name>', 'namespace of the Secrets and CAs', DEFAULT_NAMESPACE)
+    .option('--target <json...>', 'pool with its images and Secrets, as JSON', readTarget, [])
+    .option('--report <file>', 'file to write the findings to, as JSON; default: standard output, as text');
   return withRegistryFlags(command).action(async (flags: RegistryProbeFlags) => {
     const { from, namespace, target, report } = flags;
     const client = createApiClient(await inClusterConnection(process.env));

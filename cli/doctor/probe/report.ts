@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { plural } from '../../../api/plural.ts';
 import { DoctorOutput } from '../../output-schemas.ts';
 import type { Finding } from '../finding.ts';
 
@@ -24,7 +25,9 @@ export function formatReport(found: readonly Finding[]): string {
 function lost(found: readonly Finding[], count: number): Finding[] {
   const more = found.length - count;
   if (more === 0) return [];
-  return [{ level: 'warning', check: 'registries', what: `${more} more findings`, mend: 'mend these first' }];
+  return [
+    { level: 'warning', check: 'registries', what: plural(more, 'more finding'), mend: 'fix these first' },
+  ];
 }
 
 /** @returns undefined for what formatReport didn't write. */

@@ -21,8 +21,8 @@ export async function runProbe(client: ApiClient, probe: Probe, signal: AbortSig
     if (!(error instanceof ApiError)) throw error;
     return [
       warning(
-        `no pod could be run: ${error.message}`,
-        `you need the right to create and delete pods in ${namespace}`,
+        `the probe pod can't be created: ${error.message}`,
+        `you need permission to create and delete pods in ${namespace}`,
       ),
     ];
   }
@@ -30,9 +30,9 @@ export async function runProbe(client: ApiClient, probe: Probe, signal: AbortSig
     const ended = await untilEnded(client, probe, signal);
     const report = parseReport(messageOf(ended) ?? '');
     if (report !== undefined) return [...report];
-    const why = ended === undefined ? 'is gone' : stateInWords(ended);
-    const mend = `look what keeps pods from running there: kubectl -n ${namespace} get events --field-selector involvedObject.name=${name}`;
-    return [warning(`pod ${name} ${why}, and said nothing of what it found`, mend)];
+    const why = ended === undefined ? 'was deleted' : stateInWords(ended);
+    const mend = `check why the pod did not run: kubectl -n ${namespace} get events --field-selector involvedObject.name=${name}`;
+    return [warning(`pod ${name} ${why} and reported no findings`, mend)];
   } finally {
     await client
       .delete(Pods, name, { namespace, gracePeriodSeconds: 0, signal: AbortSignal.timeout(DELETE_MS) })
@@ -63,7 +63,7 @@ function messageOf(pod: Pod | undefined): string | undefined {
 
 function stateInWords({ status }: Pod): string {
   const { waiting, terminated } = status?.containerStatuses?.[0]?.state ?? {};
-  if (terminated !== undefined) return `ended with ${terminated.exitCode}`;
+  if (terminated !== undefined) return `ended with exit code ${terminated.exitCode}`;
   const why = waiting?.reason ?? status?.reason;
   return `is ${status?.phase ?? 'Pending'}${why === undefined ? '' : ` (${why})`}`;
 }

@@ -29,7 +29,7 @@ export function Builds({
     <section id="builds" aria-labelledby="builds-title">
       <h2 id="builds-title">Image builds</h2>
       {newest.length === 0 ? (
-        <p class="quiet">Nothing is built: layering is off, or nothing has changed.</p>
+        <p class="quiet">No builds: layering is disabled, or nothing has changed.</p>
       ) : null}
       <ul class="builds">
         {newest.map(([name, build]) => (

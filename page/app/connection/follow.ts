@@ -53,7 +53,7 @@ async function readStream(
   onView: (view: PageView) => void,
 ): Promise<string | undefined> {
   const silence = new AbortController();
-  const hush = () => silence.abort(new Error('the server fell silent'));
+  const hush = () => silence.abort(new Error('the server stopped responding'));
   let timer = setTimeout(hush, SILENCE_MS);
   try {
     const response = await fetch('./events', {
@@ -68,7 +68,7 @@ async function readStream(
     let view: PageView | undefined;
     for (;;) {
       const { done, value } = await reader.read();
-      if (done) throw new Error('the server ended the stream');
+      if (done) throw new Error('the server closed the stream');
       clearTimeout(timer);
       timer = setTimeout(hush, SILENCE_MS);
       for (const { name, data } of events(value)) {

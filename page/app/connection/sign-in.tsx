@@ -27,11 +27,11 @@ export function SignIn({
           value={token}
           onInput={({ currentTarget }) => setToken(currentTarget.value)}
         />
-        <button type="submit">Show the page</button>
+        <button type="submit">Sign in</button>
       </form>
       <p class="quiet">
-        <code>kubectl create token NAME</code> makes one. It stays in this tab and is sent to this server
-        alone.
+        Create one with <code>kubectl create token NAME</code>. It stays in this tab and is sent only to this
+        server.
       </p>
     </main>
   );

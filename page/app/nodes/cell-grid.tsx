@@ -128,7 +128,7 @@ class CellBlock extends Component<CellBlockProps> {
 
 /** What a cell with a name has room for. */
 function shortState({ state, staging, ready, maintenance }: NodeRow): string {
-  if (maintenance !== undefined && state !== 'updated') return 'passed by';
+  if (maintenance !== undefined && state !== 'updated') return 'skipped';
   const words = staging === undefined ? STATE_WORDS[state] : `${STATE_WORDS[state]} ${staged(staging)} %`;
   // Whoever reboots is not ready: it need not be said.
   return ready || state === 'rebooting' ? words : `${words}, not ready`;

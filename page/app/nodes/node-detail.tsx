@@ -15,7 +15,7 @@ export function NodeDetail({ name, node, plans, lease }: NodeDetailProps) {
   if (name === undefined) {
     return (
       <aside class="detail" aria-label="Node in detail">
-        <p class="quiet">Choose a node to see what it does, and why.</p>
+        <p class="quiet">Select a node to see its state and the reason for it.</p>
       </aside>
     );
   }
@@ -23,7 +23,7 @@ export function NodeDetail({ name, node, plans, lease }: NodeDetailProps) {
     return (
       <aside class="detail" aria-label="Node in detail">
         <h3>{name}</h3>
-        <p class="quiet">This node is gone.</p>
+        <p class="quiet">This node no longer exists.</p>
       </aside>
     );
   }
@@ -41,10 +41,10 @@ export function NodeDetail({ name, node, plans, lease }: NodeDetailProps) {
       <dl>
         <Version title="Runs" config={node.config} image={node.image} />
         {node.desiredConfig === node.config && node.desiredImage === node.image ? null : (
-          <Version title="Goes to" config={node.desiredConfig} image={node.desiredImage} />
+          <Version title="Target" config={node.desiredConfig} image={node.desiredImage} />
         )}
       </dl>
-      <Plan title="What it takes" plan={node.plan === undefined ? undefined : plans[node.plan]} />
+      <Plan title="Required actions" plan={node.plan === undefined ? undefined : plans[node.plan]} />
       <Last node={node} plans={plans} now={now} />
     </aside>
   );
@@ -63,7 +63,7 @@ function Marks({ node, lease }: { readonly node: NodeRow; readonly lease: LeaseR
   const marks = [
     ...(node.ready ? [] : ['Not ready']),
     ...(node.cordoned === true ? ['Cordoned'] : []),
-    ...(node.maintenance === undefined ? [] : [`Passed by: ${node.maintenance}`]),
+    ...(node.maintenance === undefined ? [] : [`Skipped: ${node.maintenance}`]),
     ...(lease === undefined ? [] : [`Lease held by ${lease.ours ? 'this rollout' : lease.holder}`]),
     ...(node.zone === undefined ? [] : [`Zone ${node.zone}`]),
   ];
@@ -102,7 +102,7 @@ function Plan({ title, plan }: { readonly title: string; readonly plan: PlanRow 
     <>
       <h4>{title}</h4>
       <ol class="actions">
-        {plan.actions.length === 0 ? <li>nothing but the change itself</li> : null}
+        {plan.actions.length === 0 ? <li>none, the change is applied live</li> : null}
         {plan.actions.map((action) => (
           <li key={action}>{action}</li>
         ))}
@@ -117,12 +117,12 @@ function Plan({ title, plan }: { readonly title: string; readonly plan: PlanRow 
           ))}
         </ul>
       )}
-      <p class="quiet">Known from: {plan.source}</p>
+      <p class="quiet">Source: {plan.source}</p>
     </>
   );
 }
 
-const RESULTS = { Succeeded: 'succeeded', RolledBack: 'was rolled back', Failed: 'failed' } as const;
+const RESULTS = { Succeeded: 'succeeded', RolledBack: 'rolled back', Failed: 'failed' } as const;
 
 function Last({
   node: { last },
@@ -141,7 +141,7 @@ function Last({
         {RESULTS[last.result]} {ago(last.end, now)}, in {duration(last.end - last.start)}
       </p>
       {last.message === undefined ? null : <p>{last.message}</p>}
-      <Plan title="What it took" plan={plans[last.plan]} />
+      <Plan title="Actions taken" plan={plans[last.plan]} />
     </>
   );
 }

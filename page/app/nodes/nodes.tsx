@@ -27,7 +27,7 @@ export function Nodes({ pools, nodes, plans, leases }: NodesProps) {
       <div class="title-row">
         <h2 id="nodes-title">Nodes</h2>
         <fieldset class="switch">
-          <legend class="heard">How nodes are shown</legend>
+          <legend class="heard">View</legend>
           <label>
             <input type="radio" name="how" checked={!asTable} onChange={() => setAsTable(false)} /> Cells
           </label>
@@ -52,7 +52,7 @@ export function Nodes({ pools, nodes, plans, leases }: NodesProps) {
                 onSelect={setSelected}
               />
             ))}
-            {members.size === 0 ? <p class="quiet">There is no pool and no node.</p> : null}
+            {members.size === 0 ? <p class="quiet">There are no pools and no nodes.</p> : null}
           </div>
         )}
         <NodeDetail

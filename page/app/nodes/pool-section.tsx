@@ -13,11 +13,11 @@ export interface PoolSectionProps {
   readonly onSelect: (name: string) => void;
 }
 
-const TONES = { settled: 'up to date', busy: 'updating', paused: 'paused', trouble: 'in trouble' } as const;
+const TONES = { settled: 'up to date', busy: 'updating', paused: 'paused', trouble: 'degraded' } as const;
 
 /** One pool: what goes on in it, how many nodes are where, and every node. */
 export function PoolSection({ name, pool, members, size, selected, onSelect }: PoolSectionProps) {
-  const title = name === '' ? 'In no pool' : name;
+  const title = name === '' ? 'Not in a pool' : name;
   const counts = countStates(members);
   return (
     <article class={`pool ${size}`} aria-label={name === '' ? title : `Pool ${name}`}>
@@ -26,7 +26,7 @@ export function PoolSection({ name, pool, members, size, selected, onSelect }: P
         {pool === undefined ? null : <span class={`tone ${pool.tone}`}>{TONES[pool.tone]}</span>}
         <span class="quiet">
           {count(members.length, 'node')}
-          {pool === undefined ? '' : ` · at most ${pool.maxUnavailable} out of service`}
+          {pool === undefined ? '' : ` · at most ${pool.maxUnavailable} unavailable`}
         </span>
       </header>
       {pool === undefined ? null : (

@@ -17,7 +17,7 @@ export function Header({
   readonly remarks: PageView['remarks'];
 }) {
   const lines = [
-    ...(connection.kind === 'lost' ? [`The page is not live: ${connection.why}. Trying again.`] : []),
+    ...(connection.kind === 'lost' ? [`Connection lost: ${connection.why}. Reconnecting.`] : []),
     ...Object.values(remarks).map(({ text }) => text),
   ];
   return (

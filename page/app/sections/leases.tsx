@@ -22,12 +22,12 @@ export function Leases({
       <div class="side-by-side">
         <div>
           <h3>Held leases</h3>
-          {held.length === 0 ? <p class="quiet">Nobody may disrupt a node now.</p> : null}
+          {held.length === 0 ? <p class="quiet">No node lease is held.</p> : null}
           <ul class="plain">
             {held.slice(0, SHOWN).map(({ node, holder, since, ours }) => (
               <li key={node}>
                 <code>{node}</code> <span>{ours ? 'this rollout' : holder}</span>
-                <span class="quiet">{since === undefined ? '' : `taken ${ago(since, now)}`}</span>
+                <span class="quiet">{since === undefined ? '' : `acquired ${ago(since, now)}`}</span>
               </li>
             ))}
           </ul>

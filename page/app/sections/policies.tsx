@@ -8,17 +8,19 @@ export function Policies({ policies }: { readonly policies: Table<PolicyRow> }) 
   return (
     <section id="policies" aria-labelledby="policies-title">
       <h2 id="policies-title">Disruption policies</h2>
-      <p class="quiet">What a change asks of a node. Anything that is not named here: Reboot.</p>
+      <p class="quiet">
+        What a change requires of a node. Any change that no policy covers requires a reboot.
+      </p>
       {rows.length === 0 ? (
-        <p class="quiet">The operator has not written the policies in force yet.</p>
+        <p class="quiet">The operator has not reported the effective policies yet.</p>
       ) : (
         <div class="wide">
           <table>
             <thead>
               <tr>
                 <th scope="col">When this changes</th>
-                <th scope="col">A node does</th>
-                <th scope="col">Whose</th>
+                <th scope="col">Actions</th>
+                <th scope="col">Source</th>
               </tr>
             </thead>
             <tbody>

@@ -36,7 +36,7 @@ export function Timeline({ segments }: { readonly segments: Table<SegmentRow> })
       <div class="title-row">
         <h2 id="timeline-title">Timeline</h2>
         <fieldset class="switch">
-          <legend class="heard">How far back</legend>
+          <legend class="heard">Time range</legend>
           {WINDOWS.map(({ label, ms }) => (
             <label key={label}>
               <input type="radio" name="window" checked={ms === windowMs} onChange={() => setWindowMs(ms)} />{' '}
@@ -88,7 +88,7 @@ function lookAt(segments: Table<SegmentRow>, windowMs: number | undefined): Look
 
 function Body({ all, span, now }: Look) {
   const shown = all.filter(({ start, end = now }) => end > span.from && start < span.to);
-  if (shown.length === 0) return <p class="quiet">No node has been updated in this time.</p>;
+  if (shown.length === 0) return <p class="quiet">No node was updated in this period.</p>;
   return (
     <>
       <Summary segments={shown} />
@@ -108,7 +108,7 @@ function Summary({ segments }: { readonly segments: readonly SegmentRow[] }) {
           {number === 1 ? '' : 's'}, {duration(medianMs)} <span class="quiet">median</span>
         </li>
       ))}
-      {going === 0 ? null : <li>{count(going, 'node')} at work now</li>}
+      {going === 0 ? null : <li>{count(going, 'update')} in progress</li>}
     </ul>
   );
 }
