@@ -1,0 +1,38 @@
+import { describe, expect, test } from 'vitest';
+import { mutantsOf } from './mutate.ts';
+
+const changes = (source: string) => mutantsOf('a.ts', source).map(({ change }) => change);
+
+describe('mutants', () => {
+  test.each([
+    ['a comparison at its bound and across it', 'x = a < b;', ['x = a < b; -> ;', '< -> <=', '< -> >=']],
+    ['a condition', 'const x = a ? 1 : 2;', ['a -> false', 'a -> true', '1 -> 2', '2 -> 3']],
+    ['both ways of a guard', 'if (a) throw b;', ['a -> false', 'a -> true', 'throw b; -> {}']],
+    ['a negation', 'const x = !a;', ['!a -> a']],
+    ['every for some', 'const x = a.every(b);', ['every -> some']],
+    ['a filter that is left out', 'const x = a.filter(b);', ['.filter(b) -> (nothing)']],
+    ['an operator of a condition', 'const x = a && b;', ['&& -> ||']],
+    ['a default that is not taken', 'const x = a ?? b;', ['?? -> &&']],
+    ['a call that is left out', 'save(a);', ['save(a); -> ;']],
+  ])('%s', (_name, source, expected) => {
+    expect(changes(source)).toEqual(expected);
+  });
+
+  test.each([
+    ['types', 'type A = 1 | 2; interface B { c: 3 }'],
+    ['imports', "import { a } from './a.ts';"],
+    ['log lines', "log.info('begins');"],
+    ['words', "const a = 'text';"],
+  ])('%s are left alone', (_name, source) => {
+    expect(changes(source)).toEqual([]);
+  });
+
+  test('each is the whole text with one change, and names its line', () => {
+    const [across] = mutantsOf('a.ts', 'const a = 1;\nconst b = a > c;\n').slice(-2);
+    expect(across).toMatchObject({ line: 2, source: 'const a = 1;\nconst b = a <= c;\n' });
+  });
+
+  test('a text that is no module is refused by name', () => {
+    expect(() => mutantsOf('a.ts', 'const = ;')).toThrow(/^a\.ts can't be parsed/);
+  });
+});
