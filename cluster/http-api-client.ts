@@ -64,7 +64,7 @@ export function createApiClient(connection: Connection, options: ApiClientOption
 }
 
 /** What is particular about one write. */
-type Written = Pick<Call, 'body' | 'contentType' | 'query' | 'signal'>;
+type Written = Pick<Call, 'body' | 'contentType' | 'query' | 'signal' | 'isRepeatable'>;
 
 class HttpApiClient implements ApiClient {
   readonly #connection: Connection;
@@ -137,7 +137,9 @@ class HttpApiClient implements ApiClient {
 
   create<T extends KubernetesObject>(kind: Kind<T>, object: NewObject<T>, where: Where = {}): Promise<T> {
     const place = { namespace: where.namespace ?? object.metadata.namespace };
-    return this.#write('POST', kind, place, { body: object, signal: where.signal });
+    // A second creation under the same name is refused; under a name that the server makes it is another object.
+    const isRepeatable = object.metadata.generateName === undefined;
+    return this.#write('POST', kind, place, { body: object, isRepeatable, signal: where.signal });
   }
 
   replace<T extends KubernetesObject>(kind: Kind<T>, object: T, where: Where = {}): Promise<T> {
@@ -209,6 +211,8 @@ class HttpApiClient implements ApiClient {
       verb: 'create',
       resource: resourceOf(Pods, 'eviction'),
       what: `evict Pod ${namespace}/${name}`,
+      // The pod of that name may be another by then.
+      isRepeatable: false,
       signal,
     });
   }
@@ -326,7 +330,8 @@ function placeOfObject({ metadata }: KubernetesObject, { namespace }: Where): Pl
 }
 
 function writtenPatch(patch: Patch, { signal }: Where): Written {
-  const written = { body: patch.body, contentType: PATCH_TYPES[patch.type], signal };
+  const isRepeatable = patch.type !== 'json';
+  const written = { body: patch.body, contentType: PATCH_TYPES[patch.type], isRepeatable, signal };
   if (patch.type !== 'apply') return written;
   const { fieldManager, force = false } = patch;
   return { ...written, query: { fieldManager, force: force ? 'true' : undefined } };

@@ -1,4 +1,4 @@
-import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { Connection } from './connection.ts';
 
@@ -8,40 +8,71 @@ export interface HttpRequest {
   readonly query?: Readonly<Record<string, string | undefined>>;
   readonly body?: unknown;
   readonly contentType?: string;
+  /** Whether it does no harm if the server processes it twice; absent: it is, as every read, replacement and deletion is. */
+  readonly isRepeatable?: boolean;
   readonly signal: AbortSignal;
 }
 
 /**
  * Sends a request and waits for the answer's head.
  *
+ * Servers and load balancers close idle connections whenever they like, and a client learns of it only when it uses one
+ * (RFC 9112, 9.3.1 and 9.5). A request that such a connection broke with is sent again where it can't have arrived whole,
+ * or where it does no harm twice. Each attempt takes a broken connection out of the agent, and a new connection ends them.
+ *
  * @returns the answer; its body is the caller's to read or destroy.
  * @throws Error when the connection fails, or the signal's reason when it is aborted.
  */
-export async function send(connection: Connection, given: HttpRequest): Promise<IncomingMessage> {
+export async function send(connection: Connection, request: HttpRequest): Promise<IncomingMessage> {
+  for (;;) {
+    const outgoing = await open(connection, request);
+    try {
+      return await answerTo(outgoing, request);
+    } catch (error) {
+      if (!outgoing.reusedSocket || !isBroken(error)) throw error;
+      if (request.isRepeatable === false && !isUnsent(error)) throw error;
+    }
+  }
+}
+
+async function open(connection: Connection, given: HttpRequest): Promise<ClientRequest> {
   const url = new URL(connection.baseUrl);
   url.pathname = url.pathname.replace(/\/$/, '') + given.path;
   for (const [key, value] of Object.entries(given.query ?? {})) {
     if (value !== undefined) url.searchParams.set(key, value);
   }
-  const body = given.body === undefined ? undefined : JSON.stringify(given.body);
   const headers = {
     ...(await connection.authorize()),
     accept: 'application/json',
     'user-agent': 'shale',
-    ...(body === undefined
-      ? {}
-      : {
-          'content-type': given.contentType ?? 'application/json',
-          'content-length': String(Buffer.byteLength(body)),
-        }),
   };
+  const request = url.protocol === 'http:' ? httpRequest : httpsRequest;
+  return request(url, { method: given.method, agent: connection.agent, headers, signal: given.signal });
+}
+
+function answerTo(outgoing: ClientRequest, { body, contentType }: HttpRequest): Promise<IncomingMessage> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-  const open = url.protocol === 'http:' ? httpRequest : httpsRequest;
-  const request = open(url, { method: given.method, agent: connection.agent, headers, signal: given.signal });
-  request.once('response', resolve);
-  request.once('error', reject);
-  request.end(body);
+  outgoing.once('response', resolve);
+  outgoing.once('error', reject);
+  if (body === undefined) {
+    outgoing.end();
+    return promise;
+  }
+  const text = JSON.stringify(body);
+  outgoing.setHeader('content-type', contentType ?? 'application/json');
+  outgoing.setHeader('content-length', Buffer.byteLength(text));
+  outgoing.end(text);
   return promise;
+}
+
+function isBroken(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === 'ECONNRESET' || code === 'EPIPE';
+}
+
+/** The kernel did not take all of it. */
+function isUnsent(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).syscall === 'write';
 }
 
 /** @returns the whole body as JSON; undefined for an empty one or one that is not JSON. */
