@@ -1,9 +1,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { createServer } from 'node:net';
 import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { deadline } from '../../test/fixtures/patience.ts';
-import { isLocked, lockSandbox, SandboxInUse, untilUnlocked } from './lock.ts';
+import { isLocked, lockSandbox, RETRY_MS, SandboxInUse, socketName, untilUnlocked } from './lock.ts';
 
 const dir = `/no/such/dir/${process.pid}`;
 
@@ -16,6 +18,27 @@ test('one holder at a time, told apart by directory', async () => {
   other.release();
   lock.release();
   expect(await isLocked(dir)).toBe(false);
+});
+
+test('a place whose holder ends every connection at once is asked for again after a pause each time', async () => {
+  let connections = 0;
+  const holder = createServer((socket) => {
+    connections += 1;
+    socket.destroy();
+  });
+  const held = path.join(dir, 'busy');
+  holder.listen(socketName(held));
+  await once(holder, 'listening');
+  const stop = new AbortController();
+  const started = performance.now();
+  const free = untilUnlocked(held, stop.signal);
+  await delay(500);
+  stop.abort();
+  await expect(free).rejects.toThrow('aborted');
+  const elapsed = performance.now() - started;
+  holder.close();
+  expect(connections).toBeGreaterThan(0);
+  expect(connections).toBeLessThanOrEqual(elapsed / RETRY_MS + 1);
 });
 
 test('a holder that is killed gives the place free, and who waits for it is told', async () => {

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 
 /** Another process has the sandbox of this directory. */
 export class SandboxInUse extends Error {
@@ -11,6 +12,11 @@ export class SandboxInUse extends Error {
     super(`a sandbox runs in ${dir} already; shale sandbox down ends it`);
   }
 }
+
+/** ms between two attempts to reach the process that has the place. */
+export const RETRY_MS = 50;
+/** A process that ends takes less than these attempts: 5 s. */
+const CONNECT_ATTEMPTS = 100;
 
 export interface SandboxLock {
   release(): void;
@@ -47,6 +53,7 @@ export async function untilUnlocked(dir: string, signal: AbortSignal): Promise<v
   // More than once: a process that is killed loses its connections a moment before the place.
   for (let socket = await connectTo(dir); socket !== undefined; socket = await connectTo(dir)) {
     await untilClosed(socket, signal);
+    await delay(RETRY_MS, undefined, { signal });
   }
 }
 
@@ -63,9 +70,12 @@ async function untilClosed(socket: Socket, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** @returns a connection to the process that has the place; undefined when none has. */
+/**
+ * @returns a connection to the process that has the place; undefined when none has.
+ * @throws the connection's error; ECONNRESET where it is still reset after several attempts.
+ */
 async function connectTo(dir: string): Promise<Socket | undefined> {
-  for (;;) {
+  for (let attempt = 1; ; attempt += 1) {
     const socket = connect(socketName(dir));
     try {
       await once(socket, 'connect');
@@ -74,13 +84,15 @@ async function connectTo(dir: string): Promise<Socket | undefined> {
       socket.destroy();
       const { code } = error as NodeJS.ErrnoException;
       if (code === 'ECONNREFUSED') return undefined;
-      // Reset while connecting: its process is just ending, and the next attempt finds it gone.
-      if (code !== 'ECONNRESET') throw error;
+      // Reset while connecting: its process is just ending, and a later attempt finds it gone.
+      if (code !== 'ECONNRESET' || attempt === CONNECT_ATTEMPTS) throw error;
+      await delay(RETRY_MS);
     }
   }
 }
 
-function socketName(dir: string): string {
+/** @returns the abstract name of the socket that whoever has the directory's sandbox listens on. */
+export function socketName(dir: string): string {
   const hash = createHash('sha256').update(path.resolve(dir)).digest('hex').slice(0, 32);
   return `\0shale-sandbox-${hash}`;
 }
