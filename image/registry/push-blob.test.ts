@@ -131,6 +131,72 @@ test.each([true, false])('what the bytes throw is thrown as it is (pieces: %s)',
   expect(blobs.size).toBe(0);
 });
 
+describe('of two failures the first is thrown, and the second named with it', () => {
+  /** A registry that begins every upload and answers the rest as it is told. */
+  async function registryWith(answers: Readonly<Record<string, number>>): Promise<string> {
+    return startScriptedServer((request, response) => {
+      const { method = '' } = request;
+      if (method === 'POST') {
+        request.resume();
+        response.writeHead(202, { location: '/v2/os/blobs/uploads/1' }).end();
+        return;
+      }
+      request.resume();
+      // Before the body is here: what is sent of it afterwards can change nothing.
+      response
+        .writeHead(answers[method] ?? 404, { 'retry-after': '0' })
+        .end(JSON.stringify({ errors: [{ code: 'UNKNOWN', message: `${method} failed` }] }));
+    });
+  }
+
+  async function failureOf(host: string, bytes: AsyncIterable<Uint8Array>, size: number): Promise<unknown> {
+    const client = createRegistryClient({ plainHttp: new Set([host]) });
+    const blob = { digest: await digestOfContent(size), size };
+    return client
+      .putBlobStream(parseReference(`${host}/os`), blob, bytes, signal())
+      .catch((error: unknown) => error);
+  }
+
+  test('a piece that was refused, and a registry that cannot say how much of it there is', async () => {
+    const host = await registryWith({ PATCH: 503, GET: 500 });
+    expect(await failureOf(host, content(), SIZE)).toMatchObject({
+      status: 503,
+      temporary: true,
+      message: expect.stringMatching(/PATCH failed.*GET failed/),
+    });
+  });
+
+  test('a blob that was refused, and a registry that cannot say whether it has it', async () => {
+    const host = await registryWith({ PUT: 503, HEAD: 500 });
+    expect(await failureOf(host, content(MIB), MIB)).toMatchObject({
+      status: 503,
+      temporary: true,
+      message: expect.stringMatching(/PUT failed.*HEAD/),
+    });
+  });
+
+  test.each([
+    ['in pieces', { PATCH: 403 }, /PATCH failed/],
+    ['in one request', { PATCH: 405, PUT: 403 }, /PUT failed/],
+  ])('a blob that was refused %s, and bytes that cannot be closed', async (_name, answers, message) => {
+    async function* unclosable() {
+      try {
+        yield* content();
+        // Its reader never comes here: the blob is refused before.
+        yield* content();
+      } finally {
+        // biome-ignore lint/correctness/noUnsafeFinally: what is tried.
+        throw new RangeError('close failed');
+      }
+    }
+    const host = await registryWith(answers);
+    const failure = await failureOf(host, unclosable(), 2 * SIZE);
+    expect(failure).toMatchObject({ name: 'RegistryError', status: 403 });
+    expect(String(failure)).toMatch(message);
+    expect(String(failure)).toMatch(/close failed/);
+  });
+});
+
 test('a blob whose last answer is lost is there all the same', async () => {
   let puts = 0;
   const host = await startScriptedServer((request, response) => {

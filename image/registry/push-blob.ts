@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Digest } from '../digest.ts';
 import type { Reference } from '../reference.ts';
 import { dropBytes, inPieces, type Piece } from './pieces.ts';
-import { ContentError, RegistryError } from './registry-error.ts';
+import { ContentError, RegistryError, withLaterFailure } from './registry-error.ts';
 import { pauseOrThrow } from './retry.ts';
 import type { RegistryRequest } from './transport.ts';
 
@@ -109,7 +109,10 @@ export async function putWhole(
   } catch (error) {
     // An answer that got lost: sent again, the upload is no longer known, because the blob is there.
     if (!(error instanceof RegistryError) || (error.status !== 404 && !error.temporary)) throw error;
-    if (!(await hasBlob(send, at, blob.digest, signal).catch(() => false))) throw error;
+    const isStored = await hasBlob(send, at, blob.digest, signal).catch((later: unknown) => {
+      throw withLaterFailure(error, later);
+    });
+    if (!isStored) throw error;
   }
 }
 
@@ -139,42 +142,61 @@ export async function pushStream(
   blob: StreamedBlob,
   signal: AbortSignal,
 ): Promise<void> {
-  let upload = await beginUpload(send, at, signal);
-  let broken: unknown;
-  const noting = (error: unknown) => {
-    broken = error;
-  };
-  const pieceBytes = Math.max(PIECE_BYTES, upload.minPiece);
-  const pieces = inPieces(blob.bytes, Math.min(pieceBytes, LARGEST_PIECE_BYTES), blob);
+  const progress: Progress = { upload: await beginUpload(send, at, signal) };
+  const { minPiece } = progress.upload;
+  const pieceBytes = Math.min(Math.max(PIECE_BYTES, minPiece), LARGEST_PIECE_BYTES);
+  const pieces = inPieces(blob.bytes, pieceBytes, blob);
   try {
-    const first = await pieces.next();
-    const piece = first.done === true ? [] : first.value;
-    if (blob.size <= lengthOf(piece)) {
-      await putWhole(send, at, upload, { digest: blob.digest, body: piece }, signal);
-      return;
-    }
-    const next =
-      pieceBytes <= LARGEST_PIECE_BYTES ? await sendFirst(send, at, upload, piece, signal) : undefined;
-    if (next === undefined) {
-      await cancelUpload(send, at, upload);
-      upload = await beginUpload(send, at, signal);
-      const body = { length: blob.size, bytes: joined(piece, pieces, noting) };
-      await putWhole(send, at, upload, { digest: blob.digest, body }, signal);
-      return;
-    }
-    upload = next;
-    let offset = lengthOf(piece);
-    for await (const more of pieces) {
-      upload = await sendPiece(send, at, upload, { offset, piece: more }, signal);
-      offset += lengthOf(more);
-    }
-    await putWhole(send, at, upload, { digest: blob.digest, body: [] }, signal);
-  } catch (error) {
-    await cancelUpload(send, at, upload);
-    throw broken ?? error;
-  } finally {
+    await sendAll(send, at, { ...blob, pieces }, progress, signal);
     await pieces.return();
+  } catch (error) {
+    await cancelUpload(send, at, progress.upload);
+    const first = progress.sourceError ?? error;
+    await pieces.return().catch((later: unknown) => {
+      throw withLaterFailure(first, later);
+    });
+    throw first;
   }
+}
+
+/** How far the upload of a blob has come. */
+interface Progress {
+  upload: Upload;
+  /** What the bytes threw while they were the body of a request, which fails in other words then. */
+  sourceError?: unknown;
+}
+
+async function sendAll(
+  send: Send,
+  at: Repository,
+  { digest, size, pieces }: Omit<StreamedBlob, 'bytes'> & { readonly pieces: AsyncIterator<Piece> },
+  progress: Progress,
+  signal: AbortSignal,
+): Promise<void> {
+  const { minPiece } = progress.upload;
+  const first = await pieces.next();
+  const piece = first.done === true ? [] : first.value;
+  if (size <= lengthOf(piece)) {
+    await putWhole(send, at, progress.upload, { digest, body: piece }, signal);
+    return;
+  }
+  const next =
+    minPiece <= LARGEST_PIECE_BYTES ? await sendFirst(send, at, progress.upload, piece, signal) : undefined;
+  if (next === undefined) {
+    await cancelUpload(send, at, progress.upload);
+    progress.upload = await beginUpload(send, at, signal);
+    const body = { length: size, bytes: joined(piece, pieces, progress) };
+    await putWhole(send, at, progress.upload, { digest, body }, signal);
+    return;
+  }
+  progress.upload = next;
+  let offset = lengthOf(piece);
+  // Not for await: what closing the pieces throws would be lost beside what sending one throws.
+  for (let more = await pieces.next(); more.done !== true; more = await pieces.next()) {
+    progress.upload = await sendPiece(send, at, progress.upload, { offset, piece: more.value }, signal);
+    offset += lengthOf(more.value);
+  }
+  await putWhole(send, at, progress.upload, { digest, body: [] }, signal);
 }
 
 /** @returns undefined from a registry that takes no pieces. */
@@ -216,8 +238,8 @@ async function sendPiece(
     } catch (error) {
       if (!(error instanceof RegistryError)) throw error;
       await pauseOrThrow(attempt, error.status === 416 ? outOfStep(error) : error, signal);
-      const there = await uploadStatus(send, at, current, signal).catch((asked: unknown) => {
-        throw asked instanceof RegistryError && !asked.temporary ? error : asked;
+      const there = await uploadStatus(send, at, current, signal).catch((later: unknown) => {
+        throw withLaterFailure(error, later);
       });
       if (there.received < offset || there.received > end) throw error;
       current = there.upload;
@@ -289,17 +311,19 @@ function lengthOf(piece: Piece): number {
   return piece.reduce((sum, { length }) => sum + length, 0);
 }
 
-/** @param onError is told what the pieces throw: as the body of a request it comes back in other words. */
+/** @param progress where it is noted what the pieces throw. */
 async function* joined(
   first: Piece,
-  rest: AsyncIterable<Piece>,
-  onError: (error: unknown) => void,
+  rest: AsyncIterator<Piece>,
+  progress: Progress,
 ): AsyncGenerator<Uint8Array> {
   yield* first;
-  try {
-    for await (const piece of rest) yield* piece;
-  } catch (error) {
-    onError(error);
-    throw error;
+  for (;;) {
+    const next = await rest.next().catch((error: unknown) => {
+      progress.sourceError = error;
+      throw error;
+    });
+    if (next.done === true) return;
+    yield* next.value;
   }
 }

@@ -30,6 +30,19 @@ export class RegistryError extends Error {
   }
 }
 
+/**
+ * Joins a failure with one that happened while it was handled: what went wrong first decides what is done about both.
+ *
+ * @returns the first one with its status and code, and the second in its message and as its cause; the first one as it is
+ *   where it is no RegistryError.
+ */
+export function withLaterFailure(first: unknown, later: unknown): unknown {
+  if (!(first instanceof RegistryError)) return first;
+  const { code, status, temporary, retryAfterMs } = first;
+  const message = `${first.message}; then: ${later instanceof Error ? later.message : String(later)}`;
+  return new RegistryError(message, { code, status, temporary, retryAfterMs }, { cause: later });
+}
+
 /** What came is not what was asked for: another size, another digest, or no manifest at all. */
 export class ContentError extends Error {
   constructor(message: string, options?: ErrorOptions) {
