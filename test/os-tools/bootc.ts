@@ -4,7 +4,13 @@ import { parseArgs } from 'node:util';
 import { swapBootOrder } from './boot-order.ts';
 import type { BootedArguments } from './pull.ts';
 import { hasSoftRebootTarget, isSameKernel } from './soft-reboot.ts';
-import { type ListedDeployment, Refusal, runStandIn, type StandIn } from './stand-in.ts';
+import {
+  type ListedDeployment,
+  Refusal,
+  runStandIn,
+  type StandIn,
+  type StandInCommands,
+} from './stand-in.ts';
 
 const UNVERIFIED = 'ostree-unverified-registry:';
 const SIGNED = 'ostree-image-signed:docker://';
@@ -110,7 +116,7 @@ async function switchTo(tool: StandIn, args: readonly string[]): Promise<string>
   if ((staged ?? booted).reference === reference) return 'Image specification is unchanged.\n';
   if (values['enforce-container-sigpolicy']) await requirePolicy(tool);
   const { bootedKernelArguments, pullImage } = await import('./pull.ts');
-  const { ref, kernelArguments } = await pullImage(tool.dir, target);
+  const { ref, kernelArguments } = await pullImage(tool.dir, target, tool.signal);
   const present = await bootedKernelArguments(tool.dir);
   await tool.stage({ ref, reference, kernelArguments: nextArguments(present, kernelArguments) });
   return `Queued for next boot: ${target}\n`;
@@ -147,4 +153,6 @@ async function rollback(tool: StandIn, args: readonly string[]): Promise<string>
 }
 
 /** Stands in for bootc 1.16 (bootc-dev/bootc: crates/lib/src/cli.rs, status.rs, deploy.rs, bootc_kargs.rs). */
-await runStandIn({ status, switch: switchTo, rollback });
+export const bootcCommands: StandInCommands = { status, switch: switchTo, rollback };
+
+if (import.meta.main) await runStandIn(bootcCommands);

@@ -10,11 +10,10 @@ import { imageKernelArguments, kargsArchitecture } from '../../daemon/os/ostree/
 import { ostree } from '../../daemon/os/ostree/ostree.ts';
 import { directoryNodeLayout, readDirectoryMachine } from '../../workshop/sandbox/node/directory-host.ts';
 import { memorySource } from '../../workshop/sandbox/node/memory-source.ts';
-import { deadline } from '../fixtures/patience.ts';
 import { readImages } from './image-store.ts';
 import { Refusal } from './stand-in.ts';
 
-const TIMEOUT_MS = 60_000;
+const TIMEOUT_MS = 600_000;
 
 export interface PulledImage {
   /** Of its commit. */
@@ -28,12 +27,11 @@ export interface PulledImage {
  *
  * @param dir of the node. @param name an image by digest. @throws Refusal when the registry doesn't have it.
  */
-export async function pullImage(dir: string, name: string): Promise<PulledImage> {
+export async function pullImage(dir: string, name: string, signal: AbortSignal): Promise<PulledImage> {
   const { sysroot } = directoryNodeLayout(dir);
   const image = parseDigestedPullspec(name);
   const images = await readImages(dir);
   if (!images.has(image)) throw new Refusal(`error: reading manifest in ${image}: manifest unknown\n`);
-  const signal = deadline(TIMEOUT_MS);
   const run = osCommandRunner();
   const source = memorySource(images);
   const { kernelArguments } = await importImage(

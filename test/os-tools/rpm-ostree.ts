@@ -1,7 +1,13 @@
 import { parseArgs } from 'node:util';
 import { swapBootOrder } from './boot-order.ts';
 import { changePackages, composePackages, type PackagesAsked, requirePackages } from './packages.ts';
-import { type ListedDeployment, Refusal, runStandIn, type StandIn } from './stand-in.ts';
+import {
+  type ListedDeployment,
+  Refusal,
+  runStandIn,
+  type StandIn,
+  type StandInCommands,
+} from './stand-in.ts';
 
 async function status(tool: StandIn, args: readonly string[]): Promise<string> {
   const { values } = parseArgs({ args: [...args], options: { json: { type: 'boolean' } } });
@@ -113,7 +119,7 @@ async function deploy(
   const packages = changePackages(from.packages, asked);
   await requirePackages(tool.dir, packages);
   const { bootedKernelArguments, pullImage } = await import('./pull.ts');
-  const { ref } = await pullImage(tool.dir, image);
+  const { ref } = await pullImage(tool.dir, image, tool.signal);
   const { present } = await bootedKernelArguments(tool.dir);
   const isPlain = packages.installed.length + packages.removed.length === 0;
   await tool.stage({
@@ -162,4 +168,15 @@ async function cancel(): Promise<string> {
 }
 
 /** Stands in for rpm-ostree 2026.2 (coreos/rpm-ostree: src/app, src/daemon), client and daemon in one. */
-await runStandIn({ status, rebase, install, uninstall, override, cleanup, rollback, cancel });
+export const rpmOstreeCommands: StandInCommands = {
+  status,
+  rebase,
+  install,
+  uninstall,
+  override,
+  cleanup,
+  rollback,
+  cancel,
+};
+
+if (import.meta.main) await runStandIn(rpmOstreeCommands);

@@ -33,6 +33,9 @@ export interface StandInDeployment {
   readonly isLocked?: boolean;
 }
 
+/** What a tool may take for one command. */
+const COMMAND_MS = 600_000;
+
 const noPackages: NotedPackages = { installed: [], removed: [] };
 
 const LINE = /^(?<mark>[* ]) (?<os>\S+) (?<checksum>[0-9a-f]{64})\.(?<serial>\d+)(?: \((?<state>[a-z]+)\))?$/;
@@ -43,15 +46,18 @@ const LINE = /^(?<mark>[* ]) (?<os>\S+) (?<checksum>[0-9a-f]{64})\.(?<serial>\d+
  */
 export class StandIn {
   readonly dir: string;
+  readonly signal: AbortSignal;
 
-  /** @param dir of the node. */
-  constructor(dir: string) {
+  /** @param dir of the node. @param signal ends what it runs. */
+  constructor(dir: string, signal = AbortSignal.timeout(COMMAND_MS)) {
     this.dir = dir;
+    this.signal = signal;
   }
 
   /** @returns what ostree printed. @throws Refusal with what it wrote to standard error. */
   async ostree(...args: readonly string[]): Promise<string> {
-    const { exitCode, stdout, stderr } = await ostreeOnNode(this.dir, args);
+    const { exitCode, stdout, stderr } = await ostreeOnNode(this.dir, args, this.signal);
+    this.signal.throwIfAborted();
     if (exitCode !== 0) throw new Refusal(stderr);
     return stdout;
   }
@@ -128,10 +134,25 @@ function listIn(origin: string, key: string): readonly string[] {
   return list.split(';').filter((name) => name !== '');
 }
 
+/** What a stand-in can do, by the name of the subcommand; each returns what it prints. */
+export type StandInCommands = Readonly<
+  Record<string, (tool: StandIn, args: readonly string[]) => Promise<string>>
+>;
+
+/** @returns what the subcommand prints. @throws Refusal, also when there is no such subcommand. */
+export async function runCommand(
+  commands: StandInCommands,
+  tool: StandIn,
+  name: string,
+  args: readonly string[],
+): Promise<string> {
+  const command = commands[name];
+  if (command === undefined) throw new Refusal(`error: unrecognized subcommand '${name}'\n`);
+  return command(tool, args);
+}
+
 /** Runs a stand-in's command line for the node that STAND_IN_NODE names, and ends as the tool does. */
-export async function runStandIn(
-  commands: Readonly<Record<string, (tool: StandIn, args: readonly string[]) => Promise<string>>>,
-): Promise<void> {
+export async function runStandIn(commands: StandInCommands): Promise<void> {
   const [name = '', ...args] = process.argv.slice(2);
   const dir = process.env['STAND_IN_NODE'];
   if (dir === undefined) throw new Error('STAND_IN_NODE: expected the directory of a node');
@@ -143,9 +164,7 @@ export async function runStandIn(
   // What a stand-in runs itself is real.
   process.env['PATH'] = process.env['STAND_IN_PATH'] ?? '';
   try {
-    const command = commands[name];
-    if (command === undefined) throw new Refusal(`error: unrecognized subcommand '${name}'\n`);
-    process.stdout.write(await command(new StandIn(dir), args));
+    process.stdout.write(await runCommand(commands, new StandIn(dir), name, args));
   } catch (error) {
     process.stderr.write(error instanceof Refusal ? error.message : String(error));
     process.exitCode = 1;

@@ -1,15 +1,13 @@
-import { createHash } from 'node:crypto';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { type DigestedPullspec, parseDigestedPullspec } from '../../api/references.ts';
+import type { DigestedPullspec } from '../../api/references.ts';
 import type { NodePorts } from '../../daemon/host/node-ports.ts';
 import { NEXT_ROOT_NOTE } from '../../daemon/host/userspace-boot.ts';
 import type { OsBackend } from '../../daemon/os/backend.ts';
 import { bootc } from '../../daemon/os/bootc/bootc.ts';
 import type { ImageTool } from '../../daemon/os/image-tool/image-tool.ts';
 import { ImageToolBackend } from '../../daemon/os/image-tool/image-tool-backend.ts';
-import { osCommandRunner, type RunOsCommand } from '../../daemon/os/os-command.ts';
+import { OsCommandError, osCommandRunner, type RunOsCommand } from '../../daemon/os/os-command.ts';
 import { listDeployments } from '../../daemon/os/ostree/deployments.ts';
 import { rpmOstree } from '../../daemon/os/rpm-ostree/rpm-ostree.ts';
 import { bootNode, bootNodeSoftly } from '../../workshop/sandbox/node/boot.ts';
@@ -20,16 +18,27 @@ import { type MemoryImage, memorySource } from '../../workshop/sandbox/node/memo
 import { removeNode } from '../../workshop/sandbox/node/remove.ts';
 import { stockImage } from '../../workshop/sandbox/node/stock-image.ts';
 import type { ContractNode } from '../fixtures/backend-contract.ts';
+import { copiedDirectory } from '../fixtures/copied-directory.ts';
 import { deadline } from '../fixtures/patience.ts';
+import { nameOfImage } from '../fixtures/test-node.ts';
+import { bootcCommands } from './bootc.ts';
 import { ostreeOnNode, STAND_INS } from './booted-root.ts';
 import { writeImages } from './image-store.ts';
 import { pullImage } from './pull.ts';
+import { rpmOstreeCommands } from './rpm-ostree.ts';
 import { readNextRoot } from './soft-reboot.ts';
+import { Refusal, runCommand, StandIn, type StandInCommands } from './stand-in.ts';
 
 const TOOLS: Readonly<Record<ImageTool['name'], (run: RunOsCommand) => ImageTool>> = {
   bootc,
   'rpm-ostree': rpmOstree,
 };
+
+const COMMANDS: Readonly<Record<string, StandInCommands>> = {
+  bootc: bootcCommands,
+  'rpm-ostree': rpmOstreeCommands,
+};
+const INSTALL_MS = 120_000;
 
 /** What a daemon acts by, and what a test does to the machine. */
 export interface ToolNode extends NodePorts, ContractNode {
@@ -43,37 +52,39 @@ export interface ToolNode extends NodePorts, ContractNode {
   backendWith(around: (run: RunOsCommand) => RunOsCommand, tool?: ImageTool['name']): OsBackend;
 }
 
+const stockAlone: MemoryImage = { labels: {}, layers: [stockImage()] };
+
+const copyBootedNode = copiedDirectory('shale-tool-node', async (dir) => {
+  const { sysroot } = directoryNodeLayout(dir);
+  const image = nameOfImage(stockAlone);
+  const images = new Map([[image, stockAlone]]);
+  await writeImages(dir, images);
+  const source = memorySource(images);
+  await createNode({ dir, name: 'test', image, source, signal: deadline(INSTALL_MS) });
+  for (const { directory } of await listDeployments(sysroot)) {
+    await writeFile(
+      `${directory}.origin`,
+      `[origin]\ncontainer-image-reference=ostree-unverified-registry:${image}\n`,
+    );
+  }
+  await bootNode(dir);
+  await pullImage(dir, image, deadline(INSTALL_MS));
+});
+
 /** @returns a booted directory node that was installed by an image tool, with the tool's stand-in on its path. */
 export async function createToolNode(name: ImageTool['name']): Promise<ToolNode> {
-  const dir = await mkdtemp(path.join(tmpdir(), 'shale-tool-node-'));
+  const dir = await copyBootedNode();
   const layout = directoryNodeLayout(dir);
-  const images = new Map<DigestedPullspec, MemoryImage>();
+  const stock = nameOfImage(stockAlone);
+  const images = new Map([[stock, stockAlone]]);
   const addImage = async (image: MemoryImage): Promise<DigestedPullspec> => {
-    const hash = createHash('sha256').update(JSON.stringify(image)).digest('hex');
-    const pullspec = parseDigestedPullspec(`registry.test:5000/os/image@sha256:${hash}`);
+    const pullspec = nameOfImage(image);
     images.set(pullspec, image);
     await writeImages(dir, images);
     return pullspec;
   };
-  const stock = await addImage({ labels: {}, layers: [stockImage()] });
   const source = memorySource(images);
-  await createNode({ dir, name: 'test', image: stock, source, signal: deadline(30_000) });
-  for (const { directory } of await listDeployments(layout.sysroot)) {
-    await writeFile(
-      `${directory}.origin`,
-      `[origin]\ncontainer-image-reference=ostree-unverified-registry:${stock}\n`,
-    );
-  }
-  await bootNode(dir);
-  await pullImage(dir, stock);
-
-  const run = osCommandRunner([
-    'env',
-    `STAND_IN_NODE=${dir}`,
-    `STAND_IN_RUNTIME=${process.execPath}`,
-    `STAND_IN_PATH=${process.env['PATH']}`,
-    `PATH=${STAND_INS}:${process.env['PATH']}`,
-  ]);
+  const run = commandsOf(dir);
   const backendWith = (around: (inner: RunOsCommand) => RunOsCommand, tool = name) => {
     const runAround = around(run);
     return new ImageToolBackend({
@@ -110,5 +121,33 @@ export async function createToolNode(name: ImageTool['name']): Promise<ToolNode>
       await bootNode(dir);
     },
     [Symbol.asyncDispose]: () => removeNode(dir),
+  };
+}
+
+/**
+ * @returns a runner of the node's commands. The image tools' stand-ins run in this process, because starting one of Node's
+ *   for each command is most of what a test would cost; scripts of the host find them on the path.
+ */
+function commandsOf(dir: string): RunOsCommand {
+  const spawn = osCommandRunner([
+    'env',
+    `STAND_IN_NODE=${dir}`,
+    `STAND_IN_RUNTIME=${process.execPath}`,
+    `STAND_IN_PATH=${process.env['PATH']}`,
+    `PATH=${STAND_INS}:${process.env['PATH']}`,
+  ]);
+  return async (command, options) => {
+    const [program, name = '', ...args] = command;
+    const commands = COMMANDS[program];
+    if (commands === undefined) return spawn(command, options);
+    options.signal.throwIfAborted();
+    const signal = AbortSignal.any([options.signal, AbortSignal.timeout(options.timeoutMs)]);
+    try {
+      return (await runCommand(commands, new StandIn(dir, signal), name, args)).replace(/\n$/, '');
+    } catch (error) {
+      options.signal.throwIfAborted();
+      const stderr = error instanceof Refusal ? error.message : String(error);
+      throw new OsCommandError(command, 'exit code 1', { exitCode: 1, stderr }, { cause: error });
+    }
   };
 }
