@@ -21,6 +21,7 @@ export default defineConfig({
   test: {
     // A test that needs a second try to pass hides a bug.
     retry: 0,
+    reporters: ['default', './test/reporter.ts'],
     maxConcurrency: cores + 2,
     expect: { poll: { timeout: patience(10_000) } },
     projects: [
@@ -44,6 +45,7 @@ export default defineConfig({
           name: project,
           include: [`**/*.${project}.test.ts`],
           exclude,
+          setupFiles: ['test/fixtures/attach-logs.ts'],
           // They wait for processes, disks and each other's leases more than they compute.
           maxWorkers: cores + 2,
           sequence: { groupOrder: 1 },

@@ -19,7 +19,7 @@ import { defaultPolicySettings } from '../../disruption/default-policies.ts';
 import { policyStatus } from '../../rollout/policy/policy-status.ts';
 import { startApiServer } from '../../workshop/apiserver/start.ts';
 import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
-import { type ClusterUnderTest, quiet, startClusterUnderTest } from '../e2e/cluster-under-test.ts';
+import { type ClusterUnderTest, log, startClusterUnderTest } from '../e2e/cluster-under-test.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { machineConfig, root, type ShaleRun, shale } from './shale-process.ts';
 
@@ -34,7 +34,7 @@ beforeAll(async () => {
   cluster = await startClusterUnderTest(signal);
   await writeFile(kubeconfig(), cluster.kubeconfig(), { mode: 0o600 });
   await applyObjects(cluster.client, await readObjects([path.join(root, 'examples')]), {
-    log: quiet,
+    log,
     signal,
   });
   running = await addRendering();

@@ -8,7 +8,7 @@ import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
 import { createPodRunner } from '../../workshop/sandbox/workloads/pod-runner.ts';
 import { createWorkloads } from '../../workshop/sandbox/workloads/run-workloads.ts';
-import { quiet } from '../e2e/cluster-under-test.ts';
+import { log } from '../e2e/cluster-under-test.ts';
 import { patience } from '../fixtures/patience.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';
 import { condition, type PoolCluster, PROCESSES_MS, startPoolCluster } from './cluster-with-pools.ts';
@@ -56,9 +56,9 @@ beforeAll(async () => {
     logFile: (pod) => path.join(dir, 'logs', pod.metadata.name),
     nodeIsUp: (node) => node !== 'gone',
     onExit: () => running.wake(),
-    log: quiet,
+    log,
   });
-  const running = createWorkloads({ client, runner, log: quiet, signal });
+  const running = createWorkloads({ client, runner, log, signal });
   workloads = running.run();
 }, patience(PROCESSES_MS));
 afterAll(async () => {

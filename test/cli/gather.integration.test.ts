@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Nodes, Secrets } from '../../api/kubernetes.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { createEventRecorder } from '../../cluster/events.ts';
-import { quiet } from '../e2e/cluster-under-test.ts';
+import { log } from '../e2e/cluster-under-test.ts';
 import { patience } from '../fixtures/patience.ts';
 import { condition, type PoolCluster, PROCESSES_MS, signal, startPoolCluster } from './cluster-with-pools.ts';
 import { machineConfig } from './shale-process.ts';
@@ -24,7 +24,7 @@ beforeAll(async () => {
   await cluster.client.create(MachineConfigs, object, { signal });
   const data = { '.dockerconfigjson': Buffer.from(CANARY).toString('base64') };
   const secret = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'push' }, type: 'Opaque', data };
-  const events = createEventRecorder(cluster.client, 'test', quiet);
+  const events = createEventRecorder(cluster.client, 'test', log);
   events.warning(
     await cluster.client.get(Nodes, 'worker-0', { signal }),
     'DrainBlocked',

@@ -21,13 +21,7 @@ import { createCaches } from '../../rollout/caches.ts';
 import { defaultRolloutOptions, type RolloutOptions } from '../../rollout/options.ts';
 import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';
-import {
-  type ClusterUnderTest,
-  NAMESPACE,
-  quiet,
-  seen,
-  startClusterUnderTest,
-} from './cluster-under-test.ts';
+import { type ClusterUnderTest, log, NAMESPACE, seen, startClusterUnderTest } from './cluster-under-test.ts';
 
 /** bcrypt of `secret`. */
 const HTPASSWD = 'builder:$2b$05$wjAuzKAVhfFmsHSfAUFXzOyG123GMaVGlqlbJab4QQH5yuwLvWlZq\n';
@@ -169,10 +163,10 @@ export async function runOperator(
   parts: OperatorParts = {},
 ): Promise<void> {
   const client = await cluster.clientOf('shale-operator');
-  const events = createEventRecorder(client, 'shale-operator', quiet);
+  const events = createEventRecorder(client, 'shale-operator', log);
   const options = { ...defaultRolloutOptions, namespace: NAMESPACE, renderDelayMs: 0, ...more };
-  const caches = createCaches(client, options, quiet);
-  return startRolloutControllers({ ...parts, client, caches, events, log: quiet, options, signal });
+  const caches = createCaches(client, options, log);
+  return startRolloutControllers({ ...parts, client, caches, events, log, options, signal });
 }
 
 /** Runs the builder with the rights of its service account until the signal. */
@@ -185,8 +179,8 @@ export async function runBuilderIn(
   const client = await cluster.clientOf('machine-os-builder');
   return runBuilder({
     client,
-    events: createEventRecorder(client, 'machine-os-builder', quiet),
-    log: quiet,
+    events: createEventRecorder(client, 'machine-os-builder', log),
+    log,
     namespace: NAMESPACE,
     plainHttp,
     architecture: 'amd64',

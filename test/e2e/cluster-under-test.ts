@@ -1,6 +1,5 @@
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import pino from 'pino';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { tokenConnection } from '../../cluster/connection.ts';
@@ -9,6 +8,7 @@ import { connectWith } from '../../workshop/sandbox/control-plane/access.ts';
 import { startControlPlane } from '../../workshop/sandbox/control-plane/start.ts';
 import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
 import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
+import { keptLogger } from '../fixtures/kept-logs.ts';
 import { deadline } from '../fixtures/patience.ts';
 
 export interface Access {
@@ -31,8 +31,8 @@ export interface ClusterUnderTest {
 }
 
 export const NAMESPACE = 'shale-system';
-/** Tests tell what they expect; what a process logs beside is of no use to them. */
-export const quiet = pino({ level: 'silent' });
+/** What the processes of a test log, of which a failure prints the end. */
+export const log = keptLogger('the processes under test');
 const MANIFESTS = path.join(import.meta.dirname, '../../manifests/base');
 
 /** Milliseconds between two looks. */
@@ -50,7 +50,7 @@ export async function startClusterUnderTest(signal: AbortSignal): Promise<Cluste
       token: await plane.createToken({ namespace: NAMESPACE, name }),
     });
     const client = createApiClient(await connectWith(plane.access));
-    await applyObjects(client, await readKustomization(MANIFESTS), { log: quiet, signal });
+    await applyObjects(client, await readKustomization(MANIFESTS), { log, signal });
     return {
       client,
       clientOf: async (name) => createApiClient(tokenConnection(url, (await access(name)).token, caPem)),

@@ -20,7 +20,7 @@ import { type ShaleRun, shale } from '../cli/shale-process.ts';
 import { stepDaemon } from '../fixtures/fleet/scripted-daemon.ts';
 import { deadline } from '../fixtures/patience.ts';
 import { type OperatorParts, runOperator } from './builder-under-test.ts';
-import { type ClusterUnderTest, quiet, seen, startClusterUnderTest } from './cluster-under-test.ts';
+import { type ClusterUnderTest, log, seen, startClusterUnderTest } from './cluster-under-test.ts';
 
 export const REBOOT: readonly DisruptionAction[] = [{ type: 'Reboot' }];
 export const RESTART: readonly DisruptionAction[] = [{ type: 'Restart', service: 'chronyd.service' }];
@@ -243,7 +243,7 @@ async function runDaemons(
   { client, queue, scripts, onUpdate }: DaemonsToRun,
   signal: AbortSignal,
 ): Promise<void> {
-  const objects = createInformer(client, MachineConfigNodes, { log: quiet });
+  const objects = createInformer(client, MachineConfigNodes, { log });
   objects.onChange(({ object }) => queue.add(object.metadata.name));
   const reconcile = async (name: string) => {
     const object = objects.get(name);
@@ -264,14 +264,14 @@ async function runDaemons(
   };
   await Promise.all([
     objects.start(signal),
-    runController({ name: 'daemons', queue, workers: 4, log: quiet, signal, reconcile }),
+    runController({ name: 'daemons', queue, workers: 4, log, signal, reconcile }),
   ]);
 }
 
 /** Counts, at each change of a node, how many of its pool are cordoned by the rollout. */
 function watchCordons(client: ApiClient, signal: AbortSignal) {
   const most = new Map<string, number>();
-  const nodes = createInformer(client, Nodes, { log: quiet });
+  const nodes = createInformer(client, Nodes, { log });
   nodes.onChange(({ object }) => {
     const name = object.metadata.labels?.['pool'] ?? '';
     const cordoned = nodes

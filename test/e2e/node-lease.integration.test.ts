@@ -5,7 +5,7 @@ import { annotations } from '../../api/names.ts';
 import { createInformer } from '../../cluster/informer.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
-import { quiet, seen } from './cluster-under-test.ts';
+import { log, seen } from './cluster-under-test.ts';
 import { blockDrain } from './drain-under-test.ts';
 import { type FleetUnderTest, REBOOT, RESTART, startFleetUnderTest } from './fleet-under-test.ts';
 
@@ -29,9 +29,9 @@ beforeAll(async () => {
     leaseSeconds: 6,
     drain: { ...drain, retrySeconds: { min: 0.05, max: 0.5 } },
   });
-  const leases = createInformer(fleet.client, Leases, { namespace, log: quiet });
+  const leases = createInformer(fleet.client, Leases, { namespace, log });
   leases.onChange(({ type, object }) => noteTurn(`${type} ${object.metadata.name}`, object));
-  const nodes = createInformer(fleet.client, Nodes, { log: quiet });
+  const nodes = createInformer(fleet.client, Nodes, { log });
   nodes.onChange(({ object, ...change }) => {
     const was = 'old' in change ? change.old?.spec?.unschedulable === true : false;
     const is = object.spec?.unschedulable === true;

@@ -9,6 +9,7 @@ import { connectWith } from '../../workshop/sandbox/control-plane/access.ts';
 import { sandboxLayout } from '../../workshop/sandbox/layout.ts';
 import { type StartedSandbox, startSandbox } from '../../workshop/sandbox/start.ts';
 import { type ShaleRun, shale } from '../cli/shale-process.ts';
+import { keepLogFile } from '../fixtures/kept-logs.ts';
 import { deadline } from '../fixtures/patience.ts';
 
 /** A whole cluster: every process of Shale's as it ships, and nodes with an OS in a directory each. */
@@ -38,6 +39,7 @@ export async function startSandboxUnderTest(signal: AbortSignal): Promise<Sandbo
     onProgress: () => undefined,
     signal,
   });
+  keepLogFile('the operator', sandboxLayout(dir).log('shale-operator'));
   const client = createApiClient(await connectWith(sandbox.record.access));
   const env = { KUBECONFIG: sandboxLayout(dir).kubeconfig, HOME: dir };
   return {

@@ -26,13 +26,7 @@ import { deadline, patience } from '../fixtures/patience.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';
 import { startRefusingRegistry } from '../fixtures/registry/refusing-registry.ts';
 import { grantBuilderRights, runOperator } from './builder-under-test.ts';
-import {
-  type ClusterUnderTest,
-  NAMESPACE,
-  quiet,
-  seen,
-  startClusterUnderTest,
-} from './cluster-under-test.ts';
+import { type ClusterUnderTest, log, NAMESPACE, seen, startClusterUnderTest } from './cluster-under-test.ts';
 
 let cluster: ClusterUnderTest;
 let registry: DockerRegistry;
@@ -67,7 +61,7 @@ const client = () => createRegistryClient({ plainHttp });
 /** With the rights of its service account: whether it may read the key is part of what is tested. */
 async function runBuilderProcess(): Promise<void> {
   const api = await cluster.clientOf('machine-os-builder');
-  const events = createEventRecorder(api, 'machine-os-builder', quiet);
+  const events = createEventRecorder(api, 'machine-os-builder', log);
   return runBuilder({
     client: api,
     events: {
@@ -77,7 +71,7 @@ async function runBuilderProcess(): Promise<void> {
         events.warning(object, reason, message);
       },
     },
-    log: quiet,
+    log,
     namespace: NAMESPACE,
     plainHttp,
     architecture: 'amd64',

@@ -24,7 +24,7 @@ import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
 import { readExamples } from '../../workshop/sandbox/tour/examples.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { noDirectoryNodes } from '../fixtures/test-node.ts';
-import { quiet } from './cluster-under-test.ts';
+import { log } from './cluster-under-test.ts';
 import { type SandboxUnderTest, startSandboxUnderTest, until } from './sandbox-under-test.ts';
 
 /** The switch on a whole cluster: whatever happens in between, it ends where the last setting says. */
@@ -56,7 +56,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: patience(5 * M
   beforeAll(async () => {
     sandbox = await startSandboxUnderTest(signal);
     client = sandbox.client;
-    await applyObjects(client, await readExamples(''), { log: quiet, signal });
+    await applyObjects(client, await readExamples(''), { log, signal });
     await writeSwitch(false);
     await settled('Standard');
   }, 3 * MINUTE);
@@ -119,7 +119,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: patience(5 * M
       metadata: { name: SWITCH_CONFIG_MAP, namespace: DEFAULT_NAMESPACE },
       data: { enabled: String(enabled), imageRepository: `${sandbox.registryHost}/os/{pool}` },
     };
-    await applyObjects(client, [configMap], { log: quiet, signal });
+    await applyObjects(client, [configMap], { log, signal });
   }
 
   /** A node without this label has no daemon. */

@@ -9,7 +9,7 @@ import {
 } from '../../workshop/apiserver/conformance/api.ts';
 import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
 import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
-import { quiet } from '../e2e/cluster-under-test.ts';
+import { log } from '../e2e/cluster-under-test.ts';
 import { patience } from '../fixtures/patience.ts';
 
 /** The policies where they are in force: on kube-apiserver where KUBEBUILDER_ASSETS names one, else the embedded one. */
@@ -29,7 +29,7 @@ let operator: string;
 beforeAll(async () => {
   api = await startApi();
   const { signal } = new AbortController();
-  await applyObjects(api.client, await readKustomization(OVERLAY), { log: quiet, signal });
+  await applyObjects(api.client, await readKustomization(OVERLAY), { log, signal });
   operator = await api.tokenOf({ namespace: NAMESPACE, name: 'shale-operator' });
   // A policy is in force a moment after it was made.
   const denied = ({ status }: Answer) => status === 422 || status === 403;

@@ -11,7 +11,7 @@ import { builderDeployment } from '../../opt-in/builder-deployment.ts';
 import { type ApiServer, startApiServer } from '../../workshop/apiserver/start.ts';
 import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
 import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
-import { quiet } from '../e2e/cluster-under-test.ts';
+import { log } from '../e2e/cluster-under-test.ts';
 import { problemsOf } from './kubernetes-schema.ts';
 import { isOnPath } from './on-path.ts';
 
@@ -49,8 +49,8 @@ describe.each(['base', ...overlays])('manifests/%s', (name) => {
     const client = createApiClient(tokenConnection(server.url, server.adminToken, server.caPem));
     const objects = (await readKustomization(directory)).filter((object) => !isForeign(object));
     const { signal } = new AbortController();
-    await applyObjects(client, objects, { log: quiet, signal });
-    await applyObjects(client, objects, { log: quiet, signal });
+    await applyObjects(client, objects, { log, signal });
+    await applyObjects(client, objects, { log, signal });
   });
 
   test.runIf(isOnPath('kubectl'))('is to kubectl what it is here', async () => {

@@ -111,7 +111,7 @@ describe.runIf(isOnPath('promtool'))('Prometheus (skipped where there is no prom
 
   test.each(
     ALERT_CASES.map((one): [string, AlertCase] => [
-      `${one.alert} ${one.fires === undefined ? 'stays quiet about' : 'fires for'} ${one.of}`,
+      `${one.alert} ${one.fires === undefined ? 'stays log about' : 'fires for'} ${one.of}`,
       one,
     ]),
   )('%s', async (name, one) => {

@@ -25,8 +25,8 @@ import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox
 import { grantBuilderRights, runBuilderIn } from '../e2e/builder-under-test.ts';
 import {
   type ClusterUnderTest,
+  log,
   NAMESPACE,
-  quiet,
   seen,
   startClusterUnderTest,
 } from '../e2e/cluster-under-test.ts';
@@ -82,9 +82,9 @@ beforeAll(async () => {
   await grantBuilderRights(cluster.client, signal);
   const client = await cluster.clientOf('shale-operator');
   const options = { ...defaultRolloutOptions, namespace: NAMESPACE, renderDelayMs: 0 };
-  const events = createEventRecorder(client, 'shale-operator', quiet);
-  const caches = createCaches(client, options, quiet);
-  const parts = { client, caches, events, log: quiet, options, signal: stop.signal };
+  const events = createEventRecorder(client, 'shale-operator', log);
+  const caches = createCaches(client, options, log);
+  const parts = { client, caches, events, log, options, signal: stop.signal };
   const builder = runBuilderIn(cluster, new Set([registry.host]), stop.signal);
   running = Promise.all([startRolloutControllers(parts), runDaemons(), builder]);
   // What comes last is done last: then operator and builder have looked at everything that was there before.

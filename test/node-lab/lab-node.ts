@@ -14,6 +14,7 @@ import { removeNode } from '../../workshop/sandbox/node/remove.ts';
 import { type ImageContent, pushImage } from '../../workshop/sandbox/registry.ts';
 import { type BootedNode, bootSystemdNode } from '../../workshop/sandbox/systemd-node/node.ts';
 import { DIE_WITH_PARENT } from '../../workshop/sandbox/workloads/die-with-parent.ts';
+import { keepLogFile } from '../fixtures/kept-logs.ts';
 import { NODE, type NodeControlPlane, startNodeControlPlane } from '../fixtures/node-control-plane.ts';
 import { deadline } from '../fixtures/patience.ts';
 import { labArchive } from './lab.ts';
@@ -72,6 +73,7 @@ export async function startLabNode(
   const kubeconfig = path.join(base, 'kubeconfig');
   await writeFile(kubeconfig, control.kubeconfig());
   const logFile = path.join(base, 'daemon.log');
+  keepLogFile('the daemon', logFile);
 
   const boot = () => bootSystemdNode(dir, source, deadline(SETUP_MS));
   const startProcess = ({ machine }: BootedNode) =>

@@ -9,7 +9,7 @@ import { type KeyAccess, keyAccess } from '../../page/server/key-access.ts';
 import { LiveView } from '../../page/server/live-view.ts';
 import { createPageCaches, type PageCaches } from '../../page/server/page-caches.ts';
 import { type PageServer, startPageServer } from '../../page/server/page-server.ts';
-import { type ClusterUnderTest, quiet, startClusterUnderTest } from '../e2e/cluster-under-test.ts';
+import { type ClusterUnderTest, log, startClusterUnderTest } from '../e2e/cluster-under-test.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { type BrowserUnderTest, buildPage, startBrowser } from './browser.ts';
 import { aFleet, aNodeOf, LEASE_NAMESPACE, type Part, putFleet, putObject } from './fleet.ts';
@@ -31,7 +31,7 @@ beforeAll(async () => {
   [cluster, built, browser] = await Promise.all([startClusterUnderTest(signal), buildPage(), startBrowser()]);
   assets = await readAssets(built.directory);
   await putFleet(cluster.client, aFleet({ worker: 12, infra: 5 }, now), signal);
-  const { caches, start } = createPageCaches(cluster.client, LEASE_NAMESPACE, quiet);
+  const { caches, start } = createPageCaches(cluster.client, LEASE_NAMESPACE, log);
   access = keyAccess(() => undefined);
   server = await serve(caches);
   running.push(start(stop.signal));
@@ -44,7 +44,7 @@ afterAll(async () => {
 });
 
 async function serve(caches: PageCaches, everybody = false): Promise<PageServer> {
-  const live = new LiveView({ caches, log: quiet, inMaintenance: async () => new Set() });
+  const live = new LiveView({ caches, log, inMaintenance: async () => new Set() });
   running.push(live.run(stop.signal));
   const judge = everybody ? { judge: async () => ALLOWED } : access;
   const started = await startPageServer({
@@ -53,7 +53,7 @@ async function serve(caches: PageCaches, everybody = false): Promise<PageServer>
     access: judge,
     port: 0,
     host: '127.0.0.1',
-    log: quiet,
+    log,
   });
   servers.push(started);
   return started;

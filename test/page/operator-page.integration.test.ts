@@ -16,7 +16,7 @@ import { createAuthority } from '../../workshop/apiserver/tls/certificate.ts';
 import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
 import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
 import { root } from '../cli/shale-process.ts';
-import { type ClusterUnderTest, NAMESPACE, quiet, startClusterUnderTest } from '../e2e/cluster-under-test.ts';
+import { type ClusterUnderTest, log, NAMESPACE, startClusterUnderTest } from '../e2e/cluster-under-test.ts';
 import { freePort } from '../e2e/operator-process.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { createAccount } from './accounts.ts';
@@ -41,18 +41,18 @@ test("the operator serves the page with its own rights and caches, to who has th
   const component = path.join(root, 'manifests/overlays/complete');
   const roles = (await readKustomization(component)).filter(({ metadata }) => /page/.test(metadata.name));
   expect(roles).toHaveLength(3);
-  await applyObjects(cluster.client, roles, { log: quiet, signal });
+  await applyObjects(cluster.client, roles, { log, signal });
   const viewer = await createAccount(cluster, 'viewer', signal);
   await viewer.bind('shale-page-viewer');
   const stranger = await createAccount(cluster, 'stranger', signal);
 
   process.env['SHALE_PAGE_DIR'] = built.directory;
   const client = await cluster.clientOf('shale-operator');
-  const caches = createCaches(client, { ...defaultRolloutOptions, namespace: NAMESPACE }, quiet);
+  const caches = createCaches(client, { ...defaultRolloutOptions, namespace: NAMESPACE }, log);
   const { pools, machineConfigNodes, nodes, machineOSBuilds, leases, machineConfigurations } = caches;
   const shown = { pools, machineConfigNodes, nodes, machineOSBuilds, leases, machineConfigurations };
   const port = await freePort();
-  const serve = await livePage(client, shown, { port, leaseNamespace: LEASE_NAMESPACE }, quiet);
+  const serve = await livePage(client, shown, { port, leaseNamespace: LEASE_NAMESPACE }, log);
   const running = [...allCaches(caches).map((cache) => cache.start(stop.signal)), serve(stop.signal)];
   await Promise.all(allCaches(caches).map((cache) => cache.synced()));
 
@@ -82,10 +82,10 @@ test('the certificate may come later, and be renewed', { timeout: patience(90_00
   };
   process.env['SHALE_PAGE_DIR'] = built.directory;
   const client = await cluster.clientOf('shale-operator');
-  const caches = createCaches(client, { ...defaultRolloutOptions, namespace: NAMESPACE }, quiet);
+  const caches = createCaches(client, { ...defaultRolloutOptions, namespace: NAMESPACE }, log);
   const port = await freePort();
   const options = { port, tlsDir: dir, checkMs: 20, leaseNamespace: LEASE_NAMESPACE };
-  const serve = await livePage(client, caches, options, quiet);
+  const serve = await livePage(client, caches, options, log);
   const caching = allCaches(caches).map((cache) => cache.start(ending.signal));
   const running = Promise.all([...caching, serve(ending.signal)]);
   const trusts = (ca: string) =>

@@ -18,7 +18,7 @@ import { tokenAccess } from '../../page/server/token-access.ts';
 import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
 import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
 import { root } from '../cli/shale-process.ts';
-import { type ClusterUnderTest, quiet, startClusterUnderTest } from '../e2e/cluster-under-test.ts';
+import { type ClusterUnderTest, log, startClusterUnderTest } from '../e2e/cluster-under-test.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { createAccount } from './accounts.ts';
 import { aFleet, aNodeOf, LEASE_NAMESPACE, putFleet, putObject } from './fleet.ts';
@@ -36,8 +36,8 @@ let running: Promise<unknown>;
 beforeAll(async () => {
   cluster = await startClusterUnderTest(signal);
   await putFleet(cluster.client, aFleet({ worker: 10, infra: 5 }, now), signal);
-  const { caches, start } = createPageCaches(cluster.client, LEASE_NAMESPACE, quiet);
-  live = new LiveView({ caches, log: quiet, inMaintenance: async () => new Set() });
+  const { caches, start } = createPageCaches(cluster.client, LEASE_NAMESPACE, log);
+  live = new LiveView({ caches, log, inMaintenance: async () => new Set() });
   running = Promise.all([start(stop.signal), live.run(stop.signal)]);
 }, patience(60_000));
 afterAll(async () => {
@@ -52,7 +52,7 @@ async function withServer(
   access: Access,
   use: (url: string, server: PageServer) => Promise<void>,
 ): Promise<void> {
-  const server = await startPageServer({ live, assets, access, port: 0, host: '127.0.0.1', log: quiet });
+  const server = await startPageServer({ live, assets, access, port: 0, host: '127.0.0.1', log });
   try {
     await use(`http://127.0.0.1:${server.port}`, server);
   } finally {
@@ -246,14 +246,14 @@ describe("with the cluster's tokens", () => {
     tokenAccess({
       client: cluster.client,
       leaseNamespace: LEASE_NAMESPACE,
-      log: quiet,
+      log,
       now: () => Date.now(),
     });
 
   test('reads who may list what is shown, and is told what is missing otherwise', async () => {
     const viewer = await createAccount(cluster, 'viewer', signal);
     const stranger = await createAccount(cluster, 'stranger', signal);
-    await applyObjects(cluster.client, await viewerRole(), { log: quiet, signal });
+    await applyObjects(cluster.client, await viewerRole(), { log, signal });
     await viewer.bind('shale-page-viewer');
     await withServer(access(), async (url) => {
       const view = (token: string) => fetch(`${url}/view`, { headers: { authorization: `Bearer ${token}` } });
@@ -276,7 +276,7 @@ describe("with the cluster's tokens", () => {
     const create = vi.spyOn(cluster.client, 'create');
     onTestFinished(() => create.mockRestore());
     const asked = () => create.mock.calls.length;
-    const parts = { leaseNamespace: LEASE_NAMESPACE, log: quiet, now: () => time };
+    const parts = { leaseNamespace: LEASE_NAMESPACE, log, now: () => time };
     const judged = tokenAccess({ ...parts, client: cluster.client });
     const { token } = await cluster.access('viewer');
     const both = await Promise.all([judged.judge(token), judged.judge(token)]);
