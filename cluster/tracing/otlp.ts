@@ -12,8 +12,20 @@ import { detectResources, envDetector, resourceFromAttributes } from '@opentelem
 import { BatchSpanProcessor, type IdGenerator, TracerProvider } from '@opentelemetry/sdk-trace';
 import type { Logger } from 'pino';
 import { SHALE_VERSION } from '../../api/version.ts';
-import { type Span, spanIds } from './span.ts';
-import type { Tracing, TracingOptions } from './start-tracing.ts';
+import { type Span, spanIds, type Tracer } from './span.ts';
+
+/** A tracer that somebody has to close. */
+export interface Tracing extends Tracer {
+  /** Sends what is not sent yet, within seconds. Never throws. */
+  close(): Promise<void>;
+}
+
+export interface TracingOptions {
+  /** The process, such as shale-operator; OTEL_SERVICE_NAME overrides it. */
+  readonly service: string;
+  readonly log: Logger;
+  readonly env: NodeJS.ProcessEnv;
+}
 
 /** A collector that is away holds up neither a reboot nor the end of a process for longer. */
 const FLUSH_MS = 3_000;

@@ -1,18 +1,5 @@
-import type { Logger } from 'pino';
-import { noTracer, type Tracer } from './span.ts';
-
-/** A tracer that somebody has to close. */
-export interface Tracing extends Tracer {
-  /** Sends what is not sent yet, within seconds. Never throws. */
-  close(): Promise<void>;
-}
-
-export interface TracingOptions {
-  /** The process, such as shale-operator; OTEL_SERVICE_NAME overrides it. */
-  readonly service: string;
-  readonly log: Logger;
-  readonly env: NodeJS.ProcessEnv;
-}
+import type { Tracing, TracingOptions } from './otlp.ts';
+import { noTracer } from './span.ts';
 
 /**
  * Tells a collector of every change, by OTLP over HTTP, where OpenTelemetry's own environment variables name one
