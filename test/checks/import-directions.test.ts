@@ -8,6 +8,8 @@ describe('import directions', () => {
     ['daemon/loop.ts', "import { readFile } from 'node:fs/promises';"],
     ['test/e2e/tour.ts', "import { x } from '../../cli/main.ts';"],
     ['machineconfig/a/b.ts', "import { x } from '../c.ts';"],
+    ['workshop/sandbox/a.ts', "import { x } from '../apiserver/start.ts';"],
+    ['workshop/sandbox/a.ts', "import { x } from '@shale/apiserver/start.ts';"],
   ])('%s may say %s', (file, source) => {
     expect(violations(file, source)).toEqual([]);
   });
@@ -19,6 +21,10 @@ describe('import directions', () => {
     ['rollout/a.ts', "const x = await import('../builder/main.ts');"],
     ['disruption/a.ts', "import { readFileSync } from 'node:fs';"],
     ['cluster/a.ts', "import '../rollout/pools.ts';"],
+    ['workshop/apiserver/a.ts', "import { x } from '../../api/object.ts';"],
+    ['workshop/apiserver/a.ts', "import { x } from '../sandbox/record.ts';"],
+    ['daemon/main.ts', "import { x } from '../workshop/sandbox/record.ts';"],
+    ['cli/program.ts', "import { x } from '@shale/sandbox/command.ts';"],
   ])('%s may not say %s', (file, source) => {
     expect(violations(file, source)).toHaveLength(1);
   });

@@ -40,7 +40,8 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     'daemon',
     'page',
   ],
-  workshop: [
+  'workshop/apiserver': [],
+  'workshop/sandbox': [
     'api',
     'machineconfig',
     'disruption',
@@ -51,11 +52,16 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     'rollout',
     'daemon',
     'cli',
+    'workshop/apiserver',
   ],
 };
 
-/** Their folders. */
-export const rooms: readonly string[] = Object.keys(arrows);
+/** The folders of those that the product is made of. */
+export const productRooms: readonly string[] = Object.keys(arrows).filter((room) => !isWorkshop(room));
+
+function isWorkshop(room: string): boolean {
+  return room.startsWith('workshop/');
+}
 
 /** Pure rooms do no I/O and know no clock: what they may take from Node itself, because it computes and no more. */
 const pureModules = ['node:crypto', 'node:path', 'node:util', 'node:zlib'];
@@ -77,22 +83,33 @@ const IMPORT = /(?:\bfrom\s*|\bimport\s*\(\s*|\bimport\s+)['"]([^'"]+)['"]/g;
  * @returns every import that goes against an arrow or, in a pure room's own code, reaches for I/O.
  */
 export function violations(file: string, source: string): Violation[] {
-  const room = file.split('/')[0] ?? '';
+  const room = roomOf(file);
   const allowed = arrows[room];
   if (allowed === undefined) return [];
   const found: Violation[] = [];
   for (const match of source.matchAll(IMPORT)) {
     const imported = match[1] ?? '';
-    const why = imported.startsWith('.')
-      ? againstArrow(room, allowed, path.posix.join(path.posix.dirname(file), imported))
-      : impure(room, file, imported);
+    const target = targetOf(file, imported);
+    const why = target === undefined ? impure(room, file, imported) : againstArrow(room, allowed, target);
     if (why !== undefined) found.push({ file, imported, why });
   }
   return found;
 }
 
+/** @returns the room that a file is in: its first folder, or its workspace. */
+function roomOf(file: string): string {
+  const [first = '', second = ''] = file.split('/');
+  return first === 'workshop' ? `${first}/${second}` : first;
+}
+
+/** @returns the file that an import names, where it is one of this repository. */
+function targetOf(file: string, imported: string): string | undefined {
+  if (imported.startsWith('.')) return path.posix.join(path.posix.dirname(file), imported);
+  return imported.startsWith('@shale/') ? imported.replace('@shale', 'workshop') : undefined;
+}
+
 function againstArrow(room: string, allowed: readonly string[], target: string): string | undefined {
-  const targetRoom = target.split('/')[0] ?? '';
+  const targetRoom = roomOf(target);
   if (targetRoom === room || allowed.includes(targetRoom)) return undefined;
   return `${room}/ may import ${allowed.length === 0 ? 'nothing of ours' : allowed.join(', ')}, not ${targetRoom}/`;
 }
@@ -105,9 +122,10 @@ function impure(room: string, file: string, imported: string): string | undefine
 if (import.meta.main) {
   const root = path.join(import.meta.dirname, '../..');
   const files = globSync(`{${Object.keys(arrows).join(',')}}/**/*.{ts,tsx}`, { cwd: root });
-  // Unit tests may use another room's real parts (a real API server, a real registry) to exercise their own.
+  // Tests may use another room's real parts (a real API server, a real registry) to exercise their own; those of the API
+  // server may not, because its workspace has to stand alone.
   const found = files
-    .filter((file) => !file.endsWith('.test.ts'))
+    .filter((file) => !file.endsWith('.test.ts') || file.startsWith('workshop/apiserver/'))
     .flatMap((file) => violations(file, readFileSync(path.join(root, file), 'utf8')));
   for (const { file, imported, why } of found) process.stderr.write(`${file}: imports ${imported}: ${why}\n`);
   process.stdout.write(`import directions: ${files.length} files, ${found.length} against the arrows\n`);

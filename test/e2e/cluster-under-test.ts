@@ -5,7 +5,7 @@ import type { ApiClient } from '../../cluster/api-client.ts';
 import { tokenConnection } from '../../cluster/connection.ts';
 import { createApiClient } from '../../cluster/http-api-client.ts';
 import { connectWith } from '../../workshop/sandbox/control-plane/access.ts';
-import { startControlPlane } from '../../workshop/sandbox/control-plane/start.ts';
+import { startControlPlane } from '../../workshop/sandbox/control-plane/control-plane.ts';
 import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
 import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
 import { keptLogger } from '../fixtures/kept-logs.ts';

@@ -1,5 +1,7 @@
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { tokenConnection } from '../../cluster/connection.ts';
+import { createApiClient } from '../../cluster/http-api-client.ts';
 import {
   type Answer,
   type Api,
@@ -29,7 +31,9 @@ let operator: string;
 beforeAll(async () => {
   api = await startApi();
   const { signal } = new AbortController();
-  await applyObjects(api.client, await readKustomization(OVERLAY), { log, signal });
+  const { url, token, caPem } = api.access;
+  const client = createApiClient(tokenConnection(url, token, caPem));
+  await applyObjects(client, await readKustomization(OVERLAY), { log, signal });
   operator = await api.tokenOf({ namespace: NAMESPACE, name: 'shale-operator' });
   // A policy is in force a moment after it was made.
   const denied = ({ status }: Answer) => status === 422 || status === 403;

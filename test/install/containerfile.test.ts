@@ -1,12 +1,17 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { rooms } from '../checks/import-directions.ts';
+import { productRooms } from '../checks/import-directions.ts';
 
 const ROOT = path.join(import.meta.dirname, '../..');
 const lines = (file: string) => readFileSync(path.join(ROOT, file), 'utf8').split('\n');
 
-test.each(rooms)('the image has the room %s', (room) => {
+test.each(productRooms)('the image has the room %s', (room) => {
   expect(lines('Containerfile')).toContain(`COPY ${room} /shale/${room}`);
   expect(lines('.containerignore')).toContain(`!${room}`);
+});
+
+test('the image has no part of the workshop', () => {
+  expect(lines('Containerfile').filter((line) => line.includes('workshop'))).toEqual([]);
+  expect(lines('.containerignore').filter((line) => line.startsWith('!workshop'))).toEqual([]);
 });

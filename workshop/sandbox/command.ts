@@ -4,7 +4,7 @@ import { CommandError, exitCodes } from '../../cli/exit-codes.ts';
 import { createLogger } from '../../cluster/log.ts';
 import { shutdownSignal } from '../../cluster/signals.ts';
 import { chooseNodes, NODE_CHOICES, type NodeChoice } from './choose-nodes.ts';
-import type { ControlPlaneChoice } from './control-plane/start.ts';
+import type { ControlPlaneChoice } from './control-plane/control-plane.ts';
 import { sandboxLayout } from './layout.ts';
 import { isLocked, untilUnlocked } from './lock.ts';
 import { NODE_KINDS, type NodeKindName } from './node-kind.ts';

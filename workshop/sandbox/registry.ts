@@ -1,6 +1,8 @@
 import { createReadStream } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { DIE_WITH_PARENT } from '@shale/apiserver/control-plane/child-process.ts';
+import { createAuthority } from '@shale/apiserver/tls/certificate.ts';
 import { type DigestedPullspec, parseDigestedPullspec } from '../../api/references.ts';
 import { goArchitecture } from '../../image/architecture.ts';
 import { digestOf } from '../../image/digest.ts';
@@ -8,10 +10,8 @@ import type { LayerEntry } from '../../image/layer/entry.ts';
 import { writeLayer } from '../../image/layer/write-layer.ts';
 import { parseReference } from '../../image/reference.ts';
 import { createRegistryClient, type RegistryClient } from '../../image/registry/registry-client.ts';
-import { createAuthority } from '../apiserver/tls/certificate.ts';
 import { startDockerRegistry } from './docker-registry.ts';
 import type { RootfsArchive } from './systemd-node/rootfs-archive.ts';
-import { DIE_WITH_PARENT } from './workloads/die-with-parent.ts';
 
 /** The sandbox's registry: Debian's docker-registry on loopback, with a certificate of its own authority. */
 export interface SandboxRegistry {

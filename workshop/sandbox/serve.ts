@@ -3,7 +3,7 @@ import path from 'node:path';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 import { clearCluster, startCluster } from './cluster.ts';
-import { type ControlPlaneChoice, startControlPlane } from './control-plane/start.ts';
+import { type ControlPlaneChoice, startControlPlane } from './control-plane/control-plane.ts';
 import { type SandboxLayout, sandboxLayout } from './layout.ts';
 import { lockSandbox } from './lock.ts';
 import type { NodeKindName } from './node-kind.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
-import type { ControlPlaneChoice } from './control-plane/start.ts';
+import type { ControlPlaneChoice } from './control-plane/control-plane.ts';
 import { sandboxLayout } from './layout.ts';
 import { isLocked, SandboxInUse } from './lock.ts';
 import type { NodeKindName } from './node-kind.ts';

@@ -2,7 +2,7 @@ import { cp, mkdir, open, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { SHALE_VERSION } from '../../../api/version.ts';
 import { osCommandRunner } from '../../../daemon/os/os-command.ts';
-import { rooms } from '../../checks/import-directions.ts';
+import { productRooms } from '../../checks/import-directions.ts';
 
 export interface PodDiskOptions {
   /** Debian's, with what Shale's image takes from its base. */
@@ -57,7 +57,7 @@ async function imageRoot({ rootfs, directory, signal }: PodDiskOptions): Promise
   const shale = path.join(base, 'shale');
   await run(['cp', '--archive', path.join(CHECKOUT, '.image-packages'), shale], limits);
   await cp(path.join(CHECKOUT, 'container'), path.join(base, 'container'), { recursive: true });
-  for (const room of rooms) {
+  for (const room of productRooms) {
     await cp(path.join(CHECKOUT, room), path.join(shale, room), {
       recursive: true,
       filter: (place) => !LEFT_OUT.test(place),

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { DIE_WITH_PARENT } from '../../../workshop/sandbox/workloads/die-with-parent.ts';
+import { DIE_WITH_PARENT } from '../../../workshop/apiserver/control-plane/child-process.ts';
 import { runInGuest } from './guest-agent.ts';
 
 export interface VirtualMachineOptions {

@@ -1,6 +1,6 @@
-import { matchesLabels } from '../../../api/label-selector.ts';
 import type { User } from '../identity/user.ts';
 import { type JsonObject, objectsAt, stringAt, stringsAt } from '../json.ts';
+import { matchesLabels } from '../request/label-selector.ts';
 import { labelSelectorOf } from '../request/selectors.ts';
 import { labelsOf, type StoredObject } from '../stored-object.ts';
 import type { Attributes } from './attributes.ts';

@@ -1,6 +1,6 @@
-import { matchesLabels } from '../../../api/label-selector.ts';
 import { at, type JsonObject, objectsAt, stringAt, stringsAt } from '../json.ts';
 import type { AdmissionRequest } from '../objects/object-context.ts';
+import { matchesLabels } from '../request/label-selector.ts';
 import { labelSelectorOf } from '../request/selectors.ts';
 import { labelsOf, type StoredObject } from '../stored-object.ts';
 

@@ -3,11 +3,8 @@ import type { IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
-import type { ApiClient } from '../../../cluster/api-client.ts';
-import { createApiClient } from '../../../cluster/http-api-client.ts';
-import { connectWith } from '../../sandbox/control-plane/access.ts';
-import type { ServiceAccountOnNode } from '../../sandbox/control-plane/control-plane.ts';
-import { startControlPlane } from '../../sandbox/control-plane/start.ts';
+import type { AdminAccess, ServiceAccountOnNode } from '../control-plane/control-plane.ts';
+import { startControlPlane } from '../control-plane/start.ts';
 
 /** JSON of an answer, as loosely as a test reads it. */
 // biome-ignore lint/suspicious/noExplicitAny: answers of a server whose shape is what is tested
@@ -36,8 +33,8 @@ export interface Api {
   call(method: string, path: string, body?: unknown, options?: CallOptions): Promise<Answer>;
   watch(path: string, options?: CallOptions): Promise<Watch>;
   kubeconfig(): string;
-  /** The administrator's, for what is not under test itself. */
-  readonly client: ApiClient;
+  /** Its administrator's, for a client of the test's own. */
+  readonly access: AdminAccess;
   /** @returns a token of a service account; of a pod on a node where one is named. */
   tokenOf(account: ServiceAccountOnNode): Promise<string>;
   /** Whether something runs garbage collection and keeps disruption budgets: kube-controller-manager's part, not kube-apiserver's. */
@@ -54,7 +51,6 @@ const EVENT_DEADLINE = 15_000;
 export async function startApi(): Promise<Api> {
   const assets = process.env['KUBEBUILDER_ASSETS'];
   const plane = await startControlPlane({ assets }, AbortSignal.timeout(300_000));
-  if (plane.access.kind !== 'token') throw new Error('the control plane under test is reached by a token');
   const { url, token, caPem } = plane.access;
   const open = async (method: string, path: string, body: unknown, options: CallOptions) => {
     const content = body === undefined ? '' : JSON.stringify(body);
@@ -74,7 +70,7 @@ export async function startApi(): Promise<Api> {
     return response;
   };
   return {
-    client: createApiClient(await connectWith(plane.access)),
+    access: plane.access,
     tokenOf: (account) => plane.createToken(account),
     controllers: plane.hasControllers,
     isReal: assets !== undefined,

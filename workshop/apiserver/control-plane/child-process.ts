@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
-import { DIE_WITH_PARENT } from './die-with-parent.ts';
 
 /** How long a process has to end by itself after SIGTERM before it is killed. */
 const GRACE_MS = 6_000;
@@ -66,3 +65,9 @@ export async function startProcess(options: ProcessOptions): Promise<RunningProc
     },
   };
 }
+
+/**
+ * Runs the rest of its arguments as a process that can't outlive this one: it is killed even when this one is killed
+ * without a chance to stop it (prctl(2), PR_SET_PDEATHSIG; setpriv(1)).
+ */
+export const DIE_WITH_PARENT = ['setpriv', '--pdeathsig', 'KILL', '--'] as const;

@@ -4,13 +4,11 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { tokenConnection } from '../../../cluster/connection.ts';
-import { send } from '../../../cluster/http-request.ts';
-import { kubeconfigText } from '../../apiserver/kubeconfig.ts';
-import { createAuthority } from '../../apiserver/tls/certificate.ts';
-import { type RunningProcess, startProcess } from '../workloads/child-process.ts';
+import { kubeconfigText } from '../kubeconfig.ts';
+import { createAuthority } from '../tls/certificate.ts';
+import { type RunningProcess, startProcess } from './child-process.ts';
 import type { ControlPlane } from './control-plane.ts';
-import { requestToken } from './request-token.ts';
+import { requestToken, type Send, sendAs } from './request-token.ts';
 
 /** A real API server and its etcd take a few seconds each on a small machine. */
 const READY_MS = 60_000;
@@ -27,7 +25,7 @@ const POLL_MS = 100;
 export async function startKubeApiServer(assets: string, signal: AbortSignal): Promise<ControlPlane> {
   const programs = { etcd: path.join(assets, 'etcd'), apiServer: path.join(assets, 'kube-apiserver') };
   for (const program of Object.values(programs)) await checkProgram(program, assets);
-  const dir = await mkdtemp(path.join(tmpdir(), 'shale-control-plane-'));
+  const dir = await mkdtemp(path.join(tmpdir(), 'control-plane-'));
   const running: RunningProcess[] = [];
   const stop = async () => {
     for (const process of running.toReversed()) await process.stop();
@@ -40,18 +38,18 @@ export async function startKubeApiServer(assets: string, signal: AbortSignal): P
     running.push(server.process);
     const { token, caPem } = server;
     const url = `https://127.0.0.1:${port}`;
-    const connection = tokenConnection(url, token, caPem);
-    await ready(url, () => send(connection, { method: 'GET', path: '/readyz', signal }), dir, signal);
+    const send = sendAs({ url, token, caPem });
+    await ready(url, send, dir, signal);
     const manager = path.join(assets, 'kube-controller-manager');
     const hasControllers = await isExecutable(manager);
     if (hasControllers) running.push(await startManager(manager, dir, kubeconfigText({ url, caPem, token })));
     return {
       description: `kube-apiserver of ${assets}`,
       hasControllers,
-      access: { kind: 'token', url, token, caPem },
+      access: { url, token, caPem },
       apiServer: { host: '127.0.0.1', port, caPem },
       kubeconfig: () => kubeconfigText({ url, caPem, token }),
-      createToken: (account) => requestToken(connection, account),
+      createToken: (account) => requestToken(send, account),
       stop,
     };
   } catch (error) {
@@ -96,7 +94,7 @@ function startEtcd(command: string, dir: string, client: number, peer: number): 
 }
 
 async function startServer(command: string, dir: string, etcd: string, port: number) {
-  const authority = createAuthority('shale-sandbox', new Date());
+  const authority = createAuthority('kubernetes', new Date());
   const identity = authority.issueServer({
     dns: ['localhost', 'kubernetes.default.svc'],
     ipv4: ['127.0.0.1'],
@@ -142,7 +140,7 @@ async function startServer(command: string, dir: string, etcd: string, port: num
   return { process, token, caPem: authority.caPem };
 }
 
-/** What Shale needs of a cluster; pods are the sandbox's own to make, and its nodes have no kubelets whose leases are watched. */
+/** Pods are not made by it: nothing here has a kubelet, and no kubelet's lease is watched. */
 const CONTROLLERS = [
   'clusterrole-aggregation-controller',
   'disruption-controller',
@@ -171,17 +169,12 @@ async function startManager(command: string, dir: string, kubeconfig: string): P
   });
 }
 
-async function ready(
-  url: string,
-  ask: () => ReturnType<typeof send>,
-  dir: string,
-  signal: AbortSignal,
-): Promise<void> {
+async function ready(url: string, send: Send, dir: string, signal: AbortSignal): Promise<void> {
   const deadline = AbortSignal.any([signal, AbortSignal.timeout(READY_MS)]);
   for (;;) {
-    const response = await ask().catch(() => undefined);
-    response?.resume();
-    if (response?.statusCode === 200) return;
+    // Until it listens, a connection is refused.
+    const response = await send('GET', '/readyz', undefined, deadline).catch(() => undefined);
+    if (response?.status === 200) return;
     if (deadline.aborted) {
       throw new Error(
         `kube-apiserver at ${url} was not ready within ${READY_MS / 1000} s; its log was in ${dir}`,

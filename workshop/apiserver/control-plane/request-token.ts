@@ -1,23 +1,56 @@
-import { ApiError } from '../../../cluster/api-client.ts';
-import type { Connection } from '../../../cluster/connection.ts';
-import { readJson, send } from '../../../cluster/http-request.ts';
-import type { ServiceAccountOnNode } from './control-plane.ts';
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { request } from 'node:https';
+import { text } from 'node:stream/consumers';
+import type { AdminAccess, ServiceAccountOnNode } from './control-plane.ts';
 
 /** Seconds; longer than a tour, shorter than most API servers' limit. */
 const LIFETIME = 24 * 3600;
 const DEADLINE_MS = 10_000;
 
+export interface JsonResponse {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+/** Sends one request to an API server. @param body JSON. */
+export type Send = (
+  method: 'GET' | 'POST',
+  path: string,
+  body: object | undefined,
+  signal: AbortSignal,
+) => Promise<JsonResponse>;
+
+/** @returns what sends requests as an API server's administrator. */
+export function sendAs({ url, token, caPem }: AdminAccess): Send {
+  return async (method, path, body, signal) => {
+    const content = body === undefined ? '' : JSON.stringify(body);
+    const headers = {
+      Authorization: `Bearer ${token}`,
+      Accept: 'application/json',
+      'Content-Type': 'application/json',
+      'Content-Length': Buffer.byteLength(content),
+    };
+    const sent = request(new URL(path, url), { method, ca: caPem, headers, signal });
+    sent.end(content);
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
+    const received = await text(response);
+    const isJson = response.headers['content-type']?.startsWith('application/json') === true;
+    return { status: response.statusCode ?? 0, body: isJson ? JSON.parse(received) : received };
+  };
+}
+
 /**
- * Asks an API server for a token of a service account; where a node is named, bound to it as those of its pods are (KEP-4193).
+ * Requests a token of a service account; where a node is named, bound to it as those of its pods are (KEP-4193).
  *
- * @throws ApiError with the server's reason.
+ * @throws Error with the server's reason.
  */
-export async function requestToken(connection: Connection, account: ServiceAccountOnNode): Promise<string> {
+export async function requestToken(send: Send, account: ServiceAccountOnNode): Promise<string> {
   const { namespace, name, node } = account;
-  const response = await send(connection, {
-    method: 'POST',
-    path: `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`,
-    body: {
+  const { status, body } = await send(
+    'POST',
+    `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`,
+    {
       apiVersion: 'authentication.k8s.io/v1',
       kind: 'TokenRequest',
       spec: {
@@ -25,19 +58,16 @@ export async function requestToken(connection: Connection, account: ServiceAccou
         ...(node === undefined ? {} : { boundObjectRef: { apiVersion: 'v1', kind: 'Node', name: node } }),
       },
     },
-    signal: AbortSignal.timeout(DEADLINE_MS),
-  });
-  const body = ((await readJson(response)) ?? {}) as {
+    AbortSignal.timeout(DEADLINE_MS),
+  );
+  const answer = body as {
     readonly message?: string;
     readonly status?: { readonly token?: string };
-  };
-  const token = body.status?.token;
+  } | null;
+  const token = answer?.status?.token;
   if (token !== undefined) return token;
-  throw new ApiError(
-    response.statusCode ?? 0,
-    `token of ${namespace}/${name}${node === undefined ? '' : ` on node ${node}`}`,
-    {
-      ...(body.message === undefined ? {} : { message: body.message }),
-    },
+  const onNode = node === undefined ? '' : ` on node ${node}`;
+  throw new Error(
+    `requesting a token of ${namespace}/${name}${onNode} failed with ${status}: ${answer?.message ?? 'no reason given'}`,
   );
 }

@@ -1,5 +1,5 @@
-import { matchesLabels } from '../../../api/label-selector.ts';
 import { at, isObject, type Json, type JsonObject, objectsAt, stringAt } from '../json.ts';
+import { matchesLabels } from '../request/label-selector.ts';
 import { labelSelectorOf } from '../request/selectors.ts';
 import { labelsOf, type StoredObject } from '../stored-object.ts';
 

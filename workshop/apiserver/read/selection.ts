@@ -1,4 +1,4 @@
-import { type LabelSelector, matchesLabels } from '../../../api/label-selector.ts';
+import { type LabelSelector, matchesLabels } from '../request/label-selector.ts';
 import { matchesFields, parseFieldSelector, readLabelSelector } from '../request/selectors.ts';
 import type { Resource } from '../resources/resource.ts';
 import { badRequest } from '../status.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { matchesLabels } from '../../../api/label-selector.ts';
 import { StatusError } from '../status.ts';
+import { matchesLabels } from './label-selector.ts';
 import { labelSelectorOf, matchesFields, parseFieldSelector, readLabelSelector } from './selectors.ts';
 
 test('a label selector that can’t be read is a bad request', () => {

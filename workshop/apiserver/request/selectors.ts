@@ -1,7 +1,7 @@
-import { type LabelSelector, parseLabelSelector, type Requirement } from '../../../api/label-selector.ts';
 import { at, isArray, isObject, type Json, type JsonObject, stringsAt } from '../json.ts';
 import { badRequest } from '../status.ts';
 import { stringMap } from '../stored-object.ts';
+import { type LabelSelector, parseLabelSelector, type Requirement } from './label-selector.ts';
 
 export interface FieldRequirement {
   readonly field: string;

@@ -1,5 +1,5 @@
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
-import type { AuditEvent } from '../../apiserver/http/request-listener.ts';
+import type { AuditEvent } from '@shale/apiserver/http/request-listener.ts';
 
 /**
  * Begins an audit log: JSON, a line each, of who asked for what and the status of the answer. Equal requests are told once:

@@ -1,9 +1,10 @@
 import { readFile } from 'node:fs/promises';
+import { requestToken, type Send } from '@shale/apiserver/control-plane/request-token.ts';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { kubeconfigConnection } from '../../../cluster/connection.ts';
+import { type Connection, kubeconfigConnection } from '../../../cluster/connection.ts';
+import { readJson, send } from '../../../cluster/http-request.ts';
 import type { ControlPlane } from './control-plane.ts';
-import { requestToken } from './request-token.ts';
 
 const Kubeconfig = z.object({
   'current-context': z.string(),
@@ -34,7 +35,7 @@ export async function useExistingCluster(file: string): Promise<ControlPlane> {
     access: { kind: 'kubeconfig', path: file },
     apiServer: { host: url.hostname, port: Number(url.port || 443), caPem },
     kubeconfig: () => text,
-    createToken: (account) => requestToken(connection, account),
+    createToken: (account) => requestToken(sendOver(connection), account),
     // It was there before the sandbox, and stays.
     stop: async () => undefined,
   };
@@ -50,4 +51,17 @@ function clusterOf(file: string, text: string): { readonly server: string; reado
     throw new Error(`${file}: the current context ${current} names no cluster of the file`);
   const caPem = Buffer.from(cluster['certificate-authority-data'], 'base64').toString('utf8');
   return { server: cluster.server, caPem };
+}
+
+/** A kubeconfig's user may be a client certificate or a program that gives tokens. */
+function sendOver(connection: Connection): Send {
+  return async (method, path, body, signal) => {
+    const response = await send(connection, {
+      method,
+      path,
+      signal,
+      ...(body === undefined ? {} : { body }),
+    });
+    return { status: response.statusCode ?? 0, body: await readJson(response) };
+  };
 }

@@ -5,7 +5,7 @@ import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { DIE_WITH_PARENT } from '../workloads/die-with-parent.ts';
+import { DIE_WITH_PARENT } from '@shale/apiserver/control-plane/child-process.ts';
 
 /** A container engine of the sandbox's own: its storage, its socket, and nothing of the machine's. */
 export interface StartedEngine {

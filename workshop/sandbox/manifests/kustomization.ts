@@ -1,11 +1,11 @@
 import { readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
+import type { Json } from '@shale/apiserver/json.ts';
+import { applyJsonPatch } from '@shale/apiserver/patch/json-patch.ts';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import type { KubernetesObject } from '../../../api/object.ts';
 import { readObjects } from '../../../cli/object-files.ts';
-import type { Json } from '../../apiserver/json.ts';
-import { applyJsonPatch } from '../../apiserver/patch/json-patch.ts';
 
 const JsonPatch = z.strictObject({
   target: z.strictObject({ kind: z.string(), name: z.string().optional() }),

@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
+import { DIE_WITH_PARENT } from '@shale/apiserver/control-plane/child-process.ts';
 import { hostNamespaces } from '../../../daemon/host/systemd-host.ts';
 import { OsCommandError, osCommandRunner, type RunOsCommand } from '../../../daemon/os/os-command.ts';
-import { DIE_WITH_PARENT } from '../workloads/die-with-parent.ts';
 
 const BOOT_TIMEOUT_MS = 60_000;
 const SHUTDOWN_TIMEOUT_MS = 60_000;

@@ -3,7 +3,7 @@ import { CommandError, exitCodes } from '../../../cli/exit-codes.ts';
 import { createLogger } from '../../../cluster/log.ts';
 import { shutdownSignal } from '../../../cluster/signals.ts';
 import { type ChosenNodes, chooseNodes, type NodeChoice } from '../choose-nodes.ts';
-import type { ControlPlaneChoice } from '../control-plane/start.ts';
+import type { ControlPlaneChoice } from '../control-plane/control-plane.ts';
 import { tourProgress } from './progress.ts';
 import { isSuccess } from './report.ts';
 import { formatReport } from './report-text.ts';

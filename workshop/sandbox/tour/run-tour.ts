@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { createApiClient } from '../../../cluster/http-api-client.ts';
 import { createRegistryClient } from '../../../image/registry/registry-client.ts';
 import { connectWith } from '../control-plane/access.ts';
-import type { ControlPlaneChoice } from '../control-plane/start.ts';
+import type { ControlPlaneChoice } from '../control-plane/control-plane.ts';
 import { sandboxLayout } from '../layout.ts';
 import { applyObjects } from '../manifests/apply.ts';
 import type { NodeKindName } from '../node-kind.ts';

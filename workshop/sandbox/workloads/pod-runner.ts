@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
+import { type RunningProcess, startProcess } from '@shale/apiserver/control-plane/child-process.ts';
 import type { Logger } from 'pino';
 import type { Pod } from '../../../api/kubernetes.ts';
-import { type RunningProcess, startProcess } from './child-process.ts';
 import { forgetPod, isShaleImage, type PodEnvironment, preparePod, terminationLog } from './pod-process.ts';
 
 export interface PodRunnerOptions {
