@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { patience } from '../../../test/fixtures/patience.ts';
-import { type Api, startApi, uniqueName } from './api.ts';
+import { type Api, START_MS, startApi, uniqueName } from './api.ts';
 
 let api: Api;
 let token: string;
@@ -19,7 +18,7 @@ beforeAll(async () => {
   await grant('pods', [
     { apiGroups: [''], resources: ['configmaps'], verbs: ['get', 'list'], resourceNames: ['allowed'] },
   ]);
-}, patience(60_000));
+}, START_MS);
 afterAll(() => api.stop());
 
 async function tokenFor(spec: Record<string, unknown>): Promise<string> {

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { patience } from '../../../test/fixtures/patience.ts';
-import { type Api, eventually, startApi, uniqueName } from './api.ts';
+import { type Api, eventually, START_MS, startApi, uniqueName } from './api.ts';
 
 let api: Api;
 const group = 'conformance.example.org';
@@ -90,7 +89,7 @@ beforeAll(async () => {
     () => api.call('GET', widgets),
     ({ status }) => status === 200,
   );
-}, patience(60_000));
+}, START_MS);
 afterAll(() => api.stop());
 
 describe('a custom resource', () => {

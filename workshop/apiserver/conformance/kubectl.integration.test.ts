@@ -4,8 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { patience } from '../../../test/fixtures/patience.ts';
-import { type Api, eventually, startApi, uniqueName } from './api.ts';
+import { type Api, eventually, START_MS, startApi, uniqueName } from './api.ts';
+
+/** Long enough for a busy machine: it ends only a command that hangs. */
+const COMMAND_MS = 120_000;
 
 let api: Api;
 const dir = mkdtempSync(join(tmpdir(), 'shale-kubectl-'));
@@ -23,7 +25,7 @@ function hasKubectl(): boolean {
 beforeAll(async () => {
   api = await startApi();
   writeFileSync(join(dir, 'kubeconfig'), api.kubeconfig(), { mode: 0o600 });
-}, patience(60_000));
+}, START_MS);
 afterAll(async () => {
   await api.stop();
   rmSync(dir, { recursive: true });
@@ -31,7 +33,7 @@ afterAll(async () => {
 
 const options = {
   env: { KUBECONFIG: join(dir, 'kubeconfig'), HOME: dir },
-  timeout: patience(30_000),
+  timeout: COMMAND_MS,
   cwd: root,
 } as const;
 

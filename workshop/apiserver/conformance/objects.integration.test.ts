@@ -1,11 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { patience } from '../../../test/fixtures/patience.ts';
-import { type Api, startApi, uniqueName } from './api.ts';
+import { type Api, START_MS, startApi, uniqueName } from './api.ts';
 
 let api: Api;
 beforeAll(async () => {
   api = await startApi();
-}, patience(60_000));
+}, START_MS);
 afterAll(() => api.stop());
 
 const configMaps = '/api/v1/namespaces/default/configmaps';
