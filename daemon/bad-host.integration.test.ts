@@ -18,7 +18,7 @@ import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from '../t
 import { createAuthority } from '../workshop/apiserver/tls/certificate.ts';
 import { directoryNodeLayout } from '../workshop/sandbox/node/directory-host.ts';
 import { readServiceRecords } from '../workshop/sandbox/node/service-recorder.ts';
-import { defaultCertificatePaths } from './steps/certificate.ts';
+import { defaultCertificatePaths } from './host/certificates/certificate-files.ts';
 
 const read = (node: TestNode, file: string) => readFile(path.join(node.host.root, file), 'utf8');
 const POLICY = `sha256:${'a'.repeat(64)}`;

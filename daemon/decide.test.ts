@@ -2,12 +2,12 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Grant, MachineConfigNodeSpec, UpdatePlan } from '../api/machine-config-node.ts';
 import { parseDigestedPullspec } from '../api/references.ts';
-import { type DaemonObservation, decide } from './decide.ts';
+import { decide } from './decide.ts';
 import type { WatchdogMark } from './host/boot-watchdog/mark.ts';
 import type { Current } from './records/current.ts';
 import type { JournalEntry } from './records/journal.ts';
+import type { DaemonObservation, Withheld } from './steps/step.ts';
 import type { PreparedUpdate } from './steps/update.ts';
-import type { Withheld } from './steps/withheld.ts';
 
 const image = (digit: string) => parseDigestedPullspec(`r.io/os/worker@sha256:${digit.repeat(64)}`);
 const base = `r.io/os/stock@sha256:${'0'.repeat(64)}`;

@@ -1,84 +1,13 @@
 import { type DisruptionAction, isDisruptive } from '../api/disruption-action.ts';
-import type { FailureReason, MachineConfigNodeSpec } from '../api/machine-config-node.ts';
-import {
-  type CertificateName,
-  type CertificateVersions,
-  certificateNames,
-} from '../api/node-certificates.ts';
+import type { MachineConfigNodeSpec } from '../api/machine-config-node.ts';
+import { certificateNames } from '../api/node-certificates.ts';
 import { isSoftReboot } from './host/boot-id.ts';
 import type { WatchdogMark } from './host/boot-watchdog/mark.ts';
-import { type Current, imageOf } from './records/current.ts';
+import { imageOf } from './records/current.ts';
 import { isStuck, type JournalEntry, type JournalEntryAt } from './records/journal.ts';
-import { isAt, isFor, type Target, targetOf } from './steps/target.ts';
-import { leadsTo, type PreparedUpdate, reboots, type Update } from './steps/update.ts';
-import { configsOf, isWithheld, type WithheldCertificates } from './steps/withheld.ts';
-
-/** Everything that the next step depends on. */
-export interface DaemonObservation {
-  readonly spec: MachineConfigNodeSpec;
-  /** Absent on a node that Shale has never configured. */
-  readonly current: Current | undefined;
-  /** The update that is under way, if one is. */
-  readonly journal: JournalEntry | undefined;
-  /** The image that the node booted; absent where no image is known. */
-  readonly bootedImage: string | undefined;
-  /** What the OS tool calls the deployment that the node booted. */
-  readonly bootedDeployment: string;
-  readonly bootID: string;
-  /** What the boot watchdog of the host has done. */
-  readonly watchdog: WatchdogMark | undefined;
-  /** What was worked out for a target: to be used only for that one. */
-  readonly prepared: PreparedUpdate | undefined;
-  /** Versions of the certificates that are on the disk. */
-  readonly certificates: CertificateVersions;
-  /** What could not be applied of them. */
-  readonly withheld: WithheldCertificates;
-  /** The last update to this target failed, and why; the node waits for another target. */
-  readonly failed:
-    | {
-        readonly config: string;
-        readonly image?: string;
-        readonly why: string;
-        readonly reason: FailureReason;
-      }
-    | undefined;
-}
-
-export type Level = 'Live' | 'Disrupt';
-
-export type Step =
-  /** Certificates belong to no update: at any time, in any mode, also while one is under way. */
-  | { readonly kind: 'applyCertificate'; readonly name: CertificateName; readonly version: string }
-  /** Goes on with the update that a crash or a reboot interrupted. */
-  | { readonly kind: 'applyAgain'; readonly entry: JournalEntry }
-  | { readonly kind: 'rebootAgain'; readonly entry: JournalEntry }
-  /** The machine has booted what the journal says: look whether it is healthy, and end the update or go back. */
-  | { readonly kind: 'verify'; readonly entry: JournalEntry }
-  /** The target is not healthy: make what ran before the next boot, and reboot. */
-  | { readonly kind: 'rollBack'; readonly entry: JournalEntryAt<'rollingBack'> }
-  /** The host went back by itself, for no daemon came up in the target: the update ends as one that is not healthy. */
-  | { readonly kind: 'hostWentBack'; readonly entry: JournalEntry; readonly mark: WatchdogMark }
-  /** The machine has booted what ran before: record it, tell. */
-  | { readonly kind: 'rolledBack'; readonly entry: JournalEntryAt<'rollingBack'> }
-  /** The machine has booted something else than the journal's target. */
-  | { readonly kind: 'fail'; readonly entry: JournalEntry; readonly why: string }
-  /**
-   * Bring the target to the disk and work out what it will ask of the node. Not disruptive. `stuck`: the update that
-   * left the running system between two states, which only a reboot ends.
-   */
-  | { readonly kind: 'prepare'; readonly target: Target; readonly stuck: JournalEntry | undefined }
-  | {
-      readonly kind: 'awaitGrant';
-      readonly target: Target;
-      readonly level: Level;
-      readonly update: Update;
-    }
-  | { readonly kind: 'apply'; readonly update: Update }
-  | { readonly kind: 'reboot'; readonly update: Update }
-  | { readonly kind: 'degraded'; readonly why: string; readonly reason: FailureReason }
-  /** The node runs its target and was not healthy, with nothing to go back to: it may be by now. */
-  | { readonly kind: 'recheck'; readonly why: string }
-  | { readonly kind: 'idle' };
+import { configsOf, type DaemonObservation, isWithheld, type Level, type Step } from './steps/step.ts';
+import type { Target } from './steps/update.ts';
+import { isAt, isFor, leadsTo, reboots, targetOf, type Update } from './steps/update.ts';
 
 /**
  * Decides the daemon's next step. After it the node is observed again.

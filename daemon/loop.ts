@@ -6,28 +6,26 @@ import { ApiError, ApiUnreachable } from '../cluster/api-error.ts';
 import { type Backoff, backoffMs } from '../cluster/backoff.ts';
 import { createEventRecorder } from '../cluster/events.ts';
 import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
-import { decide, type Step } from './decide.ts';
-import { giveBackMemory } from './give-back-memory.ts';
+import { decide } from './decide.ts';
 import { endWatch, takeOverWatch } from './host/boot-watchdog/arm.ts';
+import { type CertificatePaths, defaultCertificatePaths } from './host/certificates/certificate-files.ts';
 import type { NodePorts } from './host/node-ports.ts';
 import { NodeChannel } from './node-channel.ts';
-import { type Observation, observe } from './observe.ts';
+import { observe } from './observe.ts';
 import { UnsupportedHostError } from './os/detect-backend.ts';
 import { readCurrent } from './records/current.ts';
-import { openJournal } from './records/journal.ts';
+import { fieldsOf, loggedJournal, openJournal } from './records/journal.ts';
 import { readLastUpdate } from './records/last-update.ts';
-import { fieldsOf, loggedJournal } from './records/logged-journal.ts';
+import { PrepareRefused } from './records/rendered-config.ts';
 import { DriftWatch } from './standard/drift-watch.ts';
 import { finishOrUndoWrite } from './standard/write-config.ts';
 import { writeTarget } from './steps/apply-config.ts';
-import { correctCurrent } from './steps/booted-state.ts';
-import { type CertificatePaths, defaultCertificatePaths } from './steps/certificate.ts';
 import type { HealthLimits } from './steps/decide-health.ts';
+import { correctCurrent } from './steps/end-update.ts';
 import { type NodeMetrics, noMetrics } from './steps/node-metrics.ts';
-import { PrepareRefused } from './steps/prepare-error.ts';
-import { type Daemon, publish, type StepOutcome } from './steps/step-context.ts';
+import { isTriedAgain, type Observation, type Step } from './steps/step.ts';
+import { publish, type StepContext, type StepOutcome } from './steps/step-context.ts';
 import { takeStep } from './steps/take-step.ts';
-import { isTriedAgain } from './steps/withheld.ts';
 
 export interface DaemonOptions {
   readonly ports: NodePorts;
@@ -56,6 +54,11 @@ export interface DaemonOptions {
   /** Called once it knows what its node should be. */
   readonly onSynced?: () => void;
   readonly signal: AbortSignal;
+}
+
+/** What the loop itself needs beyond what steps are taken with. */
+interface Daemon extends StepContext {
+  readonly channel: NodeChannel;
 }
 
 export const ACTION_LIMIT_MS = 300_000;
@@ -233,4 +236,12 @@ async function tellFailure(
   } catch (second) {
     daemon.log.warn({ err: second }, 'status could not be written');
   }
+}
+
+/**
+ * Gives back what work has left behind: V8 collects it when it needs room, for which a daemon that waits has no need for
+ * days. Nothing happens where Node.js runs without `--expose-gc` (manifests/base/daemon.yaml has it).
+ */
+export function giveBackMemory(): void {
+  globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' });
 }

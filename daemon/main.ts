@@ -14,6 +14,7 @@ import { createLogger } from '../cluster/log.ts';
 import { untilShutDown } from '../cluster/signals.ts';
 import { startTracing } from '../cluster/tracing/start-tracing.ts';
 import { wholeNumber } from '../cluster/whole-number.ts';
+import { defaultCertificatePaths } from './host/certificates/certificate-files.ts';
 import type { NodePorts } from './host/node-ports.ts';
 import { HOST_INIT } from './host/systemd-host.ts';
 import { systemdNode } from './host/systemd-node.ts';
@@ -21,8 +22,7 @@ import { ACTION_LIMIT_MS, HEALTH_LIMITS, runDaemon } from './loop.ts';
 import { BACKENDS, type BackendName } from './os/choose-backend.ts';
 import type { ImageSource } from './os/ostree/image-source.ts';
 import { registrySource } from './os/ostree/registry-source.ts';
-import { withActionLimit } from './steps/action-limits.ts';
-import { defaultCertificatePaths } from './steps/certificate.ts';
+import { withActionLimit } from './steps/act-on-services.ts';
 import { startDaemonTelemetry } from './telemetry.ts';
 
 interface DaemonFlags {

@@ -4,7 +4,8 @@ import type { ApiClient } from '../cluster/api-client.ts';
 import { setCondition } from '../cluster/conditions.ts';
 import { createInformer, type Informer } from '../cluster/informer.ts';
 import { updateStatus } from '../cluster/update-status.ts';
-import { type NodeReport, statusOf } from './status.ts';
+import { statusOf } from './status.ts';
+import type { NodeReport } from './steps/phase.ts';
 
 export interface NodeChannelOptions {
   readonly client: ApiClient;

@@ -1,33 +1,12 @@
 import type { MachineConfigNodeSpec, UpdateRecord } from '../api/machine-config-node.ts';
-import type { CertificateName } from '../api/node-certificates.ts';
-import type { DaemonObservation } from './decide.ts';
 import { readMark } from './host/boot-watchdog/mark.ts';
-import { certificatesOf } from './host/certificates/delivered.ts';
+import { certificatesOf } from './host/certificates/deliver.ts';
 import type { NodePorts } from './host/node-ports.ts';
-import type { OsTool } from './os/os-tool.ts';
 import { readCurrent } from './records/current.ts';
 import type { Journal } from './records/journal.ts';
 import { readLastUpdate } from './records/last-update.ts';
-import type { PreparedUpdate } from './steps/update.ts';
-import type { Withheld } from './steps/withheld.ts';
-
-/** What the daemon keeps between two looks; a restart may lose it. */
-export interface Memory {
-  prepared: PreparedUpdate | undefined;
-  /** Certificates that could not be applied. */
-  readonly withheld: Map<CertificateName, Withheld>;
-  /** What the next boot was last seen to be right for. */
-  settledFor: string | undefined;
-  /** The boot whose required health checks have all passed. */
-  checkedBoot: string | undefined;
-  /** How the disk was last seen to differ from the config, in words. */
-  drift: string | undefined;
-}
-
-export interface Observation extends DaemonObservation {
-  readonly lastUpdate: UpdateRecord | undefined;
-  readonly osBackend: OsTool;
-}
+import type { DaemonObservation, Observation } from './steps/step.ts';
+import type { Memory } from './steps/step-context.ts';
 
 /**
  * Looks at everything that the next step depends on.

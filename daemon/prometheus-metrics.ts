@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { NODE_STATES, type NodeMetrics, PROBLEMS } from './steps/node-metrics.ts';
+import type { NodeMetrics } from './steps/node-metrics.ts';
+import { NODE_STATES, PROBLEMS } from './steps/phase.ts';
 
 /** A look takes milliseconds, an image's pull minutes, a step that waits for a reboot ten minutes at most. */
 const STEP_SECONDS = [0.1, 1, 5, 30, 120, 600];

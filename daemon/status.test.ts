@@ -1,8 +1,13 @@
 import { expect, test } from 'vitest';
-import type { MachineConfigNode, MachineConfigNodeStatus, UpdatePlan } from '../api/machine-config-node.ts';
-import { MachineConfigNodeStatus as StatusSchema } from '../api/machine-config-node.ts';
+import {
+  type MachineConfigNode,
+  type MachineConfigNodeStatus,
+  MachineConfigNodeStatus as StatusSchema,
+  type UpdatePlan,
+} from '../api/machine-config-node.ts';
 import { parseDigestedPullspec } from '../api/references.ts';
-import { type NodeReport, type Phase, statusOf } from './status.ts';
+import { statusOf } from './status.ts';
+import type { NodeReport, Phase } from './steps/phase.ts';
 
 const image = (digit: string) => parseDigestedPullspec(`r.io/os@sha256:${digit.repeat(64)}`);
 const noon = new Date('2026-01-01T12:00:00Z');

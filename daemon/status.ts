@@ -1,64 +1,15 @@
 import {
-  type FailureReason,
   type MachineConfigNode,
   type MachineConfigNodeSpec,
   type MachineConfigNodeStatus,
   type NodeConditionType,
   PREPARE_REFUSED,
   type UpdatePlan,
-  type UpdateRecord,
 } from '../api/machine-config-node.ts';
-import { type CertificateVersions, certificateNames } from '../api/node-certificates.ts';
+import { certificateNames } from '../api/node-certificates.ts';
 import type { Condition } from '../api/object.ts';
 import { setCondition } from '../cluster/conditions.ts';
-import type { OsTool } from './os/os-tool.ts';
-import type { Current } from './records/current.ts';
-import type { WithheldCertificates } from './steps/withheld.ts';
-
-/** Where the node is on its way to its target. */
-export type Phase =
-  | { readonly kind: 'updated' }
-  /** The target was reached, and the disk has been changed by somebody else since. */
-  | { readonly kind: 'drifted'; readonly why: string }
-  /**
-   * The target is brought to the disk. `problem`: what keeps it from there; it is tried again. `refused`: and is in vain
-   * until somebody changes what it names.
-   */
-  | {
-      readonly kind: 'preparing';
-      readonly staging?: { readonly bytesDone: number; readonly bytesTotal: number };
-      readonly problem?: string;
-      readonly refused?: boolean;
-    }
-  /** Prepared. `why`: what it waits for. */
-  | { readonly kind: 'waiting'; readonly plan: UpdatePlan; readonly why: string }
-  /** The running system is changed. */
-  | { readonly kind: 'applying'; readonly plan: UpdatePlan; readonly doing: string }
-  | { readonly kind: 'rebooting'; readonly plan: UpdatePlan }
-  /** The target has booted, and is to be found healthy. `doing`: what it waits for. */
-  | { readonly kind: 'verifying'; readonly plan: UpdatePlan; readonly doing: string }
-  /** The target is not healthy, and the node goes back to what ran before. */
-  | {
-      readonly kind: 'rollingBack';
-      readonly plan: UpdatePlan;
-      readonly why: string;
-      readonly reason: FailureReason;
-    }
-  | { readonly kind: 'degraded'; readonly why: string; readonly reason: FailureReason };
-
-/** What the daemon knows of its node. */
-export interface NodeReport {
-  readonly phase: Phase;
-  readonly current: Current | undefined;
-  readonly bootID: string;
-  /** Image that the node booted; absent where no image is known. */
-  readonly bootedImage: string | undefined;
-  /** What the node has. */
-  readonly certificates: CertificateVersions;
-  readonly withheld: WithheldCertificates;
-  readonly lastUpdate: UpdateRecord | undefined;
-  readonly osBackend: OsTool;
-}
+import type { NodeReport, Phase } from './steps/phase.ts';
 
 type Said = Omit<Condition, 'lastTransitionTime'> & { readonly type: NodeConditionType };
 

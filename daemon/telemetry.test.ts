@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from 'vitest';
-import { stateOf } from './steps/node-metrics.ts';
+import { stateOf } from './steps/phase.ts';
 import { type DaemonTelemetry, startDaemonTelemetry } from './telemetry.ts';
 
 let telemetry: DaemonTelemetry;

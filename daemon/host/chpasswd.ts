@@ -1,6 +1,6 @@
 import path from 'node:path';
 import type { RunOsCommand } from '../os/os-command.ts';
-import type { SetPasswords } from '../standard/passwords.ts';
+import type { SetPasswords } from './host.ts';
 
 /** The lock that passwd(1) and others hold while they write is waited for (lckpwdf(3): 15 s). */
 const TIMEOUT_MS = 60_000;

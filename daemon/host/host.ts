@@ -50,3 +50,13 @@ export interface ServiceManager {
   /** Creates what a tmpfiles.d fragment of the running root says, and removes nothing. */
   applyTmpfiles(fragment: string, signal: AbortSignal): Promise<void>;
 }
+
+/** The password fields of a tree's users (shadow(5)). Secrets: they are compared and never told. */
+export type PasswordFields = ReadonlyMap<string, string>;
+
+/**
+ * Sets password fields of a tree, all or none.
+ *
+ * @param root of the tree, as the daemon sees it.
+ */
+export type SetPasswords = (root: string, fields: PasswordFields, signal: AbortSignal) => Promise<void>;

@@ -1,7 +1,6 @@
 import type { OsBackend } from '../os/backend.ts';
-import type { SetPasswords } from '../standard/passwords.ts';
 import type { RunCheck } from './check-runner.ts';
-import type { Host, ServiceManager } from './host.ts';
+import type { Host, ServiceManager, SetPasswords } from './host.ts';
 import type { Relabel } from './selinux-labels.ts';
 
 /** Everything by which a daemon acts on its node. */

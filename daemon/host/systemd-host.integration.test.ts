@@ -2,8 +2,7 @@ import { mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { RunOsCommand } from '../os/os-command.ts';
-import { osCommandRunner } from '../os/os-command.ts';
+import { osCommandRunner, type RunOsCommand } from '../os/os-command.ts';
 import {
   bootedDirectory,
   HOST_INIT,

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { z } from 'zod';
 import { MachineConfigSpec } from '../../api/machine-config.ts';
-import { nodePaths } from '../../api/names.ts';
+import { imageLabels, nodePaths } from '../../api/names.ts';
 import { DigestedPullspecSchema } from '../../api/references.ts';
 import { noPackages, type PackageSet } from '../../machineconfig/os-packages.ts';
 import { readRecord, removeRecord, writeRecord } from './durable-json.ts';
@@ -74,4 +74,16 @@ export function forgetCurrent(root: string): Promise<void> {
 
 function fileIn(root: string): string {
   return path.join(root, nodePaths.state, 'current.json');
+}
+
+/** @returns what an image of Shale's says of the images below it. */
+export function basesOf(labels: Readonly<Record<string, string>>): {
+  baseImage?: string;
+  stockImage?: string;
+} {
+  const { [imageLabels.baseImage]: baseImage, [imageLabels.stockImage]: stockImage } = labels;
+  return {
+    ...(baseImage === undefined ? {} : { baseImage }),
+    ...(stockImage === undefined ? {} : { stockImage }),
+  };
 }

@@ -2,15 +2,15 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { contentDigestAt } from '../tree/read-tree.ts';
+import { ABSENT } from '../tree/tree-entry.ts';
+import { untouchedManagedPaths } from '../tree-sync/managed-etc.ts';
 import { RecordError } from './durable-json.ts';
 import {
-  ABSENT,
-  contentDigestAt,
   intendManagedPaths,
   isManaged,
   readManagedPaths,
   settleManagedPaths,
-  untouchedManagedPaths,
   writeManagedPaths,
 } from './managed-paths.ts';
 

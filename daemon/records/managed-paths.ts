@@ -1,11 +1,7 @@
 import path from 'node:path';
 import { z } from 'zod';
 import { nodePaths } from '../../api/names.ts';
-import { resolveInRoot } from '../tree/resolve-in-root.ts';
-import { ABSENT, type ContentDigest, contentDigest, readTreeEntry } from '../tree/tree-entry.ts';
 import { readRecord, writeRecord } from './durable-json.ts';
-
-export { ABSENT, type ContentDigest, contentDigest };
 
 /**
  * The paths under /etc that Shale itself wrote on the running host, in standard mode or by a live apply, each with the
@@ -15,7 +11,7 @@ export { ABSENT, type ContentDigest, contentDigest };
  * A path has two digests only while a write is under way: what was there, and what will be. Whichever the disk has after
  * a crash, it is Shale's.
  */
-export type ManagedPaths = ReadonlyMap<string, readonly ContentDigest[]>;
+export type ManagedPaths = ReadonlyMap<string, readonly string[]>;
 
 const FILE = `${nodePaths.state}/managed-paths.json`;
 
@@ -48,7 +44,7 @@ export async function writeManagedPaths(root: string, managed: ManagedPaths): Pr
  */
 export function intendManagedPaths(
   managed: ManagedPaths,
-  changes: ReadonlyMap<string, ContentDigest>,
+  changes: ReadonlyMap<string, string>,
 ): ManagedPaths {
   const intended = new Map(managed);
   for (const [path, digest] of changes) {
@@ -63,32 +59,6 @@ export function settleManagedPaths(managed: ManagedPaths): ManagedPaths {
 }
 
 /** @returns whether this content is what Shale put there. */
-export function isManaged(managed: ManagedPaths, path: string, digest: ContentDigest): boolean {
+export function isManaged(managed: ManagedPaths, path: string, digest: string): boolean {
   return managed.get(path)?.includes(digest) ?? false;
-}
-
-/**
- * The managed paths that nobody touched since, in the form that OsBackend.finalizeStaged takes.
- *
- * @param root the running root.
- */
-export async function untouchedManagedPaths(
-  root: string,
-  managed: ManagedPaths,
-): Promise<ReadonlyMap<string, ContentDigest>> {
-  const untouched = new Map<string, ContentDigest>();
-  for (const path of managed.keys()) {
-    const digest = await contentDigestAt(root, path);
-    if (isManaged(managed, path, digest)) untouched.set(path, digest);
-  }
-  return untouched;
-}
-
-/**
- * @param root the running root. @param path absolute, within the root.
- * @returns the content digest of what is there now.
- */
-export async function contentDigestAt(root: string, path: string): Promise<ContentDigest> {
-  const place = await resolveInRoot(root, path);
-  return contentDigest(place === undefined ? undefined : await readTreeEntry(place));
 }

@@ -1,20 +1,12 @@
-import { MachineConfigs } from '../../api/machine-config.ts';
-import type { ApiClient } from '../../cluster/api-client.ts';
 import { emptyNodeConfig } from '../../machineconfig/empty-config.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
-import { PrepareRefused } from '../steps/prepare-error.ts';
 import type { Current, Rendered } from './current.ts';
 
-/**
- * Fetches a rendered config, without what the API server adds to it.
- *
- * @throws ApiError
- */
-export async function fetchRendered(client: ApiClient, name: string, signal: AbortSignal): Promise<Rendered> {
-  const { apiVersion, spec } = await client.get(MachineConfigs, name, { signal });
-  return { apiVersion, kind: 'MachineConfig', metadata: { name }, spec };
+/** The target can't be prepared as things are: what has to change is in the message. It is tried again. */
+export class PrepareRefused extends Error {
+  override readonly name = 'PrepareRefused';
 }
 
 /**

@@ -5,6 +5,7 @@ import type { NodeConfig, NodeUnit } from '../../machineconfig/node-config.ts';
 import { unitLinks } from '../../machineconfig/unit-links.ts';
 import { resolveInRoot } from '../tree/resolve-in-root.ts';
 import { readTreeEntry, type TreeEntry } from '../tree/tree-entry.ts';
+import type { DirectoryAttributes } from '../tree/write-step.ts';
 import { type Account, type Accounts, ownerIds, readAccounts } from './accounts.ts';
 import { locate, type TreeRoots } from './write-target.ts';
 
@@ -18,12 +19,6 @@ export interface Desired {
   readonly hardLinkTo?: string;
   /** How parents that are missing are made. */
   readonly parents: DirectoryAttributes;
-}
-
-export interface DirectoryAttributes {
-  readonly mode: number;
-  readonly uid: number;
-  readonly gid: number;
 }
 
 /** By absolute path. */

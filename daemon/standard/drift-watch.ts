@@ -1,6 +1,10 @@
 import { type FSWatcher, watch } from 'node:fs';
 import path from 'node:path';
 import type { Logger } from 'pino';
+import type { NodeConfig } from '../../machineconfig/node-config.ts';
+import { desiredTree } from './desired-tree.ts';
+import { SHADOW } from './passwords.ts';
+import { locate, type TreeRoots } from './write-target.ts';
 
 /** Names to look out for, by the directory that has them or would. */
 export type WatchedNames = ReadonlyMap<string, ReadonlySet<string>>;
@@ -61,4 +65,20 @@ export class DriftWatch {
     this.#settling = setTimeout(this.#onChange, SETTLE_MS);
     this.#settling.unref();
   }
+}
+
+/**
+ * @returns what to watch for a config's paths to be as it wants them: each path in its directory, and where that is not
+ *   there, the first of its parents that is missing.
+ */
+export async function watchedNames(target: TreeRoots, config: NodeConfig): Promise<WatchedNames> {
+  const names = new Map<string, Set<string>>();
+  const passwords = config.passwordHashes.size > 0 ? [SHADOW] : [];
+  for (const name of [...(await desiredTree(target, config)).keys(), ...passwords]) {
+    const { place, missingParents } = await locate(target, name);
+    const watched = missingParents[0]?.place ?? place;
+    const directory = path.dirname(watched);
+    names.set(directory, (names.get(directory) ?? new Set()).add(path.basename(watched)));
+  }
+  return names;
 }

@@ -1,29 +1,51 @@
+import { rm, stat } from 'node:fs/promises';
 import path from 'node:path';
-import type { NodeConfig } from '../../machineconfig/node-config.ts';
-import { desiredTree } from './desired-tree.ts';
-import type { WatchedNames } from './drift-watch.ts';
-import { SHADOW } from './passwords.ts';
-import type { Drift } from './verify-config.ts';
-import { locate, type TreeRoots } from './write-target.ts';
+import { nodePaths } from '../../api/names.ts';
+import { ignoreMissing, sameEntry, type TreeEntry } from '../tree/tree-entry.ts';
+
+/** A path that is not as a config wants it. */
+export interface Drift {
+  readonly path: string;
+  readonly what: DriftKind;
+  /** The path, what was found and what would be right; never a file's content. */
+  readonly message: string;
+}
+
+export type DriftKind = 'content' | 'mode' | 'owner' | 'missing' | 'unexpected' | 'kind';
+
+/** @returns how what was found at a path differs from what is wanted there; undefined when it doesn't. */
+export function driftOf(
+  path: string,
+  found: TreeEntry | undefined,
+  wanted: TreeEntry | undefined,
+): Drift | undefined {
+  if (sameEntry(found, wanted)) return undefined;
+  const drift = (what: DriftKind, message: string): Drift => ({ path, what, message: `${path}: ${message}` });
+  if (wanted === undefined) return drift('unexpected', `is there, but should not be`);
+  if (found === undefined) return drift('missing', `is not there, but should be a ${wanted.kind}`);
+  if (found.kind !== wanted.kind) return drift('kind', `is a ${found.kind}, but should be a ${wanted.kind}`);
+  if (found.kind === 'file' && wanted.kind === 'file' && found.sha256 !== wanted.sha256) {
+    return drift('content', `has sha256 ${found.sha256}, but should have ${wanted.sha256}`);
+  }
+  if (found.kind === 'symlink' && wanted.kind === 'symlink' && found.target !== wanted.target) {
+    return drift('content', `links to ${found.target}, but should link to ${wanted.target}`);
+  }
+  if ('mode' in found && 'mode' in wanted && found.mode !== wanted.mode) {
+    return drift('mode', `has mode ${octal(found.mode)}, but should have ${octal(wanted.mode)}`);
+  }
+  return drift('owner', `belongs to ${owner(found)}, but should belong to ${owner(wanted)}`);
+}
+
+function octal(mode: number): string {
+  return mode.toString(8).padStart(4, '0');
+}
+
+function owner(entry: TreeEntry): string {
+  return entry.kind === 'special' ? 'nobody known' : `${entry.uid}:${entry.gid}`;
+}
 
 /** Longest list of paths in a condition or an event; the log has them all. */
 const NAMED_PATHS = 10;
-
-/**
- * @returns what to watch for a config's paths to be as it wants them: each path in its directory, and where that is not
- *   there, the first of its parents that is missing.
- */
-export async function watchedNames(target: TreeRoots, config: NodeConfig): Promise<WatchedNames> {
-  const names = new Map<string, Set<string>>();
-  const passwords = config.passwordHashes.size > 0 ? [SHADOW] : [];
-  for (const name of [...(await desiredTree(target, config)).keys(), ...passwords]) {
-    const { place, missingParents } = await locate(target, name);
-    const watched = missingParents[0]?.place ?? place;
-    const directory = path.dirname(watched);
-    names.set(directory, (names.get(directory) ?? new Set()).add(path.basename(watched)));
-  }
-  return names;
-}
 
 /**
  * @param forceFile the file by which an admin gives leave to overwrite.
@@ -33,4 +55,19 @@ export function driftInWords(drifts: readonly Drift[], forceFile: string): strin
   const named = drifts.slice(0, NAMED_PATHS).map(({ message }) => message);
   const more = drifts.length > NAMED_PATHS ? `, and ${drifts.length - NAMED_PATHS} more paths` : '';
   return `changed by somebody else since Shale wrote it: ${named.join('; ')}${more}. Put it back, put it into a MachineConfig, or create ${forceFile} on the node to have it overwritten`;
+}
+
+/** @returns where the file lies by which an admin gives leave to overwrite. @param root the running root. */
+export function forceFileIn(root: string): string {
+  return path.join(root, nodePaths.forceFile);
+}
+
+/** @returns whether leave is given. */
+export async function isForced(root: string): Promise<boolean> {
+  return (await stat(forceFileIn(root)).catch(ignoreMissing)) !== undefined;
+}
+
+/** Leave is for one write: it ends with it (MCO removes the file as well). */
+export async function endForce(root: string): Promise<void> {
+  await rm(forceFileIn(root), { force: true });
 }

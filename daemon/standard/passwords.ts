@@ -1,11 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
+import type { PasswordFields } from '../host/host.ts';
 import { resolveInRoot } from '../tree/resolve-in-root.ts';
 import { ignoreMissing } from '../tree/tree-entry.ts';
-import type { Drift } from './verify-config.ts';
-
-/** The password fields of a tree's users (shadow(5)). Secrets: they are compared and never told. */
-export type PasswordFields = ReadonlyMap<string, string>;
+import type { Drift } from './drift.ts';
 
 /** One password to set, and what to go back to. */
 export interface PasswordChange {
@@ -13,13 +11,6 @@ export interface PasswordChange {
   readonly before: string;
   readonly after: string;
 }
-
-/**
- * Sets password fields of a tree, all or none.
- *
- * @param root of the tree, as the daemon sees it.
- */
-export type SetPasswords = (root: string, fields: PasswordFields, signal: AbortSignal) => Promise<void>;
 
 /** A password hash can't be put where it belongs. The message has no hash. */
 export class PasswordError extends Error {

@@ -1,8 +1,8 @@
 import { contentDigest, sameEntry, type TreeEntry } from '../tree/tree-entry.ts';
 import type { WriteStep } from '../tree/write-step.ts';
 import type { Desired } from './desired-tree.ts';
+import { type Drift, driftOf } from './drift.ts';
 import type { Original, Originals } from './originals.ts';
-import { type Drift, driftOf } from './verify-config.ts';
 import { type Location, type Parent, PathError } from './write-target.ts';
 
 /** All that is known, before a write, of one path that either config speaks of. */

@@ -1,18 +1,9 @@
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
-import { readTreeEntry, sameEntry, type TreeEntry } from '../tree/tree-entry.ts';
+import { readTreeEntry } from '../tree/tree-entry.ts';
 import { desiredTree } from './desired-tree.ts';
+import { type Drift, driftOf } from './drift.ts';
 import { passwordDrifts, readPasswordFields } from './passwords.ts';
 import { locate, type TreeRoots } from './write-target.ts';
-
-/** A path that is not as a config wants it. */
-export interface Drift {
-  readonly path: string;
-  readonly what: DriftKind;
-  /** The path, what was found and what would be right; never a file's content. */
-  readonly message: string;
-}
-
-export type DriftKind = 'content' | 'mode' | 'owner' | 'missing' | 'unexpected' | 'kind';
 
 /**
  * Compares a tree with what a config wants there.
@@ -37,35 +28,4 @@ export async function verifyConfig(
   }
   if (config.passwordHashes.size > 0) drifts.push(...passwordDrifts(config, await readPasswordFields(root)));
   return drifts.sort((a, b) => (a.path < b.path ? -1 : 1));
-}
-
-/** @returns how what was found at a path differs from what is wanted there; undefined when it doesn't. */
-export function driftOf(
-  path: string,
-  found: TreeEntry | undefined,
-  wanted: TreeEntry | undefined,
-): Drift | undefined {
-  if (sameEntry(found, wanted)) return undefined;
-  const drift = (what: DriftKind, message: string): Drift => ({ path, what, message: `${path}: ${message}` });
-  if (wanted === undefined) return drift('unexpected', `is there, but should not be`);
-  if (found === undefined) return drift('missing', `is not there, but should be a ${wanted.kind}`);
-  if (found.kind !== wanted.kind) return drift('kind', `is a ${found.kind}, but should be a ${wanted.kind}`);
-  if (found.kind === 'file' && wanted.kind === 'file' && found.sha256 !== wanted.sha256) {
-    return drift('content', `has sha256 ${found.sha256}, but should have ${wanted.sha256}`);
-  }
-  if (found.kind === 'symlink' && wanted.kind === 'symlink' && found.target !== wanted.target) {
-    return drift('content', `links to ${found.target}, but should link to ${wanted.target}`);
-  }
-  if ('mode' in found && 'mode' in wanted && found.mode !== wanted.mode) {
-    return drift('mode', `has mode ${octal(found.mode)}, but should have ${octal(wanted.mode)}`);
-  }
-  return drift('owner', `belongs to ${owner(found)}, but should belong to ${owner(wanted)}`);
-}
-
-function octal(mode: number): string {
-  return mode.toString(8).padStart(4, '0');
-}
-
-function owner(entry: TreeEntry): string {
-  return entry.kind === 'special' ? 'nobody known' : `${entry.uid}:${entry.gid}`;
 }

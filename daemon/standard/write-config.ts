@@ -11,6 +11,7 @@ import {
 import { contentDigest, readTreeEntry, type TreeEntry } from '../tree/tree-entry.ts';
 import { takeStep, type WriteStep } from '../tree/write-step.ts';
 import { type Desired, type DesiredTree, desiredTree } from './desired-tree.ts';
+import { type Drift, driftOf } from './drift.ts';
 import {
   dropUnusedOriginals,
   keepOriginal,
@@ -22,7 +23,6 @@ import {
 import { type PasswordChange, planPasswords, readPasswordFields, SHADOW } from './passwords.ts';
 import { type ObservedPath, planWrite, type WritePlan } from './plan-write.ts';
 import { requireRoom } from './room.ts';
-import { type Drift, driftOf } from './verify-config.ts';
 import {
   closeWriteLog,
   finishOrUndoWrite,

@@ -1,9 +1,9 @@
 import type { Stats } from 'node:fs';
 import { lstat, readlink, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
+import type { SetPasswords } from '../host/host.ts';
 import type { Relabel } from '../host/selinux-labels.ts';
 import { ignoreMissing } from '../tree/tree-entry.ts';
-import type { SetPasswords } from './passwords.ts';
 
 /** A tree that a config speaks of. */
 export interface TreeRoots {

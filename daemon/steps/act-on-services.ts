@@ -1,7 +1,10 @@
-import type { DisruptionAction } from '../../api/disruption-action.ts';
+import { InvalidArgumentError } from 'commander';
+import { type DisruptionAction, formatAction } from '../../api/disruption-action.ts';
+import type { ClusterPolicies } from '../../api/machine-configuration.ts';
+import { decideActions } from '../../disruption/actions.ts';
+import { emptyNodeConfig } from '../../machineconfig/empty-config.ts';
 import type { ServiceManager } from '../host/host.ts';
 import { ServiceError } from '../host/service-error.ts';
-import { type ActionLimits, limitMsOf } from './action-limits.ts';
 
 export interface ServiceActions {
   readonly services: ServiceManager;
@@ -55,4 +58,61 @@ async function act(services: ServiceManager, action: DisruptionAction, signal: A
     case 'Restart':
       return services.restart(action.service, signal);
   }
+}
+
+/** How long a service's action may take. */
+export interface ActionLimits {
+  /** ms, of every action that has no limit of its own. */
+  readonly anyMs: number;
+  /** ms by the action in words: `Restart(crio.service)`, or `Restart` for all of that type. */
+  readonly ownMs: ReadonlyMap<string, number>;
+}
+
+/** @returns ms that an action may take: its own limit, else its type's, else every action's. */
+export function limitMsOf({ anyMs, ownMs }: ActionLimits, action: DisruptionAction): number {
+  return ownMs.get(formatAction(action)) ?? ownMs.get(action.type) ?? anyMs;
+}
+
+const LIMIT = /^(DaemonReload|(?:Reload|Restart)(?:\([A-Za-z0-9:_.@\\-]+\))?)=([1-9][0-9]{0,5})$/;
+
+/**
+ * Takes one more limit of its own into account, as commander's argParser.
+ *
+ * @param text such as `Restart(crio.service)=600`, in seconds.
+ * @throws InvalidArgumentError for anything else.
+ */
+export function withActionLimit(
+  text: string,
+  before: ReadonlyMap<string, number>,
+): ReadonlyMap<string, number> {
+  const [, action, seconds] = LIMIT.exec(text) ?? [];
+  if (action === undefined) {
+    throw new InvalidArgumentError(
+      'Expected an action and seconds, such as Restart(crio.service)=600, Reload=60 or DaemonReload=60.',
+    );
+  }
+  return new Map([...before, [action, Number(seconds) * 1000]]);
+}
+
+/**
+ * What services have to be told of changed files, by the policies in force. A certificate never drains or reboots a node:
+ * what no policy names asks for nothing.
+ *
+ * @param paths absolute. @returns without repetition, DaemonReload first.
+ */
+export function serviceActions(paths: readonly string[], policies: ClusterPolicies): DisruptionAction[] {
+  const file = { contents: new Uint8Array(), mode: 0o644, user: { id: 0 }, group: { id: 0 } };
+  const files = new Map(paths.map((path) => [path, { path, ...file }]));
+  const { causes } = decideActions({ from: emptyNodeConfig, to: { ...emptyNodeConfig, files }, policies });
+  const asked = causes.flatMap(({ actions }) => actions).filter(isOfService);
+  const unique = [...new Map(asked.map((action) => [formatAction(action), action])).values()];
+  return unique.sort((a, b) => rank(a) - rank(b));
+}
+
+function isOfService({ type }: DisruptionAction): boolean {
+  return type === 'DaemonReload' || type === 'Reload' || type === 'Restart';
+}
+
+function rank({ type }: DisruptionAction): number {
+  return type === 'DaemonReload' ? 0 : 1;
 }

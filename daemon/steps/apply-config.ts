@@ -3,11 +3,18 @@ import { nodePaths } from '../../api/names.ts';
 import type { NodePorts } from '../host/node-ports.ts';
 import type { Current } from '../records/current.ts';
 import { nodeConfigOf, writtenConfigOf } from '../records/rendered-config.ts';
-import { endForce, isForced } from '../standard/force-file.ts';
+import { endForce, isForced } from '../standard/drift.ts';
 import { verifyConfig } from '../standard/verify-config.ts';
 import { writeConfig } from '../standard/write-config.ts';
 import type { WriteTarget } from '../standard/write-target.ts';
-import type { LiveWay, UpdateContext } from './update-context.ts';
+import type { UpdateContext } from './update-context.ts';
+
+/** How one mode brings content to the running root. */
+export interface LiveWay {
+  apply(): Promise<void>;
+  /** @returns the paths that are not as wanted. */
+  differing(): Promise<readonly string[]>;
+}
 
 /** The content is the rendered config's, written to the running root; a write that fails leaves all as it was. */
 export function applyConfig(context: UpdateContext, next: Extract<Current, { mode: 'Standard' }>): LiveWay {

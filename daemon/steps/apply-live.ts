@@ -1,10 +1,107 @@
 import { type DigestedPullspec, parseDigestedPullspec } from '../../api/references.ts';
-import { handedOverTo } from '../host/certificates/beside-images.ts';
+import { handedOverTo } from '../host/certificates/owned-paths.ts';
+import type { JournalEntry } from '../records/journal.ts';
+import { UndoError } from '../standard/write-config.ts';
 import { applyLive, verifyLive } from '../tree-sync/live-apply.ts';
 import { actOnServices } from './act-on-services.ts';
+import type { LiveWay } from './apply-config.ts';
 import { applyConfig } from './apply-config.ts';
-import type { Update } from './update.ts';
-import { type LiveWay, NotAsWanted, orOnlyByReboot, type UpdateContext } from './update-context.ts';
+import { waitForLease } from './await-grant.ts';
+import { finish } from './end-update.ts';
+import { applySpans } from './spans.ts';
+import type { Observation } from './step.ts';
+import { again, type StepContext, type StepOutcome, tell, warning } from './step-context.ts';
+import { byReboot, type Update } from './update.ts';
+import { contextOf, holderOf, newEntry, type UpdateContext } from './update-context.ts';
+
+/** Begins an update that needs no reboot, while the node's lease is the operator's. */
+export async function beginLive(
+  daemon: StepContext,
+  update: Update,
+  seen: Observation,
+): Promise<StepOutcome> {
+  const obstacle = await waitForLease(daemon, update, holderOf(seen), seen);
+  if (obstacle !== undefined) return obstacle;
+  const entry = newEntry(update, seen);
+  await daemon.journal.write(entry);
+  return applyLiveFrom(daemon, entry, seen, false);
+}
+
+/**
+ * Applies what the journal says to the running system.
+ *
+ * @param isAgain the update was begun before; how far it came is not known.
+ */
+export async function applyLiveFrom(
+  daemon: StepContext,
+  entry: JournalEntry,
+  seen: Observation,
+  isAgain: boolean,
+): Promise<StepOutcome> {
+  const { journal } = daemon;
+  await tell(daemon, seen, { kind: 'applying', plan: entry.plan, doing: 'content' });
+  const spans = applySpans(daemon, entry);
+  const context = contextOf(daemon, entry, seen, isAgain);
+  const { beforeAction } = context;
+  try {
+    await updateLive(
+      {
+        ...context,
+        beforeAction: (action) => {
+          spans.begin(action);
+          return beforeAction(action);
+        },
+      },
+      entry,
+    );
+    spans.end();
+  } catch (error) {
+    if (!daemon.signal.aborted) spans.end(error instanceof Error ? error.name : 'Error');
+    if (error instanceof LiveUpdateFailed) {
+      const why = `could not be applied live: ${error.message}`;
+      const written = entry.next.mode === 'Standard' ? { written: true } : {};
+      await journal.write({ ...byReboot(entry, why), ...written });
+      warning(daemon, 'LiveApplyFailed', `${entry.plan.config} ${why}; it needs a reboot`);
+      return again;
+    }
+    // Nothing was changed, or all of it was taken back: the update has not begun.
+    const isAsBefore = !daemon.signal.aborted && !(error instanceof UndoError);
+    if (!isAgain && isAsBefore) await journal.clear();
+    throw error;
+  }
+  return finish(daemon, entry, seen);
+}
+
+/** The running system was changed, and only a reboot can bring it to the target. */
+export class LiveUpdateFailed extends Error {
+  override readonly name = 'LiveUpdateFailed';
+}
+
+/** Something differs from what the update was to bring about. */
+export class NotAsWanted extends Error {
+  override readonly name = 'NotAsWanted';
+
+  /** @param paths what differs, at least one. */
+  constructor(paths: readonly string[]) {
+    const shown = paths.slice(0, 5).join(', ');
+    const more = paths.length > 5 ? ` and ${paths.length - 5} more` : '';
+    super(`differs from the target after the update: ${shown}${more}`);
+  }
+}
+
+/**
+ * Does what changes the running system.
+ *
+ * @throws LiveUpdateFailed for whatever goes wrong; the signal's reason when the daemon was told to end.
+ */
+export async function orOnlyByReboot(signal: AbortSignal, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (cause) {
+    signal.throwIfAborted();
+    throw new LiveUpdateFailed(cause instanceof Error ? cause.message : String(cause), { cause });
+  }
+}
 
 /**
  * Brings the running system to an update's target: content first, then the services' actions in order, then a look

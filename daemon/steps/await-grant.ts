@@ -1,5 +1,32 @@
 import { type Lease, Leases } from '../../api/kubernetes.ts';
 import { type ApiClient, ApiError } from '../../cluster/api-client.ts';
+import type { Observation } from './step.ts';
+import { publish, type StepContext, type StepOutcome } from './step-context.ts';
+import type { Update } from './update.ts';
+
+const LEASE_RETRY_MS = 5_000;
+
+/**
+ * @param holder who gave leave, and has to hold the node's lease still.
+ * @returns how long to wait for the lease; undefined when the node may be touched.
+ */
+export async function waitForLease(
+  daemon: StepContext,
+  { plan }: Pick<Update, 'plan'>,
+  holder: string,
+  seen: Observation,
+): Promise<StepOutcome | undefined> {
+  const why = await leaseObstacle({
+    client: daemon.client,
+    node: daemon.nodeName,
+    namespace: daemon.leaseNamespace,
+    holder,
+    signal: daemon.signal,
+  });
+  if (why === undefined) return undefined;
+  await publish(daemon, seen, { kind: 'waiting', plan, why });
+  return { kind: 'wait', ms: LEASE_RETRY_MS };
+}
 
 export interface LeaseCheck {
   readonly client: ApiClient;

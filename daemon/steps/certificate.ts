@@ -15,27 +15,13 @@ import {
   pullSecretFiles,
   registryCAFiles,
 } from '../host/certificates/certificate-files.ts';
+import type { Delivery } from '../host/certificates/deliver.ts';
 import { deliver, settleDelivery } from '../host/certificates/deliver.ts';
-import type { Delivery } from '../host/certificates/delivered.ts';
 import { pathsOfConfigs } from '../host/certificates/owned-paths.ts';
-import type { Observation } from '../observe.ts';
-import { actOnServices } from './act-on-services.ts';
+import { actOnServices, serviceActions } from './act-on-services.ts';
 import { otherHolder } from './await-grant.ts';
-import { serviceActions } from './service-actions.ts';
-import { type Daemon, normal, warning } from './step-context.ts';
-import { configsOf, type Withheld } from './withheld.ts';
-
-/** Where the node reads what lies at no fixed place. */
-export interface CertificatePaths {
-  readonly kubeletCA: string;
-  readonly pullSecret: string;
-}
-
-/** MCO's; the pull secret's is the kubelet's own default. */
-export const defaultCertificatePaths: CertificatePaths = {
-  kubeletCA: '/etc/kubernetes/kubelet-ca.crt',
-  pullSecret: '/var/lib/kubelet/config.json',
-};
+import { configsOf, type Observation, type Withheld } from './step.ts';
+import { normal, type StepContext, warning } from './step-context.ts';
 
 /** For events and conditions. */
 const IN_WORDS: Readonly<Record<CertificateName, string>> = {
@@ -62,7 +48,7 @@ class NotNow extends Error {
  * @throws the signal's reason.
  */
 export async function applyCertificate(
-  daemon: Daemon,
+  daemon: StepContext,
   { name, version }: { readonly name: CertificateName; readonly version: string },
   seen: Observation,
 ): Promise<void> {
@@ -90,7 +76,7 @@ export async function applyCertificate(
 }
 
 async function fetchFiles(
-  { client, namespace, certificatePaths, signal }: Daemon,
+  { client, namespace, certificatePaths, signal }: StepContext,
   name: CertificateName,
   version: string,
 ): Promise<CertificateFiles> {
@@ -125,7 +111,11 @@ async function notOwned(root: string, seen: Observation, files: CertificateFiles
 }
 
 /** @returns what was done, in words for an event. */
-async function tellServices(daemon: Daemon, { untold }: Delivery, { spec }: Observation): Promise<string> {
+async function tellServices(
+  daemon: StepContext,
+  { untold }: Delivery,
+  { spec }: Observation,
+): Promise<string> {
   if (untold.length === 0) return '';
   const { client, ports, signal } = daemon;
   const configuration = await client.find(MachineConfigurations, MACHINE_CONFIGURATION, { signal });

@@ -1,15 +1,17 @@
 import { formatActions } from '../../api/disruption-action.ts';
 import type { FailureReason, UpdateRecord } from '../../api/machine-config-node.ts';
+import { imageLabels } from '../../api/names.ts';
 import { isSoftReboot } from '../host/boot-id.ts';
 import { endWatch } from '../host/boot-watchdog/arm.ts';
-import type { Observation } from '../observe.ts';
-import { writeCurrent } from '../records/current.ts';
-import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
+import type { NodePorts } from '../host/node-ports.ts';
+import type { Deployment } from '../os/backend.ts';
+import { basesOf, type Current, forgetCurrent, writeCurrent } from '../records/current.ts';
+import type { JournalEntry } from '../records/journal.ts';
 import { earlierThan, writeLastUpdate } from '../records/last-update.ts';
 import { writeManagedPaths } from '../records/managed-paths.ts';
-import { correctCurrent } from './booted-state.ts';
 import { tellUpdate } from './spans.ts';
-import { again, type Daemon, normal, type StepOutcome, warning } from './step-context.ts';
+import type { Observation } from './step.ts';
+import { again, normal, type StepContext, type StepOutcome, warning } from './step-context.ts';
 import type { Update } from './update.ts';
 
 /** @returns the target of an update in words, for logs, events and conditions. */
@@ -18,7 +20,11 @@ export function inWords({ plan, next }: Update): string {
 }
 
 /** The node runs the target: records it and ends the update. */
-export async function finish(daemon: Daemon, entry: JournalEntry, seen: Observation): Promise<StepOutcome> {
+export async function finish(
+  daemon: StepContext,
+  entry: JournalEntry,
+  seen: Observation,
+): Promise<StepOutcome> {
   const rebooted = entry.bootID !== seen.bootID;
   await recordTarget(daemon, entry, seen);
   const record = recordOf(entry, seen, 'Succeeded');
@@ -32,7 +38,7 @@ export async function finish(daemon: Daemon, entry: JournalEntry, seen: Observat
 
 /** The node runs something else than the target: records what, and that this target has failed. */
 export async function fail(
-  daemon: Daemon,
+  daemon: StepContext,
   { entry, why }: { readonly entry: JournalEntry; readonly why: string },
   seen: Observation,
 ): Promise<StepOutcome> {
@@ -48,7 +54,7 @@ export async function fail(
  * this target has failed.
  */
 export async function keepUnhealthy(
-  daemon: Daemon,
+  daemon: StepContext,
   entry: JournalEntry,
   seen: Observation,
   why: string,
@@ -59,24 +65,7 @@ export async function keepUnhealthy(
   return again;
 }
 
-/** The node runs what it ran before an unhealthy target: records that, and that the target is not to be tried again. */
-export async function endRolledBack(
-  daemon: Daemon,
-  entry: JournalEntryAt<'rollingBack'>,
-  seen: Observation,
-): Promise<StepOutcome> {
-  const { ports, signal } = daemon;
-  await correctCurrent(ports, seen.current, signal);
-  // As after any reboot into an image: its /etc has its own version of all that Shale had written. What the host has gone
-  // back to by itself is as it was left.
-  if (seen.current?.mode === 'Layered' && entry.byHost !== true)
-    await writeManagedPaths(ports.host.root, new Map());
-  await endWith(daemon, recordOf(entry, seen, 'RolledBack', entry));
-  warning(daemon, 'RolledBack', `went back from ${inWords(entry)}: ${entry.why}`);
-  return again;
-}
-
-async function recordTarget({ ports }: Daemon, entry: JournalEntry, seen: Observation): Promise<void> {
+async function recordTarget({ ports }: StepContext, entry: JournalEntry, seen: Observation): Promise<void> {
   const { root } = ports.host;
   // finalizeStaged gave the new /etc the image's own version of all that Shale had written.
   const rebooted = entry.bootID !== seen.bootID;
@@ -84,7 +73,7 @@ async function recordTarget({ ports }: Daemon, entry: JournalEntry, seen: Observ
   await writeCurrent(root, entry.next);
 }
 
-async function endWith(daemon: Daemon, record: UpdateRecord): Promise<void> {
+export async function endWith(daemon: StepContext, record: UpdateRecord): Promise<void> {
   const { root } = daemon.ports.host;
   await writeLastUpdate(root, record);
   await endWatch(root);
@@ -93,7 +82,7 @@ async function endWith(daemon: Daemon, record: UpdateRecord): Promise<void> {
   tellUpdate(daemon, record);
 }
 
-function recordOf(
+export function recordOf(
   { plan, bootID, startedAt }: JournalEntry,
   seen: Observation,
   result: UpdateRecord['result'],
@@ -116,4 +105,37 @@ function recordOf(
     ...(failure === undefined ? {} : { message: failure.why }),
     ...earlierThan(actions, seen.lastUpdate),
   };
+}
+
+/**
+ * What a node runs after a boot that brought something else than the record says: an admin's rollback, or a deployment
+ * that could not be booted.
+ *
+ * @param current the record.
+ * @returns undefined when the booted image says nothing of Shale: then the node is a fresh one.
+ */
+export function currentAfterBoot(
+  current: Current | undefined,
+  { image, labels }: Deployment,
+): Current | undefined {
+  if (current?.mode === 'Standard') {
+    return image === undefined || image === current.baseImage ? current : { ...current, baseImage: image };
+  }
+  if (image === undefined || image === current?.image) return current;
+  const config = labels[imageLabels.renderedConfig];
+  if (config === undefined) return undefined;
+  return { version: 1, mode: 'Layered', config, image, ...basesOf(labels) };
+}
+
+/** Makes the record say what the node has booted, after a boot that nobody here asked for. */
+export async function correctCurrent(
+  { host, backend }: NodePorts,
+  current: Current | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  const { booted } = await backend.status(signal);
+  const corrected = currentAfterBoot(current, booted);
+  if (corrected === current) return;
+  if (corrected === undefined) await forgetCurrent(host.root);
+  else await writeCurrent(host.root, corrected);
 }

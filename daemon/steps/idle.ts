@@ -1,17 +1,35 @@
 import path from 'node:path';
 import { nodePaths } from '../../api/names.ts';
+import { parseDigestedPullspec } from '../../api/references.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
+import type { OsBackend } from '../os/backend.ts';
 import type { Current } from '../records/current.ts';
 import { nodeConfigOf } from '../records/rendered-config.ts';
-import { driftInWords, watchedNames } from '../standard/drift.ts';
-import { endForce, forceFileIn, isForced } from '../standard/force-file.ts';
+import { driftInWords, endForce, forceFileIn, isForced } from '../standard/drift.ts';
+import { watchedNames } from '../standard/drift-watch.ts';
 import { verifyConfig } from '../standard/verify-config.ts';
 import { writeConfig } from '../standard/write-config.ts';
 import { writeTarget } from './apply-config.ts';
-import { type Daemon, normal, warning } from './step-context.ts';
+import type { Observation } from './step.ts';
+import { normal, publish, type StepContext, type StepOutcome, untilTold, warning } from './step-context.ts';
 
 /** systemd reads its units from there: it is told of what is put back. */
 const UNITS = '/etc/systemd/system/';
+
+/** The node runs its target: keeps it that way. */
+export async function beIdle(daemon: StepContext, seen: Observation): Promise<StepOutcome> {
+  const { memory, ports, signal } = daemon;
+  memory.prepared = undefined;
+  const running = JSON.stringify([seen.current?.config, seen.bootID, seen.lastUpdate?.finishedAt]);
+  const why = await watchOver(daemon, seen.current);
+  await publish(daemon, seen, why === undefined ? { kind: 'updated' } : { kind: 'drifted', why });
+  if (memory.settledFor !== running) {
+    await settleNextBoot(ports.backend, seen.current, signal);
+    await ports.backend.cleanup(signal);
+    memory.settledFor = running;
+  }
+  return untilTold;
+}
 
 /**
  * Looks whether the disk of a node in standard mode is as Shale left it, and is woken when that changes (MCO,
@@ -24,7 +42,7 @@ const UNITS = '/etc/systemd/system/';
  * @returns what differs, in words; undefined where nothing does.
  * @throws the file system's errors.
  */
-export async function watchOver(daemon: Daemon, current: Current | undefined): Promise<string | undefined> {
+async function watchOver(daemon: StepContext, current: Current | undefined): Promise<string | undefined> {
   const { driftWatch, memory, ports } = daemon;
   if (current?.mode !== 'Standard') {
     driftWatch.disarm();
@@ -54,7 +72,7 @@ export async function watchOver(daemon: Daemon, current: Current | undefined): P
   return why;
 }
 
-async function putBack(daemon: Daemon, config: NodeConfig): Promise<void> {
+async function putBack(daemon: StepContext, config: NodeConfig): Promise<void> {
   const { ports, signal } = daemon;
   const { written, removed } = await writeConfig(
     writeTarget(ports),
@@ -70,4 +88,28 @@ async function putBack(daemon: Daemon, config: NodeConfig): Promise<void> {
       ? `${nodePaths.forceFile} is there, and nothing differs from ${config.name}`
       : `by leave of ${nodePaths.forceFile}, as ${config.name} has it: ${paths.join(', ')}. Services that have read these since are not restarted`,
   );
+}
+
+/**
+ * Sees to it that an unplanned reboot brings back what the node runs: a target that was staged and is no longer wanted
+ * is taken back, and an image that was applied live is staged.
+ *
+ * @throws what the image tool throws.
+ */
+async function settleNextBoot(
+  backend: OsBackend,
+  current: Current | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  const { booted, staged } = await backend.status(signal);
+  const running = current?.mode === 'Layered' ? current.image : booted.image;
+  const nextBoot = staged ?? booted;
+  if (nextBoot.image === running) {
+    // Standard mode runs the booted deployment; another of the same image has other kernel arguments.
+    if (staged !== undefined && current?.mode !== 'Layered') await backend.unstage(signal);
+    return;
+  }
+  if (booted.image === running || running === undefined) return backend.unstage(signal);
+  const extraKernelArguments = { remove: [], add: [] };
+  await backend.stage(parseDigestedPullspec(running), { extraKernelArguments, signal });
 }

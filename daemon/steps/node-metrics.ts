@@ -1,35 +1,10 @@
 import type { DisruptionAction } from '../../api/disruption-action.ts';
-import { FailureReason, PREPARE_REFUSED, type UpdateRecord } from '../../api/machine-config-node.ts';
+import type { UpdateRecord } from '../../api/machine-config-node.ts';
 import type { CertificateName } from '../../api/node-certificates.ts';
 import type { RequestObservation } from '../../cluster/http-api-client.ts';
-import type { Step } from '../decide.ts';
 import type { BackendName } from '../os/choose-backend.ts';
-import type { Phase } from '../status.ts';
-
-/** Where the node is; degraded too where the daemon can't tell. */
-export const NODE_STATES = [
-  'updated',
-  'drifted',
-  'preparing',
-  'waiting',
-  'applying',
-  'rebooting',
-  'verifying',
-  'rollingBack',
-  'degraded',
-] as const satisfies readonly Phase['kind'][];
-export type NodeState = (typeof NODE_STATES)[number];
-
-/** What keeps a node from its target, as the reason of its condition has it. */
-export const PROBLEMS = [
-  'PrepareFailed',
-  PREPARE_REFUSED,
-  ...FailureReason.options,
-  'ConfigDrift',
-  'UnsupportedHost',
-  'DaemonFailed',
-] as const;
-export type Problem = (typeof PROBLEMS)[number];
+import type { NodeState, Problem } from './phase.ts';
+import type { Step } from './step.ts';
 
 /** What the daemon did; `observe` is the look that comes before. */
 export type TimedStep = Step['kind'] | 'observe';
@@ -70,19 +45,3 @@ export const noMetrics: NodeMetrics = {
   backend: () => undefined,
   requested: () => undefined,
 };
-
-/** @returns where a node in that phase is, and what keeps it there. */
-export function stateOf(phase: Phase): readonly [NodeState, Problem?] {
-  switch (phase.kind) {
-    case 'degraded':
-    case 'rollingBack':
-      return [phase.kind, phase.reason];
-    case 'drifted':
-      return ['drifted', 'ConfigDrift'];
-    case 'preparing':
-      if (phase.problem === undefined) return ['preparing'];
-      return ['preparing', phase.refused === true ? PREPARE_REFUSED : 'PrepareFailed'];
-    default:
-      return [phase.kind];
-  }
-}

@@ -4,7 +4,7 @@ import type { Deployment, OsBackend } from '../os/backend.ts';
 import type { Current } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { chooseReboot, planReboot } from './choose-reboot.ts';
-import type { DeploymentChange } from './deployment-change.ts';
+import type { DeploymentChange } from './update.ts';
 import { reboots } from './update.ts';
 
 /** What preparing a target needs to know. */

@@ -2,12 +2,10 @@ import { imageLabels } from '../../api/names.ts';
 import { findTransition, parseTransitionLabel } from '../../disruption/transitions.ts';
 import { noPackages } from '../../machineconfig/os-packages.ts';
 import type { Deployment } from '../os/backend.ts';
-import { type Current, packagesOf } from '../records/current.ts';
-import { basesOf } from './booted-state.ts';
-import type { DeploymentChange } from './deployment-change.ts';
+import { basesOf, type Current, packagesOf } from '../records/current.ts';
+import { PrepareRefused } from '../records/rendered-config.ts';
 import { type Asked, chooseItsReboot, type Preparation, rebootBecause, stageTarget } from './preparation.ts';
-import { PrepareRefused } from './prepare-error.ts';
-import type { Target } from './target.ts';
+import type { DeploymentChange, Target } from './update.ts';
 import { type PreparedUpdate, reboots } from './update.ts';
 
 type LayeredTarget = Extract<Target, { mode: 'Layered' }>;

@@ -1,5 +1,7 @@
+import { MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigurations } from '../../api/machine-configuration.ts';
 import { MACHINE_CONFIGURATION, nodePaths } from '../../api/names.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
 import { decideActions } from '../../disruption/actions.ts';
 import { policyDigest } from '../../disruption/effective-policies.ts';
 import { goArchitecture } from '../../image/architecture.ts';
@@ -7,16 +9,13 @@ import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { osPackages, SUPPORTED_EXTENSIONS } from '../../machineconfig/os-packages.ts';
 import { askedPackages, refusedInStandardMode } from '../../machineconfig/standard-mode.ts';
 import { PackagesRefused } from '../os/packages-refused.ts';
-import type { Current } from '../records/current.ts';
-import { fetchRendered, nodeConfigOf, writtenConfigOf } from '../records/rendered-config.ts';
-import { driftInWords } from '../standard/drift.ts';
-import { isForced } from '../standard/force-file.ts';
+import type { Current, Rendered } from '../records/current.ts';
+import { nodeConfigOf, PrepareRefused, writtenConfigOf } from '../records/rendered-config.ts';
+import { driftInWords, isForced } from '../standard/drift.ts';
 import { verifyConfig } from '../standard/verify-config.ts';
-import { deploymentChange } from './deployment-change.ts';
 import { type Asked, chooseItsReboot, type Preparation, rebootBecause, stageTarget } from './preparation.ts';
-import { PrepareRefused } from './prepare-error.ts';
-import type { Target } from './target.ts';
-import type { PreparedUpdate } from './update.ts';
+import type { PreparedUpdate, Target } from './update.ts';
+import { deploymentChange } from './update.ts';
 
 type StandardTarget = Extract<Target, { mode: 'Standard' }>;
 type StandardCurrent = Extract<Current, { mode: 'Standard' }>;
@@ -160,4 +159,14 @@ async function actionsOf(
       ? 'the difference of the rendered configs'
       : 'the difference of the rendered configs; the policies in force are not those that the operator named, so nothing is done live',
   };
+}
+
+/**
+ * Fetches a rendered config, without what the API server adds to it.
+ *
+ * @throws ApiError
+ */
+async function fetchRendered(client: ApiClient, name: string, signal: AbortSignal): Promise<Rendered> {
+  const { apiVersion, spec } = await client.get(MachineConfigs, name, { signal });
+  return { apiVersion, kind: 'MachineConfig', metadata: { name }, spec };
 }

@@ -1,15 +1,91 @@
+import { formatAsked } from '../../api/disruption-action.ts';
+import { type MachineConfigNode, PREPARE_REFUSED } from '../../api/machine-config-node.ts';
 import type { Preparation } from './preparation.ts';
 import { prepareLayered } from './prepare-layered.ts';
 import { prepareStandard } from './prepare-standard.ts';
-import type { Target } from './target.ts';
-import type { PreparedUpdate } from './update.ts';
+import { stageSpan } from './spans.ts';
+import type { Observation, Step } from './step.ts';
+import { again, normal, publish, type StepContext, type StepOutcome, tell } from './step-context.ts';
+import type { Target } from './update.ts';
+import { type PreparedUpdate, targetInWords } from './update.ts';
+
+const PROGRESS_EVERY_MS = 1_000;
+
+/** Stages the target and works out what it asks of the node. */
+export async function prepareTarget(
+  daemon: StepContext,
+  { target, stuck }: Extract<Step, { kind: 'prepare' }>,
+  seen: Observation,
+): Promise<StepOutcome> {
+  const { client, memory, metrics, ports, signal } = daemon;
+  memory.prepared = undefined;
+  metrics.staging(0, 0);
+  memory.settledFor = undefined;
+  // Tried again in case the host has changed; until that helps, the refusal stays where the admin reads it.
+  if (!isRefused(daemon.channel.object)) await publish(daemon, seen, { kind: 'preparing' });
+  const progress = progressTeller(daemon, seen);
+  const startedAt = Date.now();
+  try {
+    memory.prepared = await prepare(
+      {
+        client,
+        backend: ports.backend,
+        root: ports.host.root,
+        spec: seen.spec,
+        current: seen.current,
+        stuck,
+        onProgress: progress.onProgress,
+        signal,
+      },
+      target,
+    );
+    daemon.tracer.record(stageSpan(daemon, target, startedAt));
+  } catch (error) {
+    if (!signal.aborted) {
+      const failure = error instanceof Error ? error.name : 'Error';
+      daemon.tracer.record(stageSpan(daemon, target, startedAt, failure));
+    }
+    throw error;
+  } finally {
+    await progress.told();
+  }
+  const { plan } = memory.prepared;
+  normal(daemon, 'Staged', `${targetInWords(target)}: ${formatAsked(plan)}, by ${plan.source}`);
+  return again;
+}
+
+/** @returns whether the status says that the very target that is wanted was refused. */
+function isRefused({ spec, status }: Partial<MachineConfigNode> = {}): boolean {
+  return (
+    status?.configVersion?.desired === spec?.configVersion.desired &&
+    status?.configImage?.desiredImage === spec?.configImage?.desiredImage &&
+    status?.conditions?.find(({ type }) => type === 'UpdatePrepared')?.reason === PREPARE_REFUSED
+  );
+}
+
+/** Tells how far the pull is, at most once a second and never two at a time. */
+function progressTeller(daemon: StepContext, seen: Observation) {
+  let telling = Promise.resolve();
+  let lastTold = performance.now();
+  return {
+    onProgress: (bytesDone: number, bytesTotal: number) => {
+      daemon.metrics.staging(bytesDone, bytesTotal);
+      if (performance.now() - lastTold < PROGRESS_EVERY_MS) return;
+      lastTold = performance.now();
+      telling = telling.then(() =>
+        tell(daemon, seen, { kind: 'preparing', staging: { bytesDone, bytesTotal } }),
+      );
+    },
+    told: () => telling,
+  };
+}
 
 /**
  * Brings a target to the disk and works out what it asks of the node. Not disruptive, and harmless to repeat.
  *
  * @throws PrepareRefused, ApiError, and what OsBackend.stage throws.
  */
-export function prepare(preparation: Preparation, target: Target): Promise<PreparedUpdate> {
+function prepare(preparation: Preparation, target: Target): Promise<PreparedUpdate> {
   return target.mode === 'Layered'
     ? prepareLayered(preparation, target)
     : prepareStandard(preparation, target);

@@ -1,155 +1,34 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { formatAction } from '../../api/disruption-action.ts';
+import { emptyNodeConfig } from '../../machineconfig/empty-config.ts';
 import { armWatchdog } from '../host/boot-watchdog/arm.ts';
-import type { Observation } from '../observe.ts';
-import type { Current } from '../records/current.ts';
-import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
-import { ForeignChangeError, UndoError } from '../standard/write-config.ts';
-import { updateLive } from './apply-live.ts';
-import { leaseObstacle } from './await-grant.ts';
+import { carryCertificates, handedOverTo } from '../host/certificates/owned-paths.ts';
+import type { Deployment } from '../os/backend.ts';
+import type { JournalEntry } from '../records/journal.ts';
+import { readManagedPaths } from '../records/managed-paths.ts';
+import { nodeConfigOf, writtenConfigOf } from '../records/rendered-config.ts';
+import { planPasswords, readPasswordFields } from '../standard/passwords.ts';
+import { ForeignChangeError, writeConfig } from '../standard/write-config.ts';
+import { untouchedManagedPaths } from '../tree-sync/managed-etc.ts';
+import { applyConfig, writeTarget } from './apply-config.ts';
+import { waitForLease } from './await-grant.ts';
 import { rebootFully, softRebootLeftMs } from './choose-reboot.ts';
 import { daemonLimitMs } from './decide-health.ts';
-import { finish, inWords } from './end-update.ts';
-import { makeNextBoot } from './reboot-into.ts';
-import { applySpans } from './spans.ts';
-import { again, type Daemon, normal, publish, type StepOutcome, tell, warning } from './step-context.ts';
-import { byReboot, type Update } from './update.ts';
-import { LiveUpdateFailed, type UpdateContext } from './update-context.ts';
+import { inWords } from './end-update.ts';
+import type { Observation } from './step.ts';
+import { again, normal, type StepContext, type StepOutcome, tell, warning } from './step-context.ts';
+import type { DeploymentChange } from './update.ts';
+import { deploymentChange, type Update } from './update.ts';
+import { contextOf, holderOf, newEntry, type UpdateContext } from './update-context.ts';
 
-const LEASE_RETRY_MS = 5_000;
 /** A machine that was asked to reboot and still runs after this is asked again. */
 const REBOOT_DEADLINE_MS = 600_000;
 
-/**
- * @param holder who gave leave, and has to hold the node's lease still.
- * @returns how long to wait for the lease; undefined when the node may be touched.
- */
-export async function waitForLease(
-  daemon: Daemon,
-  { plan }: Pick<Update, 'plan'>,
-  holder: string,
-  seen: Observation,
-): Promise<StepOutcome | undefined> {
-  const why = await leaseObstacle({
-    client: daemon.client,
-    node: daemon.nodeName,
-    namespace: daemon.leaseNamespace,
-    holder,
-    signal: daemon.signal,
-  });
-  if (why === undefined) return undefined;
-  await publish(daemon, seen, { kind: 'waiting', plan, why });
-  return { kind: 'wait', ms: LEASE_RETRY_MS };
-}
-
-/** Begins an update that needs no reboot, while the node's lease is the operator's. */
-export async function beginLive(daemon: Daemon, update: Update, seen: Observation): Promise<StepOutcome> {
-  const obstacle = await waitForLease(daemon, update, holderOf(seen), seen);
-  if (obstacle !== undefined) return obstacle;
-  const entry = newEntry(update, seen);
-  await daemon.journal.write(entry);
-  return applyLiveFrom(daemon, entry, seen, false);
-}
-
-function newEntry({ plan, next }: Update, seen: Observation): JournalEntryAt<'applying'> {
-  return {
-    version: 1,
-    step: 'applying',
-    plan,
-    next,
-    bootID: seen.bootID,
-    startedAt: new Date().toISOString(),
-    leaseHolder: holderOf(seen),
-  };
-}
-
-function holderOf({ spec }: Observation): string {
-  return spec.grant?.leaseHolder ?? '';
-}
-
-/**
- * Applies what the journal says to the running system.
- *
- * @param isAgain the update was begun before; how far it came is not known.
- */
-export async function applyLiveFrom(
-  daemon: Daemon,
-  entry: JournalEntry,
-  seen: Observation,
-  isAgain: boolean,
-): Promise<StepOutcome> {
-  const { journal } = daemon;
-  await tell(daemon, seen, { kind: 'applying', plan: entry.plan, doing: 'content' });
-  const spans = applySpans(daemon, entry);
-  const context = contextOf(daemon, entry, seen, isAgain);
-  const { beforeAction } = context;
-  try {
-    await updateLive(
-      {
-        ...context,
-        beforeAction: (action) => {
-          spans.begin(action);
-          return beforeAction(action);
-        },
-      },
-      entry,
-    );
-    spans.end();
-  } catch (error) {
-    if (!daemon.signal.aborted) spans.end(error instanceof Error ? error.name : 'Error');
-    if (error instanceof LiveUpdateFailed) {
-      const why = `could not be applied live: ${error.message}`;
-      const written = entry.next.mode === 'Standard' ? { written: true } : {};
-      await journal.write({ ...byReboot(entry, why), ...written });
-      warning(daemon, 'LiveApplyFailed', `${entry.plan.config} ${why}; it needs a reboot`);
-      return again;
-    }
-    // Nothing was changed, or all of it was taken back: the update has not begun.
-    const isAsBefore = !daemon.signal.aborted && !(error instanceof UndoError);
-    if (!isAgain && isAsBefore) await journal.clear();
-    throw error;
-  }
-  return finish(daemon, entry, seen);
-}
-
-function contextOf(daemon: Daemon, entry: JournalEntry, seen: Observation, isAgain: boolean): UpdateContext {
-  return {
-    ports: daemon.ports,
-    current: onDisk(seen),
-    again: isAgain,
-    actionLimits: daemon.actionLimits,
-    afterWriting: () => daemon.journal.write({ ...entry, written: true }),
-    beforeAction: (action) =>
-      tell(daemon, seen, { kind: 'applying', plan: entry.plan, doing: formatAction(action) }),
-    signal: daemon.signal,
-  };
-}
-
-/** What the disk has: the record, unless an update that waits for its reboot has written its config over it. */
-function onDisk({ current, journal, bootedImage }: Observation): Current | undefined {
-  if (journal?.written !== true) return current;
-  return writtenOver(current, journal.next, bootedImage);
-}
-
-/**
- * What the disk has once a config of standard mode was written to it, and no other deployment is booted.
- *
- * @param bootedImage the image, for a node that Shale had not configured.
- */
-export function writtenOver(
-  current: Current | undefined,
-  next: Current,
-  bootedImage?: string,
-): Current | undefined {
-  if (next.mode !== 'Standard') return current;
-  const { config, rendered } = next;
-  const booted = bootedImage === undefined ? {} : { baseImage: bootedImage };
-  const kept = current?.mode === 'Standard' ? current : { kernelArguments: [], ...booted };
-  return { version: 1, mode: 'Standard', ...kept, config, rendered };
-}
-
 /** Makes the target the next boot and asks for it, while the node's lease is the operator's. */
-export async function rebootInto(daemon: Daemon, update: Update, seen: Observation): Promise<StepOutcome> {
+export async function rebootInto(
+  daemon: StepContext,
+  update: Update,
+  seen: Observation,
+): Promise<StepOutcome> {
   const obstacle = await waitForLease(daemon, update, holderOf(seen), seen);
   if (obstacle !== undefined) return obstacle;
   const { journal } = daemon;
@@ -177,7 +56,7 @@ export async function rebootInto(daemon: Daemon, update: Update, seen: Observati
  * Where the host's watchdog can't be put the target is rebooted into all the same, as on a host with a read-only /etc; what
  * may pass, such as a full disk, is waited for.
  */
-async function watchNextBoot(daemon: Daemon): Promise<void> {
+async function watchNextBoot(daemon: StepContext): Promise<void> {
   const { healthLimits, ports, signal } = daemon;
   const limitMs = daemonLimitMs(healthLimits);
   if (limitMs === undefined) return;
@@ -194,7 +73,7 @@ const UNWRITABLE: ReadonlySet<string> = new Set(['EROFS', 'EPERM', 'EACCES']);
 
 /** The process is ended by the reboot; one that does not come is asked for again. */
 export async function requestReboot(
-  daemon: Daemon,
+  daemon: StepContext,
   entry: JournalEntry,
   reason = `shale: update to ${inWords(entry)}`,
 ): Promise<StepOutcome> {
@@ -212,7 +91,7 @@ export async function requestReboot(
 
 /** @returns why it did not take place: the process is ended by one that does. */
 async function requestSoftReboot(
-  { ports: { backend, host }, softRebootLimitMs, signal }: Daemon,
+  { ports: { backend, host }, softRebootLimitMs, signal }: StepContext,
   { bootID, rebootingSince }: JournalEntry,
   reason: string,
 ): Promise<string> {
@@ -229,4 +108,73 @@ async function requestSoftReboot(
   }
   await delay(leftMs, undefined, { signal });
   return late;
+}
+
+/**
+ * Makes an update's target the next boot, whole: after this only the reboot itself is missing. Harmless to repeat.
+ *
+ * In standard mode the config is written to the running root, as MCO does, and a new deployment takes it along by
+ * ostree's merge of /etc. On the way out of layering it is written into the stock image's deployment instead: the
+ * running root stays the layered image's to the end.
+ */
+export async function makeNextBoot(context: UpdateContext, { next }: Pick<Update, 'next'>): Promise<void> {
+  const { ports, current, signal } = context;
+  const { backend, host } = ports;
+  const { booted } = await backend.status(signal);
+  const change = deploymentChange(current, booted.image, next);
+  if (next.mode === 'Standard' && current?.mode !== 'Layered') {
+    await applyConfig(context, next).apply();
+    if (change !== undefined) await finalize(context, change, 'whole /etc');
+    return;
+  }
+  if (change === undefined) return;
+  const staged = await finalize(context, change, 'without what Shale wrote');
+  if (next.mode === 'Layered') {
+    await takeBackPasswords(context, staged);
+    return;
+  }
+  await writeConfig(
+    { ...writeTarget(ports), root: staged.root, varRoot: host.root },
+    { from: emptyNodeConfig, to: nodeConfigOf(next.rendered), force: true },
+    { signal },
+  );
+}
+
+/**
+ * A layered image has no passwords (builder/layer-content.ts), and ostree's merge would carry those of standard mode along
+ * for ever. One that somebody else has set since is theirs.
+ */
+async function takeBackPasswords(
+  { ports, current, signal }: UpdateContext,
+  { root }: Deployment,
+): Promise<void> {
+  const from = writtenConfigOf(current);
+  if (from.passwordHashes.size === 0) return;
+  const { changes } = planPasswords({ from, to: emptyNodeConfig }, await readPasswordFields(root));
+  const ours = changes.filter(({ user, before }) => from.passwordHashes.get(user) === before);
+  await ports.setPasswords(root, new Map(ours.map(({ user, after }) => [user, after])), signal);
+}
+
+/**
+ * Staged before; the same deployment again, unless it was undone meanwhile.
+ *
+ * @param merge what ostree's merge takes along of the running /etc.
+ */
+async function finalize(
+  { ports: { backend, host, relabel }, signal }: UpdateContext,
+  { image, ...extra }: DeploymentChange,
+  merge: 'whole /etc' | 'without what Shale wrote',
+): Promise<Deployment> {
+  const { root } = await backend.stage(image, { ...extra, evenIfBooted: true, signal });
+  const managed =
+    merge === 'whole /etc'
+      ? new Map<string, string>()
+      : await untouchedManagedPaths(
+          host.root,
+          new Map([...(await handedOverTo(host.root, root)), ...(await readManagedPaths(host.root))]),
+        );
+  const staged = await backend.finalizeStaged(managed, signal);
+  await relabel(staged.root, [...managed.keys()], signal);
+  await carryCertificates(host.root, staged.root);
+  return staged;
 }

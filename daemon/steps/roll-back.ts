@@ -1,18 +1,26 @@
+import { emptyNodeConfig } from '../../machineconfig/empty-config.ts';
 import { disarmWatchdog } from '../host/boot-watchdog/arm.ts';
-import type { Observation } from '../observe.ts';
-import type { JournalEntryAt } from '../records/journal.ts';
-import { inWords } from './end-update.ts';
-import { makePreviousNextBoot, takeBackFiles } from './go-back.ts';
-import { requestReboot, waitForLease, writtenOver } from './reboot.ts';
-import { type Daemon, normal, type StepOutcome, tell } from './step-context.ts';
-import type { UpdateContext } from './update-context.ts';
+import type { WatchdogMark } from '../host/boot-watchdog/mark.ts';
+import { type Current, imageOf } from '../records/current.ts';
+import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
+import { writeManagedPaths } from '../records/managed-paths.ts';
+import { nodeConfigOf } from '../records/rendered-config.ts';
+import { verifyConfig } from '../standard/verify-config.ts';
+import { writeConfig } from '../standard/write-config.ts';
+import { applyConfig, writeTarget } from './apply-config.ts';
+import { waitForLease } from './await-grant.ts';
+import { correctCurrent, endWith, inWords, recordOf } from './end-update.ts';
+import { makeNextBoot, requestReboot } from './reboot.ts';
+import type { Observation } from './step.ts';
+import { again, normal, type StepContext, type StepOutcome, tell, warning } from './step-context.ts';
+import { type UpdateContext, writtenOver } from './update-context.ts';
 
 /**
  * Makes what ran before an unhealthy target the next boot and asks for the reboot, under the lease that the update began
  * under. Harmless to repeat.
  */
 export async function rollBack(
-  daemon: Daemon,
+  daemon: StepContext,
   entry: JournalEntryAt<'rollingBack'>,
   seen: Observation,
 ): Promise<StepOutcome> {
@@ -41,4 +49,106 @@ export async function rollBack(
   }
   normal(daemon, 'RollingBack', `reboots into what ran before ${inWords(entry)}`);
   return requestReboot(daemon, entry, `shale: back from ${inWords(entry)}, which is not healthy`);
+}
+
+/**
+ * Takes back what standard mode has written to the running root, where the deployment of before is booted again.
+ *
+ * @param context its `current` is what the disk has.
+ */
+export async function takeBackFiles(
+  context: UpdateContext,
+  previous: Extract<Current, { mode: 'Standard' }>,
+): Promise<void> {
+  await applyConfig(context, previous).apply();
+}
+
+/**
+ * Makes what a node ran before its last update the next boot. What it booted then is on the disk still, so no registry is
+ * asked; only of an image that was applied live and never booted bootc and rpm-ostree may have kept nothing.
+ *
+ * @param context its `current` is what the node is to leave. @param previous what it ran before; undefined on a node that
+ *   Shale had not configured then.
+ */
+export async function makePreviousNextBoot(
+  context: UpdateContext,
+  previous: Current | undefined,
+): Promise<void> {
+  if (previous !== undefined && imageOf(previous) !== undefined) {
+    // The way back is an update like any other.
+    return makeNextBoot(context, { next: previous });
+  }
+  const { ports, signal } = context;
+  const { root } = ports.host;
+  await ports.backend.rollback(signal);
+  if (previous?.mode !== 'Standard') return;
+  const { staged } = await ports.backend.status(signal);
+  if (staged === undefined) return;
+  // The deployment's /etc was merged from one whose image had the config's files in it.
+  await writeConfig(
+    { ...writeTarget(ports), root: staged.root, varRoot: root },
+    { from: emptyNodeConfig, to: nodeConfigOf(previous.rendered), force: true },
+    { signal },
+  );
+}
+
+/**
+ * The host has gone back by itself, for no daemon came up in the target: the update goes on as one whose target was not
+ * healthy. What standard mode wrote to the running root before the reboot is there still; it is taken back, with one more
+ * reboot, since the host has come up with it.
+ */
+export async function hostWentBack(
+  daemon: StepContext,
+  { entry, mark }: { readonly entry: JournalEntry; readonly mark: WatchdogMark },
+  { bootID, current }: Observation,
+): Promise<StepOutcome> {
+  const { journal, ports } = daemon;
+  const hasLeftFiles = (await filesLeft(ports.host.root, current, entry.next)).length > 0;
+  const { version, plan, next, startedAt, leaseHolder } = entry;
+  const { reason, why } = mark;
+  await journal.write({
+    version,
+    step: 'rollingBack',
+    plan,
+    next,
+    bootID: entry.bootID,
+    startedAt,
+    ...(leaseHolder === undefined ? {} : { leaseHolder }),
+    failedBoot: hasLeftFiles ? bootID : mark.bootID,
+    reason,
+    why,
+    byHost: true,
+  });
+  warning(daemon, reason, why);
+  return again;
+}
+
+/** What differs from the former config and not from the target's: anything else is somebody's own change, and told as drift. */
+async function filesLeft(
+  root: string,
+  current: Current | undefined,
+  next: Current,
+): Promise<readonly string[]> {
+  if (current?.mode !== 'Standard' || next.mode !== 'Standard') return [];
+  const differing = async ({ rendered }: typeof current) =>
+    (await verifyConfig(root, nodeConfigOf(rendered))).map(({ path }) => path);
+  const fromNext = new Set(await differing(next));
+  return (await differing(current)).filter((path) => !fromNext.has(path));
+}
+
+/** The node runs what it ran before an unhealthy target: records that, and that the target is not to be tried again. */
+export async function endRolledBack(
+  daemon: StepContext,
+  entry: JournalEntryAt<'rollingBack'>,
+  seen: Observation,
+): Promise<StepOutcome> {
+  const { ports, signal } = daemon;
+  await correctCurrent(ports, seen.current, signal);
+  // As after any reboot into an image: its /etc has its own version of all that Shale had written. What the host has gone
+  // back to by itself is as it was left.
+  if (seen.current?.mode === 'Layered' && entry.byHost !== true)
+    await writeManagedPaths(ports.host.root, new Map());
+  await endWith(daemon, recordOf(entry, seen, 'RolledBack', entry));
+  warning(daemon, 'RolledBack', `went back from ${inWords(entry)}: ${entry.why}`);
+  return again;
 }

@@ -4,8 +4,8 @@ import type { UpdateRecord } from '../../api/machine-config-node.ts';
 import { type Span, type SpanId, spanIds } from '../../cluster/tracing/span.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import type { TimedPart, UpdateWay } from './node-metrics.ts';
-import type { Daemon } from './step-context.ts';
-import type { Target } from './target.ts';
+import type { StepContext } from './step-context.ts';
+import type { Target } from './update.ts';
 
 /**
  * What the daemon tells of an update as spans and as seconds of its metrics. An update outlives the daemon, so that each span is told when its work is
@@ -15,7 +15,7 @@ import type { Target } from './target.ts';
 type Goal = Pick<UpdateRecord, 'config' | 'image'>;
 
 /** Brought to the disk; `failure` where it was not. */
-export function stageSpan(daemon: Daemon, target: Target, startedAt: number, failure?: string): Span {
+export function stageSpan(daemon: StepContext, target: Target, startedAt: number, failure?: string): Span {
   const goal = target.mode === 'Layered' ? target : { config: target.config };
   return {
     ...partOfRollout(daemon, goal),
@@ -27,7 +27,7 @@ export function stageSpan(daemon: Daemon, target: Target, startedAt: number, fai
 }
 
 /** The whole update, from the leave to do it to its end. */
-export function tellUpdate(daemon: Daemon, record: UpdateRecord): void {
+export function tellUpdate(daemon: StepContext, record: UpdateRecord): void {
   const span = partOfRollout(daemon, record);
   const startedAt = Date.parse(record.startedAt);
   const endedAt = Date.parse(record.finishedAt);
@@ -48,7 +48,7 @@ export function tellUpdate(daemon: Daemon, record: UpdateRecord): void {
 }
 
 /** From the request to the first look of a daemon in the new boot. */
-export function tellReboot(daemon: Daemon, entry: JournalEntry): void {
+export function tellReboot(daemon: StepContext, entry: JournalEntry): void {
   const startedAt = Date.parse(entry.rebootingSince ?? entry.startedAt);
   const endedAt = Date.now();
   daemon.metrics.rebooted(secondsBetween(startedAt, endedAt));
@@ -65,7 +65,7 @@ function secondsBetween(startedAt: number, endedAt: number): number {
  *
  * @returns what to tell of them.
  */
-export function applySpans(daemon: Daemon, entry: JournalEntry) {
+export function applySpans(daemon: StepContext, entry: JournalEntry) {
   let step = 'content';
   let part: TimedPart = 'content';
   let startedAt = Date.now();
@@ -97,7 +97,7 @@ export function applySpans(daemon: Daemon, entry: JournalEntry) {
   };
 }
 
-function partOfRollout(daemon: Daemon, { config, image }: Goal) {
+function partOfRollout(daemon: StepContext, { config, image }: Goal) {
   const pool = poolOf(daemon);
   const change = changeOf(config);
   return {
@@ -112,15 +112,15 @@ function partOfRollout(daemon: Daemon, { config, image }: Goal) {
   };
 }
 
-function partOfUpdate(daemon: Daemon, { plan }: JournalEntry) {
+function partOfUpdate(daemon: StepContext, { plan }: JournalEntry) {
   return { ...partOfRollout(daemon, plan), parent: updateId(daemon, plan) };
 }
 
-function updateId({ nodeName }: Daemon, { config, image }: Goal): SpanId {
+function updateId({ nodeName }: StepContext, { config, image }: Goal): SpanId {
   return spanIds.update(changeOf(config), nodeName, image);
 }
 
-function poolOf({ channel }: Daemon): string {
+function poolOf({ channel }: StepContext): string {
   return channel.object?.spec.pool.name ?? '';
 }
 

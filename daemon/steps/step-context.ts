@@ -1,21 +1,31 @@
 import type { Logger } from 'pino';
 import type { NormalReason, WarningReason } from '../../api/events.ts';
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import type { CertificateName } from '../../api/node-certificates.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
 import type { Tracer } from '../../cluster/tracing/span.ts';
+import type { CertificatePaths } from '../host/certificates/certificate-files.ts';
 import type { NodePorts } from '../host/node-ports.ts';
-import type { NodeChannel } from '../node-channel.ts';
-import type { Memory, Observation } from '../observe.ts';
 import type { Journal } from '../records/journal.ts';
 import type { DriftWatch } from '../standard/drift-watch.ts';
-import type { Phase } from '../status.ts';
-import type { ActionLimits } from './action-limits.ts';
-import type { CertificatePaths } from './certificate.ts';
+import type { ActionLimits } from './act-on-services.ts';
 import type { HealthLimits } from './decide-health.ts';
-import { type NodeMetrics, stateOf } from './node-metrics.ts';
+import type { NodeMetrics } from './node-metrics.ts';
+import { type NodeReport, type Phase, stateOf } from './phase.ts';
+import type { Observation, Withheld } from './step.ts';
+import type { PreparedUpdate } from './update.ts';
+
+/** The node's own MachineConfigNode, as far as a step has to do with it. */
+export interface StatusChannel {
+  /** The object as it is last known; undefined while the operator has not created it. */
+  readonly object: MachineConfigNode | undefined;
+  /** @throws ApiError */
+  publish(report: NodeReport, signal: AbortSignal): Promise<void>;
+}
 
 /** What steps are taken with. */
-export interface Daemon {
+export interface StepContext {
   readonly nodeName: string;
   /** Where the objects lie that hold certificates and the pull secret. */
   readonly namespace: string;
@@ -28,7 +38,7 @@ export interface Daemon {
   readonly ports: NodePorts;
   readonly journal: Journal;
   readonly client: ApiClient;
-  readonly channel: NodeChannel;
+  readonly channel: StatusChannel;
   readonly events: EventRecorder;
   readonly driftWatch: DriftWatch;
   readonly memory: Memory;
@@ -44,7 +54,7 @@ export type StepOutcome = { readonly kind: 'again' } | { readonly kind: 'wait'; 
 export const again: StepOutcome = { kind: 'again' };
 
 /** Tells where the node is. @throws ApiError */
-export async function publish(daemon: Daemon, seen: Observation, phase: Phase): Promise<void> {
+export async function publish(daemon: StepContext, seen: Observation, phase: Phase): Promise<void> {
   const { current, bootID, bootedImage, certificates, lastUpdate, osBackend } = seen;
   const { withheld } = daemon.memory;
   daemon.metrics.is(...stateOf(phase));
@@ -56,20 +66,36 @@ export async function publish(daemon: Daemon, seen: Observation, phase: Phase): 
 }
 
 /** As publish, for what is worth telling but must not keep an update from going on. */
-export async function tell(daemon: Daemon, seen: Observation, phase: Phase): Promise<void> {
+export async function tell(daemon: StepContext, seen: Observation, phase: Phase): Promise<void> {
   await publish(daemon, seen, phase).catch((error: unknown) =>
     daemon.log.warn({ err: error }, 'status could not be written'),
   );
 }
 
 /** An event for what an admin looks for, and a line in the log. */
-export function normal({ channel, events, log }: Daemon, reason: NormalReason, message: string): void {
+export function normal({ channel, events, log }: StepContext, reason: NormalReason, message: string): void {
   log.info({ reason }, message);
   if (channel.object !== undefined) events.normal(channel.object, reason, message);
 }
 
 /** As normal, for what went wrong. */
-export function warning({ channel, events, log }: Daemon, reason: WarningReason, message: string): void {
+export function warning({ channel, events, log }: StepContext, reason: WarningReason, message: string): void {
   log.warn({ reason }, message);
   if (channel.object !== undefined) events.warning(channel.object, reason, message);
 }
+
+/** What the daemon keeps between two looks; a restart may lose it. */
+export interface Memory {
+  prepared: PreparedUpdate | undefined;
+  /** Certificates that could not be applied. */
+  readonly withheld: Map<CertificateName, Withheld>;
+  /** What the next boot was last seen to be right for. */
+  settledFor: string | undefined;
+  /** The boot whose required health checks have all passed. */
+  checkedBoot: string | undefined;
+  /** How the disk was last seen to differ from the config, in words. */
+  drift: string | undefined;
+}
+
+/** Nothing but a change of the spec is waited for; the look in between is for what changes without telling. */
+export const untilTold: StepOutcome = { kind: 'wait', ms: 600_000 };

@@ -1,7 +1,11 @@
-import type { DisruptionAction } from '../../api/disruption-action.ts';
+import { type DisruptionAction, formatAction } from '../../api/disruption-action.ts';
 import type { NodePorts } from '../host/node-ports.ts';
 import type { Current } from '../records/current.ts';
-import type { ActionLimits } from './action-limits.ts';
+import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
+import type { ActionLimits } from './act-on-services.ts';
+import type { Observation } from './step.ts';
+import { type StepContext, tell } from './step-context.ts';
+import type { Update } from './update.ts';
 
 /** What carrying out an update needs. */
 export interface UpdateContext {
@@ -20,40 +24,59 @@ export interface UpdateContext {
   readonly signal: AbortSignal;
 }
 
-/** How one mode brings content to the running root. */
-export interface LiveWay {
-  apply(): Promise<void>;
-  /** @returns the paths that are not as wanted. */
-  differing(): Promise<readonly string[]>;
+export function newEntry({ plan, next }: Update, seen: Observation): JournalEntryAt<'applying'> {
+  return {
+    version: 1,
+    step: 'applying',
+    plan,
+    next,
+    bootID: seen.bootID,
+    startedAt: new Date().toISOString(),
+    leaseHolder: holderOf(seen),
+  };
 }
 
-/** The running system was changed, and only a reboot can bring it to the target. */
-export class LiveUpdateFailed extends Error {
-  override readonly name = 'LiveUpdateFailed';
+export function holderOf({ spec }: Observation): string {
+  return spec.grant?.leaseHolder ?? '';
 }
 
-/** Something differs from what the update was to bring about. */
-export class NotAsWanted extends Error {
-  override readonly name = 'NotAsWanted';
+export function contextOf(
+  daemon: StepContext,
+  entry: JournalEntry,
+  seen: Observation,
+  isAgain: boolean,
+): UpdateContext {
+  return {
+    ports: daemon.ports,
+    current: onDisk(seen),
+    again: isAgain,
+    actionLimits: daemon.actionLimits,
+    afterWriting: () => daemon.journal.write({ ...entry, written: true }),
+    beforeAction: (action) =>
+      tell(daemon, seen, { kind: 'applying', plan: entry.plan, doing: formatAction(action) }),
+    signal: daemon.signal,
+  };
+}
 
-  /** @param paths what differs, at least one. */
-  constructor(paths: readonly string[]) {
-    const shown = paths.slice(0, 5).join(', ');
-    const more = paths.length > 5 ? ` and ${paths.length - 5} more` : '';
-    super(`differs from the target after the update: ${shown}${more}`);
-  }
+/** What the disk has: the record, unless an update that waits for its reboot has written its config over it. */
+export function onDisk({ current, journal, bootedImage }: Observation): Current | undefined {
+  if (journal?.written !== true) return current;
+  return writtenOver(current, journal.next, bootedImage);
 }
 
 /**
- * Does what changes the running system.
+ * What the disk has once a config of standard mode was written to it, and no other deployment is booted.
  *
- * @throws LiveUpdateFailed for whatever goes wrong; the signal's reason when the daemon was told to end.
+ * @param bootedImage the image, for a node that Shale had not configured.
  */
-export async function orOnlyByReboot(signal: AbortSignal, work: () => Promise<void>): Promise<void> {
-  try {
-    await work();
-  } catch (cause) {
-    signal.throwIfAborted();
-    throw new LiveUpdateFailed(cause instanceof Error ? cause.message : String(cause), { cause });
-  }
+export function writtenOver(
+  current: Current | undefined,
+  next: Current,
+  bootedImage?: string,
+): Current | undefined {
+  if (next.mode !== 'Standard') return current;
+  const { config, rendered } = next;
+  const booted = bootedImage === undefined ? {} : { baseImage: bootedImage };
+  const kept = current?.mode === 'Standard' ? current : { kernelArguments: [], ...booted };
+  return { version: 1, mode: 'Standard', ...kept, config, rendered };
 }

@@ -1,6 +1,45 @@
-import type { UpdatePlan } from '../../api/machine-config-node.ts';
-import type { Current } from '../records/current.ts';
-import { isFor, type Target } from './target.ts';
+import type { Grant, MachineConfigNodeSpec, UpdatePlan } from '../../api/machine-config-node.ts';
+import { type DigestedPullspec, parseDigestedPullspec } from '../../api/references.ts';
+import { noPackages, samePackages } from '../../machineconfig/os-packages.ts';
+import { sameList } from '../../machineconfig/same-list.ts';
+import type { ExtraPackages } from '../os/backend.ts';
+import { type Current, packagesOf } from '../records/current.ts';
+
+/** What the operator wants of the node. */
+export type Target =
+  | { readonly mode: 'Layered'; readonly config: string; readonly image: DigestedPullspec }
+  /** `osImage` absent: the OS image is left as it is, or, coming from a layered image, is that image's base. */
+  | { readonly mode: 'Standard'; readonly config: string; readonly osImage?: string };
+
+/** @returns the target that a MachineConfigNode's spec names. */
+export function targetOf(spec: MachineConfigNodeSpec): Target {
+  const config = spec.configVersion.desired;
+  if (spec.configImage !== undefined) {
+    // The API server has checked the form by the CRD's pattern.
+    return { mode: 'Layered', config, image: spec.configImage.desiredImage as DigestedPullspec };
+  }
+  return { mode: 'Standard', config, ...(spec.osImage === undefined ? {} : { osImage: spec.osImage }) };
+}
+
+/** @returns whether the node runs the target already. */
+export function isAt(target: Target, current: Current | undefined): boolean {
+  if (current === undefined || current.mode !== target.mode || current.config !== target.config) return false;
+  if (target.mode === 'Layered') return current.mode === 'Layered' && current.image === target.image;
+  return target.osImage === undefined || target.osImage === '' || current.baseImage === target.osImage;
+}
+
+/** @returns whether a plan or a grant is for this target and no other. */
+export function isFor(given: Pick<Grant | UpdatePlan, 'config' | 'image'>, target: Target): boolean {
+  const image = target.mode === 'Layered' ? target.image : undefined;
+  return given.config === target.config && given.image === image;
+}
+
+/** @returns the target in words, for logs, events and conditions. */
+export function targetInWords(target: Target): string {
+  return target.mode === 'Layered'
+    ? `${target.config} in ${target.image}`
+    : `${target.config} in standard mode`;
+}
 
 /** An update as it was worked out: what it asks of the node, and what the node runs once it is over. */
 export interface Update {
@@ -31,4 +70,60 @@ export function reboots({ plan }: { readonly plan: Pick<UpdatePlan, 'actions'> }
 /** @returns the same update by way of a reboot. @param why in words, for the status. */
 export function byReboot<T extends Update>(update: T, why: string): T {
   return { ...update, plan: { ...update.plan, actions: [{ type: 'Reboot' }], source: why } };
+}
+
+/** The deployment that an update needs as the next boot. */
+export interface DeploymentChange {
+  readonly image: DigestedPullspec;
+  readonly extraKernelArguments: { readonly remove: readonly string[]; readonly add: readonly string[] };
+  readonly extraPackages: ExtraPackages;
+}
+
+/**
+ * What an update changes of the operating system itself.
+ *
+ * @param current what the node runs. @param bootedImage what it booted, where that is known.
+ * @returns undefined when the booted deployment stays: an update in standard mode that only writes files.
+ * @throws TypeError when another deployment is needed and it isn't known of which image, or when the image with its
+ *   extensions is not named by digest.
+ */
+export function deploymentChange(
+  current: Current | undefined,
+  bootedImage: string | undefined,
+  next: Current,
+): DeploymentChange | undefined {
+  const remove = current?.mode === 'Standard' ? current.kernelArguments : [];
+  const former = packagesOf(current);
+  if (next.mode === 'Layered') {
+    return {
+      image: parseDigestedPullspec(next.image),
+      extraKernelArguments: { remove, add: [] },
+      extraPackages: { remove: former, add: noPackages },
+    };
+  }
+  const baseImage = current === undefined ? bootedImage : current.baseImage;
+  const stays =
+    current?.mode !== 'Layered' &&
+    baseImage === next.baseImage &&
+    sameList(remove, next.kernelArguments) &&
+    samePackages(former, packagesOf(next));
+  if (stays) return undefined;
+  if (next.baseImage === undefined) {
+    throw new TypeError(
+      `${next.config}: changes kernel arguments or packages or leaves layering, and neither the node nor spec.osImage says on which OS image; expected spec.osImage by digest`,
+    );
+  }
+  const image = parseDigestedPullspec(next.baseImage);
+  return {
+    image,
+    extraKernelArguments: { remove, add: next.kernelArguments },
+    extraPackages: { remove: former, add: packagesOf(next), ...repositoryOf(next) },
+  };
+}
+
+/** The image that MCO takes extensions and other kernels from. */
+function repositoryOf(next: Extract<Current, { mode: 'Standard' }>): Pick<ExtraPackages, 'repository'> {
+  const { baseOSExtensionsContainerImage: name = '' } = next.rendered.spec;
+  if (name === '' || packagesOf(next).installed.length === 0) return {};
+  return { repository: parseDigestedPullspec(name) };
 }

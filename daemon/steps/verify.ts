@@ -1,16 +1,15 @@
 import { uptime } from 'node:os';
 import { findHealthChecks, type HealthCheck } from '../host/health-checks.ts';
-import type { Observation } from '../observe.ts';
 import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
 import { writeLastUpdate } from '../records/last-update.ts';
 import { asRebooted } from './choose-reboot.ts';
 import { type Checks, decideHealth, MOST_BOOTS } from './decide-health.ts';
-import { deploymentChange } from './deployment-change.ts';
 import { finish, keepUnhealthy } from './end-update.ts';
 import { type KubeletBoot, lookAtKubelet } from './kubelet.ts';
 import { tellReboot } from './spans.ts';
-import { again, type Daemon, normal, publish, type StepOutcome, tell, warning } from './step-context.ts';
-import { isFor, targetOf } from './target.ts';
+import type { Observation } from './step.ts';
+import { again, normal, publish, type StepContext, type StepOutcome, tell, warning } from './step-context.ts';
+import { deploymentChange, isFor, targetOf } from './update.ts';
 
 /** Between two looks at what is not well yet: often at first, when most nodes come up, then ever less. */
 const FIRST_RETRY_MS = 2_000;
@@ -25,7 +24,7 @@ const LEAST_CHECK_MS = 10_000;
  * it is, and begins the way back when it was not in time.
  */
 export async function verifyBoot(
-  daemon: Daemon,
+  daemon: StepContext,
   entry: JournalEntry,
   seen: Observation,
 ): Promise<StepOutcome> {
@@ -58,7 +57,7 @@ export async function verifyBoot(
 }
 
 /** Looks again at a node that runs its target and was not healthy, and has nothing to go back to. */
-export async function recheck(daemon: Daemon, why: string, seen: Observation): Promise<StepOutcome> {
+export async function recheck(daemon: StepContext, why: string, seen: Observation): Promise<StepOutcome> {
   const { client, healthLimits, nodeName, ports, signal } = daemon;
   const checks = await runChecks(daemon, seen.bootID, healthLimits.checksMs);
   const kubelet = await lookAtKubelet(client, nodeName, await bootOf(daemon, seen), signal);
@@ -73,7 +72,7 @@ export async function recheck(daemon: Daemon, why: string, seen: Observation): P
   return { kind: 'wait', ms: RECHECK_MS };
 }
 
-async function bootOf({ ports: { host } }: Daemon, { bootID }: Observation): Promise<KubeletBoot> {
+async function bootOf({ ports: { host } }: StepContext, { bootID }: Observation): Promise<KubeletBoot> {
   return { bootID, softBootSince: await host.softBootSince() };
 }
 
@@ -95,7 +94,7 @@ function beginOrGoOn(entry: JournalEntry, bootID: string, sinceMs: number): Jour
 
 /** A newer target is gone on to rather than back from: one disruption in place of two. */
 async function endUnhealthy(
-  daemon: Daemon,
+  daemon: StepContext,
   entry: JournalEntryAt<'verifying'>,
   seen: Observation,
   why: string,
@@ -112,7 +111,11 @@ async function endUnhealthy(
 const passed: Checks = { kind: 'passed' };
 
 /** The first that fails ends the round; once all have passed in a boot they are not run again. */
-async function runChecks({ memory, ports, signal }: Daemon, bootID: string, leftMs: number): Promise<Checks> {
+async function runChecks(
+  { memory, ports, signal }: StepContext,
+  bootID: string,
+  leftMs: number,
+): Promise<Checks> {
   if (memory.checkedBoot === bootID) return passed;
   const { required } = await findHealthChecks(ports.host.root);
   const endsAt = performance.now() + leftMs;
@@ -125,7 +128,7 @@ async function runChecks({ memory, ports, signal }: Daemon, bootID: string, left
   return passed;
 }
 
-async function runWanted(daemon: Daemon): Promise<void> {
+async function runWanted(daemon: StepContext): Promise<void> {
   const { ports, signal } = daemon;
   const { wanted } = await findHealthChecks(ports.host.root);
   const run = async ({ name, program }: HealthCheck) => {

@@ -11,10 +11,11 @@ import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from '../.
 import { directoryNodeLayout } from '../../workshop/sandbox/node/directory-host.ts';
 import { readServiceRecords } from '../../workshop/sandbox/node/service-recorder.ts';
 import { noLabels } from '../host/selinux-labels.ts';
-import { readManagedPaths, untouchedManagedPaths } from '../records/managed-paths.ts';
+import { readManagedPaths } from '../records/managed-paths.ts';
 import { readTree } from '../tree/read-tree.ts';
 import { contentDigest } from '../tree/tree-entry.ts';
 import { applyLive, type LiveStep, verifyLive } from './live-apply.ts';
+import { untouchedManagedPaths } from './managed-etc.ts';
 
 if (noDirectoryNodes !== undefined) process.stderr.write(`skipped: ${noDirectoryNodes}\n`);
 

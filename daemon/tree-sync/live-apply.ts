@@ -17,10 +17,11 @@ import {
 } from '../records/unlabelled-paths.ts';
 import { applyTreeChanges } from '../tree/apply-tree-changes.ts';
 import { resolveInRoot } from '../tree/resolve-in-root.ts';
-import { parseTmpfiles, type TmpfilesLine } from '../tree/tmpfiles-fragment.ts';
+import { parseTmpfiles, readFragment, type TmpfilesLine } from '../tree/tmpfiles-fragment.ts';
 import type { TreeChange } from '../tree/tree-change.ts';
 import { ignoreMissing } from '../tree/tree-entry.ts';
-import { managedAfterApply, planLiveApply, readFragment } from './live-plan.ts';
+import { planLiveApply } from './live-plan.ts';
+import { managedAfterApply } from './managed-etc.ts';
 
 export interface LiveApply {
   readonly host: Host;

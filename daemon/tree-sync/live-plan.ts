@@ -1,29 +1,14 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { nodePaths } from '../../api/names.ts';
 import type { Deployment } from '../os/backend.ts';
-import { isManaged, type ManagedPaths } from '../records/managed-paths.ts';
+import { isManaged } from '../records/managed-paths.ts';
 import { mergeEtc } from '../tree/merge-etc.ts';
-import { compareTrees, readTree, type Tree } from '../tree/read-tree.ts';
-import { statePaths } from '../tree/tmpfiles-fragment.ts';
+import { compareTrees, readEtcTrees } from '../tree/read-tree.ts';
+import { readFragment, statePaths } from '../tree/tmpfiles-fragment.ts';
 import { LiveApplyRefused, planTreeChanges, type TreeChange } from '../tree/tree-change.ts';
-import {
-  type ContentDigest,
-  contentDigest,
-  ignoreMissing,
-  readTreeEntry,
-  sameContent,
-  sameEntry,
-  type TreeEntry,
-} from '../tree/tree-entry.ts';
-
-export interface LiveTrees {
-  /** The running root. */
-  readonly root: string;
-  readonly booted: Deployment;
-  readonly staged: Deployment;
-  readonly managed: ManagedPaths;
-}
+import { type ContentDigest, contentDigest, readTreeEntry, sameEntry } from '../tree/tree-entry.ts';
+import { type LiveTrees, suffices } from './managed-etc.ts';
 
 /** Everything that tells the running root from what the next boot will have. */
 export interface LivePlan {
@@ -120,62 +105,6 @@ async function planEtc(
     etc,
     etcDigests: new Map(etc.map((change) => [change.path, contentDigest(target.get(change.path))])),
   };
-}
-
-interface EtcPlaces {
-  readonly root: string;
-  readonly booted: Deployment;
-  readonly staged: Deployment;
-}
-
-/** Reads the three versions of /etc that are merged. */
-export async function readEtcTrees(
-  { root, booted, staged }: EtcPlaces,
-  signal: AbortSignal,
-): Promise<{ readonly base: Tree; readonly running: Tree; readonly staged: Tree }> {
-  return {
-    base: await readTree(path.join(booted.root, 'usr/etc'), '/etc', signal),
-    running: await readTree(path.join(root, 'etc'), '/etc', signal),
-    staged: await readTree(path.join(staged.root, 'usr/etc'), '/etc', signal),
-  };
-}
-
-/** Owner and mode of a path that the image's fragment names are set by systemd-tmpfiles, at boot and after a live apply. */
-function suffices(owners: ReadonlySet<string>, name: string, current: TreeEntry, wanted: TreeEntry): boolean {
-  return owners.has(name) ? sameContent(current, wanted) : sameEntry(current, wanted);
-}
-
-/**
- * The record to keep once a live apply is done: every path of /etc that is as the staged image has it while the booted
- * image, which ostree will compare with, has it otherwise.
- *
- * An edit of the admin that is the same as the image's version counts as Shale's too; after a reboot ostree would see it
- * as no edit either.
- */
-export async function managedAfterApply(trees: LiveTrees, signal: AbortSignal): Promise<ManagedPaths> {
-  const { base, running, staged } = await readEtcTrees(trees, signal);
-  const owners = statePaths(await readFragment(trees.staged.root)).owners;
-  const managed = new Map<string, readonly ContentDigest[]>();
-  for (const name of new Set([
-    ...base.keys(),
-    ...running.keys(),
-    ...staged.keys(),
-    ...trees.managed.keys(),
-  ])) {
-    const now = running.get(name);
-    const wanted = staged.get(name);
-    if (sameEntry(now, base.get(name))) continue;
-    const digest = contentDigest(now);
-    const isStaged =
-      now === undefined || wanted === undefined ? now === wanted : suffices(owners, name, now, wanted);
-    if (isStaged || isManaged(trees.managed, name, digest)) managed.set(name, [digest]);
-  }
-  return managed;
-}
-
-/** @returns the tmpfiles fragment of a root, or nothing when it has none. */
-export async function readFragment(root: string): Promise<string | undefined> {
-  return readFile(path.join(root, nodePaths.tmpfiles), 'utf8').catch(ignoreMissing);
 }
 
 function removals(

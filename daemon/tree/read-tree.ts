@@ -1,7 +1,15 @@
 import type { BigIntStats, Dirent } from 'node:fs';
 import { lstat, readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { ignoreMissing, readTreeEntry, sameEntry, type TreeEntry } from './tree-entry.ts';
+import { resolveInRoot } from './resolve-in-root.ts';
+import {
+  type ContentDigest,
+  contentDigest,
+  ignoreMissing,
+  readTreeEntry,
+  sameEntry,
+  type TreeEntry,
+} from './tree-entry.ts';
 
 /** A directory tree without its root: entries by absolute path as the host knows it (`/etc/chrony.conf`). */
 export type Tree = ReadonlyMap<string, TreeEntry>;
@@ -103,4 +111,31 @@ async function statOf(place: string): Promise<BigIntStats | undefined> {
 async function namesIn(directory: string): Promise<string[]> {
   const entries: Dirent[] = (await readdir(directory, { withFileTypes: true }).catch(ignoreMissing)) ?? [];
   return entries.map(({ name }) => name);
+}
+
+/**
+ * @param root the running root. @param path absolute, within the root.
+ * @returns the content digest of what is there now.
+ */
+export async function contentDigestAt(root: string, path: string): Promise<ContentDigest> {
+  const place = await resolveInRoot(root, path);
+  return contentDigest(place === undefined ? undefined : await readTreeEntry(place));
+}
+
+interface EtcPlaces {
+  readonly root: string;
+  readonly booted: { readonly root: string };
+  readonly staged: { readonly root: string };
+}
+
+/** Reads the three versions of /etc that are merged. */
+export async function readEtcTrees(
+  { root, booted, staged }: EtcPlaces,
+  signal: AbortSignal,
+): Promise<{ readonly base: Tree; readonly running: Tree; readonly staged: Tree }> {
+  return {
+    base: await readTree(path.join(booted.root, 'usr/etc'), '/etc', signal),
+    running: await readTree(path.join(root, 'etc'), '/etc', signal),
+    staged: await readTree(path.join(staged.root, 'usr/etc'), '/etc', signal),
+  };
 }

@@ -1,3 +1,7 @@
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { nodePaths } from '../../api/names.ts';
+import { ignoreMissing } from './tree-entry.ts';
 /**
  * The parts of tmpfiles.d(5) that a fragment of Shale's image layer uses. Everything is created by systemd-tmpfiles
  * itself; it is read here to know what an image no longer delivers.
@@ -69,4 +73,9 @@ function splitFields(line: string): string[] {
     fields.push(quoted === undefined ? (match[3] ?? '') : quoted.replaceAll(/\\(.)/g, '$1'));
   }
   return fields;
+}
+
+/** @returns the tmpfiles fragment of a root, or nothing when it has none. */
+export async function readFragment(root: string): Promise<string | undefined> {
+  return readFile(path.join(root, nodePaths.tmpfiles), 'utf8').catch(ignoreMissing);
 }

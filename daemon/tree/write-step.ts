@@ -14,9 +14,14 @@ import {
 } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';
-import type { DirectoryAttributes } from '../standard/desired-tree.ts';
 import { temporaryName } from './merge-etc.ts';
 import { ignoreMissing, isMissing } from './tree-entry.ts';
+
+export interface DirectoryAttributes {
+  readonly mode: number;
+  readonly uid: number;
+  readonly gid: number;
+}
 
 /** One step of a write. Each is atomic for those who read the tree. */
 export type WriteStep = { readonly name: string; readonly place: string } & (

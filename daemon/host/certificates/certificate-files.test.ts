@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { KUBELET_CA_KEY, PULL_SECRET_KEY } from '../../../api/names.ts';
 import { kubeletCADigest, pullSecretVersion } from '../../../api/node-certificates.ts';
 import { registryCAsDigest } from '../../../api/registry-cas.ts';
-import { serviceActions } from '../../steps/service-actions.ts';
+import { serviceActions } from '../../steps/act-on-services.ts';
 import {
   CertificatesRefused,
   kubeletCAFiles,

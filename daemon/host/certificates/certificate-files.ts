@@ -113,3 +113,15 @@ function hasAuths(text: string): boolean {
 function fileOf(text: string, mode: number): CertificateFile {
   return { contents: Buffer.from(text), mode };
 }
+
+/** Where the node reads what lies at no fixed place. */
+export interface CertificatePaths {
+  readonly kubeletCA: string;
+  readonly pullSecret: string;
+}
+
+/** MCO's; the pull secret's is the kubelet's own default. */
+export const defaultCertificatePaths: CertificatePaths = {
+  kubeletCA: '/etc/kubernetes/kubelet-ca.crt',
+  pullSecret: '/var/lib/kubelet/config.json',
+};

@@ -4,10 +4,9 @@ import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { registryCAsDigest } from '../../../api/registry-cas.ts';
 import { fill, noMounts, smallDisk } from '../../../test/fixtures/small-disk.ts';
-import { handedOverTo } from './beside-images.ts';
 import { registryCAFiles } from './certificate-files.ts';
-import { deliver, settleDelivery } from './deliver.ts';
-import { certificatesOf, readDeliveries } from './delivered.ts';
+import { certificatesOf, deliver, readDeliveries, settleDelivery } from './deliver.ts';
+import { handedOverTo } from './owned-paths.ts';
 
 const KUBELET_CA = '/etc/kubernetes/kubelet-ca.crt';
 

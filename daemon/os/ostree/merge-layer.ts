@@ -2,8 +2,7 @@ import { chmod, chown, link, lstat, mkdir, readdir, rename, rm } from 'node:fs/p
 import path from 'node:path';
 import { resolveInRoot } from '../../tree/resolve-in-root.ts';
 import { ignoreMissing } from '../../tree/tree-entry.ts';
-import type { LayerNotes } from './extract-layer.ts';
-import { LayerRefused } from './extract-layer.ts';
+import { type LayerNotes, LayerRefused } from './extract-layer.ts';
 
 /**
  * Puts a layer onto the tree of the layers below it (OCI image-spec, layer.md "Applying Changesets"): whiteouts first,

@@ -1,10 +1,9 @@
 import path from 'node:path';
 import { applyTreeChanges } from '../../tree/apply-tree-changes.ts';
 import { isTemporaryName, mergeEtc } from '../../tree/merge-etc.ts';
-import { readTree } from '../../tree/read-tree.ts';
-import { statePaths } from '../../tree/tmpfiles-fragment.ts';
+import { readEtcTrees, readTree } from '../../tree/read-tree.ts';
+import { readFragment, statePaths } from '../../tree/tmpfiles-fragment.ts';
 import { planTreeChanges } from '../../tree/tree-change.ts';
-import { readEtcTrees, readFragment } from '../../tree-sync/live-plan.ts';
 import type { Deployment } from '../backend.ts';
 
 export interface MergedDeployments {

@@ -1,8 +1,7 @@
 import { access, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { ignoreMissing } from '../../tree/tree-entry.ts';
-import type { OstreeDeployment } from './deployments.ts';
-import { readDeployment } from './deployments.ts';
+import { type OstreeDeployment, readDeployment } from './deployments.ts';
 import { GVariantError, readDictionary, readString, readStrings } from './gvariant.ts';
 
 /** Where ostree notes what it will write to the bootloader at shutdown (libostree, _OSTREE_SYSROOT_RUNSTATE_STAGED). */

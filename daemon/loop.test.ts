@@ -8,7 +8,7 @@ import type { DaemonSet } from '../api/kubernetes.ts';
 const MANIFEST = path.join(import.meta.dirname, '../manifests/base/daemon.yaml');
 
 const PROGRAM = `
-  import { giveBackMemory } from ${JSON.stringify(path.join(import.meta.dirname, 'give-back-memory.ts'))};
+  import { giveBackMemory } from ${JSON.stringify(path.join(import.meta.dirname, 'loop.ts'))};
   let work = Array.from({ length: 500_000 }, (_, index) => ({ index }));
   const atWork = process.memoryUsage().heapUsed;
   work = work.length;

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ServiceManager } from '../host/host.ts';
-import { actOnServices } from './act-on-services.ts';
-import { limitMsOf, withActionLimit } from './action-limits.ts';
+import { actOnServices, limitMsOf, withActionLimit } from './act-on-services.ts';
 
 const flags = (...texts: string[]) =>
   texts.reduce<ReadonlyMap<string, number>>((before, text) => withActionLimit(text, before), new Map());

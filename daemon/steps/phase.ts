@@ -1,0 +1,96 @@
+import {
+  FailureReason,
+  PREPARE_REFUSED,
+  type UpdatePlan,
+  type UpdateRecord,
+} from '../../api/machine-config-node.ts';
+import type { CertificateVersions } from '../../api/node-certificates.ts';
+import type { OsTool } from '../os/os-tool.ts';
+import type { Current } from '../records/current.ts';
+import type { WithheldCertificates } from './step.ts';
+
+/** Where the node is on its way to its target. */
+export type Phase =
+  | { readonly kind: 'updated' }
+  /** The target was reached, and the disk has been changed by somebody else since. */
+  | { readonly kind: 'drifted'; readonly why: string }
+  /**
+   * The target is brought to the disk. `problem`: what keeps it from there; it is tried again. `refused`: and is in vain
+   * until somebody changes what it names.
+   */
+  | {
+      readonly kind: 'preparing';
+      readonly staging?: { readonly bytesDone: number; readonly bytesTotal: number };
+      readonly problem?: string;
+      readonly refused?: boolean;
+    }
+  /** Prepared. `why`: what it waits for. */
+  | { readonly kind: 'waiting'; readonly plan: UpdatePlan; readonly why: string }
+  /** The running system is changed. */
+  | { readonly kind: 'applying'; readonly plan: UpdatePlan; readonly doing: string }
+  | { readonly kind: 'rebooting'; readonly plan: UpdatePlan }
+  /** The target has booted, and is to be found healthy. `doing`: what it waits for. */
+  | { readonly kind: 'verifying'; readonly plan: UpdatePlan; readonly doing: string }
+  /** The target is not healthy, and the node goes back to what ran before. */
+  | {
+      readonly kind: 'rollingBack';
+      readonly plan: UpdatePlan;
+      readonly why: string;
+      readonly reason: FailureReason;
+    }
+  | { readonly kind: 'degraded'; readonly why: string; readonly reason: FailureReason };
+
+/** What the daemon knows of its node. */
+export interface NodeReport {
+  readonly phase: Phase;
+  readonly current: Current | undefined;
+  readonly bootID: string;
+  /** Image that the node booted; absent where no image is known. */
+  readonly bootedImage: string | undefined;
+  /** What the node has. */
+  readonly certificates: CertificateVersions;
+  readonly withheld: WithheldCertificates;
+  readonly lastUpdate: UpdateRecord | undefined;
+  readonly osBackend: OsTool;
+}
+
+/** Where the node is; degraded too where the daemon can't tell. */
+export const NODE_STATES = [
+  'updated',
+  'drifted',
+  'preparing',
+  'waiting',
+  'applying',
+  'rebooting',
+  'verifying',
+  'rollingBack',
+  'degraded',
+] as const satisfies readonly Phase['kind'][];
+export type NodeState = (typeof NODE_STATES)[number];
+
+/** What keeps a node from its target, as the reason of its condition has it. */
+export const PROBLEMS = [
+  'PrepareFailed',
+  PREPARE_REFUSED,
+  ...FailureReason.options,
+  'ConfigDrift',
+  'UnsupportedHost',
+  'DaemonFailed',
+] as const;
+export type Problem = (typeof PROBLEMS)[number];
+
+/** @returns where a node in that phase is, and what keeps it there. */
+export function stateOf(phase: Phase): readonly [NodeState, Problem?] {
+  switch (phase.kind) {
+    case 'degraded':
+    case 'rollingBack':
+      return [phase.kind, phase.reason];
+    case 'drifted':
+      return ['drifted', 'ConfigDrift'];
+    case 'preparing':
+      if (phase.problem === undefined) return ['preparing'];
+      return ['preparing', phase.refused === true ? PREPARE_REFUSED : 'PrepareFailed'];
+    default:
+      return [phase.kind];
+  }
+}
