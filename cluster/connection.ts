@@ -87,8 +87,15 @@ export async function kubeconfigConnection(options: {
   };
 }
 
+/**
+ * Idle connections are closed at this end, well before the API server closes them after 90 s (k8s.io/apiserver,
+ * server/secure_serving.go): a write sent on one that the server is closing would end in ECONNRESET, and nobody would know
+ * whether it was done.
+ */
+const IDLE_MS = 45_000;
+
 function createAgent(url: string, tls: AgentOptions): Agent | HttpAgent {
-  const shared = { keepAlive: true, maxSockets: 64 };
+  const shared = { keepAlive: true, maxSockets: 64, timeout: IDLE_MS };
   return url.startsWith('http:') ? new HttpAgent(shared) : new Agent({ ...tls, ...shared });
 }
 

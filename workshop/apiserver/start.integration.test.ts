@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { Agent, get } from 'node:https';
 import { expect, test } from 'vitest';
 import { startApiServer } from './start.ts';
 
@@ -13,4 +16,18 @@ test('starts on loopback, answers, and ends', async () => {
     await server.stop();
   }
   await server.stop();
+});
+
+test('keeps an idle connection for as long as kube-apiserver does', async () => {
+  const server = await startApiServer();
+  const agent = new Agent({ keepAlive: true, ca: server.caPem });
+  try {
+    const request = get(`${server.url}/healthz`, { agent });
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    response.resume();
+    expect(response.headers['keep-alive']).toBe('timeout=90');
+  } finally {
+    agent.destroy();
+    await server.stop();
+  }
 });

@@ -52,6 +52,7 @@ export interface ApiServer {
 
 /** Seconds; longer than any sandbox is up. */
 const TOKEN_LIFETIME = 30 * 24 * 3600;
+const IDLE_MS = 90_000;
 const AUDIENCE = 'https://kubernetes.default.svc';
 
 /**
@@ -76,6 +77,8 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
   const server = createServer({ cert: identity.certPem, key: identity.keyPem }, requestListener(service));
   // A watch is quiet for as long as nothing changes.
   server.requestTimeout = 0;
+  // As kube-apiserver's. Node's own 5 s end while a busy client's next request is under way, and reset it.
+  server.keepAliveTimeout = IDLE_MS;
   server.listen(options.port ?? 0, '127.0.0.1');
   await once(server, 'listening');
   const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
