@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from 'vitest';
-import { countPhases } from '../rollout/metrics/rollout-metrics.ts';
+import { countPhases } from '../rollout/reports/metrics.ts';
 import { aState, REBOOT } from '../test/fixtures/objects.ts';
 import { type OperatorTelemetry, startOperatorTelemetry } from './status.ts';
 

@@ -1,5 +1,5 @@
 import { startTelemetry, type Telemetry } from '../cluster/telemetry.ts';
-import type { RolloutMetrics } from '../rollout/metrics/rollout-metrics.ts';
+import type { RolloutMetrics } from '../rollout/reports/metrics.ts';
 
 /** How far an operator is: a candidate is ready to lead, a leader is ready once it knows the cluster. */
 export type OperatorState = 'candidate' | 'reading' | 'leading';
@@ -14,7 +14,7 @@ export interface OperatorTelemetry extends Telemetry {
 /** Serves the operator's metrics and health. The client library is loaded only for an operator that is watched. */
 export async function startOperatorTelemetry(port: number, host?: string): Promise<OperatorTelemetry> {
   const [{ prometheusMetrics }, { metricsPage }] = await Promise.all([
-    import('../rollout/metrics/prometheus-metrics.ts'),
+    import('../rollout/reports/prometheus-metrics.ts'),
     import('../cluster/process-metrics.ts'),
   ]);
   let lengths: () => ReadonlyMap<string, number> = () => new Map();

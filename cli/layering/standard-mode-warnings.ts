@@ -1,7 +1,7 @@
 import { MachineConfigs } from '../../api/machine-config.ts';
 import { noun } from '../../api/plural.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
-import { nodeConfigOf } from '../../rollout/rendering/foreseen.ts';
+import { nodeConfigOf } from '../../rollout/rendering/predicted-transitions.ts';
 import { unlessForbidden } from '../live-objects.ts';
 import type { ObservedCluster } from '../observe/observed-cluster.ts';
 import { refusalInWords, refusingNodes } from '../plan/refusing-nodes.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { annotations } from '../../api/names.ts';
 import { acquireLease } from '../../cluster/lease.ts';
-import { describeDrain, drainRetryAfter, drainStep } from '../../rollout/drain/drain-step.ts';
+import { describeDrain, drainRetryAfter, drainStep } from '../../rollout/act/drain-step.ts';
 import { leaseNameOf } from '../../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { confirm } from '../confirm.ts';

@@ -13,7 +13,7 @@ import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { limitedInStandardMode } from '../../machineconfig/standard-mode.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { poolSettings } from '../../rollout/pools/pool-settings.ts';
-import { nodeConfigOf } from '../../rollout/rendering/foreseen.ts';
+import { nodeConfigOf } from '../../rollout/rendering/predicted-transitions.ts';
 import { COSTS, type Cost, costOf, dearest } from '../cost.ts';
 import { type ChangeDiff, diffConfigs } from '../diff.ts';
 import type { LiveCluster } from '../live-objects.ts';

@@ -4,7 +4,7 @@ import { noun } from '../../api/plural.ts';
 import { emptyNodeConfig } from '../../machineconfig/empty-config.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { type HostSystem, refusedInStandardMode } from '../../machineconfig/standard-mode.ts';
-import { nodeConfigOf } from '../../rollout/rendering/foreseen.ts';
+import { nodeConfigOf } from '../../rollout/rendering/predicted-transitions.ts';
 import type { LiveCluster } from '../live-objects.ts';
 import { osBackendInWords } from '../status/node-view.ts';
 

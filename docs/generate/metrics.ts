@@ -2,7 +2,7 @@ import { Registry } from 'prom-client';
 import { prometheusMetrics as builderMetrics } from '../../builder/prometheus-metrics.ts';
 import { registerProcessMetrics } from '../../cluster/process-metrics.ts';
 import { prometheusMetrics as daemonMetrics } from '../../daemon/prometheus-metrics.ts';
-import { prometheusMetrics as operatorMetrics } from '../../rollout/metrics/prometheus-metrics.ts';
+import { prometheusMetrics as operatorMetrics } from '../../rollout/reports/prometheus-metrics.ts';
 import { code, page, table } from './markdown.ts';
 
 /** What prom-client's own declaration leaves out. */

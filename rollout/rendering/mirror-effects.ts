@@ -7,7 +7,7 @@ import type {
 import type { MirrorKind } from '../../api/machine-configuration.ts';
 import { mirrorRuleChanges } from '../../disruption/registries-conf-change.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
-import type { ForeseenTransition } from './foreseen.ts';
+import type { ForeseenTransition } from './predicted-transitions.ts';
 
 export type MirrorObject = ImageContentSourcePolicy | ImageDigestMirrorSet | ImageTagMirrorSet;
 

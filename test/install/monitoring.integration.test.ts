@@ -10,7 +10,7 @@ import { parse, stringify } from 'yaml';
 import { prometheusMetrics as builderMetrics } from '../../builder/prometheus-metrics.ts';
 import { registerProcessMetrics } from '../../cluster/process-metrics.ts';
 import { prometheusMetrics as daemonMetrics } from '../../daemon/prometheus-metrics.ts';
-import { prometheusMetrics as operatorMetrics } from '../../rollout/metrics/prometheus-metrics.ts';
+import { prometheusMetrics as operatorMetrics } from '../../rollout/reports/prometheus-metrics.ts';
 import { ALERT_CASES, type AlertCase } from './alert-cases.ts';
 import { isOnPath } from './on-path.ts';
 

@@ -14,7 +14,7 @@ import type { Condition, Kind, KubernetesObject, NewObject } from '../../api/obj
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { defaultPolicySettings } from '../../disruption/default-policies.ts';
 import { leaseNameOf } from '../../rollout/node-leases.ts';
-import { policyStatus } from '../../rollout/policy/policy-status.ts';
+import { policyStatus } from '../../rollout/controllers/policy-status.ts';
 
 /** A cluster in the middle of a rollout, as its objects tell it. */
 export interface Fleet {

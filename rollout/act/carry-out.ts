@@ -6,8 +6,8 @@ import { type ApiClient, isAlreadyExists } from '../../cluster/api-client.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
 import type { Caches } from '../caches.ts';
 import { inParallel } from '../in-parallel.ts';
-import type { PoolDecision, PoolObservation } from './decide-pool.ts';
-import { targetOf } from './node-target.ts';
+import type { PoolDecision, PoolObservation } from '../pools/decide-pool.ts';
+import { targetOf } from '../pools/node-target.ts';
 import { type NodeTask, nodeTasks } from './node-tasks.ts';
 import type { NodeWork } from './node-work.ts';
 

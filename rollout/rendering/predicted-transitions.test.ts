@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { defaultPolicySettings } from '../../disruption/default-policies.ts';
 import { effectivePolicies } from '../../disruption/effective-policies.ts';
-import { type ForeseenTransition, foresee, formatForeseen } from './foreseen.ts';
+import { type ForeseenTransition, foresee, formatForeseen } from './predicted-transitions.ts';
 import { formatEffects } from './mirror-effects.ts';
 
 const restart = { type: 'Restart' as const, restart: { serviceName: 'chronyd.service' } };

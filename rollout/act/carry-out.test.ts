@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { aMachineConfigNode, aNode } from '../../test/fixtures/objects.ts';
-import type { ObservedNode } from './decide-pool.ts';
-import type { NodeStep } from './node-step.ts';
+import type { ObservedNode } from '../pools/decide-pool.ts';
+import type { NodeStep } from '../pools/node-step.ts';
 import { nodeTasks } from './node-tasks.ts';
 
 const OLD = 'rendered-worker-1';

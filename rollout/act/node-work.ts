@@ -10,16 +10,16 @@ import type { EventRecorder } from '../../cluster/events.ts';
 import type { Tracer } from '../../cluster/tracing/span.ts';
 import { updateStatus } from '../../cluster/update-status.ts';
 import type { Caches } from '../caches.ts';
-import { type CordonReport, withCordon, withoutCordon } from '../drain/drain-conditions.ts';
-import { describeDrain, drainRetryAfter, drainStep } from '../drain/drain-step.ts';
-import type { RolloutMetrics } from '../metrics/rollout-metrics.ts';
-import { annotationChanges } from '../node-annotations/mirror-annotations.ts';
+import { type CordonReport, withCordon, withoutCordon } from './drain-conditions.ts';
+import { describeDrain, drainRetryAfter, drainStep } from './drain-step.ts';
+import type { RolloutMetrics } from '../reports/metrics.ts';
+import { annotationChanges } from './node-annotations.ts';
 import { leaseNameOf, type NodeLeases } from '../node-leases.ts';
-import type { MachineLookup } from '../node-machines.ts';
+import type { MachineLookup } from '../node-claims.ts';
 import type { RolloutOptions } from '../options.ts';
-import { drainSpan } from '../spans.ts';
-import { isReady } from './node-state.ts';
-import type { NodeStep } from './node-step.ts';
+import { drainSpan } from '../reports/spans.ts';
+import { isReady } from '../pools/node-state.ts';
+import type { NodeStep } from '../pools/node-step.ts';
 
 /** What carrying out a step brought to light. */
 export interface StepReport {

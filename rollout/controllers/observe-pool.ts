@@ -4,11 +4,11 @@ import { MACHINE_CONFIGURATION } from '../../api/names.ts';
 import type { Caches } from '../caches.ts';
 import type { RolloutOptions } from '../options.ts';
 import { isRenderedFor } from '../rendering/pool-rendering.ts';
-import type { PoolObservation } from './decide-pool.ts';
-import type { PoolMembers } from './pool-members.ts';
-import { poolSettings } from './pool-settings.ts';
-import { type NodeTarget, type PoolTarget, poolTarget, standardTarget } from './pool-target.ts';
-import { decideRollback, lastGood, type Rollback, type RollbackKnowledge } from './rollback.ts';
+import type { PoolObservation } from '../pools/decide-pool.ts';
+import type { PoolMembers } from '../pools/pool-members.ts';
+import { poolSettings } from '../pools/pool-settings.ts';
+import { type NodeTarget, type PoolTarget, poolTarget, standardTarget } from '../pools/pool-target.ts';
+import { decideRollback, lastGood, type Rollback, type RollbackKnowledge } from '../pools/rollback.ts';
 
 /** A pool, where it goes and by which settings; `wanted`: where it would go if nothing held it. */
 export interface PoolAim extends Omit<PoolObservation, 'nodes' | 'resting'> {

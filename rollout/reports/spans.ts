@@ -1,9 +1,9 @@
-import { changeOf } from '../api/change.ts';
-import type { MachineConfigNode } from '../api/machine-config-node.ts';
-import type { MachineConfigPool } from '../api/machine-config-pool.ts';
-import { conditionIsTrue } from '../cluster/conditions.ts';
-import { type Span, spanIds } from '../cluster/tracing/span.ts';
-import { configOf, type PoolTarget } from './pools/pool-target.ts';
+import { changeOf } from '../../api/change.ts';
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import { conditionIsTrue } from '../../cluster/conditions.ts';
+import { type Span, spanIds } from '../../cluster/tracing/span.ts';
+import { configOf, type PoolTarget } from '../pools/pool-target.ts';
 
 /** ms since the epoch. */
 interface Times {

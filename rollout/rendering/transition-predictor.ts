@@ -14,7 +14,7 @@ import { updateAnnotation } from '../../cluster/update-annotation.ts';
 import { effectivePolicies } from '../../disruption/effective-policies.ts';
 import type { Caches } from '../caches.ts';
 import type { RolloutOptions } from '../options.ts';
-import { type ForeseenTransition, foresee, formatForeseen, nodeConfigOf } from './foreseen.ts';
+import { type ForeseenTransition, foresee, formatForeseen, nodeConfigOf } from './predicted-transitions.ts';
 import { formatEffects, type MirrorObject, mirrorEffect } from './mirror-effects.ts';
 
 export interface ForesightParts {

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { annotations } from '../../api/names.ts';
 import { aMachineConfigNode, aNode, condition, image } from '../../test/fixtures/objects.ts';
-import { annotationChanges } from './mirror-annotations.ts';
+import { annotationChanges } from './node-annotations.ts';
 
 const CONFIG = 'rendered-worker-1';
 const done = aMachineConfigNode(

@@ -1,9 +1,9 @@
 import { done, type Result, requeueAfter } from '../../cluster/controller.ts';
 import type { Caches } from '../caches.ts';
 import type { NodeLeases } from '../node-leases.ts';
-import type { Membership } from './membership.ts';
-import { isReady, workOn } from './node-state.ts';
-import type { NodeWork } from './node-work.ts';
+import type { Membership } from '../pools/membership.ts';
+import { isReady, workOn } from '../pools/node-state.ts';
+import type { NodeWork } from '../act/node-work.ts';
 
 export interface DepartedNodesParts {
   readonly caches: Pick<Caches, 'nodes' | 'machineConfigNodes'>;

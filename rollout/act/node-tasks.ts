@@ -1,7 +1,7 @@
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
-import type { ObservedNode, PoolDecision } from './decide-pool.ts';
-import type { NodeStep } from './node-step.ts';
-import { assignmentPatch } from './node-target.ts';
+import type { ObservedNode, PoolDecision } from '../pools/decide-pool.ts';
+import type { NodeStep } from '../pools/node-step.ts';
+import { assignmentPatch } from '../pools/node-target.ts';
 
 /** What a decision asks to be written about one node: its target first, then its step. */
 export interface NodeTask {

@@ -11,30 +11,30 @@ import type { Tracer } from '../../cluster/tracing/span.ts';
 import { updateStatus } from '../../cluster/update-status.ts';
 import type { Caches } from '../caches.ts';
 import { inParallel } from '../in-parallel.ts';
-import { countPhases, type RolloutMetrics } from '../metrics/rollout-metrics.ts';
+import { countPhases, type RolloutMetrics } from '../reports/metrics.ts';
 import type { NodeLeases } from '../node-leases.ts';
-import type { MachineLookup } from '../node-machines.ts';
+import type { MachineLookup } from '../node-claims.ts';
 import { MaintenanceLookup } from '../node-maintenance.ts';
 import type { RolloutOptions } from '../options.ts';
-import { rolloutSpan } from '../spans.ts';
-import { carryOut, noFindings, PARALLEL_NODES } from './carry-out.ts';
+import { rolloutSpan } from '../reports/spans.ts';
+import { carryOut, noFindings, PARALLEL_NODES } from '../act/carry-out.ts';
 import {
   decidePool,
   lookAgainAfter,
   type ObservedNode,
   type PoolDecision,
   type PoolObservation,
-} from './decide-pool.ts';
-import type { Membership } from './membership.ts';
-import { isReady, progressOf } from './node-state.ts';
-import type { NodeWork } from './node-work.ts';
-import { type PoolAim, poolAim } from './pool-aim.ts';
-import type { PoolMembers } from './pool-members.ts';
-import { type PoolStatusInputs, poolStatus, targetInWords } from './pool-status.ts';
-import { configOf } from './pool-target.ts';
-import { aimOf, type RestingCount } from './resting-nodes.ts';
-import { automaticRequest, type RollbackRequest } from './rollback.ts';
-import { statusWait } from './status-pace.ts';
+} from '../pools/decide-pool.ts';
+import type { Membership } from '../pools/membership.ts';
+import { isReady, progressOf } from '../pools/node-state.ts';
+import type { NodeWork } from '../act/node-work.ts';
+import { type PoolAim, poolAim } from './observe-pool.ts';
+import type { PoolMembers } from '../pools/pool-members.ts';
+import { type PoolStatusInputs, poolStatus, targetInWords } from '../pools/pool-status.ts';
+import { configOf } from '../pools/pool-target.ts';
+import { aimOf, type RestingCount } from '../pools/resting-nodes.ts';
+import { automaticRequest, type RollbackRequest } from '../pools/rollback.ts';
+import { statusWait } from '../pools/status-pace.ts';
 
 export interface PoolControllerParts {
   readonly client: ApiClient;

@@ -2,7 +2,7 @@ import { Nodes } from '../../api/kubernetes.ts';
 import { type ApiClient, isNotFound } from '../../cluster/api-client.ts';
 import { done, type Result } from '../../cluster/controller.ts';
 import type { Caches } from '../caches.ts';
-import { annotationChanges } from './mirror-annotations.ts';
+import { annotationChanges } from '../act/node-annotations.ts';
 
 export interface AnnotationsControllerParts {
   readonly client: ApiClient;

@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { NODE_PHASES, type RolloutMetrics } from './rollout-metrics.ts';
+import { NODE_PHASES, type RolloutMetrics } from './metrics.ts';
 
 /** A look at a pool takes milliseconds; one that asks for evictions takes seconds. */
 const RECONCILE_SECONDS = [0.005, 0.025, 0.1, 0.5, 1, 5, 30];
