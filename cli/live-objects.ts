@@ -17,7 +17,7 @@ import type { Kind, KubernetesObject } from '../api/object.ts';
 import { type ApiClient, ApiError, isNotFound, type Selection } from '../cluster/api-client.ts';
 import { type Connection, kubeconfigConnection } from '../cluster/connection.ts';
 import { createApiClient } from '../cluster/http-api-client.ts';
-import { MaintenanceLookup } from '../rollout/node-maintenance.ts';
+import { MaintenanceLookup } from '../rollout/node-claims.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
 
 /** Flags of commands that can look at a cluster. */

@@ -9,7 +9,7 @@ import type { PageCaches } from '../page/server/page-caches.ts';
 import type { Certificate } from '../page/server/page-server.ts';
 import { startPageServer } from '../page/server/page-server.ts';
 import { tokenAccess } from '../page/server/token-access.ts';
-import { MaintenanceLookup } from '../rollout/node-maintenance.ts';
+import { MaintenanceLookup } from '../rollout/node-claims.ts';
 
 export interface LivePageOptions {
   readonly port: number;

@@ -2,26 +2,25 @@ import type { Logger } from 'pino';
 import { MACHINE_CONFIGURATION } from '../api/names.ts';
 import { changeField } from '../cluster/about-change.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
-import { runController } from '../cluster/controller.ts';
+import { type ControllerOptions, runController } from '../cluster/controller.ts';
 import type { EventRecorder } from '../cluster/events.ts';
 import { systemClocks } from '../cluster/lease-expiry.ts';
 import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
 import { createWorkQueue } from '../cluster/work-queue.ts';
 import { LayeringController, type LayeringControllerParts } from '../opt-in/layering-controller.ts';
 import { createLayeringCaches, ownCaches } from '../opt-in/observe-layering.ts';
-import { allCaches, type Caches } from '../rollout/caches.ts';
-import { reconcileCertificates } from '../rollout/controllers/certificates-controller.ts';
-import { noMetrics } from '../rollout/reports/metrics.ts';
-import { reconcileAnnotations } from '../rollout/controllers/annotations-controller.ts';
-import { NodeLeases } from '../rollout/node-leases.ts';
-import { MachineLookup } from '../rollout/node-claims.ts';
-import type { RolloutOptions } from '../rollout/options.ts';
-import { reconcilePolicy } from '../rollout/controllers/policy-controller.ts';
-import { DepartedNodes } from '../rollout/controllers/departed-nodes.ts';
-import { Membership } from '../rollout/pools/membership.ts';
 import { NodeWork } from '../rollout/act/node-work.ts';
+import { allCaches, type Caches } from '../rollout/caches.ts';
+import { AnnotationsController } from '../rollout/controllers/annotations-controller.ts';
+import { CertificatesController } from '../rollout/controllers/certificates-controller.ts';
+import { DepartedNodesController } from '../rollout/controllers/departed-nodes.ts';
+import { PolicyController } from '../rollout/controllers/policy-controller.ts';
 import { PoolController } from '../rollout/controllers/pool-controller.ts';
 import { RenderingController } from '../rollout/controllers/rendering-controller.ts';
+import { MachineLookup } from '../rollout/node-claims.ts';
+import { NodeLeases } from '../rollout/node-leases.ts';
+import type { RolloutOptions } from '../rollout/options.ts';
+import { Membership } from '../rollout/pools/membership.ts';
 import { LAYERING_KEY, routeEvents, routeLayeringEvents } from './observe.ts';
 import type { OperatorTelemetry } from './status.ts';
 
@@ -47,69 +46,64 @@ export interface LayeringParts extends Pick<RolloutParts, 'client' | 'caches' | 
   readonly layering: Pick<LayeringControllerParts, 'namespace' | 'pruner' | 'desiredBuilder' | 'keepImages'>;
 }
 
-/** Keys that a controller works on at the same time; one key is never worked on twice at once. */
+/** How many keys a controller works on at the same time; one key is never worked on twice at once. */
 const WORKERS = { pools: 8, rendering: 2, policy: 1, certificates: 4, annotations: 4, departed: 2 } as const;
+type ControllerName = keyof typeof WORKERS;
+const NAMES = Object.keys(WORKERS) as ControllerName[];
 
 /**
- * Runs the controllers of this room until the signal: rendering, disruption policy, pools and their nodes,
- * certificates, annotations. Call it while leading only.
+ * Runs the controllers of rollout/ until the signal: pools and their nodes, rendering, disruption policies, certificates,
+ * annotations. Call it while leading only.
  *
  * @returns once every controller and every watch has ended.
  */
 export async function startRolloutControllers(parts: RolloutParts): Promise<void> {
-  const { client, caches, events, log, options, signal } = parts;
-  const now = parts.now ?? systemClocks.now;
+  const { caches, events, log, options, signal, telemetry } = parts;
   const membership = new Membership();
-  const clocks = { now, monotonic: parts.now ?? systemClocks.monotonic };
-  const leases = new NodeLeases({ client, cache: caches.leases, options, clocks });
-  const metrics = parts.telemetry?.metrics ?? noMetrics;
-  const tracer = parts.tracer ?? noTracer;
-  const shared = { client, caches, events, log, options, metrics, tracer, now };
-  const machines = new MachineLookup(client, now);
-  const work = new NodeWork({ ...shared, leases, machines });
-  const pools = new PoolController({ ...shared, membership, leases, machines, work });
-  const departed = new DepartedNodes({ caches, membership, leases, work });
-  const rendering = new RenderingController(shared);
-  const queues = {
-    pools: createWorkQueue(),
-    rendering: createWorkQueue(),
-    policy: createWorkQueue(),
-    certificates: createWorkQueue(),
-    annotations: createWorkQueue(),
-    departed: createWorkQueue(),
-  };
-  parts.telemetry?.watch(
-    () => new Map(Object.entries(queues).map(([name, queue]) => [name, queue.length()])),
-  );
+  const controllers = createControllers(parts, membership);
+  const queues = Object.fromEntries(NAMES.map((name) => [name, createWorkQueue()])) as Queues;
+  telemetry?.watch(() => new Map(NAMES.map((name) => [name, queues[name].length()])));
   routeEvents({ caches, membership, queues, events, renderDelayMs: options.renderDelayMs });
   queues.policy.add(MACHINE_CONFIGURATION);
 
   const watching = allCaches(caches).map((cache) => cache.start(signal));
   await Promise.all(allCaches(caches).map((cache) => cache.synced()));
   const changeOfPool = (name: string) => changeField(caches.pools.get(name)?.spec.configuration?.name);
-  const run = (name: keyof typeof queues, reconcile: Parameters<typeof runController>[0]['reconcile']) =>
+  if (!signal.aborted) parts.onReady?.();
+  const working = NAMES.map((name) =>
     runController({
       name,
       queue: queues[name],
       workers: WORKERS[name],
-      reconcile,
+      reconcile: (key, stop) => controllers[name].reconcile(key, stop),
       log,
       signal,
-      onPass: (pass) => metrics.pass(name, pass),
+      onPass: (pass) => telemetry?.metrics.observePass(name, pass),
       ...(name === 'pools' || name === 'rendering' ? { fields: changeOfPool } : {}),
-    });
-  if (!signal.aborted) parts.onReady?.();
-  await Promise.all([
-    ...watching,
-    run('policy', (key, stop) => reconcilePolicy(shared, key, stop)),
-    run('rendering', (key, stop) => rendering.reconcile(key, stop)),
-    run('pools', (key, stop) => pools.reconcile(key, stop)),
-    run('certificates', (key, stop) =>
-      reconcileCertificates({ ...shared, namespace: options.namespace }, key, stop),
-    ),
-    run('departed', (key, stop) => departed.reconcile(key, stop)),
-    run('annotations', (key, stop) => reconcileAnnotations(shared, key, stop)),
-  ]);
+    }),
+  );
+  await Promise.all([...watching, ...working]);
+}
+
+type Queues = Record<ControllerName, ReturnType<typeof createWorkQueue>>;
+type Controller = { readonly reconcile: ControllerOptions['reconcile'] };
+
+function createControllers(parts: RolloutParts, membership: Membership): Record<ControllerName, Controller> {
+  const { client, caches, options } = parts;
+  const now = parts.now ?? systemClocks.now;
+  const clocks = { now, monotonic: parts.now ?? systemClocks.monotonic };
+  const shared = { ...parts, metrics: parts.telemetry?.metrics, tracer: parts.tracer ?? noTracer, now };
+  const leases = new NodeLeases({ client, cache: caches.leases, options, clocks });
+  const machines = new MachineLookup(client, now);
+  const work = new NodeWork({ ...shared, leases, machines });
+  return {
+    pools: new PoolController({ ...shared, membership, leases, machines, work }),
+    rendering: new RenderingController(shared),
+    policy: new PolicyController(shared),
+    certificates: new CertificatesController(shared),
+    annotations: new AnnotationsController(shared),
+    departed: new DepartedNodesController({ caches, membership, leases, work }),
+  };
 }
 
 /**

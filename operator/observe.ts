@@ -1,3 +1,4 @@
+import type { Node } from '../api/kubernetes.ts';
 import type { MachineConfig } from '../api/machine-config.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import { SWITCH_CONFIG_MAP } from '../api/names.ts';
@@ -7,7 +8,6 @@ import { type LayeringCaches, ownCaches } from '../opt-in/observe-layering.ts';
 import type { Caches } from '../rollout/caches.ts';
 import { nodeOfLease } from '../rollout/node-leases.ts';
 import type { Membership } from '../rollout/pools/membership.ts';
-import { nodeChangeMatters } from '../rollout/pools/node-change.ts';
 
 export interface EventRoutes {
   readonly caches: Caches;
@@ -153,4 +153,27 @@ function ownerPool({ metadata }: MachineConfig): string | undefined {
   return metadata.ownerReferences?.find(
     ({ kind, controller }) => kind === 'MachineConfigPool' && controller === true,
   )?.name;
+}
+
+/**
+ * Whether a changed Node can make a difference to a rollout. Kubelets write heartbeats and image lists all day; with
+ * thousands of nodes most events are of that kind.
+ */
+export function nodeChangeMatters(before: Node | undefined, after: Node): boolean {
+  return before === undefined || JSON.stringify(relevant(before)) !== JSON.stringify(relevant(after));
+}
+
+function relevant({ metadata, spec, status }: Node): readonly unknown[] {
+  const ready = status?.conditions?.find(({ type }) => type === 'Ready');
+  return [
+    metadata.uid,
+    metadata.labels,
+    metadata.annotations,
+    metadata.deletionTimestamp,
+    spec?.unschedulable,
+    spec?.taints?.map(({ key }) => key),
+    // It was down and is back where the watch shows both at once.
+    [ready?.status, ready?.lastTransitionTime],
+    [status?.nodeInfo?.bootID, status?.nodeInfo?.architecture],
+  ];
 }

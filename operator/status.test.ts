@@ -1,5 +1,4 @@
 import { afterEach, expect, it } from 'vitest';
-import { countPhases } from '../rollout/reports/metrics.ts';
 import { aState, REBOOT } from '../test/fixtures/objects.ts';
 import { type OperatorTelemetry, startOperatorTelemetry } from './status.ts';
 
@@ -21,11 +20,11 @@ it('tells of nodes, drains and queues, and forgets a pool that is gone', async (
     aState('e', { away: { kind: 'switched-off', why: '' } }),
     aState('f', { assigned: false }),
   ];
-  metrics.pool('worker', countPhases(nodes), 1);
-  metrics.pool('gone', new Map(), 0);
-  metrics.poolGone('gone');
-  metrics.drained(20);
-  metrics.pass('pools', { took: 2, outcome: 'failed' });
+  metrics.setPool('worker', nodes, 0, 1);
+  metrics.setPool('gone', [], 0, 0);
+  metrics.removePool('gone');
+  metrics.observeDrain(20);
+  metrics.observePass('pools', { took: 2, outcome: 'failed' });
   telemetry.watch(() => new Map([['pools', 3]]));
   const { text } = await get('/metrics');
   expect(text.split('\n')).toEqual(
@@ -49,7 +48,7 @@ it('is ready as a candidate and as a leader that knows the cluster', async () =>
   telemetry = await startOperatorTelemetry(0, '127.0.0.1');
   expect((await get('/readyz')).status).toBe(200);
   telemetry.is('reading');
-  expect(await get('/readyz')).toEqual({ status: 503, text: 'reads the cluster\n' });
+  expect(await get('/readyz')).toEqual({ status: 503, text: 'reading the cluster\n' });
   expect((await get('/healthz')).status).toBe(200);
   telemetry.is('leading');
   expect((await get('/readyz')).status).toBe(200);

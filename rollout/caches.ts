@@ -27,9 +27,8 @@ import { type MachineOSConfig, MachineOSConfigs } from '../api/machine-os-config
 import { KUBELET_CA_CONFIG_MAP, NODE_PULL_SECRET, REGISTRY_CAS_CONFIG_MAP } from '../api/names.ts';
 import type { Kind, KubernetesObject } from '../api/object.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
-import { createInformer } from '../cluster/informer.ts';
+import { createInformer, withoutManagedFields } from '../cluster/informer.ts';
 import { FreshCache } from './fresh-cache.ts';
-import { keptNode } from './kept-node.ts';
 import type { RolloutOptions } from './options.ts';
 
 /** What the controllers of this room read: one watch per kind, shared by all of them. */
@@ -81,4 +80,30 @@ export function createCaches(client: ApiClient, options: RolloutOptions, log: Lo
 /** @returns every cache, to start them and to wait for them together. */
 export function allCaches(caches: Caches): readonly Pick<FreshCache<KubernetesObject>, 'start' | 'synced'>[] {
   return Object.values(caches);
+}
+
+/**
+ * What of a Node is held in memory. A kubelet's image list and capacities are ten times as long as what a rollout reads,
+ * and with thousands of nodes most of what this process would hold.
+ */
+export function keptNode(given: Node): Node {
+  const { apiVersion, kind, metadata, spec = {}, status = {} } = withoutManagedFields(given);
+  const { unschedulable, taints } = spec;
+  const { bootID, architecture } = status.nodeInfo ?? {};
+  return {
+    apiVersion,
+    kind,
+    metadata,
+    spec: {
+      ...(unschedulable === undefined ? {} : { unschedulable }),
+      ...(taints === undefined ? {} : { taints }),
+    },
+    status: {
+      conditions: (status.conditions ?? []).filter(({ type }) => type === 'Ready'),
+      nodeInfo: {
+        ...(bootID === undefined ? {} : { bootID }),
+        ...(architecture === undefined ? {} : { architecture }),
+      },
+    },
+  };
 }

@@ -1,6 +1,6 @@
 import type { Node } from '../api/kubernetes.ts';
 import type { Kind, KubernetesObject } from '../api/object.ts';
-import type { ApiClient } from '../cluster/api-client.ts';
+import { type ApiClient, isNotFound } from '../cluster/api-client.ts';
 
 /** The Machine that a Node says it stands on; Cluster API and OpenShift each have a kind of that name. */
 interface MachineReference {
@@ -30,7 +30,7 @@ const CLUSTER_API_MACHINE = 'cluster.x-k8s.io/machine';
 const CLUSTER_API_NAMESPACE = 'cluster.x-k8s.io/cluster-namespace';
 
 /** ms for which an answer holds. */
-const ANSWER_HOLDS = 30_000;
+const MACHINE_ANSWER_HOLDS = 30_000;
 
 /**
  * Which nodes' Machines are being deleted. A single one is asked for, where a node is about to be taken or looks as if
@@ -68,7 +68,7 @@ export class MachineLookup {
 
   #fresh({ metadata }: Node) {
     const answer = this.#answers.get(metadata.name);
-    if (answer === undefined || this.#now() - answer.at < ANSWER_HOLDS) return answer;
+    if (answer === undefined || this.#now() - answer.at < MACHINE_ANSWER_HOLDS) return answer;
     this.#answers.delete(metadata.name);
     return undefined;
   }
@@ -93,4 +93,60 @@ function machineOf({ metadata: { annotations = {} } }: Node): MachineReference |
   const machine = annotations[CLUSTER_API_MACHINE];
   const cluster = annotations[CLUSTER_API_NAMESPACE];
   return machine && cluster ? { kinds: CLUSTER_API_MACHINES, namespace: cluster, name: machine } : undefined;
+}
+
+/** The part of medik8s' NodeMaintenance (Node Maintenance Operator) that matters here. */
+interface NodeMaintenance extends KubernetesObject {
+  readonly spec: { readonly nodeName: string };
+}
+
+const NodeMaintenances: Kind<NodeMaintenance> = {
+  group: 'nodemaintenance.medik8s.io',
+  version: 'v1beta1',
+  kind: 'NodeMaintenance',
+  plural: 'nodemaintenances',
+  namespaced: false,
+};
+
+/** ms for which an answer holds. That operator takes the node lease as well, so nothing rests on this alone. */
+const ANSWER_HOLDS = 5_000;
+
+/**
+ * Which nodes somebody has in maintenance. Asked for only when a node is about to be taken, and not watched: most
+ * clusters don't have the kind, and a watch would fail there for ever.
+ */
+export class MaintenanceLookup {
+  readonly #client: ApiClient;
+  readonly #now: () => number;
+  #answer: { readonly at: number; readonly nodes: ReadonlySet<string> } | undefined;
+
+  /** @param now ms since the epoch. */
+  constructor(client: ApiClient, now: () => number) {
+    this.#client = client;
+    this.#now = now;
+  }
+
+  /**
+   * A NodeMaintenance is active for as long as it exists, its finalizer included.
+   *
+   * @returns the nodes' names; none where the Node Maintenance Operator is not installed.
+   * @throws ApiError
+   */
+  async nodes(signal: AbortSignal): Promise<ReadonlySet<string>> {
+    const at = this.#now();
+    if (this.#answer !== undefined && at - this.#answer.at < ANSWER_HOLDS) return this.#answer.nodes;
+    const nodes = await nodesInMaintenance(this.#client, signal);
+    this.#answer = { at, nodes };
+    return nodes;
+  }
+}
+
+async function nodesInMaintenance(client: ApiClient, signal: AbortSignal): Promise<ReadonlySet<string>> {
+  try {
+    const { items } = await client.list(NodeMaintenances, { signal });
+    return new Set(items.map(({ spec }) => spec.nodeName));
+  } catch (error) {
+    if (isNotFound(error)) return new Set();
+    throw error;
+  }
 }

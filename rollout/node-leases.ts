@@ -4,7 +4,6 @@ import { acquireLease, type EndOfLease, leaseEnd, releaseLease } from '../cluste
 import { type Clocks, LeaseExpiry } from '../cluster/lease-expiry.ts';
 import type { FreshCache } from './fresh-cache.ts';
 import type { RolloutOptions } from './options.ts';
-import type { LeaseHolding } from './pools/node-state.ts';
 
 export interface NodeLeaseParts {
   readonly client: ApiClient;
@@ -12,6 +11,14 @@ export interface NodeLeaseParts {
   readonly options: Pick<RolloutOptions, 'leaseNamespace' | 'leaseHolder' | 'leaseSeconds'>;
   readonly clocks: Clocks;
 }
+
+/** Who holds the node lease. */
+export type LeaseHolding =
+  /** `since`: when it was taken, in ms since the epoch. */
+  | { readonly by: 'us'; readonly since?: number }
+  /** `left`: it was ours and ran out; the object is still there. */
+  | { readonly by: 'nobody'; readonly left?: boolean }
+  | { readonly by: 'other'; readonly holder: string };
 
 /** medik8s' common lease names a node's lease so (medik8s/common, pkg/lease). */
 const PREFIX = 'node-';

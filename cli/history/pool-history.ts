@@ -8,8 +8,8 @@ import { diffNodeConfigs } from '../../machineconfig/diff.ts';
 import type { ConfigChange } from '../../machineconfig/node-config.ts';
 import { selectedConfigs } from '../../machineconfig/pools.ts';
 import { inMergeOrder } from '../../machineconfig/render.ts';
-import { nodeConfigOf } from '../../rollout/rendering/predicted-transitions.ts';
 import { isRenderedFor } from '../../rollout/rendering/pool-rendering.ts';
+import { nodeConfigOf } from '../../rollout/rendering/predicted-transitions.ts';
 import { subjectOf } from '../config-text.ts';
 import { configsWith, type Subject } from '../owners.ts';
 

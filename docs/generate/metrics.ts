@@ -2,7 +2,7 @@ import { Registry } from 'prom-client';
 import { prometheusMetrics as builderMetrics } from '../../builder/prometheus-metrics.ts';
 import { registerProcessMetrics } from '../../cluster/process-metrics.ts';
 import { prometheusMetrics as daemonMetrics } from '../../daemon/prometheus-metrics.ts';
-import { prometheusMetrics as operatorMetrics } from '../../rollout/reports/prometheus-metrics.ts';
+import { RolloutMetrics } from '../../rollout/reports/metrics.ts';
 import { code, page, table } from './markdown.ts';
 
 /** What prom-client's own declaration leaves out. */
@@ -17,10 +17,10 @@ interface Declared {
 export function metricsPage(): string {
   const ofProcess = new Registry();
   registerProcessMetrics(ofProcess);
-  return page('Metrics', 'rollout/metrics/, builder/, daemon/ and cluster/', [
+  return page('Metrics', 'rollout/reports/, builder/, daemon/ and cluster/', [
     'For Prometheus, at `/metrics` of the port that `--metrics-port` names; `manifests/components/monitoring` has a ServiceMonitor, alerts and a dashboard. A label’s values are few: pools, controllers, resources of the API, and words of Shale’s own.',
     '## Operator',
-    metricsTable(operatorMetrics(() => new Map()).registry),
+    metricsTable(new RolloutMetrics(() => new Map()).registry),
     '## Machine OS Builder',
     metricsTable(builderMetrics(() => 0).registry),
     '## Daemon',

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { aMachineConfigNode, aNode } from '../../test/fixtures/objects.ts';
-import type { ObservedNode } from '../pools/decide-pool.ts';
 import type { NodeStep } from '../pools/node-step.ts';
-import { nodeTasks } from './node-tasks.ts';
+import type { ObservedNode } from '../pools/pool-observation.ts';
+import { nodeTasks } from './carry-out.ts';
 
 const OLD = 'rendered-worker-1';
 const NEW = 'rendered-worker-2';

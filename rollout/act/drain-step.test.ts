@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Pod } from '../../api/kubernetes.ts';
-import { podVerdict } from './pods-to-evict.ts';
+import { podVerdict } from './drain-step.ts';
 
 const pod = (more: { metadata?: Partial<Pod['metadata']>; phase?: string } = {}): Pod => ({
   apiVersion: 'v1',

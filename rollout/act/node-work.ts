@@ -10,16 +10,16 @@ import type { EventRecorder } from '../../cluster/events.ts';
 import type { Tracer } from '../../cluster/tracing/span.ts';
 import { updateStatus } from '../../cluster/update-status.ts';
 import type { Caches } from '../caches.ts';
-import { type CordonReport, withCordon, withoutCordon } from './drain-conditions.ts';
-import { describeDrain, drainRetryAfter, drainStep } from './drain-step.ts';
-import type { RolloutMetrics } from '../reports/metrics.ts';
-import { annotationChanges } from './node-annotations.ts';
-import { leaseNameOf, type NodeLeases } from '../node-leases.ts';
 import type { MachineLookup } from '../node-claims.ts';
+import { leaseNameOf, type NodeLeases } from '../node-leases.ts';
 import type { RolloutOptions } from '../options.ts';
-import { drainSpan } from '../reports/spans.ts';
 import { isReady } from '../pools/node-state.ts';
 import type { NodeStep } from '../pools/node-step.ts';
+import type { RolloutMetrics } from '../reports/metrics.ts';
+import { drainSpan } from '../reports/spans.ts';
+import { type CordonReport, withCordon, withoutCordon } from './drain-conditions.ts';
+import { describeDrain, drainRetryAfter, drainStep } from './drain-step.ts';
+import { annotationChanges } from './node-annotations.ts';
 
 /** What carrying out a step brought to light. */
 export interface StepReport {
@@ -38,7 +38,8 @@ export interface NodeWorkParts {
   readonly events: EventRecorder;
   readonly log: Logger;
   readonly options: RolloutOptions;
-  readonly metrics: RolloutMetrics;
+  /** Absent in an operator without metrics. */
+  readonly metrics: RolloutMetrics | undefined;
   readonly tracer: Tracer;
   readonly caches: Pick<Caches, 'nodes' | 'machineConfigNodes'>;
   /** ms since the epoch. */
@@ -139,7 +140,7 @@ export class NodeWork {
         return { note, drainIsStuck, lookAgainAfter: drainRetryAfter(elapsed, options.drain) };
       }
       const times = { startedAt: this.#parts.leases.takenAt(name), endedAt: now() };
-      this.#parts.metrics.drained((times.endedAt - times.startedAt) / 1000);
+      this.#parts.metrics?.observeDrain((times.endedAt - times.startedAt) / 1000);
       this.#parts.tracer.record(drainSpan(piece.machineConfigNode, times));
     }
     const drain = { kind: drains ? 'drained' : 'unneeded' } as const;

@@ -1,35 +1,36 @@
 import { Nodes } from '../../api/kubernetes.ts';
 import { type ApiClient, isNotFound } from '../../cluster/api-client.ts';
 import { done, type Result } from '../../cluster/controller.ts';
-import type { Caches } from '../caches.ts';
 import { annotationChanges } from '../act/node-annotations.ts';
+import type { Caches } from '../caches.ts';
 
 export interface AnnotationsControllerParts {
   readonly client: ApiClient;
   readonly caches: Pick<Caches, 'nodes' | 'machineConfigNodes'>;
 }
 
-/**
- * Mirrors one MachineConfigNode to MCO's annotations of its Node.
- *
- * @param name of both.
- * @throws ApiError
- */
-export async function reconcileAnnotations(
-  { client, caches }: AnnotationsControllerParts,
-  name: string,
-  signal: AbortSignal,
-): Promise<Result> {
-  const node = caches.nodes.get(name);
-  const machineConfigNode = caches.machineConfigNodes.get(name);
-  if (node === undefined || machineConfigNode === undefined) return done;
-  const annotations = annotationChanges(node, machineConfigNode);
-  if (annotations === undefined) return done;
-  try {
-    const body = { metadata: { annotations } };
-    caches.nodes.remember(await client.patch(Nodes, name, { type: 'merge', body }, { signal }));
-  } catch (error) {
-    if (!isNotFound(error)) throw error;
+/** Mirrors MachineConfigNodes to MCO's annotations of their Nodes. */
+export class AnnotationsController {
+  readonly #parts: AnnotationsControllerParts;
+
+  constructor(parts: AnnotationsControllerParts) {
+    this.#parts = parts;
   }
-  return done;
+
+  /** @param name of both objects. @throws ApiError */
+  async reconcile(name: string, signal: AbortSignal): Promise<Result> {
+    const { client, caches } = this.#parts;
+    const node = caches.nodes.get(name);
+    const machineConfigNode = caches.machineConfigNodes.get(name);
+    if (node === undefined || machineConfigNode === undefined) return done;
+    const annotations = annotationChanges(node, machineConfigNode);
+    if (annotations === undefined) return done;
+    try {
+      const body = { metadata: { annotations } };
+      caches.nodes.remember(await client.patch(Nodes, name, { type: 'merge', body }, { signal }));
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+    return done;
+  }
 }

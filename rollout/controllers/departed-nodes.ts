@@ -1,11 +1,11 @@
 import { done, type Result, requeueAfter } from '../../cluster/controller.ts';
+import type { NodeWork } from '../act/node-work.ts';
 import type { Caches } from '../caches.ts';
 import type { NodeLeases } from '../node-leases.ts';
 import type { Membership } from '../pools/membership.ts';
 import { isReady, workOn } from '../pools/node-state.ts';
-import type { NodeWork } from '../act/node-work.ts';
 
-export interface DepartedNodesParts {
+export interface DepartedNodesControllerParts {
   readonly caches: Pick<Caches, 'nodes' | 'machineConfigNodes'>;
   readonly membership: Membership;
   readonly leases: NodeLeases;
@@ -20,10 +20,10 @@ const LOOK_AGAIN = 60_000;
  * Looks after nodes that no pool has any more, which no pool's controller would: those that lost their label in the
  * middle of an update, that two pools claim, whose pool or that themselves were deleted. What is ours on them goes.
  */
-export class DepartedNodes {
-  readonly #parts: DepartedNodesParts;
+export class DepartedNodesController {
+  readonly #parts: DepartedNodesControllerParts;
 
-  constructor(parts: DepartedNodesParts) {
+  constructor(parts: DepartedNodesControllerParts) {
     this.#parts = parts;
   }
 

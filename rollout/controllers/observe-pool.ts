@@ -1,73 +1,160 @@
+import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
-import { MACHINE_CONFIGURATION } from '../../api/names.ts';
+import { annotations, MACHINE_CONFIGURATION } from '../../api/names.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import { PARALLEL_NODES } from '../act/carry-out.ts';
 import type { Caches } from '../caches.ts';
+import { inParallel } from '../in-parallel.ts';
+import { type MachineLookup, MaintenanceLookup } from '../node-claims.ts';
+import type { NodeLeases } from '../node-leases.ts';
 import type { RolloutOptions } from '../options.ts';
-import { isRenderedFor } from '../rendering/pool-rendering.ts';
-import type { PoolObservation } from '../pools/decide-pool.ts';
-import type { PoolMembers } from '../pools/pool-members.ts';
+import type { Membership, PoolMembers } from '../pools/membership.ts';
+import { isReady, progressOf } from '../pools/node-state.ts';
+import {
+  fingerprintOf,
+  type ObservedNode,
+  type PoolObservation,
+  type SettledCount,
+} from '../pools/pool-observation.ts';
 import { poolSettings } from '../pools/pool-settings.ts';
 import { type NodeTarget, type PoolTarget, poolTarget, standardTarget } from '../pools/pool-target.ts';
 import { decideRollback, lastGood, type Rollback, type RollbackKnowledge } from '../pools/rollback.ts';
+import { isRenderedFor } from '../rendering/pool-rendering.ts';
 
-/** A pool, where it goes and by which settings; `wanted`: where it would go if nothing held it. */
-export interface PoolAim extends Omit<PoolObservation, 'nodes' | 'resting'> {
+/** A pool, its target and its settings. */
+interface ResolvedPool extends Omit<PoolObservation, 'nodes' | 'settled'> {
+  /** The target that the pool would have if no rollback held it. */
   readonly wanted: PoolTarget;
   readonly rollback: Rollback;
 }
 
-/**
- * Reads from the caches where a pool goes.
- *
- * @param members the pool's nodes, whose earlier targets matter only to a pool that is or may be rolled back.
- */
-export function poolAim(
-  caches: Pick<
-    Caches,
-    'machineConfigs' | 'machineConfigNodes' | 'machineConfigurations' | 'machineOSConfigs' | 'machineOSBuilds'
-  >,
-  options: RolloutOptions,
-  pool: MachineConfigPool,
-  members: Pick<PoolMembers, 'names'>,
-): PoolAim {
-  const { name } = pool.metadata;
-  const policyDigest = caches.machineConfigurations.get(MACHINE_CONFIGURATION)?.status?.policyDigest;
-  const builds = caches.machineOSBuilds.list().filter(({ spec }) => spec.machineOSConfig.name === name);
-  // A MachineOSConfig has its pool's name (machineOSConfigRules); one that is being deleted asks for nothing.
-  const found = caches.machineOSConfigs.get(name);
-  const wanted = poolTarget({
-    pool,
-    rendered: caches.machineConfigs.get(pool.spec.configuration?.name ?? ''),
-    machineOSConfig: found?.metadata.deletionTimestamp === undefined ? found : undefined,
-    builds,
-    policyDigest,
-  });
-  const settings = poolSettings(pool, options);
-  const same = { pool, policyDigest, wanted };
-  if (settings.rollback === undefined && !settings.autoRollback)
-    return { ...same, settings, target: wanted, rollback: { kind: 'none' } };
-  const known = (): RollbackKnowledge => ({
-    builds,
-    ran: [...members.names()].flatMap((name) => runningTarget(caches.machineConfigNodes.get(name))),
-    standardTarget: (config) => {
-      const rendered = caches.machineConfigs.get(config);
-      return rendered !== undefined && isRenderedFor(pool, rendered)
-        ? standardTarget(config, rendered)
-        : undefined;
-    },
-  });
-  const rollback: Rollback =
-    settings.rollback === undefined ? { kind: 'none' } : decideRollback(settings.rollback, wanted, known());
-  return {
-    ...same,
-    settings:
-      rollback.kind === 'refused'
-        ? { ...settings, closed: `the pool can't be rolled back: ${rollback.why}` }
-        : settings,
-    target: rollback.kind === 'held' ? rollback.target : wanted,
-    rollback,
-    ...(settings.autoRollback ? { lastGood: () => lastGood(pool, wanted, known()) } : {}),
-  };
+/** What one pass over a pool observed. */
+export interface ObservedPool extends PoolObservation, ResolvedPool {
+  readonly members: PoolMembers;
+  /** When the pass began, for the nodes that settle with it. */
+  readonly moment: number;
+  readonly settled: SettledCount;
+}
+
+export interface PoolObserverParts {
+  readonly client: ApiClient;
+  readonly caches: Caches;
+  readonly membership: Membership;
+  readonly leases: NodeLeases;
+  readonly machines: MachineLookup;
+  readonly options: RolloutOptions;
+  /** ms since the epoch. */
+  readonly now: () => number;
+}
+
+/** Observes a pool: its target, its settings, and those of its nodes that something may have to be done about. */
+export class PoolObserver {
+  readonly #parts: PoolObserverParts;
+  readonly #maintenance: MaintenanceLookup;
+
+  constructor(parts: PoolObserverParts) {
+    this.#parts = parts;
+    this.#maintenance = new MaintenanceLookup(parts.client, parts.now);
+  }
+
+  /** @throws ApiError when Machines or NodeMaintenances can't be read. */
+  async observe(pool: MachineConfigPool, signal: AbortSignal): Promise<ObservedPool> {
+    const { membership, machines } = this.#parts;
+    const members = membership.membersOf(pool.metadata.name);
+    const resolved = this.#resolve(pool, members);
+    const { active, settled } = members.divide(fingerprintOf(resolved));
+    const moment = members.now();
+    const inMaintenance = await this.#inMaintenance(active, signal);
+    const disturbed = [...inMaintenance].filter((node) => members.isSettled(node));
+    const nodes = this.#read([...active, ...disturbed].toSorted());
+    await inParallel(nodes, PARALLEL_NODES, async ({ node }) => {
+      if (mayBeLeaving(node)) await machines.isDeleting(node, signal);
+    });
+    return {
+      ...resolved,
+      members,
+      moment,
+      settled: { ...settled, nodes: settled.nodes - disturbed.length },
+      nodes: nodes.map((member) => ({
+        ...member,
+        inMaintenance: inMaintenance.has(member.node.metadata.name),
+        machineDeleting: machines.known(member.node),
+      })),
+    };
+  }
+
+  /** @param members the pool's nodes; their earlier targets matter only to a pool that is or may be rolled back. */
+  #resolve(pool: MachineConfigPool, members: PoolMembers): ResolvedPool {
+    const { caches, options } = this.#parts;
+    const { name } = pool.metadata;
+    const policyDigest = caches.machineConfigurations.get(MACHINE_CONFIGURATION)?.status?.policyDigest;
+    const builds = caches.machineOSBuilds.list().filter(({ spec }) => spec.machineOSConfig.name === name);
+    // A MachineOSConfig has its pool's name (machineOSConfigRules); one that is being deleted asks for nothing.
+    const found = caches.machineOSConfigs.get(name);
+    const wanted = poolTarget({
+      pool,
+      rendered: caches.machineConfigs.get(pool.spec.configuration?.name ?? ''),
+      machineOSConfig: found?.metadata.deletionTimestamp === undefined ? found : undefined,
+      builds,
+      policyDigest,
+    });
+    const settings = poolSettings(pool, options);
+    const same = { pool, policyDigest, wanted };
+    if (settings.rollback === undefined && !settings.autoRollback)
+      return { ...same, settings, target: wanted, rollback: { kind: 'none' } };
+    const known = (): RollbackKnowledge => ({
+      builds,
+      ran: [...members.names()].flatMap((name) => runningTarget(caches.machineConfigNodes.get(name))),
+      standardTarget: (config) => {
+        const rendered = caches.machineConfigs.get(config);
+        return rendered !== undefined && isRenderedFor(pool, rendered)
+          ? standardTarget(config, rendered)
+          : undefined;
+      },
+    });
+    const rollback: Rollback =
+      settings.rollback === undefined ? { kind: 'none' } : decideRollback(settings.rollback, wanted, known());
+    return {
+      ...same,
+      settings:
+        rollback.kind === 'refused'
+          ? { ...settings, closed: `the pool can't be rolled back: ${rollback.why}` }
+          : settings,
+      target: rollback.kind === 'held' ? rollback.target : wanted,
+      rollback,
+      ...(settings.autoRollback ? { lastGood: () => lastGood(pool, wanted, known()) } : {}),
+    };
+  }
+
+  #read(names: readonly string[]): Pick<ObservedNode, 'node' | 'machineConfigNode' | 'lease'>[] {
+    const { caches, leases } = this.#parts;
+    return names.flatMap((name) => {
+      const node = caches.nodes.get(name);
+      const machineConfigNode = caches.machineConfigNodes.get(name);
+      return node === undefined ? [] : [{ node, machineConfigNode, lease: leases.holding(name) }];
+    });
+  }
+
+  /** Costs a request, so it is read only where a node may be updated next, or may be unavailable for this reason. */
+  async #inMaintenance(active: readonly string[], signal: AbortSignal): Promise<ReadonlySet<string>> {
+    const matters = this.#read(active).some(
+      ({ node, machineConfigNode: of }) => (of && awaitsGrant(of)) || mayBeLeaving(node),
+    );
+    return matters ? await this.#maintenance.nodes(signal) : new Set();
+  }
+}
+
+function awaitsGrant({ spec, status }: MachineConfigNode): boolean {
+  return spec.grant === undefined && progressOf(spec, status).kind === 'staged';
+}
+
+/** A Machine that is deleted, or a node in maintenance, is cordoned first or stops being Ready. */
+function mayBeLeaving(node: Node): boolean {
+  const cordonedByOthers =
+    node.spec?.unschedulable === true &&
+    node.metadata.annotations?.[annotations.cordonedByShale] === undefined;
+  return cordonedByOthers || !isReady(node);
 }
 
 function runningTarget(node: MachineConfigNode | undefined): readonly NodeTarget[] {

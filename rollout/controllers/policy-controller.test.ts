@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { MachineConfiguration } from '../../api/machine-configuration.ts';
-import { policyStatus } from './policy-status.ts';
+import { policyStatus } from './policy-controller.ts';
 
 const settings = { containerRuntimeUnit: 'crio.service' };
 const NOW = Date.parse('2026-06-01T00:00:00Z');

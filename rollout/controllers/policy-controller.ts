@@ -1,11 +1,20 @@
-import { MachineConfigurations } from '../../api/machine-configuration.ts';
+import {
+  type ClusterPolicies,
+  type MachineConfiguration,
+  type MachineConfigurationStatus,
+  MachineConfigurations,
+} from '../../api/machine-configuration.ts';
 import { MACHINE_CONFIGURATION } from '../../api/names.ts';
+import type { Condition } from '../../api/object.ts';
 import { type ApiClient, isAlreadyExists } from '../../cluster/api-client.ts';
+import { setCondition } from '../../cluster/conditions.ts';
 import { done, type Result } from '../../cluster/controller.ts';
 import { updateStatus } from '../../cluster/update-status.ts';
+import { effectivePolicies, policyDigest, validatePolicy } from '../../disruption/effective-policies.ts';
+import { summarisePolicies } from '../../disruption/summarise-policies.ts';
+import { formatProblem } from '../../machineconfig/problem.ts';
 import type { Caches } from '../caches.ts';
 import type { RolloutOptions } from '../options.ts';
-import { policyStatus } from './policy-status.ts';
 
 export interface PolicyControllerParts {
   readonly client: ApiClient;
@@ -15,45 +24,91 @@ export interface PolicyControllerParts {
   readonly now: () => number;
 }
 
-/**
- * Keeps the one MachineConfiguration: there is always one, and its status says which disruption policies are in force.
- *
- * @param name of the object; only `cluster` is looked at.
- * @throws ApiError
- */
-export async function reconcilePolicy(
-  { client, caches, options, now }: PolicyControllerParts,
-  name: string,
-  signal: AbortSignal,
-): Promise<Result> {
-  if (name !== MACHINE_CONFIGURATION) return done;
-  const configuration = caches.machineConfigurations.get(name) ?? (await createEmpty(client, signal));
-  if (configuration === undefined) return done;
-  await updateStatus(
-    client,
-    MachineConfigurations,
-    configuration,
-    (current) => policyStatus(current, options, now()),
-    { signal },
-  );
-  return done;
-}
+/** Maintains the one MachineConfiguration and reports in its status which disruption policies are in force. */
+export class PolicyController {
+  readonly #parts: PolicyControllerParts;
 
-/** @returns undefined when somebody else made it first: its event brings the controller back. */
-async function createEmpty(client: ApiClient, signal: AbortSignal) {
-  try {
-    return await client.create(
+  constructor(parts: PolicyControllerParts) {
+    this.#parts = parts;
+  }
+
+  /** @param name of the object; every other one than `cluster` is ignored. @throws ApiError */
+  async reconcile(name: string, signal: AbortSignal): Promise<Result> {
+    const { client, caches, options, now } = this.#parts;
+    if (name !== MACHINE_CONFIGURATION) return done;
+    const configuration = caches.machineConfigurations.get(name) ?? (await this.#create(signal));
+    if (configuration === undefined) return done;
+    await updateStatus(
+      client,
       MachineConfigurations,
-      {
-        apiVersion: 'operator.openshift.io/v1',
-        kind: 'MachineConfiguration',
-        metadata: { name: MACHINE_CONFIGURATION },
-        spec: {},
-      },
+      configuration,
+      (current) => policyStatus(current, options, now()),
       { signal },
     );
-  } catch (error) {
-    if (isAlreadyExists(error)) return undefined;
-    throw error;
+    return done;
   }
+
+  /** @returns undefined when somebody else created it first: its event brings the controller back. */
+  async #create(signal: AbortSignal): Promise<MachineConfiguration | undefined> {
+    const empty = {
+      apiVersion: 'operator.openshift.io/v1',
+      kind: 'MachineConfiguration',
+      metadata: { name: MACHINE_CONFIGURATION },
+      spec: {},
+    };
+    try {
+      return await this.#parts.client.create(MachineConfigurations, empty, { signal });
+    } catch (error) {
+      if (isAlreadyExists(error)) return undefined;
+      throw error;
+    }
+  }
+}
+
+/** Condition of the MachineConfiguration: whether spec.nodeDisruptionPolicy is in force. */
+const CONDITION = 'NodeDisruptionPolicyApplied';
+
+/**
+ * The status of the MachineConfiguration: the policies in force and their digest.
+ *
+ * A spec that breaks a rule changes nothing that is in force: the last good policies stay, the defaults where there
+ * are none, and the condition says what is wrong.
+ *
+ * @param now ms since the epoch; goes into the condition when its status changes.
+ */
+export function policyStatus(
+  configuration: MachineConfiguration,
+  settings: { readonly containerRuntimeUnit: string },
+  now: number,
+): MachineConfigurationStatus {
+  const { spec, status, metadata } = configuration;
+  const problems = spec?.nodeDisruptionPolicy === undefined ? [] : validatePolicy(spec.nodeDisruptionPolicy);
+  const inForce: ClusterPolicies =
+    problems.length === 0
+      ? effectivePolicies(spec?.nodeDisruptionPolicy, settings)
+      : {
+          // Policies that an earlier version of the operator recorded do not name the unit.
+          containerRuntimeUnit: settings.containerRuntimeUnit,
+          ...(status?.nodeDisruptionPolicyStatus?.clusterPolicies ?? effectivePolicies(undefined, settings)),
+        };
+  const verdict: Pick<Condition, 'status' | 'reason' | 'message'> =
+    problems.length === 0
+      ? {
+          status: 'True',
+          reason: 'AsSpecified',
+          message: 'The policies of spec and the defaults are in force',
+        }
+      : {
+          status: 'False',
+          reason: 'InvalidPolicy',
+          message: `The last good policies stay in force: ${problems.map(formatProblem).join('; ')}`,
+        };
+  return {
+    ...status,
+    ...(metadata.generation === undefined ? {} : { observedGeneration: metadata.generation }),
+    conditions: [...setCondition(status?.conditions ?? [], { type: CONDITION, ...verdict }, new Date(now))],
+    nodeDisruptionPolicyStatus: { clusterPolicies: inForce },
+    summary: summarisePolicies(inForce),
+    policyDigest: policyDigest(inForce),
+  };
 }

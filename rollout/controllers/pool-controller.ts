@@ -1,6 +1,4 @@
 import type { Logger } from 'pino';
-import type { Node } from '../../api/kubernetes.ts';
-import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
 import { aboutChange, type Tellers } from '../../cluster/about-change.ts';
@@ -9,32 +7,21 @@ import { done, type Result, requeueAfter } from '../../cluster/controller.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
 import type { Tracer } from '../../cluster/tracing/span.ts';
 import { updateStatus } from '../../cluster/update-status.ts';
-import type { Caches } from '../caches.ts';
-import { inParallel } from '../in-parallel.ts';
-import { countPhases, type RolloutMetrics } from '../reports/metrics.ts';
-import type { NodeLeases } from '../node-leases.ts';
-import type { MachineLookup } from '../node-claims.ts';
-import { MaintenanceLookup } from '../node-maintenance.ts';
-import type { RolloutOptions } from '../options.ts';
-import { rolloutSpan } from '../reports/spans.ts';
-import { carryOut, noFindings, PARALLEL_NODES } from '../act/carry-out.ts';
-import {
-  decidePool,
-  lookAgainAfter,
-  type ObservedNode,
-  type PoolDecision,
-  type PoolObservation,
-} from '../pools/decide-pool.ts';
-import type { Membership } from '../pools/membership.ts';
-import { isReady, progressOf } from '../pools/node-state.ts';
+import { carryOut, noFindings } from '../act/carry-out.ts';
 import type { NodeWork } from '../act/node-work.ts';
-import { type PoolAim, poolAim } from './observe-pool.ts';
-import type { PoolMembers } from '../pools/pool-members.ts';
-import { type PoolStatusInputs, poolStatus, targetInWords } from '../pools/pool-status.ts';
+import type { Caches } from '../caches.ts';
+import type { MachineLookup } from '../node-claims.ts';
+import type { NodeLeases } from '../node-leases.ts';
+import type { RolloutOptions } from '../options.ts';
+import { decidePool, lookAgainAfter, type PoolDecision } from '../pools/decide-pool.ts';
+import type { Membership } from '../pools/membership.ts';
+import type { PoolObservation } from '../pools/pool-observation.ts';
+import { type PoolStatusInputs, poolStatus, statusWait, targetInWords } from '../pools/pool-status.ts';
 import { configOf } from '../pools/pool-target.ts';
-import { aimOf, type RestingCount } from '../pools/resting-nodes.ts';
 import { automaticRequest, type RollbackRequest } from '../pools/rollback.ts';
-import { statusWait } from '../pools/status-pace.ts';
+import type { RolloutMetrics } from '../reports/metrics.ts';
+import { rolloutSpan } from '../reports/spans.ts';
+import { type ObservedPool, PoolObserver } from './observe-pool.ts';
 
 export interface PoolControllerParts {
   readonly client: ApiClient;
@@ -46,7 +33,8 @@ export interface PoolControllerParts {
   readonly events: EventRecorder;
   readonly log: Logger;
   readonly options: RolloutOptions;
-  readonly metrics: RolloutMetrics;
+  /** Absent in an operator without metrics. */
+  readonly metrics: RolloutMetrics | undefined;
   readonly tracer: Tracer;
   /** ms since the epoch. */
   readonly now: () => number;
@@ -54,14 +42,6 @@ export interface PoolControllerParts {
 
 /** ms; ten times what it costs to look at a node. */
 const REST_PER_NODE = 0.05;
-
-/** What one look at a pool sees. */
-interface Look extends PoolObservation, PoolAim {
-  readonly members: PoolMembers;
-  /** When the look began, for the nodes that may rest after it. */
-  readonly moment: number;
-  readonly resting: RestingCount;
-}
 
 /**
  * The controller of pools: gives nodes their targets, leads each through its update and keeps the pool's status.
@@ -71,14 +51,12 @@ interface Look extends PoolObservation, PoolAim {
  */
 export class PoolController {
   readonly #parts: PoolControllerParts;
-  readonly #maintenance: MaintenanceLookup;
-  readonly #machines: MachineLookup;
+  readonly #observer: PoolObserver;
   readonly #statusWrittenAt = new Map<string, number>();
 
   constructor(parts: PoolControllerParts) {
     this.#parts = parts;
-    this.#machines = parts.machines;
-    this.#maintenance = new MaintenanceLookup(parts.client, parts.now);
+    this.#observer = new PoolObserver(parts);
   }
 
   /** @throws ApiError or AggregateError when some write failed; everything else has been done all the same. */
@@ -86,19 +64,20 @@ export class PoolController {
     const { caches, options, metrics, now } = this.#parts;
     const pool = caches.pools.get(name);
     if (pool === undefined) {
-      metrics.poolGone(name);
+      metrics?.removePool(name);
       this.#statusWrittenAt.delete(name);
       return done;
     }
-    const seen = await this.#observe(pool, signal);
+    const seen = await this.#observer.observe(pool, signal);
     const decision = decidePool(seen, options, now());
-    this.#layToRest(seen, decision);
+    for (const { name: node, architecture } of decision.newlySettled)
+      seen.members.settle(node, architecture, seen.moment);
     const findings = noFindings();
     const failure = await outcomeOf(async () => {
       await this.#keepRollback(seen, decision, signal);
       await carryOut(this.#parts, seen, decision, findings, signal);
     });
-    metrics.pool(name, countPhases(decision.states, decision.resting.nodes), findings.stuckDrains.size);
+    metrics?.setPool(name, decision.states, decision.settled.nodes, findings.stuckDrains.size);
     const wait = await this.#writeStatus(seen, decision, findings, signal);
     if (failure !== undefined) throw failure.error;
     const waits = [...findings.waits, lookAgainAfter(decision, seen.settings, options)];
@@ -107,55 +86,9 @@ export class PoolController {
     return { ...result, restMs: restAfterLook(seen.nodes.length) };
   }
 
-  async #observe(pool: MachineConfigPool, signal: AbortSignal): Promise<Look> {
-    const { caches, membership, options } = this.#parts;
-    const members = membership.membersOf(pool.metadata.name);
-    const poolWide = poolAim(caches, options, pool, members);
-    const { awake, resting } = members.divide(aimOf(poolWide));
-    const moment = members.now();
-    const inMaintenance = await this.#inMaintenance(awake, signal);
-    const disturbed = [...inMaintenance].filter((node) => members.rests(node));
-    const looked = this.#read([...awake, ...disturbed].toSorted());
-    await inParallel(looked, PARALLEL_NODES, async ({ node }) => {
-      if (mayBeOnItsWayOut(node)) await this.#machines.isDeleting(node, signal);
-    });
-    return {
-      ...poolWide,
-      members,
-      moment,
-      resting: { ...resting, nodes: resting.nodes - disturbed.length },
-      nodes: looked.map((member) => ({
-        ...member,
-        inMaintenance: inMaintenance.has(member.node.metadata.name),
-        machineDeleting: this.#machines.known(member.node),
-      })),
-    };
-  }
-
-  #read(names: readonly string[]): Pick<ObservedNode, 'node' | 'machineConfigNode' | 'lease'>[] {
-    const { caches, leases } = this.#parts;
-    return names.flatMap((name) => {
-      const node = caches.nodes.get(name);
-      const machineConfigNode = caches.machineConfigNodes.get(name);
-      return node === undefined ? [] : [{ node, machineConfigNode, lease: leases.holding(name) }];
-    });
-  }
-
-  /** It costs a request, so only where a node may be taken next, or where it may be why a node is not to be had. */
-  async #inMaintenance(awake: readonly string[], signal: AbortSignal): Promise<ReadonlySet<string>> {
-    const matters = this.#read(awake).some(
-      ({ node, machineConfigNode: of }) => (of && awaitsGrant(of)) || mayBeOnItsWayOut(node),
-    );
-    return matters ? await this.#maintenance.nodes(signal) : new Set();
-  }
-
-  #layToRest({ members, moment }: Look, { mayRest }: PoolDecision): void {
-    for (const { name, architecture } of mayRest) members.lay(name, architecture, moment);
-  }
-
   /** Keeps the annotation by which a pool is held at an earlier target. */
   async #keepRollback(
-    { pool, settings, wanted, rollback }: PoolAim,
+    { pool, settings, wanted, rollback }: ObservedPool,
     { goBackTo, halted = '' }: PoolDecision,
     signal: AbortSignal,
   ): Promise<void> {
@@ -224,7 +157,7 @@ export class PoolController {
     const { client, caches, now } = this.#parts;
     const { settings, target } = seen;
     const { name } = seen.pool.metadata;
-    const machineCount = seen.nodes.length + decision.resting.nodes;
+    const machineCount = seen.nodes.length + decision.settled.nodes;
     const before = seen.pool.status;
     const { events } = this.#tellers(seen.pool, configOf(target));
     const current = caches.pools.get(name) ?? seen.pool;
@@ -250,18 +183,6 @@ export class PoolController {
  */
 function restAfterLook(nodes: number): number {
   return Math.floor(nodes * REST_PER_NODE);
-}
-
-function awaitsGrant({ spec, status }: MachineConfigNode): boolean {
-  return spec.grant === undefined && progressOf(spec, status).kind === 'staged';
-}
-
-/** Whoever deletes a Machine or maintains a node cordons it first, or lets the host end. */
-function mayBeOnItsWayOut(node: Node): boolean {
-  const cordonedByOthers =
-    node.spec?.unschedulable === true &&
-    node.metadata.annotations?.[annotations.cordonedByShale] === undefined;
-  return cordonedByOthers || !isReady(node);
 }
 
 function isStopped(status: MachineConfigPool['status']): boolean {

@@ -18,9 +18,14 @@ import { registriesMachineConfig } from '../../machineconfig/registries/machine-
 import { type ConfigProblems, renderPool } from '../../machineconfig/render.ts';
 import type { Caches } from '../caches.ts';
 import type { RolloutOptions } from '../options.ts';
+import {
+  expiredRenderings,
+  isRenderedFor,
+  poolConfiguration,
+  sameConfiguration,
+} from '../rendering/pool-rendering.ts';
+import { Foresight, withForeseen } from '../rendering/predicted-transitions.ts';
 import { renderSpan } from '../reports/spans.ts';
-import { Foresight, withForeseen } from '../rendering/transition-predictor.ts';
-import { expiredRenderings, isRenderedFor, poolConfiguration, sameConfiguration } from '../rendering/pool-rendering.ts';
 
 export interface RenderingControllerParts {
   readonly client: ApiClient;

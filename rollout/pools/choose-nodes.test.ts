@@ -6,6 +6,7 @@ import {
   chooseNodes,
   isBeingDisrupted,
   isUnavailable,
+  maxUnavailable,
   provenNodes,
   unavailableBecause,
 } from './choose-nodes.ts';
@@ -162,7 +163,7 @@ describe('nodes that are passed by', () => {
     [{ obstacle: 'the node is being deleted' }, 'the node is being deleted', ['b']],
   ] as const)('%j', (more, why, begin) => {
     const choice = chooseNodes([staged('a', REBOOT, more), staged('b')], limits);
-    expect(choice.passedBy).toEqual([{ name: 'a', why }]);
+    expect(choice.skipped).toEqual([{ name: 'a', why }]);
     expect(choice.begin.map(({ name }) => name)).toEqual(begin);
   });
 });
@@ -190,7 +191,7 @@ describe('a node that others have in hand takes one of maxUnavailable', () => {
   ])('%s', (_what, more, why) => {
     const nodes = [aState('a', more), staged('b')];
     expect(nodes.map(unavailableBecause)).toEqual([why, undefined]);
-    expect(chooseNodes(nodes, limits)).toEqual({ begin: [], passedBy: [], slotsTaken: true });
+    expect(chooseNodes(nodes, limits)).toEqual({ begin: [], skipped: [], slotsTaken: true });
     expect(chooseNodes(nodes, { ...limits, maxUnavailable: 2 }).begin).toHaveLength(1);
   });
 
@@ -294,4 +295,21 @@ describe('whatever a pool looks like', () => {
       }),
     );
   });
+});
+
+it.each([
+  [undefined, 10, 1],
+  [3, 10, 3],
+  [0, 10, 1],
+  [-2, 10, 1],
+  ['25%', 10, 2],
+  ['9%', 10, 1],
+  ['0%', 10, 1],
+  ['100%', 10, 10],
+  ['29%', 100, 29],
+  ['58%', 50, 29],
+  ['5', 10, 1],
+  ['many', 10, 1],
+])('%j of %i nodes is %i', (setting, nodes, expected) => {
+  expect(maxUnavailable(setting, nodes)).toBe(expected);
 });

@@ -1,15 +1,15 @@
 import { isDisruptive } from '../../api/disruption-action.ts';
 import type { Grant } from '../../api/machine-config-node.ts';
-import { downSince } from './health-after-update.ts';
+import { byCodeUnits } from '../../api/order.ts';
 import { hasHeld, type NodeState } from './node-state.ts';
-import { byCodeUnit } from './order.ts';
+import { downSince } from './node-step.ts';
 
 export interface ChoiceLimits {
   readonly maxUnavailable: number;
   /** The host this process runs on: it comes last, so that a rollout changes its leader at most once. */
   readonly operatorNode?: string;
   /** Further nodes that run the target and have proven it; absent: none. */
-  readonly resting?: number;
+  readonly settled?: number;
   /** ms for which a live update must have held before it counts as proof. */
   readonly soak: number;
   /** ms that a node may be down after its update. */
@@ -22,7 +22,7 @@ export interface Choice {
   /** Nodes to begin with now, in this order. */
   readonly begin: readonly { readonly name: string; readonly level: Grant['level'] }[];
   /** Nodes that could go on but for a reason of their own. */
-  readonly passedBy: readonly { readonly name: string; readonly why: string }[];
+  readonly skipped: readonly { readonly name: string; readonly why: string }[];
   /** Nodes could begin, but others that the rollout has no part in use up maxUnavailable. */
   readonly slotsTaken: boolean;
 }
@@ -39,11 +39,11 @@ export function chooseNodes(all: readonly NodeState[], limits: ChoiceLimits): Ch
   // Nobody counts on a node that was switched off on request.
   const nodes = all.filter(({ away }) => away?.kind !== 'switched-off');
   const waiting = nodes.filter(awaitsBeginning).toSorted(inOrder(limits.operatorNode));
-  const passedBy = waiting.flatMap((node) => {
-    const why = reasonToPassBy(node);
+  const skipped = waiting.flatMap((node) => {
+    const why = reasonToSkip(node);
     return why === undefined ? [] : [{ name: node.name, why }];
   });
-  const candidates = waiting.filter((node) => reasonToPassBy(node) === undefined);
+  const candidates = waiting.filter((node) => reasonToSkip(node) === undefined);
   // Whoever moves the leader has the rollout begin anew elsewhere: its host lets those go first that are nearly there.
   const hostWaits = nodes.some(isBeingPrepared);
   const disruptive = chooseDisruptive(
@@ -58,7 +58,7 @@ export function chooseNodes(all: readonly NodeState[], limits: ChoiceLimits): Ch
     candidates.filter((node) => !plansDisruption(node)),
     limits,
   );
-  return { begin: [...disruptive.begin, ...live], passedBy, slotsTaken: disruptive.slotsTaken };
+  return { begin: [...disruptive.begin, ...live], skipped, slotsTaken: disruptive.slotsTaken };
 }
 
 /** @returns whether the node is out of service: not Ready, cordoned by whomever, failed, or at work. */
@@ -95,16 +95,16 @@ export function isBeingDisrupted(node: NodeState): boolean {
 /** @returns how many nodes have taken the target and kept it for the time that counts as proof. */
 export function provenNodes(
   nodes: readonly NodeState[],
-  { resting = 0, soak, now }: Pick<ChoiceLimits, 'resting' | 'soak' | 'now'>,
+  { settled = 0, soak, now }: Pick<ChoiceLimits, 'settled' | 'soak' | 'now'>,
 ): number {
   const looked = nodes.filter(
     ({ assigned, progress, ready }) => assigned && ready && hasHeld(progress, soak, now),
   );
-  return resting + looked.length;
+  return settled + looked.length;
 }
 
 /** @returns the reason to leave this node alone for now, in words; undefined when there is none. */
-export function reasonToPassBy(node: NodeState): string | undefined {
+export function reasonToSkip(node: NodeState): string | undefined {
   if (node.lease.by === 'other') return leaseHeld(node.lease.holder);
   return node.obstacle;
 }
@@ -179,7 +179,24 @@ function inOrder(operatorNode: string | undefined): (a: NodeState, b: NodeState)
   const last = (node: NodeState) => (node.name === operatorNode ? 1 : 0);
   return (a, b) =>
     last(a) - last(b) ||
-    byCodeUnit(a.zone, b.zone) ||
-    byCodeUnit(a.createdAt, b.createdAt) ||
-    byCodeUnit(a.name, b.name);
+    byCodeUnits(a.zone, b.zone) ||
+    byCodeUnits(a.createdAt, b.createdAt) ||
+    byCodeUnits(a.name, b.name);
+}
+
+/**
+ * How many nodes of a pool may be unavailable at once.
+ *
+ * A percentage rounds down and comes to at least 1, as in MCO; so does a number. What can't be read counts as 1, the
+ * careful choice, because the field is an admin's and the rollout must not stand still over it.
+ *
+ * @param setting `spec.maxUnavailable`: a number, or a percentage such as "20%"; absent means 1.
+ * @param nodes how many nodes the pool has.
+ */
+export function maxUnavailable(setting: number | string | undefined, nodes: number): number {
+  if (setting === undefined) return 1;
+  if (typeof setting === 'number') return Math.max(1, Math.floor(setting));
+  const percent = /^(\d{1,3})%$/.exec(setting)?.[1];
+  // Multiplied first: 0.29 * 100 is less than 29.
+  return percent === undefined ? 1 : Math.max(1, Math.floor((Number(percent) * nodes) / 100));
 }

@@ -14,8 +14,9 @@ import {
   someSettings,
 } from '../../test/fixtures/objects.ts';
 import { defaultRolloutOptions, type RolloutOptions } from '../options.ts';
-import { decidePool, lookAgainAfter, type ObservedNode, type PoolObservation } from './decide-pool.ts';
+import { decidePool, lookAgainAfter } from './decide-pool.ts';
 import { parseWindows } from './maintenance-windows.ts';
+import type { ObservedNode, PoolObservation } from './pool-observation.ts';
 import type { PoolSettings } from './pool-settings.ts';
 import type { PoolTarget } from './pool-target.ts';
 

@@ -1,54 +1,30 @@
-import type { Node } from '../../api/kubernetes.ts';
-import type { MachineConfigNode, MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
-import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { RolloutOptions } from '../options.ts';
-import { type Choice, chooseNodes, provenNodes, unavailableBecause } from './choose-nodes.ts';
-import { downSince, isUnhealthy } from './health-after-update.ts';
-import { type WindowState, windowState } from './maintenance-windows.ts';
-import { maxUnavailable } from './max-unavailable.ts';
-import { awayOf, isReady, type LeaseHolding, type NodeState, readNode } from './node-state.ts';
-import { isAtWork, type NodeStep, nodeStep } from './node-step.ts';
 import {
-  type Assignment,
-  assignedSpec,
-  assignmentPatch,
-  nodeTarget,
-  sameTarget,
-  targetOf,
-} from './node-target.ts';
+  changesWith,
+  chooseAssignments,
+  type NewMachineConfigNode,
+  newcomers,
+  readWithAssignment,
+} from './assign-targets.ts';
+import { type Choice, chooseNodes, maxUnavailable, provenNodes, unavailableBecause } from './choose-nodes.ts';
+import { type WindowState, windowState } from './maintenance-windows.ts';
+import { awayOf, isReady, type NodeState } from './node-state.ts';
+import { downSince, isAtWork, isSettled, isUnhealthy, type NodeStep, nodeStep } from './node-step.ts';
+import type { Assignment } from './node-target.ts';
+import {
+  noneSettled,
+  type ObservedNode,
+  type PoolObservation,
+  type SettledCount,
+} from './pool-observation.ts';
 import type { PoolSettings } from './pool-settings.ts';
-import type { NodeTarget, PoolTarget } from './pool-target.ts';
-import { mayRest, nobodyRests, type RestingCount } from './resting-nodes.ts';
-
-export interface ObservedNode {
-  readonly node: Node;
-  readonly machineConfigNode: MachineConfigNode | undefined;
-  readonly lease: LeaseHolding;
-  readonly inMaintenance: boolean;
-  readonly machineDeleting: boolean;
-}
-
-export interface PoolObservation {
-  readonly pool: MachineConfigPool;
-  readonly settings: PoolSettings;
-  readonly target: PoolTarget;
-  readonly policyDigest: string | undefined;
-  /** The pool's nodes but for those that rest. */
-  readonly nodes: readonly ObservedNode[];
-  /** Absent: none. */
-  readonly resting?: RestingCount;
-  /**
-   * Finds what the pool could go back to by itself, where anything is known that worked; it asks every node, so only a
-   * rollout that has stopped calls it. Absent where the pool is not to go back.
-   */
-  readonly lastGood?: () => NodeTarget | undefined;
-}
+import type { NodeTarget } from './pool-target.ts';
 
 export interface PoolDecision {
   /** The moment it was decided for, in ms since the epoch. */
   readonly at: number;
   /** MachineConfigNodes to make for nodes that have none. */
-  readonly create: readonly { readonly node: Node; readonly spec: MachineConfigNodeSpec }[];
+  readonly create: readonly NewMachineConfigNode[];
   /** Targets to give, by node. */
   readonly assign: ReadonlyMap<string, Assignment>;
   /** Steps to take, by node; nodes without one are left alone. */
@@ -56,10 +32,10 @@ export interface PoolDecision {
   /** Every node that was looked at and has a MachineConfigNode, with the targets above already given. */
   readonly states: readonly NodeState[];
   /** Nodes that were not looked at: all of them run what the pool wants. */
-  readonly resting: RestingCount;
+  readonly settled: SettledCount;
   /** Those of `states` that need no look until something about them changes. */
-  readonly mayRest: readonly NodeState[];
-  readonly passedBy: readonly { readonly name: string; readonly why: string }[];
+  readonly newlySettled: readonly NodeState[];
+  readonly skipped: readonly { readonly name: string; readonly why: string }[];
   /** Nodes that are unavailable for reasons that are not this rollout's; each takes one of maxUnavailable. */
   readonly unavailable: readonly { readonly name: string; readonly why: string }[];
   /** Nodes could begin, but those of `unavailable` use up maxUnavailable. */
@@ -81,8 +57,8 @@ export function decidePool(seen: PoolObservation, options: RolloutOptions, now: 
   const assign = chooseAssignments(seen, options.stagingLimit);
   const states = seen.nodes.flatMap((observed) => readWithAssignment(seen, observed, assign, now));
   const changing = new Set(seen.nodes.flatMap((observed) => changesWith(observed, assign)));
-  const resting = seen.resting ?? nobodyRests;
-  const halted = haltedBy(states, resting.nodes, seen.settings, now);
+  const settled = seen.settled ?? noneSettled;
+  const halted = haltedBy(states, settled.nodes, seen.settings, now);
   const closed = closedBecause(seen, halted);
   const patience = options.degradedPatienceSeconds * 1000;
   const context = { closed, patience, unhealthyAfter: seen.settings.unhealthyAfter, now };
@@ -94,7 +70,7 @@ export function decidePool(seen: PoolObservation, options: RolloutOptions, now: 
   const choice =
     closed === undefined && seen.target.kind !== 'awaiting-image'
       ? chooseNodes(states, choiceLimits(seen, options, now))
-      : { begin: [], passedBy: [], slotsTaken: false };
+      : { begin: [], skipped: [], slotsTaken: false };
   const { begin, awaitsWindow } = withinWindows(choice.begin, states, seen.settings, now);
   for (const { name, level } of begin) steps.set(name, { kind: 'take', level });
   return {
@@ -103,9 +79,11 @@ export function decidePool(seen: PoolObservation, options: RolloutOptions, now: 
     assign,
     steps,
     states,
-    resting,
-    mayRest: states.filter((state) => !changing.has(state.name) && mayRest(state, seen.settings.soak, now)),
-    passedBy: choice.passedBy,
+    settled,
+    newlySettled: states.filter(
+      (state) => !changing.has(state.name) && isSettled(state, seen.settings.soak, now),
+    ),
+    skipped: choice.skipped,
     unavailable: [
       ...seen.nodes.filter(isDownNewcomer).map(describeNewcomer),
       ...states.flatMap(describeUnavailable),
@@ -132,7 +110,7 @@ export function lookAgainAfter(
   const waits: number[] = [];
   // A third of the lease's duration: two renewals may fail before it expires.
   if (decision.states.some(isAtWork)) waits.push((options.leaseSeconds * 1000) / 3);
-  if (decision.passedBy.length > 0 || decision.slotsTaken) waits.push(PASSED_BY_RETRY);
+  if (decision.skipped.length > 0 || decision.slotsTaken) waits.push(SKIPPED_RETRY);
   for (const node of decision.states) {
     const down = downSince(node, unhealthyAfter);
     if (down !== undefined && down + unhealthyAfter > now) waits.push(down + unhealthyAfter - now);
@@ -148,7 +126,7 @@ export function lookAgainAfter(
 }
 
 /** ms; a maintenance that ends or a foreign lease that expires makes no event that the operator watches for. */
-const PASSED_BY_RETRY = 30_000;
+const SKIPPED_RETRY = 30_000;
 
 /** ms; a timer of Node's takes no more than 2^31 - 1, and a clock that was set is noticed in time. */
 const LONGEST_WAIT = 3_600_000;
@@ -170,15 +148,15 @@ function describeUnavailable(node: NodeState): PoolDecision['unavailable'] {
 }
 
 function choiceLimits(
-  { pool, settings, nodes, resting = nobodyRests }: PoolObservation,
+  { pool, settings, nodes, settled = noneSettled }: PoolObservation,
   options: RolloutOptions,
   now: number,
 ) {
   return {
     maxUnavailable:
-      maxUnavailable(pool.spec.maxUnavailable, nodes.length + resting.nodes) -
+      maxUnavailable(pool.spec.maxUnavailable, nodes.length + settled.nodes) -
       nodes.filter(isDownNewcomer).length,
-    resting: resting.nodes,
+    settled: settled.nodes,
     soak: settings.soak,
     unhealthyAfter: settings.unhealthyAfter,
     now,
@@ -201,89 +179,9 @@ function withinWindows(
   return { begin: may, awaitsWindow: may.length === begin.length ? undefined : { opensAt } };
 }
 
-/**
- * Nodes already staging count against the limit; a paused pool gives no target at all. One that is not Ready takes none
- * of the room: it may stay away for long, and comes upon its target when it is back.
- */
-function chooseAssignments(seen: PoolObservation, stagingLimit: number): ReadonlyMap<string, Assignment> {
-  const assign = new Map<string, Assignment>();
-  let staging = seen.nodes.filter(
-    ({ node, machineConfigNode }) => isReady(node) && isStaging(seen, machineConfigNode),
-  ).length;
-  for (const { node, machineConfigNode } of seen.nodes) {
-    if (machineConfigNode === undefined) continue;
-    const keeps = targetOf(machineConfigNode.spec);
-    const wanted = nodeTarget(seen.target, machineConfigNode) ?? keeps;
-    const moves = !sameTarget(keeps, wanted);
-    const takesRoom = isReady(node);
-    const mayMove = moves && seen.pool.spec.paused !== true && (!takesRoom || staging < stagingLimit);
-    if (mayMove && takesRoom) staging += 1;
-    assign.set(node.metadata.name, {
-      pool: seen.pool.metadata.name,
-      target: mayMove ? wanted : keeps,
-      policyDigest: seen.policyDigest,
-      softReboot: seen.settings.softReboot,
-    });
-  }
-  return assign;
-}
-
-function changesWith({ node, machineConfigNode }: ObservedNode, assign: ReadonlyMap<string, Assignment>) {
-  const { name } = node.metadata;
-  const assignment = assign.get(name);
-  const isSame =
-    machineConfigNode !== undefined &&
-    assignment !== undefined &&
-    assignmentPatch(machineConfigNode.spec, assignment) === undefined;
-  return isSame ? [] : [name];
-}
-
-function isStaging({ target }: PoolObservation, node: MachineConfigNode | undefined): boolean {
-  if (node === undefined) return false;
-  const wanted = nodeTarget(target, node);
-  if (wanted === undefined || !sameTarget(wanted, targetOf(node.spec))) return false;
-  const { plan, configVersion, configImage } = node.status ?? {};
-  const hasIt = configVersion?.current === wanted.config && configImage?.currentImage === wanted.image;
-  return !hasIt && !(plan?.staged === true && plan.config === wanted.config && plan.image === wanted.image);
-}
-
-function readWithAssignment(
-  seen: PoolObservation,
-  observed: ObservedNode,
-  assign: ReadonlyMap<string, Assignment>,
-  now: number,
-): NodeState[] {
-  const { node, machineConfigNode } = observed;
-  const assignment = assign.get(node.metadata.name);
-  if (machineConfigNode === undefined || assignment === undefined) return [];
-  const spec = assignedSpec(machineConfigNode.spec, assignment);
-  const wanted = nodeTarget(seen.target, machineConfigNode);
-  const assigned = wanted !== undefined && sameTarget(wanted, targetOf(spec));
-  return [readNode({ ...observed, spec, status: machineConfigNode.status, assigned }, now)];
-}
-
-function newcomers({ pool, target, policyDigest, settings, nodes }: PoolObservation): PoolDecision['create'] {
-  const given = nodeTarget(target, undefined);
-  if (given === undefined) return [];
-  return nodes
-    .filter(({ machineConfigNode }) => machineConfigNode === undefined)
-    .map(({ node }) => ({
-      node,
-      spec: {
-        node: { name: node.metadata.name },
-        pool: { name: pool.metadata.name },
-        configVersion: { desired: given.config },
-        ...(given.image === undefined ? {} : { configImage: { desiredImage: given.image } }),
-        ...(given.osImage === undefined ? {} : { osImage: given.osImage }),
-        ...(policyDigest === undefined ? {} : { policyDigest }),
-        ...(settings.softReboot ? { softReboot: true } : {}),
-      },
-    }));
-}
-
 function haltedBy(
   states: readonly NodeState[],
-  resting: number,
+  settled: number,
   { soak, failureThreshold, unhealthyAfter }: PoolSettings,
   now: number,
 ): string | undefined {
@@ -292,7 +190,7 @@ function haltedBy(
     return isUnhealthy(node, unhealthyAfter, now) ? [`${node.name} (not Ready since its update)`] : [];
   });
   if (failed.length === 0) return undefined;
-  const proven = provenNodes(states, { resting, soak, now }) > 0;
+  const proven = provenNodes(states, { settled, soak, now }) > 0;
   const threshold = failureThreshold[proven ? 'proven' : 'unproven'];
   if (failed.length < threshold) return undefined;
   return `the rollout is stopped: ${failed.length} node(s) failed, the threshold is ${threshold}: ${failed.toSorted().join(', ')}`;

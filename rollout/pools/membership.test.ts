@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { aNode, aPool } from '../../test/fixtures/objects.ts';
-import { Membership } from './membership.ts';
+import { Membership, PoolMembers } from './membership.ts';
 
 const labelled = (name: string, ...roles: string[]) =>
   aNode(name, {
@@ -45,4 +45,53 @@ it('puts a node that two custom pools claim into neither, and says so', () => {
   membership.setNode(labelled('a', 'worker', 'gpu'));
   expect(membership.disputeOf('a')).toBeUndefined();
   expect(membership.poolOf('a')).toBe('gpu');
+});
+
+/** Two nodes that rest, and one that was never laid to rest. */
+function someMembers(): PoolMembers {
+  const members = new PoolMembers();
+  for (const node of ['a', 'b', 'c']) members.wake(node);
+  members.divide('one');
+  members.settle('a', 'amd64', members.now());
+  members.settle('b', 'arm64', members.now());
+  return members;
+}
+
+it('a node rests until something about it changes', () => {
+  const members = someMembers();
+  const settled = { nodes: 2, architectures: new Set(['amd64', 'arm64']) };
+  expect(members.divide('one')).toEqual({ active: ['c'], settled });
+  expect([members.isSettled('a'), members.isSettled('c')]).toEqual([true, false]);
+  members.wake('b');
+  const { active, settled: still } = members.divide('one');
+  expect(active.toSorted()).toEqual(['b', 'c']);
+  expect(still).toEqual({ nodes: 1, architectures: new Set(['amd64']) });
+});
+
+it('another aim wakes all of them', () => {
+  const members = someMembers();
+  expect(members.divide('another').active.toSorted()).toEqual(['a', 'b', 'c']);
+  expect(members.divide('another').settled).toEqual({ nodes: 0, architectures: new Set() });
+});
+
+it('a node that changed while it was looked at does not rest', () => {
+  const members = someMembers();
+  const since = members.now();
+  members.wake('c');
+  members.settle('c', undefined, since);
+  expect(members.divide('one').active).toEqual(['c']);
+  members.settle('c', undefined, members.now());
+  expect(members.divide('one').active).toEqual([]);
+});
+
+it('a node that left is no member, whether it rested or not, and is not laid to rest after it', () => {
+  const members = someMembers();
+  members.remove('a');
+  members.remove('c');
+  members.settle('c', undefined, members.now());
+  expect([...members.names()]).toEqual(['b']);
+  expect(members.divide('one')).toEqual({
+    active: [],
+    settled: { nodes: 1, architectures: new Set(['arm64']) },
+  });
 });

@@ -1,7 +1,7 @@
 import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { poolOfNode } from '../../machineconfig/pools.ts';
-import { PoolMembers } from './pool-members.ts';
+import type { SettledCount } from './pool-observation.ts';
 
 /** A node that no pool can have: the reason names the pools that all claim it. */
 export interface Dispute {
@@ -108,4 +108,77 @@ export class Membership {
 
 function sameLabels(a: Node, b: Node): boolean {
   return JSON.stringify(a.metadata.labels ?? {}) === JSON.stringify(b.metadata.labels ?? {});
+}
+
+/**
+ * One pool's nodes, those that rest apart from those that have to be looked at. In a pool of thousands one node's event
+ * then costs a look at this node, and nothing is done for each of the others, not even to pass them over.
+ *
+ * Whatever changes about a node wakes it, and so does another aim of its pool. It is memory alone: a process that begins
+ * anew looks at every node once.
+ */
+export class PoolMembers {
+  /** Each with the moment when something about it changed last. */
+  readonly #active = new Map<string, number>();
+  /** Each with its architecture. */
+  readonly #settled = new Map<string, string | undefined>();
+  readonly #architectures = new Map<string, number>();
+  #fingerprint = '';
+  #clock = 0;
+
+  /** @returns the nodes' names, in no order. */
+  *names(): Generator<string> {
+    yield* this.#active.keys();
+    yield* this.#settled.keys();
+  }
+
+  isSettled(node: string): boolean {
+    return this.#settled.has(node);
+  }
+
+  /** @param node a member, new or known, about which something has changed. */
+  wake(node: string): void {
+    this.#unsettle(node);
+    this.#clock += 1;
+    this.#active.set(node, this.#clock);
+  }
+
+  remove(node: string): void {
+    this.#unsettle(node);
+    this.#active.delete(node);
+  }
+
+  /** @returns a moment, for {@link settle}. */
+  now(): number {
+    return this.#clock;
+  }
+
+  /** @param since the moment when the node was looked at: what changed after it is still to be seen. */
+  settle(node: string, architecture: string | undefined, since: number): void {
+    const wokenAt = this.#active.get(node);
+    if (wokenAt === undefined || wokenAt > since) return;
+    this.#active.delete(node);
+    this.#settled.set(node, architecture);
+    this.#count(architecture, 1);
+  }
+
+  /** @returns those that have to be looked at, and how many don't. @param fingerprint fingerprintOf the pool. */
+  divide(fingerprint: string): { readonly active: readonly string[]; readonly settled: SettledCount } {
+    if (fingerprint !== this.#fingerprint) for (const node of [...this.#settled.keys()]) this.wake(node);
+    this.#fingerprint = fingerprint;
+    const settled = { nodes: this.#settled.size, architectures: new Set(this.#architectures.keys()) };
+    return { active: [...this.#active.keys()], settled };
+  }
+
+  #unsettle(node: string): void {
+    const architecture = this.#settled.get(node);
+    if (this.#settled.delete(node)) this.#count(architecture, -1);
+  }
+
+  #count(architecture: string | undefined, by: 1 | -1): void {
+    if (architecture === undefined) return;
+    const nodes = (this.#architectures.get(architecture) ?? 0) + by;
+    if (nodes === 0) this.#architectures.delete(architecture);
+    else this.#architectures.set(architecture, nodes);
+  }
 }

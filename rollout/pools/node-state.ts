@@ -9,6 +9,7 @@ import {
 } from '../../api/machine-config-node.ts';
 import { annotations, labels } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
+import type { LeaseHolding } from '../node-leases.ts';
 
 /** How far a node is on its way to its target, as its daemon tells it. */
 export type Progress =
@@ -37,14 +38,6 @@ export type Progress =
 export function hasHeld(progress: Progress, soak: number, now: number): boolean {
   return progress.kind === 'updated' && (progress.since === undefined || progress.since + soak <= now);
 }
-
-/** Who holds the node lease. */
-export type LeaseHolding =
-  /** `since`: when it was taken, in ms since the epoch. */
-  | { readonly by: 'us'; readonly since?: number }
-  /** `left`: it was ours and ran out; the object is still there. */
-  | { readonly by: 'nobody'; readonly left?: boolean }
-  | { readonly by: 'other'; readonly holder: string };
 
 /** What the rollout has under way on a node, read from the objects alone, so that a restart loses nothing. */
 export interface Work {

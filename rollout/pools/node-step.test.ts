@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { aState, REBOOT, RESTART } from '../../test/fixtures/objects.ts';
 import type { NodeState } from './node-state.ts';
-import { nodeStep } from './node-step.ts';
+import { isSettled, nodeStep } from './node-step.ts';
 
 const context = { closed: undefined, patience: 1000, unhealthyAfter: 2000, now: 10_000 };
 const ours = { by: 'us' } as const;
@@ -84,4 +84,26 @@ describe('the next step for a node', () => {
       why: 'the pool is paused',
     });
   });
+});
+
+const updated = aState('a', { progress: { kind: 'updated', since: 1_000 } });
+it.each([
+  ['updated and at rest', updated, true],
+  ['not Ready', { ...updated, ready: false }, false],
+  ['cordoned', { ...updated, schedulable: false }, false],
+  ['on its way to another target', { ...updated, assigned: false }, false],
+  ['under our lease', { ...updated, lease: { by: 'us' } as const }, false],
+  ["under another's lease", { ...updated, lease: { by: 'other', holder: 'x' } as const }, false],
+  ['with a lease that was left', { ...updated, lease: { by: 'nobody', left: true } as const }, false],
+  ['flagged for maintenance', { ...updated, obstacle: 'flagged' }, false],
+  ['in maintenance', { ...updated, inMaintenance: true }, false],
+  ['granted', { ...updated, work: { cordon: undefined, grant: 'Live' as const } }, false],
+  ['staged', { ...updated, progress: { kind: 'staged' as const, actions: [] } }, false],
+])('a node that is %s', (_what, state, expected) => {
+  expect(isSettled(state, 0, 2_000)).toBe(expected);
+});
+
+it('an update that has still to show that it holds keeps its node awake', () => {
+  expect(isSettled(updated, 5_000, 2_000)).toBe(false);
+  expect(isSettled(updated, 5_000, 6_000)).toBe(true);
 });

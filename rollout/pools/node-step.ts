@@ -1,7 +1,6 @@
 import { isDisruptive } from '../../api/disruption-action.ts';
 import type { Grant } from '../../api/machine-config-node.ts';
-import { isUnhealthy } from './health-after-update.ts';
-import type { NodeState } from './node-state.ts';
+import { hasHeld, type NodeState } from './node-state.ts';
 
 /** What the operator does for one node next. */
 export type NodeStep =
@@ -105,4 +104,58 @@ function stepWhenPreparing({ work }: NodeState, why = 'the daemon prepares the u
   // Cordoned and perhaps in the middle of a reboot for an earlier target: out of service until the daemon speaks.
   if (work.grant !== undefined || work.cordon !== undefined) return { kind: 'hold', why };
   return { kind: 'back-out', why: 'nothing is staged that the lease would be needed for' };
+}
+
+/**
+ * Since when a node is down that is down because of its update, as far as times can tell: it was Ready when the update
+ * began, and was not seen Ready again, or fell within the pool's patience after the update had ended. A node that broke
+ * later, or that was broken before, says nothing about the target.
+ *
+ * @param patience ms.
+ * @returns ms since the epoch; undefined for a node that is Ready, or whose trouble is of other making.
+ */
+export function downSince(node: NodeState, patience: number): number | undefined {
+  const { assigned, away, ready, notReadySince, progress } = node;
+  if (!assigned || away !== undefined || ready || notReadySince === undefined) return undefined;
+  const began = updateBegan(node);
+  if (began === undefined || notReadySince < wholeSeconds(began)) return undefined;
+  if (progress.kind !== 'updated' || progress.since === undefined) return notReadySince;
+  // The rollout lifts its cordon and takes its leave back as soon as the node is Ready.
+  const neverBack = node.work.cordon !== undefined || node.work.grant !== undefined;
+  if (neverBack) return progress.since;
+  return notReadySince - progress.since <= patience ? notReadySince : undefined;
+}
+
+/** @returns whether the node has been down for longer than the pool's patience because of its update. @param now ms since the epoch. */
+export function isUnhealthy(node: NodeState, patience: number, now: number): boolean {
+  const since = downSince(node, patience);
+  return since !== undefined && since + patience <= now;
+}
+
+/** Times of conditions have no finer ones (metav1.Time). */
+function wholeSeconds(ms: number): number {
+  return Math.floor(ms / 1000) * 1000;
+}
+
+function updateBegan({ progress, work, lease }: NodeState): number | undefined {
+  if (progress.kind === 'updated') return progress.startedAt;
+  // What a node without leave has not begun can't have broken it.
+  return work.grant !== undefined && lease.by === 'us' ? lease.since : undefined;
+}
+
+/**
+ * @param soak ms for which an update must have held.
+ * @param now ms since the epoch.
+ * @returns whether nothing is to be done about a node until something about it changes.
+ */
+export function isSettled(
+  { assigned, progress, lease, work, ...node }: NodeState,
+  soak: number,
+  now: number,
+) {
+  const isUntouched =
+    lease.by === 'nobody' && lease.left !== true && work.cordon === undefined && work.grant === undefined;
+  const serves = node.ready && node.schedulable && node.bootAgrees;
+  const isFree = node.obstacle === undefined && node.away === undefined && !node.inMaintenance;
+  return assigned && hasHeld(progress, soak, now) && isUntouched && serves && isFree;
 }

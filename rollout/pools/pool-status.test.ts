@@ -3,8 +3,8 @@ import type { MachineConfigPoolStatus } from '../../api/machine-config-pool.ts';
 import { aPool, aState, condition, image, REBOOT, someSettings } from '../../test/fixtures/objects.ts';
 import type { PoolDecision } from './decide-pool.ts';
 import type { NodeState } from './node-state.ts';
-import { type PoolStatusInputs, poolStatus } from './pool-status.ts';
-import { nobodyRests } from './resting-nodes.ts';
+import { noneSettled } from './pool-observation.ts';
+import { type PoolStatusInputs, poolStatus, statusWait } from './pool-status.ts';
 
 const CONFIGURATION = { name: 'rendered-worker-2' };
 const pool = aPool('worker', { configuration: CONFIGURATION });
@@ -15,9 +15,9 @@ const decision = (states: readonly NodeState[], more: Partial<PoolDecision> = {}
   assign: new Map(),
   steps: new Map(),
   states,
-  resting: nobodyRests,
-  mayRest: [],
-  passedBy: [],
+  settled: noneSettled,
+  newlySettled: [],
+  skipped: [],
   unavailable: [],
   slotsTaken: false,
   halted: undefined,
@@ -87,7 +87,7 @@ describe('a pool on its way', () => {
   it('says which nodes it passes by and what blocks a drain', () => {
     const message = verdict(
       statusOf([behind, aState('c')], {
-        decision: decision([behind], { passedBy: [{ name: 'b', why: 'a NodeMaintenance is active' }] }),
+        decision: decision([behind], { skipped: [{ name: 'b', why: 'a NodeMaintenance is active' }] }),
         notes: new Map([['c', 'is being drained; pod x/y can’t be evicted']]),
       }),
       'Updating',
@@ -122,8 +122,8 @@ describe('a pool on its way', () => {
   });
 
   it('names a few nodes and counts the rest', () => {
-    const passedBy = Array.from({ length: 200 }, (_, index) => ({ name: `n${index}`, why: 'no' }));
-    const message = verdict(statusOf([behind], { decision: decision([behind], { passedBy }) }), 'Updating');
+    const skipped = Array.from({ length: 200 }, (_, index) => ({ name: `n${index}`, why: 'no' }));
+    const message = verdict(statusOf([behind], { decision: decision([behind], { skipped }) }), 'Updating');
     expect(message).toMatch(/and 190 more$/);
   });
 
@@ -305,4 +305,23 @@ it('a pool is Degraded by a drain that does not come to an end, and says what is
   expect(verdict(statusOf([behind], { stuckDrains }), 'Degraded')).toBe(
     'True Degraded Node b is being drained; pod n/p can’t be evicted: PodDisruptionBudget x',
   );
+});
+
+const before = {
+  configuration: { name: 'one' },
+  updatedMachineCount: 1,
+  conditions: [condition('Updating', 'True', '1 of 9')],
+};
+const counts = { ...before, updatedMachineCount: 2, conditions: [condition('Updating', 'True', '2 of 9')] };
+
+it.each([
+  ['other counts right after a write', counts, 10_000, 10_200, 1_800],
+  ['other counts two seconds later', counts, 10_000, 12_000, 0],
+  ['the first write of a process', counts, undefined, 10_000, 0],
+  ['a clock that was set back', counts, 10_000, 9_000, 0],
+  ['nothing new', before, 10_000, 10_001, 0],
+  ['a condition that turns', { ...counts, conditions: [condition('Updating', 'False')] }, 10_000, 10_001, 0],
+  ['another configuration', { ...counts, configuration: { name: 'two' } }, 10_000, 10_001, 0],
+])('%s', (_what, after, writtenAt, now, expected) => {
+  expect(statusWait(before, after, writtenAt, now)).toBe(expected);
 });

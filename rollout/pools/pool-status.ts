@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type {
   MachineConfigPool,
   MachineConfigPoolStatus,
@@ -7,7 +8,7 @@ import type {
 import { annotations } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
 import { setCondition } from '../../cluster/conditions.ts';
-import { isUnavailable, reasonToPassBy } from './choose-nodes.ts';
+import { isUnavailable, reasonToSkip } from './choose-nodes.ts';
 import type { PoolDecision } from './decide-pool.ts';
 import type { NodeState } from './node-state.ts';
 import type { NodeStep } from './node-step.ts';
@@ -43,11 +44,11 @@ const NAMED_NODES = 10;
  */
 export function poolStatus(inputs: PoolStatusInputs, now: number): MachineConfigPoolStatus {
   const { pool, machineCount, decision } = inputs;
-  const { states, resting } = decision;
+  const { states, settled } = decision;
   const updatedStates = states.filter(isUpdated);
-  const updated = updatedStates.length + resting.nodes;
+  const updated = updatedStates.length + settled.nodes;
   const ready =
-    updatedStates.filter((node) => node.ready && node.schedulable && !isAway(node)).length + resting.nodes;
+    updatedStates.filter((node) => node.ready && node.schedulable && !isAway(node)).length + settled.nodes;
   const unavailable = states.filter(isUnavailable);
   const degraded = states.filter(isDegraded);
   const away = states.filter(isAway).length;
@@ -68,10 +69,10 @@ export function poolStatus(inputs: PoolStatusInputs, now: number): MachineConfig
 
 /** Those that the pool had stay known while no node tells its own: no image is made anew for that. */
 function architecturesOf(
-  { states, resting }: PoolDecision,
+  { states, settled }: PoolDecision,
   before: MachineConfigPoolStatus | undefined,
 ): Pick<MachineConfigPoolStatus, 'architectures'> {
-  const told = [...states.flatMap(({ architecture }) => architecture ?? []), ...resting.architectures];
+  const told = [...states.flatMap(({ architecture }) => architecture ?? []), ...settled.architectures];
   const architectures = told.length === 0 ? before?.architectures : [...new Set(told)].sort();
   return architectures === undefined ? {} : { architectures };
 }
@@ -140,7 +141,7 @@ function holdInWords({ why, wanted }: PoolTarget & { readonly kind: 'held' }): s
 function obstaclesInWords(states: readonly NodeState[]): string[] {
   const told = states.flatMap((node) => {
     if (node.away !== undefined) return [`${node.name} is not waited for: ${node.away.why}`];
-    const why = reasonToPassBy(node);
+    const why = reasonToSkip(node);
     return why === undefined ? [] : [`${node.name} would be passed by: ${why}`];
   });
   return listed(told.toSorted());
@@ -172,7 +173,7 @@ function updatingVerdict(inputs: PoolStatusInputs, done: boolean, updated: numbe
     const message = [count, windowInWords(awaitsWindow), ...remarks].join('; ');
     return { status: 'True', reason: 'AwaitingMaintenanceWindow', message };
   }
-  const { slotsTaken, passedBy } = decision;
+  const { slotsTaken, skipped } = decision;
   const why = [...(target.kind === 'held' ? [target.why] : []), ...(slotsTaken ? [SLOTS_TAKEN] : [])];
   return {
     status: 'True',
@@ -181,7 +182,7 @@ function updatingVerdict(inputs: PoolStatusInputs, done: boolean, updated: numbe
         ? 'RollingBack'
         : slotsTaken
           ? 'MaxUnavailableReached'
-          : passedBy.length > 0
+          : skipped.length > 0
             ? 'NodesPassedBy'
             : 'NodesUpdating',
     message: [count, ...why, ...remarks].join('; '),
@@ -208,7 +209,7 @@ function nodeRemarks({ decision, notes }: PoolStatusInputs): string[] {
     if (why !== undefined) remarks.set(name, why);
   }
   for (const { name, why } of decision.unavailable) remarks.set(name, `unavailable: ${why}`);
-  for (const { name, why } of decision.passedBy) remarks.set(name, `passed by: ${why}`);
+  for (const { name, why } of decision.skipped) remarks.set(name, `passed by: ${why}`);
   for (const [name, note] of notes) remarks.set(name, note);
   return listed(
     [...remarks].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([name, why]) => `${name}: ${why}`),
@@ -325,4 +326,31 @@ export function targetInWords(target: PoolTarget): string {
 function listed(lines: readonly string[]): string[] {
   const more = lines.length - NAMED_NODES;
   return more <= 0 ? [...lines] : [...lines.slice(0, NAMED_NODES), `and ${more} more`];
+}
+
+/** ms between two writes that tell of nothing but other counts: in a rollout these change with every node. */
+const COUNTS_INTERVAL = 2_000;
+
+/**
+ * @param before the status as it stands, @param after and as it should be.
+ * @param writtenAt when this process wrote it last, @param now and now: ms since the epoch.
+ * @returns ms to wait before the new one is written; 0 where there is nothing to wait for. What an admin or a tool waits for
+ *   (a condition that turns, another configuration) is told at once.
+ */
+export function statusWait(
+  before: MachineConfigPoolStatus | undefined,
+  after: MachineConfigPoolStatus,
+  writtenAt: number | undefined,
+  now: number,
+): number {
+  if (writtenAt === undefined || isDeepStrictEqual(before, after)) return 0;
+  const isNews = !isDeepStrictEqual(verdictsOf(before), verdictsOf(after));
+  // A clock that was set back holds nothing up.
+  return isNews || now < writtenAt ? 0 : Math.max(0, writtenAt + COUNTS_INTERVAL - now);
+}
+
+function verdictsOf(status: MachineConfigPoolStatus | undefined): readonly unknown[] {
+  const { configuration, observedGeneration, conditions = [] } = status ?? {};
+  const verdicts = conditions.map(({ type, status: is, reason }) => [type, is, reason]);
+  return [configuration?.name, observedGeneration, verdicts];
 }

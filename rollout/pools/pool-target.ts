@@ -2,7 +2,7 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { BuildConditionType, MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
-import { byCodeUnit } from './order.ts';
+import { byCodeUnits } from '../../api/order.ts';
 
 /** What one node should run: `image` present means layered, absent means standard mode. */
 export interface NodeTarget {
@@ -202,5 +202,5 @@ function hasCondition(build: MachineOSBuild, type: BuildConditionType): boolean 
 /** Order of creation; names decide between builds of the same second. */
 function oldestFirst(a: MachineOSBuild, b: MachineOSBuild): number {
   const age = ({ metadata }: MachineOSBuild) => `${metadata.creationTimestamp ?? ''} ${metadata.name}`;
-  return byCodeUnit(age(a), age(b));
+  return byCodeUnits(age(a), age(b));
 }

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
+import { byCodeUnits } from '../../api/order.ts';
 import { DigestedPullspecSchema } from '../../api/references.ts';
-import { byCodeUnit } from './order.ts';
 import { imageOf, type NodeTarget, type PoolTarget, succeededBuilds } from './pool-target.ts';
 
 const ConfigName = z.string().min(1).max(253);
@@ -190,6 +190,6 @@ function mostFrequent(targets: readonly NodeTarget[]): readonly NodeTarget[] {
     counts.set(key, entry);
   }
   return [...counts]
-    .toSorted(([a, { count: many }], [b, { count: few }]) => few - many || byCodeUnit(a, b))
+    .toSorted(([a, { count: many }], [b, { count: few }]) => few - many || byCodeUnits(a, b))
     .map(([, { target }]) => target);
 }

@@ -1,6 +1,6 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigPool, PoolConfiguration } from '../../api/machine-config-pool.ts';
-import { byCodeUnit } from '../pools/order.ts';
+import { byCodeUnits } from '../../api/order.ts';
 
 /**
  * What `pool.spec.configuration` says of a rendering, in MCO's form.
@@ -51,6 +51,6 @@ export function expiredRenderings(
   const age = ({ metadata }: MachineConfig) => `${metadata.creationTimestamp ?? ''} ${metadata.name}`;
   const idle = rendered
     .filter(({ metadata }) => !inUse.has(metadata.name) && metadata.deletionTimestamp === undefined)
-    .toSorted((a, b) => byCodeUnit(age(b), age(a)));
+    .toSorted((a, b) => byCodeUnits(age(b), age(a)));
   return idle.slice(keep);
 }

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { defaultPolicySettings } from '../../disruption/default-policies.ts';
 import { effectivePolicies } from '../../disruption/effective-policies.ts';
-import { type ForeseenTransition, foresee, formatForeseen } from './predicted-transitions.ts';
 import { formatEffects } from './mirror-effects.ts';
+import { type ForeseenTransition, foresee, formatForeseen } from './predicted-transitions.ts';
 
 const restart = { type: 'Restart' as const, restart: { serviceName: 'chronyd.service' } };
 const policies = effectivePolicies(

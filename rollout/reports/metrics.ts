@@ -1,41 +1,107 @@
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { Pass } from '../../cluster/controller.ts';
 import type { NodeState } from '../pools/node-state.ts';
 import { isAtWork } from '../pools/node-step.ts';
 
-/** Where a node is, in words of which there are few: they are values of a metric's label. */
-export const NODE_PHASES = ['updated', 'preparing', 'waiting', 'working', 'degraded', 'away'] as const;
-export type NodePhase = (typeof NODE_PHASES)[number];
+/** Where a node is, in few words: they are values of a metric's label. */
+const NODE_PHASES = ['updated', 'preparing', 'waiting', 'working', 'degraded', 'away'] as const;
+type NodePhase = (typeof NODE_PHASES)[number];
 
-/** Is told what the controllers of this room do. */
-export interface RolloutMetrics {
-  /** @param phases how many nodes of the pool are where. @param stuckDrains drains that take longer than drains should. */
-  pool(name: string, phases: ReadonlyMap<NodePhase, number>, stuckDrains: number): void;
-  poolGone(name: string): void;
-  /** @param seconds since the node was taken. */
-  drained(seconds: number): void;
-  pass(controller: string, pass: Pass): void;
+/** One pass over a pool takes milliseconds; one that asks for evictions takes seconds. */
+const RECONCILE_SECONDS = [0.005, 0.025, 0.1, 0.5, 1, 5, 30];
+/** Pods have 30 s to end unless they ask for more; a budget may block a drain for hours. */
+const DRAIN_SECONDS = [1, 5, 15, 30, 60, 120, 300, 600, 1_800, 3_600, 14_400];
+
+/**
+ * The operator's metrics for Prometheus. Import only its type where an operator without metrics runs as well: the client
+ * library is loaded with this file.
+ */
+export class RolloutMetrics {
+  readonly registry = new Registry();
+  readonly #nodes: Gauge;
+  readonly #stuckDrains: Gauge;
+  readonly #drainSeconds: Histogram;
+  readonly #reconcileSeconds: Histogram;
+  readonly #reconcileFailures: Counter;
+
+  /** @param queueLengths how many keys are queued, by controller; called whenever the metrics are read. */
+  constructor(queueLengths: () => ReadonlyMap<string, number>) {
+    const registers = [this.registry];
+    this.#nodes = new Gauge({
+      name: 'shale_operator_nodes',
+      help: `Number of nodes of a pool by phase: ${NODE_PHASES.join(', ')}.`,
+      labelNames: ['pool', 'phase'],
+      registers,
+    });
+    this.#stuckDrains = new Gauge({
+      name: 'shale_operator_stuck_drains',
+      help: 'Number of nodes of a pool whose drain exceeds --drain-report-minutes.',
+      labelNames: ['pool'],
+      registers,
+    });
+    this.#drainSeconds = new Histogram({
+      name: 'shale_operator_drain_seconds',
+      help: 'Seconds from acquiring the node lease until the node was drained.',
+      buckets: DRAIN_SECONDS,
+      registers,
+    });
+    this.#reconcileSeconds = new Histogram({
+      name: 'shale_operator_reconcile_seconds',
+      help: 'Seconds per reconciliation of one key by a controller.',
+      labelNames: ['controller'],
+      buckets: RECONCILE_SECONDS,
+      registers,
+    });
+    this.#reconcileFailures = new Counter({
+      name: 'shale_operator_reconcile_failures_total',
+      help: 'Number of failed reconciliations of a controller, not counting write conflicts.',
+      labelNames: ['controller'],
+      registers,
+    });
+    new Gauge({
+      name: 'shale_operator_queue_length',
+      help: 'Number of keys in the work queue of a controller.',
+      labelNames: ['controller'],
+      registers,
+      collect() {
+        for (const [controller, length] of queueLengths()) this.set({ controller }, length);
+      },
+    });
+  }
+
+  /**
+   * @param nodes the nodes of the pool that were looked at.
+   * @param settled how many further nodes it has, which are all updated.
+   * @param stuckDrains drains that take longer than --drain-report-minutes.
+   */
+  setPool(pool: string, nodes: readonly NodeState[], settled: number, stuckDrains: number): void {
+    const counts = new Map<NodePhase, number>([['updated', settled]]);
+    for (const node of nodes) counts.set(phaseOf(node), (counts.get(phaseOf(node)) ?? 0) + 1);
+    for (const phase of NODE_PHASES) this.#nodes.set({ pool, phase }, counts.get(phase) ?? 0);
+    this.#stuckDrains.set({ pool }, stuckDrains);
+  }
+
+  removePool(pool: string): void {
+    for (const phase of NODE_PHASES) this.#nodes.remove({ pool, phase });
+    this.#stuckDrains.remove({ pool });
+  }
+
+  /** @param seconds since the node lease was acquired. */
+  observeDrain(seconds: number): void {
+    this.#drainSeconds.observe(seconds);
+  }
+
+  observePass(controller: string, { took, outcome }: Pass): void {
+    this.#reconcileSeconds.observe({ controller }, took / 1000);
+    if (outcome === 'failed') this.#reconcileFailures.inc({ controller });
+  }
 }
 
-/** For an operator that nobody watches. */
-export const noMetrics: RolloutMetrics = {
-  pool: () => undefined,
-  poolGone: () => undefined,
-  drained: () => undefined,
-  pass: () => undefined,
-};
-
-/** @returns where a node is; each is in one place only. */
-export function phaseOf(node: NodeState): NodePhase {
+/** @returns the phase of a node; each node is in one. */
+function phaseOf(node: NodeState): NodePhase {
   if (node.away !== undefined) return 'away';
   if (node.progress.kind === 'degraded') return 'degraded';
   if (isAtWork(node)) return 'working';
   if (!node.assigned) return 'waiting';
   return node.progress.kind === 'staged' ? 'waiting' : node.progress.kind;
-}
-
-/** @returns how many nodes are where. @param resting further nodes, which are all updated. */
-export function countPhases(nodes: readonly NodeState[], resting = 0): ReadonlyMap<NodePhase, number> {
-  const counts = new Map<NodePhase, number>(resting === 0 ? [] : [['updated', resting]]);
-  for (const node of nodes) counts.set(phaseOf(node), (counts.get(phaseOf(node)) ?? 0) + 1);
-  return counts;
 }

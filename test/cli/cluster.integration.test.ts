@@ -16,7 +16,7 @@ import { readObjects } from '../../cli/object-files.ts';
 import { PlanOutput } from '../../cli/output-schemas.ts';
 import { acquireLease, releaseLease } from '../../cluster/lease.ts';
 import { defaultPolicySettings } from '../../disruption/default-policies.ts';
-import { policyStatus } from '../../rollout/controllers/policy-status.ts';
+import { policyStatus } from '../../rollout/controllers/policy-controller.ts';
 import { startApiServer } from '../../workshop/apiserver/start.ts';
 import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
 import { type ClusterUnderTest, log, startClusterUnderTest } from '../e2e/cluster-under-test.ts';

@@ -10,7 +10,7 @@ import { parse, stringify } from 'yaml';
 import { prometheusMetrics as builderMetrics } from '../../builder/prometheus-metrics.ts';
 import { registerProcessMetrics } from '../../cluster/process-metrics.ts';
 import { prometheusMetrics as daemonMetrics } from '../../daemon/prometheus-metrics.ts';
-import { prometheusMetrics as operatorMetrics } from '../../rollout/reports/prometheus-metrics.ts';
+import { RolloutMetrics } from '../../rollout/reports/metrics.ts';
 import { ALERT_CASES, type AlertCase } from './alert-cases.ts';
 import { isOnPath } from './on-path.ts';
 
@@ -122,7 +122,7 @@ describe.runIf(isOnPath('promtool'))('Prometheus (skipped where there is no prom
   });
 
   test.each([
-    ['operator', operatorMetrics(() => new Map([['pools', 1]])).registry],
+    ['operator', new RolloutMetrics(() => new Map([['pools', 1]])).registry],
     ['builder', builderMetrics(() => 1).registry],
     ['daemon', daemonMetrics().registry],
     ['process', ofProcess()],

@@ -13,8 +13,8 @@ import { annotations, labels } from '../../api/names.ts';
 import type { Condition, Kind, KubernetesObject, NewObject } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { defaultPolicySettings } from '../../disruption/default-policies.ts';
+import { policyStatus } from '../../rollout/controllers/policy-controller.ts';
 import { leaseNameOf } from '../../rollout/node-leases.ts';
-import { policyStatus } from '../../rollout/controllers/policy-status.ts';
 
 /** A cluster in the middle of a rollout, as its objects tell it. */
 export interface Fleet {

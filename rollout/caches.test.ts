@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Node } from '../api/kubernetes.ts';
 import { aNode } from '../test/fixtures/objects.ts';
-import { keptNode } from './kept-node.ts';
+import { keptNode } from './caches.ts';
 import { readNode } from './pools/node-state.ts';
 
 /** A Node as a kubelet writes it. */

@@ -1,0 +1,116 @@
+import type { Node } from '../../api/kubernetes.ts';
+import type { MachineConfigNode, MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
+import { present } from '../../api/present.ts';
+import { isReady, type NodeState, readNode } from './node-state.ts';
+import {
+  type Assignment,
+  assignedSpec,
+  assignmentPatch,
+  nodeTarget,
+  sameTarget,
+  targetOf,
+} from './node-target.ts';
+import type { ObservedNode, PoolObservation } from './pool-observation.ts';
+
+/** A MachineConfigNode to create for a node that has none. */
+export interface NewMachineConfigNode {
+  readonly node: Node;
+  readonly spec: MachineConfigNodeSpec;
+}
+
+/**
+ * Assigns targets to the nodes of a pool. Nodes that are staging count against the limit; a paused pool assigns no target.
+ * A node that is not Ready does not count: it may be away for long, and finds its target when it is back.
+ */
+export function chooseAssignments(
+  seen: PoolObservation,
+  stagingLimit: number,
+): ReadonlyMap<string, Assignment> {
+  const assign = new Map<string, Assignment>();
+  let staging = seen.nodes.filter(
+    ({ node, machineConfigNode }) => isReady(node) && isStaging(seen, machineConfigNode),
+  ).length;
+  for (const { node, machineConfigNode } of seen.nodes) {
+    if (machineConfigNode === undefined) continue;
+    const keeps = targetOf(machineConfigNode.spec);
+    const wanted = nodeTarget(seen.target, machineConfigNode) ?? keeps;
+    const moves = !sameTarget(keeps, wanted);
+    const takesRoom = isReady(node);
+    const mayMove = moves && seen.pool.spec.paused !== true && (!takesRoom || staging < stagingLimit);
+    if (mayMove && takesRoom) staging += 1;
+    assign.set(node.metadata.name, {
+      pool: seen.pool.metadata.name,
+      target: mayMove ? wanted : keeps,
+      policyDigest: seen.policyDigest,
+      softReboot: seen.settings.softReboot,
+    });
+  }
+  return assign;
+}
+
+/** @returns the node's name where its MachineConfigNode has to be created or changed; otherwise nothing. */
+export function changesWith(
+  { node, machineConfigNode }: ObservedNode,
+  assign: ReadonlyMap<string, Assignment>,
+) {
+  const { name } = node.metadata;
+  const assignment = assign.get(name);
+  const isSame =
+    machineConfigNode !== undefined &&
+    assignment !== undefined &&
+    assignmentPatch(machineConfigNode.spec, assignment) === undefined;
+  return isSame ? [] : [name];
+}
+
+function isStaging({ target }: PoolObservation, node: MachineConfigNode | undefined): boolean {
+  if (node === undefined) return false;
+  const wanted = nodeTarget(target, node);
+  if (wanted === undefined || !sameTarget(wanted, targetOf(node.spec))) return false;
+  const { plan, configVersion, configImage } = node.status ?? {};
+  const hasIt = configVersion?.current === wanted.config && configImage?.currentImage === wanted.image;
+  return !hasIt && !(plan?.staged === true && plan.config === wanted.config && plan.image === wanted.image);
+}
+
+/** @returns the state of the node with its target already assigned; nothing for a node without a MachineConfigNode. */
+export function readWithAssignment(
+  seen: PoolObservation,
+  observed: ObservedNode,
+  assign: ReadonlyMap<string, Assignment>,
+  now: number,
+): NodeState[] {
+  const { node, machineConfigNode } = observed;
+  const assignment = assign.get(node.metadata.name);
+  if (machineConfigNode === undefined || assignment === undefined) return [];
+  const spec = assignedSpec(machineConfigNode.spec, assignment);
+  const wanted = nodeTarget(seen.target, machineConfigNode);
+  const assigned = wanted !== undefined && sameTarget(wanted, targetOf(spec));
+  return [readNode({ ...observed, spec, status: machineConfigNode.status, assigned }, now)];
+}
+
+/** @returns the MachineConfigNodes to create for nodes that have none. */
+export function newcomers({
+  pool,
+  target,
+  policyDigest,
+  settings,
+  nodes,
+}: PoolObservation): readonly NewMachineConfigNode[] {
+  const given = nodeTarget(target, undefined);
+  if (given === undefined) return [];
+  return nodes
+    .filter(({ machineConfigNode }) => machineConfigNode === undefined)
+    .map(({ node }) => ({
+      node,
+      spec: {
+        node: { name: node.metadata.name },
+        pool: { name: pool.metadata.name },
+        configVersion: { desired: given.config },
+        ...present({
+          configImage: given.image === undefined ? undefined : { desiredImage: given.image },
+          osImage: given.osImage,
+          policyDigest,
+        }),
+        ...(settings.softReboot ? { softReboot: true } : {}),
+      },
+    }));
+}

@@ -1,0 +1,54 @@
+import type { Node } from '../../api/kubernetes.ts';
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import type { LeaseHolding } from '../node-leases.ts';
+import type { PoolSettings } from './pool-settings.ts';
+import type { NodeTarget, PoolTarget } from './pool-target.ts';
+
+export interface ObservedNode {
+  readonly node: Node;
+  readonly machineConfigNode: MachineConfigNode | undefined;
+  readonly lease: LeaseHolding;
+  readonly inMaintenance: boolean;
+  readonly machineDeleting: boolean;
+}
+
+export interface PoolObservation {
+  readonly pool: MachineConfigPool;
+  readonly settings: PoolSettings;
+  readonly target: PoolTarget;
+  readonly policyDigest: string | undefined;
+  /** The pool's nodes but for those that rest. */
+  readonly nodes: readonly ObservedNode[];
+  /** Absent: none. */
+  readonly settled?: SettledCount;
+  /**
+   * Finds what the pool could go back to by itself, where anything is known that worked; it asks every node, so only a
+   * rollout that has stopped calls it. Absent where the pool is not to go back.
+   */
+  readonly lastGood?: () => NodeTarget | undefined;
+}
+
+/** Nodes that are counted without being looked at: each runs what its pool wants and serves, and nothing is under way. */
+export interface SettledCount {
+  readonly nodes: number;
+  readonly architectures: ReadonlySet<string>;
+}
+
+export const noneSettled: SettledCount = { nodes: 0, architectures: new Set() };
+
+/**
+ * @returns everything about a pool that a settled node depends on, as one text: when it changes, each node has to be looked
+ *   at again.
+ */
+export function fingerprintOf({
+  pool,
+  target,
+  policyDigest,
+  settings,
+}: Pick<PoolObservation, 'pool' | 'target' | 'policyDigest' | 'settings'>): string {
+  const desired = 'target' in target ? target.target : undefined;
+  const same = target.kind === 'layered' ? [...target.sameContent].sort() : [];
+  const { soak, softReboot } = settings;
+  return JSON.stringify([pool.metadata.uid, target.kind, desired, same, policyDigest, soak, softReboot]);
+}
