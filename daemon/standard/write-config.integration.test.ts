@@ -13,12 +13,11 @@ import {
 } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { execa } from 'execa';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { emptyNodeConfig as empty } from '../../machineconfig/empty-config.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { configOf, fileOf } from '../../test/fixtures/configs.ts';
-import { deadline, patience } from '../../test/fixtures/patience.ts';
+import { deadline } from '../../test/fixtures/patience.ts';
 import { createTree, first, second, snapshot } from '../../test/fixtures/written-tree.ts';
 import { readManagedPaths } from '../records/managed-paths.ts';
 import { untouchedManagedPaths } from '../tree-sync/managed-etc.ts';
@@ -27,7 +26,6 @@ import { verifyConfig } from './verify-config.ts';
 import { finishOrUndoWrite, type WriteTarget, writeConfig } from './write-config.ts';
 
 const signal = deadline(600_000);
-const killedWrite = path.join(import.meta.dirname, '../../test/fixtures/killed/killed-write.ts');
 
 let target: WriteTarget;
 const at = (name: string) => path.join(target.root, name);
@@ -213,33 +211,6 @@ describe('passwords', () => {
   });
 });
 
-describe('a write that fails', { timeout: patience(120_000) }, () => {
-  it.each([
-    ['the first', empty, first],
-    ['a later', first, second],
-    ['the last', first, empty],
-  ])('leaves everything as it was: %s, at every step', async (_name, from, to) => {
-    const prepare = (tree: WriteTarget) => writeConfig(tree, { from: empty, to: from }, { signal });
-    const steps = await stepsOf(prepare, from, to);
-    expect(steps.length).toBeGreaterThan(10);
-    await prepare(target);
-    const before = await snapshot(target);
-    const managed = await readManagedPaths(target.root);
-    for (const failing of steps) {
-      const beforeStep = (step: string) => {
-        if (step === failing) throw new Error(`injected before ${step}`);
-      };
-      await expect(writeConfig(target, { from, to }, { signal, beforeStep })).rejects.toThrow(
-        `injected before ${failing}`,
-      );
-      expect(await snapshot(target), failing).toEqual(before);
-      expect(await readManagedPaths(target.root), failing).toEqual(managed);
-    }
-    await write(from, to);
-    expect(await verifyConfig(target.root, to)).toEqual([]);
-  });
-});
-
 describe('what somebody else changes while it is written', () => {
   it.each([
     ['/etc/app/own.conf', 'file /etc/app/own.conf'],
@@ -300,20 +271,5 @@ describe('finishOrUndoWrite', () => {
     await rename(deployment, target.root);
     expect(await finishOrUndoWrite(host)).toBe('nothing');
     await rm(host.root, { recursive: true });
-  });
-
-  it('undoes a write that was killed, at every step', { timeout: patience(120_000) }, async () => {
-    const prepare = (tree: WriteTarget) => writeConfig(tree, { from: empty, to: first }, { signal });
-    const steps = await stepsOf(prepare, first, second);
-    await prepare(target);
-    const before = await snapshot(target);
-    for (const [index, step] of steps.entries()) {
-      const killed = await execa(process.execPath, [killedWrite, target.root, `${index}`], { reject: false });
-      expect(killed.signal, step).toBe('SIGKILL');
-      expect(await finishOrUndoWrite(target), step).toBe(index === 0 ? 'nothing' : 'undone');
-      expect(await snapshot(target), step).toEqual(before);
-    }
-    await write(first, second);
-    expect(await verifyConfig(target.root, second)).toEqual([]);
   });
 });
