@@ -12,10 +12,10 @@ import { updateStatus } from '../cluster/update-status.ts';
 import { isMovable } from './base-images.ts';
 import { BUILD_NAME_VERSION, pushSpecOf } from './build-name.ts';
 import { isOver } from './build-state.ts';
-import { type BuildPhase, buildStatus } from './build-status.ts';
-import type { BuildCaches } from './caches.ts';
-import { type BuildDecision, decideBuild, requestedBase } from './decide-build.ts';
-import type { RunningBuilds } from './running-builds.ts';
+import { type BuildDecision, decideBuild, requestedBase } from './decide.ts';
+import type { BuildCaches } from './observe.ts';
+import { type BuildPhase, buildStatus } from './status.ts';
+import type { RunningBuilds } from './steps/running-builds.ts';
 
 export interface BuildControllerOptions {
   readonly client: ApiClient;

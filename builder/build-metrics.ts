@@ -1,5 +1,5 @@
 import type { BuildFailure } from './build-failure.ts';
-import type { BuildWay } from './build-status.ts';
+import type { BuildWay } from './status.ts';
 
 /** Bytes of an image's layers, by how they came to their repository. */
 export interface MovedBytes {

@@ -9,7 +9,7 @@ export interface BuilderTelemetry extends Telemetry {
 /** Serves the builder's metrics and health. The client library is loaded only for a builder that is watched. */
 export async function startBuilderTelemetry(port: number, host?: string): Promise<BuilderTelemetry> {
   const [{ prometheusMetrics }, { metricsPage }] = await Promise.all([
-    import('./prometheus-metrics.ts'),
+    import('./metrics.ts'),
     import('../cluster/process-metrics.ts'),
   ]);
   let length = () => 0;

@@ -97,7 +97,7 @@ const COMMANDS: Commands = {
   'machine-os-builder': {
     description:
       'Run the Machine OS Builder: builds the images of the pools; runs in the cluster while layering is enabled.',
-    load: async () => (await import('../builder/command.ts')).builderCommand(),
+    load: async () => (await import('../builder/main.ts')).builderCommand(),
   },
   daemon: {
     description:

@@ -1,6 +1,6 @@
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import { annotations } from '../api/names.ts';
-import { type RegistryAccessOptions, readRegistryAccess } from '../builder/registry-access.ts';
+import { type RegistryAccessOptions, readRegistryAccess } from '../builder/secrets.ts';
 import { parseReference } from '../image/reference.ts';
 import { deleteWithReferrers } from '../image/referrers.ts';
 import { createRegistryClient } from '../image/registry/registry-client.ts';

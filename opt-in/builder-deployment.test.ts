@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { builderCommand } from '../builder/command.ts';
+import { builderCommand } from '../builder/main.ts';
 import { builderDeployment } from './builder-deployment.ts';
 
 const podOf = (podmanImage?: string) =>

@@ -16,7 +16,7 @@ import { pushBaseImage } from '../../test/fixtures/registry/base-image.ts';
 import { startRefusingRegistry } from '../../test/fixtures/registry/refusing-registry.ts';
 import { newSigningKey } from '../../test/fixtures/registry/registry-with-image.ts';
 import { startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
-import { appendBuild } from '../append-build.ts';
+import { appendBuild } from '../steps/append-build.ts';
 
 const signal = deadline(300_000);
 const policies = effectivePolicies({}, defaultPolicySettings);

@@ -1,6 +1,6 @@
 import { pack } from 'tar-stream';
 import type { LayerEntry } from '../../image/layer/entry.ts';
-import { TREE } from './engine-wish.ts';
+import { TREE } from './engine-request.ts';
 
 /** Name of the Containerfile in a context. */
 export const CONTAINERFILE = 'Containerfile';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { effectiveContainerfile } from './containerfile.ts';
-import type { EngineWish } from './engine-wish.ts';
+import type { EngineWish } from './engine-request.ts';
 
 const nothing: EngineWish = {
   containerfile: '',

@@ -1,7 +1,7 @@
 import { isKernelType, KERNEL_TYPES } from '../../machineconfig/kernel.ts';
 import { extensionPackages, osPackages } from '../../machineconfig/os-packages.ts';
 import { BuildFailure } from '../build-failure.ts';
-import type { EngineWish } from './engine-wish.ts';
+import type { EngineWish } from './engine-request.ts';
 
 /**
  * The Containerfile that an engine is given. The user's part follows MCO's: the stage to build on is called `configs`, a

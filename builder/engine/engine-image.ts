@@ -26,7 +26,7 @@ import {
   engineImageName,
   engineInputsDigest,
   readsTree,
-} from './engine-wish.ts';
+} from './engine-request.ts';
 import { findSecret } from './find-secret.ts';
 
 export interface EngineImageRequest {

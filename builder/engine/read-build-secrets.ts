@@ -1,5 +1,5 @@
 import { type Secret, Secrets } from '../../api/kubernetes.ts';
-import { type RegistryAccessOptions, SecretError } from '../registry-access.ts';
+import { type RegistryAccessOptions, SecretError } from '../secrets.ts';
 import type { BuildSecret } from './build-context.ts';
 
 /**

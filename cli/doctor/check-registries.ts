@@ -1,4 +1,4 @@
-import { readRegistryAccess, SecretError } from '../../builder/registry-access.ts';
+import { readRegistryAccess, SecretError } from '../../builder/secrets.ts';
 import { type ApiClient, ApiError } from '../../cluster/api-client.ts';
 import { parseDigest } from '../../image/digest.ts';
 import { parseReference, type Reference } from '../../image/reference.ts';

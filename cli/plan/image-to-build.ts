@@ -2,10 +2,10 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { annotations } from '../../api/names.ts';
 import { buildName } from '../../builder/build-name.ts';
-import type { BuildWay } from '../../builder/build-status.ts';
-import { requestedBase } from '../../builder/decide-build.ts';
-import { type EngineWish, engineWish, readsTree } from '../../builder/engine/engine-wish.ts';
-import { layerContent } from '../../builder/layer-content.ts';
+import { requestedBase } from '../../builder/decide.ts';
+import { type EngineWish, engineWish, readsTree } from '../../builder/engine/engine-request.ts';
+import { layerContent } from '../../builder/layer/layer-content.ts';
+import type { BuildWay } from '../../builder/status.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 

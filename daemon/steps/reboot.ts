@@ -141,7 +141,7 @@ export async function makeNextBoot(context: UpdateContext, { next }: Pick<Update
 }
 
 /**
- * A layered image has no passwords (builder/layer-content.ts), and ostree's merge would carry those of standard mode along
+ * A layered image has no passwords (builder/layer/layer-content.ts), and ostree's merge would carry those of standard mode along
  * for ever. One that somebody else has set since is theirs.
  */
 async function takeBackPasswords(

@@ -1,5 +1,5 @@
 import { Registry } from 'prom-client';
-import { prometheusMetrics as builderMetrics } from '../../builder/prometheus-metrics.ts';
+import { prometheusMetrics as builderMetrics } from '../../builder/metrics.ts';
 import { registerProcessMetrics } from '../../cluster/process-metrics.ts';
 import { prometheusMetrics as daemonMetrics } from '../../daemon/prometheus-metrics.ts';
 import { RolloutMetrics } from '../../rollout/reports/metrics.ts';

@@ -9,7 +9,7 @@ import { type MachineOSConfig, MachineOSConfigs } from '../../api/machine-os-con
 import type { NewObject } from '../../api/object.ts';
 import { SHALE_VERSION } from '../../api/version.ts';
 import { engineParts } from '../../builder/engine/engine-flags.ts';
-import { runBuilder } from '../../builder/run.ts';
+import { runBuilder } from '../../builder/loop.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { conditionIsTrue } from '../../cluster/conditions.ts';
 import { createEventRecorder } from '../../cluster/events.ts';

@@ -10,7 +10,7 @@ import { type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { parseDigestedPullspec } from '../../api/references.ts';
 import { engineParts } from '../../builder/engine/engine-flags.ts';
-import { runBuilder } from '../../builder/run.ts';
+import { runBuilder } from '../../builder/loop.ts';
 import { conditionIsTrue } from '../../cluster/conditions.ts';
 import { createEventRecorder } from '../../cluster/events.ts';
 import { describeImage } from '../../image/append.ts';

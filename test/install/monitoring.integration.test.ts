@@ -7,7 +7,7 @@ import { execa } from 'execa';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse, stringify } from 'yaml';
-import { prometheusMetrics as builderMetrics } from '../../builder/prometheus-metrics.ts';
+import { prometheusMetrics as builderMetrics } from '../../builder/metrics.ts';
 import { registerProcessMetrics } from '../../cluster/process-metrics.ts';
 import { prometheusMetrics as daemonMetrics } from '../../daemon/prometheus-metrics.ts';
 import { RolloutMetrics } from '../../rollout/reports/metrics.ts';

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { execa } from 'execa';
 import { expect, onTestFinished, test } from 'vitest';
 import type { MachineConfig } from '../../api/machine-config.ts';
-import { appendBuild } from '../../builder/append-build.ts';
+import { appendBuild } from '../../builder/steps/append-build.ts';
 import { defaultPolicySettings } from '../../disruption/default-policies.ts';
 import { effectivePolicies, policyDigest } from '../../disruption/effective-policies.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';

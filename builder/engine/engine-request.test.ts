@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { BuildFailure } from '../build-failure.ts';
-import { type EngineInputs, engineImageName, engineWish, readsTree } from './engine-wish.ts';
+import { type EngineInputs, engineImageName, engineWish, readsTree } from './engine-request.ts';
 
 const rendered = (spec: Partial<MachineConfig['spec']> = {}): MachineConfig => ({
   apiVersion: 'machineconfiguration.openshift.io/v1',

@@ -1,4 +1,4 @@
-import type { Owner } from '../machineconfig/node-config.ts';
+import type { Owner } from '../../machineconfig/node-config.ts';
 
 /** One line of a tmpfiles.d fragment (tmpfiles.d(5)). */
 export type TmpfilesLine =

@@ -1,7 +1,7 @@
-import { changeOf } from '../api/change.ts';
-import { type BuildStep, type Span, spanIds, type Tracer } from '../cluster/tracing/span.ts';
-import { asBuildFailure } from './as-build-failure.ts';
-import type { BuildFailure } from './build-failure.ts';
+import { changeOf } from '../../api/change.ts';
+import { type BuildStep, type Span, spanIds, type Tracer } from '../../cluster/tracing/span.ts';
+import { asBuildFailure } from '../as-build-failure.ts';
+import type { BuildFailure } from '../build-failure.ts';
 import type { BuildJob, BuildResult } from './running-builds.ts';
 
 /** Does a step of a build, and tells how long it took. */

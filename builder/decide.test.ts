@@ -3,9 +3,9 @@ import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../api/machine-os-config.ts';
 import { annotations } from '../api/names.ts';
 import { BUILD_NAME_VERSION, buildName, pushSpecOf } from './build-name.ts';
-import { buildStatus } from './build-status.ts';
-import { type BuildObservation, decideBuild } from './decide-build.ts';
+import { type BuildObservation, decideBuild } from './decide.ts';
 import { buildRetryPolicy, decideRetry } from './retry.ts';
+import { buildStatus } from './status.ts';
 
 const apiVersion = 'machineconfiguration.openshift.io/v1';
 const machineOSConfig: MachineOSConfig = {

@@ -1,11 +1,11 @@
-import type { MachineConfig } from '../api/machine-config.ts';
+import type { MachineConfig } from '../../api/machine-config.ts';
 import {
   type ConfFile,
   parseRegistriesConf,
   type RegistriesConf,
-} from '../image/registry/registries-conf.ts';
-import { parseNodeConfig } from '../machineconfig/parse-node-config.ts';
-import { BuildFailure } from './build-failure.ts';
+} from '../../image/registry/registries-conf.ts';
+import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
+import { BuildFailure } from '../build-failure.ts';
 
 const MAIN = '/etc/containers/registries.conf';
 const DROPIN = /^\/etc\/containers\/registries\.conf\.d\/[^/]+\.conf$/;

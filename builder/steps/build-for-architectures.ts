@@ -1,15 +1,15 @@
-import { parseDigest } from '../api/references.ts';
-import { pushIndex } from '../image/image-index.ts';
-import { parseReference } from '../image/reference.ts';
-import type { RegistryClient } from '../image/registry/registry-client.ts';
-import { signImage } from '../image/signature/sign-image.ts';
-import { asBuildFailure } from './as-build-failure.ts';
-import { BuildFailure } from './build-failure.ts';
+import { parseDigest } from '../../api/references.ts';
+import { pushIndex } from '../../image/image-index.ts';
+import { parseReference } from '../../image/reference.ts';
+import type { RegistryClient } from '../../image/registry/registry-client.ts';
+import { signImage } from '../../image/signature/sign-image.ts';
+import { asBuildFailure } from '../as-build-failure.ts';
+import { BuildFailure } from '../build-failure.ts';
+import { byDigest } from '../by-digest.ts';
+import type { EngineParts } from '../engine/engine-image.ts';
+import type { ImageInstance } from '../status.ts';
 import { type BuildInput, buildImage } from './build-image.ts';
-import type { ImageInstance } from './build-status.ts';
 import { untraced } from './build-trace.ts';
-import { byDigest } from './by-digest.ts';
-import type { EngineParts } from './engine/engine-image.ts';
 import type { BuildResult } from './running-builds.ts';
 
 export interface PoolImageInput extends Omit<BuildInput, 'architecture'> {

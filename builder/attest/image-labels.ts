@@ -1,6 +1,6 @@
-import { imageLabels } from '../api/names.ts';
-import { type Digest, type DigestedPullspec, pullspecDigest } from '../api/references.ts';
-import type { Source } from './attest/build-facts.ts';
+import { imageLabels } from '../../api/names.ts';
+import { type Digest, type DigestedPullspec, pullspecDigest } from '../../api/references.ts';
+import type { Source } from './build-facts.ts';
 
 export interface ImageIdentity {
   readonly pool: string;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { parseDigestedPullspec } from '../api/references.ts';
-import { buildStatus } from './build-status.ts';
+import { buildStatus } from './status.ts';
 
 const image = parseDigestedPullspec(`registry.example.com/os/worker@sha256:${'a'.repeat(64)}`);
 const now = '2026-01-01T00:00:00Z';

@@ -11,12 +11,12 @@ import { noRegistriesConf } from '../image/registry/registries-conf.ts';
 import { createBaseImages } from './base-images.ts';
 import { buildReconciler } from './build-controller.ts';
 import { type BuildMetrics, noMetrics } from './build-metrics.ts';
-import { type BuildCaches, createBuildCaches } from './caches.ts';
 import type { EngineAccessParts } from './engine/engine-flags.ts';
-import { imageMaker } from './make-image.ts';
-import { readRegistryAccess } from './registry-access.ts';
-import { renderedRegistries } from './rendered-registries.ts';
-import { createRunningBuilds } from './running-builds.ts';
+import { type BuildCaches, createBuildCaches } from './observe.ts';
+import { readRegistryAccess } from './secrets.ts';
+import { imageMaker } from './steps/make-image.ts';
+import { renderedRegistries } from './steps/rendered-registries.ts';
+import { createRunningBuilds } from './steps/running-builds.ts';
 
 export interface BuilderOptions {
   readonly client: ApiClient;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import type { MachineConfig } from '../api/machine-config.ts';
-import type { MachineConfigNode } from '../api/machine-config-node.ts';
-import type { MachineOSBuild } from '../api/machine-os-build.ts';
+import type { MachineConfig } from '../../api/machine-config.ts';
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { knownStates } from './known-states.ts';
 
 const apiVersion = 'machineconfiguration.openshift.io/v1';

@@ -1,15 +1,15 @@
-import type { MachineConfig } from '../api/machine-config.ts';
-import type { MachineOSConfigSpec } from '../api/machine-os-config.ts';
-import type { LayerEntry } from '../image/layer/entry.ts';
-import type { RegistryClient } from '../image/registry/registry-client.ts';
-import { parseNodeConfig } from '../machineconfig/parse-node-config.ts';
+import type { MachineConfig } from '../../api/machine-config.ts';
+import type { MachineOSConfigSpec } from '../../api/machine-os-config.ts';
+import type { LayerEntry } from '../../image/layer/entry.ts';
+import type { RegistryClient } from '../../image/registry/registry-client.ts';
+import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
+import { asBuildFailure } from '../as-build-failure.ts';
+import type { BuildSecret } from '../engine/build-context.ts';
+import { type EngineImage, type EngineParts, engineImage } from '../engine/engine-image.ts';
+import { engineWish } from '../engine/engine-request.ts';
+import { layerContent } from '../layer/layer-content.ts';
 import { type AppendInput, appendBuild } from './append-build.ts';
-import { asBuildFailure } from './as-build-failure.ts';
 import { untraced } from './build-trace.ts';
-import type { BuildSecret } from './engine/build-context.ts';
-import { type EngineImage, type EngineParts, engineImage } from './engine/engine-image.ts';
-import { engineWish } from './engine/engine-wish.ts';
-import { layerContent } from './layer-content.ts';
 import type { BuildResult } from './running-builds.ts';
 
 export interface BuildInput extends Omit<AppendInput, 'stockImage'> {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Digest, parseDigestedPullspec } from '../api/references.ts';
+import { type Digest, parseDigestedPullspec } from '../../api/references.ts';
 import { type ImageIdentity, labelsOf } from './image-labels.ts';
 
 const digest = (letter: string) => `sha256:${letter.repeat(64)}` as Digest;

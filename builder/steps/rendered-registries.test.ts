@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import type { MachineConfig } from '../api/machine-config.ts';
-import { parseReference } from '../image/reference.ts';
-import { pullSources } from '../image/registry/pull-sources.ts';
-import { registriesMachineConfig } from '../machineconfig/registries/machine-config.ts';
-import { BuildFailure } from './build-failure.ts';
+import type { MachineConfig } from '../../api/machine-config.ts';
+import { parseReference } from '../../image/reference.ts';
+import { pullSources } from '../../image/registry/pull-sources.ts';
+import { registriesMachineConfig } from '../../machineconfig/registries/machine-config.ts';
+import { BuildFailure } from '../build-failure.ts';
 import { renderedRegistries } from './rendered-registries.ts';
 
 const DIGEST = `sha256:${'a'.repeat(64)}`;

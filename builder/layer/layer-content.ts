@@ -1,10 +1,10 @@
 import { posix } from 'node:path';
-import type { MachineConfig } from '../api/machine-config.ts';
-import { annotations, nodePaths } from '../api/names.ts';
-import type { LayerEntry } from '../image/layer/entry.ts';
-import { canonicalJson } from '../machineconfig/canonical-json.ts';
-import type { NodeConfig, NodeFile, NodeUnit, Owner } from '../machineconfig/node-config.ts';
-import { unitLinks } from '../machineconfig/unit-links.ts';
+import type { MachineConfig } from '../../api/machine-config.ts';
+import { annotations, nodePaths } from '../../api/names.ts';
+import type { LayerEntry } from '../../image/layer/entry.ts';
+import { canonicalJson } from '../../machineconfig/canonical-json.ts';
+import type { NodeConfig, NodeFile, NodeUnit, Owner } from '../../machineconfig/node-config.ts';
+import { unitLinks } from '../../machineconfig/unit-links.ts';
 import { placeOf } from './layer-paths.ts';
 import { formatTmpfiles, type TmpfilesLine } from './tmpfiles.ts';
 

@@ -1,20 +1,20 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import type { MachineConfig } from '../api/machine-config.ts';
-import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts';
-import type { MachineOSConfig } from '../api/machine-os-config.ts';
-import { aboutChange, type Tellers } from '../cluster/about-change.ts';
-import type { ApiClient } from '../cluster/api-client.ts';
-import type { EventRecorder } from '../cluster/events.ts';
-import type { Tracer } from '../cluster/tracing/span.ts';
-import { updateStatus } from '../cluster/update-status.ts';
-import { BuildFailure } from './build-failure.ts';
-import type { BuildMetrics } from './build-metrics.ts';
-import { isOver } from './build-state.ts';
-import { type BuildPhase, buildStatus } from './build-status.ts';
+import type { MachineConfig } from '../../api/machine-config.ts';
+import { type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build.ts';
+import type { MachineOSConfig } from '../../api/machine-os-config.ts';
+import { aboutChange, type Tellers } from '../../cluster/about-change.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import type { EventRecorder } from '../../cluster/events.ts';
+import type { Tracer } from '../../cluster/tracing/span.ts';
+import { updateStatus } from '../../cluster/update-status.ts';
+import { BuildFailure } from '../build-failure.ts';
+import type { BuildMetrics } from '../build-metrics.ts';
+import { isOver } from '../build-state.ts';
+import { buildRetryPolicy, decideRetry } from '../retry.ts';
+import { createSlots } from '../slots.ts';
+import { type BuildPhase, buildStatus } from '../status.ts';
 import { type Step, traceBuild } from './build-trace.ts';
-import { buildRetryPolicy, decideRetry } from './retry.ts';
-import { createSlots } from './slots.ts';
 
 /** One build to do. */
 export interface BuildJob {

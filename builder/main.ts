@@ -15,7 +15,7 @@ import { wholeNumber } from '../cluster/whole-number.ts';
 import { goArchitecture } from '../image/architecture.ts';
 import { type BuilderTelemetry, startBuilderTelemetry } from './builder-telemetry.ts';
 import { type EngineFlags, engineParts, withEngineFlags } from './engine/engine-flags.ts';
-import { runBuilder } from './run.ts';
+import { runBuilder } from './loop.ts';
 
 interface BuilderFlags extends EngineFlags {
   readonly namespace: string;
