@@ -6,7 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { DigestedPullspec } from '../api/references.ts';
-import { createSlots } from '../builder/slots.ts';
+import { Slots } from '../builder/slots.ts';
 import { type AppendInput, appendBuild } from '../builder/steps/append-build.ts';
 import { defaultPolicySettings } from '../disruption/default-policies.ts';
 import { effectivePolicies, policyDigest } from '../disruption/effective-policies.ts';
@@ -52,7 +52,7 @@ function inputOf(pool: number, policies: typeof none, tag: string): AppendInput 
 }
 
 async function buildAll(first: number, count: number, policies: typeof none, tag: string) {
-  const slots = createSlots(PARALLEL);
+  const slots = new Slots(PARALLEL);
   proxy.take();
   const start = performance.now();
   const builds = Array.from({ length: count }, (_, index) =>

@@ -2,9 +2,15 @@ import { describe, expect, test } from 'vitest';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../api/machine-os-config.ts';
 import { annotations } from '../api/names.ts';
-import { BUILD_NAME_VERSION, buildName, pushSpecOf } from './build-name.ts';
-import { type BuildObservation, decideBuild } from './decide.ts';
-import { buildRetryPolicy, decideRetry } from './retry.ts';
+import {
+  BUILD_NAME_VERSION,
+  type BuildObservation,
+  buildName,
+  buildRetryPolicy,
+  decideBuild,
+  decideRetry,
+  pushSpecOf,
+} from './decide.ts';
 import { buildStatus } from './status.ts';
 
 const apiVersion = 'machineconfiguration.openshift.io/v1';

@@ -1,11 +1,12 @@
+import { createHash } from 'node:crypto';
 import type { MachineConfig } from '../api/machine-config.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../api/machine-os-config.ts';
 import { annotations } from '../api/names.ts';
-import { buildName } from './build-name.ts';
-import { isOver, outcomeOf } from './build-state.ts';
-import { buildToTakeOver } from './take-over.ts';
+import { by } from '../api/order.ts';
+import { present } from '../api/present.ts';
+import { isOver, outcomeOf } from './status.ts';
 
 /** What the builder sees of one MachineOSConfig when it decides. */
 export interface BuildObservation {
@@ -75,7 +76,7 @@ export function decideBuild(seen: BuildObservation): BuildDecision {
     baseImage,
     policyDigest,
     architectures,
-    ...(rebuild === undefined ? {} : { rebuild }),
+    ...present({ rebuild }),
   };
   const ownName = buildName(inputs);
   const build =
@@ -124,4 +125,140 @@ function nextStep(
     case undefined:
       return running ? 'none' : 'start';
   }
+}
+
+/** What a pool's image is to be made of now. */
+interface RequestedImage {
+  readonly machineOSConfig: MachineOSConfig;
+  readonly renderedConfig: string;
+  readonly baseImage: string;
+  readonly policyDigest: string;
+  readonly architectures: readonly string[];
+  /** Older versions built for the architecture that they ran on. In Go's words. */
+  readonly ownArchitecture: string;
+  readonly rebuild: string | undefined;
+}
+
+/**
+ * Another version of Shale may have named a build of the same inputs otherwise. Its image is as good as one made now, and
+ * making it again would bring every node another target.
+ *
+ * @returns the finished build that the MachineOSConfig has, where nothing it was made of has changed since; undefined where
+ *   that is not certain: then the image is made anew.
+ */
+function buildToTakeOver(
+  builds: readonly MachineOSBuild[],
+  wanted: RequestedImage,
+): MachineOSBuild | undefined {
+  const { metadata, status } = wanted.machineOSConfig;
+  // A version that wrote no generation says nothing of what the spec was then.
+  if (status?.observedGeneration === undefined || status.observedGeneration !== metadata.generation) return;
+  const current = builds.find((build) => build.metadata.name === status.machineOSBuild?.name);
+  return current !== undefined && isNamedOtherwise(current) && isOfSameInputs(current, wanted)
+    ? current
+    : undefined;
+}
+
+/** By the rule of this version an equal name would have been found: then an input is another. */
+function isNamedOtherwise({ metadata }: MachineOSBuild): boolean {
+  return metadata.annotations?.[annotations.buildNameVersion] !== BUILD_NAME_VERSION;
+}
+
+function isOfSameInputs(build: MachineOSBuild, wanted: RequestedImage): boolean {
+  const { machineConfig, baseImage, policyDigest } = build.spec;
+  const instances = build.status?.instances?.map(({ architecture }) => architecture);
+  const architectures = instances ?? [wanted.ownArchitecture];
+  return (
+    outcomeOf(build) === 'Succeeded' &&
+    // Which value the annotation had when it was built is not known.
+    wanted.rebuild === undefined &&
+    machineConfig.name === wanted.renderedConfig &&
+    baseImage === wanted.baseImage &&
+    policyDigest === wanted.policyDigest &&
+    architectures.toSorted().join() === wanted.architectures.join()
+  );
+}
+
+/** Everything that makes one image differ from another. */
+export interface BuildInputs {
+  readonly machineOSConfig: MachineOSConfig;
+  readonly renderedConfig: string;
+  /** The base image as it was asked for, by tag or digest. */
+  readonly baseImage: string;
+  readonly policyDigest: string;
+  /** In Go's words, sorted. */
+  readonly architectures: readonly string[];
+  /** Value of the rebuild annotation: another value asks for another build of the same. */
+  readonly rebuild?: string;
+}
+
+/** To be raised with every change of what a name is made of; see buildToTakeOver. */
+export const BUILD_NAME_VERSION = '2';
+
+/** 32 hexadecimal digits, as many as MCO's names have: enough that two builds never share a name. */
+const HASH_DIGITS = 32;
+
+/**
+ * The name of the MachineOSBuild of these inputs: `<pool>-<hash of all inputs>`, so that equal inputs are one build and
+ * a changed input is another.
+ */
+export function buildName(inputs: BuildInputs): string {
+  const { machineOSConfig, renderedConfig, baseImage, policyDigest, architectures, rebuild = '' } = inputs;
+  const { spec } = machineOSConfig;
+  const hashed = JSON.stringify([
+    renderedConfig,
+    baseImage,
+    policyDigest,
+    architectures,
+    rebuild,
+    spec.renderedImagePushSpec,
+    [...(spec.containerFile ?? [])]
+      .map(({ containerfileArch, content }) => [containerfileArch, content])
+      .sort(by(([architecture = '']) => architecture)),
+    [...(spec.packages ?? [])].sort(),
+    (spec.buildArguments ?? []).map(({ name, value }) => `${name}=${value}`).sort(),
+    (spec.buildSecrets ?? []).map(({ name }) => name).sort(),
+  ]);
+  return `${machineOSConfig.metadata.name}-${createHash('sha256').update(hashed).digest('hex').slice(0, HASH_DIGITS)}`;
+}
+
+/**
+ * Where a build's image is pushed: the repository of the MachineOSConfig with the build's name as tag, as MCO does, so
+ * that no build overwrites another's tag.
+ *
+ * @param pushSpec `host[:port]/repository:tag`
+ */
+export function pushSpecOf(pushSpec: string, build: string): string {
+  return `${pushSpec.slice(0, pushSpec.lastIndexOf(':'))}:${build}`;
+}
+
+/** How often a build is attempted while its failures are temporary, and the delays in between. */
+interface RetryPolicy {
+  readonly attempts: number;
+  readonly firstDelayMs: number;
+  readonly longestDelayMs: number;
+}
+
+/**
+ * Five attempts over about half a minute outlast a registry's restart; after that the build fails for good. The rebuild
+ * annotation, or any changed input, starts another build.
+ */
+export const buildRetryPolicy: RetryPolicy = { attempts: 5, firstDelayMs: 1_000, longestDelayMs: 15_000 };
+
+type RetryDecision = { readonly kind: 'retry'; readonly inMs: number } | { readonly kind: 'giveUp' };
+
+/**
+ * @param attempt the attempt that just failed, counted from 1.
+ * @param temporary whether another attempt can succeed with the same inputs.
+ * @param retryAfterMs the delay that the server asked for, if any.
+ */
+export function decideRetry(
+  policy: RetryPolicy,
+  attempt: number,
+  temporary: boolean,
+  retryAfterMs?: number,
+): RetryDecision {
+  if (!temporary || attempt >= policy.attempts) return { kind: 'giveUp' };
+  const backoff = Math.min(policy.firstDelayMs * 2 ** (attempt - 1), policy.longestDelayMs);
+  return { kind: 'retry', inMs: Math.max(backoff, Math.min(retryAfterMs ?? 0, policy.longestDelayMs)) };
 }

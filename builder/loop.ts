@@ -1,31 +1,43 @@
 import type { Logger } from 'pino';
-import { changeField } from '../cluster/about-change.ts';
-import type { ApiClient } from '../cluster/api-client.ts';
-import { runController } from '../cluster/controller.ts';
+import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts';
+import { type MachineOSConfig, MachineOSConfigs } from '../api/machine-os-config.ts';
+import { annotations, labels, MACHINE_CONFIGURATION } from '../api/names.ts';
+import type { NewObject } from '../api/object.ts';
+import { present } from '../api/present.ts';
+import { aboutChange, changeField } from '../cluster/about-change.ts';
+import { type ApiClient, isAlreadyExists } from '../cluster/api-client.ts';
+import { done, type Result, requeueAfter, runController } from '../cluster/controller.ts';
 import type { EventRecorder } from '../cluster/events.ts';
 import { LeadershipLost } from '../cluster/leader-election.ts';
 import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
-import { createWorkQueue, type WorkQueue } from '../cluster/work-queue.ts';
+import { updateStatus } from '../cluster/update-status.ts';
+import { createWorkQueue } from '../cluster/work-queue.ts';
 import { createMirroredClient } from '../image/registry/mirrored-client.ts';
 import { noRegistriesConf } from '../image/registry/registries-conf.ts';
-import { createBaseImages } from './base-images.ts';
-import { buildReconciler } from './build-controller.ts';
-import { type BuildMetrics, noMetrics } from './build-metrics.ts';
+import { BUILD_NAME_VERSION, type BuildDecision, decideBuild, pushSpecOf, requestedBase } from './decide.ts';
 import type { EngineAccessParts } from './engine/engine-flags.ts';
-import { type BuildCaches, createBuildCaches } from './observe.ts';
+import type { BuildMetrics } from './metrics.ts';
+import {
+  BaseImages,
+  type BuildCaches,
+  createBuildCaches,
+  enqueueOnChange,
+  isMovable,
+  renderedConfigOf,
+} from './observe.ts';
 import { readRegistryAccess } from './secrets.ts';
-import { imageMaker } from './steps/make-image.ts';
-import { renderedRegistries } from './steps/rendered-registries.ts';
-import { createRunningBuilds } from './steps/running-builds.ts';
+import { type BuildPhase, buildStatus, isOver } from './status.ts';
+import { ImageMaker, renderedRegistries } from './steps/make-image.ts';
+import { RunningBuilds } from './steps/running-builds.ts';
 
 export interface BuilderOptions {
   readonly client: ApiClient;
   readonly events: EventRecorder;
   readonly log: Logger;
-  /** Where Shale's own objects are. */
+  /** The namespace that Shale runs in. */
   readonly namespace: string;
   readonly plainHttp: ReadonlySet<string>;
-  /** For pools whose nodes have not said theirs; in Go's words. */
+  /** For pools whose nodes have not reported theirs; a GOARCH value. */
   readonly architecture: string;
   readonly version: string;
   readonly created: string;
@@ -34,97 +46,240 @@ export interface BuilderOptions {
   /** Name of the Secret with the key that signs images. */
   readonly signingKeySecret?: string;
   readonly engine: EngineAccessParts;
-  /** @returns what to tell metrics by; nobody watches without it. */
-  readonly watch?: (queueLength: () => number) => BuildMetrics;
-  /** Where builds are told as traces; absent: nowhere. */
+  /** Absent where metrics are not served. */
+  readonly metrics?: BuildMetrics;
+  /** Where the traces of builds go; absent: nowhere. */
   readonly tracer?: Tracer;
-  /** How many images are made at once. */
+  /** How many images are built at once. */
   readonly parallel: number;
   readonly signal: AbortSignal;
-  /** ms after which a base image by tag is looked at again. */
+  /** ms between look-ups of a base image named by tag. */
   readonly baseCheckMs: number;
   readonly now?: () => Date;
 }
 
-/** MachineOSConfigs looked at at the same time; one is never looked at twice at once. */
+/** MachineOSConfigs reconciled at the same time; one is never reconciled twice at once. */
 const WORKERS = 4;
 
 /**
- * Runs the Machine OS Builder until the signal: one image for each MachineOSConfig's pool and rendered config. Call it
- * while leading only.
+ * Runs the Machine OS Builder until the signal: one image for each MachineOSConfig's pool and rendered config. To be
+ * called by the leader only.
  *
  * @returns when its builds are stopped and marked, and its watches have ended.
  */
 export async function runBuilder(options: BuilderOptions): Promise<void> {
-  const { client, events, log, signal } = options;
+  const { client, events, log, metrics, signal } = options;
   const now = options.now ?? (() => new Date());
   const caches = createBuildCaches(client, log);
   const queue = createWorkQueue();
-  const running = createRunningBuilds({
+  if (metrics !== undefined) metrics.queueLength = () => queue.length();
+  const maker = new ImageMaker({ ...options, caches });
+  const running = new RunningBuilds({
     client,
     events,
     log,
     now,
-    build: imageMaker({ ...options, caches }),
+    build: (job, step, building) => maker.make(job, step, building),
     parallel: options.parallel,
-    metrics: options.watch?.(() => queue.length()) ?? noMetrics,
     tracer: options.tracer ?? noTracer,
+    ...present({ metrics }),
   });
-  routeEvents(caches, queue);
+  enqueueOnChange(caches, queue);
   const informers = Object.values(caches);
   const watching = informers.map((informer) => informer.start(signal));
   await Promise.all(informers.map((informer) => informer.synced()));
-  const bases = createBaseImages({
-    freshMs: options.baseCheckMs,
-    now: () => performance.now(),
-    onStale: (image, error) => log.warn({ image, err: error }, 'base image could not be looked up again'),
-  });
-  const reconcile = buildReconciler({
-    client,
-    caches,
-    running,
-    events,
+  const controller = new BuildController({ ...options, caches, running, now });
+  await runController({
+    name: 'builds',
+    queue,
+    workers: WORKERS,
+    reconcile: (name) => controller.reconcile(name),
     log,
-    now,
-    baseCheckMs: options.baseCheckMs,
-    ownArchitecture: options.architecture,
-    resolveBase: ({ spec }, requested) =>
-      bases.resolve(requested, async (reference) => {
-        const access = await readRegistryAccess(options, [spec.baseImagePullSecret?.name], signal);
-        const rendered = renderedFor(caches, spec.machineConfigPool.name);
-        const conf = rendered === undefined ? noRegistriesConf : renderedRegistries(rendered);
-        return (await createMirroredClient(access, { conf }).getManifest(reference, signal)).digest;
-      }),
+    signal,
+    fields: (name) => controller.fields(name),
   });
-  const fields = (name: string) => {
-    const pool = caches.machineOSConfigs.get(name)?.spec.machineConfigPool.name ?? '';
-    return changeField(caches.pools.get(pool)?.spec.configuration?.name);
-  };
-  await runController({ name: 'builds', queue, workers: WORKERS, reconcile, log, signal, fields });
-  // Whoever lost the lease has lost its builds with it: another builder is at work on them.
+  // A builder that lost the lease has lost its builds: another builder is running them.
   await running.stopAll(!(signal.reason instanceof LeadershipLost));
   await Promise.all(watching);
 }
 
-function renderedFor({ pools, machineConfigs }: BuildCaches, pool: string) {
-  return machineConfigs.get(pools.get(pool)?.spec.configuration?.name ?? '');
+interface BuildControllerOptions
+  extends Omit<BuilderOptions, 'parallel' | 'engine' | 'metrics' | 'tracer' | 'now'> {
+  readonly caches: BuildCaches;
+  readonly running: RunningBuilds;
+  readonly now: () => Date;
 }
 
-/** What changed, in terms of the MachineOSConfigs that it is of interest to. */
-function routeEvents(caches: BuildCaches, queue: WorkQueue): void {
-  const addWhere = (isFor: (config: ReturnType<typeof caches.machineOSConfigs.list>[number]) => boolean) => {
-    for (const config of caches.machineOSConfigs.list().filter(isFor)) queue.add(config.metadata.name);
+type RequestedBuild = Extract<BuildDecision, { kind: 'build' }>;
+
+/** The controller of MachineOSConfigs: makes the builds of each what decideBuild returns. */
+class BuildController {
+  readonly #options: BuildControllerOptions;
+  readonly #bases: BaseImages;
+
+  constructor(options: BuildControllerOptions) {
+    this.#options = options;
+    this.#bases = new BaseImages({
+      freshMs: options.baseCheckMs,
+      now: () => performance.now(),
+      onStale: (image, error) =>
+        options.log.warn({ image, err: error }, 'base image could not be looked up again'),
+    });
+  }
+
+  /** @returns the fields that identify a MachineOSConfig's change in the log. */
+  fields(name: string): ReturnType<typeof changeField> {
+    const { caches } = this.#options;
+    const pool = caches.machineOSConfigs.get(name)?.spec.machineConfigPool.name ?? '';
+    return changeField(renderedConfigOf(caches, pool));
+  }
+
+  async reconcile(name: string): Promise<Result> {
+    const { caches, running } = this.#options;
+    const config = caches.machineOSConfigs.get(name);
+    const builds = caches.builds.list().filter((build) => build.spec.machineOSConfig.name === name);
+    if (config === undefined) {
+      // Nodes may still run the images of its builds; the operator prunes them when none does.
+      for (const build of builds)
+        if (!isOver(build)) await this.#interrupt(build, `MachineOSConfig ${name} was deleted`);
+      return done;
+    }
+    const pool = caches.pools.get(config.spec.machineConfigPool.name);
+    const rendered = caches.machineConfigs.get(pool?.spec.configuration?.name ?? '');
+    const requested = requestedBase(config, rendered);
+    const decision = decideBuild({
+      machineOSConfig: config,
+      pool,
+      rendered,
+      baseImage: requested === undefined ? undefined : await this.#resolveBase(config, requested),
+      policyDigest: caches.machineConfigurations.get(MACHINE_CONFIGURATION)?.status?.policyDigest,
+      ownArchitecture: this.#options.architecture,
+      builds,
+      running: running.names(),
+    });
+    if (decision.kind === 'wait') {
+      const { log, events } = aboutChange(this.#options, pool?.spec.configuration?.name);
+      log.info({ pool: config.spec.machineConfigPool.name, why: decision.why }, 'no build yet');
+      events.normal(config, 'BuildWaiting', decision.why);
+      return done;
+    }
+    for (const older of decision.interrupt) {
+      await this.#interrupt(older, `${decision.name} with newer inputs replaces it`);
+    }
+    await this.#carryOut(config, decision);
+    await this.#pointTo(config, decision);
+    // A tag can be moved to another image, and no watch reports it.
+    return requested !== undefined && isMovable(requested) ? requeueAfter(this.#options.baseCheckMs) : done;
+  }
+
+  /** @throws the error of the look-up; the controller retries. */
+  async #resolveBase(config: MachineOSConfig, requested: string): Promise<string> {
+    const { caches, signal } = this.#options;
+    const { baseImagePullSecret, machineConfigPool } = config.spec;
+    const name = renderedConfigOf(caches, machineConfigPool.name);
+    try {
+      return await this.#bases.resolve(requested, async (reference) => {
+        const access = await readRegistryAccess(this.#options, [baseImagePullSecret?.name], signal);
+        const rendered = caches.machineConfigs.get(name ?? '');
+        const conf = rendered === undefined ? noRegistriesConf : renderedRegistries(rendered);
+        return (await createMirroredClient(access, { conf }).getManifest(reference, signal)).digest;
+      });
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      const { events } = aboutChange(this.#options, name);
+      events.warning(config, 'BaseImageUnknown', `Base image ${requested} can't be looked up: ${why}`);
+      throw error;
+    }
+  }
+
+  async #interrupt(build: MachineOSBuild, why: string): Promise<void> {
+    const { client, running, now } = this.#options;
+    await running.abort(build.metadata.name);
+    const phase: BuildPhase = { kind: 'interrupted', message: why };
+    await updateStatus(client, MachineOSBuilds, build, (current) =>
+      isOver(current) ? current.status : buildStatus(current.status, phase, now().toISOString()),
+    );
+    const { events } = aboutChange(this.#options, build.spec.machineConfig.name);
+    events.normal(build, 'BuildInterrupted', why);
+  }
+
+  async #carryOut(config: MachineOSConfig, requested: RequestedBuild): Promise<void> {
+    switch (requested.next) {
+      case 'none':
+        return;
+      case 'recreate':
+        await this.#options.client.delete(MachineOSBuilds, requested.name);
+        this.#start(config, requested, await this.#create(config, requested));
+        return;
+      case 'create':
+        this.#start(config, requested, await this.#create(config, requested));
+        return;
+      case 'start':
+        this.#start(config, requested, requested.build);
+    }
+  }
+
+  async #create(config: MachineOSConfig, requested: RequestedBuild): Promise<MachineOSBuild | undefined> {
+    try {
+      return await this.#options.client.create(MachineOSBuilds, newBuild(config, requested));
+    } catch (error) {
+      // Created by an earlier pass and not in the cache yet: its watch event enqueues this key again.
+      if (isAlreadyExists(error)) return undefined;
+      throw error;
+    }
+  }
+
+  #start(config: MachineOSConfig, requested: RequestedBuild, build: MachineOSBuild | undefined): void {
+    const rendered = this.#options.caches.machineConfigs.get(requested.renderedConfig);
+    if (build === undefined || rendered === undefined) return;
+    aboutChange(this.#options, requested.renderedConfig).log.info(
+      {
+        pool: config.spec.machineConfigPool.name,
+        build: requested.name,
+        config: requested.renderedConfig,
+      },
+      'build starts',
+    );
+    const { baseImage, architectures } = requested;
+    this.#options.running.start({ build, machineOSConfig: config, rendered, baseImage, architectures });
+  }
+
+  async #pointTo(config: MachineOSConfig, requested: RequestedBuild): Promise<void> {
+    const image = requested.build?.status?.digestedImagePushSpec;
+    await updateStatus(this.#options.client, MachineOSConfigs, config, ({ metadata, status }) => ({
+      ...status,
+      ...present({ observedGeneration: metadata.generation, currentImagePullSpec: image }),
+      machineOSBuild: {
+        group: 'machineconfiguration.openshift.io',
+        resource: 'machineosbuilds',
+        name: requested.name,
+      },
+    }));
+  }
+}
+
+function newBuild(config: MachineOSConfig, requested: RequestedBuild): NewObject<MachineOSBuild> {
+  return {
+    apiVersion: 'machineconfiguration.openshift.io/v1',
+    kind: 'MachineOSBuild',
+    metadata: {
+      name: requested.name,
+      labels: {
+        [labels.targetPool]: config.spec.machineConfigPool.name,
+        [labels.machineOSConfig]: config.metadata.name,
+        [labels.renderedConfig]: requested.renderedConfig,
+      },
+      annotations: {
+        [annotations.buildNameVersion]: BUILD_NAME_VERSION,
+        ...present({ [annotations.pushSecret]: config.spec.renderedImagePushSecret?.name }),
+      },
+    },
+    spec: {
+      machineConfig: { name: requested.renderedConfig },
+      machineOSConfig: { name: config.metadata.name },
+      renderedImagePushSpec: pushSpecOf(config.spec.renderedImagePushSpec, requested.name),
+      policyDigest: requested.policyDigest,
+      baseImage: requested.baseImage,
+    },
   };
-  caches.machineOSConfigs.onChange(({ object }) => queue.add(object.metadata.name));
-  caches.builds.onChange(({ object }) => queue.add(object.spec.machineOSConfig.name));
-  caches.pools.onChange(({ object }) =>
-    addWhere(({ spec }) => spec.machineConfigPool.name === object.metadata.name),
-  );
-  caches.machineConfigs.onChange(({ object }) =>
-    addWhere(({ spec }) => {
-      const pool = caches.pools.get(spec.machineConfigPool.name);
-      return pool?.spec.configuration?.name === object.metadata.name;
-    }),
-  );
-  caches.machineConfigurations.onChange(() => addWhere(() => true));
 }

@@ -2,6 +2,7 @@ import { hostname } from 'node:os';
 import { Command, Option } from 'commander';
 import type { Logger } from 'pino';
 import { DEFAULT_NAMESPACE } from '../api/names.ts';
+import { present } from '../api/present.ts';
 import { SHALE_VERSION } from '../api/version.ts';
 import { inClusterConnection, kubeconfigConnection } from '../cluster/connection.ts';
 import { createEventRecorder } from '../cluster/events.ts';
@@ -13,9 +14,9 @@ import type { Tracing } from '../cluster/tracing/otlp.ts';
 import { startTracing } from '../cluster/tracing/start-tracing.ts';
 import { wholeNumber } from '../cluster/whole-number.ts';
 import { goArchitecture } from '../image/architecture.ts';
-import { type BuilderTelemetry, startBuilderTelemetry } from './builder-telemetry.ts';
 import { type EngineFlags, engineParts, withEngineFlags } from './engine/engine-flags.ts';
 import { runBuilder } from './loop.ts';
+import type { BuildMetrics } from './metrics.ts';
 
 interface BuilderFlags extends EngineFlags {
   readonly namespace: string;
@@ -36,60 +37,75 @@ const LEASE = 'machine-os-builder';
 /** `shale machine-os-builder`: the process of the builder's Deployment. */
 export function builderCommand(): Command {
   const command = new Command('machine-os-builder')
-    .description("Build the pools' images; runs in the cluster while layering is on.")
-    .option('--namespace <name>', 'where Shale runs', process.env['POD_NAMESPACE'] ?? DEFAULT_NAMESPACE)
+    .description(
+      'Run the Machine OS Builder: builds the images of the pools; runs in the cluster while layering is enabled.',
+    )
+    .option(
+      '--namespace <name>',
+      'namespace that Shale runs in',
+      process.env['POD_NAMESPACE'] ?? DEFAULT_NAMESPACE,
+    )
     .option('--insecure-registry <host...>', 'registries (host:port) to contact over plain HTTP', [])
     .addOption(
       new Option(
         '--architecture <name>',
-        'what images are made for in pools whose nodes have not said theirs',
+        'architecture of images for pools whose nodes have not reported theirs',
       ).default(goArchitecture(process.arch), "the builder's own"),
     )
     .option(
       '--base-check-minutes <count>',
-      'how often a base image by tag is looked at for another digest',
+      'minutes between checks for a new digest of a base image named by tag',
       wholeNumber(1),
       15,
     )
     .option(
       '--metrics-port <port>',
-      'where /metrics, /healthz and /readyz are; 0: nowhere',
+      'port of /metrics, /healthz and /readyz; 0 serves none of them',
       wholeNumber(0, 65_535),
       0,
     )
-    .option('--parallel <count>', 'images made at once', wholeNumber(1), 8)
+    .option('--parallel <count>', 'maximum number of images built at once', wholeNumber(1), 8)
     .option('--no-attest', 'attach no provenance and no list of files to images')
-    .option('--signing-key-secret <name>', 'the Secret whose cosign.key signs images')
-    .option('--kubeconfig <file>', 'the cluster, where this is not one of its pods')
-    .option('--parallel-engine <count>', 'images made by a container engine at once', wholeNumber(1), 2)
-    .option('--log-level <level>', "pino's: debug, info, warn, error", 'info');
+    .option('--signing-key-secret <name>', 'Secret whose cosign.key signs images')
+    .option('--kubeconfig <file>', 'kubeconfig file, when not running in a pod of the cluster')
+    .option(
+      '--parallel-engine <count>',
+      'maximum number of images built by a container engine at once',
+      wholeNumber(1),
+      2,
+    )
+    .option('--log-level <level>', 'log level: debug, info, warn or error', 'info');
   return withEngineFlags(command).action((flags: BuilderFlags) =>
     untilShutDown((signal) => run(flags, signal)),
   );
 }
 
 async function run(flags: BuilderFlags, signal: AbortSignal): Promise<void> {
-  const telemetry = flags.metricsPort === 0 ? undefined : await startBuilderTelemetry(flags.metricsPort);
+  // The client library of the metrics is loaded only where they are served.
+  const telemetry =
+    flags.metricsPort === 0
+      ? undefined
+      : await (await import('./metrics.ts')).serveBuildMetrics(flags.metricsPort);
   const log = createLogger(LEASE, flags.logLevel);
   const tracing = await startTracing({ service: LEASE, log, env: process.env });
   try {
-    await build(flags, { log, tracing, telemetry }, signal);
+    await build(flags, { log, tracing, metrics: telemetry?.metrics }, signal);
   } finally {
     await telemetry?.close();
     await tracing.close();
   }
 }
 
-/** Where the process tells what it does. */
-interface Told {
+/** Where the process reports what it does. */
+interface Reporting {
   readonly log: Logger;
   readonly tracing: Tracing;
-  readonly telemetry: BuilderTelemetry | undefined;
+  readonly metrics: BuildMetrics | undefined;
 }
 
 async function build(
   flags: BuilderFlags,
-  { log, tracing, telemetry }: Told,
+  { log, tracing, metrics }: Reporting,
   signal: AbortSignal,
 ): Promise<void> {
   const connection =
@@ -115,19 +131,18 @@ async function build(
         created: createdFrom(process.env['SOURCE_DATE_EPOCH']),
         parallel: flags.parallel,
         tracer: tracing,
-        ...(telemetry === undefined ? {} : { watch: telemetry.watch }),
+        ...present({ metrics, signingKeySecret: flags.signingKeySecret }),
         baseCheckMs: flags.baseCheckMinutes * 60_000,
         engine: engineParts(flags, flags.parallelEngine),
         attest: flags.attest,
-        ...(flags.signingKeySecret === undefined ? {} : { signingKeySecret: flags.signingKeySecret }),
         signal: leading,
       }),
   });
 }
 
-/** https://reproducible-builds.org/specs/source-date-epoch/: equal inputs are one image, whenever it is made. */
+/** https://reproducible-builds.org/specs/source-date-epoch/: equal inputs are one image, whenever it is built. */
 function createdFrom(epoch = '0'): string {
   const seconds = Number(epoch);
-  if (!Number.isSafeInteger(seconds)) throw new Error('SOURCE_DATE_EPOCH is not a number of seconds');
+  if (!Number.isSafeInteger(seconds)) throw new Error('SOURCE_DATE_EPOCH must be a whole number of seconds');
   return new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
 }

@@ -1,12 +1,13 @@
 import { expect, test } from 'vitest';
 import { RegistryError } from '../image/registry/registry-error.ts';
 import { BuildFailure } from './build-failure.ts';
-import { startBuilderTelemetry } from './builder-telemetry.ts';
+import { serveBuildMetrics } from './metrics.ts';
 
 test('what builds do is told in metrics', async () => {
-  const telemetry = await startBuilderTelemetry(0, '127.0.0.1');
+  const telemetry = await serveBuildMetrics(0, '127.0.0.1');
   try {
-    const metrics = telemetry.watch(() => 3);
+    const { metrics } = telemetry;
+    metrics.queueLength = () => 3;
     metrics.started(0.01);
     metrics.succeeded('Append', 0.3, { sent: 1_000, mounted: 300_000_000 });
     metrics.succeeded('Relabel', 0.2, { sent: 0, mounted: 0 });

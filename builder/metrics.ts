@@ -1,72 +1,98 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { present } from '../api/present.ts';
+import { metricsPage } from '../cluster/process-metrics.ts';
+import { startTelemetry, type Telemetry } from '../cluster/telemetry.ts';
 import { RegistryError } from '../image/registry/registry-error.ts';
-import type { BuildMetrics } from './build-metrics.ts';
+import type { BuildFailure } from './build-failure.ts';
+import type { BuildWay, MovedBytes } from './status.ts';
 
 /** Appends take tenths of a second, engines minutes. */
 const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300, 1_800];
 
 /**
- * @param queueLength how many MachineOSConfigs wait to be looked at.
- * @returns metrics for Prometheus, and what to tell them by.
+ * The builder's metrics. Only a builder whose metrics are served loads this file, and with it the client library; every
+ * other one imports its type alone.
  */
-export function prometheusMetrics(queueLength: () => number): {
-  readonly metrics: BuildMetrics;
-  readonly registry: Registry;
-} {
-  const registry = new Registry();
-  const registers = [registry];
-  const builds = new Counter({
+export class BuildMetrics {
+  readonly registry = new Registry();
+  /** @returns how many MachineOSConfigs wait for reconciliation; read at each scrape. */
+  queueLength: () => number = () => 0;
+
+  readonly #builds = new Counter({
     name: 'shale_builder_builds_total',
-    help: 'Builds that are over, by result and by way (Append, Relabel, Engine).',
+    help: 'Finished builds, by result and by build method (Append, Relabel, Engine).',
     labelNames: ['result', 'way'],
-    registers,
+    registers: [this.registry],
   });
-  const seconds = new Histogram({
+  readonly #seconds = new Histogram({
     name: 'shale_builder_phase_seconds',
-    help: 'Seconds of a phase of a build: queue (waiting for a place) and build, each attempt by itself.',
+    help: 'Duration of the phases of a build in seconds: queue (waiting for a slot) and build (one attempt).',
     labelNames: ['phase'],
     buckets: SECONDS,
-    registers,
+    registers: [this.registry],
   });
-  const bytes = new Counter({
+  readonly #bytes = new Counter({
     name: 'shale_builder_layer_bytes_total',
-    help: 'Bytes of layers that were pushed (sent), or made available in the registry (mounted).',
+    help: 'Bytes of layers pushed to the registry (sent) or mounted from another repository of it (mounted).',
     labelNames: ['how'],
-    registers,
+    registers: [this.registry],
   });
-  const registryErrors = new Counter({
+  readonly #registryErrors = new Counter({
     name: 'shale_builder_registry_errors_total',
-    help: 'Attempts that a registry ended, by its error code, or by the HTTP status where it gave none.',
+    help: 'Build attempts that failed with a registry error, by error code, or by HTTP status if the registry sent no code.',
     labelNames: ['code'],
-    registers,
+    registers: [this.registry],
   });
-  new Gauge({
-    name: 'shale_builder_queue_length',
-    help: 'MachineOSConfigs that wait to be looked at.',
-    registers,
-    collect() {
-      this.set(queueLength());
-    },
+
+  constructor() {
+    const length = () => this.queueLength();
+    new Gauge({
+      name: 'shale_builder_queue_length',
+      help: 'MachineOSConfigs waiting for reconciliation.',
+      registers: [this.registry],
+      collect() {
+        this.set(length());
+      },
+    });
+  }
+
+  /** @param waited seconds that the build waited for a slot. */
+  started(waited: number): void {
+    this.#seconds.observe({ phase: 'queue' }, waited);
+  }
+
+  succeeded(way: BuildWay, seconds: number, moved: MovedBytes): void {
+    this.#builds.inc({ result: 'Succeeded', way });
+    this.#seconds.observe({ phase: 'build' }, seconds);
+    this.#bytes.inc({ how: 'sent' }, moved.sent);
+    this.#bytes.inc({ how: 'mounted' }, moved.mounted);
+  }
+
+  /** @param final whether the build is not retried. */
+  failed({ cause }: BuildFailure, seconds: number, final: boolean): void {
+    this.#seconds.observe({ phase: 'build' }, seconds);
+    if (cause instanceof RegistryError) {
+      this.#registryErrors.inc({ code: cause.code === '' ? String(cause.status) : cause.code });
+    }
+    if (final) this.#builds.inc({ result: 'Failed', way: '' });
+  }
+
+  interrupted(): void {
+    this.#builds.inc({ result: 'Interrupted', way: '' });
+  }
+}
+
+/** Serves the builder's metrics and health endpoints. */
+export async function serveBuildMetrics(
+  port: number,
+  host?: string,
+): Promise<Telemetry & { readonly metrics: BuildMetrics }> {
+  const metrics = new BuildMetrics();
+  const telemetry = await startTelemetry({
+    port,
+    ...present({ host }),
+    metrics: metricsPage(metrics.registry),
+    notReady: () => undefined,
   });
-  return {
-    registry,
-    metrics: {
-      started: (waited) => seconds.observe({ phase: 'queue' }, waited),
-      succeeded(way, took, moved) {
-        builds.inc({ result: 'Succeeded', way });
-        seconds.observe({ phase: 'build' }, took);
-        bytes.inc({ how: 'sent' }, moved.sent);
-        bytes.inc({ how: 'mounted' }, moved.mounted);
-      },
-      failed(failure, took, final) {
-        seconds.observe({ phase: 'build' }, took);
-        if (failure.cause instanceof RegistryError) {
-          const { code, status } = failure.cause;
-          registryErrors.inc({ code: code === '' ? String(status) : code });
-        }
-        if (final) builds.inc({ result: 'Failed', way: '' });
-      },
-      interrupted: () => builds.inc({ result: 'Interrupted', way: '' }),
-    },
-  };
+  return { ...telemetry, metrics };
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createBaseImages, isMovable } from './base-images.ts';
+import { BaseImages, isMovable } from './observe.ts';
 
 const [ONE, TWO] = ['1', '2'].map((digit) => `sha256:${digit.repeat(64)}`) as [string, string];
 const TAG = 'r.example.com/os/stock:1';
@@ -7,7 +7,7 @@ const TAG = 'r.example.com/os/stock:1';
 function setUp() {
   let now = 0;
   const stale: string[] = [];
-  const bases = createBaseImages({ freshMs: 100, now: () => now, onStale: (image) => stale.push(image) });
+  const bases = new BaseImages({ freshMs: 100, now: () => now, onStale: (image) => stale.push(image) });
   return {
     bases,
     stale,

@@ -1,20 +1,23 @@
-import { ConfigMaps, Secrets } from '../api/kubernetes.ts';
+import { ConfigMaps, type Secret, Secrets } from '../api/kubernetes.ts';
 import { REGISTRY_CAS_CONFIG_MAP } from '../api/names.ts';
+import { by } from '../api/order.ts';
 import { registryOfKey } from '../api/registry-cas.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { type AuthFile, parseAuthFile } from '../image/registry/credentials.ts';
 import type { RegistryAccess } from '../image/registry/transport.ts';
+import { parseSigningKey, type SigningKey, SigningKeyError } from '../image/signature/signing-key.ts';
+import type { BuildSecret } from './engine/build-context.ts';
 
-/** A Secret that a MachineOSConfig names and that can't be used; the message never holds what stands in it. */
+/** A Secret that a MachineOSConfig names and that can't be used. The message contains nothing of its data. */
 export class SecretError extends Error {
   override readonly name = 'SecretError';
 }
 
 export interface RegistryAccessOptions {
   readonly client: ApiClient;
-  /** Where Secrets and the ConfigMap with registries' CAs are. */
+  /** The namespace of Secrets and of the ConfigMap with the registries' CAs. */
   readonly namespace: string;
-  /** Registries to speak plain HTTP to. */
+  /** Registries reached over plain HTTP. */
   readonly plainHttp: ReadonlySet<string>;
 }
 
@@ -22,10 +25,10 @@ export interface RegistryAccessOptions {
 const AUTH_KEYS = ['.dockerconfigjson', '.dockercfg'];
 
 /**
- * Reads from the cluster how to reach registries, anew each time: a Secret or a CA that was mended counts at once.
+ * Reads from the cluster how to reach registries; each time, so that a Secret or a CA that was fixed is used at once.
  *
- * @param secrets names of Secrets with credentials; of two that are for the same registry the later counts.
- * @throws SecretError for one that is missing or holds no credentials; ApiError.
+ * @param secrets names of Secrets with credentials; of two for the same registry the later wins.
+ * @throws SecretError if one is missing or has no credentials; ApiError.
  */
 export async function readRegistryAccess(
   options: RegistryAccessOptions,
@@ -58,7 +61,7 @@ async function readCredentials(
   try {
     return parseAuthFile(Buffer.from(data, 'base64').toString('utf8'));
   } catch (error) {
-    const why = error instanceof Error ? error.message : 'can not be read';
+    const why = error instanceof Error ? error.message : 'it can not be read';
     throw new SecretError(`Secret ${namespace}/${name}: ${why}`, { cause: error });
   }
 }
@@ -74,4 +77,74 @@ async function readAuthorities(
       return registry === undefined ? [] : [[registry, pem] as const];
     }),
   );
+}
+
+/** The keys of the Secret's data, as in the Secrets that cosign creates. */
+const KEY = 'cosign.key';
+const PASSWORD = 'cosign.password';
+
+/** The Secret with the key that signs images. */
+export class SigningKeySecret {
+  readonly #client: ApiClient;
+  readonly #namespace: string;
+  readonly #name: string;
+  #last:
+    | { readonly pem: string; readonly password: string | undefined; readonly key: SigningKey }
+    | undefined;
+
+  /** @param name of the Secret: `cosign.key` is the key, `cosign.password` its password if it is encrypted. */
+  constructor({ client, namespace }: Pick<RegistryAccessOptions, 'client' | 'namespace'>, name: string) {
+    this.#client = client;
+    this.#namespace = namespace;
+    this.#name = name;
+  }
+
+  /**
+   * Reads the Secret each time, so that a rotated key is used at once. An unchanged key is not decrypted again, which is
+   * expensive on purpose.
+   *
+   * @throws SigningKeyError if the Secret is missing or has no usable key, without any of its content; ApiError.
+   */
+  async read(signal: AbortSignal): Promise<SigningKey> {
+    const where = `Secret ${this.#namespace}/${this.#name}`;
+    const secret = await this.#client.find(Secrets, this.#name, { namespace: this.#namespace, signal });
+    if (secret === undefined) throw new SigningKeyError(`${where}: not found`);
+    const text = (key: string) => {
+      const data = secret.data?.[key];
+      return data === undefined ? undefined : Buffer.from(data, 'base64').toString('utf8');
+    };
+    const [pem, password] = [text(KEY), text(PASSWORD)];
+    if (pem === undefined) throw new SigningKeyError(`${where}: has no ${KEY}`);
+    if (this.#last?.pem !== pem || this.#last.password !== password) {
+      this.#last = { pem, password, key: parseSigningKey(pem, `${where}, ${KEY}`, password) };
+    }
+    return this.#last.key;
+  }
+}
+
+/**
+ * Reads the Secrets that commands may use, each key as one: `<Secret>/<key>`.
+ *
+ * @throws SecretError for one that is missing or empty; ApiError.
+ */
+export async function readBuildSecrets(
+  { client, namespace }: Pick<RegistryAccessOptions, 'client' | 'namespace'>,
+  names: readonly string[],
+  signal: AbortSignal,
+): Promise<readonly BuildSecret[]> {
+  const read = names.map(async (name) => {
+    const secret = await client.find(Secrets, name, { namespace, signal });
+    if (secret === undefined) throw new SecretError(`Secret ${namespace}/${name}: not found`);
+    const values = secretValues(secret);
+    if (values.length === 0) throw new SecretError(`Secret ${namespace}/${name}: has no data`);
+    return values;
+  });
+  return (await Promise.all(read)).flat();
+}
+
+/** @returns each key of a Secret as one secret, in order of the keys. */
+export function secretValues({ metadata, data = {} }: Secret): readonly BuildSecret[] {
+  return Object.entries(data)
+    .sort(by(([key]) => key))
+    .map(([key, value]) => ({ id: `${metadata.name}/${key}`, value: Buffer.from(value, 'base64') }));
 }

@@ -1,50 +1,48 @@
-/** Places of which only so many are held at once. */
-export interface Slots {
+/** A counting semaphore: so many slots, given out in the order in which they were asked for. */
+export class Slots {
+  readonly #waiting: (() => void)[] = [];
+  #free: number;
+
+  /** @param count how many slots there are. */
+  constructor(count: number) {
+    this.#free = count;
+  }
+
   /**
-   * Does work while holding a place, as soon as one is free; whoever came first is first.
+   * Does work while holding a slot, as soon as one is free.
    *
-   * @throws the signal's reason when it is aborted before; what the work throws.
+   * @throws the signal's reason when it is aborted before that; what the work throws.
    */
-  hold<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T>;
-}
+  async hold<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    await this.#take(signal);
+    try {
+      return await work();
+    } finally {
+      this.#release();
+    }
+  }
 
-/** @param count how many places there are. */
-export function createSlots(count: number): Slots {
-  const waiting: (() => void)[] = [];
-  let free = count;
-
-  async function take(signal: AbortSignal): Promise<void> {
+  async #take(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    if (free > 0) {
-      free -= 1;
+    if (this.#free > 0) {
+      this.#free -= 1;
       return;
     }
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    // Whoever gives up must leave the line, or the place would be handed to nobody.
+    // An aborted waiter has to leave the queue, or the slot would be given to nobody.
     const leave = () => {
-      const at = waiting.indexOf(resolve);
-      if (at !== -1) waiting.splice(at, 1);
+      const at = this.#waiting.indexOf(resolve);
+      if (at !== -1) this.#waiting.splice(at, 1);
       reject(signal.reason as Error);
     };
-    waiting.push(resolve);
+    this.#waiting.push(resolve);
     signal.addEventListener('abort', leave, { once: true });
     await promise.finally(() => signal.removeEventListener('abort', leave));
   }
 
-  function release(): void {
-    const next = waiting.shift();
-    if (next === undefined) free += 1;
+  #release(): void {
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#free += 1;
     else next();
   }
-
-  return {
-    async hold(signal, work) {
-      await take(signal);
-      try {
-        return await work();
-      } finally {
-        release();
-      }
-    },
-  };
 }

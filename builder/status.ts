@@ -1,4 +1,4 @@
-import type { BuildConditionType, MachineOSBuildStatus } from '../api/machine-os-build.ts';
+import type { BuildConditionType, MachineOSBuild, MachineOSBuildStatus } from '../api/machine-os-build.ts';
 import type { Condition } from '../api/object.ts';
 import type { DigestedPullspec } from '../api/references.ts';
 
@@ -13,6 +13,15 @@ export interface ImageInstance {
   readonly baseImage: DigestedPullspec;
   readonly engineImage?: DigestedPullspec;
 }
+
+/** Bytes of an image's layers, by how they reached their repository. */
+export interface MovedBytes {
+  readonly sent: number;
+  readonly mounted: number;
+}
+
+/** What a successful build returns. */
+export type BuildResult = Omit<Extract<BuildPhase, { kind: 'succeeded' }>, 'kind'>;
 
 /** What a status shows of each: objects are read whole by every watch. The label has all transitions, the builder's log all lines. */
 const SHOWN_TRANSITIONS = 50;
@@ -35,8 +44,7 @@ export type BuildPhase =
       readonly way: BuildWay;
       readonly transitions: readonly { readonly from: string; readonly actions: string }[];
       readonly summary: string;
-      /** Bytes of layers that were sent, and that the registry mounted. */
-      readonly bytes: { readonly sent: number; readonly mounted: number };
+      readonly bytes: MovedBytes;
       readonly engineImage?: DigestedPullspec;
       /** Of an image for several architectures, which is an index. */
       readonly instances?: readonly ImageInstance[];
@@ -154,4 +162,22 @@ function withConditions(
     result.set(type, { type, status, reason, message: message.slice(0, 2048), lastTransitionTime });
   }
   return [...result.values()];
+}
+
+export type BuildOutcome = 'Succeeded' | 'Failed' | 'Interrupted';
+
+const OUTCOMES: readonly BuildOutcome[] = ['Succeeded', 'Failed', 'Interrupted'];
+
+/** @returns how a build ended; undefined while it has not. */
+export function outcomeOf(build: MachineOSBuild): BuildOutcome | undefined {
+  return OUTCOMES.find((type) =>
+    (build.status?.conditions ?? []).some(
+      (condition) => condition.type === type && condition.status === 'True',
+    ),
+  );
+}
+
+/** @returns whether nothing more will happen to this build. */
+export function isOver(build: MachineOSBuild): boolean {
+  return outcomeOf(build) !== undefined;
 }

@@ -8,14 +8,14 @@ import {
 import type { KubernetesObject } from '../api/object.ts';
 import { SHALE_VERSION } from '../api/version.ts';
 import type { Source } from '../builder/attest/build-facts.ts';
-import { cleanSource, sourceOf } from '../builder/attest/pool-source.ts';
+import { cleanSource, sourceOf } from '../builder/attest/build-facts.ts';
 import type { SealOptions } from '../builder/attest/seal-image.ts';
 import type { BuildSecret } from '../builder/engine/build-context.ts';
 import { type EngineFlags, engineParts, withEngineFlags } from '../builder/engine/engine-flags.ts';
 import { type EngineImageKey, findEngineImage } from '../builder/engine/engine-image.ts';
 import { engineWish } from '../builder/engine/engine-request.ts';
-import { secretValues } from '../builder/engine/read-build-secrets.ts';
-import { buildForArchitectures } from '../builder/steps/build-for-architectures.ts';
+import { secretValues } from '../builder/secrets.ts';
+import { buildForArchitectures } from '../builder/steps/build-image.ts';
 import type { KnownState } from '../builder/steps/known-states.ts';
 import { policyDigest } from '../disruption/effective-policies.ts';
 import { describeImage } from '../image/append.ts';

@@ -1,4 +1,6 @@
-import type { Digest, DigestedPullspec } from '../../api/references.ts';
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import { annotations, imageLabels } from '../../api/names.ts';
+import { type Digest, type DigestedPullspec, pullspecDigest } from '../../api/references.ts';
 
 /** Where the MachineConfigs came from, as whoever applied them says. */
 export interface Source {
@@ -28,4 +30,81 @@ export interface BuildFacts {
   /** Of Shale. */
   readonly version: string;
   readonly source: Source;
+}
+
+/** Of an annotation that becomes a label: longer ones are no URL or commit. */
+const MAX_LENGTH = 512;
+const PRINTABLE = /^[\x21-\x7e]+$/;
+
+/** Where a pool's MachineConfigs come from, by its annotations. */
+export function sourceOf(pool: MachineConfigPool | undefined): Source {
+  const { [annotations.sourceUrl]: url, [annotations.sourceRevision]: revision } =
+    pool?.metadata.annotations ?? {};
+  return cleanSource({ url, revision });
+}
+
+/**
+ * What of a source can stand in a label. A URL or revision that is empty, too long or has other characters than such a
+ * thing has counts as not there: provenance must not be what stops a build.
+ */
+export function cleanSource(said: {
+  readonly url: string | undefined;
+  readonly revision: string | undefined;
+}): Source {
+  const [url, revision] = [usable(said.url), usable(said.revision)];
+  return { ...(url === undefined ? {} : { url }), ...(revision === undefined ? {} : { revision }) };
+}
+
+function usable(text: string | undefined): string | undefined {
+  if (text === undefined || text.length > MAX_LENGTH || !PRINTABLE.test(text)) return undefined;
+  // Credentials in a URL would stand in every image's labels.
+  return text.replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/@]*@/i, '$1');
+}
+
+export interface ImageIdentity {
+  readonly pool: string;
+  readonly renderedConfig: string;
+  /** The base image as it was asked for, by tag or digest. */
+  readonly requestedBase: string;
+  readonly baseImage: DigestedPullspec;
+  readonly stockImage?: DigestedPullspec;
+  readonly policyDigest: Digest;
+  /** The transition label's text, as disruption/ encodes it. */
+  readonly disruption: string;
+  /** Of Shale. */
+  readonly version: string;
+  /** RFC 3339 */
+  readonly created: string;
+  readonly source: Source;
+}
+
+/**
+ * The labels of an image: the standard ones (OCI image-spec, annotations.md) and Shale's own.
+ *
+ * @returns label to value; a later image of the same inputs has the same labels.
+ */
+export function labelsOf(identity: ImageIdentity): Readonly<Record<string, string>> {
+  const { url, revision } = identity.source;
+  return {
+    'org.opencontainers.image.title': `${identity.pool} nodes`,
+    'org.opencontainers.image.description': `Operating system of the nodes of pool ${identity.pool}, ${identity.renderedConfig}`,
+    'org.opencontainers.image.version': identity.renderedConfig,
+    'org.opencontainers.image.created': identity.created,
+    ...(url === undefined ? {} : { 'org.opencontainers.image.source': url }),
+    ...(revision === undefined ? {} : { 'org.opencontainers.image.revision': revision }),
+    'org.opencontainers.image.base.name': withoutDigest(identity.requestedBase),
+    'org.opencontainers.image.base.digest': pullspecDigest(identity.baseImage),
+    [imageLabels.version]: identity.version,
+    [imageLabels.pool]: identity.pool,
+    [imageLabels.renderedConfig]: identity.renderedConfig,
+    [imageLabels.baseImage]: identity.baseImage,
+    ...(identity.stockImage === undefined ? {} : { [imageLabels.stockImage]: identity.stockImage }),
+    [imageLabels.policyDigest]: identity.policyDigest,
+    [imageLabels.disruption]: identity.disruption,
+  };
+}
+
+/** With its tag, where it was asked for by one: by that a tool finds out whether the base has moved on. */
+function withoutDigest(reference: string): string {
+  return reference.split('@')[0] ?? reference;
 }

@@ -2,7 +2,7 @@ import { tmpdir } from 'node:os';
 import { type Command, Option } from 'commander';
 import { wholeNumber } from '../../cluster/whole-number.ts';
 import { BuildFailure } from '../build-failure.ts';
-import { createSlots } from '../slots.ts';
+import { Slots } from '../slots.ts';
 import type { ContainerEngine } from './container-engine.ts';
 import type { EngineParts } from './engine-image.ts';
 
@@ -55,7 +55,7 @@ export function engineParts(
       return reached;
     },
     workDir: engineWorkDir,
-    slots: createSlots(parallel),
+    slots: new Slots(parallel),
     limitMs: engineMinutes * 60_000,
   };
 }

@@ -14,9 +14,15 @@ import { formatReference, parseReference, type Reference } from '../../image/ref
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { RegistryError } from '../../image/registry/registry-error.ts';
 import { BuildFailure } from '../build-failure.ts';
-import { byDigest } from '../by-digest.ts';
 import type { Slots } from '../slots.ts';
-import { type BuildSecret, CONTAINERFILE, secretFile, writeBuildContext } from './build-context.ts';
+import { byDigest } from '../steps/append-build.ts';
+import {
+  type BuildSecret,
+  CONTAINERFILE,
+  findSecret,
+  secretFile,
+  writeBuildContext,
+} from './build-context.ts';
 import { BuildLog } from './build-log.ts';
 import { type ContainerEngine, type EngineAbout, EngineError, StepFailed } from './container-engine.ts';
 import { effectiveContainerfile } from './containerfile.ts';
@@ -27,7 +33,6 @@ import {
   engineInputsDigest,
   readsTree,
 } from './engine-request.ts';
-import { findSecret } from './find-secret.ts';
 
 export interface EngineImageRequest {
   readonly wish: EngineWish;

@@ -5,7 +5,6 @@ import type { LayerEntry } from '../../image/layer/entry.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import type { NodeConfig, NodeFile, NodeUnit, Owner } from '../../machineconfig/node-config.ts';
 import { unitLinks } from '../../machineconfig/unit-links.ts';
-import { placeOf } from './layer-paths.ts';
 import { formatTmpfiles, type TmpfilesLine } from './tmpfiles.ts';
 
 /** Something that an image can't carry; the build fails with all of them. */
@@ -206,4 +205,64 @@ function kernelArgumentEntries(kernelArguments: readonly string[]): LayerEntry[]
 
 function textFile(path: string, text: string): LayerEntry {
   return { type: 'file', path, mode: 0o644, uid: 0, gid: 0, content: Buffer.from(text) };
+}
+
+/**
+ * Where a path of a rendered config can live when an image delivers it (DESIGN.md section 3, "What an image can carry").
+ */
+export type PathPlace =
+  /** Goes into the layer as it is, under the path given here (`/lib/x` is `/usr/lib/x` on every host with a merged /usr). */
+  | { readonly kind: 'image'; readonly path: string }
+  /** Belongs to the running host, not to the image: created at boot by a tmpfiles.d line. */
+  | { readonly kind: 'state' }
+  | { readonly kind: 'refused'; readonly why: string };
+
+/** Paths whose content an ostree or bootc host keeps across images (ostree "Adapting existing systems"; bootc "Filesystem"). */
+const STATE_ROOTS = [
+  '/var',
+  '/home',
+  '/root',
+  '/opt',
+  '/usr/local',
+  '/srv',
+  '/mnt',
+  '/run',
+  '/tmp',
+  '/media',
+];
+
+/** Top-level links of a merged /usr: a directory in the layer would replace the link and hide the whole of /usr/lib. */
+const MERGED_USR = ['/bin', '/sbin', '/lib', '/lib32', '/lib64'];
+
+const IMAGE_ROOTS = ['/etc', '/usr'];
+
+/** What the OS tools alone may write: a file there would damage the deployment that carries it. */
+const FORBIDDEN = [
+  '/usr/etc',
+  '/usr/lib/ostree',
+  '/usr/lib/modules',
+  '/etc/passwd',
+  '/etc/shadow',
+  '/etc/group',
+  '/etc/gshadow',
+];
+
+/**
+ * Decides how a path is delivered.
+ *
+ * @param path absolute and normalised, as the renderer leaves it.
+ */
+export function placeOf(path: string): PathPlace {
+  const within = (root: string) => path === root || path.startsWith(`${root}/`);
+  const forbidden = FORBIDDEN.find(within);
+  if (forbidden !== undefined)
+    return { kind: 'refused', why: `${forbidden} belongs to the operating system itself` };
+  if (STATE_ROOTS.some(within)) return { kind: 'state' };
+  const merged = MERGED_USR.find(within);
+  if (merged !== undefined) return { kind: 'image', path: `/usr${path}` };
+  if (IMAGE_ROOTS.some((root) => path.startsWith(`${root}/`))) return { kind: 'image', path };
+  return {
+    kind: 'refused',
+    why: `an image carries files under ${IMAGE_ROOTS.join(' and ')} and delivers those under ${STATE_ROOTS.join(', ')}`,
+  };
 }

@@ -2,27 +2,24 @@ import { formatActions } from '../../api/disruption-action.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { ClusterPolicies } from '../../api/machine-configuration.ts';
 import { nodePaths } from '../../api/names.ts';
-import { type DigestedPullspec, parseDigest } from '../../api/references.ts';
+import { type DigestedPullspec, parseDigest, parseDigestedPullspec } from '../../api/references.ts';
 import { encodeTransitionLabel, predictTransitions } from '../../disruption/transitions.ts';
 import { describeImage, type ImageDescription, pushAppended } from '../../image/append.ts';
 import { type Digest, digestOf } from '../../image/digest.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
 import { writeLayer } from '../../image/layer/write-layer.ts';
-import { parseReference, type Reference } from '../../image/reference.ts';
+import { formatReference, parseReference, type Reference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
-import { asBuildFailure } from '../as-build-failure.ts';
-import type { Source } from '../attest/build-facts.ts';
-import { labelsOf } from '../attest/image-labels.ts';
+import { labelsOf, type Source } from '../attest/build-facts.ts';
 import { type SealOptions, sealImage } from '../attest/seal-image.ts';
-import { BuildFailure } from '../build-failure.ts';
-import { byDigest } from '../by-digest.ts';
+import { asBuildFailure, BuildFailure } from '../build-failure.ts';
 import { layerContent } from '../layer/layer-content.ts';
+import type { BuildResult } from '../status.ts';
 import { type Step, untraced } from './build-trace.ts';
 import type { KnownState } from './known-states.ts';
-import type { BuildResult } from './running-builds.ts';
 
 /** Everything that an image is made of. */
 export interface AppendInput {
@@ -177,4 +174,12 @@ function nodeConfigOf(rendered: MachineConfig): NodeConfig {
   if (parsed.ok) return parsed.config;
   const problems = parsed.problems.map(formatProblem).join('; ');
   throw new BuildFailure('InvalidConfig', `MachineConfig ${rendered.metadata.name}: ${problems}`);
+}
+
+/** @returns the image of a repository that has a digest. */
+export function byDigest(
+  { registry, repository }: Pick<Reference, 'registry' | 'repository'>,
+  digest: Digest,
+): DigestedPullspec {
+  return parseDigestedPullspec(formatReference({ registry, repository, digest }));
 }

@@ -10,15 +10,15 @@ import { isImageSignedBy } from '../../image/signature/sign-image.ts';
 import { deadline } from '../../test/fixtures/patience.ts';
 import { pushBaseImage } from '../../test/fixtures/registry/base-image.ts';
 import { newSigningKey, startRegistryWithImage } from '../../test/fixtures/registry/registry-with-image.ts';
-import { buildForArchitectures, type PoolImageInput } from './build-for-architectures.ts';
-import { createSlots } from '../slots.ts';
+import { Slots } from '../slots.ts';
+import { buildForArchitectures, type PoolImageInput } from './build-image.ts';
 
 const signal = deadline(300_000);
 const policies = effectivePolicies(undefined, defaultPolicySettings);
 const engine = {
   engine: () => Promise.reject(new Error('no commands have to run')),
   workDir: '/tmp',
-  slots: createSlots(1),
+  slots: new Slots(1),
   limitMs: 1,
   onLine: () => undefined,
 };

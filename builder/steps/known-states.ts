@@ -1,7 +1,7 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
-import { outcomeOf } from '../build-state.ts';
+import { outcomeOf } from '../status.ts';
 
 /** A rendered config with the base image it stands on: what a node runs, or soon will. */
 export interface KnownState {

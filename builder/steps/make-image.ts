@@ -1,23 +1,34 @@
 import type { Logger } from 'pino';
-import type { MachineOSConfig } from '../../api/machine-os-config.ts';
+import type { MachineConfig } from '../../api/machine-config.ts';
 import { annotations, labels, MACHINE_CONFIGURATION } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import { changeField } from '../../cluster/about-change.ts';
 import { parseReference } from '../../image/reference.ts';
 import { createMirroredClient } from '../../image/registry/mirrored-client.ts';
+import {
+  type ConfFile,
+  parseRegistriesConf,
+  type RegistriesConf,
+} from '../../image/registry/registries-conf.ts';
 import { SigningKeyError } from '../../image/signature/signing-key.ts';
-import { sourceOf } from '../attest/pool-source.ts';
-import { signingKeyReader } from '../attest/signing-key-secret.ts';
+import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
+import { sourceOf } from '../attest/build-facts.ts';
 import { BuildFailure } from '../build-failure.ts';
 import type { EngineAccessParts } from '../engine/engine-flags.ts';
-import { readBuildSecrets } from '../engine/read-build-secrets.ts';
 import type { BuildCaches } from '../observe.ts';
-import { type RegistryAccessOptions, readRegistryAccess, SecretError } from '../secrets.ts';
-import { buildForArchitectures } from './build-for-architectures.ts';
+import {
+  type RegistryAccessOptions,
+  readBuildSecrets,
+  readRegistryAccess,
+  SecretError,
+  SigningKeySecret,
+} from '../secrets.ts';
+import type { BuildResult } from '../status.ts';
+import { buildForArchitectures } from './build-image.ts';
 import type { Step } from './build-trace.ts';
 import { knownStates } from './known-states.ts';
-import { renderedRegistries } from './rendered-registries.ts';
-import type { BuildJob, BuildResult } from './running-builds.ts';
+import type { BuildJob } from './running-builds.ts';
 
 export interface ImageMakerOptions extends RegistryAccessOptions {
   readonly caches: BuildCaches;
@@ -33,27 +44,35 @@ export interface ImageMakerOptions extends RegistryAccessOptions {
   readonly log: Logger;
 }
 
-/** @returns what makes and pushes the image of a build, out of what the cluster says at that moment. */
-export function imageMaker(
-  options: ImageMakerOptions,
-): (job: BuildJob, step: Step, signal: AbortSignal) => Promise<BuildResult> {
-  const { caches, attest = false, signingKeySecret } = options;
-  const readKey = signingKeySecret === undefined ? undefined : signingKeyReader(options, signingKeySecret);
-  return async ({ build, machineOSConfig, rendered, baseImage, architectures }, step, signal) => {
+/** Builds and pushes images from what the cluster's objects say at that moment. */
+export class ImageMaker {
+  readonly #options: ImageMakerOptions;
+  readonly #signingKey: SigningKeySecret | undefined;
+
+  constructor(options: ImageMakerOptions) {
+    const { signingKeySecret } = options;
+    this.#options = options;
+    this.#signingKey =
+      signingKeySecret === undefined ? undefined : new SigningKeySecret(options, signingKeySecret);
+  }
+
+  /** @throws BuildFailure that says whether a retry may help. */
+  async make(job: BuildJob, step: Step, signal: AbortSignal): Promise<BuildResult> {
+    const { build, machineOSConfig, rendered, baseImage, architectures } = job;
+    const { caches, attest = false, engine, version, created } = this.#options;
     const { baseImagePullSecret, renderedImagePushSecret } = machineOSConfig.spec;
     const { policies, policyDigest } = policiesInForce(caches, build.spec.policyDigest);
     const pool = machineOSConfig.spec.machineConfigPool.name;
-    const log = options.log.child(changeField(rendered.metadata.name));
+    const log = this.#options.log.child(changeField(rendered.metadata.name));
     const builds = caches.builds
       .list()
       .filter(({ metadata }) => metadata.labels?.[labels.targetPool] === pool);
-    // The push Secret counts where both are for one registry: mounting the base's layers is part of the push.
+    // The push Secret wins where both are for one registry: mounting the base's layers is part of the push.
     const secrets = [baseImagePullSecret?.name, renderedImagePushSecret?.name];
-    const access = await readRegistryAccess(options, secrets, signal).catch(secretFailure);
+    const access = await readRegistryAccess(this.#options, secrets, signal).catch(secretFailure);
     const conf = renderedRegistries(rendered);
-    // Read before the image is made: one that can't be signed is not pushed.
-    const key = await readKey?.(signal).catch(secretFailure);
-    const seal = { attest, ...(key === undefined ? {} : { key }) };
+    // Read before the image is built: an image that can't be signed is not pushed.
+    const key = await this.#signingKey?.read(signal).catch(secretFailure);
     return buildForArchitectures(
       createMirroredClient(access, { conf, own: parseReference(build.spec.renderedImagePushSpec) }),
       {
@@ -63,52 +82,74 @@ export function imageMaker(
         pushSpec: build.spec.renderedImagePushSpec,
         policies,
         policyDigest,
-        ...previousOf(machineOSConfig),
+        // A digest by the schema of the status.
+        ...present({
+          previousImage: machineOSConfig.status?.currentImagePullSpec as DigestedPullspec | undefined,
+        }),
         froms: knownStates(pool, caches.nodes.list(), builds, (name) => caches.machineConfigs.get(name)),
         architectures,
-        version: options.version,
-        created: options.created,
+        version,
+        created,
         source: sourceOf(caches.pools.get(pool)),
-        seal,
+        seal: { attest, ...present({ key }) },
         step,
         spec: machineOSConfig.spec,
         rebuild: machineOSConfig.metadata.annotations?.[annotations.rebuild] ?? '',
-        readSecrets: (names) => readBuildSecrets(options, names, signal).catch(secretFailure),
+        readSecrets: (names) => readBuildSecrets(this.#options, names, signal).catch(secretFailure),
       },
       {
-        ...options.engine,
+        ...engine,
         onLine: (line) => log.info({ build: build.metadata.name, line }, 'engine'),
       },
       signal,
     );
-  };
+  }
 }
 
-/** The image that the MachineOSConfig was given last. */
-function previousOf({ status }: MachineOSConfig): { previousImage?: DigestedPullspec } {
-  const image = status?.currentImagePullSpec;
-  // Digested by the schema of the status.
-  return image === undefined ? {} : { previousImage: image as DigestedPullspec };
-}
-
-/** A label under policies that are not those it names would tell nodes something wrong. */
-function policiesInForce({ machineConfigurations }: BuildCaches, wanted: string | undefined) {
+/** A label must state transitions under the policies that it names, or nodes would take the wrong actions. */
+function policiesInForce({ machineConfigurations }: BuildCaches, requested: string | undefined) {
   const status = machineConfigurations.get(MACHINE_CONFIGURATION)?.status;
   const policies = status?.nodeDisruptionPolicyStatus?.clusterPolicies;
-  if (policies === undefined || status?.policyDigest === undefined || status.policyDigest !== wanted) {
+  if (policies === undefined || status?.policyDigest === undefined || status.policyDigest !== requested) {
     throw new BuildFailure(
       'PoliciesChanged',
-      `the disruption policies in force are no longer those of this build (${wanted ?? 'none'})`,
+      `The disruption policies in force are no longer those of this build (${requested ?? 'none'})`,
       { temporary: true },
     );
   }
   return { policies, policyDigest: status.policyDigest };
 }
 
-/** It may be on its way: Secrets come from other hands than MachineOSConfigs. */
+/** Temporary: whoever creates the MachineOSConfig may create its Secrets a little later. */
 function secretFailure(error: unknown): never {
   if (error instanceof SecretError || error instanceof SigningKeyError) {
     throw new BuildFailure('SecretUnusable', error.message, { cause: error, temporary: true });
   }
   throw error;
+}
+
+const MAIN = '/etc/containers/registries.conf';
+const DROPIN = /^\/etc\/containers\/registries\.conf\.d\/[^/]+\.conf$/;
+
+/**
+ * Where a pool's nodes pull images from. The rendered config has it, made of the cluster's mirror objects or by an admin's
+ * own MachineConfig; what builds an image for these nodes finds base images where they will.
+ *
+ * @returns no rules where the config has no such file, or can't be read: whatever else reads it says why.
+ * @throws BuildFailure that names the file and what is wrong in it.
+ */
+export function renderedRegistries(rendered: MachineConfig): RegistriesConf {
+  const parsed = parseNodeConfig(rendered);
+  const found = parsed.ok ? parsed.config.files : new Map<string, never>();
+  const paths = [...found.keys()].filter((path) => DROPIN.test(path)).sort();
+  const files = [MAIN, ...paths].flatMap((path): ConfFile[] => {
+    const contents = found.get(path)?.contents;
+    return contents === undefined ? [] : [{ name: path, text: Buffer.from(contents).toString('utf8') }];
+  });
+  try {
+    return parseRegistriesConf(files);
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new BuildFailure('InvalidConfig', `MachineConfig ${rendered.metadata.name}: ${why}`, { cause });
+  }
 }

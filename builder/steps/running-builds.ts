@@ -9,73 +9,168 @@ import type { EventRecorder } from '../../cluster/events.ts';
 import type { Tracer } from '../../cluster/tracing/span.ts';
 import { updateStatus } from '../../cluster/update-status.ts';
 import { BuildFailure } from '../build-failure.ts';
-import type { BuildMetrics } from '../build-metrics.ts';
-import { isOver } from '../build-state.ts';
-import { buildRetryPolicy, decideRetry } from '../retry.ts';
-import { createSlots } from '../slots.ts';
-import { type BuildPhase, buildStatus } from '../status.ts';
-import { type Step, traceBuild } from './build-trace.ts';
+import { buildRetryPolicy, decideRetry } from '../decide.ts';
+import type { BuildMetrics } from '../metrics.ts';
+import { Slots } from '../slots.ts';
+import { type BuildPhase, type BuildResult, buildStatus, isOver } from '../status.ts';
+import { BuildTrace, type Step } from './build-trace.ts';
 
-/** One build to do. */
+/** One build to run. */
 export interface BuildJob {
   readonly build: MachineOSBuild;
   readonly machineOSConfig: MachineOSConfig;
   readonly rendered: MachineConfig;
-  /** By tag or digest, as it was asked for. */
+  /** By tag or digest, as requested. */
   readonly baseImage: string;
-  /** In Go's words: of several the image is an index. */
+  /** GOARCH values; for more than one the image is an index. */
   readonly architectures: readonly string[];
 }
-
-export type BuildResult = Omit<Extract<BuildPhase, { kind: 'succeeded' }>, 'kind'>;
 
 export interface RunningBuildsOptions {
   readonly client: ApiClient;
   readonly events: EventRecorder;
   readonly log: Logger;
   readonly now: () => Date;
-  /** Makes and pushes the image. @throws BuildFailure */
+  /** Builds and pushes the image. @throws BuildFailure */
   readonly build: (job: BuildJob, step: Step, signal: AbortSignal) => Promise<BuildResult>;
-  /** How many builds go on at once; an appended layer costs little, so a pool seldom waits for another. */
+  /** How many builds run at once; appending a layer is cheap, so a pool seldom waits for another. */
   readonly parallel: number;
-  readonly metrics: BuildMetrics;
+  readonly metrics?: BuildMetrics;
   readonly tracer: Tracer;
 }
 
-/** The builds that this process is at work on. */
-export interface RunningBuilds {
-  start(job: BuildJob): void;
-  /** Stops a build and waits until it has stopped; a build that is not running is none to stop. */
-  abort(name: string): Promise<void>;
-  names(): ReadonlySet<string>;
-  /**
-   * Stops everything.
-   *
-   * @param mark marks it as interrupted, so that the next builder begins anew. Not for what another builder is at work on.
-   */
-  stopAll(mark: boolean): Promise<void>;
+interface RunningBuild {
+  readonly abort: AbortController;
+  readonly done: Promise<void>;
+  readonly job: BuildJob;
 }
 
-/** @returns a runner without any build yet. */
-export function createRunningBuilds(options: RunningBuildsOptions): RunningBuilds {
-  const running = new Map<
-    string,
-    { readonly abort: AbortController; readonly done: Promise<void>; readonly job: BuildJob }
-  >();
-  const slots = createSlots(options.parallel);
+/** The builds that this process runs. */
+export class RunningBuilds {
+  readonly #options: RunningBuildsOptions;
+  readonly #running = new Map<string, RunningBuild>();
+  readonly #slots: Slots;
 
-  async function report(job: BuildJob, phase: BuildPhase): Promise<void> {
-    await updateStatus(options.client, MachineOSBuilds, job.build, (seen) =>
-      isOver(seen) ? seen.status : buildStatus(seen.status, phase, options.now().toISOString()),
+  constructor(options: RunningBuildsOptions) {
+    this.#options = options;
+    this.#slots = new Slots(options.parallel);
+  }
+
+  start(job: BuildJob): void {
+    const { name } = job.build.metadata;
+    if (this.#running.has(name)) return;
+    const abort = new AbortController();
+    this.#running.set(name, { abort, job, done: this.#run(job, abort.signal) });
+  }
+
+  /** Stops a build, if it is running, and waits until it has stopped. */
+  async abort(name: string): Promise<void> {
+    const running = this.#running.get(name);
+    running?.abort.abort(new Error('interrupted'));
+    await running?.done;
+  }
+
+  names(): ReadonlySet<string> {
+    return new Set(this.#running.keys());
+  }
+
+  /**
+   * Stops every build.
+   *
+   * @param mark marks them as interrupted, so that the next builder starts them again. False if another builder is running
+   *   them already.
+   */
+  async stopAll(mark: boolean): Promise<void> {
+    const all = [...this.#running.values()];
+    for (const { abort } of all) abort.abort(new Error('the builder is stopping'));
+    await Promise.all(all.map(({ done }) => done));
+    if (!mark) return;
+    const message = 'The Machine OS Builder was stopped while it built the image';
+    await Promise.all(all.map(({ job }) => this.#report(job, { kind: 'interrupted', message })));
+  }
+
+  async #run(job: BuildJob, signal: AbortSignal): Promise<void> {
+    const { metrics } = this.#options;
+    const build = job.build.metadata.name;
+    const queued = performance.now();
+    try {
+      await this.#slots.hold(signal, () => {
+        metrics?.started(secondsSince(queued));
+        return this.#attempts(job, signal);
+      });
+    } catch (error) {
+      if (signal.aborted) metrics?.interrupted();
+      // Whoever aborts a build reports why. Anything else is an error of the API server: reconciliation starts it again.
+      else this.#reporters(job).log.error({ build, err: error }, 'status of the build could not be written');
+    } finally {
+      this.#running.delete(build);
+    }
+  }
+
+  async #attempts(job: BuildJob, signal: AbortSignal): Promise<void> {
+    await this.#report(job, { kind: 'started' });
+    for (let attempt = 1; ; attempt += 1) {
+      const retry = await this.#attempt(job, attempt, signal);
+      if (retry === undefined) return;
+      await delay(retry.inMs, undefined, { signal });
+    }
+  }
+
+  /** @returns when to retry; undefined once the build has succeeded or failed for good. */
+  async #attempt(
+    job: BuildJob,
+    attempt: number,
+    signal: AbortSignal,
+  ): Promise<{ readonly inMs: number } | undefined> {
+    const { metrics, tracer, build } = this.#options;
+    const startedAt = performance.now();
+    const trace = new BuildTrace(tracer, {
+      pool: job.machineOSConfig.spec.machineConfigPool.name,
+      config: job.rendered.metadata.name,
+      build: job.build.metadata.name,
+      attempt,
+    });
+    try {
+      const result = await build(job, (name, work) => trace.step(name, work), signal);
+      trace.succeeded(result);
+      await this.#report(job, { kind: 'succeeded', ...result });
+      metrics?.succeeded(result.way, secondsSince(startedAt), result.bytes);
+      this.#reportSuccess(job, result);
+      return undefined;
+    } catch (error) {
+      if (signal.aborted) throw error;
+      const failure = BuildFailure.from(error);
+      trace.failed(failure);
+      const decision = decideRetry(buildRetryPolicy, attempt, failure.temporary, failure.retryAfterMs);
+      metrics?.failed(failure, secondsSince(startedAt), decision.kind === 'giveUp');
+      const { log, events } = this.#reporters(job);
+      log.warn(
+        { build: job.build.metadata.name, attempt, err: failure.message, next: decision.kind },
+        'build failed',
+      );
+      const { reason, message, logTail } = failure;
+      if (decision.kind === 'giveUp') {
+        await this.#report(job, { kind: 'failed', reason, message, logTail });
+        events.warning(job.build, reason, message);
+        return undefined;
+      }
+      const of = buildRetryPolicy.attempts;
+      await this.#report(job, { kind: 'retrying', attempt, of, why: message, inMs: decision.inMs });
+      return decision;
+    }
+  }
+
+  async #report(job: BuildJob, phase: BuildPhase): Promise<void> {
+    const { client, now } = this.#options;
+    await updateStatus(client, MachineOSBuilds, job.build, (current) =>
+      isOver(current) ? current.status : buildStatus(current.status, phase, now().toISOString()),
     );
   }
 
-  const tellers = ({ rendered }: BuildJob): Tellers => aboutChange(options, rendered.metadata.name);
-
-  function tellSuccess(job: BuildJob, { image, way, summary, warnings = [] }: BuildResult): void {
+  #reportSuccess(job: BuildJob, { image, way, summary, warnings = [] }: BuildResult): void {
     const { build } = job;
     const { name } = build.metadata;
-    const { log, events } = tellers(job);
+    const { log, events } = this.#reporters(job);
     events.normal(build, 'BuildSucceeded', `${image}: ${summary}`);
     for (const warning of warnings) {
       events.warning(build, 'ProvenanceNotAttached', warning);
@@ -84,81 +179,9 @@ export function createRunningBuilds(options: RunningBuildsOptions): RunningBuild
     log.info({ build: name, image, way }, 'build succeeded');
   }
 
-  async function attempts(job: BuildJob, signal: AbortSignal): Promise<void> {
-    await report(job, { kind: 'started' });
-    for (let attempt = 1; ; attempt += 1) {
-      const began = performance.now();
-      const trace = traceBuild(options.tracer, job, attempt);
-      try {
-        const result = await options.build(job, trace.step, signal);
-        trace.succeeded(result);
-        await report(job, { kind: 'succeeded', ...result });
-        options.metrics.succeeded(result.way, secondsSince(began), result.bytes);
-        tellSuccess(job, result);
-        return;
-      } catch (error) {
-        if (signal.aborted) throw error;
-        const failure = BuildFailure.from(error);
-        trace.failed(failure);
-        const decision = decideRetry(buildRetryPolicy, attempt, failure.temporary, failure.retryAfterMs);
-        options.metrics.failed(failure, secondsSince(began), decision.kind === 'giveUp');
-        const { log, events } = tellers(job);
-        log.warn(
-          { build: job.build.metadata.name, attempt, err: failure.message, next: decision.kind },
-          'build failed',
-        );
-        if (decision.kind === 'giveUp') {
-          const { reason, message, logTail } = failure;
-          await report(job, { kind: 'failed', reason, message, logTail });
-          events.warning(job.build, reason, message);
-          return;
-        }
-        const of = buildRetryPolicy.attempts;
-        await report(job, { kind: 'retrying', attempt, of, why: failure.message, inMs: decision.inMs });
-        await delay(decision.inMs, undefined, { signal });
-      }
-    }
+  #reporters({ rendered }: BuildJob): Tellers {
+    return aboutChange(this.#options, rendered.metadata.name);
   }
-
-  async function run(job: BuildJob, signal: AbortSignal): Promise<void> {
-    const build = job.build.metadata.name;
-    const asked = performance.now();
-    try {
-      await slots.hold(signal, () => {
-        options.metrics.started(secondsSince(asked));
-        return attempts(job, signal);
-      });
-    } catch (error) {
-      if (signal.aborted) options.metrics.interrupted();
-      // Aborted: whoever aborted tells why. Anything else is trouble with the API server; the build is found again.
-      if (!signal.aborted) tellers(job).log.error({ build, err: error }, 'build could not be reported');
-    } finally {
-      running.delete(build);
-    }
-  }
-
-  return {
-    start(job) {
-      const name = job.build.metadata.name;
-      if (running.has(name)) return;
-      const abort = new AbortController();
-      running.set(name, { abort, job, done: run(job, abort.signal) });
-    },
-    async abort(name) {
-      const entry = running.get(name);
-      entry?.abort.abort(new Error('interrupted'));
-      await entry?.done;
-    },
-    names: () => new Set(running.keys()),
-    async stopAll(mark) {
-      const all = [...running.values()];
-      for (const { abort } of all) abort.abort(new Error('the builder is stopping'));
-      await Promise.all(all.map(({ done }) => done));
-      if (!mark) return;
-      const message = 'the Machine OS Builder was stopped while the image was being built';
-      await Promise.all(all.map(({ job }) => report(job, { kind: 'interrupted', message })));
-    },
-  };
 }
 
 function secondsSince(start: number): number {

@@ -1,7 +1,7 @@
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { plural } from '../../api/plural.ts';
-import { outcomeOf } from '../../builder/build-state.ts';
+import { outcomeOf } from '../../builder/status.ts';
 import { conditionIsTrue } from '../../cluster/conditions.ts';
 import { formatDuration } from '../duration.ts';
 import { nodesOfPool, type ObservedCluster } from '../observe/observed-cluster.ts';

@@ -2,7 +2,7 @@ import { isDisruptive } from '../../api/disruption-action.ts';
 import type { MachineConfigNode, UpdateTimes } from '../../api/machine-config-node.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { plural } from '../../api/plural.ts';
-import { outcomeOf } from '../../builder/build-state.ts';
+import { outcomeOf } from '../../builder/status.ts';
 import type { Cost } from '../cost.ts';
 import { formatDuration } from '../duration.ts';
 import type { ImageToBuild } from './image-to-build.ts';

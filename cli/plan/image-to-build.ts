@@ -1,8 +1,7 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { annotations } from '../../api/names.ts';
-import { buildName } from '../../builder/build-name.ts';
-import { requestedBase } from '../../builder/decide.ts';
+import { buildName, requestedBase } from '../../builder/decide.ts';
 import { type EngineWish, engineWish, readsTree } from '../../builder/engine/engine-request.ts';
 import { layerContent } from '../../builder/layer/layer-content.ts';
 import type { BuildWay } from '../../builder/status.ts';

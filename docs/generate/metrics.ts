@@ -1,5 +1,5 @@
 import { Registry } from 'prom-client';
-import { prometheusMetrics as builderMetrics } from '../../builder/metrics.ts';
+import { BuildMetrics } from '../../builder/metrics.ts';
 import { registerProcessMetrics } from '../../cluster/process-metrics.ts';
 import { prometheusMetrics as daemonMetrics } from '../../daemon/prometheus-metrics.ts';
 import { RolloutMetrics } from '../../rollout/reports/metrics.ts';
@@ -22,7 +22,7 @@ export function metricsPage(): string {
     '## Operator',
     metricsTable(new RolloutMetrics(() => new Map()).registry),
     '## Machine OS Builder',
-    metricsTable(builderMetrics(() => 0).registry),
+    metricsTable(new BuildMetrics().registry),
     '## Daemon',
     'Of one node; the ServiceMonitor adds its name as the label `node`.',
     metricsTable(daemonMetrics().registry),

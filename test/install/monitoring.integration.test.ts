@@ -7,7 +7,7 @@ import { execa } from 'execa';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse, stringify } from 'yaml';
-import { prometheusMetrics as builderMetrics } from '../../builder/metrics.ts';
+import { BuildMetrics } from '../../builder/metrics.ts';
 import { registerProcessMetrics } from '../../cluster/process-metrics.ts';
 import { prometheusMetrics as daemonMetrics } from '../../daemon/prometheus-metrics.ts';
 import { RolloutMetrics } from '../../rollout/reports/metrics.ts';
@@ -123,7 +123,7 @@ describe.runIf(isOnPath('promtool'))('Prometheus (skipped where there is no prom
 
   test.each([
     ['operator', new RolloutMetrics(() => new Map([['pools', 1]])).registry],
-    ['builder', builderMetrics(() => 1).registry],
+    ['builder', new BuildMetrics().registry],
     ['daemon', daemonMetrics().registry],
     ['process', ofProcess()],
   ])('has nothing to say against the metrics of the %s', async (_, registry) => {

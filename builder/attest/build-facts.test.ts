@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { type Digest, parseDigestedPullspec } from '../../api/references.ts';
-import { type ImageIdentity, labelsOf } from './image-labels.ts';
+import { type ImageIdentity, labelsOf, sourceOf } from './build-facts.ts';
 
 const digest = (letter: string) => `sha256:${letter.repeat(64)}` as Digest;
 const identity: ImageIdentity = {
@@ -40,4 +40,32 @@ test('where the configuration comes from is told only when it is known', () => {
     'org.opencontainers.image.source': 'https://git.example.com/nodes',
     'org.opencontainers.image.revision': 'abc',
   });
+});
+
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+
+const pool = (annotations: Record<string, string>) =>
+  ({ metadata: { name: 'worker', annotations } }) as unknown as MachineConfigPool;
+
+test.each<[string, Record<string, string>, object]>([
+  ['nothing', {}, {}],
+  [
+    'a repository and a commit',
+    { 'shale.dev/source-url': 'https://git.example.com/nodes', 'shale.dev/source-revision': 'abc' },
+    { url: 'https://git.example.com/nodes', revision: 'abc' },
+  ],
+  [
+    'credentials in the URL',
+    { 'shale.dev/source-url': 'https://robot:token@git.example.com/nodes' },
+    { url: 'https://git.example.com/nodes' },
+  ],
+  ['an empty one', { 'shale.dev/source-revision': '' }, {}],
+  ['line breaks', { 'shale.dev/source-revision': 'a\nb' }, {}],
+  ['a text of any length', { 'shale.dev/source-revision': 'a'.repeat(513) }, {}],
+])('of %s', (_name, annotations, expected) => {
+  expect(sourceOf(pool(annotations))).toEqual(expected);
+});
+
+test('a pool that is gone has none', () => {
+  expect(sourceOf(undefined)).toEqual({});
 });

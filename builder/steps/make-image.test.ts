@@ -4,7 +4,7 @@ import { parseReference } from '../../image/reference.ts';
 import { pullSources } from '../../image/registry/pull-sources.ts';
 import { registriesMachineConfig } from '../../machineconfig/registries/machine-config.ts';
 import { BuildFailure } from '../build-failure.ts';
-import { renderedRegistries } from './rendered-registries.ts';
+import { renderedRegistries } from './make-image.ts';
 
 const DIGEST = `sha256:${'a'.repeat(64)}`;
 
