@@ -3,7 +3,7 @@ import path from 'node:path';
 import { parse } from 'yaml';
 import type { KubernetesObject } from '../api/object.ts';
 import { SHALE_VERSION } from '../api/version.ts';
-import { readObjects } from '../cli/object-files.ts';
+import { readObjects } from '../cli/change/object-files.ts';
 import { crdFiles } from '../manifests/crd-files.ts';
 import { readKustomization } from '../workshop/sandbox/manifests/kustomization.ts';
 import { type Condition, templateOf } from './template.ts';

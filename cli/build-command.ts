@@ -23,10 +23,10 @@ import { goArchitecture } from '../image/architecture.ts';
 import { parseReference } from '../image/reference.ts';
 import type { RegistryClient } from '../image/registry/registry-client.ts';
 import { parseSigningKey, SigningKeyError } from '../image/signature/signing-key.ts';
-import { CommandError, exitCodes } from './exit-codes.ts';
-import { refuseMalformed } from './file-flags.ts';
-import { readObjects } from './object-files.ts';
-import { offlineCluster, policiesOf, renderOffline } from './offline-cluster.ts';
+import { refuseMalformed } from './change/file-flags.ts';
+import { readObjects } from './change/object-files.ts';
+import { offlineCluster, policiesOf, renderOffline } from './change/offline-cluster.ts';
+import { CommandError, exitCodes } from './command-line/exit-codes.ts';
 import {
   REGISTRY_DEADLINE_MS,
   type RegistryFlags,
@@ -34,7 +34,7 @@ import {
   registryClient,
   rethrow,
   withRegistryFlags,
-} from './registry-flags.ts';
+} from './command-line/registry-flags.ts';
 
 /** `shale build`: the image that the Machine OS Builder would make of these files. */
 export function buildCommand(): Command {

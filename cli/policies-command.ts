@@ -5,11 +5,11 @@ import { defaultPolicySettings, type PolicySettings } from '../disruption/defaul
 import { validatePolicy } from '../disruption/effective-policies.ts';
 import { inWords } from '../disruption/summarise-policies.ts';
 import { formatProblem } from '../machineconfig/problem.ts';
-import { type FileFlags, objectsOf, refuseMalformed } from './file-flags.ts';
-import { withClusterFlags } from './live-objects.ts';
-import { type OfflineCluster, offlineCluster, policiesOf } from './offline-cluster.ts';
-import { PoliciesOutput } from './output-schemas.ts';
-import { outputFlag, print, printAs, TABLE_FORMATS } from './print.ts';
+import { type FileFlags, objectsOf, refuseMalformed } from './change/file-flags.ts';
+import { withClusterFlags } from './change/live-cluster.ts';
+import { type OfflineCluster, offlineCluster, policiesOf } from './change/offline-cluster.ts';
+import { outputFlag, print, printAs, TABLE_FORMATS } from './command-line/output.ts';
+import { PoliciesOutput } from './command-line/output-schemas.ts';
 
 interface PoliciesFlags extends FileFlags {
   readonly defaults?: boolean;

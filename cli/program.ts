@@ -20,7 +20,7 @@ const COMMANDS: Commands = {
   },
   diff: {
     description: 'Show how a change affects the files, units and kernel arguments of nodes.',
-    load: async () => (await import('./diff-command.ts')).diffCommand(),
+    load: async () => (await import('./diff/diff-command.ts')).diffCommand(),
   },
   validate: {
     description: 'Validate MachineConfigs and node disruption policies.',
@@ -46,7 +46,7 @@ const COMMANDS: Commands = {
   },
   status: {
     description: 'Show the progress of pools, builds and nodes, and what each is waiting for.',
-    load: async () => (await import('./status/status-command.ts')).statusCommand(),
+    load: async () => (await import('./status-command.ts')).statusCommand(),
   },
   history: {
     description: 'Show the images and rendered configs that a pool was assigned, and what each one changed.',
@@ -54,7 +54,7 @@ const COMMANDS: Commands = {
   },
   explain: {
     description: "Explain a node's last and next update: MachineConfig, path, policy, action and result.",
-    load: async () => (await import('./explain/explain-command.ts')).explainCommand(),
+    load: async () => (await import('./explain-command.ts')).explainCommand(),
   },
   doctor: {
     description: "Check that a cluster is ready for Shale and explain how to fix what isn't.",
@@ -75,11 +75,11 @@ const COMMANDS: Commands = {
   },
   uninstall: {
     description: 'Remove Shale from a cluster; nodes return to the stock image or stay as they are.',
-    load: async () => (await import('./uninstall/uninstall-command.ts')).uninstallCommand(),
+    load: async () => (await import('./uninstall-command.ts')).uninstallCommand(),
   },
   rollback: {
     description: 'Roll a pool back to what it ran before, and hold it there.',
-    load: async () => (await import('./rollback/rollback-command.ts')).rollbackCommand(),
+    load: async () => (await import('./history/rollback-command.ts')).rollbackCommand(),
   },
   maintenance: {
     description: 'Take a node out of service for maintenance and return it, while holding its lease.',

@@ -1,10 +1,10 @@
 import { Command } from 'commander';
 import { limitsOf } from '../operator/limit-flags.ts';
-import { CommandError, exitCodes, noSuchPool } from './exit-codes.ts';
-import { type FileFlags, objectsOf, refuseMalformed, withFilesOrCluster } from './file-flags.ts';
-import { offlineCluster, renderOffline } from './offline-cluster.ts';
-import { RenderOutput } from './output-schemas.ts';
-import { outputFlag, print, printAs } from './print.ts';
+import { type FileFlags, objectsOf, refuseMalformed, withFilesOrCluster } from './change/file-flags.ts';
+import { offlineCluster, renderOffline } from './change/offline-cluster.ts';
+import { CommandError, exitCodes, noSuchPool } from './command-line/exit-codes.ts';
+import { outputFlag, print, printAs } from './command-line/output.ts';
+import { RenderOutput } from './command-line/output-schemas.ts';
 
 /** `shale render`: the rendered MachineConfig of a pool. */
 export function renderCommand(): Command {

@@ -1,7 +1,7 @@
 import { CommanderError } from 'commander';
 import { LeadershipLost } from '../cluster/leader-election.ts';
 import { StartupError } from '../operator/preconditions.ts';
-import { CommandError, exitCodes } from './exit-codes.ts';
+import { CommandError, exitCodes } from './command-line/exit-codes.ts';
 import { type Commands, program } from './program.ts';
 
 /**

@@ -9,10 +9,10 @@ import { keyAccess } from '../page/server/key-access.ts';
 import { LiveView } from '../page/server/live-view.ts';
 import { createPageCaches, shownKinds } from '../page/server/page-caches.ts';
 import { startPageServer } from '../page/server/page-server.ts';
-import { MaintenanceLookup } from '../rollout/node-claims.ts';
-import { CommandError, exitCodes } from './exit-codes.ts';
-import { type ClusterFlags, connect, readAll, withClusterFlags } from './live-objects.ts';
-import { print } from './print.ts';
+import { MaintenanceLookup } from '../rollout/node-maintenance.ts';
+import { type ClusterFlags, connect, readAll, withClusterFlags } from './change/live-cluster.ts';
+import { CommandError, exitCodes } from './command-line/exit-codes.ts';
+import { print } from './command-line/output.ts';
 
 interface UiFlags extends ClusterFlags {
   readonly port: number;

@@ -2,14 +2,14 @@ import { Command } from 'commander';
 import { noun, plural } from '../api/plural.ts';
 import { limitedInStandardMode } from '../machineconfig/standard-mode.ts';
 import { limitsOf } from '../operator/limit-flags.ts';
-import { CommandError } from './exit-codes.ts';
-import { type FileFlags, withFilesOrCluster } from './file-flags.ts';
-import { connect, type LiveCluster, readLiveCluster } from './live-objects.ts';
-import { readObjects } from './object-files.ts';
-import { type OfflineCluster, offlineCluster, problemsOf, renderOffline } from './offline-cluster.ts';
-import { ValidateOutput } from './output-schemas.ts';
-import { refusalInWords, refusingNodes } from './plan/refusing-nodes.ts';
-import { outputFlag, print, printAs, TABLE_FORMATS } from './print.ts';
+import { type FileFlags, withFilesOrCluster } from './change/file-flags.ts';
+import { connect, type LiveCluster, readLiveCluster } from './change/live-cluster.ts';
+import { readObjects } from './change/object-files.ts';
+import { type OfflineCluster, offlineCluster, problemsOf, renderOffline } from './change/offline-cluster.ts';
+import { refusalInWords, refusingNodes } from './change/refusing-nodes.ts';
+import { CommandError } from './command-line/exit-codes.ts';
+import { outputFlag, print, printAs, TABLE_FORMATS } from './command-line/output.ts';
+import { ValidateOutput } from './command-line/output-schemas.ts';
 
 /** `shale validate`: exit code 0 for what is valid, 1 with every problem for what is not. */
 export function validateCommand(): Command {

@@ -1,9 +1,9 @@
 import { Argument, Command } from 'commander';
-import { print } from '../print.ts';
-import { bashCompletion } from './bash.ts';
+import { print } from '../command-line/output.ts';
 import { candidatesFor, forKubectl } from './candidates.ts';
 import { type CommandNode, commandTree } from './command-tree.ts';
 import { fishCompletion } from './fish.ts';
+import { bashCompletion } from './scripts.ts';
 import { zshCompletion } from './zsh.ts';
 
 const SHELLS: Readonly<Record<string, (program: CommandNode) => string>> = {

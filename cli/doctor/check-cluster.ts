@@ -3,8 +3,8 @@ import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { noun, plural } from '../../api/plural.ts';
 import { poolOfNode } from '../../machineconfig/pools.ts';
 import { formatProblems, readSwitch } from '../../opt-in/switch.ts';
+import { nodeView } from '../observe/node-view.ts';
 import type { ObservedCluster } from '../observe/observed-cluster.ts';
-import { nodeView } from '../status/node-view.ts';
 import { type Finding, findings } from './finding.ts';
 
 /** Nodes named in a finding; the rest is counted. */

@@ -3,7 +3,7 @@ import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { plural } from '../../api/plural.ts';
 import { outcomeOf } from '../../builder/status.ts';
 import { conditionIsTrue } from '../../cluster/conditions.ts';
-import { formatDuration } from '../duration.ts';
+import { formatDuration } from '../command-line/quantities.ts';
 import { nodesOfPool, type ObservedCluster } from '../observe/observed-cluster.ts';
 import { type Finding, findings } from './finding.ts';
 

@@ -5,7 +5,7 @@ import { parseReference, type Reference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { RegistryError } from '../../image/registry/registry-error.ts';
 import type { RegistryAccess } from '../../image/registry/transport.ts';
-import { type RegistryFlags, registryClient } from '../registry-flags.ts';
+import { type RegistryFlags, registryClient } from '../command-line/registry-flags.ts';
 import { type Finding, findings } from './finding.ts';
 import type { RegistryTarget } from './registry-targets.ts';
 

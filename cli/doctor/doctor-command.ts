@@ -4,25 +4,25 @@ import { DAEMON_SET, OPERATOR_DEPLOYMENT } from '../../api/names.ts';
 import { type ApiClient, ApiError } from '../../cluster/api-client.ts';
 import { detectOtherOperator } from '../../operator/preconditions.ts';
 import { isReady } from '../../rollout/pools/node-state.ts';
-import { CommandError } from '../exit-codes.ts';
 import {
   type ClusterFlags,
   connectionOf,
   readAll,
   withClusterFlags,
   withLeaseNamespace,
-} from '../live-objects.ts';
+} from '../change/live-cluster.ts';
+import { onCluster } from '../command-line/cluster-access.ts';
+import { CommandError } from '../command-line/exit-codes.ts';
+import { outputFlag, print, printAs, TABLE_FORMATS } from '../command-line/output.ts';
+import { DoctorOutput } from '../command-line/output-schemas.ts';
+import { withRegistryFlags } from '../command-line/registry-flags.ts';
 import { observeCluster } from '../observe/cluster-watch.ts';
 import { nothingObserved } from '../observe/observed-cluster.ts';
-import { onCluster } from '../on-cluster.ts';
-import { DoctorOutput } from '../output-schemas.ts';
-import { outputFlag, print, printAs, TABLE_FORMATS } from '../print.ts';
-import { withRegistryFlags } from '../registry-flags.ts';
+import { askServer, judgeLeaseTimes, judgeServer, type LeaseTime } from './check-api-server.ts';
 import { judgeNodes, judgeProcesses } from './check-cluster.ts';
 import { judgeContacts } from './check-contacts.ts';
 import { areServed, judgeDefinitions } from './check-definitions.ts';
 import { checkPermissions } from './check-permissions.ts';
-import { askServer, judgeLeaseTimes, judgeServer, type LeaseTime } from './check-server.ts';
 import { examineRegistries, type RegistryExamination } from './examine-registries.ts';
 import { type Finding, findings, formatFindings } from './finding.ts';
 

@@ -4,9 +4,9 @@ import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts'
 import { BUILDER_DEPLOYMENT, NODE_PULL_SECRET, OPERATOR_DEPLOYMENT } from '../../api/names.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { isReady } from '../../rollout/pools/node-state.ts';
-import { unlessForbidden } from '../live-objects.ts';
+import { unlessForbidden } from '../change/live-cluster.ts';
+import type { RegistryFlags } from '../command-line/registry-flags.ts';
 import { nodesOfPool, type ObservedCluster } from '../observe/observed-cluster.ts';
-import type { RegistryFlags } from '../registry-flags.ts';
 import { tryRegistries } from './check-registries.ts';
 import { type Finding, findings } from './finding.ts';
 import { type ProbePlace, placeInWords } from './probe/probe-pod.ts';

@@ -22,7 +22,7 @@ import type { Connection } from '../../cluster/connection.ts';
 import { resourcePath } from '../../cluster/resource-path.ts';
 import type { Places } from '../observe/cluster-watch.ts';
 import type { BundleFile } from './bundle.ts';
-import { collectJournals, nodesInQuestion } from './collect-journals.ts';
+import { collectJournals, nodesInQuestion } from './collect-logs.ts';
 import { readText } from './read-text.ts';
 import { redact } from './redact.ts';
 

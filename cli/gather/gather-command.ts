@@ -2,13 +2,18 @@ import path from 'node:path';
 import { Command } from 'commander';
 import { SHALE_VERSION } from '../../api/version.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
-import { CommandError, exitCodes } from '../exit-codes.ts';
-import { type ClusterFlags, connectionOf, withClusterFlags, withLeaseNamespace } from '../live-objects.ts';
+import {
+  type ClusterFlags,
+  connectionOf,
+  withClusterFlags,
+  withLeaseNamespace,
+} from '../change/live-cluster.ts';
+import { onCluster } from '../command-line/cluster-access.ts';
+import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
+import { print } from '../command-line/output.ts';
 import { observeCluster, type Places } from '../observe/cluster-watch.ts';
-import { onCluster } from '../on-cluster.ts';
-import { print } from '../print.ts';
-import { formatStatus } from '../status/status-text.ts';
-import { statusView } from '../status/status-view.ts';
+import { formatStatus } from '../observe/status-text.ts';
+import { statusView } from '../observe/status-view.ts';
 import { writeBundle } from './bundle.ts';
 import { collect } from './collect.ts';
 

@@ -5,11 +5,11 @@ import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { plural } from '../../api/plural.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
-import { noSuchPool } from '../exit-codes.ts';
-import { type ClusterFlags, readAll, withClusterFlags } from '../live-objects.ts';
-import { onCluster } from '../on-cluster.ts';
-import { HistoryOutput } from '../output-schemas.ts';
-import { outputFlag, print, printAs, TABLE_FORMATS } from '../print.ts';
+import { type ClusterFlags, readAll, withClusterFlags } from '../change/live-cluster.ts';
+import { onCluster } from '../command-line/cluster-access.ts';
+import { noSuchPool } from '../command-line/exit-codes.ts';
+import { outputFlag, print, printAs, TABLE_FORMATS } from '../command-line/output.ts';
+import { HistoryOutput } from '../command-line/output-schemas.ts';
 import { type HistoryEntry, type HistoryInput, poolHistory } from './pool-history.ts';
 
 /** `shale history`: what a pool was given to run, image by image. */

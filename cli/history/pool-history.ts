@@ -9,9 +9,8 @@ import type { ConfigChange } from '../../machineconfig/node-config.ts';
 import { selectedConfigs } from '../../machineconfig/pools.ts';
 import { inMergeOrder } from '../../machineconfig/render.ts';
 import { isRenderedFor } from '../../rollout/rendering/pool-rendering.ts';
-import { nodeConfigOf } from '../../rollout/rendering/predicted-transitions.ts';
-import { subjectOf } from '../config-text.ts';
-import { configsWith, type Subject } from '../owners.ts';
+import { subjectOf } from '../change/config-text.ts';
+import { configsWith, type Subject } from '../change/owners.ts';
 
 export interface HistoryInput {
   readonly pool: MachineConfigPool;

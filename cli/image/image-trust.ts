@@ -5,7 +5,7 @@ import { listReferrers } from '../../image/referrers.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { countSignatures, isImageSignedBy } from '../../image/signature/sign-image.ts';
 import { parsePublicKey, SigningKeyError } from '../../image/signature/signing-key.ts';
-import { CommandError, exitCodes } from '../exit-codes.ts';
+import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 
 /** What a registry has beside an image that says whether to trust it. */
 export interface ImageTrust {

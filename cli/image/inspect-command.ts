@@ -3,9 +3,9 @@ import { describeImage, type ImageDescription } from '../../image/append.ts';
 import { readLayer } from '../../image/layer/read-layer.ts';
 import { parseReference, type Reference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
-import { CommandError, exitCodes } from '../exit-codes.ts';
-import { ImageOutput } from '../output-schemas.ts';
-import { outputFlag, print, printAs, TABLE_FORMATS } from '../print.ts';
+import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
+import { outputFlag, print, printAs, TABLE_FORMATS } from '../command-line/output.ts';
+import { ImageOutput } from '../command-line/output-schemas.ts';
 import {
   REGISTRY_DEADLINE_MS,
   type RegistryFlags,
@@ -13,7 +13,7 @@ import {
   rethrow,
   withArchitecture,
   withRegistryFlags,
-} from '../registry-flags.ts';
+} from '../command-line/registry-flags.ts';
 import { imageText } from './image-text.ts';
 import { readTrust } from './image-trust.ts';
 import { type FileView, fileView, imageView } from './image-view.ts';

@@ -1,10 +1,10 @@
 import { MachineConfigs } from '../../api/machine-config.ts';
 import { noun } from '../../api/plural.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
-import { nodeConfigOf } from '../../rollout/rendering/predicted-transitions.ts';
-import { unlessForbidden } from '../live-objects.ts';
+import { nodeConfigOf } from '../../rollout/rendering/foreseen.ts';
+import { unlessForbidden } from '../change/live-cluster.ts';
+import { refusalInWords, refusingNodes } from '../change/refusing-nodes.ts';
 import type { ObservedCluster } from '../observe/observed-cluster.ts';
-import { refusalInWords, refusingNodes } from '../plan/refusing-nodes.ts';
 
 /**
  * @param pools that go back to standard mode.

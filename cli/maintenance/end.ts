@@ -1,9 +1,9 @@
 import { annotations } from '../../api/names.ts';
 import { acquireLease, releaseLease } from '../../cluster/lease.ts';
 import { leaseNameOf } from '../../rollout/node-leases.ts';
+import { CommandError } from '../command-line/exit-codes.ts';
+import { print } from '../command-line/output.ts';
 import { confirm } from '../confirm.ts';
-import { CommandError } from '../exit-codes.ts';
-import { print } from '../print.ts';
 import { flagOf, isMaintenanceHolder, maintenanceHolder } from './flag.ts';
 import { type NodeAccess, patchNode, readLease, readNode } from './node-access.ts';
 

@@ -2,7 +2,7 @@ import { InvalidArgumentError } from 'commander';
 import { z } from 'zod';
 import type { Node } from '../../api/kubernetes.ts';
 import { annotations } from '../../api/names.ts';
-import { parseDuration } from '../duration.ts';
+import { parseDuration } from '../command-line/quantities.ts';
 
 const Flag = z.object({
   reason: z.string().default(''),

@@ -1,11 +1,11 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { timeoutFlag } from '../duration.ts';
-import { CommandError, exitCodes } from '../exit-codes.ts';
-import { type ClusterFlags, withClusterFlags, withLeaseNamespace } from '../live-objects.ts';
+import { type ClusterFlags, withClusterFlags, withLeaseNamespace } from '../change/live-cluster.ts';
+import { onCluster } from '../command-line/cluster-access.ts';
+import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
+import { outputFlag, print, printAs, TABLE_FORMATS } from '../command-line/output.ts';
+import { MaintenanceOutput } from '../command-line/output-schemas.ts';
+import { timeoutFlag } from '../command-line/quantities.ts';
 import { observeCluster } from '../observe/cluster-watch.ts';
-import { onCluster } from '../on-cluster.ts';
-import { MaintenanceOutput } from '../output-schemas.ts';
-import { outputFlag, print, printAs, TABLE_FORMATS } from '../print.ts';
 import { whoAmI } from '../who-am-i.ts';
 import { endMaintenance } from './end.ts';
 import { parseUntil } from './flag.ts';

@@ -3,7 +3,7 @@ import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { type ApiClient, isConflict } from '../../cluster/api-client.ts';
 import { leaseNameOf } from '../../rollout/node-leases.ts';
-import { CommandError, exitCodes } from '../exit-codes.ts';
+import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 import type { MaintenanceObservation } from './decide-start.ts';
 
 /** One node, and how it is reached. */

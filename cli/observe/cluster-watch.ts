@@ -9,8 +9,8 @@ import { BUILDER_DEPLOYMENT, OPERATOR_DEPLOYMENT, SWITCH_CONFIG_MAP } from '../.
 import type { Kind, KubernetesObject } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { createInformer } from '../../cluster/informer.ts';
-import { MaintenanceLookup } from '../../rollout/node-claims.ts';
-import { readAll, unlessForbidden } from '../live-objects.ts';
+import { MaintenanceLookup } from '../../rollout/node-maintenance.ts';
+import { readAll, unlessForbidden } from '../change/live-cluster.ts';
 import type { ObservedCluster } from './observed-cluster.ts';
 
 /** Where what is not cluster-wide lies. */

@@ -3,12 +3,12 @@ import { defaultPolicySettings } from '../../disruption/default-policies.ts';
 import { validatePolicy } from '../../disruption/effective-policies.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
 import { DEFAULT_NODE_USER } from '../../machineconfig/reconcilable.ts';
+import { type Change, type ChangeFlags, readChange, withChange } from '../change/file-flags.ts';
+import { withLeaseNamespace } from '../change/live-cluster.ts';
+import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
+import { outputFlag, print, printAs, TABLE_FORMATS } from '../command-line/output.ts';
+import { PlanOutput } from '../command-line/output-schemas.ts';
 import { COSTS, type Cost, isAtLeast } from '../cost.ts';
-import { CommandError, exitCodes } from '../exit-codes.ts';
-import { type Change, type ChangeFlags, readChange, withChange } from '../file-flags.ts';
-import { withLeaseNamespace } from '../live-objects.ts';
-import { PlanOutput } from '../output-schemas.ts';
-import { outputFlag, print, printAs, TABLE_FORMATS } from '../print.ts';
 import { costOfPlan, keepsPolicy, type PoolPlan, planPools } from './plan.ts';
 import { formatPlan, formatPlanMarkdown } from './plan-text.ts';
 

@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import { formatActions } from '../../api/disruption-action.ts';
 import { plural } from '../../api/plural.ts';
+import { refusalInWords } from '../change/refusing-nodes.ts';
+import { formatDuration } from '../command-line/quantities.ts';
 import { COSTS } from '../cost.ts';
-import { formatDuration } from '../duration.ts';
 import type { PoolAsk, PoolPlan } from './plan.ts';
-import { refusalInWords } from './refusing-nodes.ts';
 
 export interface PlanTextOptions {
   /** How much of what changes in contents is printed, too; `some`: as much as fits beside the rest. */

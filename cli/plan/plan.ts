@@ -13,23 +13,23 @@ import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { limitedInStandardMode } from '../../machineconfig/standard-mode.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { poolSettings } from '../../rollout/pools/pool-settings.ts';
-import { nodeConfigOf } from '../../rollout/rendering/predicted-transitions.ts';
-import { COSTS, type Cost, costOf, dearest } from '../cost.ts';
-import { type ChangeDiff, diffConfigs } from '../diff.ts';
-import type { LiveCluster } from '../live-objects.ts';
-import { obstaclesOf } from '../observe/obstacles.ts';
-import { type OfflineCluster, policiesOf } from '../offline-cluster.ts';
+import { nodeConfigOf } from '../../rollout/rendering/foreseen.ts';
+import { type ChangeDiff, diffConfigs } from '../change/diff.ts';
+import type { LiveCluster } from '../change/live-cluster.ts';
+import { type OfflineCluster, policiesOf } from '../change/offline-cluster.ts';
 import {
   asRendered,
   type BrokenPool,
   type ChangedPool,
   type PoolChange,
   poolChanges,
-} from '../pool-change.ts';
-import { type Estimate, estimate } from './estimate.ts';
+} from '../change/pool-change.ts';
+import { type RefusingNodes, refusingNodes } from '../change/refusing-nodes.ts';
+import { COSTS, type Cost, costOf, dearest } from '../cost.ts';
+import { obstaclesOf } from '../observe/obstacles.ts';
+import { type Estimate, estimate } from './cost.ts';
 import { baseChange, type ImageInputs, type ImageToBuild, imageToBuild } from './image-to-build.ts';
 import { poolRemarks } from './pool-remarks.ts';
-import { type RefusingNodes, refusingNodes } from './refusing-nodes.ts';
 
 /** How many nodes of a pool pay what; together they are all of its nodes. */
 export type NodeOutcomes = Readonly<Record<Cost, number>>;

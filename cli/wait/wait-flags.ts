@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { timeoutFlag } from '../duration.ts';
+import { timeoutFlag } from '../command-line/quantities.ts';
 
 /** Flags of commands that can wait for what they have begun. */
 export interface WaitFlags {

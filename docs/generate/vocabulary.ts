@@ -7,7 +7,7 @@ import {
   describedLabels,
 } from '../../api/described-names.ts';
 import { describedEvents } from '../../api/events.ts';
-import { exitCodeMeanings, exitCodes } from '../../cli/exit-codes.ts';
+import { exitCodeMeanings, exitCodes } from '../../cli/command-line/exit-codes.ts';
 import { code, page, table } from './markdown.ts';
 
 /** Pages that list the words which Shale shares with people and other programs, each from where the code takes them. */
@@ -72,5 +72,5 @@ export function buildFailuresPage(): string {
 export function exitCodesPage(): string {
   const names = Object.keys(exitCodes) as (keyof typeof exitCodes)[];
   const rows = names.map((name) => [String(exitCodes[name]), exitCodeMeanings[name]]);
-  return page('Exit codes of shale', 'cli/exit-codes.ts', [table(['code', 'meaning'], rows)]);
+  return page('Exit codes of shale', 'cli/command-line/exit-codes.ts', [table(['code', 'meaning'], rows)]);
 }

@@ -12,8 +12,8 @@ import { type MachineConfiguration, MachineConfigurations } from '../../api/mach
 import { type MachineOSConfig, MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { annotations } from '../../api/names.ts';
 import type { NewObject } from '../../api/object.ts';
-import { readObjects } from '../../cli/object-files.ts';
-import { PlanOutput } from '../../cli/output-schemas.ts';
+import { readObjects } from '../../cli/change/object-files.ts';
+import { PlanOutput } from '../../cli/command-line/output-schemas.ts';
 import { acquireLease, releaseLease } from '../../cluster/lease.ts';
 import { defaultPolicySettings } from '../../disruption/default-policies.ts';
 import { policyStatus } from '../../rollout/controllers/policy-controller.ts';

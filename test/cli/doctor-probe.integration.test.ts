@@ -3,7 +3,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { DaemonSets, Deployments, Pods, Secrets } from '../../api/kubernetes.ts';
 import { DAEMON_SET, NODE_PULL_SECRET, OPERATOR_DEPLOYMENT } from '../../api/names.ts';
-import { DoctorOutput } from '../../cli/output-schemas.ts';
+import { DoctorOutput } from '../../cli/command-line/output-schemas.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
 import { createPodRunner } from '../../workshop/sandbox/workloads/pod-runner.ts';

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { Deployments, Secrets } from '../../api/kubernetes.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
-import { DoctorOutput } from '../../cli/output-schemas.ts';
+import { DoctorOutput } from '../../cli/command-line/output-schemas.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { startApiServer } from '../../workshop/apiserver/start.ts';
 import { startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';

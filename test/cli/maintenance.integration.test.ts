@@ -9,7 +9,7 @@ import {
   Pods,
 } from '../../api/kubernetes.ts';
 import { annotations } from '../../api/names.ts';
-import { MaintenanceOutput } from '../../cli/output-schemas.ts';
+import { MaintenanceOutput } from '../../cli/command-line/output-schemas.ts';
 import { acquireLease, releaseLease } from '../../cluster/lease.ts';
 import { seen } from '../e2e/cluster-under-test.ts';
 import { patience } from '../fixtures/patience.ts';

@@ -14,7 +14,7 @@ import {
   RenderOutput,
   StatusOutput,
   ValidateOutput,
-} from '../../cli/output-schemas.ts';
+} from '../../cli/command-line/output-schemas.ts';
 import { root, shale } from './shale-process.ts';
 
 describe('-o json', () => {

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { Command, Option } from 'commander';
-import { CommandError, exitCodes } from '../../cli/exit-codes.ts';
+import { CommandError, exitCodes } from '../../cli/command-line/exit-codes.ts';
 import { createLogger } from '../../cluster/log.ts';
 import { shutdownSignal } from '../../cluster/signals.ts';
 import { chooseNodes, NODE_CHOICES, type NodeChoice } from './choose-nodes.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { plural } from '../../../api/plural.ts';
-import { DoctorOutput } from '../../output-schemas.ts';
+import { DoctorOutput } from '../../command-line/output-schemas.ts';
 import type { Finding } from '../finding.ts';
 
 /** Bytes of a termination message that a kubelet keeps (Kubernetes, "Determine the Reason for Pod Failure"). */

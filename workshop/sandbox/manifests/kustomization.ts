@@ -5,7 +5,7 @@ import { applyJsonPatch } from '@shale/apiserver/patch/json-patch.ts';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import type { KubernetesObject } from '../../../api/object.ts';
-import { readObjects } from '../../../cli/object-files.ts';
+import { readObjects } from '../../../cli/change/object-files.ts';
 
 const JsonPatch = z.strictObject({
   target: z.strictObject({ kind: z.string(), name: z.string().optional() }),

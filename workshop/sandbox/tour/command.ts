@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander';
-import { CommandError, exitCodes } from '../../../cli/exit-codes.ts';
+import { CommandError, exitCodes } from '../../../cli/command-line/exit-codes.ts';
 import { createLogger } from '../../../cluster/log.ts';
 import { shutdownSignal } from '../../../cluster/signals.ts';
 import { type ChosenNodes, chooseNodes, type NodeChoice } from '../choose-nodes.ts';

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import type { KubernetesObject } from '../../../api/object.ts';
-import { readObjects } from '../../../cli/object-files.ts';
+import { readObjects } from '../../../cli/change/object-files.ts';
 
 export const EXAMPLES = path.join(import.meta.dirname, '../../../examples');
 

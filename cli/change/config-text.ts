@@ -1,0 +1,91 @@
+import { createHash } from 'node:crypto';
+import type { ConfigChange, NodeConfig, NodeFile, NodeUnit, Owner } from '../../machineconfig/node-config.ts';
+import { withFingerprint } from '../ssh-key.ts';
+
+export type Side = 'before' | 'after';
+
+/** @returns the name of what changed, as people speak of it. */
+export function subjectOf(change: ConfigChange): string {
+  switch (change.kind) {
+    case 'file':
+    case 'directory':
+    case 'link':
+      return change.path;
+    case 'unit':
+      return change.name;
+    case 'sshKey':
+      return `SSH keys of ${change.user}`;
+    case 'passwordHash':
+      return `password of ${change.user}`;
+    case 'field':
+      return change.field;
+  }
+}
+
+/**
+ * @param side which of the two configs this is: that a secret is another one can be said without it.
+ * @returns what a config has there, as lines that can be compared: attributes first, then decoded contents; '' for
+ *   nothing. Never a password hash, and SSH keys by their fingerprints.
+ */
+export function textOf(config: NodeConfig, change: ConfigChange, side: Side): string {
+  switch (change.kind) {
+    case 'file':
+      return fileText(config.files.get(change.path));
+    case 'directory': {
+      const directory = config.directories.get(change.path);
+      return directory === undefined ? '' : attributes(directory.mode, directory.user, directory.group);
+    }
+    case 'link': {
+      const link = config.links.get(change.path);
+      return link === undefined ? '' : `# ${link.hard ? 'hard link' : 'link'} to ${link.target}\n`;
+    }
+    case 'unit':
+      return unitText(config.units.get(change.name));
+    case 'sshKey':
+      return lines((config.sshKeys.get(change.user) ?? []).map(withFingerprint));
+    case 'passwordHash':
+      if (!config.passwordHashes.has(change.user)) return '';
+      return side === 'after' && change.change === 'changed'
+        ? '# another password hash\n'
+        : '# a password hash\n';
+    case 'field':
+      return lines([config[change.field]].flat().map(String));
+  }
+}
+
+const lines = (list: readonly string[]): string => list.map((line) => `${line}\n`).join('');
+
+function attributes(mode: number, user: Owner, group: Owner): string {
+  const name = (owner: Owner) => ('id' in owner ? String(owner.id) : owner.name);
+  return `# mode ${mode.toString(8).padStart(4, '0')}, owner ${name(user)}:${name(group)}\n`;
+}
+
+function fileText(file: NodeFile | undefined): string {
+  if (file === undefined) return '';
+  const head = attributes(file.mode, file.user, file.group);
+  const text = decode(file.contents);
+  if (text !== undefined) return `${head}${text}`;
+  const hash = createHash('sha256').update(file.contents).digest('hex');
+  return `${head}# ${file.contents.length} bytes, sha256 ${hash}\n`;
+}
+
+/** @returns undefined for what is no text in UTF-8. */
+function decode(contents: Uint8Array): string | undefined {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(contents);
+    return text.includes('\0') ? undefined : text;
+  } catch {
+    return undefined;
+  }
+}
+
+function unitText(unit: NodeUnit | undefined): string {
+  if (unit === undefined) return '';
+  const state = unit.enabled === undefined ? 'left as it is' : unit.enabled ? 'enabled' : 'disabled';
+  const dropins = [...unit.dropins].sort(([a], [b]) => (a < b ? -1 : 1));
+  return [
+    `# ${state}${unit.masked ? ', masked' : ''}\n`,
+    unit.contents ?? '',
+    ...dropins.map(([name, contents]) => `# drop-in ${name}\n${contents}`),
+  ].join('');
+}

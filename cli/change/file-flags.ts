@@ -1,0 +1,94 @@
+import { type Command, Option } from 'commander';
+import type { KubernetesObject } from '../../api/object.ts';
+import { type LimitFlags, limitsOf, withLimitFlags } from '../../operator/limit-flags.ts';
+import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
+import {
+  type ClusterFlags,
+  connect,
+  type LiveCluster,
+  readLiveCluster,
+  withClusterFlags,
+} from './live-cluster.ts';
+import { readObjects } from './object-files.ts';
+import { changedCluster, type OfflineCluster, offlineCluster } from './offline-cluster.ts';
+
+/** Flags of commands about MachineConfigs: which files, or which cluster. */
+export interface FileFlags extends ClusterFlags, LimitFlags {
+  readonly filename: readonly string[];
+  readonly output: string;
+}
+
+const FILES = 'files or directories with objects, or - for standard input';
+
+/** @returns the command with `-f` and the flags of a cluster, which counts where no file is named. */
+export function withFilesOrCluster(command: Command): Command {
+  const files = command.option(
+    '-f, --filename <file...>',
+    `${FILES}; default: the objects of the cluster`,
+    [],
+  );
+  return withLimitFlags(withClusterFlags(files));
+}
+
+/** @returns the objects of the files, or, where none is named, of the cluster. @throws CommandError. */
+export async function objectsOf(flags: FileFlags): Promise<readonly KubernetesObject[]> {
+  if (flags.filename.length > 0) return readObjects(flags.filename);
+  return (await readLiveCluster(await connect(flags))).objects;
+}
+
+/** Flags of commands about a change. */
+export interface ChangeFlags extends FileFlags {
+  readonly from: readonly string[];
+  readonly prune?: boolean;
+  readonly leaseNamespace?: string;
+}
+
+/** @returns the command with the flags that name a change and what it is made to. */
+export function withChange(command: Command): Command {
+  const changed = command
+    .option('--from <file...>', 'files with the current state; default: the state of the cluster', [])
+    .addOption(new Option('-f, --filename <file...>', `the change: ${FILES}`).default([], 'none'))
+    .option(
+      '--prune',
+      'treat the files as the complete new state: objects that they do not contain are deleted',
+    );
+  return withLimitFlags(withClusterFlags(changed));
+}
+
+/** A cluster before and after a change. */
+export interface Change {
+  readonly before: OfflineCluster;
+  readonly after: OfflineCluster;
+  /** The cluster that `before` was read from; absent for files. */
+  readonly live?: LiveCluster;
+}
+
+/**
+ * Reads what the flags name.
+ *
+ * @throws CommandError for what can't be read, malformed objects, and where there is no pool at all: silence would be
+ *   taken for "nothing changes".
+ */
+export async function readChange(flags: ChangeFlags): Promise<Change> {
+  const limits = limitsOf(flags);
+  const changes = await readObjects(flags.filename);
+  const live =
+    flags.from.length > 0 ? undefined : await readLiveCluster(await connect(flags), flags.leaseNamespace);
+  const objects = live?.objects ?? (await readObjects(flags.from));
+  const before = offlineCluster(objects, limits);
+  const after = changedCluster(objects, changes, { prune: flags.prune === true, limits });
+  refuseMalformed(before, after);
+  if (before.pools.length === 0 && after.pools.length === 0) {
+    throw new CommandError(
+      'no pool found: expected a MachineConfigPool, or a MachineConfig with the label machineconfiguration.openshift.io/role',
+      exitCodes.usage,
+    );
+  }
+  return { before, after, ...(live === undefined ? {} : { live }) };
+}
+
+/** @throws CommandError that tells of every malformed object once. */
+export function refuseMalformed(...clusters: readonly OfflineCluster[]): void {
+  const problems = new Set(clusters.flatMap(({ malformed }) => malformed));
+  if (problems.size > 0) throw new CommandError([...problems].join('\n'), exitCodes.usage);
+}

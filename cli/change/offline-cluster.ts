@@ -1,0 +1,198 @@
+import { type ImageConfig, ImageConfigs } from '../../api/image-config.ts';
+import type {
+  ImageContentSourcePolicy,
+  ImageDigestMirrorSet,
+  ImageTagMirrorSet,
+} from '../../api/image-mirrors.ts';
+import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
+import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
+import {
+  type ClusterPolicies,
+  type MachineConfiguration,
+  MachineConfigurations,
+} from '../../api/machine-configuration.ts';
+import { type MachineOSConfig, MachineOSConfigs } from '../../api/machine-os-config.ts';
+import { labels } from '../../api/names.ts';
+import type { KubernetesObject } from '../../api/object.ts';
+import { defaultPolicySettings, type PolicySettings } from '../../disruption/default-policies.ts';
+import { effectivePolicies, validatePolicy } from '../../disruption/effective-policies.ts';
+import { DEFAULT_LIMITS, type Limits } from '../../machineconfig/ignition/contents.ts';
+import type { NodeConfig } from '../../machineconfig/node-config.ts';
+import { parseMachineConfig } from '../../machineconfig/parse-machine-config.ts';
+import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
+import { selectedConfigs } from '../../machineconfig/pools.ts';
+import { type ConfigProblems, formatProblem } from '../../machineconfig/problem.ts';
+import { registriesMachineConfig } from '../../machineconfig/registries/machine-config.ts';
+import { renderPool } from '../../machineconfig/render.ts';
+import { shapeOf } from '../object-shape.ts';
+
+/** What objects say a cluster has, as far as rendering needs it. */
+export interface OfflineCluster {
+  /** Objects that are not what their kind asks for, one line for each problem; they are in none of the other fields. */
+  readonly malformed: readonly string[];
+  readonly pools: readonly MachineConfigPool[];
+  readonly configs: readonly MachineConfig[];
+  readonly machineConfiguration: MachineConfiguration | undefined;
+  /** Of the pools that have images. */
+  readonly machineOSConfigs: readonly MachineOSConfig[];
+  readonly mirrors: {
+    readonly icsp: readonly ImageContentSourcePolicy[];
+    readonly idms: readonly ImageDigestMirrorSet[];
+    readonly itms: readonly ImageTagMirrorSet[];
+    readonly image: ImageConfig | undefined;
+  };
+  /** How far compressed contents may unfold. */
+  readonly limits: Limits;
+}
+
+/** Written to rendered configs where a controller would write its version. */
+const VERSION = 'offline';
+
+/**
+ * Sorts objects of files into a cluster. Kinds that have no part in rendering are left out; of two objects of one kind
+ * and name the later one counts, as if it had been applied over the first.
+ *
+ * @returns the cluster; pools that no file defines are made as OpenShift makes them, one for each role of the
+ *   MachineConfigs: `worker` and `master` select their own, any other inherits worker's.
+ */
+export function offlineCluster(
+  objects: readonly KubernetesObject[],
+  limits: Limits = DEFAULT_LIMITS,
+): OfflineCluster {
+  const latest = new Map(
+    objects.map((object) => [`${object.apiVersion}/${object.kind}/${object.metadata.name}`, object]),
+  );
+  const checked = [...latest.values()].map(shapeOf);
+  const wellFormed = checked.filter(({ problems }) => problems.length === 0);
+  const ofKind = <T extends KubernetesObject>(kind: string): T[] =>
+    wellFormed.map(({ object }) => object).filter((object) => object.kind === kind) as T[];
+  const configs = ofKind<MachineConfig>(MachineConfigs.kind);
+  const given = ofKind<MachineConfigPool>(MachineConfigPools.kind);
+  return {
+    malformed: checked.flatMap(({ problems }) => problems),
+    limits,
+    pools: [...given, ...missingPools(configs, given)].sort((a, b) =>
+      a.metadata.name < b.metadata.name ? -1 : 1,
+    ),
+    configs,
+    machineConfiguration: ofKind<MachineConfiguration>(MachineConfigurations.kind)[0],
+    machineOSConfigs: ofKind<MachineOSConfig>(MachineOSConfigs.kind),
+    mirrors: {
+      icsp: ofKind('ImageContentSourcePolicy'),
+      idms: ofKind('ImageDigestMirrorSet'),
+      itms: ofKind('ImageTagMirrorSet'),
+      image: ofKind<ImageConfig>(ImageConfigs.kind)[0],
+    },
+  };
+}
+
+/**
+ * The cluster as it is once a change is applied.
+ *
+ * @param prune the change is everything there will be: what it does not name is gone. Pools are kept when the change
+ *   names none, because they come from whoever made the cluster as often as from where its MachineConfigs are kept; and so
+ *   are MachineOSConfigs, which the switch makes.
+ */
+export function changedCluster(
+  before: readonly KubernetesObject[],
+  change: readonly KubernetesObject[],
+  { prune, limits }: { readonly prune: boolean; readonly limits: Limits },
+): OfflineCluster {
+  if (!prune) return offlineCluster([...before, ...change], limits);
+  const { pools, machineOSConfigs } = offlineCluster(before, limits);
+  const names = (wanted: string) => change.some(({ kind }) => kind === wanted);
+  const kept = [
+    ...(names(MachineConfigPools.kind) ? [] : pools),
+    ...(names(MachineOSConfigs.kind) ? [] : machineOSConfigs),
+  ];
+  return offlineCluster([...kept, ...change], limits);
+}
+
+function missingPools(
+  configs: readonly MachineConfig[],
+  given: readonly MachineConfigPool[],
+): MachineConfigPool[] {
+  const roles = new Set(configs.flatMap(({ metadata }) => metadata.labels?.[labels.role] ?? []));
+  for (const { metadata } of given) roles.delete(metadata.name);
+  return [...roles].map((role) => ({
+    apiVersion: 'machineconfiguration.openshift.io/v1',
+    kind: MachineConfigPools.kind,
+    metadata: { name: role },
+    spec: {
+      machineConfigSelector: {
+        matchExpressions: [
+          {
+            key: labels.role,
+            operator: 'In',
+            values: role === 'master' || role === 'worker' ? [role] : ['worker', role],
+          },
+        ],
+      },
+    },
+  }));
+}
+
+/** @returns everything that is wrong, one line each; empty for a valid cluster. */
+export function problemsOf(cluster: OfflineCluster): string[] {
+  const policy = cluster.machineConfiguration?.spec?.nodeDisruptionPolicy;
+  return [
+    ...cluster.malformed,
+    ...cluster.configs.flatMap((config) =>
+      parseMachineConfig(config, cluster.limits).problems.map(
+        (problem) => `MachineConfig ${config.metadata.name}: ${formatProblem(problem)}`,
+      ),
+    ),
+    ...(policy === undefined ? [] : validatePolicy(policy)).map(
+      (problem) => `MachineConfiguration cluster: ${formatProblem(problem)}`,
+    ),
+  ];
+}
+
+/** @returns the problems of one MachineConfig, one line each. */
+export function problemLines({ machineConfig, problems }: ConfigProblems): string[] {
+  const subject = machineConfig === '' ? '' : `MachineConfig ${machineConfig}: `;
+  return problems.map((problem) => `${subject}${formatProblem(problem)}`);
+}
+
+export type OfflineRendering =
+  | {
+      readonly ok: true;
+      readonly rendered: MachineConfig;
+      readonly config: NodeConfig;
+      /** The MachineConfigs that went into it. */
+      readonly configs: readonly MachineConfig[];
+    }
+  | { readonly ok: false; readonly problems: readonly string[] };
+
+/** Renders a pool as the operator would, image mirrors included. */
+export function renderOffline(cluster: OfflineCluster, pool: MachineConfigPool): OfflineRendering {
+  const { name } = pool.metadata;
+  const mirrors = registriesMachineConfig(name, { ...cluster.mirrors, controllerVersion: VERSION });
+  if (!mirrors.ok) return { ok: false, problems: mirrors.problems.map(formatProblem) };
+  const all =
+    mirrors.machineConfig === undefined ? cluster.configs : [...cluster.configs, mirrors.machineConfig];
+  const configs = selectedConfigs(pool, all);
+  const rendering = renderPool({
+    pool,
+    configs,
+    controllerVersion: VERSION,
+    limits: cluster.limits,
+  });
+  if (!rendering.ok) {
+    return { ok: false, problems: rendering.problems.flatMap(problemLines) };
+  }
+  const parsed = parseNodeConfig(rendering.rendered, cluster.limits);
+  if (!parsed.ok) return { ok: false, problems: parsed.problems.map(formatProblem) };
+  return { ok: true, rendered: rendering.rendered, config: parsed.config, configs };
+}
+
+/**
+ * @param settings what the operator is told by its flags.
+ * @returns the disruption policies that spec gives: the defaults, overridden by the MachineConfiguration's.
+ */
+export function policiesOf(
+  { machineConfiguration }: OfflineCluster,
+  settings: PolicySettings = defaultPolicySettings,
+): ClusterPolicies {
+  return effectivePolicies(machineConfiguration?.spec?.nodeDisruptionPolicy, settings);
+}

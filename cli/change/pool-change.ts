@@ -1,0 +1,136 @@
+import type { MachineConfig } from '../../api/machine-config.ts';
+import { emptyNodeConfig } from '../../machineconfig/empty-config.ts';
+import type { Limits } from '../../machineconfig/ignition/contents.ts';
+import type { NodeConfig } from '../../machineconfig/node-config.ts';
+import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
+import { formatProblem } from '../../machineconfig/problem.ts';
+import { irreconcilable } from '../../machineconfig/reconcilable.ts';
+import {
+  type OfflineCluster,
+  type OfflineRendering,
+  problemLines,
+  renderOffline,
+} from './offline-cluster.ts';
+
+/** A pool that a change leaves without a target: it can't be rendered, or the operator refuses the change. */
+export interface BrokenPool {
+  readonly pool: string;
+  readonly problems: readonly string[];
+}
+
+/** Between which renderings of a pool a change lies. */
+export interface ChangedPool {
+  readonly pool: string;
+  /** Name of the rendered config before; absent for a pool that is new. */
+  readonly from?: string;
+  readonly to: string;
+}
+
+/** A pool's two renderings. */
+export interface PoolChange extends ChangedPool {
+  readonly before: NodeConfig;
+  readonly after: NodeConfig;
+  /** The same as objects; absent before for a pool that is new. */
+  readonly rendered: { readonly before?: MachineConfig; readonly after: MachineConfig };
+  /** What running nodes can't be brought to without being made anew, in words; the operator refuses the change then. */
+  readonly refused: readonly string[];
+}
+
+type ReadConfig =
+  | { readonly ok: true; readonly config: NodeConfig; readonly rendered: MachineConfig }
+  | { readonly ok: false; readonly problems: readonly string[] };
+
+/** What the pools were before a change. */
+export interface PoolsBefore {
+  readonly names: readonly string[];
+  /** @returns undefined where a pool had nothing before. */
+  configOf(pool: string): ReadConfig | undefined;
+}
+
+/** @returns what a cluster's MachineConfigs ask of its pools. */
+export function asRendered(cluster: OfflineCluster): PoolsBefore {
+  return {
+    names: cluster.pools.map(({ metadata }) => metadata.name),
+    configOf: (name) => {
+      const pool = cluster.pools.find(({ metadata }) => metadata.name === name);
+      return pool === undefined ? undefined : renderOffline(cluster, pool);
+    },
+  };
+}
+
+/** @returns the rendered config that every node of a pool has taken, whatever its MachineConfigs ask by now. */
+export function asRunning(
+  cluster: OfflineCluster,
+  rendered: ReadonlyMap<string, MachineConfig>,
+): PoolsBefore {
+  return {
+    names: cluster.pools.map(({ metadata }) => metadata.name),
+    configOf: (name) => {
+      const pool = cluster.pools.find(({ metadata }) => metadata.name === name);
+      const running = pool?.status?.configuration?.name;
+      if (running === undefined) return undefined;
+      const config = rendered.get(running);
+      if (config === undefined)
+        return { ok: false, problems: [`its rendered config ${running} no longer exists`] };
+      const parsed = parseNodeConfig(config);
+      return parsed.ok
+        ? { ...parsed, rendered: config }
+        : { ok: false, problems: parsed.problems.map(formatProblem) };
+    },
+  };
+}
+
+/**
+ * Looks at every pool as it was and as it will be.
+ *
+ * @param tell makes what a command says of a pool that can be rendered.
+ * @param nodeUser see irreconcilable.
+ */
+export function poolChanges<T>(
+  before: PoolsBefore,
+  after: OfflineCluster,
+  tell: (change: PoolChange) => T,
+  nodeUser?: string,
+): (T | BrokenPool)[] {
+  const told = after.pools.map((pool) => {
+    const { name } = pool.metadata;
+    const to = renderOffline(after, pool);
+    if (!to.ok) return { pool: name, problems: to.problems };
+    const from = before.configOf(name);
+    if (from?.ok === false) return { pool: name, problems: from.problems };
+    return tell({
+      pool: name,
+      ...(from === undefined ? {} : { from: from.config.name }),
+      to: to.rendered.metadata.name,
+      before: from?.config ?? emptyNodeConfig,
+      after: to.config,
+      rendered: {
+        ...(from === undefined ? {} : { before: from.rendered }),
+        after: to.rendered,
+      },
+      refused: refusals(from?.rendered, to, { limits: after.limits, nodeUser }),
+    });
+  });
+  const gone = before.names.filter((name) => !after.pools.some(({ metadata }) => metadata.name === name));
+  return [...told, ...gone.map(takenAway)];
+}
+
+function refusals(
+  from: MachineConfig | undefined,
+  to: OfflineRendering & { readonly ok: true },
+  { limits, nodeUser }: { readonly limits: Limits; readonly nodeUser: string | undefined },
+): string[] {
+  if (from === undefined) return [];
+  return irreconcilable(from, to.rendered, to.configs, limits, nodeUser)
+    .flatMap(problemLines)
+    .map((line) => `can't be applied to running nodes: ${line}`);
+}
+
+function takenAway(pool: string): BrokenPool {
+  return {
+    pool,
+    problems: [
+      `the change deletes MachineConfigPool ${pool}: its nodes move to another pool that selects them, or to none`,
+    ],
+  };
+}

@@ -1,0 +1,90 @@
+import type { MachineConfig } from '../../api/machine-config.ts';
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import { noun } from '../../api/plural.ts';
+import { emptyNodeConfig } from '../../machineconfig/empty-config.ts';
+import type { NodeConfig } from '../../machineconfig/node-config.ts';
+import { type HostSystem, refusedInStandardMode } from '../../machineconfig/standard-mode.ts';
+import { nodeConfigOf } from '../../rollout/rendering/foreseen.ts';
+import { osBackendInWords } from '../observe/node-view.ts';
+import type { LiveCluster } from './live-cluster.ts';
+
+/** Nodes of a pool that can't take a config without layering, and keep what they run. */
+export interface RefusingNodes {
+  readonly nodes: readonly string[];
+  /** What keeps their operating system, with its version. */
+  readonly osBackend: string;
+  readonly why: readonly string[];
+}
+
+export interface StandardTarget {
+  readonly pool: string;
+  readonly rendered: MachineConfig;
+  readonly config: NodeConfig;
+}
+
+/**
+ * @returns who of a pool in standard mode refuses a config, nodes with the same reasons together; a node that has not said
+ *   what keeps its operating system is in none.
+ */
+export function refusingNodes(
+  cluster: Pick<LiveCluster, 'machineConfigNodes' | 'nodes' | 'rendered'>,
+  { pool, rendered, config }: StandardTarget,
+): readonly RefusingNodes[] {
+  const extensionsImage = rendered.spec.baseOSExtensionsContainerImage ?? '';
+  const refusals = cluster.machineConfigNodes
+    .filter(({ spec }) => spec.pool.name === pool)
+    .flatMap((node) => {
+      const host = hostOf(node, cluster.nodes);
+      const { status } = node;
+      const hasIt = status?.mode !== 'Layered' && status?.configVersion?.current === config.name;
+      if (host === undefined || hasIt) return [];
+      const from = runningConfig(node, cluster.rendered) ?? config;
+      const why = refusedInStandardMode({ from, to: config, extensionsImage }, host);
+      return why.length === 0
+        ? []
+        : [{ name: node.metadata.name, osBackend: osBackendInWords(host.osBackend), why }];
+    });
+  const groups = Map.groupBy(refusals, ({ osBackend, why }) => JSON.stringify([osBackend, why]));
+  return [...groups.values()].flatMap((alike) => {
+    const [first] = alike;
+    if (first === undefined) return [];
+    const { osBackend, why } = first;
+    return [{ nodes: alike.map(({ name }) => name).toSorted(), osBackend, why }];
+  });
+}
+
+function hostOf(
+  { metadata, status }: MachineConfigNode,
+  nodes: LiveCluster['nodes'],
+): HostSystem | undefined {
+  if (status?.osBackend === undefined) return undefined;
+  const node = nodes.find(({ metadata: { name } }) => name === metadata.name);
+  const architecture = node?.status?.nodeInfo?.architecture;
+  return {
+    osBackend: status.osBackend,
+    ...(architecture === undefined ? {} : { architecture }),
+    ...(status.baseImage === undefined ? {} : { baseImage: status.baseImage }),
+  };
+}
+
+/** @returns undefined where it is gone or can't be read. */
+function runningConfig(
+  { status }: MachineConfigNode,
+  rendered: LiveCluster['rendered'],
+): NodeConfig | undefined {
+  // An image is left behind with all that it brought.
+  if (status?.mode === 'Layered') return emptyNodeConfig;
+  const current = status?.configVersion?.current ?? '';
+  return current === '' ? emptyNodeConfig : nodeConfigOf(rendered.get(current));
+}
+
+/** Nodes named in one line; the rest is counted. */
+const NAMED_NODES = 10;
+
+/** @returns one line for people. */
+export function refusalInWords({ nodes, osBackend, why }: RefusingNodes): string {
+  const names = nodes.slice(0, NAMED_NODES).join(', ');
+  const more = nodes.length - NAMED_NODES;
+  const who = `${noun(nodes.length, 'node')} ${names}${more > 0 ? ` and ${more} more` : ''}`;
+  return `${who} (${osBackend}) can't apply it without layering: ${why.join('; ')}`;
+}

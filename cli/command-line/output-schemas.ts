@@ -1,0 +1,267 @@
+import { z } from 'zod';
+import { DisruptionAction } from '../../api/disruption-action.ts';
+import { ClusterPolicies } from '../../api/machine-configuration.ts';
+import { COSTS, type Cost } from '../cost.ts';
+import { NODE_STATES } from '../status/node-states.ts';
+
+/**
+ * What `-o json` and `-o yaml` print; nothing is printed that does not fit. Scripts build on it: fields are added, and
+ * never renamed or taken away. docs/reference/cli.md tells of each.
+ */
+const problems = z.array(z.string());
+const change = z.enum(['added', 'changed', 'removed']);
+const broken = z.strictObject({ pool: z.string(), problems });
+
+const Cause = z.strictObject({
+  subject: z.string(),
+  kind: z.enum(['file', 'unit', 'sshKey', 'field']),
+  change,
+  rule: z.string(),
+  actions: z.array(DisruptionAction),
+});
+
+/** How many nodes of a pool pay what; together they are all of its nodes. */
+const outcomes = z.strictObject(
+  Object.fromEntries(COSTS.map((cost) => [cost, z.number()])) as Record<Cost, z.ZodNumber>,
+);
+
+const diffs = z.array(
+  z.strictObject({
+    kind: z.enum(['file', 'directory', 'link', 'unit', 'sshKey', 'passwordHash', 'field']),
+    subject: z.string(),
+    change,
+    diff: z.string(),
+  }),
+);
+
+export const PlanOutput = z.array(
+  z.union([
+    broken,
+    z.strictObject({
+      pool: z.string(),
+      from: z.string().optional(),
+      to: z.string(),
+      actions: z.array(DisruptionAction),
+      causes: z.array(Cause),
+      changes: diffs,
+      image: z.strictObject({ way: z.enum(['Append', 'Relabel', 'Engine']), why: z.string() }).optional(),
+      nodes: z.number().optional(),
+      outcomes: outcomes.optional(),
+      refusing: z
+        .array(
+          z.strictObject({ nodes: z.array(z.string()), osBackend: z.string(), why: z.array(z.string()) }),
+        )
+        .optional(),
+      time: z.strictObject({ seconds: z.number().optional(), why: z.string() }).optional(),
+      warnings: z.array(z.string()).optional(),
+    }),
+  ]),
+);
+
+export const DiffOutput = z.array(
+  z.union([
+    broken,
+    z.strictObject({
+      pool: z.string().optional(),
+      from: z.string().optional(),
+      to: z.string(),
+      changes: diffs,
+    }),
+  ]),
+);
+
+export const ValidateOutput = z.strictObject({ valid: z.boolean(), problems, warnings: z.array(z.string()) });
+
+/** As the operator writes it to status.nodeDisruptionPolicyStatus.clusterPolicies. */
+export const PoliciesOutput = ClusterPolicies;
+
+/** A MachineConfig; its spec is as the operator writes it. */
+export const RenderOutput = z.strictObject({
+  apiVersion: z.string(),
+  kind: z.literal('MachineConfig'),
+  metadata: z.looseObject({ name: z.string() }),
+  spec: z.looseObject({}),
+});
+
+export const ImageOutput = z.strictObject({
+  digest: z.string(),
+  platform: z.string(),
+  platforms: z.array(z.string()).optional(),
+  pool: z.string().nullable(),
+  renderedConfig: z.string().nullable(),
+  baseImage: z.string().nullable(),
+  stockImage: z.string().nullable(),
+  policyDigest: z.string().nullable(),
+  created: z.string().nullable(),
+  shaleVersion: z.string().nullable(),
+  source: z.strictObject({ url: z.string().optional(), revision: z.string().optional() }),
+  bytes: z.number(),
+  layers: z.array(
+    z.strictObject({ digest: z.string(), bytes: z.number(), from: z.enum(['base', 'renderedConfig']) }),
+  ),
+  transitions: z.array(
+    z.strictObject({
+      from: z.string(),
+      base: z.string(),
+      actions: z.string(),
+      because: z.array(z.string()),
+    }),
+  ),
+  transitionsUnknown: z.string().optional(),
+  referrers: z.array(z.strictObject({ artifactType: z.string(), digest: z.string(), bytes: z.number() })),
+  signatures: z.number(),
+  signedByKey: z.boolean().optional(),
+  files: z
+    .array(
+      z.strictObject({
+        path: z.string(),
+        type: z.enum(['file', 'directory', 'symlink', 'hardlink']),
+        mode: z.string().optional(),
+        owner: z.string().optional(),
+        bytes: z.number().optional(),
+        target: z.string().optional(),
+      }),
+    )
+    .optional(),
+});
+
+const time = z.string();
+
+export const StatusOutput = z.strictObject({
+  layering: z.strictObject({
+    switch: z.enum(['on', 'off', 'invalid']),
+    problems: z.string().optional(),
+    builder: z.enum(['running', 'starting', 'absent']),
+  }),
+  pools: z.array(
+    z.strictObject({
+      name: z.string(),
+      state: z.string(),
+      since: time.optional(),
+      what: z.string().optional(),
+      layered: z.boolean(),
+      paused: z.boolean(),
+      config: z.strictObject({ desired: z.string().optional(), running: z.string().optional() }),
+      image: z.string().optional(),
+      nodes: z.strictObject({
+        total: z.number(),
+        updated: z.number(),
+        unavailable: z.number(),
+        degraded: z.number(),
+      }),
+      rollback: z
+        .strictObject({
+          config: z.string(),
+          image: z.string().optional(),
+          by: z.string(),
+          reason: z.string(),
+          at: z.string(),
+        })
+        .optional(),
+    }),
+  ),
+  builds: z.array(
+    z.strictObject({
+      name: z.string(),
+      pool: z.string(),
+      config: z.string(),
+      state: z.enum(['Pending', 'Prepared', 'Building', 'Succeeded', 'Failed', 'Interrupted']),
+      since: time.optional(),
+      what: z.string().optional(),
+      lastLine: z.string().optional(),
+    }),
+  ),
+  nodes: z.array(
+    z.strictObject({
+      name: z.string(),
+      pool: z.string(),
+      state: z.enum(NODE_STATES),
+      since: time.optional(),
+      what: z.string().optional(),
+      mode: z.enum(['Standard', 'Layered']).optional(),
+      osBackend: z.string().optional(),
+      config: z.strictObject({ current: z.string().optional(), desired: z.string() }),
+      image: z.strictObject({ current: z.string().optional(), desired: z.string().optional() }).optional(),
+      actions: z.string().optional(),
+      staging: z.strictObject({ bytesDone: z.number(), bytesTotal: z.number() }).optional(),
+      ready: z.boolean(),
+      cordoned: z.boolean(),
+      leaseHolder: z.string().optional(),
+      obstacle: z.string().optional(),
+    }),
+  ),
+  remarks: z.array(z.string()),
+});
+
+export const MaintenanceOutput = z.array(
+  z.strictObject({
+    node: z.string(),
+    by: z.string().optional(),
+    reason: z.string().optional(),
+    until: time.optional(),
+    obstacle: z.string().optional(),
+    cordoned: z.boolean(),
+  }),
+);
+
+export const HistoryOutput = z.array(
+  z.strictObject({
+    at: time,
+    config: z.string(),
+    change: z.string(),
+    image: z.string().optional(),
+    build: z.string().optional(),
+    way: z.string(),
+    result: z.enum(['Succeeded', 'Failed', 'Interrupted', 'Building']),
+    message: z.string().optional(),
+    changes: z
+      .array(z.strictObject({ subject: z.string(), change, machineConfigs: z.array(z.string()) }))
+      .optional(),
+    wanted: z.boolean(),
+    nodes: z.number(),
+  }),
+);
+
+const explainedUpdate = z.strictObject({
+  config: z.string(),
+  change: z.string(),
+  image: z.string().optional(),
+  causes: z.array(
+    z.strictObject({
+      machineConfigs: z.array(z.string()),
+      change,
+      subject: z.string(),
+      rule: z.string(),
+      actions: z.string(),
+    }),
+  ),
+  actions: z.string(),
+  source: z.string(),
+});
+
+export const ExplainOutput = z.strictObject({
+  node: z.string(),
+  pool: z.string(),
+  mode: z.enum(['Standard', 'Layered']).optional(),
+  config: z.string().optional(),
+  image: z.string().optional(),
+  last: explainedUpdate
+    .extend({
+      result: z.enum(['Succeeded', 'RolledBack', 'Failed']),
+      startedAt: time,
+      finishedAt: time,
+      rebooted: z.boolean(),
+      message: z.string().optional(),
+    })
+    .optional(),
+  next: explainedUpdate.extend({ state: z.string(), what: z.string().optional() }).optional(),
+});
+
+export const DoctorOutput = z.array(
+  z.strictObject({
+    level: z.enum(['ok', 'warning', 'failure']),
+    check: z.string(),
+    what: z.string(),
+    mend: z.string().optional(),
+  }),
+);

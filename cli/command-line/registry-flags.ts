@@ -1,0 +1,106 @@
+import { readFile } from 'node:fs/promises';
+import { type Command, Option } from 'commander';
+import { BuildFailure } from '../../builder/build-failure.ts';
+import { goArchitecture } from '../../image/architecture.ts';
+import { LayerError } from '../../image/layer/read-layer.ts';
+import type { Reference } from '../../image/reference.ts';
+import { parseAuthFile } from '../../image/registry/credentials.ts';
+import { createMirroredClient } from '../../image/registry/mirrored-client.ts';
+import {
+  noRegistriesConf,
+  parseRegistriesConf,
+  type RegistriesConf,
+} from '../../image/registry/registries-conf.ts';
+import type { RegistryClient } from '../../image/registry/registry-client.ts';
+import { ContentError, RegistryError } from '../../image/registry/registry-error.ts';
+import type { RegistryAccess } from '../../image/registry/transport.ts';
+import { CommandError, exitCodes } from './exit-codes.ts';
+
+/** A command that hangs on a registry is of no use to anybody. */
+export const REGISTRY_DEADLINE_MS = 300_000;
+
+/** Flags that say how registries are reached. */
+export interface RegistryFlags {
+  readonly plainHttp: string[];
+  readonly authfile?: string;
+  readonly caFile?: string;
+  readonly registriesConf?: string;
+}
+
+/** @returns the command with these flags. */
+export function withRegistryFlags(command: Command): Command {
+  return command
+    .option('--plain-http <host...>', 'registries (host:port) to contact over plain HTTP', [])
+    .option('--authfile <file>', 'registry credentials, in the format of docker and podman')
+    .option('--ca-file <file>', 'CA certificates (PEM) to trust for registries')
+    .option('--registries-conf <file>', 'registries.conf with the mirrors to pull from');
+}
+
+/** @returns the command with `--architecture`, which says which image of an index is meant. */
+export function withArchitecture(command: Command): Command {
+  return command.addOption(
+    new Option('--architecture <name>', 'architecture of the image to use from an index').default(
+      goArchitecture(process.arch),
+      "this machine's",
+    ),
+  );
+}
+
+/**
+ * @param own where the command pushes to, if it does; mirrors have no part in that.
+ * @param known how registries are reached where no flag says otherwise.
+ * @returns a client that reaches registries as the flags say.
+ * @throws CommandError
+ */
+export async function registryClient(
+  { plainHttp, authfile, caFile, registriesConf }: RegistryFlags,
+  own?: Reference,
+  known: RegistryAccess = {},
+): Promise<RegistryClient> {
+  const ca = caFile === undefined ? undefined : await readText(caFile);
+  const access = {
+    ...known,
+    plainHttp: new Set([...(known.plainHttp ?? []), ...plainHttp]),
+    ...(authfile === undefined ? {} : { auths: parseAuthFile(await readText(authfile)) }),
+    ...(ca === undefined ? {} : { caFor: () => ca }),
+  };
+  const conf = registriesConf === undefined ? noRegistriesConf : await readConf(registriesConf);
+  return createMirroredClient(access, { conf, ...(own === undefined ? {} : { own }) });
+}
+
+async function readConf(file: string): Promise<RegistriesConf> {
+  const text = await readText(file);
+  try {
+    return parseRegistriesConf([{ name: file, text }]);
+  } catch (cause) {
+    throw new CommandError(
+      cause instanceof Error ? cause.message : `${file}: can't be read`,
+      exitCodes.usage,
+      {
+        cause,
+      },
+    );
+  }
+}
+
+/** @throws CommandError when the file can't be read. */
+export async function readText(file: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (cause) {
+    throw new CommandError(`${file}: can't be read`, exitCodes.usage, { cause });
+  }
+}
+
+/** @throws CommandError for trouble with a registry or an image: a message, and no stack. */
+export function rethrow(error: unknown): never {
+  if (
+    error instanceof RegistryError ||
+    error instanceof ContentError ||
+    error instanceof LayerError ||
+    error instanceof BuildFailure
+  ) {
+    throw new CommandError(error.message, exitCodes.failed, { cause: error });
+  }
+  throw error;
+}

@@ -1,0 +1,113 @@
+import type { MachineConfig } from '../../api/machine-config.ts';
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import { MachineConfigPools } from '../../api/machine-config-pool.ts';
+import type { KubernetesObject } from '../../api/object.ts';
+import { type LiveCluster, machineConfigsOf } from '../change/live-cluster.ts';
+import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
+
+/** A config, and with it, where it is known, the image's base. */
+export interface Side {
+  readonly config: MachineConfig;
+  readonly baseImage?: string;
+}
+
+/** What a name may stand for: a pool runs what all of its nodes have taken. */
+export type Moment = 'runs' | 'is to run';
+
+/** What a name stands for in a cluster, in the words of kubectl's TYPE/NAME. */
+type Named =
+  | { readonly type: 'machineconfig'; readonly config: MachineConfig }
+  | { readonly type: 'pool'; readonly pool: MachineConfigPool }
+  | { readonly type: 'node'; readonly node: MachineConfigNode };
+
+export type NamingCluster = Pick<LiveCluster, 'objects' | 'rendered' | 'machineConfigNodes' | 'builds'>;
+
+/** @returns both sides of a pool or a node: what it runs, and what it is to run. @throws CommandError */
+export function bothSides(name: string, cluster: NamingCluster): readonly [Side, Side] {
+  const named = find(name, cluster);
+  if (named.type === 'machineconfig') {
+    throw new CommandError(
+      `diff: ${name} is a MachineConfig: expected another one to compare it with, or one pool or node`,
+      exitCodes.usage,
+    );
+  }
+  return [sideOf(name, named, cluster, 'runs'), sideOf(name, named, cluster, 'is to run')];
+}
+
+/**
+ * @param name of a MachineConfig, a pool or a node; `pool/NAME` where there are several.
+ * @returns of a node what it runs, of a pool what its MachineConfigs ask for.
+ * @throws CommandError
+ */
+export function oneSide(name: string, cluster: NamingCluster): Side {
+  const named = find(name, cluster);
+  return sideOf(name, named, cluster, named.type === 'node' ? 'runs' : 'is to run');
+}
+
+function find(asked: string, { objects, rendered, machineConfigNodes }: NamingCluster): Named {
+  const [, type, name = asked] = /^(machineconfig|pool|node)\/(.*)$/.exec(asked) ?? [];
+  const isNamed = ({ metadata }: KubernetesObject) => metadata.name === name;
+  const isPool = (object: KubernetesObject): object is MachineConfigPool =>
+    object.kind === MachineConfigPools.kind;
+  // Of files, the last word counts.
+  const config = [...machineConfigsOf(objects), ...rendered.values()].findLast(isNamed);
+  const pool = objects.filter(isPool).find(isNamed);
+  const node = machineConfigNodes.find(isNamed);
+  const all: readonly Named[] = [
+    ...(config === undefined ? [] : [{ type: 'machineconfig' as const, config }]),
+    ...(pool === undefined ? [] : [{ type: 'pool' as const, pool }]),
+    ...(node === undefined ? [] : [{ type: 'node' as const, node }]),
+  ];
+  const found = all.filter((candidate) => type === undefined || candidate.type === type);
+  const [only, ...more] = found;
+  if (only === undefined) {
+    throw new CommandError(
+      `${asked} is not a MachineConfig, pool or node, and no such file exists`,
+      exitCodes.usage,
+    );
+  }
+  if (more.length === 0) return only;
+  const names = found.map((candidate) => `${candidate.type}/${name}`).join(' or ');
+  throw new CommandError(`${asked} is ambiguous; expected ${names}`, exitCodes.usage);
+}
+
+function sideOf(asked: string, named: Named, cluster: NamingCluster, moment: Moment): Side {
+  if (named.type === 'machineconfig') return named;
+  const { configName, baseImage } = targetOf(named, cluster, moment);
+  if (configName === '') {
+    throw new CommandError(
+      moment === 'runs'
+        ? `${named.type} ${asked} has not reported a rendered config yet`
+        : `${named.type} ${asked} has no target yet`,
+      exitCodes.usage,
+    );
+  }
+  const config = cluster.rendered.get(configName);
+  if (config === undefined) {
+    throw new CommandError(
+      `${configName}, ${moment === 'runs' ? 'which' : 'the target of'} ${named.type} ${asked}${moment === 'runs' ? ' runs' : ''}, no longer exists`,
+      exitCodes.usage,
+    );
+  }
+  return { config, ...(baseImage === undefined ? {} : { baseImage }) };
+}
+
+/** @returns '' for the config where there is none. */
+function targetOf(
+  named: Exclude<Named, { readonly type: 'machineconfig' }>,
+  { builds }: NamingCluster,
+  moment: Moment,
+): { readonly configName: string; readonly baseImage?: string | undefined } {
+  if (named.type === 'pool') {
+    const { spec, status } = named.pool;
+    return { configName: (moment === 'runs' ? status : spec)?.configuration?.name ?? '' };
+  }
+  const { spec, status } = named.node;
+  if (moment === 'runs') {
+    return { configName: status?.configVersion?.current ?? '', baseImage: status?.baseImage };
+  }
+  const image = spec.configImage?.desiredImage;
+  const build = image && builds.find(({ status: made }) => made?.digestedImagePushSpec === image);
+  return { configName: spec.configVersion.desired, baseImage: build ? build.status?.baseImage : undefined };
+}

@@ -1,0 +1,130 @@
+import { Command } from 'commander';
+import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
+import { MachineOSConfigs } from '../../api/machine-os-config.ts';
+import { annotations } from '../../api/names.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import { type ClusterFlags, withClusterFlags, withLeaseNamespace } from '../change/live-cluster.ts';
+import { onCluster } from '../command-line/cluster-access.ts';
+import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
+import { print } from '../command-line/output.ts';
+import type { ObservedCluster } from '../observe/observed-cluster.ts';
+import { poolsArrival, rollbackArrival } from '../observe/pool-arrival.ts';
+import { TAKEN_UP_MS, waitForArrival } from '../observe/wait-for-arrival.ts';
+import type { Arrival } from '../wait/arrival.ts';
+import { type WaitFlags, withWaitFlags } from '../wait/wait-flags.ts';
+import { whoAmI } from '../who-am-i.ts';
+import { readHistory } from './history-command.ts';
+import { poolHistory } from './pool-history.ts';
+import { rollbackTarget } from './rollback-target.ts';
+
+interface RollbackFlags extends ClusterFlags, WaitFlags {
+  readonly leaseNamespace: string;
+  readonly to?: string;
+  readonly reason?: string;
+  readonly clear?: boolean;
+}
+
+const EXAMPLES = `
+Examples:
+  shale rollback worker --reason 'web is slow'   to what its nodes ran before
+  shale rollback worker --to rendered-worker-1f3c --wait
+  shale rollback worker --clear                  follow its MachineConfigs again`;
+
+/** `shale rollback`: takes a pool back to what it ran before, and holds it there. */
+export function rollbackCommand(): Command {
+  const command = new Command('rollback')
+    .argument('<pool>')
+    .option(
+      '--to <image|config>',
+      'target: an image by digest, a MachineOSBuild or a rendered config; default: the previous one',
+    )
+    .option('--reason <text>', 'reason, shown with the pool', '')
+    .option('--clear', 'end the rollback: the pool follows its MachineConfigs again');
+  return withWaitFlags(
+    withLeaseNamespace(withClusterFlags(command)),
+    'every node of the pool runs its target',
+  )
+    .addHelpText('after', EXAMPLES)
+    .action((pool: string, flags: RollbackFlags) =>
+      onCluster(flags, (client, signal) =>
+        flags.clear === true ? clear(client, pool, flags, signal) : rollBack(client, pool, flags, signal),
+      ),
+    );
+}
+
+async function rollBack(
+  client: ApiClient,
+  name: string,
+  flags: RollbackFlags,
+  signal: AbortSignal,
+): Promise<void> {
+  const { to, reason = '' } = flags;
+  const input = await readHistory(client, name, signal);
+  const wish = await client.find(MachineOSConfigs, name, { signal });
+  const { pool } = input;
+  const target = rollbackTarget({
+    history: poolHistory(input),
+    wanted: pool.spec.configuration?.name,
+    running: pool.status?.configuration?.name,
+    layered: wish !== undefined,
+    to,
+  });
+  if (typeof target === 'string') {
+    throw new CommandError(`pool ${name}: ${target}`, to === undefined ? exitCodes.failed : exitCodes.usage);
+  }
+  const by = await whoAmI(client, signal);
+  const at = new Date().toISOString().replace(/\.\d+Z$/, 'Z');
+  await annotate(client, pool, JSON.stringify({ ...target, by, reason, at }), signal);
+  print(
+    `pool ${name}: rolling back to ${target.config}${target.image === undefined ? '' : ` (${target.image})`}`,
+  );
+  print(`  held there until its MachineConfigs change or you run: shale rollback ${name} --clear`);
+  if (pool.spec.paused === true)
+    process.stderr.write(`warning: pool ${name} is paused: its nodes do not roll back until it is resumed\n`);
+  await waitIfAsked(client, flags, (seen) => rollbackArrival(name, target, seen), signal);
+}
+
+async function waitIfAsked(
+  client: ApiClient,
+  flags: RollbackFlags,
+  look: (seen: ObservedCluster) => Arrival,
+  signal: AbortSignal,
+): Promise<void> {
+  if (flags.wait !== true) return;
+  const { timeout } = flags;
+  const wait = { client, places: flags, look, holds: TAKEN_UP_MS, timeout };
+  await waitForArrival({ ...wait, output: process.stderr, signal });
+  print('done');
+}
+
+async function clear(
+  client: ApiClient,
+  name: string,
+  flags: RollbackFlags,
+  signal: AbortSignal,
+): Promise<void> {
+  if (flags.to !== undefined)
+    throw new CommandError("rollback: --clear can't be combined with --to", exitCodes.usage);
+  const { pool } = await readHistory(client, name, signal);
+  if (pool.metadata.annotations?.[annotations.rollback] === undefined) {
+    print(`pool ${name}: there is no rollback to clear`);
+  } else {
+    await annotate(client, pool, null, signal);
+    print(
+      `pool ${name}: updating to what its MachineConfigs specify: ${pool.spec.configuration?.name ?? 'nothing yet'}`,
+    );
+  }
+  await waitIfAsked(client, flags, (seen) => poolsArrival([name], seen), signal);
+}
+
+/** @param text null takes the annotation away. @throws ApiError on a conflict: what was read is out of date then. */
+async function annotate(
+  client: ApiClient,
+  { metadata }: MachineConfigPool,
+  text: string | null,
+  signal: AbortSignal,
+): Promise<void> {
+  const { name, resourceVersion } = metadata;
+  const body = { metadata: { resourceVersion, annotations: { [annotations.rollback]: text } } };
+  await client.patch(MachineConfigPools, name, { type: 'merge', body }, { signal });
+}

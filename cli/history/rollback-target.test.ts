@@ -1,0 +1,64 @@
+import { describe, expect, test } from 'vitest';
+import { changeOf } from '../../api/change.ts';
+import type { HistoryEntry } from './pool-history.ts';
+import { type RollbackQuestion, rollbackTarget } from './rollback-target.ts';
+
+const image = (digit: string) => `r.example.com/os/worker@sha256:${digit.repeat(64)}`;
+
+function entry(day: number, config: string, more: Partial<HistoryEntry> = {}): HistoryEntry {
+  return {
+    at: `2026-11-${day}T10:00:00Z`,
+    config,
+    change: changeOf(config),
+    way: 'Append',
+    result: 'Succeeded',
+    wanted: false,
+    nodes: 0,
+    ...more,
+  };
+}
+
+const LAYERED = [
+  entry(14, 'c', { image: image('4'), build: 'worker-4' }),
+  entry(13, 'b', { result: 'Failed', build: 'worker-3' }),
+  entry(12, 'b', { image: image('2'), build: 'worker-2' }),
+  entry(11, 'a', { image: image('1'), build: 'worker-1' }),
+];
+
+function target(more: Partial<RollbackQuestion>) {
+  return rollbackTarget({
+    history: LAYERED,
+    wanted: 'c',
+    running: 'c',
+    layered: true,
+    to: undefined,
+    ...more,
+  });
+}
+
+describe('a pool goes back', () => {
+  test.each<[string, Partial<RollbackQuestion>, object]>([
+    ['to what came before', {}, { config: 'b', image: image('2') }],
+    ['to what every node had, half way', { running: 'a' }, { config: 'a', image: image('1') }],
+    ['not to what came later', { wanted: 'b', running: 'b' }, { config: 'a', image: image('1') }],
+    ['from a config whose build fails', { wanted: 'd', running: 'b' }, { config: 'b', image: image('2') }],
+    ['to an image', { to: image('1') }, { config: 'a', image: image('1') }],
+    ['to a config', { to: 'a' }, { config: 'a', image: image('1') }],
+    ['to a build', { to: 'worker-2' }, { config: 'b', image: image('2') }],
+    [
+      'to a config in standard mode',
+      { layered: false, history: [entry(12, 'c'), entry(11, 'a')] },
+      { config: 'a' },
+    ],
+  ])('%s', (_, more, expected) => {
+    expect(target(more)).toEqual(expected);
+  });
+
+  test.each<[string, Partial<RollbackQuestion>, string]>([
+    ['to a build that failed', { to: 'worker-3' }, "can't roll back to worker-3; expected"],
+    ['before its first image', { wanted: 'a', running: 'a' }, 'there is nothing before a to roll back to'],
+    ['where nothing was rendered', { history: [], wanted: undefined }, 'the target of the pool'],
+  ])('never %s', (_, more, why) => {
+    expect(target(more)).toContain(why);
+  });
+});

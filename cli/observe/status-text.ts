@@ -1,0 +1,199 @@
+import { plural } from '../../api/plural.ts';
+import { formatDuration } from '../command-line/quantities.ts';
+import { formatBytes } from '../format-bytes.ts';
+import { textTable } from '../text-table.ts';
+import type { NodeView } from './node-view.ts';
+import type { BuildView, PoolView, StatusView } from './status-view.ts';
+
+export interface TextOptions {
+  /** More columns. */
+  readonly wide: boolean;
+  /** Every node, also those that have nothing to do. */
+  readonly allNodes: boolean;
+  /** ms since the epoch. */
+  readonly now: number;
+}
+
+/** Rows of nodes in a table; a pool of thousands is told by its counts, and by `-o json`. */
+const MOST_NODES = 50;
+
+/** @returns the view for people: how layering is, then pools, builds and nodes. */
+export function formatStatus(view: StatusView, options: TextOptions): string {
+  const nodes = view.nodes.filter((node) => options.allNodes || isWorthTelling(node));
+  const blocks = [
+    [layeringLine(view), ...view.remarks.map((remark) => `warning: ${remark}`)],
+    view.pools.length === 0 ? [] : poolTable(view.pools, options),
+    view.pools.flatMap(poolDetail),
+    view.builds.length === 0 ? [] : buildTable(view.builds, options),
+    nodes.length === 0 ? [] : nodeTable(nodes, options),
+  ];
+  return blocks
+    .filter((lines) => lines.length > 0)
+    .map((lines) => lines.join('\n'))
+    .join('\n\n');
+}
+
+/** @returns one node in detail. */
+export function formatNode(node: NodeView, now: number): string {
+  const rows: readonly (readonly [string, string | undefined])[] = [
+    ['pool', node.pool],
+    ['state', `${node.state}${node.since === undefined ? '' : `, ${ago(node.since, now)}`}`],
+    ['message', node.what],
+    ['mode', node.mode],
+    ['OS backend', node.osBackend],
+    ['config', change(node.config.current, node.config.desired)],
+    ['image', node.image === undefined ? undefined : change(node.image.current, node.image.desired)],
+    ['actions', node.actions],
+    ['staged', stagingOf(node)],
+    ['lease', node.leaseHolder],
+    ['skipped', node.obstacle],
+    ['node', flagsOf(node) || 'ready'],
+  ];
+  const width = Math.max(...rows.map(([name]) => name.length));
+  const told = rows.flatMap(([name, value]) =>
+    value === undefined ? [] : [`  ${name.padEnd(width)}  ${value}`],
+  );
+  return [`node ${node.name}`, ...told].join('\n');
+}
+
+/** @returns what has come of one view since another, a line each and without times: for `--watch` without a terminal. */
+export function changedLines(before: StatusView | undefined, after: StatusView): readonly string[] {
+  const old = before === undefined ? new Map<string, string>() : linesByName(before);
+  const lines = linesByName(after);
+  const changed = [...lines].filter(([subject, line]) => old.get(subject) !== line).map(([, line]) => line);
+  const builds = new Set(before?.builds.map(({ name }) => `build ${name}`));
+  const gone = [...old.keys()].filter((subject) => !lines.has(subject));
+  // A view tells of builds that are under way.
+  const over = gone.map(
+    (subject) => `${subject}: ${builds.has(subject) ? 'no longer in progress' : 'deleted'}`,
+  );
+  return [...changed, ...over];
+}
+
+function linesByName(view: StatusView): ReadonlyMap<string, string> {
+  const line = (subject: string, state: string, what: string | undefined) =>
+    [subject, `${subject}: ${state}${what === undefined || what === '' ? '' : `: ${what}`}`] as const;
+  return new Map([
+    ['layering', layeringLine(view)] as const,
+    ...view.pools.map((pool) =>
+      line(`pool ${pool.name}`, `${pool.state} ${pool.nodes.updated}/${pool.nodes.total}`, pool.what),
+    ),
+    ...view.builds.map((build) => line(`build ${build.name}`, build.state, build.lastLine ?? build.what)),
+    ...view.nodes.map((node) => line(`node ${node.name}`, node.state, detailOf(node))),
+  ]);
+}
+
+function layeringLine({ layering }: StatusView): string {
+  const builder = {
+    running: 'the Machine OS Builder is running',
+    starting: 'the Machine OS Builder is starting',
+    absent: '',
+  };
+  const parts = [layering.switch, layering.problems ?? '', builder[layering.builder]];
+  return `layering: ${parts.filter((part) => part !== '').join('; ')}`;
+}
+
+function poolTable(pools: readonly PoolView[], { wide, now }: TextOptions): string[] {
+  const head = [
+    'POOL',
+    'STATE',
+    'UPDATED',
+    'UNAVAILABLE',
+    'CONFIG',
+    'SINCE',
+    ...(wide ? ['RUNNING', 'IMAGE'] : []),
+  ];
+  return textTable(
+    head,
+    pools.map(({ name, state, nodes, config, image, since }) => [
+      name,
+      state,
+      `${nodes.updated}/${nodes.total}`,
+      String(nodes.unavailable),
+      config.desired ?? '-',
+      since === undefined ? '-' : ago(since, now),
+      ...(wide ? [config.running ?? '-', image ?? '-'] : []),
+    ]),
+  );
+}
+
+/** What a pool waits for is longer than a column. */
+function poolDetail({ name, state, what }: PoolView): string[] {
+  return state === 'Updated' || what === undefined ? [] : [`pool ${name}: ${what}`];
+}
+
+function buildTable(builds: readonly BuildView[], { now }: TextOptions): string[] {
+  return textTable(
+    ['BUILD', 'POOL', 'STATE', 'SINCE', 'MESSAGE'],
+    builds.map(({ name, pool, state, since, what, lastLine }) => [
+      name,
+      pool,
+      state,
+      since === undefined ? '-' : ago(since, now),
+      lastLine ?? what ?? '',
+    ]),
+  );
+}
+
+function nodeTable(nodes: readonly NodeView[], { wide, now }: TextOptions): string[] {
+  const head = [
+    'NODE',
+    'POOL',
+    'STATE',
+    'SINCE',
+    ...(wide ? ['MODE', 'CONFIG', 'IMAGE', 'LEASE'] : []),
+    'MESSAGE',
+  ];
+  const rows = nodes
+    .slice(0, MOST_NODES)
+    .map((node) => [
+      node.name,
+      node.pool,
+      node.state,
+      node.since === undefined ? '-' : ago(node.since, now),
+      ...(wide
+        ? [
+            node.mode ?? '-',
+            node.config.current ?? '-',
+            digestOf(node.image?.current) ?? '-',
+            node.leaseHolder ?? '-',
+          ]
+        : []),
+      detailOf(node),
+    ]);
+  const more = nodes.length - MOST_NODES;
+  return [...textTable(head, rows), ...(more > 0 ? [`and ${plural(more, 'more node')}`] : [])];
+}
+
+function isWorthTelling(node: NodeView): boolean {
+  return node.state !== 'updated' || node.obstacle !== undefined || node.cordoned || !node.ready;
+}
+
+function detailOf(node: NodeView): string {
+  const passedBy =
+    node.state === 'updated' && node.obstacle !== undefined ? [`skipped: ${node.obstacle}`] : [];
+  const parts = [node.actions, stagingOf(node), node.what, ...passedBy, flagsOf(node)];
+  return parts.filter((part) => part !== undefined && part !== '').join('; ');
+}
+
+function flagsOf({ ready, cordoned }: NodeView): string {
+  return [...(ready ? [] : ['not ready']), ...(cordoned ? ['cordoned'] : [])].join(', ');
+}
+
+function stagingOf({ state, staging }: NodeView): string | undefined {
+  if (state !== 'staging' || staging === undefined || staging.bytesTotal === 0) return undefined;
+  const percent = Math.floor((staging.bytesDone / staging.bytesTotal) * 100);
+  return `${percent}% of ${formatBytes(staging.bytesTotal)}`;
+}
+
+function change(from: string | undefined, to: string | undefined): string {
+  return from === to ? (from ?? '-') : `${from ?? 'nothing'} -> ${to ?? 'none'}`;
+}
+
+function digestOf(image: string | undefined): string | undefined {
+  return image?.slice(image.indexOf('@') + 1).slice(0, 'sha256:'.length + 12);
+}
+
+function ago(time: string, now: number): string {
+  return formatDuration(now - Date.parse(time));
+}

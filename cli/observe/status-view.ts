@@ -1,0 +1,200 @@
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import type { BuildConditionType, MachineOSBuild } from '../../api/machine-os-build.ts';
+import { annotations } from '../../api/names.ts';
+import { formatProblems, readSwitch } from '../../opt-in/switch.ts';
+import { parseRollback } from '../../rollout/pools/rollback.ts';
+import { type NodeView, nodeView } from './node-view.ts';
+import { nodesOfPool, type ObservedCluster } from './observed-cluster.ts';
+
+/** One pool as `shale status` tells of it. */
+export interface PoolView {
+  readonly name: string;
+  /** `Updated`, `Degraded`, or the reason of the condition Updating: NodesUpdating, NodesPassedBy, Building, Paused… */
+  readonly state: string;
+  /** RFC 3339; absent where the objects don't tell. */
+  readonly since?: string;
+  readonly what?: string;
+  readonly layered: boolean;
+  readonly paused: boolean;
+  readonly config: { readonly desired?: string; readonly running?: string };
+  /** The last image built for the pool, by digest. */
+  readonly image?: string;
+  readonly nodes: {
+    readonly total: number;
+    readonly updated: number;
+    readonly unavailable: number;
+    readonly degraded: number;
+  };
+  /** What holds it at another target than its MachineConfigs ask for. */
+  readonly rollback?: {
+    readonly config: string;
+    readonly image?: string;
+    readonly by: string;
+    readonly reason: string;
+    readonly at: string;
+  };
+}
+
+/** One build that is under way or has failed. */
+export interface BuildView {
+  readonly name: string;
+  readonly pool: string;
+  readonly config: string;
+  readonly state: BuildConditionType | 'Pending';
+  readonly since?: string;
+  readonly what?: string;
+  /** The last line of its log. */
+  readonly lastLine?: string;
+}
+
+/** What `shale status -o json` prints. */
+export interface StatusView {
+  readonly layering: {
+    readonly switch: 'on' | 'off' | 'invalid';
+    /** What is wrong with the switch, in words. */
+    readonly problems?: string;
+    readonly builder: 'running' | 'starting' | 'absent';
+  };
+  readonly pools: readonly PoolView[];
+  readonly builds: readonly BuildView[];
+  readonly nodes: readonly NodeView[];
+  /** What keeps this from being all there is to tell, in words. */
+  readonly remarks: readonly string[];
+}
+
+/** @returns everything that the objects tell of the cluster's state. @param now ms since the epoch. */
+export function statusView(seen: ObservedCluster, now: number): StatusView {
+  const state = readSwitch(seen.switchMap);
+  const available = seen.builder?.status?.availableReplicas ?? 0;
+  return {
+    layering: {
+      switch: state.kind,
+      ...(state.kind === 'invalid' ? { problems: formatProblems(state.problems) } : {}),
+      builder: seen.builder === undefined ? 'absent' : available > 0 ? 'running' : 'starting',
+    },
+    pools: seen.pools.map((pool) => poolView(pool, seen)),
+    builds: buildsToTell(seen),
+    nodes: seen.machineConfigNodes.map((node) => nodeView(node, seen, now)),
+    remarks: [
+      ...((seen.operator?.status?.availableReplicas ?? 0) === 0
+        ? ['no operator is running, so nothing changes']
+        : []),
+      ...(seen.leases === undefined ? ["node leases can't be read, so their holders are not shown"] : []),
+    ],
+  };
+}
+
+/** @returns the view of one pool alone, its nodes and builds with it. */
+export function viewOfPool(view: StatusView, pool: string): StatusView {
+  return {
+    ...view,
+    pools: view.pools.filter(({ name }) => name === pool),
+    builds: view.builds.filter((build) => build.pool === pool),
+    nodes: view.nodes.filter((node) => node.pool === pool),
+  };
+}
+
+/** @returns the view of one node alone. */
+export function viewOfNode(view: StatusView, node: string): StatusView {
+  return { ...view, pools: [], builds: [], nodes: view.nodes.filter(({ name }) => name === node) };
+}
+
+function poolView(pool: MachineConfigPool, seen: ObservedCluster): PoolView {
+  const { name } = pool.metadata;
+  const members = nodesOfPool(seen, name);
+  const config = pool.spec.configuration?.name;
+  const running = pool.status?.configuration?.name;
+  const wish = seen.machineOSConfigs.find(({ spec }) => spec.machineConfigPool.name === name);
+  const image = wish?.status?.currentImagePullSpec;
+  const rollback = rollbackOf(pool);
+  return {
+    name,
+    ...poolSituation(pool),
+    layered: wish !== undefined,
+    paused: pool.spec.paused === true,
+    config: {
+      ...(config === undefined ? {} : { desired: config }),
+      ...(running === undefined ? {} : { running }),
+    },
+    ...(image === undefined ? {} : { image }),
+    nodes: {
+      total: pool.status?.machineCount ?? members.length,
+      updated: pool.status?.updatedMachineCount ?? 0,
+      unavailable: pool.status?.unavailableMachineCount ?? 0,
+      degraded: pool.status?.degradedMachineCount ?? 0,
+    },
+    ...(rollback === undefined ? {} : { rollback }),
+  };
+}
+
+/** What can't be read is told by the pool's own conditions. */
+function rollbackOf({ metadata }: MachineConfigPool): PoolView['rollback'] {
+  const text = metadata.annotations?.[annotations.rollback];
+  if (text === undefined) return undefined;
+  try {
+    const { from: _, ...request } = parseRollback(text);
+    return request;
+  } catch {
+    return undefined;
+  }
+}
+
+function poolSituation({ status }: MachineConfigPool): Pick<PoolView, 'state' | 'since' | 'what'> {
+  const condition = (type: string) => status?.conditions?.find((found) => found.type === type);
+  const [updated, updating, degraded] = [condition('Updated'), condition('Updating'), condition('Degraded')];
+  const tell = (state: string, found: typeof updated) => ({
+    state,
+    ...(found === undefined ? {} : { since: found.lastTransitionTime }),
+    ...(found === undefined || found.message === '' ? {} : { what: found.message }),
+  });
+  if (degraded?.status === 'True') return tell('Degraded', degraded);
+  if (updated?.status === 'True') return { ...tell('Updated', updated) };
+  return updating === undefined
+    ? { state: 'Unknown', what: 'the operator has not reported on it yet' }
+    : tell(updating.reason, updating);
+}
+
+/** Builds that are under way, and the last one of a pool where it failed. */
+function buildsToTell(seen: ObservedCluster): BuildView[] {
+  const sorted = seen.builds.toSorted(
+    (a, b) => ageOf(a) - ageOf(b) || (a.metadata.name < b.metadata.name ? -1 : 1),
+  );
+  return sorted
+    .filter((build) => {
+      const state = stateOf(build);
+      const isLast = sorted.findLast((other) => poolOf(other) === poolOf(build)) === build;
+      return state === 'Failed' ? isLast : state !== 'Succeeded' && state !== 'Interrupted';
+    })
+    .map((build) => {
+      const state = stateOf(build);
+      const condition = build.status?.conditions?.find(({ type }) => type === state);
+      const lastLine = build.status?.logTail?.at(-1);
+      const since = build.status?.buildStart ?? build.metadata.creationTimestamp;
+      return {
+        name: build.metadata.name,
+        pool: poolOf(build),
+        config: build.spec.machineConfig.name,
+        state,
+        ...(since === undefined ? {} : { since }),
+        ...(condition === undefined || condition.message === '' ? {} : { what: condition.message }),
+        ...(lastLine === undefined ? {} : { lastLine }),
+      };
+    });
+}
+
+/** A MachineOSConfig has the name of its pool (machineOSConfigRules). */
+function poolOf({ spec }: MachineOSBuild): string {
+  return spec.machineOSConfig.name;
+}
+
+function ageOf({ metadata }: MachineOSBuild): number {
+  return Date.parse(metadata.creationTimestamp ?? '') || 0;
+}
+
+const BUILD_STATES = ['Succeeded', 'Failed', 'Interrupted', 'Building', 'Prepared'] as const;
+
+function stateOf({ status }: MachineOSBuild): BuildView['state'] {
+  const isTrue = (type: string) =>
+    status?.conditions?.some((condition) => condition.type === type && condition.status === 'True') ?? false;
+  return BUILD_STATES.find(isTrue) ?? 'Pending';
+}

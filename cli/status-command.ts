@@ -1,0 +1,150 @@
+import { Command, Option } from 'commander';
+import type { ApiClient } from '../cluster/api-client.ts';
+import { type ClusterFlags, withClusterFlags, withLeaseNamespace } from './change/live-cluster.ts';
+import { onCluster } from './command-line/cluster-access.ts';
+import { CommandError, exitCodes } from './command-line/exit-codes.ts';
+import { outputFlag, print, printAs } from './command-line/output.ts';
+import { StatusOutput } from './command-line/output-schemas.ts';
+import { observeCluster, watchCluster } from './observe/cluster-watch.ts';
+import type { ObservedCluster } from './observe/observed-cluster.ts';
+import { nodeArrival, poolsArrival } from './observe/pool-arrival.ts';
+import { changedLines, formatNode, formatStatus } from './observe/status-text.ts';
+import { type StatusView, statusView, viewOfNode, viewOfPool } from './observe/status-view.ts';
+import { TAKEN_UP_MS, waitForArrival } from './observe/wait-for-arrival.ts';
+import { createScreen } from './status/screen.ts';
+import { type WaitFlags, withWaitFlags } from './wait/wait-flags.ts';
+
+interface StatusFlags extends ClusterFlags, WaitFlags {
+  readonly leaseNamespace: string;
+  readonly output: string;
+  readonly watch?: boolean;
+}
+
+const EXAMPLES = `
+Examples:
+  shale status                    pools, builds, and the nodes that need attention
+  shale status worker --watch     one pool with all its nodes, redrawn as it changes
+  shale status --wait             wait until every node runs its target; exit code 1 if that fails
+  shale status node/worker-0      a node, if a pool has the same name`;
+
+/** ms; on a terminal the times since count on. */
+const REDRAW_MS = 1_000;
+/** ms; anywhere else only changes are told. A planned maintenance that ends by itself makes no event. */
+const LOOK_AGAIN_MS = 30_000;
+
+/** `shale status`: how far pools, builds and nodes are, and what they wait for. */
+export function statusCommand(): Command {
+  const command = new Command('status').argument('[pool|node]', 'show only this pool or node');
+  const withFlags = withLeaseNamespace(withClusterFlags(command))
+    .addOption(outputFlag('table', 'wide', 'json', 'yaml'))
+    .addOption(
+      new Option(
+        '-w, --watch',
+        'watch for changes: redraw on a terminal, otherwise print a line for each change',
+      ).conflicts('wait'),
+    );
+  return withWaitFlags(withFlags, 'every node runs its target, then print the status')
+    .addHelpText('after', EXAMPLES)
+    .action((name: string | undefined, flags: StatusFlags) =>
+      onCluster(flags, (client, signal) =>
+        flags.watch === true ? follow(client, name, flags, signal) : showOnce(client, name, flags, signal),
+      ),
+    );
+}
+
+async function showOnce(
+  client: ApiClient,
+  name: string | undefined,
+  flags: StatusFlags,
+  signal: AbortSignal,
+): Promise<void> {
+  if (flags.wait === true) await waitUntilThere(client, name, flags, signal);
+  const now = Date.now();
+  const view = chosen(statusView(await observeCluster(client, flags, signal), now), name);
+  if (isForPeople(flags)) print(textOf(view, name, flags, now));
+  else printAs(flags.output, StatusOutput, view);
+}
+
+/** @throws CommandError when a pool comes to a stop, or the time is over. */
+async function waitUntilThere(
+  client: ApiClient,
+  name: string | undefined,
+  flags: StatusFlags,
+  signal: AbortSignal,
+): Promise<void> {
+  const look = (seen: ObservedCluster) => {
+    const { pools, nodes } = chosen(statusView(seen, Date.now()), name);
+    const [node] = nodes;
+    if (name !== undefined && pools.length === 0 && node !== undefined) return nodeArrival(node.name, seen);
+    return poolsArrival(
+      pools.map((pool) => pool.name),
+      seen,
+    );
+  };
+  const { timeout } = flags;
+  const wait = { client, places: flags, look, holds: TAKEN_UP_MS, timeout };
+  await waitForArrival({ ...wait, output: process.stderr, signal });
+}
+
+/** Until Ctrl-C. */
+async function follow(
+  client: ApiClient,
+  name: string | undefined,
+  flags: StatusFlags,
+  signal: AbortSignal,
+): Promise<void> {
+  const watch = await watchCluster(client, flags, signal);
+  const screen = process.stdout.isTTY && isForPeople(flags) ? createScreen(process.stdout) : undefined;
+  let before: StatusView | undefined;
+  try {
+    for (;;) {
+      const now = Date.now();
+      const view = chosen(statusView(await watch.observe(), now), name);
+      if (screen !== undefined) screen.draw(textOf(view, name, flags, now));
+      else if (isForPeople(flags)) printChanges(before, view, now);
+      else if (JSON.stringify(before) !== JSON.stringify(view)) printDocument(flags.output, view);
+      before = view;
+      await watch.changed(screen === undefined ? LOOK_AGAIN_MS : REDRAW_MS);
+    }
+  } finally {
+    await watch.close();
+  }
+}
+
+function isForPeople({ output }: StatusFlags): boolean {
+  return output === 'table' || output === 'wide';
+}
+
+/** @throws CommandError for a name that no pool and no node has. */
+function chosen(view: StatusView, given: string | undefined): StatusView {
+  if (given === undefined) return view;
+  const [, kind, name = given] = /^(pool|node)\/(.*)$/.exec(given) ?? [];
+  if (kind !== 'node' && view.pools.some((pool) => pool.name === name)) return viewOfPool(view, name);
+  if (kind !== 'pool' && view.nodes.some((node) => node.name === name)) return viewOfNode(view, name);
+  const pools = view.pools.map((pool) => pool.name).join(', ');
+  throw new CommandError(
+    `no ${kind ?? 'pool or node'} is named ${name}; the pools are: ${pools || 'none'}`,
+    exitCodes.usage,
+  );
+}
+
+function textOf(view: StatusView, name: string | undefined, { output }: StatusFlags, now: number): string {
+  const [node] = view.nodes;
+  if (name !== undefined && view.pools.length === 0 && node !== undefined) return formatNode(node, now);
+  return formatStatus(view, { wide: output === 'wide', allNodes: name !== undefined, now });
+}
+
+function printChanges(before: StatusView | undefined, after: StatusView, now: number): void {
+  const time = new Date(now).toISOString().replace(/\.\d+Z$/, 'Z');
+  for (const line of changedLines(before, after)) print(`${time} ${line}`);
+}
+
+/** JSON by the line and YAML by the document, so that each can be read as it comes. */
+function printDocument(format: string, view: StatusView): void {
+  if (format === 'json') {
+    print(JSON.stringify(StatusOutput.parse(view)));
+    return;
+  }
+  print('---');
+  printAs(format, StatusOutput, view);
+}

@@ -1,0 +1,62 @@
+import { expect, test } from 'vitest';
+import type { Node } from '../api/kubernetes.ts';
+import type { MachineConfigNode } from '../api/machine-config-node.ts';
+import type { MachineOSConfig } from '../api/machine-os-config.ts';
+import { labels } from '../api/names.ts';
+import { observed } from '../test/fixtures/observed-cluster.ts';
+import { uninstallObstacle } from './uninstall/decide-uninstall.ts';
+
+const layered = { status: { mode: 'Layered' } } as MachineConfigNode;
+const standard = { status: { mode: 'Standard' } } as MachineConfigNode;
+const held = {
+  metadata: { name: 'worker-0', annotations: { 'shale.dev/cordoned': 'true' } },
+} as unknown as Node;
+const config = (made: boolean) =>
+  ({
+    metadata: { name: 'infra', labels: made ? { [labels.madeBySwitch]: 'true' } : {} },
+  }) as unknown as MachineOSConfig;
+
+test.each([
+  ['a cluster in standard mode', observed({ machineConfigNodes: [standard] }), undefined],
+  [
+    'images that are kept',
+    observed({ machineConfigNodes: [layered], machineOSConfigs: [config(false)] }),
+    'keep',
+  ],
+  [
+    'images that are taken back',
+    observed({ machineConfigNodes: [layered], machineOSConfigs: [config(true)] }),
+    'revert',
+  ],
+] as const)('%s: nothing in the way', (_, cluster, wish) => {
+  expect(uninstallObstacle(cluster, wish)).toBeUndefined();
+});
+
+test.each([
+  [
+    'a node that is being updated',
+    observed({ nodes: [held] }),
+    'keep',
+    'worker-0: an update is in progress, and would leave the node cordoned',
+  ],
+  [
+    'images of which nothing was said',
+    observed({ machineConfigNodes: [layered] }),
+    undefined,
+    '1 node runs images',
+  ],
+  [
+    'layering that has just begun',
+    observed({ machineOSConfigs: [config(true)] }),
+    undefined,
+    'layering is enabled, and 0 nodes run images',
+  ],
+  [
+    "an admin's own MachineOSConfig",
+    observed({ machineOSConfigs: [config(false)] }),
+    'revert',
+    'MachineOSConfig infra was created by hand: delete it',
+  ],
+] as const)('%s: in the way', (_, cluster, wish, why) => {
+  expect(uninstallObstacle(cluster, wish)).toContain(why);
+});

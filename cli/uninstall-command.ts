@@ -1,0 +1,148 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { Command, Option } from 'commander';
+import { ConfigMaps, Deployments, Pods } from '../api/kubernetes.ts';
+import {
+  BUILDER_DEPLOYMENT,
+  DEFAULT_LEASE_NAMESPACE,
+  OPERATOR_DEPLOYMENT,
+  SWITCH_CONFIG_MAP,
+} from '../api/names.ts';
+import type { Kind, KubernetesObject } from '../api/object.ts';
+import { noun } from '../api/plural.ts';
+import { type ApiClient, isNotFound } from '../cluster/api-client.ts';
+import { type ClusterFlags, withClusterFlags } from './change/live-cluster.ts';
+import { onCluster } from './command-line/cluster-access.ts';
+import { CommandError } from './command-line/exit-codes.ts';
+import { print } from './command-line/output.ts';
+import { timeoutFlag } from './command-line/quantities.ts';
+import { observeCluster } from './observe/cluster-watch.ts';
+import { layeringArrival } from './observe/layering-arrival.ts';
+import type { ObservedCluster } from './observe/observed-cluster.ts';
+import { waitForArrival } from './observe/wait-for-arrival.ts';
+import { heldNodes, uninstallObstacle } from './uninstall/decide-uninstall.ts';
+import { DEFINITIONS, INSTALLED, INSTALLED_KINDS } from './uninstall/installed-kinds.ts';
+
+interface UninstallFlags extends ClusterFlags {
+  readonly revert?: boolean;
+  readonly keep?: boolean;
+  readonly withObjects?: boolean;
+  readonly leaseNamespace: string;
+  /** ms */
+  readonly timeout: number;
+}
+
+const EXAMPLES = `
+Examples:
+  shale uninstall --revert                  nodes return to the stock image first
+  shale uninstall --keep                    nodes stay as they are
+  shale uninstall --revert --with-objects   also deletes every MachineConfig and MachineConfigPool
+
+Not removed: the namespaces with their Secrets, and what MachineConfigs wrote to nodes in standard mode.`;
+
+/** `shale uninstall`: takes Shale out of a cluster, and leaves its nodes in a state that is said. */
+export function uninstallCommand(): Command {
+  const command = new Command('uninstall')
+    .addOption(
+      new Option('--revert', 'first return nodes that run images to the stock image').conflicts('keep'),
+    )
+    .option('--keep', 'leave nodes as they are, including their images')
+    .option('--with-objects', 'also delete the CRDs, and with them every MachineConfig and MachineConfigPool')
+    .option('--lease-namespace <name>', 'namespace of the node leases', DEFAULT_LEASE_NAMESPACE)
+    .addOption(timeoutFlag('2h'));
+  return withClusterFlags(command)
+    .addHelpText('after', EXAMPLES)
+    .action((flags: UninstallFlags) =>
+      onCluster(flags, (client, signal) => uninstall(client, flags, signal)),
+    );
+}
+
+async function uninstall(client: ApiClient, flags: UninstallFlags, signal: AbortSignal): Promise<void> {
+  const wish = flags.revert === true ? 'revert' : flags.keep === true ? 'keep' : undefined;
+  const seen = await observeCluster(client, flags, signal);
+  const obstacle = uninstallObstacle(seen, wish);
+  if (obstacle !== undefined) throw new CommandError(obstacle);
+  if (wish === 'revert') {
+    const pools = seen.pools.map(({ metadata }) => metadata.name);
+    await switchOff(client, flags, seen.switchMap !== undefined, signal);
+    const goal = { layered: [], standard: pools, clean: true };
+    const look = (now: ObservedCluster) => layeringArrival(goal, now);
+    const { timeout } = flags;
+    await waitForArrival({ client, places: flags, look, timeout, output: process.stderr, signal });
+    print('every node runs the stock image');
+  }
+  await stopOperator(client, flags, signal);
+  await remove(client, Deployments, BUILDER_DEPLOYMENT, flags.namespace, signal);
+  for (const kind of INSTALLED_KINDS) await removeAll(client, kind, signal);
+  // The switch says what was wanted of this installation; the next one begins with its own.
+  await remove(client, ConfigMaps, SWITCH_CONFIG_MAP, flags.namespace, signal);
+  if (flags.withObjects === true) await removeAll(client, DEFINITIONS, signal);
+  print(
+    flags.withObjects === true
+      ? 'Shale and its objects have been removed'
+      : 'Shale has been removed; MachineConfigs and MachineConfigPools still exist, but nothing acts on them',
+  );
+}
+
+async function switchOff(
+  client: ApiClient,
+  { namespace }: UninstallFlags,
+  there: boolean,
+  signal: AbortSignal,
+): Promise<void> {
+  // No ConfigMap at all means off.
+  if (!there) return;
+  const body = { data: { enabled: 'false' } };
+  await client.patch(ConfigMaps, SWITCH_CONFIG_MAP, { type: 'merge', body }, { namespace, signal });
+}
+
+/** ms; its pods have 30 s to end unless somebody gave them more. */
+const OPERATOR_ENDS_MS = 60_000;
+const LOOK_AGAIN_MS = 500;
+
+/**
+ * The operator ends before anything that it needs goes. It may have begun with a node since it was looked at.
+ *
+ * @throws CommandError that names nodes which it has left cordoned; everything else is still there then.
+ */
+async function stopOperator(client: ApiClient, flags: UninstallFlags, signal: AbortSignal): Promise<void> {
+  const { namespace } = flags;
+  await remove(client, Deployments, OPERATOR_DEPLOYMENT, namespace, signal);
+  const labelSelector = `app.kubernetes.io/name=${OPERATOR_DEPLOYMENT}`;
+  const deadline = performance.now() + OPERATOR_ENDS_MS;
+  while ((await client.list(Pods, { namespace, labelSelector, signal })).items.length > 0) {
+    if (performance.now() >= deadline)
+      throw new CommandError("the operator's pods did not terminate in time");
+    await delay(LOOK_AGAIN_MS, undefined, { signal });
+  }
+  const held = heldNodes(await observeCluster(client, flags, signal));
+  if (held.length > 0) {
+    throw new CommandError(
+      `${held.join(', ')}: the operator had just started an update, which the daemon completes; install the operator again to finish it, or uncordon the ${noun(held.length, 'node')} by hand (kubectl uncordon; kubectl annotate node ${held.join(' ')} shale.dev/cordoned-) and run this again`,
+    );
+  }
+}
+
+async function removeAll(
+  client: ApiClient,
+  kind: Kind<KubernetesObject>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { items } = await client.list(kind, { labelSelector: INSTALLED, signal }).catch((error: unknown) => {
+    // A kind that the cluster doesn't have.
+    if (isNotFound(error)) return { items: [] };
+    throw error;
+  });
+  for (const { metadata } of items) await remove(client, kind, metadata.name, metadata.namespace, signal);
+}
+
+async function remove<T extends KubernetesObject>(
+  client: ApiClient,
+  kind: Kind<T>,
+  name: string,
+  namespace: string | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  const where = namespace === undefined || !kind.namespaced ? {} : { namespace };
+  const deleted = await client.delete(kind, name, { ...where, propagationPolicy: 'Background', signal });
+  if (deleted) print(`deleted ${kind.kind} ${name}`);
+}
