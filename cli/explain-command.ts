@@ -1,12 +1,22 @@
 import { Command } from 'commander';
-import { MachineConfigs } from '../api/machine-config.ts';
-import { type ClusterFlags, readAll, withClusterFlags, withLeaseNamespace } from './change/live-cluster.ts';
-import { onCluster } from './command-line/cluster-access.ts';
+import { type ChangeId, changeOf } from '../api/change.ts';
+import { type DisruptionCause, formatActions, formatAsked } from '../api/disruption-action.ts';
+import { type MachineConfig, MachineConfigs } from '../api/machine-config.ts';
+import type { UpdatePlan, UpdateRecord } from '../api/machine-config-node.ts';
+import { configsWith } from './change/owners.ts';
+import {
+  type ClusterFlags,
+  onCluster,
+  readAll,
+  withClusterFlags,
+  withLeaseNamespace,
+} from './command-line/cluster-access.ts';
 import { CommandError, exitCodes } from './command-line/exit-codes.ts';
 import { outputFlag, print, printAs, TABLE_FORMATS } from './command-line/output.ts';
 import { ExplainOutput } from './command-line/output-schemas.ts';
-import { explainNode, formatExplanation } from './node-explanation.ts';
 import { observeCluster } from './observe/cluster-watch.ts';
+import { nodeView } from './observe/node-view.ts';
+import type { ObservedCluster } from './observe/observed-cluster.ts';
 
 /** `shale explain`: why a node did what it did, and will do what it will. */
 export function explainCommand(): Command {
@@ -30,4 +40,173 @@ export function explainCommand(): Command {
         else printAs(flags.output, ExplainOutput, explained);
       }),
     );
+}
+
+/** Why a node does what it does: from the MachineConfig by way of path, policy and action to the result. */
+interface NodeExplanation {
+  readonly node: string;
+  readonly pool: string;
+  readonly mode?: 'Standard' | 'Layered';
+  /** What it runs; absent where it has not said. */
+  readonly config?: string;
+  readonly image?: string;
+  readonly last?: ExplainedUpdate & {
+    readonly result: UpdateRecord['result'];
+    readonly startedAt: string;
+    readonly finishedAt: string;
+    /** Whether the node booted anew. */
+    readonly rebooted: boolean;
+    /** Whether its kernel ran on meanwhile; absent where it did not. */
+    readonly softly?: true;
+    readonly message?: string;
+  };
+  readonly next?: ExplainedUpdate & {
+    /** How far it is, as shale status tells. */
+    readonly state: string;
+    readonly what?: string;
+  };
+}
+
+interface ExplainedUpdate {
+  readonly config: string;
+  /** By which logs, events and traces tell of it. */
+  readonly change: ChangeId;
+  readonly image?: string;
+  readonly causes: readonly ExplainedCause[];
+  /** All of them together, in words. */
+  readonly actions: string;
+  /** What the actions were taken from. */
+  readonly source: string;
+}
+
+interface ExplainedCause {
+  /** MachineConfigs of the pool that say something of it now; none where it was taken away. */
+  readonly machineConfigs: readonly string[];
+  readonly change: DisruptionCause['change'];
+  readonly subject: string;
+  /** The policy or rule that decided. */
+  readonly rule: string;
+  /** What it asks for, in words. */
+  readonly actions: string;
+}
+
+/**
+ * @param machineConfigs every MachineConfig of the cluster. @param now ms since the epoch.
+ * @returns undefined for a node that no pool has.
+ */
+export function explainNode(
+  name: string,
+  seen: ObservedCluster,
+  machineConfigs: readonly MachineConfig[],
+  now: number,
+): NodeExplanation | undefined {
+  const object = seen.machineConfigNodes.find(({ metadata }) => metadata.name === name);
+  if (object === undefined) return undefined;
+  const view = nodeView(object, seen, now);
+  const pool = seen.pools.find(({ metadata }) => metadata.name === view.pool);
+  const sources = inOrder(
+    pool?.spec.configuration?.source?.map((source) => source.name ?? '') ?? [],
+    machineConfigs,
+  );
+  const { lastUpdate, plan } = object.status ?? {};
+  return {
+    node: name,
+    pool: view.pool,
+    ...(view.mode === undefined ? {} : { mode: view.mode }),
+    ...(view.config.current === undefined ? {} : { config: view.config.current }),
+    ...(view.image?.current === undefined ? {} : { image: view.image.current }),
+    ...(lastUpdate === undefined ? {} : { last: lastOf(lastUpdate, sources) }),
+    ...(plan === undefined
+      ? {}
+      : {
+          next: {
+            ...updateOf(plan, sources),
+            state: view.state,
+            ...(view.what === undefined ? {} : { what: view.what }),
+          },
+        }),
+  };
+}
+
+function inOrder(names: readonly string[], configs: readonly MachineConfig[]): MachineConfig[] {
+  const byName = new Map(configs.map((config) => [config.metadata.name, config]));
+  return names.flatMap((name) => byName.get(name) ?? []);
+}
+
+function lastOf(
+  record: UpdateRecord,
+  sources: readonly MachineConfig[],
+): NonNullable<NodeExplanation['last']> {
+  const { result, startedAt, finishedAt, bootIDBefore, bootIDAfter, message } = record;
+  return {
+    ...updateOf(record, sources),
+    result,
+    startedAt,
+    finishedAt,
+    rebooted: bootIDBefore !== bootIDAfter,
+    ...(record.softReboot === true ? { softly: true } : {}),
+    ...(message === undefined ? {} : { message }),
+  };
+}
+
+function updateOf(
+  { config, image, causes, actions, softReboot = false, source }: UpdatePlan | UpdateRecord,
+  sources: readonly MachineConfig[],
+): ExplainedUpdate {
+  return {
+    config,
+    change: changeOf(config),
+    ...(image === undefined ? {} : { image }),
+    causes: causes.map((cause) => ({
+      machineConfigs: cause.change === 'removed' ? [] : configsWith(cause, sources),
+      change: cause.change,
+      subject: cause.subject,
+      rule: cause.rule,
+      actions: formatActions(cause.actions),
+    })),
+    actions: formatAsked({ actions, softReboot }),
+    source,
+  };
+}
+
+/** @returns the explanation for people: a chain in a line for each cause. */
+export function formatExplanation(explained: NodeExplanation): string {
+  const { node, pool, mode, config, image, last, next } = explained;
+  return [
+    `node ${node} of pool ${pool} ${config === undefined ? 'has not reported what it runs' : `runs ${config}`}`,
+    ...(mode === undefined ? [] : [`  mode: ${mode}${image === undefined ? '' : `, ${image}`}`]),
+    '',
+    ...(last === undefined
+      ? ['last update: none recorded']
+      : [
+          `last update: to ${last.config}, from ${last.startedAt} to ${last.finishedAt}`,
+          ...linesOf(last),
+          `  result: ${last.result}, ${rebootInWords(last)}${last.message === undefined ? '' : `: ${last.message}`}`,
+        ]),
+    '',
+    ...(next === undefined
+      ? ['next update: none']
+      : [
+          `next update: to ${next.config}`,
+          ...linesOf(next),
+          `  state: ${next.state}${next.what === undefined ? '' : `: ${next.what}`}`,
+        ]),
+  ].join('\n');
+}
+
+function rebootInWords({ rebooted, softly }: NonNullable<NodeExplanation['last']>): string {
+  if (softly === true) return 'with a soft reboot';
+  return rebooted ? 'with a reboot' : 'without a reboot';
+}
+
+function linesOf({ change, causes, actions, source }: ExplainedUpdate): string[] {
+  return [
+    `  change ${change}`,
+    ...causes.map((cause) => {
+      const who =
+        cause.machineConfigs.length === 0 ? 'no MachineConfig (removed)' : cause.machineConfigs.join(', ');
+      return `  ${who} -> ${cause.change} ${cause.subject} -> ${cause.rule} -> ${cause.actions}`;
+    }),
+    `  actions: ${actions} (from ${source})`,
+  ];
 }

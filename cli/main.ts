@@ -1,3 +1,3 @@
-import { runProgram } from './run-program.ts';
+import { runProgram } from './program.ts';
 
 await runProgram();

@@ -6,8 +6,8 @@ import { validatePolicy } from '../disruption/effective-policies.ts';
 import { inWords } from '../disruption/summarise-policies.ts';
 import { formatProblem } from '../machineconfig/problem.ts';
 import { type FileFlags, objectsOf, refuseMalformed } from './change/file-flags.ts';
-import { withClusterFlags } from './change/live-cluster.ts';
 import { type OfflineCluster, offlineCluster, policiesOf } from './change/offline-cluster.ts';
+import { withClusterFlags } from './command-line/cluster-access.ts';
 import { outputFlag, print, printAs, TABLE_FORMATS } from './command-line/output.ts';
 import { PoliciesOutput } from './command-line/output-schemas.ts';
 

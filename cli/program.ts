@@ -1,5 +1,8 @@
-import { Command } from 'commander';
+import { Command, CommanderError } from 'commander';
 import { SHALE_VERSION } from '../api/version.ts';
+import { LeadershipLost } from '../cluster/leader-election.ts';
+import { StartupError } from '../operator/preconditions.ts';
+import { CommandError, exitCodes } from './command-line/exit-codes.ts';
 
 /** Each is loaded only when it is called: a node's daemon need not carry what the page is made of. */
 export type Commands = Readonly<
@@ -143,4 +146,40 @@ export async function program(isLoaded: (name: string) => boolean, more: Command
     command.exitOverride();
   }
   return shale;
+}
+
+/**
+ * Runs the command that this process was called with, and sets its exit code.
+ *
+ * @param more commands beside Shale's own.
+ */
+export async function runProgram(more: Commands = {}): Promise<void> {
+  try {
+    const [, , called] = process.argv;
+    const shale = await program((name) => name === called, more);
+    await shale.parseAsync(process.argv);
+  } catch (error) {
+    process.exitCode = report(error);
+  }
+}
+
+function report(error: unknown): number {
+  if (error instanceof CommanderError) {
+    // commander has printed its message already; help and version end here too, with exit code 0.
+    return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
+  }
+  if (error instanceof CommandError) {
+    process.stderr.write(`shale: ${error.message}\n`);
+    return error.exitCode;
+  }
+  if (error instanceof StartupError) {
+    process.stderr.write(`shale: ${error.message}\n`);
+    return error.kind === 'unavailable' ? exitCodes.unavailable : exitCodes.failed;
+  }
+  if (error instanceof LeadershipLost) {
+    process.stderr.write(`shale: ${error.message}\n`);
+    return exitCodes.failed;
+  }
+  process.stderr.write(`shale: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+  return exitCodes.software;
 }

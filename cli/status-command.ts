@@ -1,18 +1,21 @@
 import { Command, Option } from 'commander';
 import type { ApiClient } from '../cluster/api-client.ts';
-import { type ClusterFlags, withClusterFlags, withLeaseNamespace } from './change/live-cluster.ts';
-import { onCluster } from './command-line/cluster-access.ts';
+import {
+  type ClusterFlags,
+  onCluster,
+  withClusterFlags,
+  withLeaseNamespace,
+} from './command-line/cluster-access.ts';
 import { CommandError, exitCodes } from './command-line/exit-codes.ts';
-import { outputFlag, print, printAs } from './command-line/output.ts';
+import { createScreen, outputFlag, print, printAs } from './command-line/output.ts';
 import { StatusOutput } from './command-line/output-schemas.ts';
+import { type WaitFlags, withWaitFlags } from './command-line/quantities.ts';
 import { observeCluster, watchCluster } from './observe/cluster-watch.ts';
 import type { ObservedCluster } from './observe/observed-cluster.ts';
 import { nodeArrival, poolsArrival } from './observe/pool-arrival.ts';
 import { changedLines, formatNode, formatStatus } from './observe/status-text.ts';
 import { type StatusView, statusView, viewOfNode, viewOfPool } from './observe/status-view.ts';
 import { TAKEN_UP_MS, waitForArrival } from './observe/wait-for-arrival.ts';
-import { createScreen } from './status/screen.ts';
-import { type WaitFlags, withWaitFlags } from './wait/wait-flags.ts';
 
 interface StatusFlags extends ClusterFlags, WaitFlags {
   readonly leaseNamespace: string;

@@ -9,8 +9,8 @@ import { keyAccess } from '../page/server/key-access.ts';
 import { LiveView } from '../page/server/live-view.ts';
 import { createPageCaches, shownKinds } from '../page/server/page-caches.ts';
 import { startPageServer } from '../page/server/page-server.ts';
-import { MaintenanceLookup } from '../rollout/node-maintenance.ts';
-import { type ClusterFlags, connect, readAll, withClusterFlags } from './change/live-cluster.ts';
+import { MaintenanceLookup } from '../rollout/node-claims.ts';
+import { type ClusterFlags, connect, readAll, withClusterFlags } from './command-line/cluster-access.ts';
 import { CommandError, exitCodes } from './command-line/exit-codes.ts';
 import { print } from './command-line/output.ts';
 

@@ -4,7 +4,7 @@ import type { MachineConfigNode } from '../api/machine-config-node.ts';
 import type { MachineOSConfig } from '../api/machine-os-config.ts';
 import { labels } from '../api/names.ts';
 import { observed } from '../test/fixtures/observed-cluster.ts';
-import { uninstallObstacle } from './uninstall/decide-uninstall.ts';
+import { uninstallObstacle } from './uninstall-command.ts';
 
 const layered = { status: { mode: 'Layered' } } as MachineConfigNode;
 const standard = { status: { mode: 'Standard' } } as MachineConfigNode;

@@ -1,17 +1,27 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Command, Option } from 'commander';
-import { ConfigMaps, Deployments, Pods } from '../api/kubernetes.ts';
 import {
+  ConfigMaps,
+  CustomResourceDefinitions,
+  DaemonSets,
+  Deployments,
+  PodDisruptionBudgets,
+  Pods,
+  ServiceAccounts,
+} from '../api/kubernetes.ts';
+import {
+  annotations,
   BUILDER_DEPLOYMENT,
   DEFAULT_LEASE_NAMESPACE,
   OPERATOR_DEPLOYMENT,
   SWITCH_CONFIG_MAP,
 } from '../api/names.ts';
 import type { Kind, KubernetesObject } from '../api/object.ts';
-import { noun } from '../api/plural.ts';
-import { type ApiClient, isNotFound } from '../cluster/api-client.ts';
-import { type ClusterFlags, withClusterFlags } from './change/live-cluster.ts';
-import { onCluster } from './command-line/cluster-access.ts';
+import { noun, plural } from '../api/plural.ts';
+import type { ApiClient } from '../cluster/api-client.ts';
+import { isNotFound } from '../cluster/api-error.ts';
+import { madeBySwitch } from '../opt-in/machine-os-configs.ts';
+import { type ClusterFlags, onCluster, withClusterFlags } from './command-line/cluster-access.ts';
 import { CommandError } from './command-line/exit-codes.ts';
 import { print } from './command-line/output.ts';
 import { timeoutFlag } from './command-line/quantities.ts';
@@ -19,8 +29,6 @@ import { observeCluster } from './observe/cluster-watch.ts';
 import { layeringArrival } from './observe/layering-arrival.ts';
 import type { ObservedCluster } from './observe/observed-cluster.ts';
 import { waitForArrival } from './observe/wait-for-arrival.ts';
-import { heldNodes, uninstallObstacle } from './uninstall/decide-uninstall.ts';
-import { DEFINITIONS, INSTALLED, INSTALLED_KINDS } from './uninstall/installed-kinds.ts';
 
 interface UninstallFlags extends ClusterFlags {
   readonly revert?: boolean;
@@ -146,3 +154,75 @@ async function remove<T extends KubernetesObject>(
   const deleted = await client.delete(kind, name, { ...where, propagationPolicy: 'Background', signal });
   if (deleted) print(`deleted ${kind.kind} ${name}`);
 }
+
+/** What becomes of nodes that run an image: they go back to the stock image first, or stay as they are for good. */
+type LayeredNodes = 'revert' | 'keep' | undefined;
+
+/**
+ * @param wish what the person said; undefined when nothing.
+ * @returns why Shale can't be taken away now, and what to do about it; undefined when it can.
+ */
+export function uninstallObstacle(seen: ObservedCluster, wish: LayeredNodes): string | undefined {
+  const held = heldNodes(seen);
+  if (held.length > 0) {
+    return `${held.join(', ')}: an update is in progress, and would leave the ${noun(held.length, 'node')} cordoned; wait until it has finished (shale status), or pause the pool so that no other node starts`;
+  }
+  const layered = seen.machineConfigNodes.filter(({ status }) => status?.mode === 'Layered');
+  if (wish === undefined && (layered.length > 0 || seen.machineOSConfigs.length > 0)) {
+    return `layering is enabled, and ${plural(layered.length, 'node')} ${noun(layered.length, 'runs', 'run')} images; use --revert to return nodes to the stock image first, with one reboot each, or --keep to leave them as they are, without further updates`;
+  }
+  const byHand = seen.machineOSConfigs.filter((config) => !madeBySwitch(config));
+  if (wish === 'revert' && byHand.length > 0) {
+    const names = byHand.map(({ metadata }) => metadata.name).join(', ');
+    return byHand.length === 1
+      ? `MachineOSConfig ${names} was created by hand: delete it to return its pool to the stock image`
+      : `MachineOSConfigs ${names} were created by hand: delete them to return their pools to the stock image`;
+  }
+  return undefined;
+}
+
+/** @returns nodes that Shale has cordoned for an update. */
+function heldNodes({ nodes }: Pick<ObservedCluster, 'nodes'>): readonly string[] {
+  return nodes
+    .filter(({ metadata }) => metadata.annotations?.[annotations.cordonedByShale] !== undefined)
+    .map(({ metadata }) => metadata.name)
+    .sort();
+}
+
+/** On everything that the manifests install (manifests/base/kustomization.yaml). */
+export const INSTALLED = 'app.kubernetes.io/part-of=shale';
+
+const kind = (group: string, name: string, plural: string, namespaced: boolean): Kind<KubernetesObject> => ({
+  group,
+  version: 'v1',
+  kind: name,
+  plural,
+  namespaced,
+});
+const RBAC = 'rbac.authorization.k8s.io';
+const ADMISSION = 'admissionregistration.k8s.io';
+
+/**
+ * What the manifests install beside the operator's Deployment, in the order in which it goes: processes before what they
+ * need, bindings before what they bind. A cluster may lack a kind: those of the Prometheus operator.
+ */
+export const INSTALLED_KINDS: readonly Kind<KubernetesObject>[] = [
+  Deployments,
+  DaemonSets,
+  PodDisruptionBudgets,
+  kind(ADMISSION, 'ValidatingAdmissionPolicyBinding', 'validatingadmissionpolicybindings', false),
+  kind(ADMISSION, 'ValidatingAdmissionPolicy', 'validatingadmissionpolicies', false),
+  kind('networking.k8s.io', 'NetworkPolicy', 'networkpolicies', true),
+  kind('monitoring.coreos.com', 'ServiceMonitor', 'servicemonitors', true),
+  kind('monitoring.coreos.com', 'PrometheusRule', 'prometheusrules', true),
+  kind('', 'Service', 'services', true),
+  ConfigMaps,
+  kind(RBAC, 'ClusterRoleBinding', 'clusterrolebindings', false),
+  kind(RBAC, 'RoleBinding', 'rolebindings', true),
+  kind(RBAC, 'ClusterRole', 'clusterroles', false),
+  kind(RBAC, 'Role', 'roles', true),
+  ServiceAccounts,
+];
+
+/** With them go all objects of their kinds: the MachineConfigs and pools that people wrote. */
+const DEFINITIONS: Kind<KubernetesObject> = CustomResourceDefinitions;

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { ConfigChange, NodeConfig, NodeFile, NodeUnit, Owner } from '../../machineconfig/node-config.ts';
-import { withFingerprint } from '../ssh-key.ts';
 
-export type Side = 'before' | 'after';
+type Side = 'before' | 'after';
 
 /** @returns the name of what changed, as people speak of it. */
 export function subjectOf(change: ConfigChange): string {
@@ -88,4 +87,21 @@ function unitText(unit: NodeUnit | undefined): string {
     unit.contents ?? '',
     ...dropins.map(([name, contents]) => `# drop-in ${name}\n${contents}`),
   ].join('');
+}
+
+/** The word of an authorized_keys line that is the key itself: RFC 4253 in base64, from the length of its type on. */
+const KEY = /(?<=^|\s)AAAA[A-Za-z0-9+/]+=*(?=\s|$)/;
+
+/**
+ * An authorized key with its fingerprint, as `ssh-keygen -l` prints it, in place of the key: two can be told apart at a
+ * glance.
+ *
+ * @param line of authorized_keys (sshd(8)): options, type, key, comment.
+ * @returns the line itself where it holds no key.
+ */
+function withFingerprint(line: string): string {
+  return line.replace(KEY, (key) => {
+    const digest = createHash('sha256').update(Buffer.from(key, 'base64')).digest('base64');
+    return `SHA256:${digest.replace(/=+$/, '')}`;
+  });
 }

@@ -1,14 +1,9 @@
 import { type Command, Option } from 'commander';
 import type { KubernetesObject } from '../../api/object.ts';
 import { type LimitFlags, limitsOf, withLimitFlags } from '../../operator/limit-flags.ts';
+import { type ClusterFlags, connect, withClusterFlags } from '../command-line/cluster-access.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
-import {
-  type ClusterFlags,
-  connect,
-  type LiveCluster,
-  readLiveCluster,
-  withClusterFlags,
-} from './live-cluster.ts';
+import { type LiveCluster, readLiveCluster } from './live-cluster.ts';
 import { readObjects } from './object-files.ts';
 import { changedCluster, type OfflineCluster, offlineCluster } from './offline-cluster.ts';
 

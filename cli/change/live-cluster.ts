@@ -1,4 +1,3 @@
-import type { Command } from 'commander';
 import { ImageConfigs } from '../../api/image-config.ts';
 import {
   ImageContentSourcePolicies,
@@ -12,37 +11,14 @@ import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { MachineConfigurations } from '../../api/machine-configuration.ts';
 import { type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
-import { annotations, DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../../api/names.ts';
+import { annotations, DEFAULT_LEASE_NAMESPACE } from '../../api/names.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
-import { type ApiClient, ApiError, isNotFound, type Selection } from '../../cluster/api-client.ts';
-import { type Connection, kubeconfigConnection } from '../../cluster/connection.ts';
-import { createApiClient } from '../../cluster/http-api-client.ts';
-import { MaintenanceLookup } from '../../rollout/node-maintenance.ts';
-import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import { MaintenanceLookup } from '../../rollout/node-claims.ts';
+import { readAll, unlessForbidden } from '../command-line/cluster-access.ts';
 
-/** Flags of commands that can look at a cluster. */
-export interface ClusterFlags {
-  readonly kubeconfig?: string;
-  readonly context?: string;
-  /** Where Shale runs. */
-  readonly namespace: string;
-}
-
-/** A command that answers a person doesn't hang on a cluster that does not. */
-const DEADLINE_MS = 60_000;
-
-/** @returns the command with `--kubeconfig`, `--context` and `--namespace`, as kubectl has them. */
-export function withClusterFlags(command: Command): Command {
-  return command
-    .option('--kubeconfig <file>', 'kubeconfig file of the cluster; default: the one that kubectl uses')
-    .option('--context <name>', 'context of the kubeconfig to use')
-    .option('-n, --namespace <name>', 'namespace in which Shale runs', DEFAULT_NAMESPACE);
-}
-
-/** @returns the command with `--lease-namespace`, as the operator has it. */
-export function withLeaseNamespace(command: Command): Command {
-  return command.option('--lease-namespace <name>', 'namespace of the node leases', DEFAULT_LEASE_NAMESPACE);
-}
+/** A command that answers a person must not hang on a cluster that does not answer. */
+const MAINTENANCE_DEADLINE_MS = 60_000;
 
 /** What has a part in rendering. */
 const KINDS: readonly Kind<KubernetesObject>[] = [
@@ -55,30 +31,6 @@ const KINDS: readonly Kind<KubernetesObject>[] = [
   ImageContentSourcePolicies,
   ImageConfigs,
 ];
-
-/** @returns a client of the cluster that the flags or the environment name. @throws CommandError when there is none. */
-export async function connect(flags: Partial<ClusterFlags>): Promise<ApiClient> {
-  return createApiClient(await connectionOf(flags));
-}
-
-/** @returns how the cluster of the flags or the environment is reached. @throws CommandError when there is none. */
-export async function connectionOf({ kubeconfig, context }: Partial<ClusterFlags>): Promise<Connection> {
-  try {
-    return await kubeconfigConnection({
-      ...(kubeconfig === undefined ? {} : { path: kubeconfig }),
-      ...(context === undefined ? {} : { context }),
-    });
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw new CommandError(
-      `no cluster found: ${why}; specify one with --kubeconfig or KUBECONFIG, or pass files if the command accepts them`,
-      exitCodes.unavailable,
-      {
-        cause: error,
-      },
-    );
-  }
-}
 
 /** What a cluster has, and what its nodes are in. */
 export interface LiveCluster {
@@ -108,7 +60,7 @@ export async function readLiveCluster(
     readAll(client, Nodes),
     unlessForbidden(readAll(client, MachineOSBuilds)),
     unlessForbidden(readAll(client, Leases, { namespace: leaseNamespace })),
-    unlessForbidden(maintenance.nodes(AbortSignal.timeout(DEADLINE_MS))),
+    unlessForbidden(maintenance.nodes(AbortSignal.timeout(MAINTENANCE_DEADLINE_MS))),
   ]);
   const isGenerated = ({ metadata }: KubernetesObject) =>
     metadata.annotations?.[annotations.generatedByController] !== undefined;
@@ -128,36 +80,4 @@ export async function readLiveCluster(
 /** @returns those objects that are MachineConfigs. */
 export function machineConfigsOf(objects: readonly KubernetesObject[]): readonly MachineConfig[] {
   return objects.filter(({ kind }) => kind === MachineConfigs.kind) as MachineConfig[];
-}
-
-/** @returns every object of a kind. @throws CommandError when they can't be read, or the cluster has no such kind. */
-export async function readAll<T extends KubernetesObject>(
-  client: ApiClient,
-  kind: Kind<T>,
-  selection: Selection = {},
-): Promise<readonly T[]> {
-  const deadline = AbortSignal.timeout(DEADLINE_MS);
-  const signal = selection.signal === undefined ? deadline : AbortSignal.any([deadline, selection.signal]);
-  try {
-    return (await client.list(kind, { ...selection, signal })).items;
-  } catch (error) {
-    selection.signal?.throwIfAborted();
-    const why = isNotFound(error)
-      ? `the cluster does not have ${kind.plural}.${kind.group}: install Shale's manifests first (kubectl apply -k manifests/base)`
-      : error instanceof Error
-        ? error.message
-        : String(error);
-    throw new CommandError(why, exitCodes.unavailable, { cause: error });
-  }
-}
-
-/** Leases and NodeMaintenances are another team's: whoever may not read them still sees the rest. */
-export async function unlessForbidden<T>(read: Promise<T>): Promise<T | undefined> {
-  try {
-    return await read;
-  } catch (error) {
-    const cause = error instanceof CommandError ? error.cause : error;
-    if (cause instanceof ApiError && cause.status === 403) return undefined;
-    throw error;
-  }
 }

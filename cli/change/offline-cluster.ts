@@ -24,7 +24,7 @@ import { selectedConfigs } from '../../machineconfig/pools.ts';
 import { type ConfigProblems, formatProblem } from '../../machineconfig/problem.ts';
 import { registriesMachineConfig } from '../../machineconfig/registries/machine-config.ts';
 import { renderPool } from '../../machineconfig/render.ts';
-import { shapeOf } from '../object-shape.ts';
+import { shapeOf } from './object-files.ts';
 
 /** What objects say a cluster has, as far as rendering needs it. */
 export interface OfflineCluster {

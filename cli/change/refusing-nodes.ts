@@ -4,8 +4,8 @@ import { noun } from '../../api/plural.ts';
 import { emptyNodeConfig } from '../../machineconfig/empty-config.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { type HostSystem, refusedInStandardMode } from '../../machineconfig/standard-mode.ts';
-import { nodeConfigOf } from '../../rollout/rendering/foreseen.ts';
-import { osBackendInWords } from '../observe/node-view.ts';
+import { nodeConfigOf } from '../../rollout/rendering/predicted-transitions.ts';
+import { formatOsBackend } from '../command-line/output.ts';
 import type { LiveCluster } from './live-cluster.ts';
 
 /** Nodes of a pool that can't take a config without layering, and keep what they run. */
@@ -16,7 +16,7 @@ export interface RefusingNodes {
   readonly why: readonly string[];
 }
 
-export interface StandardTarget {
+interface StandardTarget {
   readonly pool: string;
   readonly rendered: MachineConfig;
   readonly config: NodeConfig;
@@ -42,7 +42,7 @@ export function refusingNodes(
       const why = refusedInStandardMode({ from, to: config, extensionsImage }, host);
       return why.length === 0
         ? []
-        : [{ name: node.metadata.name, osBackend: osBackendInWords(host.osBackend), why }];
+        : [{ name: node.metadata.name, osBackend: formatOsBackend(host.osBackend), why }];
     });
   const groups = Map.groupBy(refusals, ({ osBackend, why }) => JSON.stringify([osBackend, why]));
   return [...groups.values()].flatMap((alike) => {

@@ -1,7 +1,61 @@
-import { type ApiClient, ApiError, ApiUnreachable } from '../../cluster/api-client.ts';
+import { userInfo } from 'node:os';
+import type { Command } from 'commander';
+import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../../api/names.ts';
+import type { Kind, KubernetesObject } from '../../api/object.ts';
+import type { ApiClient, Selection } from '../../cluster/api-client.ts';
+import { ApiError, ApiUnreachable, isNotFound } from '../../cluster/api-error.ts';
+import { type Connection, kubeconfigConnection } from '../../cluster/connection.ts';
+import { createApiClient } from '../../cluster/http-api-client.ts';
 import { shutdownSignal } from '../../cluster/signals.ts';
-import { type ClusterFlags, connect } from '../change/live-cluster.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
+
+/** Flags of commands that can look at a cluster. */
+export interface ClusterFlags {
+  readonly kubeconfig?: string;
+  readonly context?: string;
+  /** Where Shale runs. */
+  readonly namespace: string;
+}
+
+/** A command that answers a person doesn't hang on a cluster that does not. */
+const DEADLINE_MS = 60_000;
+
+/** @returns the command with `--kubeconfig`, `--context` and `--namespace`, as kubectl has them. */
+export function withClusterFlags(command: Command): Command {
+  return command
+    .option('--kubeconfig <file>', 'kubeconfig file of the cluster; default: the one that kubectl uses')
+    .option('--context <name>', 'context of the kubeconfig to use')
+    .option('-n, --namespace <name>', 'namespace in which Shale runs', DEFAULT_NAMESPACE);
+}
+
+/** @returns the command with `--lease-namespace`, as the operator has it. */
+export function withLeaseNamespace(command: Command): Command {
+  return command.option('--lease-namespace <name>', 'namespace of the node leases', DEFAULT_LEASE_NAMESPACE);
+}
+
+/** @returns a client of the cluster that the flags or the environment name. @throws CommandError when there is none. */
+export async function connect(flags: Partial<ClusterFlags>): Promise<ApiClient> {
+  return createApiClient(await connectionOf(flags));
+}
+
+/** @returns how the cluster of the flags or the environment is reached. @throws CommandError when there is none. */
+export async function connectionOf({ kubeconfig, context }: Partial<ClusterFlags>): Promise<Connection> {
+  try {
+    return await kubeconfigConnection({
+      ...(kubeconfig === undefined ? {} : { path: kubeconfig }),
+      ...(context === undefined ? {} : { context }),
+    });
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new CommandError(
+      `no cluster found: ${why}; specify one with --kubeconfig or KUBECONFIG, or pass files if the command accepts them`,
+      exitCodes.unavailable,
+      {
+        cause: error,
+      },
+    );
+  }
+}
 
 /**
  * Does a command's work on a cluster.
@@ -31,4 +85,62 @@ export async function onCluster(
 /** Of a watch: Node's errors of sockets, name resolution and TLS carry the system's or OpenSSL's code. */
 function isNetworkError(error: unknown): error is Error {
   return error instanceof Error && 'code' in error && typeof error.code === 'string';
+}
+
+interface SelfSubjectReview extends KubernetesObject {
+  readonly status?: { readonly userInfo?: { readonly username?: string } };
+}
+
+const SelfSubjectReviews: Kind<SelfSubjectReview> = {
+  group: 'authentication.k8s.io',
+  version: 'v1',
+  kind: 'SelfSubjectReview',
+  plural: 'selfsubjectreviews',
+  namespaced: false,
+};
+
+/** @returns the user that the cluster takes the caller for; where it can't be asked, the one of this machine. */
+export async function whoAmI(client: ApiClient, signal: AbortSignal): Promise<string> {
+  const question = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview', metadata: {} };
+  try {
+    const { status } = await client.create(SelfSubjectReviews, question, { signal });
+    return status?.userInfo?.username ?? userInfo().username;
+  } catch (error) {
+    // Kubernetes has it since 1.28, and an admin may have taken it away.
+    if (error instanceof ApiError && (error.status === 403 || error.status === 404))
+      return userInfo().username;
+    throw error;
+  }
+}
+
+/** @returns every object of a kind. @throws CommandError when they can't be read, or the cluster has no such kind. */
+export async function readAll<T extends KubernetesObject>(
+  client: ApiClient,
+  kind: Kind<T>,
+  selection: Selection = {},
+): Promise<readonly T[]> {
+  const deadline = AbortSignal.timeout(DEADLINE_MS);
+  const signal = selection.signal === undefined ? deadline : AbortSignal.any([deadline, selection.signal]);
+  try {
+    return (await client.list(kind, { ...selection, signal })).items;
+  } catch (error) {
+    selection.signal?.throwIfAborted();
+    const why = isNotFound(error)
+      ? `the cluster does not have ${kind.plural}.${kind.group}: install Shale's manifests first (kubectl apply -k manifests/base)`
+      : error instanceof Error
+        ? error.message
+        : String(error);
+    throw new CommandError(why, exitCodes.unavailable, { cause: error });
+  }
+}
+
+/** Leases and NodeMaintenances are another team's: whoever may not read them still sees the rest. */
+export async function unlessForbidden<T>(read: Promise<T>): Promise<T | undefined> {
+  try {
+    return await read;
+  } catch (error) {
+    const cause = error instanceof CommandError ? error.cause : error;
+    if (cause instanceof ApiError && cause.status === 403) return undefined;
+    throw error;
+  }
 }

@@ -1,8 +1,23 @@
 import { z } from 'zod';
 import { DisruptionAction } from '../../api/disruption-action.ts';
 import { ClusterPolicies } from '../../api/machine-configuration.ts';
-import { COSTS, type Cost } from '../cost.ts';
-import { NODE_STATES } from '../status/node-states.ts';
+
+/** Where a node is on its way, from the one end to the other. */
+const NODE_STATES = [
+  'silent',
+  'staging',
+  'staged',
+  'draining',
+  'applying',
+  'rebooting',
+  'degraded',
+  'updated',
+] as const;
+export type NodeState = (typeof NODE_STATES)[number];
+
+/** What a change costs a node, cheapest first. `live`: files change under its feet, and nothing else happens. */
+export const COSTS = ['nothing', 'live', 'reload', 'restart', 'drain', 'reboot'] as const;
+export type Cost = (typeof COSTS)[number];
 
 /**
  * What `-o json` and `-o yaml` print; nothing is printed that does not fit. Scripts build on it: fields are added, and
@@ -43,6 +58,7 @@ export const PlanOutput = z.array(
       to: z.string(),
       actions: z.array(DisruptionAction),
       causes: z.array(Cause),
+      softReboot: z.literal(true).optional(),
       changes: diffs,
       image: z.strictObject({ way: z.enum(['Append', 'Relabel', 'Engine']), why: z.string() }).optional(),
       nodes: z.number().optional(),
@@ -251,6 +267,7 @@ export const ExplainOutput = z.strictObject({
       startedAt: time,
       finishedAt: time,
       rebooted: z.boolean(),
+      softly: z.literal(true).optional(),
       message: z.string().optional(),
     })
     .optional(),

@@ -1,6 +1,7 @@
 import { Option } from 'commander';
 import { stringify } from 'yaml';
 import type { z } from 'zod';
+import { plural } from '../../api/plural.ts';
 
 /** What commands print on standard output: text for people, JSON or YAML for programs. */
 
@@ -31,4 +32,103 @@ export function printAs(format: string, schema: z.ZodType, value: unknown): void
       ? JSON.stringify(checked, null, 2)
       : stringify(checked, { aliasDuplicateObjects: false }),
   );
+}
+
+/**
+ * Lays out rows as kubectl does: columns by two spaces at least, no lines.
+ *
+ * @returns the lines, without blanks at their ends.
+ */
+export function textTable(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
+  const all = [head, ...rows];
+  const widths = head.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
+  return all.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+}
+
+/** Where progress is told: standard error, or a test's own. */
+export interface ProgressOutput {
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+  write(text: string): unknown;
+}
+
+interface ProgressLine {
+  /** Tells how far the work is; the same again is told once. */
+  show(text: string): void;
+  /** Leaves the last line to whatever is printed next. */
+  end(): void;
+}
+
+const DEFAULT_COLUMNS = 100;
+/** Back to the line's beginning, and everything on it away (ECMA-48: EL). */
+const CLEAR_LINE = '\r\u001b[2K';
+
+/** On a terminal one line that changes; anywhere else a line for each change, as logs want it. */
+export function progressLine(output: ProgressOutput): ProgressLine {
+  let last = '';
+  return {
+    show(text) {
+      if (text === last) return;
+      last = text;
+      const onTerminal = output.isTTY === true;
+      const width = (output.columns ?? DEFAULT_COLUMNS) - 1;
+      output.write(onTerminal ? `${CLEAR_LINE}${text.slice(0, width)}` : `${text}\n`);
+    },
+    end() {
+      if (output.isTTY === true && last !== '') output.write(CLEAR_LINE);
+      last = '';
+    },
+  };
+}
+
+/** A part of a terminal that is drawn over and over in its place. */
+interface Screen {
+  draw(text: string): void;
+}
+
+interface TerminalOutput {
+  readonly columns?: number;
+  readonly rows?: number;
+  write(text: string): unknown;
+}
+
+/** ECMA-48: ED, everything from the cursor on away. */
+const CLEAR_BELOW = '\u001b[J';
+
+/** A text that would scroll can't be drawn over: it is cut to the terminal's height and width. */
+export function createScreen(output: TerminalOutput): Screen {
+  let drawn = 0;
+  return {
+    draw(text) {
+      const { columns = 80, rows = 24 } = output;
+      const all = text.trimEnd().split('\n');
+      const room = rows - 1;
+      const fitting =
+        all.length <= room
+          ? all
+          : [...all.slice(0, room - 1), `… ${plural(all.length - room + 1, 'more line')}`];
+      // ECMA-48: CUU, up to where the last drawing began.
+      const up = drawn === 0 ? '' : `\u001b[${drawn}A`;
+      output.write(
+        `${up}\r${CLEAR_BELOW}${fitting.map((line) => `${line.slice(0, columns - 1)}\n`).join('')}`,
+      );
+      drawn = fitting.length;
+    },
+  };
+}
+
+/** @returns the tool that manages a node's operating system, with its version if the node reports one. */
+export function formatOsBackend({
+  name,
+  version,
+}: {
+  readonly name: string;
+  readonly version?: string | undefined;
+}): string {
+  return version === undefined ? name : `${name} ${version}`;
 }

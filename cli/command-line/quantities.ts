@@ -1,4 +1,4 @@
-import { InvalidArgumentError, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 
 const UNITS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000 } as const;
 
@@ -35,4 +35,24 @@ export function timeoutFlag(standard: string): Option {
   return new Option('--timeout <span>', 'maximum time to wait, such as 90s, 30m or 2h')
     .argParser(parseDuration)
     .default(parseDuration(standard), standard);
+}
+
+/** @returns bytes in the unit that leaves one to three digits before the point. */
+export function formatBytes(bytes: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  const rank = Math.min(bytes < 1 ? 0 : Math.floor(Math.log2(bytes) / 10), units.length - 1);
+  const value = bytes / 1024 ** rank;
+  return `${rank === 0 ? value : value.toFixed(1)} ${units[rank]}`;
+}
+
+/** Flags of commands that can wait for what they have begun. */
+export interface WaitFlags {
+  readonly wait?: boolean;
+  /** ms */
+  readonly timeout: number;
+}
+
+/** @returns the command with `--wait` and `--timeout`. @param until what is waited for, for the help. */
+export function withWaitFlags(command: Command, until: string): Command {
+  return command.option('--wait', `wait until ${until}`).addOption(timeoutFlag('2h'));
 }

@@ -1,10 +1,7 @@
 import { Argument, Command } from 'commander';
 import { print } from '../command-line/output.ts';
-import { candidatesFor, forKubectl } from './candidates.ts';
-import { type CommandNode, commandTree } from './command-tree.ts';
-import { fishCompletion } from './fish.ts';
-import { bashCompletion } from './scripts.ts';
-import { zshCompletion } from './zsh.ts';
+import { type CommandNode, candidatesFor, commandTree, forKubectl } from './command-tree.ts';
+import { bashCompletion, fishCompletion, zshCompletion } from './scripts.ts';
 
 const SHELLS: Readonly<Record<string, (program: CommandNode) => string>> = {
   bash: bashCompletion,

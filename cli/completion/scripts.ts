@@ -1,5 +1,10 @@
-import { type CommandNode, type PlacedCommand, placedCommands, type ValueKind } from './command-tree.ts';
-import { shellWords, valueCases } from './shell-text.ts';
+import {
+  type CommandNode,
+  type OptionNode,
+  type PlacedCommand,
+  placedCommands,
+  type ValueKind,
+} from './command-tree.ts';
 
 /** @returns a script for `source`: completion of shale, and of kubectl-shale where it is called by that name. */
 export function bashCompletion(program: CommandNode): string {
@@ -15,10 +20,10 @@ _shale() {
     esac
   done
   case "$at:$prev" in
-${placed.flatMap((command) => valueCases(command, completeValue)).join('\n')}
+${placed.flatMap((command) => valueCases(command, completeValueInBash)).join('\n')}
   esac
   case "$at" in
-${placed.map(wordsCase).join('\n')}
+${placed.map(wordsCaseInBash).join('\n')}
   esac
   mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 }
@@ -33,7 +38,7 @@ function pathPattern(placed: readonly PlacedCommand[]): string {
     .join('|');
 }
 
-function completeValue(value: ValueKind): string {
+function completeValueInBash(value: ValueKind): string {
   switch (value.kind) {
     case 'choices':
       return `mapfile -t COMPREPLY < <(compgen -W ${shellWords(value.choices)} -- "$cur"); return`;
@@ -44,9 +49,149 @@ function completeValue(value: ValueKind): string {
   }
 }
 
-function wordsCase({ path, command }: PlacedCommand): string {
+function wordsCaseInBash({ path, command }: PlacedCommand): string {
   const flags = command.options.flatMap((option) => option.flags);
   const names = command.commands.map(({ name }) => name);
   const dashed = `    '${path}') if [[ $cur == -* ]]; then words=${shellWords(flags)}`;
   return names.length === 0 ? `${dashed}; fi ;;` : `${dashed}; else words=${shellWords(names)}; fi ;;`;
+}
+
+/** @returns a function for zsh's fpath (as `_shale`), or for `source`. */
+export function zshCompletion(program: CommandNode): string {
+  const placed = placedCommands(program);
+  const paths = placed.filter(({ path }) => path !== '').map(({ path }) => path);
+  return `#compdef shale kubectl-shale
+# zsh completion of shale; made by 'shale completion zsh'
+_shale() {
+  local at='' word i
+  local -a known
+  for ((i = 2; i < CURRENT; i++)); do
+    word=\${words[i]}
+    case "$at/$word" in
+      ${paths.join('|')}) at="$at/$word" ;;
+    esac
+  done
+  case "$at:\${words[CURRENT-1]}" in
+${placed.flatMap((command) => valueCases(command, completeValueInZsh)).join('\n')}
+  esac
+  case "$at" in
+${placed.map(wordsCaseInZsh).join('\n')}
+  esac
+}
+if [ "\${funcstack[1]}" = "_shale" ]; then
+  _shale "$@"
+else
+  compdef _shale shale kubectl-shale
+fi
+`;
+}
+
+function completeValueInZsh(value: ValueKind): string {
+  switch (value.kind) {
+    case 'choices':
+      return `compadd -- ${value.choices.map(quoted).join(' ')}; return`;
+    case 'file':
+      return '_files; return';
+    case 'text':
+      return 'return';
+  }
+}
+
+function wordsCaseInZsh({ path, command }: PlacedCommand): string {
+  const options = command.options.flatMap(({ flags, description }) =>
+    flags.map((flag) => entry(flag, description)),
+  );
+  const commands = command.commands.map(({ name, description }) => entry(name, description));
+  const flags = `if [[ \${words[CURRENT]} == -* ]]; then known=(${options.join(' ')}); _describe -o option known`;
+  const rest =
+    commands.length > 0
+      ? `known=(${commands.join(' ')}); _describe command known`
+      : command.takesFiles
+        ? '_files'
+        : 'return';
+  return `    '${path}') ${flags}; else ${rest}; fi ;;`;
+}
+
+/** _describe parts a word from its description by a colon. */
+function entry(word: string, description: string): string {
+  return quoted(`${word}:${description.replaceAll(':', ' -')}`);
+}
+
+/** @returns a script for fish's completions directory. */
+export function fishCompletion(program: CommandNode): string {
+  const placed = placedCommands(program);
+  const paths = placed.filter(({ path }) => path !== '').map(({ path }) => path);
+  return `# fish completion of shale; made by 'shale completion fish'
+function __shale_at
+    set -l at ''
+    set -l words (commandline -opc)
+    for word in $words[2..-1]
+        if contains -- "$at/$word" ${paths.join(' ')}
+            set at "$at/$word"
+        end
+    end
+    test "$at" = "$argv[1]"
+end
+complete -c shale -f
+${placed.flatMap(linesOf).join('\n')}
+`;
+}
+
+function linesOf({ path, command }: PlacedCommand): string[] {
+  const at = `complete -c shale -n ${quoted(`__shale_at "${path}"`)}`;
+  return [
+    ...command.commands.map(({ name, description }) => `${at} -a ${name} -d ${quoted(description)}`),
+    ...command.options.map(
+      (option) => `${at} ${flagsOf(option)}${argumentOf(option)} -d ${quoted(option.description)}`,
+    ),
+    ...(command.takesFiles ? [`${at} -F`] : []),
+  ];
+}
+
+function flagsOf({ flags }: OptionNode): string {
+  return flags
+    .map((flag) => (flag.startsWith('--') ? `-l ${flag.slice(2)}` : `-s ${flag.slice(1)}`))
+    .join(' ');
+}
+
+function argumentOf({ value }: OptionNode): string {
+  switch (value?.kind) {
+    case 'choices':
+      return ` -x -a ${shellWords(value.choices)}`;
+    case 'file':
+      return ' -r -F';
+    case 'text':
+      return ' -x';
+    case undefined:
+      return '';
+  }
+}
+
+/** @returns text as one word of sh, bash, zsh or fish, whatever is in it. */
+function quoted(text: string): string {
+  // fish knows \\' within single quotes, the others don't: an apostrophe stands outside of them for all.
+  return `'${text.replaceAll('\\', '').replaceAll("'", "'\"'\"'")}'`;
+}
+
+/** @returns a list of words as one word. */
+function shellWords(words: readonly string[]): string {
+  return quoted(words.join(' '));
+}
+
+/** @returns the options after which a value stands. */
+function valueFlags({ options }: CommandNode): readonly (OptionNode & { readonly value: ValueKind })[] {
+  return options.flatMap((option) =>
+    option.value === undefined ? [] : [{ ...option, value: option.value }],
+  );
+}
+
+/**
+ * @param completeValue what the shell does for a value.
+ * @returns the cases of `case "$at:$previous"` in bash and zsh, one for each option that takes a value.
+ */
+function valueCases({ path, command }: PlacedCommand, completeValue: (value: ValueKind) => string): string[] {
+  return valueFlags(command).map(({ flags, value }) => {
+    const pattern = flags.map((flag) => `'${path}:${flag}'`).join('|');
+    return `    ${pattern}) ${completeValue(value)} ;;`;
+  });
 }

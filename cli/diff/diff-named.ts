@@ -1,14 +1,19 @@
 import { stat } from 'node:fs/promises';
-import type { MachineConfig } from '../../api/machine-config.ts';
-import { parseReference } from '../../image/reference.ts';
+import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
+import { imageLabels, nodePaths } from '../../api/names.ts';
+import { describeImage } from '../../image/append.ts';
+import { readLayer } from '../../image/layer/read-layer.ts';
+import { parseReference, type Reference } from '../../image/reference.ts';
+import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
 import { limitsOf } from '../../operator/limit-flags.ts';
 import { type ConfigDiff, diffConfigs, patchOf } from '../change/diff.ts';
 import type { ChangeFlags } from '../change/file-flags.ts';
-import { connect, machineConfigsOf, readLiveCluster } from '../change/live-cluster.ts';
-import { readObjects } from '../change/object-files.ts';
+import { machineConfigsOf, readLiveCluster } from '../change/live-cluster.ts';
+import { readObjects, shapeOf } from '../change/object-files.ts';
+import { connect } from '../command-line/cluster-access.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 import {
   REGISTRY_DEADLINE_MS,
@@ -16,8 +21,6 @@ import {
   registryClient,
   rethrow,
 } from '../command-line/registry-flags.ts';
-import { shapeOf } from '../object-shape.ts';
-import { readMake } from './carried-config.ts';
 import { bothSides, type NamingCluster, oneSide, type Side } from './named-config.ts';
 
 export interface DiffNamedFlags extends ChangeFlags, RegistryFlags {
@@ -133,4 +136,72 @@ function nodeConfigOf(config: MachineConfig, flags: DiffNamedFlags): NodeConfig 
     (problem) => `MachineConfig ${config.metadata.name}: ${formatProblem(problem)}`,
   );
   throw new CommandError(lines.join('\n'), exitCodes.usage);
+}
+
+/** What an image of Shale's is made of. */
+interface ImageMake {
+  /** The rendered config that it carries. */
+  readonly config: MachineConfig;
+  /** By digest. */
+  readonly baseImage: string;
+}
+
+/** Bytes; a rendered config is an object of the API server, which takes none larger than etcd's limit. */
+const MAX_CONFIG_BYTES = 16 * 1024 * 1024;
+
+/**
+ * Reads from an image itself what it was made of: no cluster is needed, and the MachineConfigs may be gone.
+ *
+ * @param name for messages. @param architecture which image of an index, in Go's words.
+ * @throws CommandError for an image that Shale did not build; RegistryError, ContentError, LayerError.
+ */
+async function readMake(
+  client: RegistryClient,
+  at: Reference,
+  { name, architecture }: { readonly name: string; readonly architecture: string },
+  signal: AbortSignal,
+): Promise<ImageMake> {
+  const { manifest, config } = await describeImage(client, at, architecture, signal);
+  const baseImage = config.config?.Labels?.[imageLabels.baseImage];
+  const [blob, diffId] = [manifest.layers.at(-1), config.rootfs.diff_ids.at(-1)];
+  if (baseImage === undefined || blob === undefined || diffId === undefined) throw notOurs(name);
+  let carried: MachineConfig | undefined;
+  const layer = readLayer(client.readBlob(at, blob, signal), { mediaType: blob.mediaType, diffId }, signal);
+  for await (const item of layer) {
+    if (item.type !== 'file' || `/${item.path}` !== nodePaths.imageConfig) continue;
+    carried = parseConfig(await textOf(item.content), name);
+  }
+  // Only now the layer is known to be the one that the image names.
+  if (carried === undefined) throw notOurs(name);
+  return { config: carried, baseImage };
+}
+
+function parseConfig(text: string, name: string): MachineConfig {
+  try {
+    const object = JSON.parse(text) as MachineConfig;
+    if (object.kind === MachineConfigs.kind) return object;
+  } catch (cause) {
+    throw new CommandError(`${name}: ${nodePaths.imageConfig} can't be read`, exitCodes.usage, { cause });
+  }
+  throw new CommandError(`${name}: ${nodePaths.imageConfig} contains no MachineConfig`, exitCodes.usage);
+}
+
+async function textOf(content: Uint8Array | AsyncIterable<Uint8Array>): Promise<string> {
+  if (content instanceof Uint8Array) return Buffer.from(content).toString('utf8');
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of content) {
+    size += chunk.length;
+    if (size > MAX_CONFIG_BYTES)
+      throw new CommandError(
+        `${nodePaths.imageConfig} is larger than a MachineConfig can be`,
+        exitCodes.usage,
+      );
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function notOurs(name: string): CommandError {
+  return new CommandError(`${name} was not built by Shale and contains no MachineConfig`, exitCodes.usage);
 }

@@ -1,7 +1,6 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
-import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
-import { MachineConfigPools } from '../../api/machine-config-pool.ts';
+import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import { type LiveCluster, machineConfigsOf } from '../change/live-cluster.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
@@ -13,7 +12,7 @@ export interface Side {
 }
 
 /** What a name may stand for: a pool runs what all of its nodes have taken. */
-export type Moment = 'runs' | 'is to run';
+type Moment = 'runs' | 'is to run';
 
 /** What a name stands for in a cluster, in the words of kubectl's TYPE/NAME. */
 type Named =

@@ -1,5 +1,6 @@
 import { readRegistryAccess, SecretError } from '../../builder/secrets.ts';
-import { type ApiClient, ApiError } from '../../cluster/api-client.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import { ApiError } from '../../cluster/api-error.ts';
 import { parseDigest } from '../../image/digest.ts';
 import { parseReference, type Reference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
@@ -15,7 +16,7 @@ const DEADLINE_MS = 30_000;
 const NO_BLOB = { digest: parseDigest(`sha256:${'0'.repeat(64)}`), size: 1 };
 
 /** Where registries are tried from, and by what. */
-export interface RegistryTrial {
+interface RegistryTrial {
   readonly client: ApiClient;
   /** Where Secrets and CAs are. */
   readonly namespace: string;

@@ -1,27 +1,34 @@
 import { Command } from 'commander';
 import { CustomResourceDefinitions, DaemonSets, Leases, Nodes } from '../../api/kubernetes.ts';
 import { DAEMON_SET, OPERATOR_DEPLOYMENT } from '../../api/names.ts';
-import { type ApiClient, ApiError } from '../../cluster/api-client.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import { ApiError } from '../../cluster/api-error.ts';
 import { detectOtherOperator } from '../../operator/preconditions.ts';
 import { isReady } from '../../rollout/pools/node-state.ts';
 import {
   type ClusterFlags,
   connectionOf,
+  onCluster,
   readAll,
   withClusterFlags,
   withLeaseNamespace,
-} from '../change/live-cluster.ts';
-import { onCluster } from '../command-line/cluster-access.ts';
+} from '../command-line/cluster-access.ts';
 import { CommandError } from '../command-line/exit-codes.ts';
 import { outputFlag, print, printAs, TABLE_FORMATS } from '../command-line/output.ts';
 import { DoctorOutput } from '../command-line/output-schemas.ts';
 import { withRegistryFlags } from '../command-line/registry-flags.ts';
 import { observeCluster } from '../observe/cluster-watch.ts';
 import { nothingObserved } from '../observe/observed-cluster.ts';
-import { askServer, judgeLeaseTimes, judgeServer, type LeaseTime } from './check-api-server.ts';
+import {
+  areServed,
+  askServer,
+  judgeDefinitions,
+  judgeLeaseTimes,
+  judgeServer,
+  type LeaseTime,
+} from './check-api-server.ts';
 import { judgeNodes, judgeProcesses } from './check-cluster.ts';
 import { judgeContacts } from './check-contacts.ts';
-import { areServed, judgeDefinitions } from './check-definitions.ts';
 import { checkPermissions } from './check-permissions.ts';
 import { examineRegistries, type RegistryExamination } from './examine-registries.ts';
 import { type Finding, findings, formatFindings } from './finding.ts';

@@ -4,13 +4,12 @@ import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts'
 import { BUILDER_DEPLOYMENT, NODE_PULL_SECRET, OPERATOR_DEPLOYMENT } from '../../api/names.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { isReady } from '../../rollout/pools/node-state.ts';
-import { unlessForbidden } from '../change/live-cluster.ts';
+import { unlessForbidden } from '../command-line/cluster-access.ts';
 import type { RegistryFlags } from '../command-line/registry-flags.ts';
 import { nodesOfPool, type ObservedCluster } from '../observe/observed-cluster.ts';
 import { tryRegistries } from './check-registries.ts';
 import { type Finding, findings } from './finding.ts';
-import { type ProbePlace, placeInWords } from './probe/probe-pod.ts';
-import { runProbe } from './probe/run-probe.ts';
+import { type ProbePlace, placeInWords, runProbe } from './probe/run-probe.ts';
 import { builderTargets, type ImageWish, nodeTargets, type RegistryTarget } from './registry-targets.ts';
 
 export interface RegistryExamination extends RegistryFlags, ImageWish {

@@ -1,11 +1,27 @@
-import { Nodes } from '../../api/kubernetes.ts';
+import { text } from 'node:stream/consumers';
+import { Nodes, type Pod, Pods } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { conditionIsTrue } from '../../cluster/conditions.ts';
 import type { Connection } from '../../cluster/connection.ts';
+import { send } from '../../cluster/http-request.ts';
 import { resourcePath } from '../../cluster/resource-path.ts';
-import type { Collected } from './collect.ts';
-import { readText } from './read-text.ts';
+import type { Places } from '../observe/cluster-watch.ts';
 
+/** One file of a bundle. */
+export interface BundleFile {
+  /** Relative, with `/`. */
+  readonly name: string;
+  readonly text: string;
+}
+
+/** What was collected, and what could not be, in words. */
+export interface Collected {
+  readonly files: readonly BundleFile[];
+  readonly problems: readonly string[];
+}
+
+/** Lines of each container's log, the last ones. */
+const LOG_LINES = 20_000;
 /** The units by which a node boots, and runs its pods; of those that it doesn't have the journal is empty. */
 const UNITS = [
   'kubelet',
@@ -63,4 +79,71 @@ export async function collectJournals(
 /** journalctl's word for it. */
 function isEmpty(journal: string): boolean {
   return journal.trim() === '' || journal.trim() === '-- No entries --';
+}
+
+export interface LogSource {
+  readonly connection: Connection;
+  readonly places: Places;
+  readonly signal: AbortSignal;
+}
+
+/** The log of each container, and of the one before where it was started again. */
+export function collectLogs(collecting: LogSource, { metadata, spec, status }: Pod): Promise<Collected>[] {
+  return spec.containers.flatMap(({ name }) => {
+    const restarts =
+      status?.containerStatuses?.find((container) => container.name === name)?.restartCount ?? 0;
+    const runs = restarts > 0 ? [false, true] : [false];
+    return runs.map((previous) => collectLog(collecting, metadata.name, name, previous));
+  });
+}
+
+async function collectLog(
+  { connection, places, signal }: LogSource,
+  pod: string,
+  container: string,
+  previous: boolean,
+): Promise<Collected> {
+  const what = `${pod}/${container}${previous ? '.previous' : ''}`;
+  const path = resourcePath(Pods, { namespace: places.namespace, name: pod, subresource: 'log' });
+  const query = { container, tailLines: String(LOG_LINES), timestamps: 'true', previous: String(previous) };
+  const answer = await readText(connection, path, query, signal);
+  return answer.ok
+    ? { files: [{ name: `logs/${what}.log`, text: answer.text }], problems: [] }
+    : { files: [], problems: [`log of ${what}: ${answer.why}`] };
+}
+
+type TextAnswer =
+  | { readonly ok: true; readonly text: string }
+  /** Why there is none, in words. */
+  | { readonly ok: false; readonly why: string };
+
+const DEADLINE_MS = 60_000;
+
+/** Reads what the API server, or somebody behind it, answers in plain text: a log. @throws the signal's reason. */
+async function readText(
+  connection: Connection,
+  path: string,
+  query: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<TextAnswer> {
+  try {
+    const either = AbortSignal.any([signal, AbortSignal.timeout(DEADLINE_MS)]);
+    const response = await send(connection, { method: 'GET', path, query, signal: either });
+    const body = await text(response);
+    return response.statusCode === 200
+      ? { ok: true, text: body }
+      : { ok: false, why: `HTTP ${response.statusCode}: ${messageOf(body)}` };
+  } catch (error) {
+    signal.throwIfAborted();
+    return { ok: false, why: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+/** Of a Status object its message (Kubernetes API concepts, "Response status"). */
+function messageOf(body: string): string {
+  try {
+    return String((JSON.parse(body) as { message?: unknown }).message);
+  } catch {
+    return body.slice(0, 200).trim();
+  }
 }

@@ -18,27 +18,21 @@ import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-co
 import { REGISTRY_CAS_CONFIG_MAP, SWITCH_CONFIG_MAP } from '../../api/names.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
-import type { Connection } from '../../cluster/connection.ts';
-import { resourcePath } from '../../cluster/resource-path.ts';
 import type { Places } from '../observe/cluster-watch.ts';
-import type { BundleFile } from './bundle.ts';
-import { collectJournals, nodesInQuestion } from './collect-logs.ts';
-import { readText } from './read-text.ts';
+import {
+  type BundleFile,
+  type Collected,
+  collectJournals,
+  collectLogs,
+  type LogSource,
+  nodesInQuestion,
+} from './collect-logs.ts';
 import { redact } from './redact.ts';
 
-export interface Collecting {
+interface Collecting extends LogSource {
   readonly client: ApiClient;
-  readonly connection: Connection;
-  readonly places: Places;
   /** Whose journals are read; without names those of the nodes that have not arrived where they should be. */
   readonly nodes?: readonly string[];
-  readonly signal: AbortSignal;
-}
-
-/** What was collected, and what could not be, in words. */
-export interface Collected {
-  readonly files: readonly BundleFile[];
-  readonly problems: readonly string[];
 }
 
 interface Part {
@@ -47,8 +41,6 @@ interface Part {
   readonly keep?: (object: KubernetesObject) => boolean;
 }
 
-/** Lines of each container's log, the last ones. */
-const LOG_LINES = 20_000;
 /** Events of cluster-scoped objects live here. */
 const CLUSTER_EVENTS = 'default';
 
@@ -134,31 +126,6 @@ function eventsFile(events: readonly KubernetesEvent[], namespace: string): Bund
     return `${lastTimestamp} ${type} ${reason} ${kind}/${name} (${count}): ${message.replaceAll('\n', ' ')}\n`;
   });
   return { name: `events/${namespace}.txt`, text: lines.toSorted().join('') };
-}
-
-/** The log of each container, and of the one before where it was started again. */
-function collectLogs(collecting: Collecting, { metadata, spec, status }: Pod): Promise<Collected>[] {
-  return spec.containers.flatMap(({ name }) => {
-    const restarts =
-      status?.containerStatuses?.find((container) => container.name === name)?.restartCount ?? 0;
-    const runs = restarts > 0 ? [false, true] : [false];
-    return runs.map((previous) => collectLog(collecting, metadata.name, name, previous));
-  });
-}
-
-async function collectLog(
-  { connection, places, signal }: Collecting,
-  pod: string,
-  container: string,
-  previous: boolean,
-): Promise<Collected> {
-  const what = `${pod}/${container}${previous ? '.previous' : ''}`;
-  const path = resourcePath(Pods, { namespace: places.namespace, name: pod, subresource: 'log' });
-  const query = { container, tailLines: String(LOG_LINES), timestamps: 'true', previous: String(previous) };
-  const answer = await readText(connection, path, query, signal);
-  return answer.ok
-    ? { files: [{ name: `logs/${what}.log`, text: answer.text }], problems: [] }
-    : { files: [], problems: [`log of ${what}: ${answer.why}`] };
 }
 
 function reasonOf(error: unknown): string {

@@ -1,21 +1,25 @@
+import { open } from 'node:fs/promises';
 import path from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
 import { Command } from 'commander';
+import { pack } from 'tar-stream';
 import { SHALE_VERSION } from '../../api/version.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import {
   type ClusterFlags,
   connectionOf,
+  onCluster,
   withClusterFlags,
   withLeaseNamespace,
-} from '../change/live-cluster.ts';
-import { onCluster } from '../command-line/cluster-access.ts';
+} from '../command-line/cluster-access.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 import { print } from '../command-line/output.ts';
 import { observeCluster, type Places } from '../observe/cluster-watch.ts';
 import { formatStatus } from '../observe/status-text.ts';
 import { statusView } from '../observe/status-view.ts';
-import { writeBundle } from './bundle.ts';
 import { collect } from './collect.ts';
+import type { BundleFile } from './collect-logs.ts';
 
 interface GatherFlags extends ClusterFlags {
   readonly leaseNamespace: string;
@@ -82,4 +86,30 @@ async function statusText(
     signal.throwIfAborted();
     return error instanceof Error ? error.message : String(error);
   }
+}
+
+/** Only its owner reads it: logs and objects of a cluster are nobody else's until they are sent. */
+const MODE = 0o600;
+
+/**
+ * Writes files as a gzip-compressed tar (POSIX ustar), in the order of their names.
+ *
+ * @param root folder that they are in.
+ * @throws the system's error; a file that is there already is not written over.
+ */
+async function writeBundle(
+  file: string,
+  root: string,
+  files: readonly BundleFile[],
+  mtime: Date,
+  signal: AbortSignal,
+): Promise<void> {
+  const handle = await open(file, 'wx', MODE);
+  const tar = pack();
+  const written = pipeline(tar, createGzip(), handle.createWriteStream(), { signal });
+  for (const { name, text } of files.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
+    tar.entry({ name: `${root}/${name}`, mode: 0o644, uid: 0, gid: 0, mtime }, text);
+  }
+  tar.finalize();
+  await written;
 }

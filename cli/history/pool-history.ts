@@ -9,6 +9,7 @@ import type { ConfigChange } from '../../machineconfig/node-config.ts';
 import { selectedConfigs } from '../../machineconfig/pools.ts';
 import { inMergeOrder } from '../../machineconfig/render.ts';
 import { isRenderedFor } from '../../rollout/rendering/pool-rendering.ts';
+import { nodeConfigOf } from '../../rollout/rendering/predicted-transitions.ts';
 import { subjectOf } from '../change/config-text.ts';
 import { configsWith, type Subject } from '../change/owners.ts';
 
@@ -43,7 +44,7 @@ export interface HistoryEntry {
   readonly nodes: number;
 }
 
-export interface HistoryChange {
+interface HistoryChange {
   readonly subject: string;
   readonly change: ConfigChange['change'];
   /** MachineConfigs of the pool that say something of it now. */

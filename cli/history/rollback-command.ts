@@ -3,16 +3,19 @@ import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-co
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { annotations } from '../../api/names.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
-import { type ClusterFlags, withClusterFlags, withLeaseNamespace } from '../change/live-cluster.ts';
-import { onCluster } from '../command-line/cluster-access.ts';
+import {
+  type ClusterFlags,
+  onCluster,
+  whoAmI,
+  withClusterFlags,
+  withLeaseNamespace,
+} from '../command-line/cluster-access.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 import { print } from '../command-line/output.ts';
+import { type WaitFlags, withWaitFlags } from '../command-line/quantities.ts';
 import type { ObservedCluster } from '../observe/observed-cluster.ts';
-import { poolsArrival, rollbackArrival } from '../observe/pool-arrival.ts';
+import { type Arrival, poolsArrival, rollbackArrival } from '../observe/pool-arrival.ts';
 import { TAKEN_UP_MS, waitForArrival } from '../observe/wait-for-arrival.ts';
-import type { Arrival } from '../wait/arrival.ts';
-import { type WaitFlags, withWaitFlags } from '../wait/wait-flags.ts';
-import { whoAmI } from '../who-am-i.ts';
 import { readHistory } from './history-command.ts';
 import { poolHistory } from './pool-history.ts';
 import { rollbackTarget } from './rollback-target.ts';

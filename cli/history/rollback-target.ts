@@ -1,7 +1,7 @@
 import type { HistoryEntry } from './pool-history.ts';
 
 /** What a pool goes back to. */
-export interface RollbackTarget {
+interface RollbackTarget {
   readonly config: string;
   /** By digest; absent in standard mode. */
   readonly image?: string;

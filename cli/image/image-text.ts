@@ -1,8 +1,7 @@
 import { plural } from '../../api/plural.ts';
-import { formatBytes } from '../format-bytes.ts';
-import { textTable } from '../text-table.ts';
-import type { ImageTrust } from './image-trust.ts';
-import type { FileView, ImageView } from './image-view.ts';
+import { textTable } from '../command-line/output.ts';
+import { formatBytes } from '../command-line/quantities.ts';
+import type { FileView, ImageTrust, ImageView } from './image-view.ts';
 
 /** What artifacts about images are, in words, by their media types. */
 const ARTIFACTS: Readonly<Record<string, string>> = {

@@ -1,8 +1,15 @@
+import { readFile } from 'node:fs/promises';
 import { formatActions } from '../../api/disruption-action.ts';
 import { imageLabels } from '../../api/names.ts';
 import { parseTransitionLabel } from '../../disruption/transitions.ts';
 import type { ImageDescription } from '../../image/append.ts';
 import type { LayerItem } from '../../image/layer/layer-item.ts';
+import type { Reference } from '../../image/reference.ts';
+import { listReferrers } from '../../image/referrers.ts';
+import type { RegistryClient } from '../../image/registry/registry-client.ts';
+import { countSignatures, isImageSignedBy } from '../../image/signature/sign-image.ts';
+import { parsePublicKey, SigningKeyError } from '../../image/signature/signing-key.ts';
+import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 
 /** One thing that the rendered config's layer puts into the image. */
 export interface FileView {
@@ -42,7 +49,7 @@ export interface ImageView {
   readonly transitionsUnknown?: string;
 }
 
-export interface TransitionView {
+interface TransitionView {
   readonly from: string;
   readonly base: string;
   readonly actions: string;
@@ -104,4 +111,56 @@ export function fileView(item: LayerItem, bytes: number): FileView | undefined {
   if (item.type === 'symlink') return { path, type: item.type, owner, target: item.target };
   const mode = item.mode.toString(8).padStart(4, '0');
   return { path, type: item.type, mode, owner, ...(item.type === 'file' ? { bytes } : {}) };
+}
+
+/** What a registry has beside an image that says whether to trust it. */
+export interface ImageTrust {
+  readonly referrers: readonly {
+    readonly artifactType: string;
+    readonly digest: string;
+    readonly bytes: number;
+  }[];
+  readonly signatures: number;
+  /** Whether one of the signatures is by the key that was given; absent where none was. */
+  readonly signedByKey?: boolean;
+}
+
+/**
+ * Reads what refers to an image, and checks its signature against a key.
+ *
+ * @param keyFile with a public key in PEM.
+ * @throws CommandError for a key that can't be used; RegistryError, ContentError.
+ */
+export async function readTrust(
+  client: RegistryClient,
+  at: Reference,
+  given: { readonly digest: ImageDescription['digest']; readonly keyFile: string | undefined },
+  signal: AbortSignal,
+): Promise<ImageTrust> {
+  const { digest, keyFile } = given;
+  const publicKey = keyFile === undefined ? undefined : await readPublicKey(keyFile);
+  const referrers = await listReferrers(client, at, digest, signal);
+  const signatures = await countSignatures(client, at, digest, signal);
+  return {
+    referrers: referrers.map(({ artifactType, digest: of, size }) => ({
+      artifactType,
+      digest: of,
+      bytes: size,
+    })),
+    signatures,
+    ...(publicKey === undefined
+      ? {}
+      : { signedByKey: await isImageSignedBy(client, at, { digest, publicKey }, signal) }),
+  };
+}
+
+async function readPublicKey(file: string): Promise<string> {
+  try {
+    const pem = await readFile(file, 'utf8');
+    parsePublicKey(pem, file);
+    return pem;
+  } catch (cause) {
+    const why = cause instanceof SigningKeyError ? cause.message : `${file}: can't be read`;
+    throw new CommandError(why, exitCodes.usage, { cause });
+  }
 }

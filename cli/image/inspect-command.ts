@@ -15,8 +15,7 @@ import {
   withRegistryFlags,
 } from '../command-line/registry-flags.ts';
 import { imageText } from './image-text.ts';
-import { readTrust } from './image-trust.ts';
-import { type FileView, fileView, imageView } from './image-view.ts';
+import { type FileView, fileView, imageView, readTrust } from './image-view.ts';
 
 interface InspectFlags extends RegistryFlags {
   readonly output: string;

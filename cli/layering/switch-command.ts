@@ -2,21 +2,23 @@ import { Command } from 'commander';
 import { ConfigMaps } from '../../api/kubernetes.ts';
 import { SWITCH_CONFIG_MAP } from '../../api/names.ts';
 import { plural } from '../../api/plural.ts';
-import { type ApiClient, isNotFound } from '../../cluster/api-client.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import { isNotFound } from '../../cluster/api-error.ts';
 import { madeBySwitch } from '../../opt-in/machine-os-configs.ts';
 import { formatProblems } from '../../opt-in/switch.ts';
-import { type ClusterFlags, withClusterFlags, withLeaseNamespace } from '../change/live-cluster.ts';
-import { onCluster } from '../command-line/cluster-access.ts';
+import {
+  type ClusterFlags,
+  onCluster,
+  withClusterFlags,
+  withLeaseNamespace,
+} from '../command-line/cluster-access.ts';
 import { CommandError, exitCodes, noSuchPool } from '../command-line/exit-codes.ts';
 import { print } from '../command-line/output.ts';
+import { type WaitFlags, withWaitFlags } from '../command-line/quantities.ts';
 import { observeCluster } from '../observe/cluster-watch.ts';
 import { type LayeringGoal, layeringArrival } from '../observe/layering-arrival.ts';
-import { nodesOfPool, type ObservedCluster } from '../observe/observed-cluster.ts';
-import { obstaclesOf } from '../observe/obstacles.ts';
+import { nodesOfPool, type ObservedCluster, obstaclesOf } from '../observe/observed-cluster.ts';
 import { waitForArrival } from '../observe/wait-for-arrival.ts';
-import { type WaitFlags, withWaitFlags } from '../wait/wait-flags.ts';
-import { secretWarnings } from './secret-warnings.ts';
-import { standardModeWarnings } from './standard-mode-warnings.ts';
 import {
   dataPatch,
   type EnableWish,
@@ -26,6 +28,7 @@ import {
   switchedOff,
   switchedOn,
 } from './switch-data.ts';
+import { secretWarnings, standardModeWarnings } from './switch-warnings.ts';
 
 interface SwitchFlags extends ClusterFlags, WaitFlags {
   readonly pool: readonly string[];

@@ -50,7 +50,7 @@ export function switchedOff(data: SwitchData, pools: readonly string[], known: r
 }
 
 /** A MachineConfigPool, as far as a switch looks at it. */
-export type Pool = Pick<KubernetesObject, 'metadata'>;
+type Pool = Pick<KubernetesObject, 'metadata'>;
 
 /** @returns the names of the pools of `known` that the switch layers. */
 export function layeredPools(state: SwitchState, known: readonly Pool[]): readonly string[] {

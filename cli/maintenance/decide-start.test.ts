@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { annotations } from '../../api/names.ts';
 import { condition, machineConfigNode, node, pool } from '../../test/fixtures/observed-cluster.ts';
-import { decideStart, type MaintenanceObservation } from './decide-start.ts';
-import { maintenanceHolder } from './flag.ts';
+import { decideStart } from './decide-start.ts';
+import { type MaintenanceObservation, maintenanceHolder } from './node-access.ts';
 
 const NOW = Date.parse('2026-11-20T10:05:00Z');
 const HOLDER = maintenanceHolder('me');

@@ -1,20 +1,11 @@
-import type { Lease, Node } from '../../api/kubernetes.ts';
+import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { conditionIsTrue } from '../../cluster/conditions.ts';
 import { decideLease } from '../../cluster/lease.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { progressOf } from '../../rollout/pools/node-state.ts';
-import { flagOf, isMaintenanceHolder } from './flag.ts';
-
-/** A node as it is when somebody wants to work on it. */
-export interface MaintenanceObservation {
-  readonly node: Node;
-  readonly lease: Lease | undefined;
-  /** Absent where no pool has the node. */
-  readonly machineConfigNode: MachineConfigNode | undefined;
-  readonly pool: MachineConfigPool | undefined;
-}
+import { flagOf, isMaintenanceHolder, type MaintenanceObservation } from './node-access.ts';
 
 export type StartDecision =
   | { readonly kind: 'go' }

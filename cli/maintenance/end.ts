@@ -3,9 +3,16 @@ import { acquireLease, releaseLease } from '../../cluster/lease.ts';
 import { leaseNameOf } from '../../rollout/node-leases.ts';
 import { CommandError } from '../command-line/exit-codes.ts';
 import { print } from '../command-line/output.ts';
-import { confirm } from '../confirm.ts';
-import { flagOf, isMaintenanceHolder, maintenanceHolder } from './flag.ts';
-import { type NodeAccess, patchNode, readLease, readNode } from './node-access.ts';
+import {
+  confirm,
+  flagOf,
+  isMaintenanceHolder,
+  maintenanceHolder,
+  type NodeAccess,
+  patchNode,
+  readLease,
+  readNode,
+} from './node-access.ts';
 
 /** s; the lease is held for the few requests that put the node back, and no longer. */
 const HOLD_SECONDS = 60;

@@ -1,15 +1,19 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { type ClusterFlags, withClusterFlags, withLeaseNamespace } from '../change/live-cluster.ts';
-import { onCluster } from '../command-line/cluster-access.ts';
+import {
+  type ClusterFlags,
+  onCluster,
+  whoAmI,
+  withClusterFlags,
+  withLeaseNamespace,
+} from '../command-line/cluster-access.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
-import { outputFlag, print, printAs, TABLE_FORMATS } from '../command-line/output.ts';
+import { outputFlag, print, printAs, TABLE_FORMATS, textTable } from '../command-line/output.ts';
 import { MaintenanceOutput } from '../command-line/output-schemas.ts';
 import { timeoutFlag } from '../command-line/quantities.ts';
 import { observeCluster } from '../observe/cluster-watch.ts';
-import { whoAmI } from '../who-am-i.ts';
+import { type ObservedCluster, obstacleOf } from '../observe/observed-cluster.ts';
 import { endMaintenance } from './end.ts';
-import { parseUntil } from './flag.ts';
-import { formatMaintenance, maintenanceList } from './list.ts';
+import { flagOf, parseUntil } from './node-access.ts';
 import { startMaintenance } from './start.ts';
 
 interface MaintenanceFlags extends ClusterFlags {
@@ -110,4 +114,52 @@ function untilOf(text: string): number {
     if (!(error instanceof InvalidArgumentError)) throw error;
     throw new CommandError(`--until ${text}: expected ${error.message}`, exitCodes.usage, { cause: error });
   }
+}
+
+/** A node that somebody works on, or wants to. `-o json` prints a list of these. */
+interface MaintenanceEntry {
+  readonly node: string;
+  readonly by?: string;
+  readonly reason?: string;
+  /** RFC 3339; absent: until it is ended. */
+  readonly until?: string;
+  /** Why a rollout passes the node by now; absent once the time is over. */
+  readonly obstacle?: string;
+  readonly cordoned: boolean;
+}
+
+/** @returns every node that is flagged, leased to another than the operator, or otherwise left alone by rollouts. */
+export function maintenanceList(seen: ObservedCluster, now: number): readonly MaintenanceEntry[] {
+  return seen.nodes
+    .toSorted((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1))
+    .flatMap((node) => {
+      const flag = flagOf(node);
+      const obstacle = obstacleOf(seen, node.metadata.name, now);
+      if (flag === undefined && obstacle === undefined) return [];
+      return [
+        {
+          node: node.metadata.name,
+          ...(flag === undefined || flag.by === '' ? {} : { by: flag.by }),
+          ...(flag === undefined || flag.reason === '' ? {} : { reason: flag.reason }),
+          ...(flag?.until === undefined ? {} : { until: flag.until }),
+          ...(obstacle === undefined ? {} : { obstacle }),
+          cordoned: node.spec?.unschedulable === true,
+        },
+      ];
+    });
+}
+
+export function formatMaintenance(entries: readonly MaintenanceEntry[]): string {
+  if (entries.length === 0) return 'no node is in maintenance';
+  return textTable(
+    ['NODE', 'BY', 'REASON', 'UNTIL', 'CORDONED', 'SKIPPED'],
+    entries.map(({ node, by, reason, until, obstacle, cordoned }) => [
+      node,
+      by ?? '-',
+      reason ?? '-',
+      until ?? '-',
+      cordoned ? 'yes' : 'no',
+      obstacle ?? 'no: the maintenance has expired',
+    ]),
+  ).join('\n');
 }

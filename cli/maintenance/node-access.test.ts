@@ -2,7 +2,7 @@ import { InvalidArgumentError } from 'commander';
 import { expect, test } from 'vitest';
 import { annotations } from '../../api/names.ts';
 import { node } from '../../test/fixtures/observed-cluster.ts';
-import { flagOf, flagText, parseUntil } from './flag.ts';
+import { flagOf, flagText, parseUntil } from './node-access.ts';
 
 const NOW = Date.parse('2026-11-20T10:00:00Z');
 

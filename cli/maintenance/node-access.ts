@@ -1,10 +1,24 @@
+import { createInterface } from 'node:readline/promises';
+import { InvalidArgumentError } from 'commander';
+import { z } from 'zod';
 import { type Lease, Leases, type Node, Nodes } from '../../api/kubernetes.ts';
-import { MachineConfigNodes } from '../../api/machine-config-node.ts';
-import { MachineConfigPools } from '../../api/machine-config-pool.ts';
-import { type ApiClient, isConflict } from '../../cluster/api-client.ts';
+import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
+import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
+import { annotations } from '../../api/names.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import { isConflict } from '../../cluster/api-error.ts';
 import { leaseNameOf } from '../../rollout/node-leases.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
-import type { MaintenanceObservation } from './decide-start.ts';
+import { parseDuration } from '../command-line/quantities.ts';
+
+/** A node as it is when somebody wants to work on it. */
+export interface MaintenanceObservation {
+  readonly node: Node;
+  readonly lease: Lease | undefined;
+  /** Absent where no pool has the node. */
+  readonly machineConfigNode: MachineConfigNode | undefined;
+  readonly pool: MachineConfigPool | undefined;
+}
 
 /** One node, and how it is reached. */
 export interface NodeAccess {
@@ -69,5 +83,75 @@ export async function patchNode(access: NodeAccess, change: (node: Node) => obje
     } catch (error) {
       if (!isConflict(error) || attempt === ATTEMPTS) throw error;
     }
+  }
+}
+
+const Flag = z.object({
+  reason: z.string().default(''),
+  /** Who is at work on the node. */
+  by: z.string().default(''),
+  /** RFC 3339; absent: until the annotation is taken away. */
+  until: z.string().exactOptional(),
+  /** Written by `shale maintenance start` with its cordon: whether the node was schedulable before. */
+  uncordon: z.boolean().exactOptional(),
+});
+/** The annotation by which a Node is flagged for maintenance. A rollout passes it by (rollout/pools/node-state.ts). */
+type MaintenanceFlag = z.infer<typeof Flag>;
+
+const HOLDER_PREFIX = 'shale-maintenance/';
+
+/** @returns the name under which somebody at work on a node holds its lease. */
+export function maintenanceHolder(by: string): string {
+  return `${HOLDER_PREFIX}${by}`;
+}
+
+/** @returns whether a node lease is held by a maintenance, whoever's. */
+export function isMaintenanceHolder(holder: string): boolean {
+  return holder.startsWith(HOLDER_PREFIX);
+}
+
+/** @returns the flag of a Node; an empty one where it can't be read, because somebody meant something; undefined without. */
+export function flagOf({ metadata }: Node): MaintenanceFlag | undefined {
+  const text = metadata.annotations?.[annotations.plannedMaintenance];
+  if (text === undefined) return undefined;
+  try {
+    return Flag.parse(JSON.parse(text));
+  } catch {
+    return { reason: '', by: '' };
+  }
+}
+
+/** @returns the annotation's value. */
+export function flagText(flag: MaintenanceFlag): string {
+  return JSON.stringify(flag);
+}
+
+/**
+ * Reads until when a maintenance may last: a span from now (`4h`) or a time (RFC 3339).
+ *
+ * @param now ms since the epoch.
+ * @returns ms since the epoch, after now. @throws InvalidArgumentError.
+ */
+export function parseUntil(text: string, now: number): number {
+  const time = /^\d{4}-\d{2}-\d{2}T/.test(text) ? Date.parse(text) : now + parseDuration(text);
+  if (Number.isNaN(time))
+    throw new InvalidArgumentError('a time such as 2026-12-24T18:00:00Z, or a duration such as 4h');
+  if (time <= now) throw new InvalidArgumentError('a time in the future');
+  return time;
+}
+
+/**
+ * Asks a person.
+ *
+ * @returns whether the answer is yes; undefined where nobody is there to answer.
+ */
+export async function confirm(question: string, signal: AbortSignal): Promise<boolean | undefined> {
+  if (process.stdin.isTTY !== true) return undefined;
+  const prompt = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    const answer = await prompt.question(`${question} [y/N] `, { signal });
+    return /^y(es)?$/i.test(answer.trim());
+  } finally {
+    prompt.close();
   }
 }

@@ -5,15 +5,20 @@ import { describeDrain, drainRetryAfter, drainStep } from '../../rollout/act/dra
 import { leaseNameOf } from '../../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { CommandError } from '../command-line/exit-codes.ts';
-import { print } from '../command-line/output.ts';
+import { print, progressLine } from '../command-line/output.ts';
 import { formatDuration } from '../command-line/quantities.ts';
-import { confirm } from '../confirm.ts';
-import { progressLine } from '../progress-line.ts';
 import { decideStart, type StartDecision } from './decide-start.ts';
-import { flagOf, flagText, maintenanceHolder } from './flag.ts';
-import { type NodeAccess, observeNode, patchNode } from './node-access.ts';
+import {
+  confirm,
+  flagOf,
+  flagText,
+  maintenanceHolder,
+  type NodeAccess,
+  observeNode,
+  patchNode,
+} from './node-access.ts';
 
-export interface StartWish {
+interface StartWish {
   readonly by: string;
   readonly reason: string;
   /** ms since the epoch. */

@@ -9,8 +9,8 @@ import { BUILDER_DEPLOYMENT, OPERATOR_DEPLOYMENT, SWITCH_CONFIG_MAP } from '../.
 import type { Kind, KubernetesObject } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { createInformer } from '../../cluster/informer.ts';
-import { MaintenanceLookup } from '../../rollout/node-maintenance.ts';
-import { readAll, unlessForbidden } from '../change/live-cluster.ts';
+import { MaintenanceLookup } from '../../rollout/node-claims.ts';
+import { readAll, unlessForbidden } from '../command-line/cluster-access.ts';
 import type { ObservedCluster } from './observed-cluster.ts';
 
 /** Where what is not cluster-wide lies. */
@@ -21,7 +21,7 @@ export interface Places {
 }
 
 /** A cluster that is looked at again whenever something changes. */
-export interface ClusterWatch {
+interface ClusterWatch {
   observe(): Promise<ObservedCluster>;
   /** Resolves soon after the next change, or after that many ms without one. @throws the signal's reason. */
   changed(withinMs: number): Promise<void>;

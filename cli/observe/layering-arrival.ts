@@ -1,9 +1,15 @@
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { plural } from '../../api/plural.ts';
 import { conditionIsTrue } from '../../cluster/conditions.ts';
-import { type Arrival, arrivalOfAll, type PartArrival } from '../wait/arrival.ts';
 import { nodesOfPool, type ObservedCluster } from './observed-cluster.ts';
-import { runsTarget, stoppedBecause, wayInWords } from './pool-arrival.ts';
+import {
+  type Arrival,
+  arrivalOfAll,
+  type PartArrival,
+  runsTarget,
+  stoppedBecause,
+  wayInWords,
+} from './pool-arrival.ts';
 
 /** What is waited for. */
 export interface LayeringGoal {

@@ -9,7 +9,7 @@ import {
   pool,
   SINCE,
 } from '../../test/fixtures/observed-cluster.ts';
-import { nodeView } from './node-view.ts';
+import { nodeView, remarkOn } from './node-view.ts';
 
 const NOW = Date.parse('2026-11-20T10:05:00Z');
 const LATER = '2026-11-20T10:04:00Z';
@@ -131,4 +131,23 @@ describe('what is in the way of a node', () => {
       obstacle: 'a NodeMaintenance is active',
     });
   });
+});
+
+const NODES = new Set(['a', 'b', 'c']);
+const MESSAGE =
+  "1 of 3 nodes run rendered-worker-1; a: is being drained; pod default/web can't be evicted: PodDisruptionBudget web (allows 0 disruptions); 2 pod(s) still end: default/x; b: passed by: its lease is held by ops; and 1 more";
+
+test.each([
+  [
+    'a',
+    "is being drained; pod default/web can't be evicted: PodDisruptionBudget web (allows 0 disruptions); 2 pod(s) still end: default/x",
+  ],
+  ['b', 'passed by: its lease is held by ops'],
+  ['c', undefined],
+])('of node %s', (node, remark) => {
+  expect(remarkOn(MESSAGE, node, NODES)).toBe(remark);
+});
+
+test('no remarks at all', () => {
+  expect(remarkOn('The pool is paused; 0 of 3 nodes run rendered-worker-1', 'a', NODES)).toBeUndefined();
 });

@@ -1,18 +1,13 @@
 import { formatAsked } from '../../api/disruption-action.ts';
 import type { Node } from '../../api/kubernetes.ts';
-import type {
-  MachineConfigNode,
-  MachineConfigNodeStatus,
-  NodeConditionType,
-} from '../../api/machine-config-node.ts';
+import type { MachineConfigNode, NodeConditionType } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
 import { leaseNameOf } from '../../rollout/node-leases.ts';
 import { progressOf } from '../../rollout/pools/node-state.ts';
-import type { NodeState } from '../status/node-states.ts';
-import type { ObservedCluster } from './observed-cluster.ts';
-import { obstacleOf } from './obstacles.ts';
-import { remarkOn } from './pool-remarks.ts';
+import { formatOsBackend } from '../command-line/output.ts';
+import type { NodeState } from '../command-line/output-schemas.ts';
+import { type ObservedCluster, obstacleOf } from './observed-cluster.ts';
 
 /** One node as `shale status` tells of it. */
 export interface NodeView {
@@ -57,7 +52,7 @@ export function nodeView(object: MachineConfigNode, seen: ObservedCluster, now: 
     pool: spec.pool.name,
     ...situationOf(object, node, remarkOnNode(object, seen), obstacle),
     ...(status?.mode === undefined ? {} : { mode: status.mode }),
-    ...(status?.osBackend === undefined ? {} : { osBackend: osBackendInWords(status.osBackend) }),
+    ...(status?.osBackend === undefined ? {} : { osBackend: formatOsBackend(status.osBackend) }),
     config: { ...(runs === '' ? {} : { current: runs }), desired: spec.configVersion.desired },
     ...(current === undefined && desired === undefined
       ? {}
@@ -75,14 +70,6 @@ export function nodeView(object: MachineConfigNode, seen: ObservedCluster, now: 
     ...(leaseHolder === undefined ? {} : { leaseHolder }),
     ...(obstacle === undefined ? {} : { obstacle }),
   };
-}
-
-/** @returns the tool with its version, if it says one. */
-export function osBackendInWords({
-  name,
-  version,
-}: Pick<NonNullable<MachineConfigNodeStatus['osBackend']>, 'name' | 'version'>): string {
-  return version === undefined ? name : `${name} ${version}`;
 }
 
 type Situation = Pick<NodeView, 'state' | 'since' | 'what'>;
@@ -144,4 +131,25 @@ function remarkOnNode({ metadata, spec }: MachineConfigNode, seen: ObservedClust
 function holderOf({ leases }: ObservedCluster, node: string): string | undefined {
   const holder = leases?.find(({ metadata }) => metadata.name === leaseNameOf(node))?.spec?.holderIdentity;
   return holder === '' ? undefined : holder;
+}
+
+/**
+ * What a pool's condition Updating says of one node. The operator joins its remarks, each begun by the node's name, with
+ * `; ` (rollout/pools/pool-status.ts), and a remark may hold that itself.
+ *
+ * @param nodes names of the pool's nodes: where the next remark begins.
+ * @returns undefined when it says nothing of the node.
+ */
+export function remarkOn(message: string, node: string, nodes: ReadonlySet<string>): string | undefined {
+  const parts = message.split('; ');
+  const subjectOf = (part: string) => {
+    const name = part.slice(0, Math.max(0, part.indexOf(': ')));
+    return nodes.has(name) ? name : undefined;
+  };
+  const first = parts.findIndex((part) => subjectOf(part) === node);
+  if (first === -1) return undefined;
+  const rest = parts.slice(first + 1);
+  const next = rest.findIndex((part) => subjectOf(part) !== undefined || /^and \d+ more$/.test(part));
+  const remark = [parts[first]?.slice(node.length + 2) ?? '', ...(next === -1 ? rest : rest.slice(0, next))];
+  return remark.join('; ');
 }

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { Node } from '../../api/kubernetes.ts';
 import { annotations } from '../../api/names.ts';
 import { condition, machineConfigNode, node, observed } from '../../test/fixtures/observed-cluster.ts';
-import { obstaclesOf } from './obstacles.ts';
+import { obstaclesOf } from './observed-cluster.ts';
 
 const warnings = (subject: Node, pool = 'worker', inMaintenance: readonly string[] = []) => {
   const machineConfigNodes = [machineConfigNode('a')];

@@ -1,11 +1,10 @@
 import { plural } from '../../api/plural.ts';
-import { formatDuration } from '../command-line/quantities.ts';
-import { formatBytes } from '../format-bytes.ts';
-import { textTable } from '../text-table.ts';
+import { textTable } from '../command-line/output.ts';
+import { formatBytes, formatDuration } from '../command-line/quantities.ts';
 import type { NodeView } from './node-view.ts';
 import type { BuildView, PoolView, StatusView } from './status-view.ts';
 
-export interface TextOptions {
+interface TextOptions {
   /** More columns. */
   readonly wide: boolean;
   /** Every node, also those that have nothing to do. */

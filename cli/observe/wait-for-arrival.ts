@@ -1,12 +1,12 @@
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { CommandError } from '../command-line/exit-codes.ts';
+import { type ProgressOutput, progressLine } from '../command-line/output.ts';
 import { formatDuration } from '../command-line/quantities.ts';
-import { type ProgressOutput, progressLine } from '../progress-line.ts';
-import type { Arrival } from '../wait/arrival.ts';
 import { type Places, watchCluster } from './cluster-watch.ts';
 import type { ObservedCluster } from './observed-cluster.ts';
+import type { Arrival } from './pool-arrival.ts';
 
-export interface ArrivalWait {
+interface ArrivalWait {
   readonly client: ApiClient;
   readonly places: Places;
   /** @returns how far it is. */

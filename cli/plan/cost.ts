@@ -1,11 +1,41 @@
-import { isDisruptive } from '../../api/disruption-action.ts';
+import { type DisruptionAction, isDisruptive } from '../../api/disruption-action.ts';
 import type { MachineConfigNode, UpdateTimes } from '../../api/machine-config-node.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { plural } from '../../api/plural.ts';
-import { outcomeOf } from '../../builder/build-state.ts';
+import { outcomeOf } from '../../builder/status.ts';
+import type { Decision } from '../../disruption/actions.ts';
+import { COSTS, type Cost } from '../command-line/output-schemas.ts';
 import { formatDuration } from '../command-line/quantities.ts';
-import type { Cost } from '../cost.ts';
 import type { ImageToBuild } from './image-to-build.ts';
+
+/** @returns the dearest of what a decision asks of a node. */
+export function costOf({ actions, causes }: Decision): Cost {
+  return dearest([causes.length === 0 ? 'nothing' : 'live', ...actions.map(costOfAction)]);
+}
+
+/** @returns the dearest; `nothing` of none. */
+export function dearest(costs: readonly Cost[]): Cost {
+  return COSTS.findLast((cost) => costs.includes(cost)) ?? 'nothing';
+}
+
+/** @returns whether a cost is that much or more. */
+export function isAtLeast(cost: Cost, least: Cost): boolean {
+  return COSTS.indexOf(cost) >= COSTS.indexOf(least);
+}
+
+function costOfAction({ type }: DisruptionAction): Cost {
+  switch (type) {
+    case 'DaemonReload':
+    case 'Reload':
+      return 'reload';
+    case 'Restart':
+      return 'restart';
+    case 'Drain':
+      return 'drain';
+    case 'Reboot':
+      return 'reboot';
+  }
+}
 
 /** How long a change takes until every node of a pool has it, or that it can't be told. */
 export interface Estimate {
@@ -15,7 +45,7 @@ export interface Estimate {
   readonly why: string;
 }
 
-export interface EstimateInput {
+interface EstimateInput {
   /** How many of the pool's nodes pay what. */
   readonly outcomes: Readonly<Record<Cost, number>>;
   /** The pool's. */

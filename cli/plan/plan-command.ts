@@ -4,11 +4,11 @@ import { validatePolicy } from '../../disruption/effective-policies.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
 import { DEFAULT_NODE_USER } from '../../machineconfig/reconcilable.ts';
 import { type Change, type ChangeFlags, readChange, withChange } from '../change/file-flags.ts';
-import { withLeaseNamespace } from '../change/live-cluster.ts';
+import { withLeaseNamespace } from '../command-line/cluster-access.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 import { outputFlag, print, printAs, TABLE_FORMATS } from '../command-line/output.ts';
-import { PlanOutput } from '../command-line/output-schemas.ts';
-import { COSTS, type Cost, isAtLeast } from '../cost.ts';
+import { COSTS, type Cost, PlanOutput } from '../command-line/output-schemas.ts';
+import { isAtLeast } from './cost.ts';
 import { costOfPlan, keepsPolicy, type PoolPlan, planPools } from './plan.ts';
 import { formatPlan, formatPlanMarkdown } from './plan-text.ts';
 

@@ -2,11 +2,11 @@ import { isDeepStrictEqual } from 'node:util';
 import { formatActions } from '../../api/disruption-action.ts';
 import { plural } from '../../api/plural.ts';
 import { refusalInWords } from '../change/refusing-nodes.ts';
+import { COSTS } from '../command-line/output-schemas.ts';
 import { formatDuration } from '../command-line/quantities.ts';
-import { COSTS } from '../cost.ts';
 import type { PoolAsk, PoolPlan } from './plan.ts';
 
-export interface PlanTextOptions {
+interface PlanTextOptions {
   /** How much of what changes in contents is printed, too; `some`: as much as fits beside the rest. */
   readonly diffs: 'none' | 'some' | 'all';
 }

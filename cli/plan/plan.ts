@@ -12,8 +12,9 @@ import { policyDigest } from '../../disruption/effective-policies.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { limitedInStandardMode } from '../../machineconfig/standard-mode.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
+import { windowState } from '../../rollout/pools/maintenance-windows.ts';
 import { poolSettings } from '../../rollout/pools/pool-settings.ts';
-import { nodeConfigOf } from '../../rollout/rendering/foreseen.ts';
+import { nodeConfigOf } from '../../rollout/rendering/predicted-transitions.ts';
 import { type ChangeDiff, diffConfigs } from '../change/diff.ts';
 import type { LiveCluster } from '../change/live-cluster.ts';
 import { type OfflineCluster, policiesOf } from '../change/offline-cluster.ts';
@@ -25,14 +26,13 @@ import {
   poolChanges,
 } from '../change/pool-change.ts';
 import { type RefusingNodes, refusingNodes } from '../change/refusing-nodes.ts';
-import { COSTS, type Cost, costOf, dearest } from '../cost.ts';
-import { obstaclesOf } from '../observe/obstacles.ts';
-import { type Estimate, estimate } from './cost.ts';
+import { COSTS, type Cost } from '../command-line/output-schemas.ts';
+import { obstaclesOf } from '../observe/observed-cluster.ts';
+import { costOf, dearest, type Estimate, estimate } from './cost.ts';
 import { baseChange, type ImageInputs, type ImageToBuild, imageToBuild } from './image-to-build.ts';
-import { poolRemarks } from './pool-remarks.ts';
 
 /** How many nodes of a pool pay what; together they are all of its nodes. */
-export type NodeOutcomes = Readonly<Record<Cost, number>>;
+type NodeOutcomes = Readonly<Record<Cost, number>>;
 
 /** What a change of a cluster's objects asks of the nodes of one pool. `-o json` prints a list of these. */
 export type PoolPlan = BrokenPool | PoolAsk;
@@ -58,7 +58,7 @@ export interface PoolAsk extends ChangedPool {
   readonly warnings?: readonly string[];
 }
 
-export interface PlanInput {
+interface PlanInput {
   readonly before: OfflineCluster;
   readonly after: OfflineCluster;
   readonly settings: PolicySettings;
@@ -216,4 +216,30 @@ function outcomeOf(
 export function costOfPlan(ask: PoolAsk): Cost {
   const paid = COSTS.filter((cost) => (ask.outcomes?.[cost] ?? 0) > 0);
   return dearest([costOf(ask), ...paid]);
+}
+
+/**
+ * @param now ms since the epoch.
+ * @returns why a rollout does not begin at once, by what the pool itself says: a line each.
+ */
+export function poolRemarks(pool: MachineConfigPool, now: number): readonly string[] {
+  const { windows, liveOutsideWindows, closed, rollback } = poolSettings(pool, defaultRolloutOptions);
+  const window = windows === undefined ? undefined : windowState(windows, now);
+  const which = liveOutsideWindows ? 'updates that drain or reboot wait' : 'updates wait';
+  return [
+    ...(pool.spec.paused === true ? ['the pool is paused: no update starts until it is resumed'] : []),
+    ...(closed === undefined ? [] : [`no update starts: ${closed}`]),
+    ...(rollback === undefined
+      ? []
+      : [
+          `the pool is held at ${rollback.image ?? rollback.config} by a rollback until its target changes or shale rollback --clear is run`,
+        ]),
+    ...(window === undefined || window.open
+      ? []
+      : [
+          window.opensAt === undefined
+            ? `${which} for a maintenance window, but none is scheduled`
+            : `${which} for the maintenance window that opens at ${new Date(window.opensAt).toISOString()}`,
+        ]),
+  ];
 }

@@ -2,16 +2,11 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ConfigMaps, CustomResourceDefinitions, Deployments, Nodes, Secrets } from '../../api/kubernetes.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { SWITCH_CONFIG_MAP } from '../../api/names.ts';
-import { INSTALLED, INSTALLED_KINDS } from '../../cli/uninstall/installed-kinds.ts';
+import { INSTALLED, INSTALLED_KINDS } from '../../cli/uninstall-command.ts';
 import { eventually } from '../../workshop/apiserver/conformance/api.ts';
 import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
-import {
-  condition,
-  type PoolCluster,
-  PROCESSES_MS,
-  signal,
-  startPoolCluster,
-} from '../cli/cluster-with-pools.ts';
+import { type PoolCluster, PROCESSES_MS, signal, startPoolCluster } from '../cli/cluster-with-pools.ts';
+import { condition } from '../fixtures/objects.ts';
 import { patience } from '../fixtures/patience.ts';
 
 const namespace = 'shale-system';

@@ -7,9 +7,8 @@ import { shutdownSignal } from '../../../cluster/signals.ts';
 import { print } from '../../command-line/output.ts';
 import { type RegistryFlags, withRegistryFlags } from '../../command-line/registry-flags.ts';
 import { tryRegistries } from '../check-registries.ts';
-import { formatFindings } from '../finding.ts';
+import { formatFindings, formatReport } from '../finding.ts';
 import { RegistryTarget } from '../registry-targets.ts';
-import { formatReport } from './report.ts';
 
 interface RegistryProbeFlags extends RegistryFlags {
   readonly from: string;

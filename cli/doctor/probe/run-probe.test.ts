@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Probe, type ProbePlace, probePod } from './probe-pod.ts';
+import { type Probe, type ProbePlace, probePod } from './run-probe.ts';
 
 const TARGET = { pool: 'worker', secrets: ['push'], push: 'r.example.com/os/worker:latest' };
 const podAt = (place: ProbePlace, more: Partial<Probe> = {}) =>

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Finding, findings } from '../finding.ts';
-import { formatReport, parseReport } from './report.ts';
+import { type Finding, findings, formatReport, parseReport } from './finding.ts';
 
 const { ok, failure } = findings('registries, from the builder');
 

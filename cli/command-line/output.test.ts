@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createScreen } from './screen.ts';
+import { createScreen } from './output.ts';
 
 function screenOf(columns: number, rows: number) {
   const written: string[] = [];

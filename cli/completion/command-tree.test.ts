@@ -1,7 +1,6 @@
 import { Command, Option } from 'commander';
 import { expect, test } from 'vitest';
-import { candidatesFor, forKubectl } from './candidates.ts';
-import { commandTree } from './command-tree.ts';
+import { candidatesFor, commandTree, forKubectl } from './command-tree.ts';
 
 const program = commandTree(
   new Command('shale')

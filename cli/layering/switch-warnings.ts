@@ -1,0 +1,73 @@
+import { MachineConfigs } from '../../api/machine-config.ts';
+import { noun } from '../../api/plural.ts';
+import { readRegistryAccess, SecretError } from '../../builder/secrets.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import { ApiError } from '../../cluster/api-error.ts';
+import { nodeConfigOf } from '../../rollout/rendering/predicted-transitions.ts';
+import { refusalInWords, refusingNodes } from '../change/refusing-nodes.ts';
+import { unlessForbidden } from '../command-line/cluster-access.ts';
+import type { ObservedCluster } from '../observe/observed-cluster.ts';
+
+/**
+ * Looks at the Secrets that builds will need. They may come later, and from other hands: what is wrong is told, and keeps
+ * nothing from being switched on.
+ *
+ * @returns a line for each Secret that can't be used, with how to mend it. @throws ApiError
+ */
+export async function secretWarnings(
+  client: ApiClient,
+  namespace: string,
+  secrets: readonly (string | undefined)[],
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const named = [...new Set(secrets.filter((name) => name !== undefined && name !== ''))] as string[];
+  const lines = await Promise.all(named.map((name) => warningOf(client, namespace, name, signal)));
+  return lines.filter((line) => line !== undefined);
+}
+
+async function warningOf(
+  client: ApiClient,
+  namespace: string,
+  name: string,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  try {
+    await readRegistryAccess({ client, namespace, plainHttp: new Set() }, [name], signal);
+    return undefined;
+  } catch (error) {
+    if (error instanceof SecretError) {
+      return `${error.message}; builds wait for it. To create it: kubectl -n ${namespace} create secret docker-registry ${name}`;
+    }
+    // Who may not read Secrets may switch layering on all the same.
+    if (error instanceof ApiError && error.status === 403) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * @param pools that go back to standard mode.
+ * @returns a line for nodes that can't take their pool's config without an image: they stay on theirs. @throws ApiError
+ */
+export async function standardModeWarnings(
+  client: ApiClient,
+  { pools: all, machineConfigNodes, nodes }: ObservedCluster,
+  pools: readonly string[],
+  signal: AbortSignal,
+): Promise<string[]> {
+  const targets = all.filter(({ metadata }) => pools.includes(metadata.name));
+  const warnings = targets.map(async ({ metadata: { name }, spec }) => {
+    const target = spec.configuration?.name;
+    const rendered =
+      target === undefined
+        ? undefined
+        : await unlessForbidden(client.find(MachineConfigs, target, { signal }));
+    const config = nodeConfigOf(rendered);
+    if (rendered === undefined || config === undefined) return [];
+    const seen = { machineConfigNodes, nodes, rendered: new Map() };
+    return refusingNodes(seen, { pool: name, rendered, config }).map(
+      (refusing) =>
+        `pool ${name}: ${refusalInWords(refusing)}; until that is fixed, ${noun(refusing.nodes.length, 'the node stays', 'the nodes stay')} on the image`,
+    );
+  });
+  return (await Promise.all(warnings)).flat();
+}
