@@ -1,0 +1,65 @@
+import { access } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import type { UpdatePlan } from '../../api/machine-config-node.ts';
+import { LEASE_HOLDER, observation, standard, stepUnderTest } from '../../test/fixtures/step-context.ts';
+import type { JournalEntryAt } from '../records/journal.ts';
+import { beginLive } from './apply-live.ts';
+import { rebootInto } from './reboot.ts';
+import { rollBack } from './roll-back.ts';
+import type { StepContext, StepOutcome } from './step-context.ts';
+import type { Update } from './update.ts';
+
+const next = standard('rendered-2', [{ path: '/etc/app.conf', content: 'new' }]);
+const plan = (actions: UpdatePlan['actions']): UpdatePlan => ({
+  config: 'rendered-2',
+  staged: true,
+  actions,
+  causes: [],
+  source: 'test',
+});
+const live: Update = { plan: plan([]), next };
+const byReboot: Update = { plan: plan([{ type: 'Reboot' }]), next };
+const rollingBack: JournalEntryAt<'rollingBack'> = {
+  version: 1,
+  step: 'rollingBack',
+  ...byReboot,
+  bootID: 'boot-0',
+  startedAt: '2026-01-01T00:00:00.000Z',
+  leaseHolder: LEASE_HOLDER,
+  failedBoot: 'boot-1',
+  why: 'not healthy',
+};
+/** Every step that changes or reboots a node under a grant. */
+const steps: readonly (readonly [string, (context: StepContext) => Promise<StepOutcome>])[] = [
+  ['a live apply', (context) => beginLive(context, live, observation())],
+  ['a reboot', (context) => rebootInto(context, byReboot, observation())],
+  ['a rollback', (context) => rollBack(context, rollingBack, observation())],
+];
+
+describe.each(steps)('%s', (_name, take) => {
+  test.each([
+    ['somebody else', 'node-maintenance'],
+    ['nobody', ''],
+    ['no lease', undefined],
+  ])('leaves the node alone while its lease is held by %s', async (_who, leaseHolder) => {
+    const { context, root, phases } = await stepUnderTest({ leaseHolder });
+
+    const outcome = await take(context);
+
+    expect(outcome).toMatchObject({ kind: 'wait' });
+    expect(phases).toEqual([
+      expect.objectContaining({ kind: 'waiting', why: expect.stringContaining(LEASE_HOLDER) }),
+    ]);
+    expect(await context.journal.read()).toBeUndefined();
+    await expect(access(path.join(root, 'etc/app.conf'))).rejects.toThrow('ENOENT');
+  });
+});
+
+test('changes the node once the lease is held by who granted it', async () => {
+  const { context, root } = await stepUnderTest({ leaseHolder: LEASE_HOLDER });
+
+  expect(await beginLive(context, live, observation())).toEqual({ kind: 'again' });
+
+  await expect(access(path.join(root, 'etc/app.conf'))).resolves.toBeUndefined();
+});
