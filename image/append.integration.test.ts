@@ -146,6 +146,42 @@ test('a layer that somebody deletes before the manifest comes is sent again', as
   expect((await client.getManifest({ ...target, digest }, signal)).digest).toBe(digest);
 });
 
+test('an image before that stands on a part of the base alone saves no question', async () => {
+  const { client, base, host } = await setUp();
+  const target = parseReference(`${host}/os/worker:1`);
+  const lower = await describeImage(client, base, 'amd64', signal);
+  const layer = await writeLayer([file('/etc/a', 'a')]);
+  const onLower = { base, description: lower, target, layer, options };
+  const { digest: previous } = await pushAppended(client, onLower, signal);
+  const higher = parseReference(`${host}/os/stock:2`);
+  const more = await writeLayer([file('/usr/lib/b', 'b')]);
+  await pushAppended(client, { ...onLower, target: higher, layer: more }, signal);
+  const description = await describeImage(client, higher, 'amd64', signal);
+  const image = { base: higher, description, target, layer, options, previous };
+  const { bytes } = await pushAppended(client, image, signal);
+  const sizes = description.manifest.layers.map(({ size }) => size);
+  expect(sizes).toHaveLength(2);
+  expect(bytes.mounted).toBe(sizes.reduce((sum, size) => sum + size, 0));
+});
+
+test('a layer of the base that the registry lost is mounted again, whatever the image before stands on', async () => {
+  const { client, base, host } = await setUp();
+  const target = parseReference(`${host}/os/worker:1`);
+  const description = await describeImage(client, base, 'amd64', signal);
+  const layer = await writeLayer([file('/etc/a', 'a')]);
+  const image = { base, description, target, layer, options };
+  const { digest: previous } = await pushAppended(client, image, signal);
+  const [lost] = description.manifest.layers;
+  if (lost === undefined) throw new Error('the base has no layer');
+  const blob = `http://${host}/v2/${target.repository}/blobs/${lost.digest}`;
+  expect((await fetch(blob, { method: 'DELETE', signal })).status).toBe(202);
+  const other = await writeLayer([file('/etc/a', 'b')]);
+  const { digest } = await pushAppended(client, { ...image, layer: other, previous }, signal);
+  expect(await client.hasBlob(target, lost.digest, signal)).toBe(true);
+  const made = await describeImage(client, { ...target, digest }, 'amd64', signal);
+  expect(made.manifest.layers.map((each) => each.digest)).toEqual([lost.digest, other.digest]);
+});
+
 test('an index gives the image of the architecture, or says what there is', async () => {
   const { client, base } = await setUp();
   const { digest } = await client.getManifest(base, signal);
