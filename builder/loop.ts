@@ -4,13 +4,13 @@ import { type MachineOSConfig, MachineOSConfigs } from '../api/machine-os-config
 import { annotations, labels, MACHINE_CONFIGURATION } from '../api/names.ts';
 import type { NewObject } from '../api/object.ts';
 import { present } from '../api/present.ts';
-import { aboutChange, changeField } from '../cluster/about-change.ts';
 import { type ApiClient, isAlreadyExists } from '../cluster/api-client.ts';
 import { done, type Result, requeueAfter, runController } from '../cluster/controller.ts';
 import type { EventRecorder } from '../cluster/events.ts';
+import { aboutChange, changeField } from '../cluster/events.ts';
 import { LeadershipLost } from '../cluster/leader-election.ts';
 import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
-import { updateStatus } from '../cluster/update-status.ts';
+import { updateStatus } from '../cluster/update-object.ts';
 import { createWorkQueue } from '../cluster/work-queue.ts';
 import { createMirroredClient } from '../image/registry/mirrored-client.ts';
 import { noRegistriesConf } from '../image/registry/registries-conf.ts';

@@ -8,11 +8,9 @@ import { inClusterConnection, kubeconfigConnection } from '../cluster/connection
 import { createEventRecorder } from '../cluster/events.ts';
 import { createApiClient } from '../cluster/http-api-client.ts';
 import { leadWhenElected } from '../cluster/leader-election.ts';
-import { createLogger } from '../cluster/log.ts';
-import { untilShutDown } from '../cluster/signals.ts';
+import { createLogger, untilShutDown, wholeNumber } from '../cluster/process.ts';
 import type { Tracing } from '../cluster/tracing/otlp.ts';
 import { startTracing } from '../cluster/tracing/start-tracing.ts';
-import { wholeNumber } from '../cluster/whole-number.ts';
 import { goArchitecture } from '../image/architecture.ts';
 import { type EngineFlags, engineParts, withEngineFlags } from './engine/engine-flags.ts';
 import { runBuilder } from './loop.ts';

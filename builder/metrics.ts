@@ -1,7 +1,6 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { present } from '../api/present.ts';
-import { metricsPage } from '../cluster/process-metrics.ts';
-import { startTelemetry, type Telemetry } from '../cluster/telemetry.ts';
+import { metricsPage, startTelemetry, type Telemetry } from '../cluster/telemetry.ts';
 import { RegistryError } from '../image/registry/registry-error.ts';
 import type { BuildFailure } from './build-failure.ts';
 import type { BuildWay, MovedBytes } from './status.ts';

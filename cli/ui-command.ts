@@ -1,9 +1,7 @@
 import { Command } from 'commander';
 import { DEFAULT_LEASE_NAMESPACE } from '../api/names.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
-import { createLogger } from '../cluster/log.ts';
-import { untilShutDown } from '../cluster/signals.ts';
-import { wholeNumber } from '../cluster/whole-number.ts';
+import { createLogger, untilShutDown, wholeNumber } from '../cluster/process.ts';
 import { type Asset, PageNotBuilt, readAssets } from '../page/server/assets.ts';
 import { keyAccess } from '../page/server/key-access.ts';
 import { LiveView } from '../page/server/live-view.ts';

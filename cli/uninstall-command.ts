@@ -19,7 +19,7 @@ import {
 import type { Kind, KubernetesObject } from '../api/object.ts';
 import { noun, plural } from '../api/plural.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
-import { isNotFound } from '../cluster/api-error.ts';
+import { isNotFound } from '../cluster/api-client.ts';
 import { madeBySwitch } from '../opt-in/machine-os-configs.ts';
 import { type ClusterFlags, onCluster, withClusterFlags } from './command-line/cluster-access.ts';
 import { CommandError } from './command-line/exit-codes.ts';

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { isConflict } from './api-error.ts';
+import { isConflict } from './api-client.ts';
 import type { WorkQueue } from './work-queue.ts';
 
 /** How a pass over a key ended. A thrown error is a failure, and the key comes back after its back-off. */

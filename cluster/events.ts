@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { BuildFailureReason } from '../api/build-failures.ts';
 import type { ChangeId } from '../api/change.ts';
+import { changeOf } from '../api/change.ts';
 import type { NormalReason, WarningReason } from '../api/events.ts';
 import { Events, type KubernetesEvent } from '../api/kubernetes.ts';
 import { labels } from '../api/names.ts';
@@ -92,4 +93,31 @@ export function createEventRecorder(client: ApiClient, component: string, log: L
 function eventName({ metadata }: KubernetesObject, parts: readonly string[]): string {
   const told = JSON.stringify([metadata.uid ?? '', metadata.namespace ?? '', ...parts]);
   return `${metadata.name}.${createHash('sha256').update(told).digest('hex').slice(0, 16)}`;
+}
+
+/** By which a process tells what it does. */
+export interface Tellers {
+  readonly log: Logger;
+  readonly events: EventRecorder;
+}
+
+/**
+ * @param config name of the rendered config that the work leads to; undefined where there is none, and nothing is added.
+ * @returns the same tellers, with the change's id in every line (`change`) and on every event (label shale.dev/change).
+ */
+export function aboutChange({ log, events }: Tellers, config: string | undefined): Tellers {
+  if (config === undefined || config === '') return { log, events };
+  const change = changeOf(config);
+  return {
+    log: log.child({ change }),
+    events: {
+      normal: (object, reason, message) => events.normal(object, reason, message, change),
+      warning: (object, reason, message) => events.warning(object, reason, message, change),
+    },
+  };
+}
+
+/** @returns what belongs in a line of a log that tells of a rendered config. */
+export function changeField(config: string | undefined): { readonly change?: string } {
+  return config === undefined || config === '' ? {} : { change: changeOf(config) };
 }

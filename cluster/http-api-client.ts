@@ -12,10 +12,9 @@ import type {
   WatchOptions,
   Where,
 } from './api-client.ts';
-import { ApiError, ApiUnreachable, isNotFound, type StatusBody } from './api-error.ts';
+import { ApiError, ApiUnreachable, isNotFound, type StatusBody } from './api-client.ts';
 import type { Connection } from './connection.ts';
-import { type HttpRequest, readJson, send } from './http-request.ts';
-import { resourcePath } from './resource-path.ts';
+import { type HttpRequest, readJson, resourcePath, send } from './http-request.ts';
 import { watchEvents } from './watch-events.ts';
 
 /** A request that took longer would be answered by nobody; the API server's own limit is 60 s. */

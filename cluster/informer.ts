@@ -2,8 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Kind, KubernetesObject } from '../api/object.ts';
 import type { ApiClient, Selection } from './api-client.ts';
-import { isGone } from './api-error.ts';
-import { type Backoff, backoffMs } from './backoff.ts';
+import { isGone } from './api-client.ts';
+import { type Backoff, backoffMs } from './work-queue.ts';
 
 /** One change of what an informer holds. */
 export interface Change<T> {

@@ -1,5 +1,9 @@
+import { once } from 'node:events';
+import type { Server } from 'node:http';
 import { createServer } from 'node:http';
-import { type ListeningServer, listen } from './listening-server.ts';
+import type { Server as TlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { Counter, Gauge, type Registry } from 'prom-client';
 
 /** What a process tells whoever looks after it. */
 export type Telemetry = ListeningServer;
@@ -53,4 +57,73 @@ interface Answer {
 
 async function notFound(): Promise<Answer> {
   return { status: 404, text: 'there are /healthz, /readyz and /metrics\n' };
+}
+
+/** A server that takes requests. */
+export interface ListeningServer {
+  /** Where it listens. */
+  readonly port: number;
+  /** Ends it, and with it every connection that is open. */
+  close(): Promise<void>;
+}
+
+/**
+ * Has a server listen.
+ *
+ * @param port 0: one that the kernel chooses. @param host address to listen on; absent: every one.
+ * @throws the system's error when the port can't be had.
+ */
+export async function listen(
+  server: Server | TlsServer,
+  port: number,
+  host?: string,
+): Promise<ListeningServer> {
+  server.listen(port, host);
+  await once(server, 'listening');
+  return {
+    port: (server.address() as AddressInfo).port,
+    async close() {
+      server.close();
+      server.closeAllConnections();
+      await once(server, 'close');
+    },
+  };
+}
+
+/** @returns what `/metrics` answers with: a registry's metrics, and what every process tells of itself. */
+export function metricsPage(registry: Registry): TelemetryOptions['metrics'] {
+  registerProcessMetrics(registry);
+  return async () => ({ text: await registry.metrics(), type: registry.contentType });
+}
+
+/**
+ * What every process tells of itself, by the names that Prometheus' client libraries have in common. Not prom-client's own
+ * collection, which measures the event loop a hundred times a second, also of a process that does nothing.
+ */
+export function registerProcessMetrics(registry: Registry): void {
+  const registers = [registry];
+  let before = process.cpuUsage();
+  new Counter({
+    name: 'process_cpu_seconds_total',
+    help: 'Processor time that the process has used, in seconds.',
+    registers,
+    collect() {
+      const now = process.cpuUsage();
+      this.inc((now.user - before.user + now.system - before.system) / 1e6);
+      before = now;
+    },
+  }).inc((before.user + before.system) / 1e6);
+  new Gauge({
+    name: 'process_resident_memory_bytes',
+    help: 'Memory of the process that is resident, in bytes.',
+    registers,
+    collect() {
+      this.set(process.memoryUsage.rss());
+    },
+  });
+  new Gauge({
+    name: 'process_start_time_seconds',
+    help: 'When the process was started, in seconds since the epoch.',
+    registers,
+  }).set(Math.round(Date.now() / 1000 - process.uptime()));
 }

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { createInterface } from 'node:readline';
 import type { Kind, KubernetesObject } from '../api/object.ts';
 import type { WatchEvent, WatchOptions } from './api-client.ts';
-import { ApiError, type StatusBody } from './api-error.ts';
+import { ApiError, type StatusBody } from './api-client.ts';
 
 /** The head of the answer comes at once, however long the watch goes on. */
 const ANSWER_DEADLINE_MS = 30_000;

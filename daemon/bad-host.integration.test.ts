@@ -8,7 +8,7 @@ import type { Grant, MachineConfigNode } from '../api/machine-config-node.ts';
 import { DEFAULT_NAMESPACE, imageLabels, KUBELET_CA_CONFIG_MAP, KUBELET_CA_KEY } from '../api/names.ts';
 import { kubeletCADigest } from '../api/node-certificates.ts';
 import type { DigestedPullspec } from '../api/references.ts';
-import { conditionIsTrue } from '../cluster/conditions.ts';
+import { conditionIsTrue } from '../cluster/update-object.ts';
 import { encodeTransitionLabel } from '../disruption/transitions.ts';
 import { CHRONY, isAt, policies, render, standardSpec } from '../test/fixtures/node-configs.ts';
 import { patience } from '../test/fixtures/patience.ts';

@@ -1,11 +1,10 @@
 import type { Logger } from 'pino';
 import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../api/names.ts';
-import { aboutChange } from '../cluster/about-change.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
-import { ApiError, ApiUnreachable } from '../cluster/api-error.ts';
-import { type Backoff, backoffMs } from '../cluster/backoff.ts';
-import { createEventRecorder } from '../cluster/events.ts';
+import { ApiError, ApiUnreachable } from '../cluster/api-client.ts';
+import { aboutChange, createEventRecorder } from '../cluster/events.ts';
 import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
+import { type Backoff, backoffMs } from '../cluster/work-queue.ts';
 import { decide } from './decide.ts';
 import { endWatch, takeOverWatch } from './host/boot-watchdog/arm.ts';
 import { type CertificatePaths, defaultCertificatePaths } from './host/certificates/certificate-files.ts';

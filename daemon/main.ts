@@ -10,10 +10,8 @@ import {
 } from '../api/names.ts';
 import { inClusterConnection, kubeconfigConnection } from '../cluster/connection.ts';
 import { createApiClient } from '../cluster/http-api-client.ts';
-import { createLogger } from '../cluster/log.ts';
-import { untilShutDown } from '../cluster/signals.ts';
+import { createLogger, untilShutDown, wholeNumber } from '../cluster/process.ts';
 import { startTracing } from '../cluster/tracing/start-tracing.ts';
-import { wholeNumber } from '../cluster/whole-number.ts';
 import { defaultCertificatePaths } from './host/certificates/certificate-files.ts';
 import type { NodePorts } from './host/node-ports.ts';
 import { HOST_INIT } from './host/systemd-host.ts';

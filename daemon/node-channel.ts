@@ -1,9 +1,8 @@
 import type { Logger } from 'pino';
 import { type MachineConfigNode, MachineConfigNodes } from '../api/machine-config-node.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
-import { setCondition } from '../cluster/conditions.ts';
 import { createInformer, type Informer } from '../cluster/informer.ts';
-import { updateStatus } from '../cluster/update-status.ts';
+import { setCondition, updateStatus } from '../cluster/update-object.ts';
 import { statusOf } from './status.ts';
 import type { NodeReport } from './steps/phase.ts';
 

@@ -8,7 +8,7 @@ import {
 } from '../api/machine-config-node.ts';
 import { certificateNames } from '../api/node-certificates.ts';
 import type { Condition } from '../api/object.ts';
-import { setCondition } from '../cluster/conditions.ts';
+import { setCondition } from '../cluster/update-object.ts';
 import type { NodeReport, Phase } from './steps/phase.ts';
 
 type Said = Omit<Condition, 'lastTransitionTime'> & { readonly type: NodeConditionType };

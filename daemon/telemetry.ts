@@ -11,7 +11,7 @@ export interface DaemonTelemetry extends Telemetry {
 export async function startDaemonTelemetry(port: number, host?: string): Promise<DaemonTelemetry> {
   const [{ prometheusMetrics }, { metricsPage }] = await Promise.all([
     import('./prometheus-metrics.ts'),
-    import('../cluster/process-metrics.ts'),
+    import('../cluster/telemetry.ts'),
   ]);
   let isSynced = false;
   const { metrics, registry } = prometheusMetrics();

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../api/names.ts';
 import { present } from '../api/present.ts';
-import { wholeNumber } from '../cluster/whole-number.ts';
+import { wholeNumber } from '../cluster/process.ts';
 import type { BuilderSurroundings } from '../opt-in/builder-deployment.ts';
 import { defaultRolloutOptions, type RolloutOptions } from '../rollout/options.ts';
 import { type LimitFlags, limitsOf, withLimitFlags } from './limit-flags.ts';

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { wholeNumber } from '../cluster/whole-number.ts';
+import { wholeNumber } from '../cluster/process.ts';
 import type { Limits } from '../machineconfig/ignition/contents.ts';
 import { limitsInMiB } from '../machineconfig/limits.ts';
 

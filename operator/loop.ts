@@ -1,9 +1,9 @@
 import type { Logger } from 'pino';
 import { MACHINE_CONFIGURATION } from '../api/names.ts';
-import { changeField } from '../cluster/about-change.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { type ControllerOptions, runController } from '../cluster/controller.ts';
 import type { EventRecorder } from '../cluster/events.ts';
+import { changeField } from '../cluster/events.ts';
 import { systemClocks } from '../cluster/lease-expiry.ts';
 import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
 import { createWorkQueue } from '../cluster/work-queue.ts';

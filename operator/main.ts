@@ -6,8 +6,7 @@ import { inClusterConnection, kubeconfigConnection } from '../cluster/connection
 import { createEventRecorder } from '../cluster/events.ts';
 import { createApiClient } from '../cluster/http-api-client.ts';
 import { leadWhenElected } from '../cluster/leader-election.ts';
-import { createLogger } from '../cluster/log.ts';
-import { untilShutDown } from '../cluster/signals.ts';
+import { createLogger, untilShutDown } from '../cluster/process.ts';
 import type { Tracing } from '../cluster/tracing/otlp.ts';
 import { startTracing } from '../cluster/tracing/start-tracing.ts';
 import { builderDeployment } from '../opt-in/builder-deployment.ts';

@@ -17,7 +17,7 @@ export interface OperatorTelemetry extends Telemetry {
 export async function startOperatorTelemetry(port: number, host?: string): Promise<OperatorTelemetry> {
   const [{ RolloutMetrics }, { metricsPage }] = await Promise.all([
     import('../rollout/reports/metrics.ts'),
-    import('../cluster/process-metrics.ts'),
+    import('../cluster/telemetry.ts'),
   ]);
   let lengths: () => ReadonlyMap<string, number> = () => new Map();
   let state: OperatorState = 'candidate';

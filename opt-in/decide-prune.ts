@@ -2,7 +2,7 @@ import type { MachineConfigNode } from '../api/machine-config-node.ts';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../api/machine-os-config.ts';
 import type { DigestedPullspec } from '../api/references.ts';
-import { conditionIsTrue } from '../cluster/conditions.ts';
+import { conditionIsTrue } from '../cluster/update-object.ts';
 
 export interface PruneObservation {
   readonly builds: readonly MachineOSBuild[];

@@ -6,7 +6,7 @@ import type { NewObject } from '../api/object.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { done, type Result, requeueAfter } from '../cluster/controller.ts';
 import type { EventRecorder } from '../cluster/events.ts';
-import { updateStatus } from '../cluster/update-status.ts';
+import { updateStatus } from '../cluster/update-object.ts';
 import { type ImagePruner, LayeringActor } from './act-on-layering.ts';
 import { decideLayering, type LayeringStep } from './decide-layering.ts';
 import { type LayeringCaches, LayeringObserver, type ObservedLayering } from './observe-layering.ts';

@@ -4,7 +4,7 @@ import { SWITCH_CONFIG_MAP } from '../api/names.ts';
 import type { Condition } from '../api/object.ts';
 import { type KubernetesObject, ObjectName } from '../api/object.ts';
 import { DigestedPullspecSchema, TaggedPullspecSchema } from '../api/references.ts';
-import { setCondition } from '../cluster/conditions.ts';
+import { setCondition } from '../cluster/update-object.ts';
 
 /** What the ConfigMap `on-cluster-layering` asks for. */
 export type SwitchState =

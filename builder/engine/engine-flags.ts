@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os';
 import { type Command, Option } from 'commander';
-import { wholeNumber } from '../../cluster/whole-number.ts';
+import { wholeNumber } from '../../cluster/process.ts';
 import { BuildFailure } from '../build-failure.ts';
 import { Slots } from '../slots.ts';
 import type { ContainerEngine } from './container-engine.ts';

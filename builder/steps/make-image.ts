@@ -3,7 +3,7 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import { annotations, labels, MACHINE_CONFIGURATION } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
-import { changeField } from '../../cluster/about-change.ts';
+import { changeField } from '../../cluster/events.ts';
 import { parseReference } from '../../image/reference.ts';
 import { createMirroredClient } from '../../image/registry/mirrored-client.ts';
 import {

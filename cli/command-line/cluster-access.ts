@@ -3,10 +3,10 @@ import type { Command } from 'commander';
 import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../../api/names.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
 import type { ApiClient, Selection } from '../../cluster/api-client.ts';
-import { ApiError, ApiUnreachable, isNotFound } from '../../cluster/api-error.ts';
+import { ApiError, ApiUnreachable, isNotFound } from '../../cluster/api-client.ts';
 import { type Connection, kubeconfigConnection } from '../../cluster/connection.ts';
 import { createApiClient } from '../../cluster/http-api-client.ts';
-import { shutdownSignal } from '../../cluster/signals.ts';
+import { shutdownSignal } from '../../cluster/process.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
 
 /** Flags of commands that can look at a cluster. */

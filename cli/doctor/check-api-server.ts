@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { crdOf } from '../../api/crd.ts';
 import { crdDefinitions } from '../../api/crd-definitions.ts';
 import type { CustomResourceDefinition } from '../../api/kubernetes.ts';
-import { conditionIsTrue } from '../../cluster/conditions.ts';
 import type { Connection } from '../../cluster/connection.ts';
 import { readJson, send } from '../../cluster/http-request.ts';
+import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 import { type Finding, findings } from './finding.ts';
 

@@ -2,7 +2,7 @@ import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { plural } from '../../api/plural.ts';
 import { outcomeOf } from '../../builder/status.ts';
-import { conditionIsTrue } from '../../cluster/conditions.ts';
+import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { formatDuration } from '../command-line/quantities.ts';
 import { nodesOfPool, type ObservedCluster } from '../observe/observed-cluster.ts';
 import { type Finding, findings } from './finding.ts';

@@ -2,7 +2,7 @@ import { Deployments, ServiceAccounts } from '../../api/kubernetes.ts';
 import { BUILDER_DEPLOYMENT } from '../../api/names.ts';
 import type { Kind, KubernetesObject, NewObject } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
-import { ApiError } from '../../cluster/api-error.ts';
+import { ApiError } from '../../cluster/api-client.ts';
 import type { Places } from '../observe/cluster-watch.ts';
 import { type Finding, findings } from './finding.ts';
 

@@ -1,6 +1,6 @@
 import { readRegistryAccess, SecretError } from '../../builder/secrets.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
-import { ApiError } from '../../cluster/api-error.ts';
+import { ApiError } from '../../cluster/api-client.ts';
 import { parseDigest } from '../../image/digest.ts';
 import { parseReference, type Reference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';

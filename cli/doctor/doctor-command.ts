@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { CustomResourceDefinitions, DaemonSets, Leases, Nodes } from '../../api/kubernetes.ts';
 import { DAEMON_SET, OPERATOR_DEPLOYMENT } from '../../api/names.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
-import { ApiError } from '../../cluster/api-error.ts';
+import { ApiError } from '../../cluster/api-client.ts';
 import { detectOtherOperator } from '../../operator/preconditions.ts';
 import { isReady } from '../../rollout/pools/node-state.ts';
 import {

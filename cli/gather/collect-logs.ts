@@ -1,10 +1,9 @@
 import { text } from 'node:stream/consumers';
 import { Nodes, type Pod, Pods } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
-import { conditionIsTrue } from '../../cluster/conditions.ts';
 import type { Connection } from '../../cluster/connection.ts';
-import { send } from '../../cluster/http-request.ts';
-import { resourcePath } from '../../cluster/resource-path.ts';
+import { resourcePath, send } from '../../cluster/http-request.ts';
+import { conditionIsTrue } from '../../cluster/update-object.ts';
 import type { Places } from '../observe/cluster-watch.ts';
 
 /** One file of a bundle. */

@@ -3,7 +3,7 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
-import { conditionIsTrue } from '../../cluster/conditions.ts';
+import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { diffNodeConfigs } from '../../machineconfig/diff.ts';
 import type { ConfigChange } from '../../machineconfig/node-config.ts';
 import { selectedConfigs } from '../../machineconfig/pools.ts';

@@ -3,7 +3,7 @@ import { ConfigMaps } from '../../api/kubernetes.ts';
 import { SWITCH_CONFIG_MAP } from '../../api/names.ts';
 import { plural } from '../../api/plural.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
-import { isNotFound } from '../../cluster/api-error.ts';
+import { isNotFound } from '../../cluster/api-client.ts';
 import { madeBySwitch } from '../../opt-in/machine-os-configs.ts';
 import { formatProblems } from '../../opt-in/switch.ts';
 import {

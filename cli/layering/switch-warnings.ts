@@ -2,7 +2,7 @@ import { MachineConfigs } from '../../api/machine-config.ts';
 import { noun } from '../../api/plural.ts';
 import { readRegistryAccess, SecretError } from '../../builder/secrets.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
-import { ApiError } from '../../cluster/api-error.ts';
+import { ApiError } from '../../cluster/api-client.ts';
 import { nodeConfigOf } from '../../rollout/rendering/predicted-transitions.ts';
 import { refusalInWords, refusingNodes } from '../change/refusing-nodes.ts';
 import { unlessForbidden } from '../command-line/cluster-access.ts';

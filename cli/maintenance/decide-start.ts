@@ -1,8 +1,8 @@
 import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
-import { conditionIsTrue } from '../../cluster/conditions.ts';
 import { decideLease } from '../../cluster/lease.ts';
+import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { progressOf } from '../../rollout/pools/node-state.ts';
 import { flagOf, isMaintenanceHolder, type MaintenanceObservation } from './node-access.ts';

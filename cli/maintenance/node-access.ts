@@ -6,7 +6,7 @@ import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-co
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
-import { isConflict } from '../../cluster/api-error.ts';
+import { isConflict } from '../../cluster/api-client.ts';
 import { leaseNameOf } from '../../rollout/node-leases.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 import { parseDuration } from '../command-line/quantities.ts';

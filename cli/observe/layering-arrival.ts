@@ -1,6 +1,6 @@
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { plural } from '../../api/plural.ts';
-import { conditionIsTrue } from '../../cluster/conditions.ts';
+import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { nodesOfPool, type ObservedCluster } from './observed-cluster.ts';
 import {
   type Arrival,

@@ -1,7 +1,7 @@
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
-import { conditionIsTrue } from '../../cluster/conditions.ts';
+import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { nodesOfPool, type ObservedCluster } from './observed-cluster.ts';
 
 /** Where a rollback takes a pool. */

@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import pino from 'pino';
 import { afterEach, expect, test, vi } from 'vitest';
 import { changeOf } from '../../api/change.ts';
-import { listen } from '../listening-server.ts';
+import { listen } from '../telemetry.ts';
 import { startTracing } from './start-tracing.ts';
 
 afterEach(() => vi.unstubAllEnvs());

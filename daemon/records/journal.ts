@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { z } from 'zod';
 import { FailureReason, UpdatePlan } from '../../api/machine-config-node.ts';
 import { nodePaths } from '../../api/names.ts';
-import { changeField } from '../../cluster/about-change.ts';
+import { changeField } from '../../cluster/events.ts';
 import { Current } from './current.ts';
 import { readRecord, removeRecord, writeRecord } from './durable-json.ts';
 

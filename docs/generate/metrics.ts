@@ -1,6 +1,6 @@
 import { Registry } from 'prom-client';
 import { BuildMetrics } from '../../builder/metrics.ts';
-import { registerProcessMetrics } from '../../cluster/process-metrics.ts';
+import { registerProcessMetrics } from '../../cluster/telemetry.ts';
 import { prometheusMetrics as daemonMetrics } from '../../daemon/prometheus-metrics.ts';
 import { RolloutMetrics } from '../../rollout/reports/metrics.ts';
 import { code, page, table } from './markdown.ts';

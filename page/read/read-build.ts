@@ -1,7 +1,7 @@
 import type { BuildConditionType, MachineOSBuild } from '../../api/machine-os-build.ts';
 import { labels } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
-import { conditionIsTrue } from '../../cluster/conditions.ts';
+import { conditionIsTrue } from '../../cluster/update-object.ts';
 import type { BuildRow, BuildStateName } from '../model/view.ts';
 
 /** How a build is by the first of its conditions that is True; the ends of builds come first. */

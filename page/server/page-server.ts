@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import type { Logger } from 'pino';
-import { type ListeningServer, listen } from '../../cluster/listening-server.ts';
+import { type ListeningServer, listen } from '../../cluster/telemetry.ts';
 import { type Access, bearerToken } from './access.ts';
 import type { Asset } from './assets.ts';
 import { streamView } from './event-stream.ts';

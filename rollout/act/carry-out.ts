@@ -1,9 +1,9 @@
 import type { Logger } from 'pino';
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
-import { aboutChange } from '../../cluster/about-change.ts';
 import { type ApiClient, isAlreadyExists } from '../../cluster/api-client.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
+import { aboutChange } from '../../cluster/events.ts';
 import type { Caches } from '../caches.ts';
 import { inParallel } from '../in-parallel.ts';
 import type { PoolDecision } from '../pools/decide-pool.ts';

@@ -1,6 +1,6 @@
 import type { MachineConfigNodeStatus, NodeConditionType } from '../../api/machine-config-node.ts';
 import type { Condition } from '../../api/object.ts';
-import { setCondition } from '../../cluster/conditions.ts';
+import { setCondition } from '../../cluster/update-object.ts';
 import { type DrainProgress, describeDrain } from './drain-step.ts';
 
 /** How far a cordoned node is, for its MachineConfigNode. */

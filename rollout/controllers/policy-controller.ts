@@ -7,9 +7,8 @@ import {
 import { MACHINE_CONFIGURATION } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
 import { type ApiClient, isAlreadyExists } from '../../cluster/api-client.ts';
-import { setCondition } from '../../cluster/conditions.ts';
 import { done, type Result } from '../../cluster/controller.ts';
-import { updateStatus } from '../../cluster/update-status.ts';
+import { setCondition, updateStatus } from '../../cluster/update-object.ts';
 import { effectivePolicies, policyDigest, validatePolicy } from '../../disruption/effective-policies.ts';
 import { summarisePolicies } from '../../disruption/summarise-policies.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';

@@ -1,12 +1,12 @@
 import type { Logger } from 'pino';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
-import { aboutChange, type Tellers } from '../../cluster/about-change.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { done, type Result, requeueAfter } from '../../cluster/controller.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
+import { aboutChange, type Tellers } from '../../cluster/events.ts';
 import type { Tracer } from '../../cluster/tracing/span.ts';
-import { updateStatus } from '../../cluster/update-status.ts';
+import { updateStatus } from '../../cluster/update-object.ts';
 import { carryOut, noFindings } from '../act/carry-out.ts';
 import type { NodeWork } from '../act/node-work.ts';
 import type { Caches } from '../caches.ts';

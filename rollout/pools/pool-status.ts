@@ -7,7 +7,7 @@ import type {
 } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
-import { setCondition } from '../../cluster/conditions.ts';
+import { setCondition } from '../../cluster/update-object.ts';
 import { isUnavailable, reasonToSkip } from './choose-nodes.ts';
 import type { PoolDecision } from './decide-pool.ts';
 import type { NodeState } from './node-state.ts';

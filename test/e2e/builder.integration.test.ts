@@ -11,7 +11,7 @@ import { MachineConfigurations } from '../../api/machine-configuration.ts';
 import { MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { imageLabels, MACHINE_CONFIGURATION } from '../../api/names.ts';
 import type { NewObject } from '../../api/object.ts';
-import { conditionIsTrue } from '../../cluster/conditions.ts';
+import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { parseTransitionLabel } from '../../disruption/transitions.ts';
 import { describeImage, pushAppended } from '../../image/append.ts';
 import { parseReference } from '../../image/reference.ts';

@@ -10,10 +10,9 @@ import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-co
 import { labels } from '../../api/names.ts';
 import type { NewObject } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
-import { conditionIsTrue } from '../../cluster/conditions.ts';
 import { runController } from '../../cluster/controller.ts';
 import { createInformer } from '../../cluster/informer.ts';
-import { updateStatus } from '../../cluster/update-status.ts';
+import { conditionIsTrue, updateStatus } from '../../cluster/update-object.ts';
 import { createWorkQueue, type WorkQueue } from '../../cluster/work-queue.ts';
 import type { RolloutOptions } from '../../rollout/options.ts';
 import { type ShaleRun, shale } from '../cli/shale-process.ts';

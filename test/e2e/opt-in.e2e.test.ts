@@ -15,7 +15,7 @@ import {
 } from '../../api/names.ts';
 import type { NewObject } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
-import { conditionIsTrue } from '../../cluster/conditions.ts';
+import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { noDirectoryNodes } from '../fixtures/test-node.ts';
 import { type SandboxUnderTest, startSandboxUnderTest, until } from './sandbox-under-test.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { MachineConfigs } from '../../api/machine-config.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
-import { conditionIsTrue } from '../../cluster/conditions.ts';
+import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { type BuilderUnderTest, startBuilderUnderTest } from './builder-under-test.ts';
 import { seen } from './cluster-under-test.ts';

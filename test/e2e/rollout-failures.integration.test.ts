@@ -5,7 +5,7 @@ import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { annotations } from '../../api/names.ts';
-import { updateStatus } from '../../cluster/update-status.ts';
+import { updateStatus } from '../../cluster/update-object.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { seen } from './cluster-under-test.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';

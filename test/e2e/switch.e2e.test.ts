@@ -18,7 +18,7 @@ import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { BUILDER_DEPLOYMENT, DEFAULT_NAMESPACE, SWITCH_CONFIG_MAP } from '../../api/names.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
-import { conditionIsTrue } from '../../cluster/conditions.ts';
+import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { MACHINE_LABEL } from '../../workshop/sandbox/cluster-objects.ts';
 import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
 import { readExamples } from '../../workshop/sandbox/tour/examples.ts';

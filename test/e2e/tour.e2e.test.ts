@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createLogger } from '../../cluster/log.ts';
+import { createLogger } from '../../cluster/process.ts';
 import { readAuditLog } from '../../workshop/sandbox/control-plane/audit-log.ts';
 import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
 import { isSuccess } from '../../workshop/sandbox/tour/report.ts';

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ConfigMaps } from '../../api/kubernetes.ts';
 import { tokenConnection } from '../../cluster/connection.ts';
 import { createApiClient } from '../../cluster/http-api-client.ts';
-import { updateAnnotation } from '../../cluster/update-annotation.ts';
+import { updateAnnotation } from '../../cluster/update-object.ts';
 import { type ApiServer, startApiServer } from '../../workshop/apiserver/start.ts';
 
 const NOTE = 'shale.dev/test';

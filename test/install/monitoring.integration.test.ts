@@ -8,7 +8,7 @@ import { Registry } from 'prom-client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { BuildMetrics } from '../../builder/metrics.ts';
-import { registerProcessMetrics } from '../../cluster/process-metrics.ts';
+import { registerProcessMetrics } from '../../cluster/telemetry.ts';
 import { prometheusMetrics as daemonMetrics } from '../../daemon/prometheus-metrics.ts';
 import { RolloutMetrics } from '../../rollout/reports/metrics.ts';
 import { ALERT_CASES, type AlertCase } from './alert-cases.ts';

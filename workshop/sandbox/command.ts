@@ -1,8 +1,7 @@
 import path from 'node:path';
 import { Command, Option } from 'commander';
 import { CommandError, exitCodes } from '../../cli/command-line/exit-codes.ts';
-import { createLogger } from '../../cluster/log.ts';
-import { shutdownSignal } from '../../cluster/signals.ts';
+import { createLogger, shutdownSignal } from '../../cluster/process.ts';
 import { chooseNodes, NODE_CHOICES, type NodeChoice } from './choose-nodes.ts';
 import type { ControlPlaneChoice } from './control-plane/control-plane.ts';
 import { sandboxLayout } from './layout.ts';

@@ -1,6 +1,6 @@
 import { type Node, Nodes } from '../../api/kubernetes.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
-import { updateStatus } from '../../cluster/update-status.ts';
+import { updateStatus } from '../../cluster/update-object.ts';
 import { goArchitecture } from '../../image/architecture.ts';
 
 /**

@@ -3,7 +3,7 @@ import { Command, InvalidArgumentError } from 'commander';
 import { DEFAULT_NAMESPACE } from '../../../api/names.ts';
 import { inClusterConnection } from '../../../cluster/connection.ts';
 import { createApiClient } from '../../../cluster/http-api-client.ts';
-import { shutdownSignal } from '../../../cluster/signals.ts';
+import { shutdownSignal } from '../../../cluster/process.ts';
 import { print } from '../../command-line/output.ts';
 import { type RegistryFlags, withRegistryFlags } from '../../command-line/registry-flags.ts';
 import { tryRegistries } from '../check-registries.ts';

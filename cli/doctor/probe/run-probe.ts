@@ -3,7 +3,7 @@ import { type Pod, Pods } from '../../../api/kubernetes.ts';
 import { BUILDER_DEPLOYMENT, DAEMON_SET } from '../../../api/names.ts';
 import type { NewObject } from '../../../api/object.ts';
 import type { ApiClient } from '../../../cluster/api-client.ts';
-import { ApiError } from '../../../cluster/api-error.ts';
+import { ApiError } from '../../../cluster/api-client.ts';
 import { RESTRICTED_CONTAINER } from '../../../opt-in/builder-deployment.ts';
 import { type Finding, findings, parseReport } from '../finding.ts';
 import type { RegistryTarget } from '../registry-targets.ts';

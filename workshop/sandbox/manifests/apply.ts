@@ -2,8 +2,8 @@ import type { Logger } from 'pino';
 import { type CustomResourceDefinition, CustomResourceDefinitions } from '../../../api/kubernetes.ts';
 import type { KubernetesObject, NewObject } from '../../../api/object.ts';
 import { type ApiClient, isAlreadyExists, isConflict } from '../../../cluster/api-client.ts';
-import { conditionIsTrue } from '../../../cluster/conditions.ts';
 import { createInformer } from '../../../cluster/informer.ts';
+import { conditionIsTrue } from '../../../cluster/update-object.ts';
 import { createChanges, type Look, waitUntil } from '../wait-until.ts';
 import { kindOf } from './kinds.ts';
 

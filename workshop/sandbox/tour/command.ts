@@ -1,7 +1,6 @@
 import { Command, Option } from 'commander';
 import { CommandError, exitCodes } from '../../../cli/command-line/exit-codes.ts';
-import { createLogger } from '../../../cluster/log.ts';
-import { shutdownSignal } from '../../../cluster/signals.ts';
+import { createLogger, shutdownSignal } from '../../../cluster/process.ts';
 import { type ChosenNodes, chooseNodes, type NodeChoice } from '../choose-nodes.ts';
 import type { ControlPlaneChoice } from '../control-plane/control-plane.ts';
 import { tourProgress } from './progress.ts';

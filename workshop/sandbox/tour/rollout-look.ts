@@ -2,7 +2,7 @@ import type { MachineConfigNode } from '../../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../../api/machine-os-build.ts';
 import { BUILDER_DEPLOYMENT, OPERATOR_DEPLOYMENT } from '../../../api/names.ts';
-import { conditionIsTrue } from '../../../cluster/conditions.ts';
+import { conditionIsTrue } from '../../../cluster/update-object.ts';
 import type { Look } from '../wait-until.ts';
 
 /** What a rollout is waited for to become. */

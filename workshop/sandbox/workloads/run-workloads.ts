@@ -3,7 +3,7 @@ import { DaemonSets, Deployments, Nodes, type Pod, Pods } from '../../../api/kub
 import { type ApiClient, isAlreadyExists, isNotFound } from '../../../cluster/api-client.ts';
 import { done, type Result, requeueAfter, runController } from '../../../cluster/controller.ts';
 import { createInformer } from '../../../cluster/informer.ts';
-import { updateStatus } from '../../../cluster/update-status.ts';
+import { updateStatus } from '../../../cluster/update-object.ts';
 import { createWorkQueue } from '../../../cluster/work-queue.ts';
 import { planPods, podKey } from './plan-pods.ts';
 import type { PodRunner } from './pod-runner.ts';

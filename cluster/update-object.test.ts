@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Condition } from '../api/object.ts';
-import { conditionIsTrue, setCondition } from './conditions.ts';
+import { conditionIsTrue, setCondition } from './update-object.ts';
 
 const earlier = new Date('2026-01-01T00:00:00.500Z');
 const later = new Date('2026-01-02T00:00:00Z');

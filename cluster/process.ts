@@ -1,0 +1,82 @@
+import { InvalidArgumentError } from 'commander';
+import pino, { type Logger } from 'pino';
+
+/** Fields that could hold a secret if an object were logged whole. */
+const REDACTED = [
+  'token',
+  'password',
+  '*.token',
+  '*.password',
+  '*.authorization',
+  '*.data',
+  'headers',
+  '*.headers',
+];
+
+/**
+ * @param name of the process.
+ * @param level pino's; default info.
+ * @returns a logger that writes JSON lines to standard error, or readable ones on a terminal.
+ */
+export function createLogger(name: string, level = 'info'): Logger {
+  const options = { name, level, redact: { paths: REDACTED, censor: '[redacted]' } };
+  if (process.stderr.isTTY !== true) return pino(options, pino.destination(2));
+  return pino({
+    ...options,
+    transport: { target: 'pino-pretty', options: { destination: 2, ignore: 'pid,hostname' } },
+  });
+}
+
+/** How long a process has to end by itself after the first signal; Kubernetes kills it after 30 s. */
+const GRACE_MS = 20_000;
+
+/**
+ * @returns a signal that is aborted by SIGTERM or SIGINT. A second one, or the end of the grace, ends the process at
+ *   once.
+ */
+export function shutdownSignal(): AbortSignal {
+  const controller = new AbortController();
+  const stop = (name: NodeJS.Signals) => {
+    if (controller.signal.aborted) process.exit(130);
+    controller.abort(new Error(`stopped by ${name}`));
+    setTimeout(() => process.exit(1), GRACE_MS).unref();
+  };
+  process.on('SIGTERM', stop);
+  process.on('SIGINT', stop);
+  return controller.signal;
+}
+
+/**
+ * Does a process's work until SIGTERM or SIGINT. What breaks off because of the signal, at whatever point, is how the
+ * process ends, and no error.
+ *
+ * @throws what the work throws for any other reason.
+ */
+export async function untilShutDown(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  const signal = shutdownSignal();
+  try {
+    await work(signal);
+  } catch (error) {
+    if (!signal.aborted || !brokeOff(error, signal.reason)) throw error;
+  }
+}
+
+/** Clients wrap the reason as the cause of their own error, or tell of an AbortError. */
+function brokeOff(error: unknown, reason: unknown): boolean {
+  if (error === reason) return true;
+  if (!(error instanceof Error)) return false;
+  return error.name === 'AbortError' || brokeOff(error.cause, reason);
+}
+
+/**
+ * @returns what reads a flag's value as a whole number between two bounds, both included.
+ * @throws InvalidArgumentError (the function returned) that says what would be right.
+ */
+export function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (text.trim() !== '' && Number.isSafeInteger(value) && value >= least && value <= most) return value;
+    const range = most === Number.MAX_SAFE_INTEGER ? `${least} or more` : `from ${least} to ${most}`;
+    throw new InvalidArgumentError(`a whole number, ${range}`);
+  };
+}

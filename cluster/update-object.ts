@@ -1,0 +1,111 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Condition, Kind, KubernetesObject } from '../api/object.ts';
+import { type ApiClient, isConflict } from './api-client.ts';
+
+/**
+ * Reads, computes and writes an object's status until nobody else wrote in between.
+ *
+ * @param object as it was last seen.
+ * @param compute the status it should have; called again with the object as it is now after a conflict.
+ * @returns the object as it is then. Nothing is written when nothing changes.
+ * @throws ApiError when the object is gone or the conflicts don't end.
+ */
+export async function updateStatus<T extends KubernetesObject & { readonly status?: unknown }>(
+  client: ApiClient,
+  kind: Kind<T>,
+  object: T,
+  compute: (object: T) => T['status'],
+  options: { readonly signal?: AbortSignal } = {},
+): Promise<T> {
+  const { namespace, name } = object.metadata;
+  const where = { ...(namespace === undefined ? {} : { namespace }), ...options };
+  const write = async (current: T) => {
+    const status = compute(current);
+    return isDeepStrictEqual(status, current.status)
+      ? current
+      : client.replaceStatus(kind, { ...current, status }, where);
+  };
+  return retryOnConflict(object, write, () => client.get(kind, name, where));
+}
+
+/**
+ * Writes an annotation that several writers share, so that none takes back what another has just written: the object has to
+ * be as it was when the value was computed.
+ *
+ * @param object as it was last seen.
+ * @param compute the annotation's next value; called again with the present one after a conflict.
+ * @throws ApiError when the object is gone or the conflicts don't end.
+ */
+export async function updateAnnotation<T extends KubernetesObject>(
+  client: ApiClient,
+  kind: Kind<T>,
+  object: T,
+  annotation: string,
+  compute: (before: string | undefined) => string,
+  options: { readonly signal?: AbortSignal } = {},
+): Promise<void> {
+  const { namespace, name } = object.metadata;
+  const where = { ...(namespace === undefined ? {} : { namespace }), ...options };
+  const write = async ({ metadata: { annotations, resourceVersion } }: T) => {
+    const value = compute(annotations?.[annotation]);
+    if (annotations?.[annotation] === value) return;
+    // A merge patch that names a version is refused for any other (Kubernetes API conventions, "Concurrency").
+    const body = { metadata: { resourceVersion, annotations: { [annotation]: value } } };
+    await client.patch(kind, name, { type: 'merge', body }, where);
+  };
+  await retryOnConflict(object, write, () => client.get(kind, name, where));
+}
+
+/** Writers of one object are few; more conflicts in a row than this mean that somebody fights over it. */
+const ATTEMPTS = 6;
+
+/**
+ * Writes an object until nobody else wrote in between.
+ *
+ * @param object as it was last seen.
+ * @param write makes the change on the object it is given, and is refused where that is no longer the present one.
+ * @param read the object as it is now; asked after a conflict.
+ * @throws what `write` and `read` throw; the last conflict where they don't end.
+ */
+async function retryOnConflict<T, R>(
+  object: T,
+  write: (object: T) => Promise<R>,
+  read: () => Promise<T>,
+): Promise<R> {
+  let current = object;
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await write(current);
+    } catch (error) {
+      if (!isConflict(error) || attempt === ATTEMPTS) throw error;
+      current = await read();
+    }
+  }
+}
+
+/**
+ * Sets one condition (API conventions, "Typical status properties").
+ *
+ * @param now when it is so.
+ * @returns the conditions with this one in its place, or at the end. lastTransitionTime changes with the status only.
+ */
+export function setCondition(
+  conditions: readonly Condition[],
+  condition: Omit<Condition, 'lastTransitionTime'>,
+  now: Date,
+): Condition[] {
+  const known = conditions.find(({ type }) => type === condition.type);
+  const lastTransitionTime = known?.status === condition.status ? known.lastTransitionTime : toSeconds(now);
+  const next: Condition = { ...condition, lastTransitionTime };
+  return known === undefined ? [...conditions, next] : conditions.map((old) => (old === known ? next : old));
+}
+
+/** @returns whether the condition is there and True. */
+export function conditionIsTrue(conditions: readonly Condition[] | undefined, type: string): boolean {
+  return conditions?.some((condition) => condition.type === type && condition.status === 'True') ?? false;
+}
+
+/** metav1.Time has whole seconds; a finer one would differ from what comes back. */
+function toSeconds(time: Date): string {
+  return time.toISOString().replace(/\.\d+Z$/, 'Z');
+}
