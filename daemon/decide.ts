@@ -1,13 +1,12 @@
 import { type DisruptionAction, isDisruptive } from '../api/disruption-action.ts';
 import type { MachineConfigNodeSpec } from '../api/machine-config-node.ts';
 import { certificateNames } from '../api/node-certificates.ts';
-import { isSoftReboot } from './host/boot-id.ts';
 import type { WatchdogMark } from './host/boot-watchdog/mark.ts';
+import { isSoftReboot } from './host/userspace-boot.ts';
 import { imageOf } from './records/current.ts';
 import { isStuck, type JournalEntry, type JournalEntryAt } from './records/journal.ts';
 import { configsOf, type DaemonObservation, isWithheld, type Level, type Step } from './steps/step.ts';
-import type { Target } from './steps/update.ts';
-import { isAt, isFor, leadsTo, reboots, targetOf, type Update } from './steps/update.ts';
+import { isAt, isFor, leadsTo, reboots, type Target, targetOf, type Update } from './steps/update.ts';
 
 /**
  * Decides the daemon's next step. After it the node is observed again.

@@ -8,7 +8,7 @@ import { type Backoff, backoffMs } from '../cluster/work-queue.ts';
 import { decide } from './decide.ts';
 import { endWatch, takeOverWatch } from './host/boot-watchdog/arm.ts';
 import { type CertificatePaths, defaultCertificatePaths } from './host/certificates/certificate-files.ts';
-import type { NodePorts } from './host/node-ports.ts';
+import type { NodePorts } from './host/host.ts';
 import { NodeChannel } from './node-channel.ts';
 import { observe } from './observe.ts';
 import { UnsupportedHostError } from './os/detect-backend.ts';

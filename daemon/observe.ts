@@ -1,7 +1,7 @@
 import type { MachineConfigNodeSpec, UpdateRecord } from '../api/machine-config-node.ts';
 import { readMark } from './host/boot-watchdog/mark.ts';
 import { certificatesOf } from './host/certificates/deliver.ts';
-import type { NodePorts } from './host/node-ports.ts';
+import type { NodePorts } from './host/host.ts';
 import { readCurrent } from './records/current.ts';
 import type { Journal } from './records/journal.ts';
 import { readLastUpdate } from './records/last-update.ts';

@@ -5,8 +5,7 @@ import { nodePaths } from '../api/names.ts';
 import { patience } from '../test/fixtures/patience.ts';
 import { startDaemon } from '../test/fixtures/running-daemon.ts';
 import { createTestNode, noDirectoryNodes } from '../test/fixtures/test-node.ts';
-import { detectBackend } from './os/detect-backend.ts';
-import { DetectedBackend } from './os/detected-backend.ts';
+import { DetectedBackend, detectBackend } from './os/detect-backend.ts';
 import { osCommandRunner } from './os/os-command.ts';
 
 describe.skipIf(noDirectoryNodes !== undefined)('a daemon on a host that is not image-based', () => {

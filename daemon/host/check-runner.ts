@@ -4,9 +4,9 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
 /** How a check has ended. */
-export type CheckEnd = { readonly passed: true } | { readonly passed: false; readonly why: string };
+type CheckEnd = { readonly passed: true } | { readonly passed: false; readonly why: string };
 
-export interface CheckOptions {
+interface CheckOptions {
   readonly limitMs: number;
   readonly signal: AbortSignal;
 }
@@ -27,7 +27,7 @@ export interface CheckProgram {
  */
 export type RunCheck = (program: CheckProgram, options: CheckOptions) => Promise<CheckEnd>;
 
-export interface CheckRunnerOptions {
+interface CheckRunnerOptions {
   /** The running root as the daemon sees it. */
   readonly root: string;
   /** The same directory as the check sees it: `/`, but for a node that is a directory. */

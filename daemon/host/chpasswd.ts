@@ -5,7 +5,7 @@ import type { SetPasswords } from './host.ts';
 /** The lock that passwd(1) and others hold while they write is waited for (lckpwdf(3): 15 s). */
 const TIMEOUT_MS = 60_000;
 
-export interface ChpasswdOptions {
+interface ChpasswdOptions {
   /** Where the commands see what the daemon sees there; the same unless they run in the host's namespaces. */
   readonly commandPath?: (place: string) => string;
   /** The physical root, as the commands see it: below it are the deployments that aren't booted. */

@@ -1,3 +1,7 @@
+import type { OsBackend } from '../os/backend.ts';
+import type { RunCheck } from './check-runner.ts';
+import type { Relabel } from './selinux-labels.ts';
+
 /** The machine the daemon runs on, as far as the daemon has to know it. */
 export interface Host {
   /** The running root as the daemon sees it: `/` on a host, the DaemonSet's mount of it in a pod, a directory in the sandbox. */
@@ -60,3 +64,13 @@ export type PasswordFields = ReadonlyMap<string, string>;
  * @param root of the tree, as the daemon sees it.
  */
 export type SetPasswords = (root: string, fields: PasswordFields, signal: AbortSignal) => Promise<void>;
+
+/** Everything by which a daemon acts on its node. */
+export interface NodePorts {
+  readonly host: Host;
+  readonly services: ServiceManager;
+  readonly backend: OsBackend;
+  readonly setPasswords: SetPasswords;
+  readonly relabel: Relabel;
+  readonly runCheck: RunCheck;
+}

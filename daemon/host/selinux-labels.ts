@@ -21,7 +21,7 @@ const TIMEOUT_MS = 120_000;
 const FROM_INPUT = ['-i', '-0', '-f', '-'];
 
 /** The tree's policy can't be found. */
-export class SelinuxPolicyError extends Error {
+class SelinuxPolicyError extends Error {
   override readonly name = 'SelinuxPolicyError';
 }
 

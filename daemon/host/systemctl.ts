@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { OsCommandError, type RunOsCommand } from '../os/os-command.ts';
 import type { ServiceManager, ServiceState } from './host.ts';
-import { assertUnitName, ServiceError } from './service-error.ts';
 
 /** systemctl itself returns quickly with --no-block; listing a large host's units doesn't. */
 const COMMAND_TIMEOUT_MS = 60_000;
@@ -44,7 +43,7 @@ export function parseUnitProperties(output: string): UnitProperties {
 }
 
 /** What a unit's properties say of a job that was to make it active. */
-export type UnitProgress = 'pending' | 'done' | { readonly failed: string };
+type UnitProgress = 'pending' | 'done' | { readonly failed: string };
 
 /**
  * @param before the unit before the job. @param now the unit now.
@@ -185,4 +184,36 @@ function parseState(text: string | undefined): ServiceState {
     default:
       return 'unknown';
   }
+}
+
+/** A unit couldn't be brought to the state that was asked for. */
+export class ServiceError extends Error {
+  override readonly name = 'ServiceError';
+  readonly unit: string;
+  readonly action: string;
+
+  /** @param reason what was wrong, without unit and action. */
+  constructor(action: string, unit: string, reason: string, options?: ErrorOptions) {
+    super(`${action} ${unit}: ${reason}`, options);
+    this.unit = unit;
+    this.action = action;
+  }
+}
+
+/**
+ * A unit name with its type (systemd.unit(5)): at most 255 characters of letters, digits, `:-_.\` and `@`. It can't begin
+ * with `-`, so it is never taken for an option.
+ */
+const UNIT_NAME =
+  /^[A-Za-z0-9:_.\\@][A-Za-z0-9:_.\\@-]*\.(service|socket|target|timer|path|mount|automount|swap|slice|scope|device)$/;
+const MAX_UNIT_NAME = 255;
+
+/** @throws ServiceError when the text can't be a unit's name: it may come from an image's label. */
+export function assertUnitName(action: string, unit: string): void {
+  if (unit.length <= MAX_UNIT_NAME && UNIT_NAME.test(unit)) return;
+  throw new ServiceError(
+    action,
+    JSON.stringify(unit.slice(0, MAX_UNIT_NAME)),
+    'not the name of a systemd unit',
+  );
 }

@@ -1,11 +1,10 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { RunOsCommand } from '../os/os-command.ts';
-import { bootedDeployment } from '../os/ostree/booted-note.ts';
-import { bootIDOf } from './boot-id.ts';
+import { bootedDeployment } from '../os/ostree/run-notes.ts';
 import type { Host } from './host.ts';
-import { unlockUsr } from './unlock-usr.ts';
-import { untilBootSettled, userspaceBoot } from './userspace-boot.ts';
+import { bootIDOf, untilBootSettled, userspaceBoot } from './userspace-boot.ts';
+import { unlockUsr } from './writable-mounts.ts';
 
 /** The request only; the shutdown goes on after it. */
 const REBOOT_TIMEOUT_MS = 60_000;
@@ -33,7 +32,7 @@ export function hostNamespaces(init: number): readonly string[] {
     : [...enter, '--pid', '--root', '--wd', '--', 'setpriv', '--pdeathsig', 'TERM', '--', ...OUTSIDE];
 }
 
-export interface SystemdHostOptions {
+interface SystemdHostOptions {
   /** The running root as the daemon sees it: `/`, or where the DaemonSet mounts it. */
   readonly root: string;
   /** Process id of its init, as the daemon sees it. */
@@ -45,7 +44,7 @@ export interface SystemdHostOptions {
 const BOOT_ID = '/proc/sys/kernel/random/boot_id';
 
 /** systemd can't be asked to start the userspace anew so that anybody could tell it afterwards. */
-export class SoftRebootUnknownError extends Error {
+class SoftRebootUnknownError extends Error {
   override readonly name = 'SoftRebootUnknownError';
 }
 

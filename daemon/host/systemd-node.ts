@@ -1,23 +1,22 @@
 import path from 'node:path';
 import type { OsBackend } from '../os/backend.ts';
 import { bootc } from '../os/bootc/bootc.ts';
-import type { BackendName } from '../os/choose-backend.ts';
-import { detectBackend } from '../os/detect-backend.ts';
-import { DetectedBackend } from '../os/detected-backend.ts';
+import { DetectedBackend, detectBackend } from '../os/detect-backend.ts';
 import { ImageToolBackend } from '../os/image-tool/image-tool-backend.ts';
 import { osCommandRunner, type RunOsCommand } from '../os/os-command.ts';
+import type { BackendName } from '../os/os-tool.ts';
 import type { ImageSource } from '../os/ostree/image-source.ts';
 import { OstreeBackend } from '../os/ostree/ostree-backend.ts';
 import { rpmOstree } from '../os/rpm-ostree/rpm-ostree.ts';
 import { checkRunner } from './check-runner.ts';
 import { chpasswd } from './chpasswd.ts';
-import type { NodePorts } from './node-ports.ts';
+import type { NodePorts } from './host.ts';
 import { selinuxLabels } from './selinux-labels.ts';
 import { systemctl } from './systemctl.ts';
 import { bootedDirectory, HOST_INIT, hostNamespaces, systemdHost } from './systemd-host.ts';
-import { makeWritable } from './writable-sysroot.ts';
+import { makeWritable } from './writable-mounts.ts';
 
-export interface SystemdNodeOptions {
+interface SystemdNodeOptions {
   /**
    * The host's root as the daemon sees it: `/` when it runs on the host itself, otherwise where the pod mounts it; then
    * commands are run in the host's namespaces.

@@ -3,7 +3,14 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
 import { deadline } from '../../test/fixtures/patience.ts';
-import { NEXT_ROOT_NOTE, parseUserspaceBoot, untilBootSettled } from './userspace-boot.ts';
+import {
+  bootIDOf,
+  isSoftReboot,
+  kernelBootID,
+  NEXT_ROOT_NOTE,
+  parseUserspaceBoot,
+  untilBootSettled,
+} from './userspace-boot.ts';
 
 const clocks = { now: 1_000_000, monotonicMs: 50_000 };
 
@@ -51,4 +58,21 @@ describe('untilBootSettled', () => {
     await utimes(note(), 101, 101);
     await untilBootSettled(root, 100_000, signal, 0);
   });
+});
+
+const kernel = '4f8f4a3e-52f4-4d0b-9b6c-1f9f4c1d1f11';
+
+test('a boot of the kernel has the kernel’s own id, a soft one its number besides', () => {
+  expect([bootIDOf(kernel, 0), bootIDOf(kernel, 12)]).toEqual([kernel, `${kernel}+12`]);
+  expect([kernel, `${kernel}+12`].map(kernelBootID)).toEqual([kernel, kernel]);
+});
+
+test.each([
+  ['no reboot', kernel, kernel, false],
+  ['a first one', kernel, `${kernel}+1`, true],
+  ['a second one', `${kernel}+1`, `${kernel}+2`, true],
+  ['a full one', kernel, 'another', false],
+  ['a full one after a soft one', `${kernel}+1`, 'another', false],
+])('%s', (_name, before, after, expected) => {
+  expect(isSoftReboot(before, after)).toBe(expected);
 });

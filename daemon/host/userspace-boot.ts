@@ -5,7 +5,7 @@ import type { RunOsCommand } from '../os/os-command.ts';
 import { ignoreMissing } from '../tree/tree-entry.ts';
 
 /** What systemd knows of the userspace that runs. */
-export interface UserspaceBoot {
+interface UserspaceBoot {
   /** How often it was started anew since the kernel was; undefined where systemd does not count. */
   readonly softReboots: number | undefined;
   /** When it was started, in ms since the epoch by the clock of now. */
@@ -50,7 +50,7 @@ const SETTLE_MS = 120_000;
 const LOOK_EVERY_MS = 1_000;
 
 /** The tools do not know yet what was booted. */
-export class UnsettledBootError extends Error {
+class UnsettledBootError extends Error {
   override readonly name = 'UnsettledBootError';
 }
 
@@ -78,4 +78,26 @@ export async function untilBootSettled(
     }
     await delay(LOOK_EVERY_MS, undefined, { signal });
   }
+}
+
+/**
+ * A soft reboot starts all of the userspace anew and leaves the kernel running, whose boot id so stays the same. What the
+ * daemon calls a boot is one of the userspace: the kernel's id, with the number of soft reboots since where there were any.
+ */
+
+const SOFT_BOOT = /\+\d+$/;
+
+/** @param kernel its boot id. @param softReboots how often the userspace was started anew since the kernel was. */
+export function bootIDOf(kernel: string, softReboots: number): string {
+  return softReboots === 0 ? kernel : `${kernel}+${softReboots}`;
+}
+
+/** @returns the kernel's boot id, as a kubelet reports it. */
+export function kernelBootID(bootID: string): string {
+  return bootID.replace(SOFT_BOOT, '');
+}
+
+/** @returns whether the node was started anew between two boots, and its kernel was not. */
+export function isSoftReboot(before: string, after: string): boolean {
+  return before !== after && kernelBootID(before) === kernelBootID(after);
 }

@@ -1,5 +1,6 @@
 import type { DigestedPullspec } from '../../api/references.ts';
 import type { PackageSet } from '../../machineconfig/os-packages.ts';
+import { INSTALLS_NONE } from '../../machineconfig/standard-mode.ts';
 import type { OsTool } from './os-tool.ts';
 
 /** One bootable version of the host's operating system. */
@@ -103,4 +104,32 @@ export interface OsBackend {
   wayBack(keep: readonly string[], signal: AbortSignal): Promise<string>;
   /** Deletes deployments and layers that neither run, nor are staged, nor are the rollback. */
   cleanup(signal: AbortSignal): Promise<void>;
+}
+
+/** What keeps the host's operating system installs no packages. Nothing was touched. */
+export class PackagesRefused extends Error {
+  override readonly name = 'PackagesRefused';
+}
+
+/** @param tool that keeps the host's operating system. @throws PackagesRefused where packages are to be changed. */
+export function refusePackages(tool: string, extra: ExtraPackages | undefined): void {
+  if (!asksForPackages(extra)) return;
+  throw new PackagesRefused(`${tool} ${INSTALLS_NONE}`);
+}
+
+/** @returns whether packages are to be there beside an image, or were. */
+export function asksForPackages(extra: ExtraPackages | undefined): boolean {
+  if (extra === undefined) return false;
+  const isSome = ({ installed, removed }: PackageSet) => installed.length + removed.length > 0;
+  return isSome(extra.add) || isSome(extra.remove);
+}
+
+/** What is to be booted next can't be booted without its kernel, or nobody here can say so. A full reboot boots it. */
+export class SoftRebootRefused extends Error {
+  override readonly name = 'SoftRebootRefused';
+}
+
+/** There is nothing to finalize or to go back to. */
+export class NoDeploymentError extends Error {
+  override readonly name = 'NoDeploymentError';
 }

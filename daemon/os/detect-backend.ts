@@ -1,15 +1,23 @@
 import { access } from 'node:fs/promises';
 import path from 'node:path';
+import type { DigestedPullspec } from '../../api/references.ts';
+import {
+  asksForPackages,
+  type Deployment,
+  type OsBackend,
+  type OsStatus,
+  type StageOptions,
+} from './backend.ts';
 import { bootcObstacle, bootcStatus } from './bootc/status.ts';
-import { type BackendName, chooseBackend, type FoundTools } from './choose-backend.ts';
 import type { RunOsCommand } from './os-command.ts';
+import { BACKENDS, type BackendName, type OsTool } from './os-tool.ts';
 
 /** The host has nothing that Shale could keep its operating system by. Nothing was touched. */
 export class UnsupportedHostError extends Error {
   override readonly name = 'UnsupportedHostError';
 }
 
-export interface HostTools {
+interface HostTools {
   /** The running root, as the daemon sees it. */
   readonly root: string;
   /** Runs commands on the host. */
@@ -47,4 +55,134 @@ async function findTools({ root, run }: HostTools, signal: AbortSignal): Promise
   const obstacle = bootcObstacle(host);
   const isOfImage = host.status.type === 'bootcHost';
   return { ...found, bootc: { isOfImage, ...(obstacle === undefined ? {} : { obstacle }) } };
+}
+
+/** What a host has for keeping its operating system. */
+export interface FoundTools {
+  /** Whether ostree has booted it (ostree-prepare-root leaves /run/ostree-booted). */
+  readonly isBootedByOstree: boolean;
+  /** Present where bootc is installed. */
+  readonly bootc?: {
+    /** Why it can't manage this host; absent where it can. */
+    readonly obstacle?: string;
+    /** Whether the booted deployment is of an image. */
+    readonly isOfImage: boolean;
+  };
+  readonly hasRpmOstree: boolean;
+  readonly hasOstree: boolean;
+}
+
+type BackendChoice =
+  | { readonly kind: 'found'; readonly name: BackendName }
+  | { readonly kind: 'none'; readonly why: string };
+
+/**
+ * Decides what a host's operating system is kept by. bootc comes first where the host is its own; rpm-ostree where it has
+ * layered packages, which bootc refuses, or where no image is booted yet; plain ostree where there is neither.
+ *
+ * @param wanted by the admin; nothing else is tried then.
+ * @param forPackages whether it has to install packages: only rpm-ostree can, so it is taken wherever it is.
+ */
+export function chooseBackend(
+  found: FoundTools,
+  { wanted, forPackages = false }: { readonly wanted?: BackendName; readonly forPackages?: boolean } = {},
+): BackendChoice {
+  const { bootc, hasRpmOstree, hasOstree } = found;
+  if (bootc?.obstacle !== undefined && !found.isBootedByOstree) return none(`bootc: ${bootc.obstacle}`);
+  if (!found.isBootedByOstree) {
+    return none('the host was not booted by ostree; expected one of bootc, rpm-ostree or ostree');
+  }
+  // All three need it: for deployments with given kernel arguments and a merged /etc.
+  if (!hasOstree) return none('the program ostree is not installed');
+  const canBootc = bootc !== undefined && bootc.obstacle === undefined;
+  const usable: Readonly<Record<BackendName, boolean>> = {
+    bootc: canBootc,
+    'rpm-ostree': hasRpmOstree,
+    // Without what brought its deployments, nobody would know of which images they are.
+    ostree: wanted === 'ostree' || bootc === undefined,
+  };
+  const order = bootc?.isOfImage === true && !forPackages ? BACKENDS : RPM_OSTREE_FIRST;
+  const name = (wanted === undefined ? order : [wanted]).find((candidate) => usable[candidate]);
+  if (name !== undefined) return { kind: 'found', name };
+  if (bootc?.obstacle !== undefined) return none(`bootc: ${bootc.obstacle}`);
+  return none(`${wanted} is not installed`);
+}
+
+const RPM_OSTREE_FIRST = ['rpm-ostree', 'bootc', 'ostree'] as const;
+
+function none(why: string): BackendChoice {
+  return { kind: 'none', why };
+}
+
+/** What a backend is looked for. */
+interface BackendNeeds {
+  /** Whether it is to install packages, if the host has one that can. */
+  readonly packages: boolean;
+}
+
+/**
+ * A backend that is looked for when it is first needed: a host without one is told of in the node's status, where the
+ * admin looks, and looked at again when the daemon tries again.
+ */
+export class DetectedBackend implements OsBackend {
+  readonly #detect: (needs: BackendNeeds, signal: AbortSignal) => Promise<OsBackend>;
+  #found: OsBackend | undefined;
+  #forPackages: OsBackend | undefined;
+
+  /** @param detect finds the backend. */
+  constructor(detect: (needs: BackendNeeds, signal: AbortSignal) => Promise<OsBackend>) {
+    this.#detect = detect;
+  }
+
+  async tool(signal: AbortSignal): Promise<OsTool> {
+    const tool = await (await this.#backend(signal)).tool(signal);
+    if (tool.installsPackages) return tool;
+    const { installsPackages } = await (await this.#packagesBackend(signal)).tool(signal);
+    return { ...tool, installsPackages };
+  }
+
+  async status(signal: AbortSignal): Promise<OsStatus> {
+    return (await this.#backend(signal)).status(signal);
+  }
+
+  async stage(image: DigestedPullspec, options: StageOptions): Promise<Deployment> {
+    const { extraPackages, signal } = options;
+    // From then on that one knows best what is staged.
+    if (asksForPackages(extraPackages)) this.#found = await this.#packagesBackend(signal);
+    return (await this.#backend(signal)).stage(image, options);
+  }
+
+  async unstage(signal: AbortSignal): Promise<void> {
+    return (await this.#backend(signal)).unstage(signal);
+  }
+
+  async finalizeStaged(managed: ReadonlyMap<string, string>, signal: AbortSignal): Promise<Deployment> {
+    return (await this.#backend(signal)).finalizeStaged(managed, signal);
+  }
+
+  async prepareSoftReboot(signal: AbortSignal): Promise<void> {
+    return (await this.#backend(signal)).prepareSoftReboot(signal);
+  }
+
+  async rollback(signal: AbortSignal): Promise<void> {
+    return (await this.#backend(signal)).rollback(signal);
+  }
+
+  async wayBack(keep: readonly string[], signal: AbortSignal): Promise<string> {
+    return (await this.#backend(signal)).wayBack(keep, signal);
+  }
+
+  async cleanup(signal: AbortSignal): Promise<void> {
+    return (await this.#backend(signal)).cleanup(signal);
+  }
+
+  async #packagesBackend(signal: AbortSignal): Promise<OsBackend> {
+    this.#forPackages ??= await this.#detect({ packages: true }, signal);
+    return this.#forPackages;
+  }
+
+  async #backend(signal: AbortSignal): Promise<OsBackend> {
+    this.#found ??= await this.#detect({ packages: false }, signal);
+    return this.#found;
+  }
 }

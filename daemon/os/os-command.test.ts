@@ -1,5 +1,7 @@
-import { describe, expect, it } from 'vitest';
-import { OsCommandError, osCommandRunner } from './os-command.ts';
+import { execFileSync } from 'node:child_process';
+import fc from 'fast-check';
+import { describe, expect, it, test } from 'vitest';
+import { OsCommandError, osCommandRunner, shellWords } from './os-command.ts';
 
 const signal = new AbortController().signal;
 
@@ -39,4 +41,27 @@ describe('osCommandRunner', () => {
     const prefixed = osCommandRunner(['env', 'X=1']);
     expect(await prefixed(['sh', '-c', 'echo $X'], { timeoutMs: 10_000, signal })).toBe('1');
   });
+});
+
+test('plain words stay as they are', () => {
+  expect(shellWords(['ostree', 'admin', 'deploy', '--karg-append=root=UUID=a', '/x'])).toBe(
+    'ostree admin deploy --karg-append=root=UUID=a /x',
+  );
+});
+
+test('a shell reads any words as they were', () => {
+  fc.assert(
+    fc.property(
+      fc.array(
+        fc.string().filter((word) => !word.includes('\0')),
+        { maxLength: 8 },
+      ),
+      (words) => {
+        const script = `for word in ${shellWords(words)}; do printf '%s\\0' "$word"; done`;
+        const read = words.length === 0 ? '' : execFileSync('sh', ['-c', script], { encoding: 'utf8' });
+        expect(read).toBe(words.map((word) => `${word}\0`).join(''));
+      },
+    ),
+    { numRuns: 25 },
+  );
 });

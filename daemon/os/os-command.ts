@@ -18,7 +18,7 @@ export class OsCommandError extends Error {
   }
 }
 
-export interface OsCommandFailure {
+interface OsCommandFailure {
   readonly exitCode?: number | undefined;
   readonly stderr: string;
 }
@@ -74,4 +74,14 @@ function endOf({ exitCode, signal, code }: ExecaError): string {
   if (exitCode !== undefined) return `exit code ${exitCode}`;
   if (signal !== undefined) return `ended by ${signal}`;
   return code === 'ENOENT' ? 'not installed' : `could not be run (${code ?? 'unknown reason'})`;
+}
+
+/** @returns words as one command of a POSIX shell, none of them expanded. */
+export function shellWords(words: readonly string[]): string {
+  return words.map(shellWord).join(' ');
+}
+
+/** Quoted only where it has to be: an admin reads these lines on the node. */
+function shellWord(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

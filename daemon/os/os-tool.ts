@@ -1,5 +1,8 @@
-import type { BackendName } from './choose-backend.ts';
 import type { RunOsCommand } from './os-command.ts';
+
+/** The tools that Shale can keep a host's operating system by. */
+export const BACKENDS = ['bootc', 'rpm-ostree', 'ostree'] as const;
+export type BackendName = (typeof BACKENDS)[number];
 
 /** What keeps a host's operating system. */
 export interface OsTool {

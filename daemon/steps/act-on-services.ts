@@ -4,7 +4,7 @@ import type { ClusterPolicies } from '../../api/machine-configuration.ts';
 import { decideActions } from '../../disruption/actions.ts';
 import { emptyNodeConfig } from '../../machineconfig/empty-config.ts';
 import type { ServiceManager } from '../host/host.ts';
-import { ServiceError } from '../host/service-error.ts';
+import { ServiceError } from '../host/systemctl.ts';
 
 export interface ServiceActions {
   readonly services: ServiceManager;

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { nodePaths } from '../../api/names.ts';
-import type { NodePorts } from '../host/node-ports.ts';
+import type { NodePorts } from '../host/host.ts';
 import type { Current } from '../records/current.ts';
 import { nodeConfigOf, writtenConfigOf } from '../records/rendered-config.ts';
 import { endForce, isForced } from '../standard/drift.ts';

@@ -1,7 +1,7 @@
 import type { DisruptionCause } from '../../api/disruption-action.ts';
 import type { UpdatePlan } from '../../api/machine-config-node.ts';
 import { sameList } from '../../machineconfig/same-list.ts';
-import { isSoftReboot } from '../host/boot-id.ts';
+import { isSoftReboot } from '../host/userspace-boot.ts';
 import type { Deployment } from '../os/backend.ts';
 
 /** Everything that the choice between a full reboot and one of the userspace alone depends on. */

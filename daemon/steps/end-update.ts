@@ -1,9 +1,9 @@
 import { formatActions } from '../../api/disruption-action.ts';
 import type { FailureReason, UpdateRecord } from '../../api/machine-config-node.ts';
 import { imageLabels } from '../../api/names.ts';
-import { isSoftReboot } from '../host/boot-id.ts';
 import { endWatch } from '../host/boot-watchdog/arm.ts';
-import type { NodePorts } from '../host/node-ports.ts';
+import type { NodePorts } from '../host/host.ts';
+import { isSoftReboot } from '../host/userspace-boot.ts';
 import type { Deployment } from '../os/backend.ts';
 import { basesOf, type Current, forgetCurrent, writeCurrent } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';

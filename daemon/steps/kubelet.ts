@@ -1,6 +1,6 @@
 import { type Node, Nodes } from '../../api/kubernetes.ts';
 import { type ApiClient, ApiError } from '../../cluster/api-client.ts';
-import { kernelBootID } from '../host/boot-id.ts';
+import { kernelBootID } from '../host/userspace-boot.ts';
 import type { Kubelet } from './decide-health.ts';
 
 const REQUEST_MS = 10_000;

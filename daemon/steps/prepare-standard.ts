@@ -8,14 +8,13 @@ import { goArchitecture } from '../../image/architecture.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { osPackages, SUPPORTED_EXTENSIONS } from '../../machineconfig/os-packages.ts';
 import { askedPackages, refusedInStandardMode } from '../../machineconfig/standard-mode.ts';
-import { PackagesRefused } from '../os/packages-refused.ts';
+import { PackagesRefused } from '../os/backend.ts';
 import type { Current, Rendered } from '../records/current.ts';
 import { nodeConfigOf, PrepareRefused, writtenConfigOf } from '../records/rendered-config.ts';
 import { driftInWords, isForced } from '../standard/drift.ts';
 import { verifyConfig } from '../standard/verify-config.ts';
 import { type Asked, chooseItsReboot, type Preparation, rebootBecause, stageTarget } from './preparation.ts';
-import type { PreparedUpdate, Target } from './update.ts';
-import { deploymentChange } from './update.ts';
+import { deploymentChange, type PreparedUpdate, type Target } from './update.ts';
 
 type StandardTarget = Extract<Target, { mode: 'Standard' }>;
 type StandardCurrent = Extract<Current, { mode: 'Standard' }>;

@@ -6,13 +6,14 @@ import type { ApiClient } from '../../cluster/api-client.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
 import type { Tracer } from '../../cluster/tracing/span.ts';
 import type { CertificatePaths } from '../host/certificates/certificate-files.ts';
-import type { NodePorts } from '../host/node-ports.ts';
+import type { NodePorts } from '../host/host.ts';
 import type { Journal } from '../records/journal.ts';
 import type { DriftWatch } from '../standard/drift-watch.ts';
 import type { ActionLimits } from './act-on-services.ts';
 import type { HealthLimits } from './decide-health.ts';
 import type { NodeMetrics } from './node-metrics.ts';
-import { type NodeReport, type Phase, stateOf } from './phase.ts';
+import type { NodeReport, Phase } from './phase.ts';
+import { stateOf } from './phase.ts';
 import type { Observation, Withheld } from './step.ts';
 import type { PreparedUpdate } from './update.ts';
 

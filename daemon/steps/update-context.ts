@@ -1,5 +1,5 @@
 import { type DisruptionAction, formatAction } from '../../api/disruption-action.ts';
-import type { NodePorts } from '../host/node-ports.ts';
+import type { NodePorts } from '../host/host.ts';
 import type { Current } from '../records/current.ts';
 import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
 import type { ActionLimits } from './act-on-services.ts';

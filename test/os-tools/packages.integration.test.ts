@@ -6,7 +6,7 @@ import { MachineConfigs } from '../../api/machine-config.ts';
 import type { MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import type { ExtraPackages, OsBackend } from '../../daemon/os/backend.ts';
-import { DetectedBackend } from '../../daemon/os/detected-backend.ts';
+import { DetectedBackend } from '../../daemon/os/detect-backend.ts';
 import { OsCommandError, type RunOsCommand } from '../../daemon/os/os-command.ts';
 import type { LayerItem } from '../../image/layer/layer-item.ts';
 import { noPackages, osPackages } from '../../machineconfig/os-packages.ts';

@@ -3,7 +3,7 @@ import { access, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promise
 import path from 'node:path';
 import { NEXT_ROOT_NOTE } from '../../daemon/host/userspace-boot.ts';
 import { listDeployments } from '../../daemon/os/ostree/deployments.ts';
-import { readStagedDeployment } from '../../daemon/os/ostree/staged-deployment.ts';
+import { readStagedDeployment } from '../../daemon/os/ostree/run-notes.ts';
 import { directoryNodeLayout } from '../../workshop/sandbox/node/directory-host.ts';
 import { type ListedDeployment, Refusal, runStandIn, type StandIn } from './stand-in.ts';
 

@@ -4,8 +4,8 @@ import { readManagedPaths } from '../../records/managed-paths.ts';
 import { resolveInRoot } from '../../tree/resolve-in-root.ts';
 import { ignoreMissing } from '../../tree/tree-entry.ts';
 import { syncDirectory, takeStep } from '../../tree/write-step.ts';
-import { kernelBootID } from '../boot-id.ts';
-import type { NodePorts } from '../node-ports.ts';
+import type { NodePorts } from '../host.ts';
+import { kernelBootID } from '../userspace-boot.ts';
 import { readMark, removeMark } from './mark.ts';
 import { WATCHDOG_UNIT, watchdogFiles, watchdogPaths } from './watchdog-files.ts';
 

@@ -5,7 +5,7 @@ import { ignoreMissing } from '../../tree/tree-entry.ts';
 import { watchdogPaths } from './watchdog-files.ts';
 
 /** Why the host went back by itself, as the reason of a condition. */
-export type WatchdogReason = 'KubeletNeverStarted' | 'DaemonNeverStarted';
+type WatchdogReason = 'KubeletNeverStarted' | 'DaemonNeverStarted';
 
 /** What the boot watchdog has left on the disk: from which deployment the host went back, in which boot, and why. */
 export interface WatchdogMark {

@@ -30,7 +30,7 @@ export interface Watch {
 }
 
 /** A deployment in which no daemon comes up is left at most so often, where the bootloader brings it back each time. */
-export const MOST_TRIES = 3;
+const MOST_TRIES = 3;
 
 /** The kubelet's own name first; then those of distributions whose one service is the kubelet, too. */
 const KUBELETS = ['kubelet', 'k3s', 'k3s-agent', 'rke2-server', 'rke2-agent', 'k0scontroller', 'k0sworker'];

@@ -1,9 +1,13 @@
-import type { ImageTool } from '../image-tool/image-tool.ts';
+import type { DigestedPullspec } from '../../../api/references.ts';
+import type { ImageTool, PullOptions } from '../image-tool/image-tool.ts';
 import type { RunOsCommand } from '../os-command.ts';
 import { ostree } from '../ostree/ostree.ts';
-import { bootcRollback, ROLLBACK_COMMAND } from './rollback.ts';
 import { bootcDeployments, bootcStatus } from './status.ts';
-import { bootcSwitch } from './switch.ts';
+
+/** A whole operating system over a slow line. */
+const SWITCH_TIMEOUT_MS = 3_600_000;
+const ROLLBACK_TIMEOUT_MS = 120_000;
+const ROLLBACK_COMMAND = ['bootc', 'rollback'] as const;
 
 /** @param run runs commands on the host. @returns bootc, with ostree for what bootc has no command for. */
 export function bootc(run: RunOsCommand): ImageTool {
@@ -21,4 +25,32 @@ export function bootc(run: RunOsCommand): ImageTool {
     // Images that no deployment is of are pruned by each `bootc switch`.
     cleanup: async () => undefined,
   };
+}
+
+/**
+ * `bootc switch`: pulls an image and stages it. It does nothing when that image is staged already, or booted and nothing
+ * staged.
+ *
+ * @throws OsCommandError
+ */
+async function bootcSwitch(
+  run: RunOsCommand,
+  image: DigestedPullspec,
+  { mustBeSigned, signal }: PullOptions,
+): Promise<void> {
+  const policy = mustBeSigned ? ['--enforce-container-sigpolicy'] : [];
+  await run(['bootc', 'switch', '--quiet', '--transport=registry', ...policy, image], {
+    timeoutMs: SWITCH_TIMEOUT_MS,
+    signal,
+  });
+}
+
+/**
+ * `bootc rollback`: swaps the booted deployment and the one after it in the boot order, each with the /etc it has. What is
+ * staged is lost. Run again, bootc swaps them back.
+ *
+ * @throws OsCommandError, also when the previous deployment is of no image.
+ */
+async function bootcRollback(run: RunOsCommand, signal: AbortSignal): Promise<void> {
+  await run([...ROLLBACK_COMMAND], { timeoutMs: ROLLBACK_TIMEOUT_MS, signal });
 }

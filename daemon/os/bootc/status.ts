@@ -1,7 +1,11 @@
 import { z } from 'zod';
 import { noPackages } from '../../../machineconfig/os-packages.ts';
-import { digestedImage } from '../image-tool/image-name.ts';
-import { type ToolDeployment, type ToolDeployments, ToolStatusError } from '../image-tool/image-tool.ts';
+import {
+  digestedImage,
+  type ToolDeployment,
+  type ToolDeployments,
+  ToolStatusError,
+} from '../image-tool/image-tool.ts';
 import type { RunOsCommand } from '../os-command.ts';
 
 const BootEntrySchema = z.object({

@@ -1,31 +1,53 @@
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { changePackages, type PackageSet, samePackages } from '../../../machineconfig/os-packages.ts';
-import type { ExtraPackages, StageOptions } from '../backend.ts';
-import { requireSpace, spaceNeeded } from '../ostree/disk-space.ts';
+import { asksForPackages, type ExtraPackages, type StageOptions } from '../backend.ts';
+import type { RunOsCommand } from '../os-command.ts';
 import { readImageRecord, writeImageRecord } from '../ostree/image-record.ts';
-import type { SourceImage, SourceLayer } from '../ostree/image-source.ts';
+import {
+  type ImageSource,
+  requireSpace,
+  type SourceImage,
+  type SourceLayer,
+  spaceNeeded,
+} from '../ostree/image-source.ts';
 import type { Ostree } from '../ostree/ostree.ts';
-import { asksForPackages } from '../packages-refused.ts';
 import { type HostDeployments, hostDeployments, type PlacedDeployment } from './host-deployments.ts';
-import type { ImageToolBackendOptions } from './image-tool-backend.ts';
+import type { ImageTool } from './image-tool.ts';
 import { withPackageRepository } from './package-repository.ts';
-import { tellPullProgress } from './pull-progress.ts';
-import { sharePullSecret } from './pull-secret.ts';
-import { LAYER_REFS, layerRefOf } from './pulled-layers.ts';
-import { demandsSignatures } from './signature-policy.ts';
+import { LAYER_REFS, layerRefOf, tellPullProgress } from './pull-progress.ts';
+import { demandsSignatures, sharePullSecret } from './pull-settings.ts';
 
 /** The tool has done what it was asked to and the host isn't as it then should be. */
 export class UnexpectedDeploymentError extends Error {
   override readonly name = 'UnexpectedDeploymentError';
 }
 
-export interface BringContext extends ImageToolBackendOptions {
+/** A host of an image tool, and how to reach it. */
+export interface ImageToolHost {
+  readonly tool: ImageTool;
+  /** The physical root, as the daemon sees it. */
+  readonly sysroot: string;
+  /** The running root, as the daemon sees it. */
+  readonly root: string;
+  /** Reads what describes an image: its labels and the sizes of its layers. The tool alone fetches the layers. */
+  readonly source: ImageSource;
+  /** Runs commands on the host, where its own root is `/`. */
+  readonly run: RunOsCommand;
+  /** Where the commands see what the daemon sees there. */
+  readonly commandPath: (place: string) => string;
+  /** Where the node keeps its pull secret, as the commands see it. */
+  readonly pullSecretFile: string;
+  /** As kargs.d names it (`x86_64`); this process's unless given. */
+  readonly architecture?: string;
+}
+
+interface BringContext extends ImageToolHost {
   readonly ostree: Ostree;
   /** Where the records of images lie. */
   readonly stateDirectory: string;
 }
 
-export interface BroughtImage {
+interface BroughtImage {
   /** What to deploy it from. */
   readonly from: PlacedDeployment;
   readonly deployments: HostDeployments;

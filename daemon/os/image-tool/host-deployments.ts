@@ -2,7 +2,7 @@ import path from 'node:path';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { noPackages, type PackageSet } from '../../../machineconfig/os-packages.ts';
 import { listDeployments, type OstreeDeployment, SysrootError } from '../ostree/deployments.ts';
-import { readStagedDeployment, type StagedDeployment } from '../ostree/staged-deployment.ts';
+import { readStagedDeployment, type StagedDeployment } from '../ostree/run-notes.ts';
 import type { ImageTool, ToolDeployments } from './image-tool.ts';
 
 /** A deployment as the host has it, with the image that its tool names. */
@@ -28,7 +28,7 @@ export interface HostDeployments {
   readonly countBeforeBooted: number;
 }
 
-export interface DeploymentPlaces {
+interface DeploymentPlaces {
   readonly tool: Pick<ImageTool, 'deployments'>;
   readonly root: string;
   readonly sysroot: string;
@@ -51,7 +51,7 @@ export async function hostDeployments(
   });
 }
 
-export interface FoundDeployments {
+interface FoundDeployments {
   readonly known: ToolDeployments;
   readonly staged: StagedDeployment | undefined;
   /** Those that bootloader entries lead to, in boot order. */
@@ -59,7 +59,7 @@ export interface FoundDeployments {
 }
 
 /** @throws SysrootError when the booted deployment isn't among those found. */
-export function arrangeDeployments(found: FoundDeployments): HostDeployments {
+function arrangeDeployments(found: FoundDeployments): HostDeployments {
   const { known, staged, written } = found;
   const place = (deployment: OstreeDeployment, isStaged: boolean): PlacedDeployment => {
     const { image: _, ...rest } = deployment;

@@ -4,44 +4,31 @@ import { nodePaths } from '../../../api/names.ts';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { samePackages } from '../../../machineconfig/os-packages.ts';
 import { sameList } from '../../../machineconfig/same-list.ts';
-import type { Deployment, OsBackend, OsStatus, StageOptions } from '../backend.ts';
-import type { RunOsCommand } from '../os-command.ts';
+import {
+  type Deployment,
+  NoDeploymentError,
+  type OsBackend,
+  type OsStatus,
+  refusePackages,
+  SoftRebootRefused,
+  type StageOptions,
+} from '../backend.ts';
+import { shellWords } from '../os-command.ts';
 import { type OsTool, osTool } from '../os-tool.ts';
 import { readOrigin } from '../ostree/deployments.ts';
-import { describeDeployment } from '../ostree/describe-deployment.ts';
-import { argumentsToStage, noteExtraArguments } from '../ostree/extra-kernel-arguments.ts';
-import { keepImageRecords } from '../ostree/image-record.ts';
-import type { ImageSource } from '../ostree/image-source.ts';
-import { imageKernelArguments, kargsArchitecture } from '../ostree/kernel-arguments.ts';
-import { NoDeploymentError } from '../ostree/no-deployment-error.ts';
+import { describeDeployment, keepImageRecords } from '../ostree/image-record.ts';
+import {
+  argumentsToStage,
+  imageKernelArguments,
+  kargsArchitecture,
+  noteExtraArguments,
+} from '../ostree/kernel-arguments.ts';
 import { type Ostree, ostree } from '../ostree/ostree.ts';
 import { resetManagedPaths } from '../ostree/reset-managed-paths.ts';
-import { endLock } from '../ostree/staged-deployment.ts';
-import { refusePackages } from '../packages-refused.ts';
-import { shellWords } from '../shell-words.ts';
-import { SoftRebootRefused } from '../soft-reboot-refused.ts';
-import { bringImage, UnexpectedDeploymentError } from './bring-image.ts';
+import { endLock } from '../ostree/run-notes.ts';
+import { bringImage, type ImageToolHost, UnexpectedDeploymentError } from './bring-image.ts';
 import { type HostDeployments, hostDeployments, type PlacedDeployment } from './host-deployments.ts';
-import type { ImageTool } from './image-tool.ts';
 import { removePackageRepository } from './package-repository.ts';
-
-export interface ImageToolBackendOptions {
-  readonly tool: ImageTool;
-  /** The physical root, as the daemon sees it. */
-  readonly sysroot: string;
-  /** The running root, as the daemon sees it. */
-  readonly root: string;
-  /** Reads what describes an image: its labels and the sizes of its layers. The tool alone fetches the layers. */
-  readonly source: ImageSource;
-  /** Runs commands on the host, where its own root is `/`. */
-  readonly run: RunOsCommand;
-  /** Where the commands see what the daemon sees there. */
-  readonly commandPath: (place: string) => string;
-  /** Where the node keeps its pull secret, as the commands see it. */
-  readonly pullSecretFile: string;
-  /** As kargs.d names it (`x86_64`); this process's unless given. */
-  readonly architecture?: string;
-}
 
 /**
  * Hosts whose images bootc or rpm-ostree brings. The tool pulls and stages; the deployment is then staged again by ostree,
@@ -49,14 +36,14 @@ export interface ImageToolBackendOptions {
  * them, and bootc keeps those of an old image when the new one has none (docs/os-backends.md).
  */
 export class ImageToolBackend implements OsBackend {
-  readonly #options: ImageToolBackendOptions;
+  readonly #options: ImageToolHost;
   readonly #ostree: Ostree;
   readonly #architecture: string;
   readonly #tool: (signal: AbortSignal) => Promise<OsTool>;
   /** Shale's own directory: the physical root is read-only to all but ostree on most of these hosts. */
   readonly #state: string;
 
-  constructor(options: ImageToolBackendOptions) {
+  constructor(options: ImageToolHost) {
     this.#options = options;
     this.#ostree = ostree(options.run, '/');
     const { name, deployPackages } = options.tool;

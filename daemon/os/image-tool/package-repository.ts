@@ -3,15 +3,14 @@ import path from 'node:path';
 import { nodePaths } from '../../../api/names.ts';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import type { LayerItem } from '../../../image/layer/layer-item.ts';
-import { requireSpace, spaceNeeded } from '../ostree/disk-space.ts';
-import type { ImageSource } from '../ostree/image-source.ts';
+import { type ImageSource, requireSpace, spaceNeeded } from '../ostree/image-source.ts';
 
 /** Where an image of extensions has its repository (MCO, daemon/update.go addExtensionsRepo). */
 const IN_IMAGE = 'usr/share/rpm-ostree/extensions';
 /** Where rpm-ostree looks for repositories; MCO's name, so that one that MCO left is replaced. */
 const REPOSITORY_FILE = 'etc/yum.repos.d/coreos-extensions.repo';
 
-export interface PackageRepositoryOptions {
+interface PackageRepositoryOptions {
   /** The running root, as the daemon sees it. */
   readonly root: string;
   /** Where the commands see what the daemon sees there. */
@@ -20,7 +19,7 @@ export interface PackageRepositoryOptions {
 }
 
 /** An image of extensions is not one. */
-export class PackageRepositoryError extends Error {
+class PackageRepositoryError extends Error {
   override readonly name = 'PackageRepositoryError';
 }
 

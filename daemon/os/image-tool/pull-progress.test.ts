@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { OsCommandError } from '../os-command.ts';
-import { tellPullProgress } from './pull-progress.ts';
-import { layerRefOf } from './pulled-layers.ts';
+import { layerRefOf, tellPullProgress } from './pull-progress.ts';
 
 const digest = (digit: string) => `sha256:${digit.repeat(64)}`;
 const layers = [

@@ -1,10 +1,9 @@
 import { setInterval } from 'node:timers/promises';
 import type { SourceLayer } from '../ostree/image-source.ts';
-import { layerRefOf } from './pulled-layers.ts';
 
 const LOOK_EVERY_MS = 2_000;
 
-export interface PullProgress {
+interface PullProgress {
   /** Those that are to be fetched. */
   readonly layers: readonly Pick<SourceLayer, 'digest' | 'size'>[];
   /** @returns the refs of the layers that the tool has by now. @throws OsCommandError */
@@ -38,4 +37,16 @@ export async function tellPullProgress(
   } catch (error) {
     if (!until.aborted) throw error;
   }
+}
+
+/** Where ostree's container code keeps the layers that it has (ostree-rs-ext, container::store). */
+export const LAYER_REFS = 'ostree/container/blob';
+
+/**
+ * @param digest of a layer as it is fetched.
+ * @returns the ref that an image tool gives a layer: `_` and two hexadecimal digits and `_` for what no ref may have
+ *   (ostree-rs-ext, refescape).
+ */
+export function layerRefOf(digest: string): string {
+  return `${LAYER_REFS}/${digest.replace(':', '_3A_')}`;
 }

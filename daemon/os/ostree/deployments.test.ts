@@ -1,8 +1,16 @@
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
-import { listDeployments, SysrootError } from './deployments.ts';
+import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
+import { parseDigestedPullspec } from '../../../api/references.ts';
+import {
+  formatOrigin,
+  imageOfOrigin,
+  listDeployments,
+  parseBootloaderEntry,
+  SysrootError,
+  splitKernelArguments,
+} from './deployments.ts';
 
 const COMMIT = 'a'.repeat(64);
 const LINK = `/ostree/boot.1/stock/${'b'.repeat(64)}/0`;
@@ -51,4 +59,53 @@ test('says which entry leads to no deployment', async () => {
   await writeEntry(path.join(sysroot, 'boot'));
   await expect(listDeployments(sysroot)).rejects.toThrow(SysrootError);
   await expect(listDeployments(sysroot)).rejects.toThrow('"Debian (ostree:0)" leads to no deployment');
+});
+
+/** As ostree 2022.7 wrote it. */
+const ENTRY = `title Stock OS 1 (ostree:0)
+version 2
+options root=LABEL=root rw dyndbg="file a.c +p" ostree=/ostree/boot.1/stock/7c07/0
+linux /ostree/stock-7c07/vmlinuz-6.12.57-shale
+initrd /ostree/stock-7c07/initramfs-6.12.57-shale.img
+`;
+
+describe('bootloader entries', () => {
+  it('name a deployment and its kernel arguments', () => {
+    expect(parseBootloaderEntry('ostree-2-stock.conf', ENTRY)).toEqual({
+      version: 2,
+      title: 'Stock OS 1 (ostree:0)',
+      kernelArguments: ['root=LABEL=root', 'rw', 'dyndbg="file a.c +p"'],
+      deploymentLink: '/ostree/boot.1/stock/7c07/0',
+    });
+  });
+
+  it('of other systems are left out', () => {
+    expect(parseBootloaderEntry('windows.conf', 'title Windows\nefi /EFI/x.efi\n')).toBeUndefined();
+  });
+
+  it('without a version are refused', () => {
+    expect(() => parseBootloaderEntry('x.conf', ENTRY.replace('version 2\n', ''))).toThrow('x.conf: version');
+  });
+
+  it.each([
+    ['', []],
+    ['  a  b=1\tc ', ['a', 'b=1', 'c']],
+    ['a="x y" "b c"', ['a="x y"', '"b c"']],
+    ['a="never closed b', ['a="never closed b']],
+  ])('%j splits into %j', (text, expected) => {
+    expect(splitKernelArguments(text)).toEqual(expected);
+  });
+});
+
+const image = parseDigestedPullspec(`registry.test:5000/os/image@sha256:${'a'.repeat(64)}`);
+
+describe('origin files', () => {
+  it('name the image that a deployment was made from', () => {
+    expect(imageOfOrigin(formatOrigin('shale/image/a', image))).toBe(image);
+  });
+
+  it('name none for what no image made', () => {
+    expect(imageOfOrigin(formatOrigin('debian/12'))).toBeUndefined();
+    expect(imageOfOrigin('[origin]\nimage=elsewhere\n')).toBeUndefined();
+  });
 });

@@ -1,9 +1,7 @@
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import path from 'node:path';
-import type { DigestedPullspec } from '../../../api/references.ts';
+import { type DigestedPullspec, parseDigestedPullspec } from '../../../api/references.ts';
 import { ignoreMissing } from '../../tree/tree-entry.ts';
-import { type BootloaderEntry, parseBootloaderEntry } from './bootloader-entry.ts';
-import { imageOfOrigin } from './origin.ts';
 
 /** A deployment as the bootloader entries and origin files name it. */
 export interface OstreeDeployment {
@@ -86,4 +84,80 @@ export async function readDeployment(
 /** @returns the text of the origin that lies beside a deployment's directory; empty when it has none. */
 export async function readOrigin(directory: string): Promise<string> {
   return (await readFile(`${directory}.origin`, 'utf8').catch(ignoreMissing)) ?? '';
+}
+
+/** A Boot Loader Specification Type #1 entry as ostree writes it for one deployment. */
+interface BootloaderEntry {
+  /** Higher is earlier in the boot order; ostree's own ordering, and its only meaning there. */
+  readonly version: number;
+  readonly title: string;
+  /** Without `ostree=`. */
+  readonly kernelArguments: readonly string[];
+  /** Value of `ostree=`: the link to the deployment, absolute in the sysroot (ostree-prepare-root(1)). */
+  readonly deploymentLink: string;
+}
+
+/** An entry without what ostree always writes: the sysroot is damaged or not ostree's. */
+class BootloaderEntryError extends Error {
+  override readonly name = 'BootloaderEntryError';
+}
+
+/**
+ * Parses `boot/loader/entries/ostree-<n>-<os>.conf`.
+ *
+ * @param file its name, for messages.
+ * @returns the entry, or nothing when it isn't ostree's (no `ostree=` argument).
+ * @throws BootloaderEntryError when the version is missing.
+ */
+export function parseBootloaderEntry(file: string, text: string): BootloaderEntry | undefined {
+  const fields = new Map<string, string>();
+  for (const line of text.split('\n')) {
+    const match = /^([a-z-]+)\s+(.*)$/.exec(line);
+    if (match?.[1] !== undefined) fields.set(match[1], (match[2] ?? '').trim());
+  }
+  const all = splitKernelArguments(fields.get('options') ?? '');
+  const link = all.find((argument) => argument.startsWith(OSTREE_ARGUMENT));
+  if (link === undefined) return undefined;
+  const version = Number(fields.get('version'));
+  if (!Number.isSafeInteger(version)) {
+    throw new BootloaderEntryError(
+      `${file}: version: expected a number, got ${fields.get('version') ?? 'nothing'}`,
+    );
+  }
+  return {
+    version,
+    title: fields.get('title') ?? '',
+    kernelArguments: all.filter((argument) => argument !== link),
+    deploymentLink: link.slice(OSTREE_ARGUMENT.length),
+  };
+}
+
+const OSTREE_ARGUMENT = 'ostree=';
+
+/** Splits at white space outside of double quotes, which are kept (kernel: next_arg in lib/cmdline.c). */
+export function splitKernelArguments(text: string): readonly string[] {
+  return text.match(/(?:[^\s"]|"[^"]*"?)+/g) ?? [];
+}
+
+/**
+ * Writes a deployment's origin: a key file (GKeyFile) that ostree keeps beside the deployment. The refspec is what
+ * `ostree admin upgrade` and `status` read, the group of our own is where a deployment's image is known from.
+ *
+ * @param ref the commit's ref. @param image absent for what no image made.
+ */
+export function formatOrigin(ref: string, image?: DigestedPullspec): string {
+  const own = image === undefined ? '' : `\n[shale]\nimage=${image}\n`;
+  return `[origin]\nrefspec=${ref}\n${own}`;
+}
+
+/** @returns the image that an origin names, or nothing when none made the deployment. @throws TypeError for a damaged name. */
+export function imageOfOrigin(text: string): DigestedPullspec | undefined {
+  let group = '';
+  for (const line of text.split('\n')) {
+    const heading = /^\[(.*)\]\s*$/.exec(line);
+    if (heading?.[1] !== undefined) group = heading[1];
+    const image = /^image\s*=\s*(.*?)\s*$/.exec(line);
+    if (group === 'shale' && image?.[1] !== undefined) return parseDigestedPullspec(image[1]);
+  }
+  return undefined;
 }

@@ -1,8 +1,9 @@
-import { chmod, chown, lchown, link, lstat, mkdir, open, symlink } from 'node:fs/promises';
+import { chmod, chown, lchown, link, lstat, mkdir, open, readFile, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
-import type { Xattrs } from '../../../image/layer/entry.ts';
+import type { LayerEntry, Xattrs } from '../../../image/layer/entry.ts';
 import type { LayerItem } from '../../../image/layer/layer-item.ts';
+import { archiveEntries, END_OF_ARCHIVE } from '../../../image/layer/write-layer.ts';
 import { ignoreMissing } from '../../tree/tree-entry.ts';
 
 /** What a directory can't tell of a layer; kept beside its content. Paths are relative to the tree. */
@@ -17,7 +18,7 @@ export const LayerNotesSchema = z.object({
 
 export type LayerNotes = z.infer<typeof LayerNotesSchema>;
 
-export interface ExtractedLayer {
+interface ExtractedLayer {
   readonly notes: LayerNotes;
   /** Extended attributes that the entries of these paths should have, relative to the tree: nothing here can set them. */
   readonly attributes: ReadonlyMap<string, Xattrs>;
@@ -148,4 +149,42 @@ function treePath(name: string): string {
     throw new LayerRefused(`${JSON.stringify(name)}: a layer's path has no ".." and no NUL`);
   }
   return (parts[0] === 'etc' ? ['usr', ...parts] : parts).join('/');
+}
+
+/**
+ * Writes an archive of those files and directories of a tree that have extended attributes. Node.js can't set them and a
+ * host need not have setfattr(1); ostree reads them from an archive.
+ *
+ * @param archive to be made.
+ * @param tree a directory; its name stands before each path in the archive.
+ * @param attributes by path relative to the tree.
+ */
+export async function writeAttributed(
+  archive: string,
+  tree: string,
+  attributes: ReadonlyMap<string, Xattrs>,
+): Promise<void> {
+  const output = await open(archive, 'wx', 0o600);
+  try {
+    for (const [name, xattrs] of attributes) {
+      await output.writeFile(await archiveEntries([await entryOf(tree, name, xattrs)], 0));
+    }
+    await output.writeFile(END_OF_ARCHIVE);
+  } finally {
+    await output.close();
+  }
+}
+
+async function entryOf(tree: string, name: string, xattrs: Xattrs): Promise<LayerEntry> {
+  const place = path.join(tree, name);
+  const { mode, uid, gid, isDirectory } = await statOf(place);
+  const about = { path: `/${path.basename(tree)}/${name}`, mode, uid, gid, xattrs };
+  return isDirectory
+    ? { type: 'directory', ...about }
+    : { type: 'file', ...about, content: await readFile(place) };
+}
+
+async function statOf(place: string) {
+  const stats = await lstat(place);
+  return { mode: stats.mode & 0o7777, uid: stats.uid, gid: stats.gid, isDirectory: stats.isDirectory() };
 }

@@ -6,7 +6,7 @@ export class GVariantError extends Error {
 }
 
 /** A value of any type, still serialized. */
-export interface Variant {
+interface Variant {
   /** GVariant type string: `s`, `as`, `a{sv}`… */
   readonly type: string;
   readonly bytes: Uint8Array;

@@ -3,6 +3,8 @@ import path from 'node:path';
 import { z } from 'zod';
 import { type DigestedPullspec, pullspecDigest } from '../../../api/references.ts';
 import { ignoreMissing } from '../../tree/tree-entry.ts';
+import type { Deployment } from '../backend.ts';
+import type { OstreeDeployment } from './deployments.ts';
 
 const ImageRecordSchema = z.object({
   version: z.literal(1),
@@ -82,4 +84,23 @@ function recordFile(directory: string, image: DigestedPullspec): string {
 
 function hexOf(digest: string): string {
   return digest.slice(digest.indexOf(':') + 1);
+}
+
+/**
+ * @param stateDirectory where the records of images lie.
+ * @returns a deployment with the labels of its image; none where Shale has not kept them.
+ * @throws when the image's record is damaged.
+ */
+export async function describeDeployment(
+  stateDirectory: string,
+  { id, image, directory, kernelArguments }: OstreeDeployment,
+): Promise<Deployment> {
+  const record = image === undefined ? undefined : await readImageRecord(stateDirectory, image);
+  return {
+    id,
+    labels: record?.labels ?? {},
+    root: directory,
+    kernelArguments,
+    ...(image === undefined ? {} : { image }),
+  };
 }

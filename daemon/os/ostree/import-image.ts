@@ -1,8 +1,7 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { DigestedPullspec } from '../../../api/references.ts';
-import { requireSpace, spaceNeeded } from './disk-space.ts';
-import { extractLayer, LayerNotesSchema } from './extract-layer.ts';
+import { extractLayer, LayerNotesSchema, writeAttributed } from './extract-layer.ts';
 import {
   type ImageRecord,
   imageRef,
@@ -11,13 +10,12 @@ import {
   stateDirectory,
   writeImageRecord,
 } from './image-record.ts';
-import type { ImageSource, SourceLayer } from './image-source.ts';
+import { type ImageSource, requireSpace, type SourceLayer, spaceNeeded } from './image-source.ts';
 import { imageKernelArguments } from './kernel-arguments.ts';
 import { mergeLayer } from './merge-layer.ts';
 import type { Ostree } from './ostree.ts';
-import { writeAttributed } from './write-attributed.ts';
 
-export interface ImportContext {
+interface ImportContext {
   readonly ostree: Ostree;
   /** The physical root, as the daemon sees it. */
   readonly sysroot: string;
@@ -28,7 +26,7 @@ export interface ImportContext {
   readonly architecture: string;
 }
 
-export interface ImportOptions {
+interface ImportOptions {
   readonly onProgress?: (bytesDone: number, bytesTotal: number) => void;
   readonly signal: AbortSignal;
 }

@@ -2,8 +2,12 @@ import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { parse } from 'smol-toml';
 import { z } from 'zod';
+import type { DigestedPullspec } from '../../../api/references.ts';
+import { sameList } from '../../../machineconfig/same-list.ts';
+import { readRecord, writeRecord } from '../../records/durable-json.ts';
 import { ignoreMissing } from '../../tree/tree-entry.ts';
-import { splitKernelArguments } from './bootloader-entry.ts';
+import type { StageOptions } from '../backend.ts';
+import { splitKernelArguments } from './deployments.ts';
 
 const DIRECTORY = 'usr/lib/bootc/kargs.d';
 
@@ -14,7 +18,7 @@ const FragmentSchema = z.strictObject({
 });
 
 /** A kargs.d fragment of an image that can't be read. */
-export class KernelArgumentsError extends Error {
+class KernelArgumentsError extends Error {
   override readonly name = 'KernelArgumentsError';
 }
 
@@ -54,7 +58,7 @@ export async function imageKernelArguments(root: string, architecture: string): 
   return lists.flat();
 }
 
-export interface KernelArgumentChange {
+interface KernelArgumentChange {
   /** What the host runs with. */
   readonly booted: readonly string[];
   readonly bootedImage: readonly string[];
@@ -96,4 +100,88 @@ export function kargsArchitecture(arch: string): string {
     riscv64: 'riscv64',
   };
   return names[arch] ?? arch;
+}
+
+const Notes = z.object({
+  version: z.literal(1),
+  deployments: z.array(
+    z.object({
+      image: z.string(),
+      /** All of them. */
+      kernelArguments: z.array(z.string()),
+      /** Those among them that are neither the image's nor the host's own. */
+      extra: z.array(z.string()),
+    }),
+  ),
+});
+
+/** More than a host has deployments; what was noted of older ones is nobody's. */
+const MOST_NOTES = 16;
+
+/** A deployment as far as its kernel arguments tell it from others. */
+interface ArgumentsOfDeployment {
+  readonly image?: DigestedPullspec;
+  readonly kernelArguments: readonly string[];
+}
+
+interface StagedArguments {
+  readonly booted: ArgumentsOfDeployment & { readonly directory: string };
+  /** Of the host, as bootc names it. */
+  readonly architecture: string;
+  /** The arguments of the image that is staged. */
+  readonly stagedImage: readonly string[];
+  readonly extra: StageOptions['extraKernelArguments'];
+}
+
+/**
+ * @param stateDirectory where the records of images lie.
+ * @returns the kernel arguments of a deployment to be staged. @throws KernelArgumentsError, RecordError
+ */
+export async function argumentsToStage(
+  stateDirectory: string,
+  { booted, architecture, stagedImage, extra }: StagedArguments,
+): Promise<readonly string[]> {
+  const { add, remove } = extra;
+  return nextKernelArguments({
+    booted: booted.kernelArguments,
+    bootedImage: await imageKernelArguments(booted.directory, architecture),
+    stagedImage,
+    extra: { remove: (await extraArgumentsOf(stateDirectory, booted)) ?? remove, add },
+  });
+}
+
+/**
+ * Notes which of a deployment's kernel arguments Shale adds. Before it is made: whatever boots it, and whenever, what the
+ * host had before can then be told from what an update has brought.
+ *
+ * @param stateDirectory where the records of images lie.
+ */
+export async function noteExtraArguments(
+  stateDirectory: string,
+  { image, kernelArguments }: ArgumentsOfDeployment & { readonly image: DigestedPullspec },
+  extra: readonly string[],
+): Promise<void> {
+  const notes = await readNotes(stateDirectory);
+  const others = notes.filter(
+    (note) => note.image !== image || !sameList(note.kernelArguments, kernelArguments),
+  );
+  const deployments = [{ image, kernelArguments, extra }, ...others].slice(0, MOST_NOTES);
+  await writeRecord(fileIn(stateDirectory), { version: 1, deployments });
+}
+
+/** @returns those of a deployment's kernel arguments that Shale has added; undefined where that was not noted. */
+async function extraArgumentsOf(
+  stateDirectory: string,
+  { image, kernelArguments }: ArgumentsOfDeployment,
+): Promise<readonly string[] | undefined> {
+  const notes = await readNotes(stateDirectory);
+  return notes.find((note) => note.image === image && sameList(note.kernelArguments, kernelArguments))?.extra;
+}
+
+async function readNotes(stateDirectory: string) {
+  return (await readRecord(fileIn(stateDirectory), Notes))?.deployments ?? [];
+}
+
+function fileIn(stateDirectory: string): string {
+  return path.join(stateDirectory, 'kernel-arguments.json');
 }

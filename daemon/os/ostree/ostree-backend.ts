@@ -2,25 +2,34 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { sameList } from '../../../machineconfig/same-list.ts';
-import type { Deployment, OsBackend, OsStatus, StageOptions } from '../backend.ts';
+import {
+  type Deployment,
+  NoDeploymentError,
+  type OsBackend,
+  type OsStatus,
+  refusePackages,
+  SoftRebootRefused,
+  type StageOptions,
+} from '../backend.ts';
 import { osCommandRunner, type RunOsCommand } from '../os-command.ts';
 import { type OsTool, osTool } from '../os-tool.ts';
-import { refusePackages } from '../packages-refused.ts';
-import { SoftRebootRefused } from '../soft-reboot-refused.ts';
-import { listDeployments, type OstreeDeployment, SysrootError } from './deployments.ts';
-import { describeDeployment } from './describe-deployment.ts';
-import { argumentsToStage, noteExtraArguments } from './extra-kernel-arguments.ts';
-import { imageRef, keepImageRecords, layerRef, readImageRecord, stateDirectory } from './image-record.ts';
+import { formatOrigin, listDeployments, type OstreeDeployment, SysrootError } from './deployments.ts';
+import {
+  describeDeployment,
+  imageRef,
+  keepImageRecords,
+  layerRef,
+  readImageRecord,
+  stateDirectory,
+} from './image-record.ts';
 import type { ImageSource } from './image-source.ts';
 import { importImage } from './import-image.ts';
-import { kargsArchitecture } from './kernel-arguments.ts';
-import { NoDeploymentError } from './no-deployment-error.ts';
-import { formatOrigin } from './origin.ts';
+import { argumentsToStage, kargsArchitecture, noteExtraArguments } from './kernel-arguments.ts';
 import { type Ostree, ostree } from './ostree.ts';
 import { resetManagedPaths } from './reset-managed-paths.ts';
 import { ostreeWayBack } from './way-back.ts';
 
-export interface OstreeBackendOptions {
+interface OstreeBackendOptions {
   /** The physical root, as the daemon sees it. */
   readonly sysroot: string;
   /** The running root, as the daemon sees it. */

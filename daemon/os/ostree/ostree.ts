@@ -31,7 +31,7 @@ export interface Ostree {
   cleanup(signal: AbortSignal): Promise<void>;
 }
 
-export interface CommitOptions {
+interface CommitOptions {
   readonly ref: string;
   readonly directory: string;
   /** An archive that is laid over the directory. */
@@ -39,14 +39,14 @@ export interface CommitOptions {
   readonly metadata: Readonly<Record<string, string>>;
 }
 
-export interface CheckoutOptions {
+interface CheckoutOptions {
   readonly ref: string;
   /** Created; must not exist. */
   readonly destination: string;
   readonly subpath?: string;
 }
 
-export interface DeployOptions {
+interface DeployOptions {
   readonly osName: string;
   readonly ref: string;
   readonly originFile: string;

@@ -1,4 +1,6 @@
+import { readdir, readFile } from 'node:fs/promises';
 import { arch } from 'node:os';
+import path from 'node:path';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { describeImage, type ImageDescription } from '../../../image/append.ts';
 import { goArchitecture } from '../../../image/architecture.ts';
@@ -7,13 +9,17 @@ import { parseReference, type Reference } from '../../../image/reference.ts';
 import { parseAuthFile } from '../../../image/registry/credentials.ts';
 import { createMirroredClient } from '../../../image/registry/mirrored-client.ts';
 import { pullSources } from '../../../image/registry/pull-sources.ts';
+import {
+  type ConfFile,
+  parseRegistriesConf,
+  type RegistriesConf,
+} from '../../../image/registry/registries-conf.ts';
 import type { RegistryClient } from '../../../image/registry/registry-client.ts';
 import { ContentError } from '../../../image/registry/registry-error.ts';
-import { readRegistriesConf } from '../registries-conf.ts';
-import { registryCertificates } from '../registry-certificates.ts';
+import { ignoreMissing } from '../../tree/tree-entry.ts';
 import type { ImageSource, SourceImage, SourceLayer } from './image-source.ts';
 
-export interface RegistrySourceOptions {
+interface RegistrySourceOptions {
   /** The running root, whose registries.conf says where images are and whose certs.d directories which CAs to trust. */
   readonly root: string;
   /** @returns the text of a docker-style auth file; undefined where there is none. Read for each image anew. */
@@ -95,4 +101,50 @@ async function* counted(
     onBytes(chunk.length);
     yield chunk;
   }
+}
+
+const MAIN = '/etc/containers/registries.conf';
+const DROPINS = '/etc/containers/registries.conf.d';
+
+/**
+ * Where the node pulls images from, as its container runtime reads it. Read anew for each image, so that a mirror that
+ * was just delivered counts.
+ *
+ * @param root the running root.
+ * @returns no rules where the node has no such file.
+ * @throws TypeError that names the file and what is wrong in it; the file system's errors.
+ */
+async function readRegistriesConf(root: string): Promise<RegistriesConf> {
+  const names = (await readdir(path.join(root, DROPINS)).catch(ignoreMissing)) ?? [];
+  const dropins = names.filter((name) => name.endsWith('.conf')).sort();
+  const files: ConfFile[] = [];
+  for (const name of [MAIN, ...dropins.map((dropin) => `${DROPINS}/${dropin}`)]) {
+    const text = await readFile(path.join(root, name), 'utf8').catch(ignoreMissing);
+    if (text !== undefined) files.push({ name, text });
+  }
+  return parseRegistriesConf(files);
+}
+
+/** Podman's and CRI-O's directory, then Docker's (containers-certs.d(5)). */
+const DIRECTORIES = ['etc/containers/certs.d', 'etc/docker/certs.d'];
+
+/**
+ * The certificate authorities that the node trusts for one registry beyond the system's: every `*.crt` of its
+ * directories. Read anew for each pull, so that a CA that was just delivered counts.
+ *
+ * @param root the running root. @param registry `host` or `host:port`, as in an image's name.
+ * @returns PEM texts, in the order of directories and file names; none when the registry has no directory.
+ * @throws TypeError when the registry isn't a plain host.
+ */
+export async function registryCertificates(root: string, registry: string): Promise<readonly string[]> {
+  if (!/^[A-Za-z0-9.:[\]-]+$/.test(registry) || registry.startsWith('.')) {
+    throw new TypeError(`${JSON.stringify(registry)}: expected a registry's host and perhaps port`);
+  }
+  const certificates: string[] = [];
+  for (const directory of DIRECTORIES) {
+    const place = path.join(root, directory, registry);
+    const names = ((await readdir(place).catch(ignoreMissing)) ?? []).filter((name) => name.endsWith('.crt'));
+    for (const name of names.sort()) certificates.push(await readFile(path.join(place, name), 'utf8'));
+  }
+  return certificates;
 }

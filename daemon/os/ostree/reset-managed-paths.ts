@@ -6,7 +6,7 @@ import { readFragment, statePaths } from '../../tree/tmpfiles-fragment.ts';
 import { planTreeChanges } from '../../tree/tree-change.ts';
 import type { Deployment } from '../backend.ts';
 
-export interface MergedDeployments {
+interface MergedDeployments {
   /** The running root. */
   readonly root: string;
   readonly booted: Deployment;

@@ -1,9 +1,9 @@
 import path from 'node:path';
-import { shellWords } from '../shell-words.ts';
+import { shellWords } from '../os-command.ts';
 import type { OstreeDeployment } from './deployments.ts';
 import { deployCommand } from './ostree.ts';
 
-export interface WayBackPlaces {
+interface WayBackPlaces {
   /** The physical root as the host's own commands name it to ostree, and where they see it. */
   readonly commandSysroot: string;
   readonly sysroot: string;

@@ -1,11 +1,9 @@
 import type { DigestedPullspec } from '../../../api/references.ts';
-import { noPackages } from '../../../machineconfig/os-packages.ts';
+import { noPackages, type PackageSet, samePackages, without } from '../../../machineconfig/os-packages.ts';
 import type { DeployPackagesOptions } from '../image-tool/image-tool.ts';
 import { OsCommandError, type RunOsCommand } from '../os-command.ts';
-import { packageTransaction } from './package-transaction.ts';
-import { imageReference } from './rebase.ts';
-import { rpmOstreeDeployments, rpmOstreeStatus } from './status.ts';
-import { transaction, transactionFailure } from './transaction.ts';
+import { imageReference, rpmOstreeDeployments, rpmOstreeStatus } from './status.ts';
+import { type RpmOstreeCommand, transaction, transactionFailure } from './transaction.ts';
 
 /** A whole operating system and its packages over a slow line. */
 const TIMEOUT_MS = 3_600_000;
@@ -13,7 +11,7 @@ const TIMEOUT_MS = 3_600_000;
 const MOST_TRANSACTIONS = 6;
 
 /** rpm-ostree has done what it was asked to, and is not where it then should be. */
-export class PackagesNotDeployedError extends Error {
+class PackagesNotDeployedError extends Error {
   override readonly name = 'PackagesNotDeployedError';
 }
 
@@ -43,4 +41,73 @@ export async function rpmOstreeDeployPackages(
   throw new PackagesNotDeployedError(
     `rpm-ostree: after ${MOST_TRANSACTIONS} transactions there is no deployment of ${image} with the packages that it should have`,
   );
+}
+
+/** What a deployment is made of. */
+export interface Composition {
+  readonly image: string | undefined;
+  readonly packages: PackageSet;
+}
+
+interface PackageWish {
+  readonly image: string;
+  /** How rpm-ostree is to name the image. */
+  readonly reference: string;
+  readonly packages: PackageSet;
+  /** Those of the booted deployment that Shale asked for. */
+  readonly former: PackageSet;
+}
+
+/** What is staged is nothing yet that should be booted. */
+const HELD_BACK = '--lock-finalization';
+
+/**
+ * The next transaction on the way from the deployment that rpm-ostree would go on from to the one that is wanted. On the
+ * same image it is one; so it is onto another image, unless the kernel is another than the image's: that is put back
+ * first, since its packages are the old image's, and put in again on the new one (MCO, daemon/update.go
+ * queueRevertKernelSwap, switchKernel).
+ *
+ * @returns undefined when it is as wanted.
+ */
+export function packageTransaction(present: Composition, wish: PackageWish): RpmOstreeCommand | undefined {
+  const { packages } = present;
+  if (present.image !== wish.image) {
+    const reset = packages.removed.filter((name) => wish.former.removed.includes(name));
+    if (reset.length > 0) {
+      const uninstall = packages.installed.filter((name) => wish.former.installed.includes(name));
+      return ['rpm-ostree', 'override', 'reset', HELD_BACK, ...reset, ...flags('uninstall', uninstall)];
+    }
+    // What takes the place of the image's packages can't be there beside them.
+    const isPlain = without(wish.packages.removed, packages.removed).length === 0;
+    const change = packageChange(packages, wish.packages);
+    const install = isPlain ? flags('install', change.install) : [];
+    const uninstall = flags('uninstall', change.uninstall);
+    return ['rpm-ostree', 'rebase', HELD_BACK, wish.reference, ...install, ...uninstall];
+  }
+  if (samePackages(packages, wish.packages)) return undefined;
+  const { install, uninstall, remove, reset } = packageChange(packages, wish.packages);
+  const toUninstall = flags('uninstall', uninstall);
+  if (reset.length > 0) {
+    const toInstall = remove.length === 0 ? flags('install', install) : [];
+    return ['rpm-ostree', 'override', 'reset', HELD_BACK, ...reset, ...toInstall, ...toUninstall];
+  }
+  if (remove.length > 0) {
+    const toInstall = flags('install', install);
+    return ['rpm-ostree', 'override', 'remove', HELD_BACK, ...remove, ...toInstall, ...toUninstall];
+  }
+  if (install.length > 0) return ['rpm-ostree', 'install', HELD_BACK, ...install, ...toUninstall];
+  return ['rpm-ostree', 'uninstall', HELD_BACK, ...uninstall];
+}
+
+function packageChange(present: PackageSet, wanted: PackageSet) {
+  return {
+    install: without(wanted.installed, present.installed),
+    uninstall: without(present.installed, wanted.installed),
+    remove: without(wanted.removed, present.removed),
+    reset: without(present.removed, wanted.removed),
+  };
+}
+
+function flags(name: 'install' | 'uninstall', packages: readonly string[]): readonly string[] {
+  return packages.map((each) => `--${name}=${each}`);
 }

@@ -1,10 +1,15 @@
-import type { ImageTool } from '../image-tool/image-tool.ts';
+import type { DigestedPullspec } from '../../../api/references.ts';
+import type { ImageTool, PullOptions } from '../image-tool/image-tool.ts';
 import type { RunOsCommand } from '../os-command.ts';
-import { rpmOstreeCleanup, rpmOstreeDropPending } from './cleanup.ts';
 import { rpmOstreeDeployPackages } from './deploy-packages.ts';
-import { rpmOstreeRebase } from './rebase.ts';
-import { ROLLBACK_COMMAND, rpmOstreeRollback } from './rollback.ts';
-import { rpmOstreeDeployments, rpmOstreeStatus } from './status.ts';
+import { imageReference, rpmOstreeDeployments, rpmOstreeStatus } from './status.ts';
+import { transaction } from './transaction.ts';
+
+/** A whole operating system over a slow line. */
+const REBASE_TIMEOUT_MS = 3_600_000;
+const ROLLBACK_TIMEOUT_MS = 120_000;
+const CLEANUP_TIMEOUT_MS = 600_000;
+const ROLLBACK_COMMAND = ['rpm-ostree', 'rollback'] as const;
 
 /** @param run runs commands on the host. @returns rpm-ostree, by the client of its daemon. */
 export function rpmOstree(run: RunOsCommand): ImageTool {
@@ -18,4 +23,40 @@ export function rpmOstree(run: RunOsCommand): ImageTool {
     rollbackCommand: ROLLBACK_COMMAND,
     cleanup: (signal) => rpmOstreeCleanup(run, signal),
   };
+}
+
+/**
+ * `rpm-ostree rebase`: pulls an image and stages it, with the packages that are layered on the booted one. It refuses an
+ * image that is the next boot already.
+ *
+ * @throws OsCommandError
+ */
+function rpmOstreeRebase(
+  run: RunOsCommand,
+  image: DigestedPullspec,
+  { mustBeSigned, signal }: PullOptions,
+): Promise<void> {
+  const command = ['rpm-ostree', 'rebase', imageReference(image, mustBeSigned)] as const;
+  return transaction(run, command, { timeoutMs: REBASE_TIMEOUT_MS, signal });
+}
+
+/**
+ * `rpm-ostree rollback`: makes the deployment after the booted one the first, with the /etc it has. Run again,
+ * rpm-ostree swaps them back.
+ *
+ * @throws OsCommandError
+ */
+function rpmOstreeRollback(run: RunOsCommand, signal: AbortSignal): Promise<void> {
+  const options = { timeoutMs: ROLLBACK_TIMEOUT_MS, signal, isRepeatable: false };
+  return transaction(run, ROLLBACK_COMMAND, options);
+}
+
+/** `rpm-ostree cleanup --pending`: deletes what is before the booted deployment. @throws OsCommandError */
+function rpmOstreeDropPending(run: RunOsCommand, signal: AbortSignal): Promise<void> {
+  return transaction(run, ['rpm-ostree', 'cleanup', '--pending'], { timeoutMs: CLEANUP_TIMEOUT_MS, signal });
+}
+
+/** `rpm-ostree cleanup --base`: deletes images and packages that no deployment needs. @throws OsCommandError */
+function rpmOstreeCleanup(run: RunOsCommand, signal: AbortSignal): Promise<void> {
+  return transaction(run, ['rpm-ostree', 'cleanup', '--base'], { timeoutMs: CLEANUP_TIMEOUT_MS, signal });
 }

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import type { DigestedPullspec } from '../../../api/references.ts';
-import { digestedImage } from '../image-tool/image-name.ts';
-import { type ToolDeployments, ToolStatusError } from '../image-tool/image-tool.ts';
+import { digestedImage, type ToolDeployments, ToolStatusError } from '../image-tool/image-tool.ts';
 import type { RunOsCommand } from '../os-command.ts';
 import { query } from './transaction.ts';
 
@@ -20,7 +19,7 @@ const DeploymentSchema = z.object({
 /** `rpm-ostree status --json`, as far as it is read here; see transcripts/README.md. */
 const StatusSchema = z.object({ deployments: z.array(DeploymentSchema) });
 
-export type RpmOstreeStatus = z.infer<typeof StatusSchema>;
+type RpmOstreeStatus = z.infer<typeof StatusSchema>;
 
 const TIMEOUT_MS = 120_000;
 
@@ -86,4 +85,9 @@ export function imageOfReference(
     if (name !== undefined) return digestedImage(name, digest);
   }
   return undefined;
+}
+
+/** @returns how rpm-ostree names an image: signature check, transport, name. */
+export function imageReference(image: DigestedPullspec, mustBeSigned: boolean): string {
+  return mustBeSigned ? `ostree-image-signed:docker://${image}` : `ostree-unverified-registry:${image}`;
 }

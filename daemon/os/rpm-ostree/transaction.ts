@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { OsCommandError, type OsCommandOptions, type RunOsCommand } from '../os-command.ts';
-import { rpmOstreeCancel } from './cancel.ts';
 
 /** A transaction of somebody else: an admin's, or rpm-ostreed-automatic's. An upgrade over a slow line takes this long. */
 const BUSY_MS = 1_800_000;
@@ -8,7 +7,7 @@ const BUSY_MS = 1_800_000;
 const RESTART_MS = 120_000;
 const RETRY_EVERY_MS = 2_000;
 
-export interface TransactionLimits {
+interface TransactionLimits {
   readonly busyMs: number;
   readonly restartMs: number;
   readonly retryEveryMs: number;
@@ -19,7 +18,7 @@ const LIMITS: TransactionLimits = { busyMs: BUSY_MS, restartMs: RESTART_MS, retr
 export type RpmOstreeCommand = readonly ['rpm-ostree', ...string[]];
 
 /** What became of a command of rpm-ostree's client, as far as it matters for trying again. */
-export type TransactionFailure = 'busy' | 'daemonGone' | 'failed';
+type TransactionFailure = 'busy' | 'daemonGone' | 'failed';
 
 /**
  * rpm-ostree's client has one exit code for every failure, so it is told by its words.
@@ -35,7 +34,7 @@ export function transactionFailure(stderr: string): TransactionFailure {
   return gone.test(stderr) ? 'daemonGone' : 'failed';
 }
 
-export interface TransactionOptions extends OsCommandOptions {
+interface TransactionOptions extends OsCommandOptions {
   /** False for a command that undoes itself when it is run again: it may have done its work before the daemon went. */
   readonly isRepeatable?: boolean;
 }
@@ -92,4 +91,16 @@ async function untilDaemonIsFree<T>(
       await delay(retryEveryMs, undefined, { signal });
     }
   }
+}
+
+/** Enough for the daemon to leave a download; it is called on the way out. */
+const TIMEOUT_MS = 20_000;
+
+/**
+ * `rpm-ostree cancel`: ends the transaction that runs, and is content when none does. Has a deadline of its own, since it
+ * is for when the caller's signal is aborted already; that it didn't succeed is no news to one who has failed.
+ */
+async function rpmOstreeCancel(run: RunOsCommand): Promise<void> {
+  const signal = AbortSignal.timeout(TIMEOUT_MS);
+  await run(['rpm-ostree', 'cancel'], { timeoutMs: TIMEOUT_MS, signal }).catch(() => undefined);
 }

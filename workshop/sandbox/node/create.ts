@@ -2,12 +2,11 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { osCommandRunner } from '../../../daemon/os/os-command.ts';
-import { listDeployments } from '../../../daemon/os/ostree/deployments.ts';
+import { formatOrigin, listDeployments } from '../../../daemon/os/ostree/deployments.ts';
 import { imageRef, stateDirectory } from '../../../daemon/os/ostree/image-record.ts';
 import type { ImageSource } from '../../../daemon/os/ostree/image-source.ts';
 import { importImage } from '../../../daemon/os/ostree/import-image.ts';
 import { kargsArchitecture } from '../../../daemon/os/ostree/kernel-arguments.ts';
-import { formatOrigin } from '../../../daemon/os/ostree/origin.ts';
 import { ostree } from '../../../daemon/os/ostree/ostree.ts';
 import { directoryNodeLayout } from './directory-host.ts';
 

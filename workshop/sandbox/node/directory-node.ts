@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { checkRunner } from '../../../daemon/host/check-runner.ts';
 import { chpasswd } from '../../../daemon/host/chpasswd.ts';
-import type { NodePorts } from '../../../daemon/host/node-ports.ts';
+import type { NodePorts } from '../../../daemon/host/host.ts';
 import { noLabels } from '../../../daemon/host/selinux-labels.ts';
 import { osCommandRunner } from '../../../daemon/os/os-command.ts';
 import type { ImageSource } from '../../../daemon/os/ostree/image-source.ts';

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import type { ServiceManager, ServiceState } from '../../../daemon/host/host.ts';
-import { assertUnitName, ServiceError } from '../../../daemon/host/service-error.ts';
+import { assertUnitName, ServiceError } from '../../../daemon/host/systemctl.ts';
 import { osCommandRunner } from '../../../daemon/os/os-command.ts';
 import { resolveInRoot } from '../../../daemon/tree/resolve-in-root.ts';
 import { ignoreMissing } from '../../../daemon/tree/tree-entry.ts';

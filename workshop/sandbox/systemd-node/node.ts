@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { NodePorts } from '../../../daemon/host/node-ports.ts';
+import type { NodePorts } from '../../../daemon/host/host.ts';
 import { systemdNode } from '../../../daemon/host/systemd-node.ts';
 import { listDeployments } from '../../../daemon/os/ostree/deployments.ts';
 import type { ImageSource } from '../../../daemon/os/ostree/image-source.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { digestedImage } from './image-name.ts';
+import { digestedImage } from './image-tool.ts';
 
 const found = `sha256:${'a'.repeat(64)}`;
 const asked = `sha256:${'b'.repeat(64)}`;

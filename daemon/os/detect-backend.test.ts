@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { chooseBackend, type FoundTools } from './choose-backend.ts';
+import { chooseBackend, type FoundTools } from './detect-backend.ts';
 
 const plain: FoundTools = { isBootedByOstree: true, hasRpmOstree: false, hasOstree: true };
 const bootc = { isOfImage: true };

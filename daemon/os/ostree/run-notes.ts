@@ -2,7 +2,7 @@ import { access, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { ignoreMissing } from '../../tree/tree-entry.ts';
 import { type OstreeDeployment, readDeployment } from './deployments.ts';
-import { GVariantError, readDictionary, readString, readStrings } from './gvariant.ts';
+import { GVariantError, readDictionary, readNumbers, readString, readStrings } from './gvariant.ts';
 
 /** Where ostree notes what it will write to the bootloader at shutdown (libostree, _OSTREE_SYSROOT_RUNSTATE_STAGED). */
 const STAGED_FILE = 'run/ostree/staged-deployment';
@@ -10,7 +10,7 @@ const STAGED_FILE = 'run/ostree/staged-deployment';
 const LOCKED_FILE = 'run/ostree/staged-deployment-locked';
 
 /** What is noted of a staged deployment. */
-export interface StagedNote {
+interface StagedNote {
   /** `<commit>.<serial>` */
   readonly id: string;
   readonly osName: string;
@@ -78,4 +78,32 @@ function requireValue(dictionary: ReturnType<typeof readDictionary>, name: strin
     throw new GVariantError(`${STAGED_FILE}: ${name}: expected a ${type}, got ${value?.type ?? 'nothing'}`);
   }
   return value.bytes;
+}
+
+/** What ostree-prepare-root leaves for a host that it has booted (libotcore, OTCORE_RUN_BOOTED_KEY_…). */
+const BOOTED_FILE = 'run/ostree-booted';
+const BACKING_ROOT = 'backing-root-device-inode';
+
+/** A directory as stat(2) tells it from all others. */
+interface DirectoryIdentity {
+  readonly dev: bigint;
+  readonly ino: bigint;
+}
+
+/**
+ * @param root the running root.
+ * @returns the booted deployment's directory, which with composefs is not the running root; nothing where ostree is older
+ *   than 2023.4 and doesn't say: then it is. @throws GVariantError when the note can't be read.
+ */
+export async function bootedDeployment(root: string): Promise<DirectoryIdentity | undefined> {
+  const bytes = await readFile(path.join(root, BOOTED_FILE)).catch(ignoreMissing);
+  return bytes === undefined ? undefined : parseBootedNote(bytes);
+}
+
+/** @returns what an ostree-booted file says of the deployment's directory. @throws GVariantError */
+export function parseBootedNote(bytes: Uint8Array): DirectoryIdentity | undefined {
+  const value = readDictionary(bytes).get(BACKING_ROOT);
+  if (value?.type !== '(tt)') return undefined;
+  const [dev, ino] = readNumbers(value.bytes);
+  return dev === undefined || ino === undefined ? undefined : { dev, ino };
 }

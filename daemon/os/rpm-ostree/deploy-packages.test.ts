@@ -6,7 +6,7 @@ import {
   osPackages,
   type PackageSet,
 } from '../../../machineconfig/os-packages.ts';
-import { type Composition, packageTransaction } from './package-transaction.ts';
+import { type Composition, packageTransaction } from './deploy-packages.ts';
 
 const extensions = (...names: string[]) => osPackages({ extensions: names, kernelType: 'default' });
 const realtime = osPackages({ extensions: [], kernelType: 'realtime' });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { GVariantError, readDictionary, readStrings } from './gvariant.ts';
-import { parseStagedNote } from './staged-deployment.ts';
+import { parseBootedNote, parseStagedNote } from './run-notes.ts';
 
 /** /run/ostree/staged-deployment as ostree 2022.7 (Debian 12) wrote it after `ostree admin deploy --stage`. */
 const RECORDED = Buffer.from(
@@ -64,5 +64,38 @@ describe('readStrings', () => {
 describe('readDictionary', () => {
   it('refuses an entry without a value', () => {
     expect(() => readDictionary(Buffer.from('a\0\x02\x03', 'latin1'))).toThrow(GVariantError);
+  });
+});
+
+/** What GLib writes for the keys that ostree-prepare-root leaves with composefs. */
+const WITH_COMPOSEFS = Buffer.from(
+  [
+    '636f6d706f736566730000000000000001',
+    '00620a00000000636f6d706f736566732e7665726974790000',
+    '00000000000000006211000000006261636b696e672d726f6f742d6465766963652d696e6f6465',
+    '0000000000000001fd000000000000020040080000000000287474291a0000',
+    '737973726f6f742d726f0000000000000100620b14346e84',
+  ].join(''),
+  'hex',
+);
+
+describe('parseBootedNote', () => {
+  it.skipIf(process.arch === 's390x')('reads which directory was booted', () => {
+    expect(parseBootedNote(WITH_COMPOSEFS)).toEqual({ dev: 64_769n, ino: 138_412_034n });
+  });
+
+  it('takes an empty file, which older ones leave, for nothing said', () => {
+    expect(parseBootedNote(new Uint8Array())).toBeUndefined();
+  });
+
+  it('refuses what was cut off at any byte, and never reads past the end', () => {
+    for (let length = 1; length < WITH_COMPOSEFS.length; length += 1) {
+      try {
+        const read = parseBootedNote(WITH_COMPOSEFS.subarray(0, length));
+        if (read !== undefined) expect(read.dev).toBeTypeOf('bigint');
+      } catch (error) {
+        if (!(error instanceof GVariantError || error instanceof TypeError)) throw error;
+      }
+    }
   });
 });

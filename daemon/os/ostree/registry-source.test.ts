@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { registryCertificates } from './registry-certificates.ts';
+import { registryCertificates } from './registry-source.ts';
 
 describe('registryCertificates', () => {
   let root: string;
