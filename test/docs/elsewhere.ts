@@ -13,7 +13,9 @@ const KUBELET = 'needs a kubelet, which answers for logs and ports; the sandbox 
 export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
   'CONTRIBUTING.md': {
     'make install-tests': 'installs packages on this machine',
+    'npm test': 'runs tests, as the one that reads this page does',
     'make test': 'is what runs this test',
+    'make soak': 'takes hours',
     'make format': 'writes to the checkout',
   },
   'README.md': {
