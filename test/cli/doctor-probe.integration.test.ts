@@ -128,7 +128,7 @@ test('--probe tries what enable is to be given, from where builder and nodes are
   const [, , , , node] = (await diagnose('--probe')).found;
   expect(node).toMatchObject({
     level: 'ok',
-    what: `pool worker: reach ${host}/os/worker:latest, where its image will be`,
+    what: `pool worker: can reach ${host}/os/worker:latest`,
   });
   const left = (await cluster.client.list(Pods, { namespace, signal })).items;
   expect(left.map(({ metadata }) => metadata.name)).toEqual(['operator']);

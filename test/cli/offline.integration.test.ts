@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { machineConfig, shale } from './shale-process.ts';
+import { machineConfig, shale, shaleProcess } from './shale-process.ts';
 
 let dir: string;
 beforeAll(async () => {
@@ -318,5 +318,5 @@ test.each([
   [['--help'], 0],
   [['render', '--pool', 'nobody', '-f', 'examples'], 1],
 ])('shale %j ends with %i', async (args, code) => {
-  expect((await shale(args)).exitCode).toBe(code);
+  expect((await shaleProcess(args)).exitCode).toBe(code);
 });

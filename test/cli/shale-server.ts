@@ -1,7 +1,7 @@
 import { subscribe } from 'node:diagnostics_channel';
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
-import { runProgram } from '../../cli/run-program.ts';
+import { runProgram } from '../../cli/program.ts';
 import type { ShaleCall, ShaleRun } from './shale-process.ts';
 
 /**
