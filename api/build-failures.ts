@@ -1,34 +1,35 @@
 /**
- * Why an image was not built: reasons of the condition Failed of a MachineOSBuild, and of its event. Told in
- * docs/reference/build-failures.md.
+ * Why a build failed and what to do about it: reasons of the condition Failed of a MachineOSBuild and of its event.
+ * docs/reference/build-failures.md is generated from them.
  */
 export const buildFailures = {
-  RegistryUnavailable: 'look at the registry; the message has its answer',
-  RegistryRefusedCredentials: 'mend the content of the Secret: the registry does not let it in',
-  RegistryRefused: 'mend what the registry’s answer says: the repository’s name or rights',
-  SecretUnusable: 'make or mend the Secret that the message names',
-  BaseImageArchitecture: 'use a base image for all architectures of the pool’s nodes, or more pools',
-  NoArchitecture: 'say one by `--architecture`: no node has told its own',
-  InvalidReference: 'mend the name of the image that the message quotes',
-  InvalidConfig: 'mend the MachineConfig that the message names',
-  NotLayerable: 'no image can carry what the message names; take it out of the MachineConfig',
+  RegistryUnavailable: 'check the registry; the message contains its response',
+  RegistryRefusedCredentials: 'fix the credentials in the Secret: the registry rejects them',
+  RegistryRefused: 'fix what the registry’s response names: the repository or the permissions on it',
+  SecretUnusable: 'create or fix the Secret that the message names',
+  BaseImageArchitecture:
+    'use a base image for every architecture of the pool’s nodes, or one pool per architecture',
+  NoArchitecture: 'set `--architecture`: no node has reported its own',
+  InvalidReference: 'fix the image reference in the message',
+  InvalidConfig: 'fix the MachineConfig that the message names',
+  NotLayerable: 'remove what the message names from the MachineConfig: no image can carry it',
   UnknownKernelType: 'use `default`, `realtime` or `64k-pages`',
-  InvalidPackageName: 'mend the name of the package or extension',
-  UnexpectedContent: 'what came is not what its digest says: look at the registry, or at the engine',
+  InvalidPackageName: 'fix the name of the package or extension',
+  UnexpectedContent: 'check the registry or the engine: the content does not match its digest',
   PoliciesChanged: 'nothing: a build for the new policies follows',
-  NoEngine: 'commands are asked for: give the builder an engine (`--engine`)',
-  EngineMisconfigured: 'mend the flags that name the engine',
-  EngineUnavailable: 'look after the engine: it can’t be reached',
-  EngineDiskFull: 'make room where the engine keeps images',
-  EngineFailed: 'look after the engine; the message has its answer',
-  EngineArchitecture: 'give the engine’s host emulation for the architecture',
-  EngineTimedOut: 'make the commands quicker, or give them longer (`--engine-minutes`)',
-  ContainerfileFailed: 'mend the Containerfile; `status.logTail` has its output',
-  NotOnBase: 'let the last stage of the Containerfile stand on `configs`',
-  SecretInLayer: 'a command copied a build secret into the image: mend the Containerfile',
-  SecretsNotSupported: 'use Podman: Docker’s API can’t be given build secrets',
-  MountsNotSupported: 'use an engine that can do the mounts that the message names',
-  BuildError: 'nobody foresaw it: the message is all there is',
+  NoEngine: 'configure a container engine for the builder (`--engine`): the image needs commands to run',
+  EngineMisconfigured: 'fix the flags of the container engine',
+  EngineUnavailable: 'check the container engine: it can’t be reached',
+  EngineDiskFull: 'free disk space where the container engine keeps images',
+  EngineFailed: 'check the container engine; the message contains its response',
+  EngineArchitecture: 'set up emulation for the architecture on the container engine’s host',
+  EngineTimedOut: 'make the commands faster, or raise the limit (`--engine-minutes`)',
+  ContainerfileFailed: 'fix the Containerfile; `status.logTail` has its output',
+  NotOnBase: 'base the last stage of the Containerfile on `configs`',
+  SecretInLayer: 'fix the Containerfile: a command copied a build secret into the image',
+  SecretsNotSupported: 'use Podman: Docker’s API does not accept build secrets',
+  MountsNotSupported: 'use a container engine that supports the mounts in the message',
+  BuildError: 'read the message: the error is unexpected. The build is retried',
 } as const;
 
 export type BuildFailureReason = keyof typeof buildFailures;

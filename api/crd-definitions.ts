@@ -109,7 +109,7 @@ export const crdDefinitions: readonly CrdDefinition[] = [
     kind: MachineOSConfigs,
     names: { short: ['mosc'] },
     description:
-      "A pool's wish for a layered image: where it is pushed and what goes into it beyond the MachineConfigs.",
+      "The request for a pool's layered image: where it is pushed and what it contains beyond the MachineConfigs.",
     spec: MachineOSConfigSpec,
     specRequired: true,
     status: MachineOSConfigStatus,

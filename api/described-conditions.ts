@@ -2,46 +2,47 @@ import type { NodeConditionType } from './machine-config-node.ts';
 import type { PoolConditionType } from './machine-config-pool.ts';
 import type { BuildConditionType } from './machine-os-build.ts';
 
-/** What it means that a condition is True; told in docs/reference/conditions.md. Markdown. */
+/** What a condition means when it is True, in Markdown; docs/reference/conditions.md is generated from it. */
 
 export const poolConditions: Readonly<Record<PoolConditionType, string>> = {
-  Updated: 'every node runs what the pool asks for',
+  Updated: 'every node runs the pool’s target',
   Updating:
-    'nodes have still to take it. Where it is False the reason says whether nothing is to be done, or nothing begins: Paused, RolloutStopped, RolledBack, BuildFailed',
-  Degraded: 'somebody has to look: the message says of what else in this list it comes',
-  RenderDegraded: 'its MachineConfigs can’t be merged into a config; the pool keeps the last one',
-  NodeDegraded: 'the nodes in the message could not take their target',
-  BuildPending: 'of a pool with an image: the build waits',
-  Building: 'of a pool with an image: it is being built',
-  BuildSuccess: 'of a pool with an image: it is there',
-  BuildFailed: 'of a pool with an image: it is not, and its nodes keep what they run',
+    'some nodes don’t run the target yet. If False, the reason tells why no update starts: nothing to do, Paused, RolloutStopped, RolledBack or BuildFailed',
+  Degraded: 'the pool needs attention; the message names the condition below that causes it',
+  RenderDegraded: 'the MachineConfigs can’t be merged; the pool keeps its last rendered config',
+  NodeDegraded: 'the nodes in the message failed to update',
+  BuildPending: 'layered mode: the build has not started',
+  Building: 'layered mode: the image is being built',
+  BuildSuccess: 'layered mode: the image is available',
+  BuildFailed: 'layered mode: the build failed; nodes keep what they run',
 };
 
 export const buildConditions: Readonly<Record<BuildConditionType, string>> = {
-  Prepared: 'what the image is made of is complete and valid',
-  Building: 'it is being built, or tried again',
-  Succeeded: 'the image is in the registry. Nothing changes any more',
-  Failed: 'there is no image; the reason is one of [these](build-failures.md). Nothing changes any more',
-  Interrupted: 'it was no longer wanted. Nothing changes any more',
+  Prepared: 'the inputs of the build are complete and valid',
+  Building: 'the image is being built, or the build is being retried',
+  Succeeded: 'the image is in the registry. The build is final',
+  Failed: 'the build failed for one of [these reasons](build-failures.md). The build is final',
+  Interrupted: 'the build was stopped because it is no longer needed. The build is final',
 };
 
 export const nodeConditions: Readonly<Record<NodeConditionType, string>> = {
-  Updated: 'the node runs its target, and its files are as the config says',
+  Updated: 'the node runs its target, and its files match the rendered config',
   UpdatePrepared:
-    'the target is on the disk; what the node waits for is in the message; PrepareRefused: until somebody changes what it names',
+    'the target is staged; the message names what the node waits for. With the reason PrepareRefused the target can’t be staged until what the message names is changed',
   ImagePulledFromRegistry: 'the target’s image is pulled',
-  Cordoned: 'the operator has cordoned the node, for the update in the message',
+  Cordoned: 'the operator cordoned the node for the update in the message',
   Drained:
-    'its pods have left; where it is False the message names those that have not, and budgets in their way',
-  UpdateExecuted: 'the target is applied, or is the next boot. Unknown while that is being done',
-  AppliedFiles: 'the target’s files are in place. Unknown while that is being done',
-  AppliedOSImage: 'the target’s image is in place',
-  RebootedNode: 'the node has booted the target. Unknown while it reboots, or goes back',
-  UpdatePostActionComplete: 'Unknown while health checks run; False when they failed',
-  UpdateComplete: 'MCO’s, and never True here: Updated says it',
-  Resumed: 'MCO’s, and never True here: Updated says it',
-  Uncordoned: 'MCO’s; without Cordoned the node is in service, as far as Shale goes',
-  CertificatesApplied: 'certificates and the pull secret are as the cluster has them',
+    'the node is drained. If False, the message names the remaining pods and the PodDisruptionBudgets that block their eviction',
+  UpdateExecuted: 'the target is applied, or boots next. Unknown during the update',
+  AppliedFiles: 'the target’s files are written. Unknown during the update',
+  AppliedOSImage: 'the target’s image is deployed',
+  RebootedNode: 'the node booted the target. Unknown during a reboot or a rollback',
+  UpdatePostActionComplete: 'Unknown while health checks run, False if they failed',
+  UpdateComplete: 'part of MCO’s API, never True in Shale: use Updated',
+  Resumed: 'part of MCO’s API, never True in Shale: use Updated',
+  Uncordoned:
+    'part of MCO’s API; the node is schedulable, as far as Shale is concerned, unless Cordoned is True',
+  CertificatesApplied: 'the certificates and the pull secret on the node match those of the cluster',
   NodeDegraded:
-    'the target could not be taken, the node is not healthy, files were changed by hand, or its host is none that Shale can keep; see the reason',
+    'the update failed, the node is unhealthy, files were changed by hand, or Shale does not support the host; the reason tells which',
 };

@@ -1,42 +1,51 @@
 /**
- * Labels and annotations with what each is for: the code takes their names from here (names.ts), and the reference its
- * text (docs/reference/names.md).
+ * Labels and annotations with their meaning. The code takes the names from here (names.ts), and docs/reference/names.md is
+ * generated from it.
  */
 
 export interface DescribedName {
   readonly name: string;
-  /** The kinds it stands on, as an admin reads them. */
+  /** The kinds of objects that have it. */
   readonly on: string;
-  /** What it says, and to whom; Markdown. */
+  /** Markdown. */
   readonly meaning: string;
 }
 
-/** Those under this group are MCO's, and mean here what they mean there. */
+/** Names in this group are MCO's and have MCO's meaning. */
 const MCO = 'machineconfiguration.openshift.io';
 
 export const describedLabels = {
-  role: { name: `${MCO}/role`, on: 'MachineConfig', meaning: 'the pool that it is for' },
+  role: { name: `${MCO}/role`, on: 'MachineConfig', meaning: 'the pool that the MachineConfig belongs to' },
   madeBySwitch: {
     name: 'shale.dev/made-by-switch',
     on: 'MachineOSConfig, Deployment',
-    meaning: '`true` on what the opt-in switch made: only such objects are deleted when it is switched off',
+    meaning:
+      '`true` on objects that the layering switch created: only these are deleted when layering is switched off',
   },
   change: {
     name: 'shale.dev/change',
     on: 'Event',
-    meaning: 'the id of the change that it tells of, which log lines have too',
+    meaning: 'the id of the change that the event belongs to, as in log lines',
   },
-  targetPool: { name: `${MCO}/target-machine-config-pool`, on: 'MachineOSBuild', meaning: 'its pool' },
-  machineOSConfig: { name: `${MCO}/machine-os-config`, on: 'MachineOSBuild', meaning: 'its MachineOSConfig' },
+  targetPool: {
+    name: `${MCO}/target-machine-config-pool`,
+    on: 'MachineOSBuild',
+    meaning: 'the pool that the image is built for',
+  },
+  machineOSConfig: {
+    name: `${MCO}/machine-os-config`,
+    on: 'MachineOSBuild',
+    meaning: 'the MachineOSConfig of the build',
+  },
   renderedConfig: {
     name: `${MCO}/rendered-machine-config`,
     on: 'MachineOSBuild',
-    meaning: 'the rendered config that its image carries',
+    meaning: 'the rendered config in the image',
   },
   nodeRolePrefix: {
     name: 'node-role.kubernetes.io/',
     on: 'Node',
-    meaning: 'Kubernetes’ own, followed by a role: the pools’ node selectors look for it',
+    meaning: 'part of Kubernetes, followed by a role: node selectors of pools match it',
   },
 } as const satisfies Readonly<Record<string, DescribedName>>;
 
@@ -44,115 +53,118 @@ export const describedAnnotations = {
   generatedByController: {
     name: `${MCO}/generated-by-controller-version`,
     on: 'MachineConfig',
-    meaning: 'the version of the controller that made it; an admin’s own has none',
+    meaning: 'the version of the controller that created it; absent on an admin’s MachineConfigs',
   },
-  currentConfig: { name: `${MCO}/currentConfig`, on: 'Node', meaning: 'the rendered config that it runs' },
+  currentConfig: {
+    name: `${MCO}/currentConfig`,
+    on: 'Node',
+    meaning: 'the rendered config that the node runs',
+  },
   desiredConfig: {
     name: `${MCO}/desiredConfig`,
     on: 'Node',
-    meaning: 'the rendered config that it is to run',
+    meaning: 'the rendered config that is the node’s target',
   },
-  currentImage: { name: `${MCO}/currentImage`, on: 'Node', meaning: 'the image that it runs' },
-  desiredImage: { name: `${MCO}/desiredImage`, on: 'Node', meaning: 'the image that it is to run' },
+  currentImage: { name: `${MCO}/currentImage`, on: 'Node', meaning: 'the image that the node runs' },
+  desiredImage: { name: `${MCO}/desiredImage`, on: 'Node', meaning: 'the image that is the node’s target' },
   state: {
     name: `${MCO}/state`,
     on: 'Node',
-    meaning: 'Done, Working or Degraded, as the MachineConfigNode says; for tools that read it there',
+    meaning: 'Done, Working or Degraded, as in the MachineConfigNode; for tools that read the Node',
   },
-  reason: { name: `${MCO}/reason`, on: 'Node', meaning: 'why it is Degraded' },
+  reason: { name: `${MCO}/reason`, on: 'Node', meaning: 'why the node is Degraded' },
   cordonedByShale: {
     name: 'shale.dev/cordoned',
     on: 'Node',
-    meaning:
-      '`true` on a Node that Shale cordoned and that was schedulable before: only such a cordon is lifted',
+    meaning: '`true` on a Node that was schedulable before Shale cordoned it: only such a Node is uncordoned',
   },
   leaseReason: {
     name: 'shale.dev/reason',
     on: 'Lease of a node',
-    meaning: 'who took it and for what, in words',
+    meaning: 'who holds the Lease and why',
   },
   plannedMaintenance: {
     name: 'shale.dev/planned-maintenance',
     on: 'Node',
-    meaning: 'JSON `{"reason", "by", "until"}`: flagged for maintenance, and passed by until then',
+    meaning: 'JSON `{"reason", "by", "until"}`: marked for maintenance, and skipped until then',
   },
   poweredOff: {
     name: 'shale.dev/powered-off',
     on: 'Node',
     meaning:
-      'JSON `{"reason", "by", "since"}`: somebody switched it off, or is about to; nothing waits for it',
+      'JSON `{"reason", "by", "since"}`: the machine is or will be powered off; rollouts don’t wait for it',
   },
   maintenanceWindows: {
     name: 'shale.dev/maintenance-windows',
     on: 'MachineConfigPool',
     meaning:
-      'JSON list of `{"schedule", "duration", "timeZone"}`: when updates may begin. `schedule` is five fields of cron, `duration` as in `4h`, `timeZone` an IANA name, else UTC. Absent: at any time',
+      'JSON list of `{"schedule", "duration", "timeZone"}`: when updates may start. `schedule` is a cron expression of five fields, `duration` for example `4h`, `timeZone` an IANA name, by default UTC. Absent: at any time',
   },
   liveOutsideWindows: {
     name: 'shale.dev/live-outside-windows',
     on: 'MachineConfigPool',
-    meaning: '`true`: updates that neither drain nor reboot begin outside of the windows, too',
+    meaning: '`true`: updates that neither drain nor reboot also start outside the maintenance windows',
   },
   soakSeconds: {
     name: 'shale.dev/soak-seconds',
     on: 'MachineConfigPool',
-    meaning: 'for how many seconds a live update must hold before further nodes take it',
+    meaning: 'seconds that a live update must stay healthy before further nodes are updated',
   },
   failureThreshold: {
     name: 'shale.dev/failure-threshold',
     on: 'MachineConfigPool',
     meaning:
-      'JSON `{"canary", "after"}`: how many failed nodes stop a rollout before and after its first success',
+      'JSON `{"canary", "after"}`: number of failed nodes that stops a rollout before and after the first node succeeded',
   },
   unhealthyAfterSeconds: {
     name: 'shale.dev/unhealthy-after-seconds',
     on: 'MachineConfigPool',
-    meaning: 'for how many seconds a node may be down after its update before it counts as failed',
+    meaning: 'seconds that a node may be down after its update before it counts as failed',
   },
   autoRollback: {
     name: 'shale.dev/auto-rollback',
     on: 'MachineConfigPool',
-    meaning: '`true`: a rollout that failed nodes have stopped goes back to what the pool ran before',
+    meaning: '`true`: a rollout that was stopped by failed nodes rolls back to the pool’s previous target',
   },
   softReboot: {
     name: 'shale.dev/soft-reboot',
     on: 'MachineConfigPool',
     meaning:
-      '`true`: where bootc says that a target can be booted without its kernel, nodes that have to reboot start their services anew on it and leave the kernel running',
+      '`true`: if bootc reports that the target supports a soft reboot, nodes that need a reboot restart their userspace and keep the kernel running',
   },
   rollback: {
     name: 'shale.dev/rollback',
     on: 'MachineConfigPool',
     meaning:
-      'JSON `{"config", "image", "by", "reason", "at"}`: what it goes back to. It is held there until the annotation goes, or until it wants another target than `from`, which the operator adds',
+      'JSON `{"config", "image", "by", "reason", "at"}`: the target of a rollback. The pool stays there until the annotation is removed, or until its target is no longer `from`, which the operator adds',
   },
   noReboot: {
     name: 'shale.dev/no-reboot',
     on: 'MachineConfig',
     meaning:
-      'its own files and units that need no reboot, by path and name separated by commas; `*` for all. On a rendered one: a JSON list of those that every MachineConfig that has them marks so',
+      'files and units of the MachineConfig that need no reboot: paths and names separated by commas, or `*` for all. On a rendered config: a JSON list of those that are marked by every MachineConfig containing them',
   },
   limits: {
     name: 'shale.dev/limits',
     on: 'rendered MachineConfig',
-    meaning:
-      'JSON `{"fileBytes", "configBytes"}`: the limits of decoded contents where they are not the default',
+    meaning: 'JSON `{"fileBytes", "configBytes"}`: the size limits of decoded contents, if not the default',
   },
   effect: {
     name: 'shale.dev/effect',
     on: 'ImageContentSourcePolicy, ImageDigestMirrorSet, ImageTagMirrorSet',
-    meaning: 'what it asks of each pool’s nodes, computed ahead',
+    meaning: 'the actions that it requires of each pool’s nodes, predicted before the rollout',
   },
   transitions: {
     name: 'shale.dev/transitions',
     on: 'rendered MachineConfig',
-    meaning: 'what it asks of the pool’s nodes, from what they run now, computed ahead',
+    meaning:
+      'the actions that it requires of the pool’s nodes from what they run now, predicted before the rollout',
   },
   sourceUrl: {
     name: 'shale.dev/source-url',
     on: 'MachineConfigPool',
     meaning:
-      'the repository that its MachineConfigs come from, as whoever applies them says; images tell of it in their labels and provenance. A change of it alone asks for no build',
+      'the repository that the pool’s MachineConfigs come from, set by whoever applies them; recorded in the labels and the provenance of images. Changing it starts no build',
   },
   sourceRevision: {
     name: 'shale.dev/source-revision',
@@ -163,54 +175,55 @@ export const describedAnnotations = {
     name: 'shale.dev/build-name-version',
     on: 'MachineOSBuild',
     meaning:
-      'by which rule it is named; of a build that is named by another, a newer Shale takes the image over',
+      'version of the rule by which the build is named; a newer version of Shale reuses the image of a build named by another version',
   },
   pushSecret: {
     name: 'shale.dev/push-secret',
     on: 'MachineOSBuild',
-    meaning: 'the Secret by which its image was pushed, and is deleted again',
+    meaning: 'the Secret with the credentials for pushing its image and for deleting it',
   },
   rebuild: {
     name: `${MCO}/rebuild`,
     on: 'MachineOSConfig, MachineOSBuild',
-    meaning: 'another value asks for a new build of the same inputs',
+    meaning: 'a changed value starts another build of the same inputs',
   },
 } as const satisfies Readonly<Record<string, DescribedName>>;
 
-/** Labels of an image that Shale built (OCI image-spec, annotations.md, names our own reverse domain). */
+/** Labels of the images that Shale builds, in reverse domain notation (OCI image-spec, annotations.md). */
 export const describedImageLabels = {
-  version: { name: 'dev.shale.version', on: 'image', meaning: 'the Shale that built it' },
-  pool: { name: 'dev.shale.pool', on: 'image', meaning: 'the pool that it was built for' },
+  version: { name: 'dev.shale.version', on: 'image', meaning: 'the version of Shale that built the image' },
+  pool: { name: 'dev.shale.pool', on: 'image', meaning: 'the pool that the image was built for' },
   renderedConfig: {
     name: 'dev.shale.rendered-config',
     on: 'image',
-    meaning: 'the rendered config that it carries',
+    meaning: 'the rendered config in the image',
   },
   baseImage: {
     name: 'dev.shale.base-image',
     on: 'image',
-    meaning: 'the image that its last layer lies on, by digest',
+    meaning: 'the image below the last layer, by digest',
   },
   policyDigest: {
     name: 'dev.shale.policy-digest',
     on: 'image',
-    meaning: 'the disruption policies that its transitions were made by',
+    meaning: 'digest of the disruption policies that its transitions were computed with',
   },
   disruption: {
     name: 'dev.shale.disruption',
     on: 'image',
     meaning:
-      'the transitions: for each config and base that nodes of the pool ran when it was built, the ordered actions and the paths that cause them. What is not listed means Reboot',
+      'the transitions: for each rendered config and base image that nodes of the pool ran when the image was built, the ordered actions and the paths that cause them. Any other state means Reboot',
   },
   stockImage: {
     name: 'dev.shale.stock-image',
     on: 'image',
-    meaning: 'the stock image, by digest, where an engine’s image stands between it and the last layer',
+    meaning:
+      'the stock image, by digest, if there is a container engine’s image between it and the last layer',
   },
   engineInputs: {
     name: 'dev.shale.engine-inputs',
     on: 'image of an engine',
-    meaning: 'a hash of what it was made of: images of equal inputs are one',
+    meaning: 'a hash of the image’s inputs: equal inputs reuse the image',
   },
 } as const satisfies Readonly<Record<string, DescribedName>>;
 

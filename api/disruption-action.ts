@@ -7,7 +7,7 @@ export const ServiceName = z
   .regex(
     /^[a-zA-Z0-9:._\\@-]+\.(service|socket|device|mount|automount|swap|target|path|timer|snapshot|slice|scope)$/,
   )
-  .describe('A systemd unit by its full name, such as chronyd.service.');
+  .describe('Full name of a systemd unit, such as chronyd.service.');
 
 const service = z.object({ serviceName: ServiceName });
 
@@ -22,14 +22,14 @@ const serviceRules = [
   },
 ];
 
-const ACTION = 'What a node does; Reboot and None stand alone.';
+const ACTION = 'The action of the node. Reboot and None can not be combined with other actions.';
 
 /** An action as an admin writes it in spec.nodeDisruptionPolicy. */
 export const PolicyAction = z
   .object({
     type: z.enum(['Reboot', 'Drain', 'Reload', 'Restart', 'DaemonReload', 'None']).describe(ACTION),
-    reload: service.exactOptional().describe('The unit, of a Reload.'),
-    restart: service.exactOptional().describe('The unit, of a Restart.'),
+    reload: service.exactOptional().describe('The unit to reload, for type Reload.'),
+    restart: service.exactOptional().describe('The unit to restart, for type Restart.'),
   })
   .meta({ 'x-kubernetes-validations': serviceRules });
 export type PolicyAction = z.infer<typeof PolicyAction>;
@@ -39,19 +39,21 @@ export const EffectiveAction = z
   .object({
     type: z
       .enum(['Reboot', 'Drain', 'Reload', 'Restart', 'DaemonReload', 'None', 'Special'])
-      .describe(`${ACTION} Special is MCO's rule for registries.conf.`),
-    reload: service.exactOptional().describe('The unit, of a Reload.'),
-    restart: service.exactOptional().describe('The unit, of a Restart.'),
+      .describe(
+        `${ACTION} Special is MCO's rule for registries.conf: a reload of the container runtime, after a drain unless the change is safe.`,
+      ),
+    reload: service.exactOptional().describe('The unit to reload, for type Reload.'),
+    restart: service.exactOptional().describe('The unit to restart, for type Restart.'),
   })
   .meta({ 'x-kubernetes-validations': serviceRules });
 export type EffectiveAction = z.infer<typeof EffectiveAction>;
 
 /**
- * What a node does to take a change, as Shale's own code speaks of it: the service stands in the action, so an action
- * without the service it needs can't be made. Special never gets this far: it has been decided by then.
+ * An action of a node, as Shale's own code uses it: the service is part of the action, so that an action without the
+ * service it needs can't be constructed. Special does not occur here: it is already decided.
  */
 export const DisruptionAction = z.discriminatedUnion('type', [
-  z.object({ type: z.literal('Drain').describe('What the node does.') }),
+  z.object({ type: z.literal('Drain').describe('The action of the node.') }),
   z.object({ type: z.literal('DaemonReload') }),
   z.object({ type: z.literal('Reload'), service: ServiceName }),
   z.object({ type: z.literal('Restart'), service: ServiceName }),
@@ -60,31 +62,33 @@ export const DisruptionAction = z.discriminatedUnion('type', [
 export type DisruptionAction = z.infer<typeof DisruptionAction>;
 
 /**
- * What one changed thing asks for and which rule said so.
+ * The actions that one change requires, and the rule that decided them.
  * `subject` is a path, a unit name, or a field such as kernelArguments.
  */
 export const DisruptionCause = z.object({
-  subject: z.string().max(4096).describe('What changes: a path, a unit, or a field.'),
-  kind: z.enum(['file', 'unit', 'sshKey', 'field']).describe('What the subject is.'),
-  change: z.enum(['added', 'changed', 'removed']).describe('What becomes of it.'),
+  subject: z.string().max(4096).describe('The changed path, unit or field.'),
+  kind: z.enum(['file', 'unit', 'sshKey', 'field']).describe('Kind of the subject.'),
+  change: z.enum(['added', 'changed', 'removed']).describe('How the subject changes.'),
   rule: z
     .string()
     .max(4096)
-    .describe('Which policy decided, for example "policy file /etc/chrony.conf" or "no policy: Reboot".'),
-  actions: z.array(DisruptionAction).max(20).describe('What it asks for; empty: nothing.'),
+    .describe(
+      'The policy that decided, for example "policy for /etc/chrony.conf" or "no policy covers it: Reboot".',
+    ),
+  actions: z.array(DisruptionAction).max(20).describe('The actions that the change requires; empty: none.'),
 });
 export type DisruptionCause = z.infer<typeof DisruptionCause>;
 
 /**
- * @returns whether the actions need the node to be empty: a drain or a reboot takes its workloads, services do not. Such an
- *   update needs leave to disrupt, and takes one of the pool's maxUnavailable.
+ * @returns whether the actions evict workloads: a drain or a reboot does, services do not. Such an update needs the grant
+ *   Disrupt and counts against the pool's maxUnavailable.
  */
 export function isDisruptive(actions: readonly DisruptionAction[]): boolean {
   return actions.some(({ type }) => type === 'Drain' || type === 'Reboot');
 }
 
 /**
- * @returns an action in words, as tables, events and logs show it: `Restart(chronyd.service)`.
+ * @returns an action as tables, events and logs show it: `Restart(chronyd.service)`.
  */
 export function formatAction(action: DisruptionAction): string {
   switch (action.type) {
@@ -98,12 +102,12 @@ export function formatAction(action: DisruptionAction): string {
   }
 }
 
-/** @returns a list of actions in words; `None` for an empty one. */
+/** @returns a list of actions as text; `None` for an empty one. */
 export function formatActions(actions: readonly DisruptionAction[]): string {
   return formatAsked({ actions });
 }
 
-/** @returns what an update asks of a node in words, with the sort of its reboot: `Reboot (soft)`. */
+/** @returns the actions of an update as text, with the kind of its reboot: `Reboot (soft)`. */
 export function formatAsked({
   actions,
   softReboot = false,

@@ -7,20 +7,22 @@ export const ImageConfigSpec = z.object({
   registrySources: z
     .object({
       insecureRegistries: registries.describe(
-        'Registries, repositories or *.domain whose certificates are not checked and that may speak plain HTTP.',
+        'Registries, repositories or *.domain that are contacted without verifying certificates, or over plain HTTP.',
       ),
-      blockedRegistries: registries.describe('Never contacted; not beside allowedRegistries.'),
+      blockedRegistries: registries.describe(
+        'Registries that are never contacted. Mutually exclusive with allowedRegistries.',
+      ),
       allowedRegistries: registries.describe(
-        'The only ones that images come from; not beside blockedRegistries.',
+        'The only registries that images are pulled from. Mutually exclusive with blockedRegistries.',
       ),
       containerRuntimeSearchRegistries: z
         .array(z.string().min(1).max(255))
         .max(50)
         .exactOptional()
-        .describe('Where images without a registry in their name are looked for, in this order.'),
+        .describe('Registries searched, in this order, for images without a registry in their name.'),
     })
     .exactOptional()
-    .describe('Where nodes may take images from.'),
+    .describe('The registries that nodes may pull images from.'),
 });
 
 /** The one Image object, named `cluster` (config.openshift.io/v1): the fields of it that concern nodes. */

@@ -10,11 +10,11 @@ const source = z
 const mirrors = z
   .array(z.string().min(1).max(512))
   .exactOptional()
-  .describe('Tried in this order, then the source itself.');
+  .describe('Mirrors, tried in this order before the source.');
 const mirrorSourcePolicy = z
   .enum(['NeverContactSource', 'AllowContactingSource'])
   .exactOptional()
-  .describe('Whether the source is tried when no mirror has the image. Default AllowContactingSource.');
+  .describe('Whether the source is contacted if no mirror has the image. Defaults to AllowContactingSource.');
 const mirrorRule = z.object({ source, mirrors, mirrorSourcePolicy });
 
 export const ImageDigestMirrorSetSpec = z.object({

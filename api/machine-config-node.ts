@@ -18,25 +18,27 @@ const RenderedConfigName = z.string().min(1).max(253);
 export const Grant = z.object({
   level: z
     .enum(['Live', 'Disrupt'])
-    .describe('Live: service reloads and restarts may be done. Disrupt: the node is drained and may reboot.'),
-  config: RenderedConfigName.describe('The rendered config that the leave is for.'),
+    .describe(
+      'Live: the node may reload and restart services. Disrupt: the node is drained and may also reboot.',
+    ),
+  config: RenderedConfigName.describe('The rendered config that the grant is for.'),
   image: DigestedPullspecSchema.exactOptional().describe(
-    'The image that the leave is for; absent in standard mode.',
+    'The image that the grant is for; absent in standard mode.',
   ),
-  leaseHolder: z.string().describe('Holder of the node lease under which the leave is given.'),
+  leaseHolder: z.string().describe('Holder of the node lease under which the grant was given.'),
 });
 export type Grant = z.infer<typeof Grant>;
 
 export const MachineConfigNodeSpec = z.object({
-  node: NameReference.describe('The Node; the object has its name.'),
+  node: NameReference.describe('The Node; the object has the same name.'),
   pool: NameReference.describe('The MachineConfigPool that the node belongs to.'),
   configVersion: z
-    .object({ desired: RenderedConfigName.describe('The rendered MachineConfig the node should have.') })
-    .describe('Which configuration.'),
+    .object({ desired: RenderedConfigName.describe('The rendered MachineConfig that the node should run.') })
+    .describe('The configuration of the node.'),
   configImage: z
     .object({ desiredImage: DigestedPullspecSchema })
     .exactOptional()
-    .describe('The layered image the node should run. Absent: standard mode.'),
+    .describe('The layered image that the node should run. Absent in standard mode.'),
   osImage: z
     .string()
     .max(447)
@@ -50,43 +52,55 @@ export const MachineConfigNodeSpec = z.object({
     .boolean()
     .exactOptional()
     .describe(
-      "Shale's own: a reboot may leave the kernel running, where the node's OS tool says that it can. Absent: it may not.",
+      "Shale's own: allows a soft reboot, which keeps the kernel running, if the node's OS tool supports it for the target. Absent: not allowed.",
     ),
-  grant: Grant.exactOptional().describe("Shale's own: leave to act, for the desired target only."),
+  grant: Grant.exactOptional().describe("Shale's own: permission to act, for the desired target only."),
   certificates: CertificateVersions.exactOptional().describe(
-    "Shale's own: versions of the certificates and the pull secret that the node should have.",
+    "Shale's own: desired versions of the certificates and the pull secret on the node.",
   ),
 });
 export type MachineConfigNodeSpec = z.infer<typeof MachineConfigNodeSpec>;
 
-/** What the node will have to do to take its target: known, and shown, before it does any of it. */
+/** What the node will do to reach its target, published before it does any of it. */
 export const UpdatePlan = z.object({
   config: RenderedConfigName.describe('The rendered config of the target.'),
   image: DigestedPullspecSchema.exactOptional().describe('The image of the target; absent in standard mode.'),
-  staged: z.boolean().describe('The target is on the disk, as the next boot where it is an image.'),
+  staged: z
+    .boolean()
+    .describe('Whether the target is staged: written to disk and, for an image, deployed for the next boot.'),
   actions: z
     .array(DisruptionAction)
     .max(50)
-    .describe('What the node will do, in order. Empty: nothing but the change itself.'),
+    .describe('The actions of the node, in order. Empty: the change needs none.'),
   softReboot: z
     .boolean()
     .exactOptional()
-    .describe('Of a Reboot: of the userspace alone, the kernel runs on. Absent: it is a full one.'),
-  causes: z.array(DisruptionCause).max(50).describe('Why, by path, unit or field.'),
+    .describe(
+      'Whether a Reboot is a soft reboot, which restarts the userspace and keeps the kernel running. Absent: a full reboot.',
+    ),
+  causes: z
+    .array(DisruptionCause)
+    .max(50)
+    .describe('The changes that require the actions, by path, unit or field.'),
   source: z
     .string()
-    .describe('Where the actions come from: the image label, the diff of configs, or why Reboot was chosen.'),
+    .describe(
+      'How the actions were decided: by the label of the image, by comparing the configs, or why the node chose Reboot.',
+    ),
 });
 export type UpdatePlan = z.infer<typeof UpdatePlan>;
 
 const UpdateTimes = z.object({
   config: RenderedConfigName.describe('The rendered config of the target.'),
   image: DigestedPullspecSchema.exactOptional().describe('The image of the target; absent in standard mode.'),
-  actions: z.array(DisruptionAction).max(50).describe('What the node did, in order.'),
-  startedAt: z.string().meta({ format: 'date-time' }).describe('When the node began to act.'),
-  finishedAt: z.string().meta({ format: 'date-time' }).describe('When it was done, or had gone back.'),
+  actions: z.array(DisruptionAction).max(50).describe('The actions of the node, in order.'),
+  startedAt: z.string().meta({ format: 'date-time' }).describe('When the node started to act.'),
+  finishedAt: z
+    .string()
+    .meta({ format: 'date-time' })
+    .describe('When the update or its rollback was complete.'),
 });
-/** How long an update took that asked this of the node. */
+/** How long an update with these actions took. */
 export type UpdateTimes = z.infer<typeof UpdateTimes>;
 
 /** What the node did to take its last target. */
@@ -100,21 +114,28 @@ export const FailureReason = z.enum([
 export type FailureReason = z.infer<typeof FailureReason>;
 
 export const UpdateRecord = UpdateTimes.extend({
-  causes: z.array(DisruptionCause).max(50).describe('Why, by path, unit or field.'),
-  source: z.string().describe('Where the actions came from.'),
+  causes: z
+    .array(DisruptionCause)
+    .max(50)
+    .describe('The changes that required the actions, by path, unit or field.'),
+  source: z.string().describe('How the actions were decided.'),
   softReboot: z
     .boolean()
     .exactOptional()
-    .describe('The node was booted anew without its kernel. Absent: with it, or not at all.'),
-  bootIDBefore: z.string().describe('The boot in which it began.'),
-  bootIDAfter: z.string().describe('The boot in which it was done: another one after a reboot.'),
+    .describe('Whether the node did a soft reboot. Absent: a full reboot or none.'),
+  bootIDBefore: z.string().describe('The boot ID when the update started.'),
+  bootIDAfter: z
+    .string()
+    .describe('The boot ID when the update was complete; a different one after a reboot.'),
   result: z
     .enum(['Succeeded', 'RolledBack', 'Failed'])
-    .describe('How it ended. RolledBack: the target was not healthy, and the node runs what it ran before.'),
-  reason: FailureReason.exactOptional().describe('Why it did not succeed, as the reason of NodeDegraded.'),
-  message: z.string().max(32768).exactOptional().describe('Why it did not succeed.'),
+    .describe(
+      'The result. RolledBack: the target was unhealthy, and the node runs its previous deployment again.',
+    ),
+  reason: FailureReason.exactOptional().describe('Why the update failed, as in the reason of NodeDegraded.'),
+  message: z.string().max(32768).exactOptional().describe('Why the update failed.'),
   earlier: UpdateTimes.exactOptional().describe(
-    'The newest update before it that succeeded and was of the other sort: live where this one disrupted the node, or the other way round.',
+    'The latest earlier successful update of the other kind: live if this one was disruptive, disruptive if this one was live.',
   ),
 });
 export type UpdateRecord = z.infer<typeof UpdateRecord>;
@@ -127,22 +148,22 @@ export const MachineConfigNodeStatus = z.object({
       current: z
         .string()
         .max(253)
-        .describe('The rendered MachineConfig that the node runs; empty before the first.'),
-      desired: z.string().max(253).describe('The one that it goes to.'),
+        .describe('The rendered MachineConfig that the node runs; empty before the first update.'),
+      desired: z.string().max(253).describe('The rendered MachineConfig that is its target.'),
     })
     .exactOptional()
-    .describe('Which configuration.'),
+    .describe('The configuration of the node.'),
   configImage: z
     .object({
       currentImage: DigestedPullspecSchema.exactOptional().describe('The layered image that the node runs.'),
-      desiredImage: DigestedPullspecSchema.exactOptional().describe('The one that it goes to.'),
+      desiredImage: DigestedPullspecSchema.exactOptional().describe('The layered image that is its target.'),
     })
     .exactOptional()
-    .describe('Which layered image; absent where none is and none is wanted.'),
+    .describe('The layered image of the node; absent if there is neither a current nor a desired one.'),
   mode: z
     .enum(['Standard', 'Layered'])
     .exactOptional()
-    .describe("Shale's own: how the node is configured now."),
+    .describe("Shale's own: the mode that the node is in."),
   baseImage: z
     .string()
     .max(447)
@@ -154,7 +175,7 @@ export const MachineConfigNodeStatus = z.object({
     .string()
     .exactOptional()
     .describe(
-      "Shale's own: changes with each boot. The kernel's, with the number of soft reboots since where there were any.",
+      "Shale's own: identifies the boot. The kernel's boot ID, followed by the number of soft reboots since, if any.",
     ),
   osBackend: z
     .object({
@@ -164,24 +185,24 @@ export const MachineConfigNodeStatus = z.object({
         .boolean()
         .exactOptional()
         .describe(
-          'Whether it puts packages on top of an image: without layering, extensions and another kernel need that.',
+          'Whether it can install packages on top of an image. In standard mode, extensions and other kernels require it.',
         ),
     })
     .exactOptional()
-    .describe("Shale's own: the tool by which the node's operating system is kept."),
+    .describe("Shale's own: the tool that manages the node's operating system."),
   plan: UpdatePlan.exactOptional().describe(
-    "Shale's own: what the desired target will ask of the node. Absent when updated.",
+    "Shale's own: what the node will do to reach its target. Absent once the node is updated.",
   ),
-  lastUpdate: UpdateRecord.exactOptional().describe("Shale's own: what the last update asked of the node."),
+  lastUpdate: UpdateRecord.exactOptional().describe("Shale's own: what the node did in its last update."),
   staging: z
     .object({
-      bytesDone: z.int().min(0).describe('Bytes that are on the disk.'),
-      bytesTotal: z.int().min(0).describe('Bytes of all that has to be pulled.'),
+      bytesDone: z.int().min(0).describe('Bytes that are pulled.'),
+      bytesTotal: z.int().min(0).describe('Bytes to pull in total.'),
     })
     .exactOptional()
-    .describe("Shale's own: progress of the pull."),
+    .describe("Shale's own: progress of pulling the image."),
   certificates: CertificateVersions.exactOptional().describe(
-    "Shale's own: versions of the certificates and the pull secret that the node has.",
+    "Shale's own: current versions of the certificates and the pull secret on the node.",
   ),
 });
 export type MachineConfigNodeStatus = z.infer<typeof MachineConfigNodeStatus>;
@@ -219,9 +240,9 @@ export type NodeConditionType =
   | 'Cordoned'
   | 'Uncordoned'
   | 'RebootedNode'
-  /** Shale's own: certificates and the pull secret are as the operator names them. */
+  /** Shale's own: the certificates and the pull secret match those that the operator publishes. */
   | 'CertificatesApplied'
   | 'NodeDegraded';
 
-/** Reason of `UpdatePrepared`: the target can't be prepared until somebody changes what the message names. */
+/** Reason of `UpdatePrepared`: the target can't be staged until what the message names is changed. */
 export const PREPARE_REFUSED = 'PrepareRefused';

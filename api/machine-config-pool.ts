@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { Conditions, type Kind, type KubernetesObject, LabelSelector, ObservedGeneration } from './object.ts';
 
 const ConfigurationSource = z.object({
-  apiVersion: z.string().exactOptional().describe('Always that of MachineConfigs.'),
+  apiVersion: z.string().exactOptional().describe('Always machineconfiguration.openshift.io/v1.'),
   kind: z.string().exactOptional().describe('Always MachineConfig.'),
   name: z.string().exactOptional().describe('Name of the MachineConfig.'),
 });
@@ -12,56 +12,56 @@ const PoolConfiguration = z.object({
   source: z
     .array(ConfigurationSource)
     .exactOptional()
-    .describe('The MachineConfigs that were merged into it, in merge order.'),
+    .describe('The MachineConfigs merged into it, in merge order.'),
 });
 export type PoolConfiguration = z.infer<typeof PoolConfiguration>;
 
 export const MachineConfigPoolSpec = z.object({
   machineConfigSelector: LabelSelector.exactOptional().describe(
-    'The MachineConfigs of this pool, by their labels.',
+    'Selects the MachineConfigs of the pool by their labels.',
   ),
-  nodeSelector: LabelSelector.exactOptional().describe('The nodes of this pool, by their labels.'),
+  nodeSelector: LabelSelector.exactOptional().describe('Selects the nodes of the pool by their labels.'),
   paused: z
     .boolean()
     .exactOptional()
-    .describe('While true no node of the pool is given a new configuration. Certificates still arrive.'),
+    .describe('While true, no node of the pool starts an update. Certificates are still distributed.'),
   maxUnavailable: z
     .union([z.int(), z.string()])
     .meta({ 'x-kubernetes-int-or-string': true })
     .exactOptional()
     .describe(
-      'How many nodes may be unavailable at once, as a number or a percentage (rounded down, at least 1). Default 1.',
+      'Maximum number or percentage of nodes that may be unavailable at once. A percentage is rounded down to at least 1. Defaults to 1.',
     ),
   configuration: PoolConfiguration.exactOptional().describe(
-    'The rendered config the pool goes to. Written by the operator.',
+    'The rendered config that is the target of the pool. Written by the operator.',
   ),
 });
 
 export const MachineConfigPoolStatus = z.object({
   observedGeneration: ObservedGeneration.exactOptional(),
   configuration: PoolConfiguration.exactOptional().describe(
-    'The rendered config that every node of the pool has taken.',
+    'The rendered config that every node of the pool was last updated to.',
   ),
   machineCount: z.int().exactOptional().describe('Nodes in the pool.'),
-  updatedMachineCount: z.int().exactOptional().describe('Nodes that run what the pool asks for.'),
+  updatedMachineCount: z.int().exactOptional().describe('Nodes that run the target of the pool.'),
   readyMachineCount: z.int().exactOptional().describe('Updated nodes that are Ready.'),
   unavailableMachineCount: z
     .int()
     .exactOptional()
-    .describe('Nodes that are not Ready, cordoned, or being updated.'),
+    .describe('Nodes that are not Ready, are cordoned, or are being updated.'),
   degradedMachineCount: z.int().exactOptional().describe('Nodes whose update failed.'),
   architectures: z
     .array(z.string())
     .max(10)
     .exactOptional()
     .describe(
-      "Shale's own: the architectures of the pool's nodes, in Go's words; the pool's image is made for each.",
+      "Shale's own: the architectures (GOARCH) of the pool's nodes; the pool's image is built for each.",
     ),
   conditions: Conditions.exactOptional(),
 });
 export type MachineConfigPoolStatus = z.infer<typeof MachineConfigPoolStatus>;
 
-/** The nodes that share one configuration. */
+/** A group of nodes with the same configuration. */
 export interface MachineConfigPool extends KubernetesObject {
   readonly spec: z.infer<typeof MachineConfigPoolSpec>;
   readonly status?: MachineConfigPoolStatus;

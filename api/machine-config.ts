@@ -37,20 +37,22 @@ export const MachineConfigSpec = z.object({
   osImageURL: z
     .string()
     .exactOptional()
-    .describe('The OS image of the node, by digest. The last MachineConfig of a pool that sets it wins.'),
+    .describe(
+      'The OS image of the nodes, by digest. Of the MachineConfigs of a pool, the last that sets it wins.',
+    ),
   baseOSExtensionsContainerImage: z
     .string()
     .exactOptional()
-    .describe('The image that extensions are taken from.'),
+    .describe('The image that extensions are installed from.'),
   config: RawIgnitionConfig.exactOptional(),
   kernelArguments: z
     .array(z.string())
     .nullable()
     .exactOptional()
-    .describe('Kernel arguments to add. A change needs a reboot.'),
+    .describe('Kernel arguments to add. A change requires a reboot.'),
   extensions: z.array(z.string()).nullable().exactOptional().describe('OS extensions to install.'),
-  fips: z.boolean().exactOptional().describe('FIPS mode. It can not be changed on a running node.'),
-  kernelType: z.string().exactOptional().describe('default, realtime or 64k-pages.'),
+  fips: z.boolean().exactOptional().describe('FIPS mode. It can not be changed on existing nodes.'),
+  kernelType: z.string().exactOptional().describe('The kernel: default, realtime or 64k-pages.'),
 });
 export type MachineConfigSpec = z.infer<typeof MachineConfigSpec>;
 

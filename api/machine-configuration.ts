@@ -15,14 +15,14 @@ const policyActions = z
   .min(1)
   .max(10)
   .meta(aloneRules)
-  .describe('What a change asks for, in order.');
+  .describe('The actions that a change requires, in order.');
 const effectiveActions = z.array(EffectiveAction).max(10).meta({ 'x-kubernetes-list-type': 'atomic' });
 const policyPath = z
   .string()
   .min(1)
   .max(4096)
   .regex(/^\//)
-  .describe('A file, or a directory that stands for every file below it. The longest match wins.');
+  .describe('A file, or a directory for every file below it. The longest match wins.');
 const byPath = { 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['path'] };
 const byName = { 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['name'] };
 
@@ -33,10 +33,12 @@ const byKind = { 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': 
 
 const mirrorPolicy = <T extends z.ZodType>(actions: T) =>
   z.object({
-    kind: MirrorKind.describe('The kind of object whose mirror rules this is about.'),
-    added: actions.exactOptional().describe('For a source that gets its first rule from such an object.'),
-    changed: actions.exactOptional().describe('For a source whose mirrors, or their order, change.'),
-    removed: actions.exactOptional().describe('For a source that no such object names any more.'),
+    kind: MirrorKind.describe('The kind of the mirror objects.'),
+    added: actions
+      .exactOptional()
+      .describe('Actions if a source gets its first rule from an object of this kind.'),
+    changed: actions.exactOptional().describe('Actions if the mirrors of a source, or their order, change.'),
+    removed: actions.exactOptional().describe('Actions if no object of this kind names a source any more.'),
   });
 
 export const NodeDisruptionPolicy = z.object({
@@ -59,17 +61,17 @@ export const NodeDisruptionPolicy = z.object({
     .meta(byKind)
     .exactOptional()
     .describe(
-      "Shale's own: what a changed mirror rule asks of a node, by the kind of its object. What is unset follows the safe rule: a drain where a pod could get another image than before, a reload of the container runtime otherwise.",
+      "Shale's own: policies for changed mirror rules, by the kind of their object. Without a policy the node is drained if a pod could get a different image than before; otherwise only the container runtime is reloaded.",
     ),
 });
 /** spec.nodeDisruptionPolicy: the admin's. */
 export type NodeDisruptionPolicy = z.infer<typeof NodeDisruptionPolicy>;
 
-/** Whose policy it is; absent for a default. */
+/** Who wrote the policy; absent for a default. */
 const source = z
   .literal('Admin')
   .exactOptional()
-  .describe("Admin for the admin's own; absent for a default.");
+  .describe("Admin for an admin's policy; absent for a default.");
 
 export const ClusterPolicies = z.object({
   files: z
@@ -77,25 +79,25 @@ export const ClusterPolicies = z.object({
     .max(100)
     .meta(byPath)
     .exactOptional()
-    .describe('By file or directory.'),
+    .describe('Policies for changed files.'),
   units: z
     .array(z.object({ name: ServiceName, actions: effectiveActions, source }))
     .max(100)
     .meta(byName)
     .exactOptional()
-    .describe('By unit.'),
+    .describe('Policies for changed systemd units.'),
   sshkey: z
     .object({ actions: effectiveActions, source })
     .exactOptional()
-    .describe('For SSH keys and passwords.'),
+    .describe('Policy for changed SSH keys and password hashes.'),
   imageMirrors: z
     .array(mirrorPolicy(effectiveActions))
     .max(3)
     .meta(byKind)
     .exactOptional()
-    .describe('For mirror rules, by the kind of their object.'),
+    .describe('Policies for changed mirror rules, by the kind of their object.'),
   containerRuntimeUnit: ServiceName.exactOptional().describe(
-    "Shale's own: the service of the container runtime, which the action Special reloads. Where it is missing, Special means Reboot.",
+    "Shale's own: the service of the container runtime, which the action Special reloads. If missing, Special means Reboot.",
   ),
 });
 /** status.nodeDisruptionPolicyStatus.clusterPolicies: defaults and the admin's policy merged; what is in force. */
@@ -103,7 +105,7 @@ export type ClusterPolicies = z.infer<typeof ClusterPolicies>;
 
 export const MachineConfigurationSpec = z.looseObject({
   nodeDisruptionPolicy: NodeDisruptionPolicy.exactOptional().describe(
-    'What changes to files, units and SSH keys ask of a node. Without a matching entry a change means Reboot.',
+    'The actions that changes to files, units and SSH keys require. A change that no policy covers requires a reboot.',
   ),
 });
 
@@ -112,24 +114,24 @@ export const MachineConfigurationStatus = z.object({
   conditions: Conditions.exactOptional(),
   nodeDisruptionPolicyStatus: z
     .object({
-      clusterPolicies: ClusterPolicies.exactOptional().describe('What each change asks of a node.'),
+      clusterPolicies: ClusterPolicies.exactOptional().describe('The actions that each change requires.'),
     })
     .exactOptional()
     .describe('The policies in force: the defaults, overridden by spec.'),
   summary: z
     .object({
-      admin: z.string().exactOptional().describe("The admin's policies in words."),
+      admin: z.string().exactOptional().describe("The admin's policies as text."),
       defaults: z
         .string()
         .exactOptional()
-        .describe('The default policies that no policy of the admin overrides, in words.'),
+        .describe('The default policies that the admin does not override, as text.'),
     })
     .exactOptional()
-    .describe('The policies in force, for people: a line for each source.'),
+    .describe('The policies in force as text: one line for each source.'),
   policyDigest: z
     .string()
     .exactOptional()
-    .describe('Digest of the policies in force; images carry it in a label.'),
+    .describe('Digest of the policies in force; also in a label of images.'),
 });
 export type MachineConfigurationStatus = z.infer<typeof MachineConfigurationStatus>;
 

@@ -8,18 +8,16 @@ const finalOnce = (type: string) => ({
 });
 
 export const MachineOSBuildSpec = z.object({
-  machineConfig: NameReference.describe('The rendered MachineConfig that the image carries.'),
-  machineOSConfig: NameReference.describe('The MachineOSConfig that asked for the image.'),
+  machineConfig: NameReference.describe('The rendered MachineConfig in the image.'),
+  machineOSConfig: NameReference.describe('The MachineOSConfig of the build.'),
   renderedImagePushSpec: TaggedPullspecSchema.describe('Where the image is pushed.'),
   policyDigest: z
     .string()
     .exactOptional()
-    .describe("Shale's own: digest of the disruption policies whose transitions the image's label states."),
-  baseImage: z
-    .string()
-    .max(447)
-    .exactOptional()
-    .describe("Shale's own: the base image the build was asked for."),
+    .describe(
+      "Shale's own: digest of the disruption policies that the transitions in the image's label are computed with.",
+    ),
+  baseImage: z.string().max(447).exactOptional().describe("Shale's own: the requested base image."),
 });
 
 export const MachineOSBuildStatus = z
@@ -29,53 +27,53 @@ export const MachineOSBuildStatus = z
       .exactOptional()
       .describe('Prepared, Building, Succeeded, Failed, Interrupted.'),
     engineImage: DigestedPullspecSchema.exactOptional().describe(
-      "Shale's own: what a container engine made of the base image, and the image stands on.",
+      "Shale's own: the image that a container engine built on the base image; the layer is appended to it.",
     ),
     logTail: z
       .array(z.string().max(500))
       .max(200)
       .exactOptional()
-      .describe("Shale's own: the last lines that a container engine printed, secrets masked."),
+      .describe("Shale's own: the last lines of the container engine's output, with secrets masked."),
     builder: z
       .object({ imageBuilderType: z.string() })
       .exactOptional()
-      .describe('How the image was made: Append, Relabel or Engine.'),
+      .describe('The build method: Append, Relabel or Engine.'),
     relatedObjects: z
       .array(
         z.object({
           group: z.string().describe('API group of the object.'),
-          resource: z.string().describe('Its kind as kubectl names it, in the plural.'),
-          namespace: z.string().exactOptional().describe('Its namespace, where it has one.'),
-          name: z.string().describe('Its name.'),
+          resource: z.string().describe('Resource name of the object, such as machineosbuilds.'),
+          namespace: z.string().exactOptional().describe('Namespace of the object, if namespaced.'),
+          name: z.string().describe('Name of the object.'),
         }),
       )
       .max(10)
       .exactOptional()
-      .describe('Objects that have to do with the build.'),
-    buildStart: z.string().meta({ format: 'date-time' }).exactOptional().describe('When it began.'),
-    buildEnd: z.string().meta({ format: 'date-time' }).exactOptional().describe('When it was over.'),
+      .describe('Objects related to the build.'),
+    buildStart: z.string().meta({ format: 'date-time' }).exactOptional().describe('When the build started.'),
+    buildEnd: z.string().meta({ format: 'date-time' }).exactOptional().describe('When the build ended.'),
     digestedImagePushSpec: DigestedPullspecSchema.exactOptional().describe('The image, by digest.'),
     baseImage: z.string().max(447).exactOptional().describe("Shale's own: the base image by digest."),
     instances: z
       .array(
         z.object({
-          architecture: z.string().max(64).describe("In Go's words, such as amd64."),
+          architecture: z.string().max(64).describe('The architecture as GOARCH, such as amd64.'),
           image: DigestedPullspecSchema,
-          baseImage: z.string().max(447).describe('What it stands on, by digest.'),
+          baseImage: z.string().max(447).describe('Its base image, by digest.'),
           engineImage: DigestedPullspecSchema.exactOptional(),
         }),
       )
       .max(10)
       .exactOptional()
       .describe(
-        "Shale's own: the images of which the image is an index, in a pool of mixed architectures; each with what it stands on.",
+        "Shale's own: the images in the index, one per architecture of the pool, each with its base image.",
       ),
-    attempts: z.int().min(0).exactOptional().describe("Shale's own: how often the build was tried."),
+    attempts: z.int().min(0).exactOptional().describe("Shale's own: number of attempts."),
     transitions: z
       .array(z.object({ from: z.string(), actions: z.string() }))
       .max(50)
       .exactOptional()
-      .describe("Shale's own: what the image's label asks of nodes, in words, by what they run now."),
+      .describe("Shale's own: the actions in the image's label, by what nodes run now."),
   })
   .meta({
     'x-kubernetes-validations': [
@@ -101,5 +99,5 @@ export const MachineOSBuilds: Kind<MachineOSBuild> = {
   namespaced: false,
 };
 
-/** MCO's conditions of a build; a build with one of the last three True is over. */
+/** MCO's conditions of a build; a build is final once one of the last three is True. */
 export type BuildConditionType = 'Prepared' | 'Building' | 'Succeeded' | 'Failed' | 'Interrupted';

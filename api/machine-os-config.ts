@@ -3,12 +3,16 @@ import { Conditions, type Kind, type KubernetesObject, NameReference, ObservedGe
 import { DigestedPullspecSchema, TaggedPullspecSchema } from './references.ts';
 
 export const MachineOSConfigSpec = z.object({
-  machineConfigPool: NameReference.describe('The pool that the image is for; the object has its name.'),
+  machineConfigPool: NameReference.describe(
+    'The pool that the image is built for; the object has the same name.',
+  ),
   imageBuilder: z
     .object({ imageBuilderType: z.enum(['Job']) })
     .exactOptional()
-    .describe("MCO's field; taken and not needed: Shale appends a layer where no command has to run."),
-  baseImagePullSecret: NameReference.exactOptional().describe("Secret with the base image's credentials."),
+    .describe("MCO's field; accepted and ignored: Shale appends a layer unless commands have to run."),
+  baseImagePullSecret: NameReference.exactOptional().describe(
+    'Secret with the credentials to pull the base image.',
+  ),
   renderedImagePushSecret: NameReference.exactOptional().describe(
     'Secret with the credentials to push the image.',
   ),
@@ -19,21 +23,23 @@ export const MachineOSConfigSpec = z.object({
     .string()
     .max(447)
     .exactOptional()
-    .describe("Shale's own: the base image, when no MachineConfig of the pool sets osImageURL."),
+    .describe("Shale's own: the base image, if no MachineConfig of the pool sets osImageURL."),
   containerFile: z
     .array(
       z.object({
         containerfileArch: z
           .enum(['ARM64', 'AMD64', 'PPC64LE', 'S390X', 'NoArch'])
           .default('NoArch')
-          .describe('The architecture that it is for; NoArch: those that have no other.'),
-        content: z.string().max(4096).describe('The text of the Containerfile.'),
+          .describe(
+            'The architecture of the Containerfile; NoArch: every architecture without one of its own.',
+          ),
+        content: z.string().max(4096).describe('Content of the Containerfile.'),
       }),
     )
     .max(4)
     .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['containerfileArch'] })
     .exactOptional()
-    .describe('Commands to run in the image, per architecture. Needs a container engine.'),
+    .describe('Containerfiles for the image, at most one per architecture. Requires a container engine.'),
   packages: z
     .array(
       z
@@ -43,7 +49,7 @@ export const MachineOSConfigSpec = z.object({
     )
     .max(200)
     .exactOptional()
-    .describe("Shale's own: packages to install in the image. Needs a container engine."),
+    .describe("Shale's own: packages to install in the image. Requires a container engine."),
   buildArguments: z
     .array(
       z.object({
@@ -51,22 +57,22 @@ export const MachineOSConfigSpec = z.object({
           .string()
           .max(255)
           .regex(/^[A-Za-z_][A-Za-z0-9_]*$/)
-          .describe('Of the ARG.'),
-        value: z.string().max(4096).describe('Its value.'),
+          .describe('Name of the ARG.'),
+        value: z.string().max(4096).describe('Value of the ARG.'),
       }),
     )
     .max(50)
     .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['name'] })
     .exactOptional()
     .describe(
-      "Shale's own: values of the Containerfile's ARGs. They stand in the image's history: no secrets.",
+      "Shale's own: values of the Containerfile's ARGs. They are visible in the image's history, so never use them for secrets.",
     ),
   buildSecrets: z
     .array(NameReference)
     .max(20)
     .exactOptional()
     .describe(
-      "Shale's own: Secrets beside the builder that commands may read at /run/secrets/<Secret>/<key>, with RUN --mount=type=secret,id=<Secret>/<key>. They reach no layer.",
+      "Shale's own: Secrets in the builder's namespace that commands may read at /run/secrets/<Secret>/<key>, with RUN --mount=type=secret,id=<Secret>/<key>. They are not part of any layer.",
     ),
 });
 export type MachineOSConfigSpec = z.infer<typeof MachineOSConfigSpec>;
@@ -78,15 +84,15 @@ export const MachineOSConfigStatus = z.object({
   machineOSBuild: z
     .object({
       group: z.string().describe('API group of the object.'),
-      resource: z.string().describe('Its kind as kubectl names it, in the plural.'),
-      namespace: z.string().exactOptional().describe('Its namespace, where it has one.'),
-      name: z.string().describe('Its name.'),
+      resource: z.string().describe('Resource name of the object, such as machineosbuilds.'),
+      namespace: z.string().exactOptional().describe('Namespace of the object, if namespaced.'),
+      name: z.string().describe('Name of the object.'),
     })
     .exactOptional()
-    .describe('The MachineOSBuild of the image that is built or was built last.'),
+    .describe('The current or the last MachineOSBuild.'),
 });
 
-/** A pool's wish for a layered image. */
+/** The request for a pool's layered image. */
 export interface MachineOSConfig extends KubernetesObject {
   readonly spec: MachineOSConfigSpec;
   readonly status?: z.infer<typeof MachineOSConfigStatus>;

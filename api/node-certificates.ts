@@ -5,11 +5,14 @@ import type { ObjectMeta } from './object.ts';
 import type { Digest } from './references.ts';
 import { registryCAsDigest } from './registry-cas.ts';
 
-/** What reaches nodes past images and rendered configs, each by its version. */
+/** What is distributed to nodes beside images and rendered configs, each by its version. */
 export const CertificateVersions = z.object({
-  registryCAs: z.string().exactOptional().describe('Of the ConfigMap registry-cas.'),
-  kubeletCA: z.string().exactOptional().describe('Of the ConfigMap kubelet-ca.'),
-  pullSecret: z.string().exactOptional().describe('Of the Secret node-pull-secret, by its object.'),
+  registryCAs: z.string().exactOptional().describe('Version of the ConfigMap registry-cas.'),
+  kubeletCA: z.string().exactOptional().describe('Version of the ConfigMap kubelet-ca.'),
+  pullSecret: z
+    .string()
+    .exactOptional()
+    .describe('Version of the Secret node-pull-secret: its uid and resourceVersion.'),
 });
 export type CertificateVersions = z.infer<typeof CertificateVersions>;
 export type CertificateName = keyof CertificateVersions;

@@ -65,11 +65,11 @@ export function apiVersionOf(kind: Kind<never> | Kind<KubernetesObject>): string
   return kind.group === '' ? kind.version : `${kind.group}/${kind.version}`;
 }
 
-/** metadata.generation as a status knows it. */
+/** The metadata.generation that a status reflects. */
 export const ObservedGeneration = z
   .int()
   .min(0)
-  .describe('The generation of the object that this was written for.');
+  .describe('The generation of the object that the status reflects.');
 
 /** metav1.Condition with the limits that the API machinery sets. */
 export const Condition = z
@@ -80,53 +80,50 @@ export const Condition = z
       .regex(
         /^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$/,
       )
-      .describe('What the condition is about, in CamelCase.'),
-    status: z.enum(['True', 'False', 'Unknown']).describe('Whether it is so.'),
+      .describe('Type of the condition, in CamelCase.'),
+    status: z.enum(['True', 'False', 'Unknown']).describe('Status of the condition.'),
     observedGeneration: ObservedGeneration.exactOptional(),
     lastTransitionTime: z
       .string()
       .meta({ format: 'date-time' })
-      .describe('When the status last changed from one value to another.'),
+      .describe('When the status of the condition last changed.'),
     reason: z
       .string()
       .max(1024)
       .regex(/^([A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?)?$/)
-      .describe('Why, as one CamelCase word that programs can compare.'),
-    message: z.string().max(32768).describe('Why, in words.'),
+      .describe('Reason for the last transition, in CamelCase, for programs.'),
+    message: z.string().max(32768).describe('Details of the last transition, for people.'),
   })
-  .describe('One observation of the state of the object.');
+  .describe('One aspect of the current state of the object.');
 export type Condition = z.infer<typeof Condition>;
 
 /** A list of conditions, one per type. */
 export const Conditions = z
   .array(Condition)
   .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['type'] })
-  .describe('What is so and what is not, one entry for each type.');
+  .describe('Conditions of the object, one for each type.');
 
 export const LabelSelector = z
   .object({
     matchLabels: z
       .record(z.string(), z.string())
       .exactOptional()
-      .describe('Labels that an object must have, with their values.'),
+      .describe('Labels that an object must have, with these values.'),
     matchExpressions: z
       .array(
         z.object({
-          key: z.string().describe('The label.'),
+          key: z.string().describe('Key of the label.'),
           operator: z
             .enum(['In', 'NotIn', 'Exists', 'DoesNotExist'])
-            .describe('How the label and the values have to stand to each other.'),
-          values: z
-            .array(z.string())
-            .exactOptional()
-            .describe('For In and NotIn: the values that are meant.'),
+            .describe('How the label is compared with the values.'),
+          values: z.array(z.string()).exactOptional().describe('The values, for In and NotIn.'),
         }),
       )
       .exactOptional()
-      .describe('Further terms.'),
+      .describe('Further requirements.'),
   })
   .describe(
-    'Chooses objects by their labels; all of its terms must hold. An empty one chooses every object.',
+    'Selects objects by their labels; all requirements must hold. An empty selector selects every object.',
   );
 export type LabelSelector = z.infer<typeof LabelSelector>;
 

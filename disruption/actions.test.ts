@@ -124,7 +124,7 @@ describe('decideActions', () => {
     });
     expect(causes.map(({ subject, rule }) => `${subject}: ${rule}`)).toEqual([
       '/etc/chrony.conf: policy for /etc/chrony.conf',
-      '/etc/z: no policy names it: Reboot',
+      '/etc/z: no policy covers it: Reboot',
     ]);
   });
 

@@ -16,29 +16,29 @@ export interface ActionInput {
   readonly to: NodeConfig;
   /** The policies in force; all that decides besides the configs, such as the container runtime's unit, is in them. */
   readonly policies: ClusterPolicies;
-  /** The base images, by digest, where the change is one of images; another base always means Reboot. */
+  /** The base images by digest, in layered mode; a different base always means Reboot. */
   readonly fromBase?: string;
   readonly toBase?: string;
 }
 
 export interface Decision {
-  /** What a node does, in this order: Drain, DaemonReload, then services; or Reboot alone; or nothing. */
+  /** What a node does, in this order: Drain, DaemonReload, services; or Reboot alone; or nothing. */
   readonly actions: readonly DisruptionAction[];
-  /** Why: one for each change, in the order of the changes. */
+  /** One for each change, in the order of the changes. */
   readonly causes: readonly DisruptionCause[];
 }
 
 const REGISTRIES_CONF = '/etc/containers/registries.conf';
 const reboot: readonly DisruptionAction[] = [{ type: 'Reboot' }];
-/** Files that systemd reads its units from; systemd itself has to be told of a change. */
+/** Directories that systemd reads units from; systemd has to reload its configuration after a change. */
 const UNIT_FILES = /^\/(etc|usr\/lib|run)\/systemd\/system\//;
 
 /**
- * The one function that says what a change asks of a node: `shale plan`, the labels of images and the daemon in standard
- * mode all ask it.
+ * Decides the actions that a change requires of a node. `shale plan`, the labels of images, the predictions on rendered
+ * configs and the daemon in standard mode all use this function, so that they never disagree.
  *
- * Whatever no policy names means Reboot, and any Reboot means Reboot alone (MCO, calculatePostConfigChangeAction). Unlike
- * MCO, actions are deduplicated and ordered, and a changed unit file is made known to systemd (DaemonReload) before its
+ * A change that no policy covers means Reboot, and any Reboot means Reboot alone (MCO, calculatePostConfigChangeAction).
+ * Unlike MCO, actions are deduplicated and ordered, and systemd rereads a changed unit file (DaemonReload) before its
  * services are reloaded or restarted.
  */
 export function decideActions(input: ActionInput): Decision {
@@ -56,7 +56,7 @@ function order(actions: readonly DisruptionAction[]): DisruptionAction[] {
 }
 
 function baseImageCause({ fromBase = '', toBase = '' }: ActionInput): DisruptionCause {
-  const rule = `another base image (${fromBase || 'unknown'} to ${toBase || 'unknown'}): Reboot`;
+  const rule = `the base image changes from ${fromBase || 'an unknown one'} to ${toBase || 'an unknown one'}: Reboot`;
   return { subject: 'baseImage', kind: 'field', change: 'changed', rule, actions: [...reboot] };
 }
 
@@ -110,11 +110,11 @@ function rebootBecause(why: string): Ruling {
 }
 
 /**
- * The owner of a MachineConfig can say that its own files and units need no reboot. An admin's policy counts more, a
- * default less. Systemd is told of a unit that changed; nothing is restarted.
+ * The owner of a MachineConfig can mark its files and units as needing no reboot. The mark overrides a default policy, and
+ * an admin's policy overrides the mark. Systemd rereads a changed unit; nothing is restarted.
  *
- * @returns undefined where the mark decides nothing: both sides must have it where both have the entry, because what is
- *   taken away by one may have needed a reboot.
+ * @returns undefined if the mark doesn't apply: if both configs have the entry, both must mark it, because the removal of
+ *   the unmarked one may need a reboot.
  */
 function ownersMark(
   policy: MatchedPolicy | undefined,
@@ -126,13 +126,13 @@ function ownersMark(
   const having = [from, to].filter((config) => config.files.has(subject) || config.units.has(subject));
   if (having.length === 0 || !having.every((config) => config.noReboot.has(subject))) return undefined;
   return {
-    rule: `its MachineConfig's owner marked it as needing no reboot (${annotations.noReboot})`,
+    rule: `marked as needing no reboot by the owner of its MachineConfig (${annotations.noReboot})`,
     actions: isUnit ? [{ type: 'DaemonReload' }] : [],
   };
 }
 
 function apply(policy: MatchedPolicy | undefined, input: ActionInput, isUnit: boolean): Ruling {
-  if (policy === undefined) return rebootBecause('no policy names it');
+  if (policy === undefined) return rebootBecause('no policy covers it');
   const { rule } = policy;
   if (policy.actions.some(({ type }) => type === 'Special')) return special(rule, input);
   const actions = policy.actions.flatMap(toAction);
@@ -161,8 +161,8 @@ function toAction(action: EffectiveAction): DisruptionAction[] {
 }
 
 /**
- * Special is MCO's own rule for registries.conf: reload the runtime, after a drain unless the change is safe. What an
- * admin's policy for mirror objects decides is left out of that.
+ * Special is MCO's rule for registries.conf: reload the runtime, after a drain unless the change is safe. Changes that an
+ * admin's policy for mirror objects decides are not judged again.
  */
 function special(rule: string, { from, to, policies }: ActionInput): Ruling {
   const [before, after] = [textAt(from), textAt(to)];

@@ -1,9 +1,9 @@
 import type { EffectiveAction } from '../api/disruption-action.ts';
 import type { ClusterPolicies } from '../api/machine-configuration.ts';
 
-/** What differs between hosts. */
+/** Settings of the default policies that differ between hosts. */
 export interface PolicySettings {
-  /** The container runtime's own service: crio.service, or containerd.service on hosts that run it. */
+  /** The service of the container runtime: crio.service, or containerd.service on hosts that run containerd. */
   readonly containerRuntimeUnit: string;
 }
 
@@ -15,9 +15,7 @@ const daemonReload: EffectiveAction = { type: 'DaemonReload' };
 const reload = (serviceName: string): EffectiveAction => ({ type: 'Reload', reload: { serviceName } });
 const restart = (serviceName: string): EffectiveAction => ({ type: 'Restart', restart: { serviceName } });
 
-/**
- * The policies that hold where the admin says nothing: MCO's (pkg/apihelpers, defaultClusterPolicies).
- */
+/** The policies where the admin has none: MCO's defaults (pkg/apihelpers, defaultClusterPolicies). */
 export function defaultPolicies({
   containerRuntimeUnit,
 }: PolicySettings): Required<Omit<ClusterPolicies, 'imageMirrors'>> {

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import { type PolicyAction, ServiceName } from '../api/disruption-action.ts';
 import type { ClusterPolicies, NodeDisruptionPolicy } from '../api/machine-configuration.ts';
+import { by } from '../api/order.ts';
+import { present } from '../api/present.ts';
 import type { Digest } from '../api/references.ts';
 import { canonicalJson } from '../machineconfig/canonical-json.ts';
 import type { Problem } from '../machineconfig/problem.ts';
@@ -12,10 +14,10 @@ const MIRROR_CHANGES = ['added', 'changed', 'removed'] as const;
 const LIMITS = { entries: 50, actions: 10 } as const;
 
 /**
- * Checks an admin's policy as the API does. An API server with the CRD has refused all of this already; a file given to
- * the command line, or an object of an older CRD, has not been seen by one.
+ * Validates an admin's policy like the CRD does: files given on the command line, and objects created under an older CRD,
+ * were not validated by an API server.
  *
- * @returns every problem, by its path in the MachineConfiguration.
+ * @returns every problem, with its path in the MachineConfiguration.
  */
 export function validatePolicy(policy: NodeDisruptionPolicy): Problem[] {
   const at = 'spec.nodeDisruptionPolicy';
@@ -62,7 +64,8 @@ export function validatePolicy(policy: NodeDisruptionPolicy): Problem[] {
 
 function actionProblems(path: string, actions: readonly PolicyAction[]): Problem[] {
   const problems: Problem[] = [];
-  if (actions.length === 0) problems.push(problem(path, 'is empty', 'at least one action; None for none'));
+  if (actions.length === 0)
+    problems.push(problem(path, 'is empty', 'at least one action; None to do nothing'));
   if (actions.length > LIMITS.actions) {
     problems.push(problem(path, `has ${actions.length} actions`, `at most ${LIMITS.actions}`));
   }
@@ -80,7 +83,7 @@ function actionProblems(path: string, actions: readonly PolicyAction[]): Problem
       if (needed && given === undefined)
         problems.push(problem(own, `has no ${field}`, `${field}.serviceName with type ${type}`));
       if (!needed && given !== undefined)
-        problems.push(problem(`${own}.${field}`, `does not go with type ${type}`, 'to be left out'));
+        problems.push(problem(`${own}.${field}`, `is not allowed with type ${type}`, 'to be omitted'));
       if (given !== undefined)
         problems.push(...serviceProblems(`${own}.${field}.serviceName`, given.serviceName));
     }
@@ -107,7 +110,7 @@ function repeated(path: string, field: string, values: readonly string[]): Probl
   return values.flatMap((value, index) =>
     values.indexOf(value) === index
       ? []
-      : [problem(`${path}[${index}].${field}`, `${value} is there twice`, 'each once')],
+      : [problem(`${path}[${index}].${field}`, `${value} is a duplicate`, 'unique values')],
   );
 }
 
@@ -116,28 +119,27 @@ function problem(path: string, reason: string, expected: string): Problem {
 }
 
 /**
- * The policies in force: the defaults, where an admin's entry of the same path or name takes the place of the whole
- * default entry (MCO, pkg/apihelpers MergeClusterPolicies).
+ * The policies in force: the defaults, where an admin's entry of the same path or name replaces the whole default entry
+ * (MCO, pkg/apihelpers MergeClusterPolicies).
  *
- * @param policy a valid one, or undefined when the admin says nothing.
- * @param settings what differs between hosts; it becomes part of the policies, so that whoever decides by them decides
- *   alike.
- * @returns files and units sorted by path and name, so that the digest does not depend on how they were written.
+ * @param policy a valid one, or undefined if the admin has none.
+ * @param settings what differs between hosts; they become part of the policies, so that everyone who decides by them
+ *   decides alike.
+ * @returns files and units sorted by path and name, so that the digest does not depend on their order in the spec.
  */
 export function effectivePolicies(
   policy: NodeDisruptionPolicy | undefined,
   settings: PolicySettings,
 ): ClusterPolicies {
   const defaults = defaultPolicies(settings);
-  const imageMirrors = policy?.imageMirrors ?? [];
+  const mirrors = policy?.imageMirrors ?? [];
+  const imageMirrors = mirrors.length === 0 ? undefined : mirrors.toSorted(by(({ kind }) => kind));
   return {
     containerRuntimeUnit: defaults.containerRuntimeUnit,
     files: override(defaults.files, policy?.files ?? [], (file) => file.path),
     units: override(defaults.units, policy?.units ?? [], (unit) => unit.name),
     sshkey: policy?.sshkey === undefined ? defaults.sshkey : { ...policy.sshkey, source: 'Admin' },
-    ...(imageMirrors.length === 0
-      ? {}
-      : { imageMirrors: imageMirrors.toSorted((a, b) => byCodeUnit(a.kind, b.kind)) }),
+    ...present({ imageMirrors }),
   };
 }
 
@@ -150,14 +152,10 @@ function override<T extends object>(
   const byKey = new Map<string, T & { source?: 'Admin' }>(
     [...defaults, ...ours].map((entry) => [keyOf(entry), entry]),
   );
-  return [...byKey].sort(([a], [b]) => byCodeUnit(a, b)).map(([, entry]) => entry);
+  return [...byKey].sort(by(([key]) => key)).map(([, entry]) => entry);
 }
 
-function byCodeUnit(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
-}
-
-/** @returns the digest by which an image's label and a node say which policies they speak of. */
+/** @returns the digest that identifies policies in the labels of images and in the specs of nodes. */
 export function policyDigest(policies: ClusterPolicies): Digest {
   return `sha256:${createHash('sha256').update(canonicalJson(policies)).digest('hex')}` as Digest;
 }

@@ -83,7 +83,7 @@ describe('what a mirror rule asks of a node', () => {
     const policy = [{ kind: 'ImageDigestMirrorSet' as const, removed: none }];
     const [actions, rule] = decide(conf(two), conf(one, one), policy);
     expect(actions).toBe('Drain, Reload(crio.service)');
-    expect(rule).toContain('is used for tags too');
+    expect(rule).toContain('is no longer limited to digests');
     expect(rule).toContain('policy for a removed ImageDigestMirrorSet rule');
   });
 

@@ -2,10 +2,10 @@ import type { EffectiveAction } from '../api/disruption-action.ts';
 import type { ClusterPolicies } from '../api/machine-configuration.ts';
 
 export interface MatchedPolicy {
-  /** The policy in words, for the cause of an action. */
+  /** Names the policy in the cause of an action. */
   readonly rule: string;
   readonly actions: readonly EffectiveAction[];
-  /** The admin's own, which nothing overrides; else a default, which the owner of a file may. */
+  /** Whether it is an admin's, which nothing overrides; a default can be overridden by the owner of a file. */
   readonly byAdmin: boolean;
 }
 

@@ -3,7 +3,7 @@ import type { MirrorKind } from '../api/machine-configuration.ts';
 import { canonicalJson } from '../machineconfig/canonical-json.ts';
 import { formatOrigin, type RuleOrigin, readOrigins } from '../machineconfig/registries/rule-origin.ts';
 
-/** Whether a node can take another registries.conf while its pods go on. */
+/** Whether registries.conf can change while pods keep running. */
 export type RegistriesConfVerdict = { readonly safe: true } | { readonly safe: false; readonly why: string };
 
 interface Mirror {
@@ -29,13 +29,13 @@ const safe: RegistriesConfVerdict = { safe: true };
 const unsafe = (why: string): RegistriesConfVerdict => ({ safe: false, why });
 
 /**
- * MCO's rule for the one file whose change it looks into (pkg/daemon/drain.go, isSafeContainerRegistryConfChanges): what
- * only adds mirrors for images by digest can change under running pods; what takes away a source, or could give a tag
- * another content, needs a drain.
+ * MCO's rule for the one file whose content it compares (pkg/daemon/drain.go, isSafeContainerRegistryConfChanges): adding
+ * mirrors for images by digest is safe under running pods; removing a source, or anything that could resolve a tag to
+ * different content, requires a drain.
  *
  * @param from the file's text before; undefined when there was none.
  * @param to the file's text after; undefined when there is none.
- * @param decided changes that a policy decides; the rule is about what is left.
+ * @param decided changes that a policy decides; only the others are judged.
  */
 export function judgeRegistriesConf(
   from: string | undefined,
@@ -44,7 +44,7 @@ export function judgeRegistriesConf(
 ): RegistriesConfVerdict {
   const before = without(read(from), decided);
   const after = without(read(to), decided);
-  if (before === undefined || after === undefined) return unsafe('registries.conf can not be read');
+  if (before === undefined || after === undefined) return unsafe('registries.conf can not be parsed');
   return (
     [
       () => judgeSearch(before.search, after.search),
@@ -61,14 +61,14 @@ export function judgeRegistriesConf(
   );
 }
 
-/** What became of the rule of one kind of object for a source. */
+/** A changed rule for a source, by the kind of its object. */
 export interface MirrorRuleChange {
   readonly kind: MirrorKind;
   readonly source: string;
   readonly change: 'added' | 'changed' | 'removed';
 }
 
-/** @returns the mirror rules that differ, as both texts name them in their comments (machineconfig/registries). */
+/** @returns the mirror rules that differ, by the comments that name them in both texts (machineconfig/registries). */
 export function mirrorRuleChanges(from: string | undefined, to: string | undefined): MirrorRuleChange[] {
   const before = rulesByKey(from);
   const after = rulesByKey(to);
@@ -86,7 +86,7 @@ function rulesByKey(text = ''): ReadonlyMap<string, RuleOrigin> {
   return new Map(readOrigins(text).map((rule) => [`${rule.kind} ${rule.source}`, rule]));
 }
 
-/** @returns whether nothing differs but what a policy decides. */
+/** @returns whether every difference is decided by a policy. */
 export function isAllDecided(
   from: string | undefined,
   to: string | undefined,
@@ -100,7 +100,7 @@ export function isAllDecided(
   return before !== undefined && before === after;
 }
 
-/** Leaves out the mirrors of decided rules, and a registry that was there for nothing else. */
+/** Drops the mirrors of decided rules, and registries that have nothing else. */
 function without(
   conf: RegistriesConf | undefined,
   decided: readonly MirrorRuleChange[],
@@ -119,7 +119,7 @@ function without(
 
 function judgeSearch(before: readonly string[], after: readonly string[]): RegistriesConfVerdict {
   const moved = before.find((registry, index) => after[index] !== registry);
-  return moved === undefined ? safe : unsafe(`search registry ${moved} is removed or changes its place`);
+  return moved === undefined ? safe : unsafe(`search registry ${moved} is removed or changes position`);
 }
 
 function judgeKept(before: Registry, after: Registry | undefined): RegistriesConfVerdict {
@@ -133,7 +133,7 @@ function judgeKept(before: Registry, after: Registry | undefined): RegistriesCon
     const kept = mirrors.get(mirror.location);
     if (kept === undefined) return unsafe(`mirror ${mirror.location} of ${scope} is removed`);
     if (mirror.digestOnly && !kept.digestOnly)
-      return unsafe(`mirror ${mirror.location} of ${scope} is used for tags too`);
+      return unsafe(`mirror ${mirror.location} of ${scope} is no longer limited to digests`);
   }
   const known = new Set(before.mirrors.map((mirror) => mirror.location));
   return judgeMirrors(
@@ -144,7 +144,7 @@ function judgeKept(before: Registry, after: Registry | undefined): RegistriesCon
 
 function judgeNew(registry: Registry, known: boolean): RegistriesConfVerdict {
   if (known) return safe;
-  if (registry.mirrors.length === 0) return unsafe(`registry ${registry.scope} is new and has no mirrors`);
+  if (registry.mirrors.length === 0) return unsafe(`new registry ${registry.scope} has no mirrors`);
   return judgeMirrors(registry.scope, registry.mirrors);
 }
 
@@ -152,10 +152,10 @@ function judgeMirrors(scope: string, added: readonly Mirror[]): RegistriesConfVe
   const forTags = added.find((mirror) => !mirror.digestOnly);
   return forTags === undefined
     ? safe
-    : unsafe(`new mirror ${forTags.location} of ${scope} is not for digests only`);
+    : unsafe(`new mirror ${forTags.location} of ${scope} is not limited to digests`);
 }
 
-/** containers-registries.conf(5), version 2. @returns undefined for text that is not such a file. */
+/** containers-registries.conf(5), version 2. @returns undefined for text that can't be parsed. */
 function read(text: string | undefined): RegistriesConf | undefined {
   if (text === undefined) return { search: [], registries: new Map() };
   try {

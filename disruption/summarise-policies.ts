@@ -1,8 +1,9 @@
 import type { EffectiveAction } from '../api/disruption-action.ts';
 import type { ClusterPolicies } from '../api/machine-configuration.ts';
+import { present } from '../api/present.ts';
 
 export interface PolicySummary {
-  /** Absent where the admin says nothing. */
+  /** Absent if the admin has no policies. */
   readonly admin?: string;
   readonly defaults: string;
 }
@@ -10,13 +11,13 @@ export interface PolicySummary {
 /** Characters of a line that `kubectl get` shows and people read. */
 const LONGEST = 300;
 
-/** @returns the policies in force in one line for each source: `/etc/chrony.conf: Restart(chronyd.service); …`. */
+/** @returns the policies in force as one line for each source: `/etc/chrony.conf: Restart(chronyd.service); …`. */
 export function summarisePolicies(policies: ClusterPolicies): PolicySummary {
   const entries = entriesOf(policies);
   const line = (byAdmin: boolean) =>
     shortened(entries.filter((entry) => entry.byAdmin === byAdmin).map(({ text }) => text));
   const admin = line(true);
-  return { ...(admin === '' ? {} : { admin }), defaults: line(false) };
+  return present({ admin: admin === '' ? undefined : admin, defaults: line(false) });
 }
 
 function entriesOf({ files = [], units = [], sshkey, imageMirrors = [] }: ClusterPolicies) {
@@ -37,7 +38,7 @@ function entriesOf({ files = [], units = [], sshkey, imageMirrors = [] }: Cluste
   ];
 }
 
-/** @returns an action as policies have it, in words: `Restart(chronyd.service)`. */
+/** @returns the action of a policy as text: `Restart(chronyd.service)`. */
 export function inWords({ type, reload, restart }: EffectiveAction): string {
   const service = reload?.serviceName ?? restart?.serviceName;
   return service === undefined ? type : `${type}(${service})`;

@@ -49,8 +49,8 @@ describe('an image says what it asks of a node', () => {
   });
 
   test.each([
-    ['another config', { config: 'rendered-worker-x', base: 'base@1' }, digest, /does not name/],
-    ['another base', { config: 'rendered-worker-1', base: 'base@9' }, digest, /does not name/],
+    ['another config', { config: 'rendered-worker-x', base: 'base@1' }, digest, /has no transition from/],
+    ['another base', { config: 'rendered-worker-1', base: 'base@9' }, digest, /has no transition from/],
     [
       'other policies in force',
       { config: 'rendered-worker-1', base: 'base@1' },
@@ -138,7 +138,9 @@ describe('a transition asks what the policies in force say', () => {
       ['', 2, 'Reboot'],
       ['base@1', 1, 'None'],
     ]);
-    expect(transitions[0]?.causes[0]?.rule).toBe('another base image (unknown to base@1): Reboot');
+    expect(transitions[0]?.causes[0]?.rule).toBe(
+      'the base image changes from an unknown one to base@1: Reboot',
+    );
   });
 
   test('the number of nodes is no part of the label', () => {

@@ -16,10 +16,10 @@ const Transition = z.object({
   config: z.string().max(253),
   base: z.string().max(447),
   actions: z.array(DisruptionAction).max(50),
-  /** Left out where all causes together would make the label too large. */
+  /** Empty if all causes together would make the label too large. */
   causes: z.array(DisruptionCause).max(1000),
 });
-/** The actions that a node takes to come from one state to the image that carries the label. */
+/** The actions that take a node from one state to the image with the label. */
 export type Transition = z.infer<typeof Transition>;
 
 const TransitionLabel = z.object({
@@ -77,8 +77,8 @@ export function predictTransitions({
 /**
  * Writes a label's text. Equal labels give equal text.
  *
- * @returns at most MAX_LABEL_BYTES: where that is too little, causes go first, as they only explain; then the last
- *   transitions, whose nodes reboot.
+ * @returns at most MAX_LABEL_BYTES: a label that would be larger loses its causes first, which only explain, and then its
+ *   last transitions, whose nodes reboot.
  */
 export function encodeTransitionLabel(label: TransitionLabel): string {
   const complete = label.transitions.map(({ config, base, actions, causes }) => ({
@@ -102,9 +102,9 @@ export type ParsedLabel =
   | { readonly ok: false; readonly why: string };
 
 /**
- * Reads a label. Nothing in it is believed before it has been checked: it comes from a registry.
+ * Parses and validates a label. It comes from a registry, so it is not trusted.
  *
- * @param text the label's value; undefined when the image has none.
+ * @param text the label's value; undefined if the image has none.
  */
 export function parseTransitionLabel(text: string | undefined): ParsedLabel {
   if (text === undefined) return { ok: false, why: 'the image has no transition label' };
@@ -122,7 +122,7 @@ export function parseTransitionLabel(text: string | undefined): ParsedLabel {
   const [issue] = parsed.error.issues;
   return {
     ok: false,
-    why: `the transition label can not be read: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? ''}`,
+    why: `the transition label is invalid: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? ''}`,
   };
 }
 
@@ -139,8 +139,8 @@ export type FoundTransition =
  *
  * @param label the image's label, parsed.
  * @param state what the node runs.
- * @param policyDigest the policies in force, as the operator told the node.
- * @returns the label's actions only for a state that it names, under the policies it was made with; else Reboot and why.
+ * @param policyDigest the policies in force, from the node's spec.
+ * @returns the label's actions for a state that it lists, under the policies it was computed with; otherwise Reboot and why.
  */
 export function findTransition(
   label: ParsedLabel,
@@ -151,7 +151,7 @@ export function findTransition(
   if (label.label.policyDigest !== policyDigest) {
     return {
       kind: 'reboot',
-      why: 'the transition label was made under other disruption policies than those in force',
+      why: 'the transition label was computed with other disruption policies than those in force',
     };
   }
   const found = label.label.transitions.find(
@@ -160,7 +160,7 @@ export function findTransition(
   if (found === undefined) {
     return {
       kind: 'reboot',
-      why: `the transition label does not name ${state.config || 'no config'} on ${state.base || 'an unknown base'}`,
+      why: `the transition label has no transition from ${state.config || 'a node without a config'} on ${state.base || 'an unknown base image'}`,
     };
   }
   return { kind: 'known', actions: found.actions, causes: found.causes };

@@ -22,7 +22,7 @@ describe('shale plan', () => {
   test.each([
     ['chrony-v2.yaml', 'pool worker: Restart(chronyd.service)', 'policy for /etc/chrony.conf'],
     ['karg.yaml', 'pool worker: Reboot', 'kernelArguments takes effect at boot'],
-    ['mixed.yaml', 'pool worker: Reboot', 'no policy names it'],
+    ['mixed.yaml', 'pool worker: Reboot', 'no policy covers it'],
   ])('%s: %s', async (file, verdict, why) => {
     const { stdout, exitCode } = await shale(['plan', '--from', 'examples', '-f', `examples/tour/${file}`]);
     expect(exitCode).toBe(0);

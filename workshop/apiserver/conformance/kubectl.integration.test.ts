@@ -65,7 +65,7 @@ describe.skipIf(!hasKubectl())('kubectl (skipped where there is none)', () => {
       (await kubectl('get', 'mcp,mc,mosc,mosb,mcn,machineconfigurations,nodes')).split('\n')[0],
     ).toContain('NAME');
     expect(await kubectl('explain', 'machineconfigpool.spec.maxUnavailable')).toContain(
-      'How many nodes may be unavailable',
+      'nodes that may be unavailable at once',
     );
   });
 
