@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { formatActions } from '../api/disruption-action.ts';
+import { formatActions, type PolicyAction } from '../api/disruption-action.ts';
 import type { ClusterPolicies, NodeDisruptionPolicy } from '../api/machine-configuration.ts';
+import { present } from '../api/present.ts';
 import type { NodeConfig } from '../machineconfig/node-config.ts';
 import { configOf, emptyConfig, fileOf, unitsOf } from '../test/fixtures/configs.ts';
 import { decideActions } from './actions.ts';
@@ -146,6 +147,107 @@ test("Special reloads the container runtime's unit of the policies, and reboots 
   expect(ask(containerd)).toBe('Drain, Reload(containerd.service)');
   const { containerRuntimeUnit: _, ...unnamed } = containerd;
   expect(ask(unnamed)).toBe('Reboot');
+});
+
+test.each<[string, PolicyAction[], string]>([
+  [
+    'Drain goes before DaemonReload, and that before services',
+    [
+      { type: 'Restart', restart: { serviceName: 'b.service' } },
+      { type: 'DaemonReload' },
+      { type: 'Reload', reload: { serviceName: 'a.service' } },
+      { type: 'Drain' },
+    ],
+    'Drain, DaemonReload, Restart(b.service), Reload(a.service)',
+  ],
+  ['Drain after DaemonReload', [{ type: 'DaemonReload' }, { type: 'Drain' }], 'Drain, DaemonReload'],
+  [
+    'services keep the order of the policy',
+    [
+      { type: 'Reload', reload: { serviceName: 'z.service' } },
+      { type: 'Reload', reload: { serviceName: 'a.service' } },
+    ],
+    'Reload(z.service), Reload(a.service)',
+  ],
+  ['Reload without its service', [{ type: 'Reload' }], 'Reboot'],
+  ['Restart without its service', [{ type: 'Restart' }, { type: 'Drain' }], 'Reboot'],
+  ['Reboot beside others', [{ type: 'Drain' }, { type: 'Reboot' }], 'Reboot'],
+])('the order of actions: %s', (_name, actions, expected) => {
+  const own = effectivePolicies({ files: [{ path: '/etc/x', actions }] }, defaultPolicySettings);
+  const { causes, ...decision } = decideActions({
+    from: emptyConfig,
+    to: configOf({ '/etc/x': 'a' }),
+    policies: own,
+  });
+  expect(formatActions(decision.actions)).toBe(expected);
+  expect(formatActions(causes[0]?.actions ?? [])).toBe(expected);
+});
+
+test.each([
+  ['/etc/systemd/system/x.service', 'DaemonReload, Restart(x.service)'],
+  ['/usr/lib/systemd/system/x.service.d/1.conf', 'DaemonReload, Restart(x.service)'],
+  ['/run/systemd/system/x.service', 'DaemonReload, Restart(x.service)'],
+  ['/etc/systemd/system.conf', 'Restart(x.service)'],
+  ['/srv/etc/systemd/system/x.service', 'Restart(x.service)'],
+])('systemd rereads a changed unit file before its service restarts: %s', (path, expected) => {
+  const actions = [{ type: 'Restart' as const, restart: { serviceName: 'x.service' } }];
+  const own = effectivePolicies({ files: [{ path, actions }] }, defaultPolicySettings);
+  const { actions: decided } = decideActions({
+    from: emptyConfig,
+    to: configOf({ [path]: 'a' }),
+    policies: own,
+  });
+  expect(formatActions(decided)).toBe(expected);
+});
+
+test.each<[string, NodeConfig, NodeConfig, string, string]>([
+  [
+    'a password hash',
+    emptyConfig,
+    configOf({}, { passwordHashes: new Map([['core', 'x']]) }),
+    'core',
+    'sshKey',
+  ],
+  [
+    'a link',
+    emptyConfig,
+    configOf(
+      {},
+      {
+        links: new Map([
+          ['/etc/l', { path: '/etc/l', target: '/x', hard: false, user: { id: 0 }, group: { id: 0 } }],
+        ]),
+      },
+    ),
+    '/etc/l',
+    'file',
+  ],
+  [
+    'a removed unit',
+    configOf({}, { units: unitsOf({ name: 'o.service' }) }),
+    emptyConfig,
+    'o.service',
+    'unit',
+  ],
+])('the cause of %s names it', (_name, from, to, subject, kind) => {
+  expect(decideActions({ from, to, policies }).causes).toMatchObject([{ subject, kind }]);
+});
+
+test('a policy without a service needs no DaemonReload for a unit', () => {
+  const units = [{ name: 'x.service', actions: [{ type: 'Drain' as const }] }];
+  const own = effectivePolicies({ units }, defaultPolicySettings);
+  const to = configOf({}, { units: unitsOf({ name: 'x.service' }) });
+  expect(formatActions(decideActions({ from: emptyConfig, to, policies: own }).actions)).toBe('Drain');
+});
+
+test('an unknown base before means Reboot, and an equal base nothing', () => {
+  const ask = (fromBase: string | undefined, toBase: string | undefined) =>
+    decideActions({ from: emptyConfig, to: emptyConfig, policies, ...present({ fromBase, toBase }) });
+  expect(ask(undefined, 'b').causes[0]?.rule).toBe('the base image changes from an unknown one to b: Reboot');
+  expect(formatActions(ask(undefined, 'b').actions)).toBe('Reboot');
+  expect(formatActions(ask('', 'b').actions)).toBe('Reboot');
+  expect(formatActions(ask('b', undefined).actions)).toBe('Reboot');
+  expect(formatActions(ask('b', 'b').actions)).toBe('None');
 });
 
 const paths = ['/etc/chrony.conf', '/etc/motd', '/etc/app/a', '/etc/app/core/b', '/etc/unknown'];

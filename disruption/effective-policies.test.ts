@@ -22,6 +22,32 @@ describe('effectivePolicies', () => {
     expect(text).not.toContain('crio.service');
   });
 
+  test("an admin's policies for units, SSH keys and mirrors take the place of the defaults", () => {
+    const none = [{ type: 'None' as const }];
+    const policies = effectivePolicies(
+      {
+        units: [{ name: 'iri-registry.service', actions: none }],
+        sshkey: { actions: [{ type: 'Drain' }] },
+        imageMirrors: [
+          { kind: 'ImageTagMirrorSet', added: none },
+          { kind: 'ImageDigestMirrorSet', removed: none },
+        ],
+      },
+      defaultPolicySettings,
+    );
+    expect(policies.units).toEqual([{ name: 'iri-registry.service', actions: none, source: 'Admin' }]);
+    expect(policies.sshkey).toEqual({ actions: [{ type: 'Drain' }], source: 'Admin' });
+    expect(policies.imageMirrors?.map(({ kind }) => kind)).toEqual([
+      'ImageDigestMirrorSet',
+      'ImageTagMirrorSet',
+    ]);
+    const defaults = effectivePolicies({ imageMirrors: [] }, defaultPolicySettings);
+    expect(Object.keys(defaults)).not.toContain('imageMirrors');
+    expect(defaults.sshkey).toEqual({ actions: none });
+    const paths = defaults.files?.map(({ path }) => path) ?? [];
+    expect(paths).toEqual(paths.toSorted());
+  });
+
   test('the digest does not depend on the order in which policies are written', () => {
     const a = { path: '/etc/a', actions: [restart('a.service')] };
     const b = { path: '/etc/b', actions: [restart('b.service')] };
@@ -36,6 +62,14 @@ describe('validatePolicy', () => {
   const file = (actions: NonNullable<NodeDisruptionPolicy['files']>[number]['actions'], path = '/etc/a') => ({
     files: [{ path, actions }],
   });
+
+  const none = [{ type: 'None' as const }];
+  const unit = (name: string) => ({ name, actions: none });
+  const manyFiles = (count: number) =>
+    Array.from({ length: count }, (_, i) => ({ path: `/etc/${i}`, actions: none }));
+  const mirrors = (
+    changes: Partial<Record<'added' | 'changed' | 'removed', typeof none>> = { added: none },
+  ) => ({ kind: 'ImageDigestMirrorSet' as const, ...changes });
 
   test.each<[string, NodeDisruptionPolicy, string]>([
     ['no actions', file([]), 'spec.nodeDisruptionPolicy.files[0].actions'],
@@ -78,6 +112,49 @@ describe('validatePolicy', () => {
     ],
   ])('%s', (_name, policy, path) => {
     expect(validatePolicy(policy).map((problem) => problem.path)).toEqual([path]);
+  });
+
+  test.each<[string, NodeDisruptionPolicy, string[]]>([
+    ['nothing', {}, []],
+    ['the most entries', { files: manyFiles(50) }, []],
+    ['too many files', { files: manyFiles(51) }, ['spec.nodeDisruptionPolicy.files']],
+    [
+      'too many units',
+      {
+        units: Array.from({ length: 51 }, (_, i) => ({
+          name: `u${i}.service`,
+          actions: [{ type: 'None' as const }],
+        })),
+      },
+      ['spec.nodeDisruptionPolicy.units'],
+    ],
+    ['the most actions', file(Array.from({ length: 10 }, (_, i) => restart(`s${i}.service`))), []],
+    ['SSH keys without actions', { sshkey: { actions: [] } }, ['spec.nodeDisruptionPolicy.sshkey.actions']],
+    ['a valid policy for SSH keys', { sshkey: { actions: [{ type: 'Drain' }] } }, []],
+    ['Reload of nothing', file([{ type: 'Reload' }]), ['spec.nodeDisruptionPolicy.files[0].actions[0]']],
+    [
+      'reload with another type',
+      file([{ type: 'Drain', reload: { serviceName: 'a.service' } }]),
+      ['spec.nodeDisruptionPolicy.files[0].actions[0].reload'],
+    ],
+    ['Reboot alone', file([{ type: 'Reboot' }]), []],
+    [
+      'a unit that is there twice',
+      { units: [unit('a.service'), unit('b.service'), unit('a.service')] },
+      ['spec.nodeDisruptionPolicy.units[2].name'],
+    ],
+    [
+      'a mirror kind that is there twice',
+      { imageMirrors: [mirrors(), mirrors()] },
+      ['spec.nodeDisruptionPolicy.imageMirrors[1].kind'],
+    ],
+    [
+      'each change of a mirror rule',
+      { imageMirrors: [mirrors({ added: [], changed: [], removed: [] })] },
+      ['added', 'changed', 'removed'].map((change) => `spec.nodeDisruptionPolicy.imageMirrors[0].${change}`),
+    ],
+  ])('%s', (_name, policy, expected) => {
+    expect(validatePolicy(policy).map((problem) => problem.path)).toEqual(expected);
   });
 
   test('template instances are units too', () => {
