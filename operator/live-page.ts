@@ -3,11 +3,10 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { ApiClient } from '../cluster/api-client.ts';
-import { readAssets } from '../page/server/assets.ts';
 import { LiveView } from '../page/server/live-view.ts';
 import type { PageCaches } from '../page/server/page-caches.ts';
 import type { Certificate } from '../page/server/page-server.ts';
-import { startPageServer } from '../page/server/page-server.ts';
+import { readAssets, startPageServer } from '../page/server/page-server.ts';
 import { tokenAccess } from '../page/server/token-access.ts';
 import { MaintenanceLookup } from '../rollout/node-claims.ts';
 

@@ -2,14 +2,12 @@ import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { EMPTY_VIEW, type PageView } from '../model/view.ts';
 import { Builds } from './builds/builds.tsx';
 import { type Connection, follow } from './connection/follow.ts';
-import { forgetToken, redeemKey, storedToken, storeToken } from './connection/session.ts';
-import { SignIn } from './connection/sign-in.tsx';
-import { News } from './news.tsx';
+import { forgetToken, redeemKey, SignIn, storedToken, storeToken } from './connection/sign-in.tsx';
 import { Nodes } from './nodes/nodes.tsx';
 import { Header } from './sections/header.tsx';
-import { Leases } from './sections/leases.tsx';
-import { Policies } from './sections/policies.tsx';
+import { Leases, Policies } from './sections/tables.tsx';
 import { Timeline } from './timeline/timeline.tsx';
+import { announce } from './words.ts';
 
 /** The page: one view, followed, and sections that show its tables. */
 export function App() {
@@ -115,5 +113,33 @@ function Sections({ view }: { readonly view: PageView }) {
         [policies],
       )}
     </main>
+  );
+}
+
+/** ms between two announcements: whoever hears the page must be able to hear it out. */
+const PAUSE_MS = 4_000;
+
+/** Tells changes to people who hear the page; nobody sees it. */
+function News({ view }: { readonly view: PageView | undefined }) {
+  const [text, setText] = useState('');
+  const told = useRef<PageView | undefined>(undefined);
+  const latest = useRef<PageView | undefined>(undefined);
+  latest.current = view;
+  // What was so when the page came is no news.
+  told.current ??= view;
+  useEffect(() => {
+    const timer = setInterval(() => {
+      const [before, after] = [told.current, latest.current];
+      told.current = after;
+      if (before === undefined || after === undefined || before === after) return;
+      const news = announce(before, after);
+      if (news !== '') setText(news);
+    }, PAUSE_MS);
+    return () => clearInterval(timer);
+  }, []);
+  return (
+    <div class="heard" role="status" aria-live="polite">
+      {text}
+    </div>
   );
 }

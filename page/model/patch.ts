@@ -13,7 +13,7 @@ export interface ViewPatch {
   readonly logs: Readonly<Record<string, LogPatch | null>>;
 }
 
-export interface LogPatch {
+interface LogPatch {
   readonly drop: number;
   readonly add: readonly string[];
 }

@@ -133,7 +133,7 @@ export interface SegmentRow {
 }
 
 /** A remark on the whole. */
-export interface RemarkRow {
+interface RemarkRow {
   readonly text: string;
 }
 

@@ -14,8 +14,7 @@ import {
   REBOOT,
 } from '../../test/fixtures/objects.ts';
 import type { NodeRow, PageView } from '../model/view.ts';
-import type { ClusterObjects } from './objects.ts';
-import { readView } from './read-view.ts';
+import { type ClusterObjects, readView } from './read-view.ts';
 
 const NOW = Date.parse('2026-11-01T12:00:00Z');
 const at = (seconds: number) => new Date(NOW + seconds * 1000).toISOString();

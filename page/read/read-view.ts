@@ -1,4 +1,8 @@
+import type { Lease, Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import type { MachineConfiguration } from '../../api/machine-configuration.ts';
+import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { annotations } from '../../api/names.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import { leaseNameOf, nodeOfLease } from '../../rollout/node-leases.ts';
@@ -11,14 +15,9 @@ import {
   type SegmentRow,
   type Table,
 } from '../model/view.ts';
-import type { ClusterObjects } from './objects.ts';
-import { PlanTable } from './plan-table.ts';
-import { buildRow } from './read-build.ts';
-import { LEASE_HOLDER, type NodeSource, nodeRow } from './read-node.ts';
-import { policyRows, policyTrouble } from './read-policies.ts';
-import { poolRow } from './read-pool.ts';
-import { segmentsOf } from './read-segments.ts';
-import { remember } from './remember.ts';
+import { LEASE_HOLDER, type NodeSource, nodeRow, PlanTable } from './read-node.ts';
+import { buildRow, policyRows, policyTrouble, poolRow } from './read-tables.ts';
+import { remember, segmentsOf } from './timeline.ts';
 
 /**
  * What the page shows.
@@ -136,4 +135,19 @@ function table<T extends KubernetesObject, Row>(objects: readonly T[], read: (ob
 
 function byName<T extends KubernetesObject>(objects: readonly T[]): Map<string, T> {
   return new Map(objects.map((object) => [object.metadata.name, object]));
+}
+
+/** What the page is read from. */
+export interface ClusterObjects {
+  readonly pools: readonly MachineConfigPool[];
+  readonly machineConfigNodes: readonly MachineConfigNode[];
+  readonly nodes: readonly Node[];
+  readonly builds: readonly MachineOSBuild[];
+  /** Those of nodes. */
+  readonly leases: readonly Lease[];
+  readonly machineConfiguration: MachineConfiguration | undefined;
+  /** Nodes with an active NodeMaintenance (medik8s). */
+  readonly inMaintenance: ReadonlySet<string>;
+  /** What can't be read, in words. */
+  readonly trouble: readonly string[];
 }

@@ -3,11 +3,11 @@ import type { PageView } from '../model/view.ts';
 import type { LiveView } from './live-view.ts';
 
 /** ms between two signs of life; the browser takes a stream without one for broken (app/follow.ts). */
-export const HEARTBEAT_MS = 10_000;
+const HEARTBEAT_MS = 10_000;
 /** ms that a reader may take nothing at all before it is let go. */
 const STUCK_MS = 60_000;
 
-export interface StreamParts {
+interface StreamParts {
   readonly live: Pick<LiveView, 'current' | 'follow' | 'snapshot' | 'patchFrom'>;
   readonly response: ServerResponse;
   /** @returns whether the reader may go on reading; asked at each sign of life. */

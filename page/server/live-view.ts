@@ -4,7 +4,7 @@ import { MACHINE_CONFIGURATION } from '../../api/names.ts';
 import { ApiError } from '../../cluster/api-client.ts';
 import { diffViews } from '../model/patch.ts';
 import { EMPTY_VIEW, type PageView } from '../model/view.ts';
-import type { ClusterObjects } from '../read/objects.ts';
+import type { ClusterObjects } from '../read/read-view.ts';
 import { readView } from '../read/read-view.ts';
 import type { PageCaches } from './page-caches.ts';
 
@@ -19,7 +19,7 @@ const LONGEST_QUIET_MS = 5_000;
 /** ms to ask for what is not watched. */
 const ASK_DEADLINE_MS = 4_000;
 
-export interface LiveViewParts {
+interface LiveViewParts {
   readonly caches: PageCaches;
   /** @returns nodes with an active NodeMaintenance; what it throws is told on the page. */
   readonly inMaintenance: (signal: AbortSignal) => Promise<ReadonlySet<string>>;

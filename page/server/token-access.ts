@@ -56,7 +56,7 @@ const MOST_ANSWERS = 1_000;
 const MOST_QUESTIONS = 8;
 const QUESTION_DEADLINE_MS = 10_000;
 
-export interface TokenAccessParts {
+interface TokenAccessParts {
   readonly client: ApiClient;
   readonly leaseNamespace: string;
   readonly log: Logger;

@@ -2,9 +2,13 @@ import { Component, type TargetedEvent, type TargetedKeyboardEvent, type Targete
 import { useMemo, useRef, useState } from 'preact/hooks';
 import type { NodeRow } from '../../model/view.ts';
 import { nodeInWords, STATE_WORDS, staged } from '../words.ts';
-import type { CellSize, Member } from './nodes.tsx';
 
-export interface CellGridProps {
+/** A node of a pool, with its name. */
+export type Member = readonly [name: string, node: NodeRow];
+
+export type CellSize = 'named' | 'large' | 'small' | 'tiny';
+
+interface CellGridProps {
   readonly pool: string;
   readonly members: readonly Member[];
   readonly size: CellSize;

@@ -2,7 +2,7 @@ import type { LeaseRow, NodeRow, PlanRow, Table } from '../../model/view.ts';
 import { useNow } from '../clock.ts';
 import { ago, duration, STATE_WORDS, shortImage, staged, withShortHashes } from '../words.ts';
 
-export interface NodeDetailProps {
+interface NodeDetailProps {
   readonly name: string | undefined;
   readonly node: NodeRow | undefined;
   readonly plans: Table<PlanRow>;

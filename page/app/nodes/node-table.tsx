@@ -5,7 +5,7 @@ import { count, STATE_WORDS, STATES, staged, withShortHashes } from '../words.ts
 /** Rows that are drawn at first, and with each further step: a table of thousands is searched, not read. */
 const STEP = 100;
 
-export interface NodeTableProps {
+interface NodeTableProps {
   readonly nodes: Table<NodeRow>;
   readonly selected: string | undefined;
   readonly onSelect: (name: string) => void;

@@ -1,13 +1,11 @@
 import { useMemo, useRef, useState } from 'preact/hooks';
 import type { LeaseRow, NodeRow, PlanRow, PoolRow, Table } from '../../model/view.ts';
+import type { CellSize, Member } from './cell-grid.tsx';
 import { NodeDetail } from './node-detail.tsx';
 import { NodeTable } from './node-table.tsx';
 import { PoolSection } from './pool-section.tsx';
 
-/** Nodes of one pool, by name. */
-export type Member = readonly [name: string, node: NodeRow];
-
-export interface NodesProps {
+interface NodesProps {
   readonly pools: Table<PoolRow>;
   readonly nodes: Table<NodeRow>;
   readonly plans: Table<PlanRow>;
@@ -100,8 +98,6 @@ function byPool(
     [...members].toSorted(([a], [b]) => Number(a === '') - Number(b === '') || COLLATOR.compare(a, b)),
   );
 }
-
-export type CellSize = 'named' | 'large' | 'small' | 'tiny';
 
 /** So that every node of the fleet is in sight at once. */
 function cellSize(nodes: number): CellSize {

@@ -1,9 +1,8 @@
 import type { NodeStateName, PoolRow } from '../../model/view.ts';
 import { count, STATE_MEANINGS, STATE_WORDS, STATES, withShortHashes } from '../words.ts';
-import { CellGrid } from './cell-grid.tsx';
-import type { CellSize, Member } from './nodes.tsx';
+import { CellGrid, type CellSize, type Member } from './cell-grid.tsx';
 
-export interface PoolSectionProps {
+interface PoolSectionProps {
   readonly name: string;
   /** Absent: a pool that is gone, or the nodes of none. */
   readonly pool: PoolRow | undefined;

@@ -80,7 +80,7 @@ export function lastRollout(segments: readonly SegmentRow[], now: number): Span 
   return { from: from - room, to: goesOn ? now : Math.min(now, to + room) };
 }
 
-export interface SpanSummary {
+interface SpanSummary {
   readonly kind: SegmentKind;
   readonly count: number;
   readonly medianMs: number;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { eventReader } from './server-events.ts';
+import { eventReader } from './follow.ts';
 
 test('events come when they are whole, wherever the text is cut, and signs of life are none', () => {
   const text = 'event: snapshot\ndata: {"a":1}\n\n: alive\n\nevent: patch\ndata: {}\n\n';

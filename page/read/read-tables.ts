@@ -1,0 +1,129 @@
+import type { EffectiveAction } from '../../api/disruption-action.ts';
+import type { MachineConfigPool, PoolConditionType } from '../../api/machine-config-pool.ts';
+import type { MachineConfiguration } from '../../api/machine-configuration.ts';
+import type { BuildConditionType, MachineOSBuild } from '../../api/machine-os-build.ts';
+import { labels } from '../../api/names.ts';
+import type { Condition } from '../../api/object.ts';
+import { conditionIsTrue } from '../../cluster/update-object.ts';
+import { inWords } from '../../disruption/summarise-policies.ts';
+import type { BuildRow, BuildStateName, PolicyRow, PoolRow, PoolTone, Table } from '../model/view.ts';
+
+/** Conditions that tell what goes on in a pool, the one that matters most first. */
+const TELLING: readonly (readonly [PoolConditionType, PoolTone])[] = [
+  ['RenderDegraded', 'trouble'],
+  ['Degraded', 'trouble'],
+  ['Updating', 'busy'],
+  ['Updated', 'settled'],
+];
+
+/** @returns a pool by what its own status says. */
+export function poolRow({ spec, status }: MachineConfigPool): PoolRow {
+  const conditions = status?.conditions ?? [];
+  const telling = TELLING.find(([type]) =>
+    conditions.some((found) => found.type === type && found.status === 'True'),
+  );
+  const paused = spec.paused === true;
+  // A pool that can't go on says why in Updating, though it is False then.
+  const type = telling?.[0] ?? 'Updating';
+  const message = conditions.find((found) => found.type === type)?.message ?? '';
+  const tone = telling?.[1] ?? 'busy';
+  return {
+    tone: paused && tone !== 'trouble' && tone !== 'settled' ? 'paused' : tone,
+    headline: message === '' ? 'The operator has not reported on this pool yet' : message,
+    paused,
+    maxUnavailable: String(spec.maxUnavailable ?? 1),
+    config: spec.configuration?.name ?? status?.configuration?.name ?? '',
+    machines: status?.machineCount ?? 0,
+    updated: status?.updatedMachineCount ?? 0,
+    unavailable: status?.unavailableMachineCount ?? 0,
+    degraded: status?.degradedMachineCount ?? 0,
+  };
+}
+
+/** How a build is by the first of its conditions that is True; the ends of builds come first. */
+const STATES: readonly (readonly [BuildConditionType, BuildStateName])[] = [
+  ['Succeeded', 'succeeded'],
+  ['Failed', 'failed'],
+  ['Interrupted', 'interrupted'],
+  ['Building', 'building'],
+];
+
+export function buildRow({ metadata, spec, status }: MachineOSBuild): BuildRow {
+  const found = STATES.find(([type]) => conditionIsTrue(status?.conditions, type));
+  const message = remark(status?.conditions?.find(({ type }) => type === found?.[0]));
+  const start = time(status?.buildStart);
+  const end = time(status?.buildEnd);
+  return {
+    pool: metadata.labels?.[labels.targetPool] ?? spec.machineOSConfig.name,
+    config: spec.machineConfig.name,
+    state: found?.[1] ?? 'pending',
+    ...(message === undefined || message === '' ? {} : { message }),
+    created: time(metadata.creationTimestamp) ?? 0,
+    ...(start === undefined ? {} : { start }),
+    ...(end === undefined ? {} : { end }),
+    ...(status?.builder === undefined ? {} : { way: status.builder.imageBuilderType }),
+    ...(status?.attempts === undefined ? {} : { attempts: status.attempts }),
+    ...(status?.digestedImagePushSpec === undefined ? {} : { image: status.digestedImagePushSpec }),
+    ...(status?.baseImage === undefined ? {} : { baseImage: status.baseImage }),
+    transitions: status?.transitions ?? [],
+  };
+}
+
+/** What a condition says beyond its name. */
+function remark(condition: Condition | undefined): string | undefined {
+  return condition?.type === 'Building' && condition.reason === 'Building' ? undefined : condition?.message;
+}
+
+function time(text: string | undefined): number | undefined {
+  const value = Date.parse(text ?? '');
+  return Number.isNaN(value) ? undefined : value;
+}
+
+/** @returns the disruption policies in force, as the operator wrote them; none where it has not written any. */
+export function policyRows(configuration: MachineConfiguration | undefined): Table<PolicyRow> {
+  const {
+    files = [],
+    units = [],
+    sshkey,
+    imageMirrors = [],
+  } = configuration?.status?.nodeDisruptionPolicyStatus?.clusterPolicies ?? {};
+  const rows: PolicyRow[] = [
+    ...files.map(({ path, actions, source }) => row('file', path, actions, source)),
+    ...units.map(({ name, actions, source }) => row('unit', name, actions, source)),
+    ...(sshkey === undefined ? [] : [row('SSH keys', 'SSH keys', sshkey.actions, sshkey.source)]),
+    ...imageMirrors.flatMap(({ kind, ...changes }) =>
+      (['added', 'changed', 'removed'] as const).flatMap((change) => {
+        const actions = changes[change];
+        return actions === undefined ? [] : [row('mirrors', `${change} ${kind}`, actions, 'Admin')];
+      }),
+    ),
+  ];
+  return Object.fromEntries(rows.map((each) => [`${each.kind} ${each.subject}`, each]));
+}
+
+function row(
+  kind: PolicyRow['kind'],
+  subject: string,
+  actions: readonly EffectiveAction[],
+  source: 'Admin' | undefined,
+): PolicyRow {
+  return {
+    kind,
+    subject,
+    actions: actions.map(inWords).join(', '),
+    source: source === 'Admin' ? 'admin' : 'default',
+  };
+}
+
+/** @returns why what is in force is not what spec says, in words; undefined where it is. */
+export function policyTrouble(configuration: MachineConfiguration | undefined): string | undefined {
+  if (configuration === undefined) return undefined;
+  const applied = configuration.status?.conditions?.find(
+    ({ type }) => type === 'NodeDisruptionPolicyApplied',
+  );
+  if (configuration.status?.observedGeneration !== configuration.metadata.generation)
+    return 'The policies in spec have changed, but the operator has not applied them yet';
+  return applied?.status === 'False'
+    ? `The policies in spec are not in effect: ${applied.message}`
+    : undefined;
+}
