@@ -33,6 +33,7 @@ export function statusOf(object: MachineConfigNode, report: NodeReport, now: Dat
   const desiredImage = spec.configImage?.desiredImage;
   const baseImage = current === undefined ? report.bootedImage : current.baseImage;
   const plan = planOf(phase);
+  const { versionUnknown: _, ...osBackend } = report.osBackend;
   const staging = phase.kind === 'preparing' ? phase.staging : undefined;
   return {
     ...(object.metadata.generation === undefined ? {} : { observedGeneration: object.metadata.generation }),
@@ -53,7 +54,7 @@ export function statusOf(object: MachineConfigNode, report: NodeReport, now: Dat
     ...(current === undefined ? {} : { mode: current.mode }),
     ...(baseImage === undefined ? {} : { baseImage }),
     bootID: report.bootID,
-    osBackend: { ...report.osBackend },
+    osBackend,
     ...(plan === undefined ? {} : { plan: { ...plan, causes: plan.causes.slice(0, MOST_CAUSES) } }),
     ...(lastUpdate === undefined
       ? {}

@@ -32,13 +32,45 @@ describe('osTool', () => {
     expect(asked).toEqual(['bootc --version']);
   });
 
-  it('tells of a tool that does not say', async () => {
+  it('remembers that a tool reports no version', async () => {
+    let asked = 0;
+    const tool = osTool(
+      async () => {
+        asked += 1;
+        return 'usage: ostree COMMAND';
+      },
+      { name: 'ostree', installsPackages: false },
+    );
+    await tool(signal);
+    expect(await tool(signal)).toEqual({ name: 'ostree', installsPackages: false });
+    expect(asked).toBe(1);
+  });
+
+  it('reports why a version is not known, and asks again', async () => {
+    let isBroken = true;
     const tool = osTool(
       async (command) => {
-        throw new OsCommandError(command, 'exit code 1', { stderr: '' });
+        if (isBroken) throw new OsCommandError(command, 'took longer than 30 s', { stderr: '' });
+        return "rpm-ostree:\n Version: '2026.2'\n";
       },
       { name: 'rpm-ostree', installsPackages: true },
     );
-    expect(await tool(signal)).toEqual({ name: 'rpm-ostree', installsPackages: true });
+    expect(await tool(signal)).toEqual({
+      name: 'rpm-ostree',
+      versionUnknown: 'rpm-ostree --version: took longer than 30 s',
+      installsPackages: true,
+    });
+    isBroken = false;
+    expect(await tool(signal)).toEqual({ name: 'rpm-ostree', version: '2026.2', installsPackages: true });
+  });
+
+  it('hides no other error', async () => {
+    const tool = osTool(
+      async () => {
+        throw new TypeError('not a function');
+      },
+      { name: 'bootc', installsPackages: false },
+    );
+    await expect(tool(signal)).rejects.toThrow('not a function');
   });
 });

@@ -1,4 +1,4 @@
-import type { RunOsCommand } from './os-command.ts';
+import { OsCommandError, type RunOsCommand } from './os-command.ts';
 
 /** The tools that Shale can keep a host's operating system by. */
 export const BACKENDS = ['bootc', 'rpm-ostree', 'ostree'] as const;
@@ -7,8 +7,10 @@ export type BackendName = (typeof BACKENDS)[number];
 /** What keeps a host's operating system. */
 export interface OsTool {
   readonly name: BackendName;
-  /** Absent where the tool doesn't say. */
+  /** Absent where the tool doesn't report it. */
   readonly version?: string;
+  /** Why the version isn't known, where asking for it failed. */
+  readonly versionUnknown?: string;
   /** Whether it puts packages on top of an image. */
   readonly installsPackages: boolean;
 }
@@ -25,27 +27,38 @@ export function parseVersion(text: string): string | undefined {
 
 /**
  * @param run runs commands on the host.
- * @returns asks a tool for its version, once: another one comes with a reboot.
+ * @returns asks a tool for its version, once: another one comes with a reboot. A tool that could not be asked is asked
+ *   again the next time.
  */
 export function osTool(
   run: RunOsCommand,
-  { name, installsPackages }: Omit<OsTool, 'version'>,
+  { name, installsPackages }: Pick<OsTool, 'name' | 'installsPackages'>,
 ): (signal: AbortSignal) => Promise<OsTool> {
   let known: OsTool | undefined;
   return async (signal) => {
-    known ??= { ...(await askTool(run, name, signal)), installsPackages };
-    return known;
+    if (known !== undefined) return known;
+    const asked = { name, ...(await askVersion(run, name, signal)), installsPackages };
+    if (asked.versionUnknown === undefined) known = asked;
+    return asked;
   };
 }
 
-/** For an admin's eyes only, so a tool that doesn't say is none to fail for. */
-async function askTool(
+/**
+ * Only an admin reads the version, so a node goes on without it; why it isn't known is reported.
+ *
+ * @throws what isn't the command's own failure.
+ */
+async function askVersion(
   run: RunOsCommand,
   name: BackendName,
   signal: AbortSignal,
-): Promise<Omit<OsTool, 'installsPackages'>> {
-  const text = await run([name, '--version'], { timeoutMs: TIMEOUT_MS, signal }).catch(() => '');
-  signal.throwIfAborted();
-  const version = parseVersion(text);
-  return { name, ...(version === undefined ? {} : { version }) };
+): Promise<Pick<OsTool, 'version' | 'versionUnknown'>> {
+  try {
+    const version = parseVersion(await run([name, '--version'], { timeoutMs: TIMEOUT_MS, signal }));
+    return version === undefined ? {} : { version };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!(error instanceof OsCommandError)) throw error;
+    return { versionUnknown: error.message };
+  }
 }

@@ -60,6 +60,9 @@ export async function publish(daemon: StepContext, seen: Observation, phase: Pha
   const { withheld } = daemon.memory;
   daemon.metrics.is(...stateOf(phase));
   daemon.metrics.backend(osBackend.name);
+  if (osBackend.versionUnknown !== undefined) {
+    daemon.log.warn({ reason: osBackend.versionUnknown }, 'the version of the OS tool is not known');
+  }
   await daemon.channel.publish(
     { phase, current, bootID, bootedImage, certificates, withheld, lastUpdate, osBackend },
     daemon.signal,
