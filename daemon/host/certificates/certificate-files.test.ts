@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { KUBELET_CA_KEY, PULL_SECRET_KEY } from '../../../api/names.ts';
 import { kubeletCADigest, pullSecretVersion } from '../../../api/node-certificates.ts';
 import { registryCAsDigest } from '../../../api/registry-cas.ts';
+import { createAuthority } from '../../../workshop/apiserver/tls/certificate.ts';
 import { serviceActions } from '../../steps/act-on-services.ts';
 import {
   CertificatesRefused,
@@ -32,13 +33,21 @@ test.each(['../../etc', 'a/b', '..'])('registry %j is refused', (key) => {
   );
 });
 
-test.each(['', 'no certificate', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'])(
+const WHOLE = createAuthority('test', new Date()).caPem;
+const BROKEN = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n';
+
+test.each(['', 'no certificate', BROKEN, `${WHOLE}${BROKEN}`, `${BROKEN}${WHOLE}`])(
   '%j is no CA that a kubelet could read',
   (pem) => {
     const data = { [KUBELET_CA_KEY]: pem };
     expect(() => kubeletCAFiles(data, kubeletCADigest(data), AT)).toThrow(CertificatesRefused);
   },
 );
+
+test('a bundle of CAs is taken whole', () => {
+  const data = { [KUBELET_CA_KEY]: `${WHOLE}${WHOLE}` };
+  expect([...kubeletCAFiles(data, kubeletCADigest(data), AT).keys()]).toEqual([AT]);
+});
 
 test('a pull secret is for root alone', () => {
   const files = pullSecretFiles(secret('{"auths":{}}'), pullSecretVersion(metadata), AT);

@@ -9,6 +9,11 @@ describe('policyDemandsSignatures', () => {
     ['anything', '{"default":[{"type":"insecureAcceptAnything"}]}', false],
     ['nothing', '{"default":[{"type":"reject"}]}', true],
     ['what is signed', '{"default":[{"type":"sigstoreSigned","keyPath":"/etc/pki/key.pub"}]}', true],
+    [
+      'what is signed, or anything',
+      '{"default":[{"type":"sigstoreSigned","keyPath":"/etc/pki/key.pub"},{"type":"insecureAcceptAnything"}]}',
+      false,
+    ],
     // What is said of single registries is the tools' to obey; the default decides for all others.
     [
       'anything but from one registry',
