@@ -2,23 +2,22 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { ADMIN, type User } from './access/attributes.ts';
 import { refuseEscalation } from './access/escalation.ts';
 import { authenticateServiceAccount, type Knowledge, rbacObjects } from './access/reviews.ts';
 import { createAdmission } from './admission/admission.ts';
-import { BOOTSTRAP_OBJECTS } from './bootstrap-objects.ts';
+import { kubeconfigText } from './control-plane/control-plane.ts';
 import { runControllers } from './controllers/run-controllers.ts';
 import { type ApiService, type AuditEvent, requestListener } from './http/request-listener.ts';
 import { newClaims, signToken } from './identity/service-account-tokens.ts';
 import { tokenIssuer } from './identity/token-requests.ts';
-import { ADMIN, type User } from './identity/user.ts';
+import type { JsonObject } from './json.ts';
 import { stringAt } from './json.ts';
-import { kubeconfigText } from './kubeconfig.ts';
 import { createObject } from './objects/create-object.ts';
-import { SYSTEM } from './objects/object-context.ts';
+import { SYSTEM } from './objects/object-metadata.ts';
 import { BUILTIN_RESOURCES, builtinResource, CUSTOM_RESOURCE_DEFINITIONS } from './resources/builtin.ts';
-import { customResources } from './resources/custom-resources.ts';
 import { bucketOf } from './resources/resource.ts';
-import { createResourceRegistry } from './resources/resource-registry.ts';
+import { createResourceRegistry, customResources } from './resources/resource-registry.ts';
 import { compileSchema } from './schema/compiled-schema.ts';
 import { createStore, keyOf } from './store/store.ts';
 import { createAuthority } from './tls/certificate.ts';
@@ -188,3 +187,57 @@ function same(a: string, b: string): boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest();
   return timingSafeEqual(digest(a), digest(b));
 }
+
+const rbac = { apiVersion: 'rbac.authorization.k8s.io/v1' } as const;
+
+function clusterRole(name: string, rules: readonly JsonObject[]): JsonObject {
+  return { ...rbac, kind: 'ClusterRole', metadata: { name }, rules };
+}
+
+function bindingToGroup(name: string, group: string): JsonObject {
+  return {
+    ...rbac,
+    kind: 'ClusterRoleBinding',
+    metadata: { name },
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name },
+    subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'Group', name: group }],
+  };
+}
+
+const namespace = (name: string): JsonObject => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+
+/** What every cluster has from its first moment (Kubernetes, "Initial namespaces" and "Default roles and role bindings"). */
+export const BOOTSTRAP_OBJECTS: readonly JsonObject[] = [
+  ...['default', 'kube-system', 'kube-public', 'kube-node-lease'].map(namespace),
+  clusterRole('cluster-admin', [
+    { apiGroups: ['*'], resources: ['*'], verbs: ['*'] },
+    { nonResourceURLs: ['*'], verbs: ['*'] },
+  ]),
+  bindingToGroup('cluster-admin', 'system:masters'),
+  clusterRole('system:discovery', [
+    {
+      nonResourceURLs: [
+        '/api',
+        '/api/*',
+        '/apis',
+        '/apis/*',
+        '/healthz',
+        '/livez',
+        '/readyz',
+        '/openapi/*',
+        '/version',
+      ],
+      verbs: ['get'],
+    },
+  ]),
+  bindingToGroup('system:discovery', 'system:authenticated'),
+  clusterRole('system:basic-user', [
+    {
+      apiGroups: ['authorization.k8s.io'],
+      resources: ['selfsubjectaccessreviews', 'selfsubjectrulesreviews'],
+      verbs: ['create'],
+    },
+    { apiGroups: ['authentication.k8s.io'], resources: ['selfsubjectreviews'], verbs: ['create'] },
+  ]),
+  bindingToGroup('system:basic-user', 'system:authenticated'),
+];

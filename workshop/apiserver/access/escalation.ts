@@ -1,7 +1,7 @@
-import type { User } from '../identity/user.ts';
 import { type JsonObject, objectsAt, stringAt, stringsAt } from '../json.ts';
-import type { AdmissionRequest } from '../objects/object-context.ts';
+import type { AdmissionRequest } from '../objects/object-metadata.ts';
 import { forbidden, invalid, notFound } from '../status.ts';
+import type { User } from './attributes.ts';
 import { type Attributes, RBAC_GROUP } from './attributes.ts';
 import { isAllowed, type RbacObjects, roleOf, ruleAllows, rulesFor, rulesOf } from './rbac.ts';
 

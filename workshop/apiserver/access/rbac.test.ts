@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
-import { serviceAccountUser } from '../identity/user.ts';
 import type { JsonObject } from '../json.ts';
 import type { StoredObject } from '../stored-object.ts';
-import { type Attributes, refusal } from './attributes.ts';
+import { type Attributes, refusal, serviceAccountUser } from './attributes.ts';
 import { isAllowed, type RbacObjects } from './rbac.ts';
 
 const object = (name: string, fields: JsonObject, namespace?: string): StoredObject => ({

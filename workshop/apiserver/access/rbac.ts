@@ -1,9 +1,7 @@
-import type { User } from '../identity/user.ts';
 import { type JsonObject, objectsAt, stringAt, stringsAt } from '../json.ts';
-import { matchesLabels } from '../request/label-selector.ts';
-import { labelSelectorOf } from '../request/selectors.ts';
+import { labelSelectorOf, matchesLabels } from '../request/selectors.ts';
 import { labelsOf, type StoredObject } from '../stored-object.ts';
-import type { Attributes } from './attributes.ts';
+import type { Attributes, User } from './attributes.ts';
 
 /** The objects RBAC decides by. */
 export interface RbacObjects {

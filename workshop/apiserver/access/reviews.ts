@@ -1,7 +1,6 @@
 import { readToken, userOf } from '../identity/service-account-tokens.ts';
-import type { User } from '../identity/user.ts';
 import { at, isObject, type Json, type JsonObject, stringAt, stringsAt } from '../json.ts';
-import type { Attributes } from './attributes.ts';
+import type { Attributes, User } from './attributes.ts';
 import { isAllowed, type RbacObjects, rulesFor } from './rbac.ts';
 
 /** A resource that is asked and not kept: what is created is the question, what comes back holds the answer. */

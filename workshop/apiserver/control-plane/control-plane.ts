@@ -1,3 +1,4 @@
+import { stringify } from 'yaml';
 /** How its administrator reaches an API server. */
 export interface AdminAccess {
   readonly url: string;
@@ -26,4 +27,29 @@ export interface ControlPlane<Access = AdminAccess> {
   /** @returns a token of a service account; bound to a node where one is named. */
   createToken(account: ServiceAccountOnNode): Promise<string>;
   stop(): Promise<void>;
+}
+
+/** @returns a kubeconfig with one cluster and one user, for `kubectl` and for everything that reads one. */
+export function kubeconfigText(access: {
+  readonly url: string;
+  readonly caPem: string;
+  readonly token: string;
+}): string {
+  const name = 'shale-sandbox';
+  return stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [
+      {
+        name,
+        cluster: {
+          server: access.url,
+          'certificate-authority-data': Buffer.from(access.caPem).toString('base64'),
+        },
+      },
+    ],
+    users: [{ name, user: { token: access.token } }],
+    contexts: [{ name, context: { cluster: name, user: name, namespace: 'default' } }],
+    'current-context': name,
+  });
 }

@@ -4,10 +4,10 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { kubeconfigText } from '../kubeconfig.ts';
 import { createAuthority } from '../tls/certificate.ts';
 import { type RunningProcess, startProcess } from './child-process.ts';
 import type { ControlPlane } from './control-plane.ts';
+import { kubeconfigText } from './control-plane.ts';
 import { requestToken, type Send, sendAs } from './request-token.ts';
 
 /** A real API server and its etcd take a few seconds each on a small machine. */

@@ -1,6 +1,5 @@
 import { at, isObject, type Json, type JsonObject, objectsAt, stringAt } from '../json.ts';
-import { matchesLabels } from '../request/label-selector.ts';
-import { labelSelectorOf } from '../request/selectors.ts';
+import { labelSelectorOf, matchesLabels } from '../request/selectors.ts';
 import { labelsOf, type StoredObject } from '../stored-object.ts';
 
 /** How many pods a PodDisruptionBudget lets go now (policy/v1 PodDisruptionBudgetStatus). */

@@ -1,6 +1,6 @@
 import { isObject, type JsonObject, stringAt } from '../json.ts';
 import { deleteObject, parseDeleteOptions } from '../objects/delete-object.ts';
-import type { ObjectContext, Writer } from '../objects/object-context.ts';
+import type { ObjectContext, Writer } from '../objects/object-metadata.ts';
 import { requireObject } from '../objects/update-object.ts';
 import { builtinResource } from '../resources/builtin.ts';
 import { bucketOf } from '../resources/resource.ts';

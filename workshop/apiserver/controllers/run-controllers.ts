@@ -1,10 +1,10 @@
 import { type JsonObject, stringAt, withField } from '../json.ts';
 import { deleteObject } from '../objects/delete-object.ts';
-import { type ObjectContext, SYSTEM } from '../objects/object-context.ts';
+import { type ObjectContext, SYSTEM } from '../objects/object-metadata.ts';
 import { updateObject } from '../objects/update-object.ts';
 import { builtinResource, CUSTOM_RESOURCE_DEFINITIONS } from '../resources/builtin.ts';
-import { type CompileSchema, customResources } from '../resources/custom-resources.ts';
 import { bucketOf, type Resource } from '../resources/resource.ts';
+import { type CompileSchema, customResources } from '../resources/resource-registry.ts';
 import { StatusError } from '../status.ts';
 import { type Change, keyOf } from '../store/store.ts';
 import { type StoredObject, timestamp } from '../stored-object.ts';

@@ -1,12 +1,11 @@
 import type { IncomingMessage } from 'node:http';
-import { isObject, type Json, type JsonObject } from '../json.ts';
+import { isArray, isObject, type Json, type JsonObject } from '../json.ts';
 import { applyJsonPatch } from '../patch/json-patch.ts';
-import { applyMergePatch } from '../patch/merge-patch.ts';
 import { applyStrategicMergePatch } from '../patch/strategic-merge-patch.ts';
 import type { Resource } from '../resources/resource.ts';
 import { badRequest } from '../status.ts';
 import type { StoredObject } from '../stored-object.ts';
-import { mediaTypeOf, readJson, unsupportedMediaType } from './read-body.ts';
+import { mediaTypeOf, readJson, unsupportedMediaType } from './exchange.ts';
 
 const JSON_PATCH = 'application/json-patch+json';
 const MERGE_PATCH = 'application/merge-patch+json';
@@ -39,4 +38,53 @@ function apply(mediaType: string, object: StoredObject, patch: Json): Json {
   if (mediaType === JSON_PATCH) return applyJsonPatch(object, patch);
   if (!isObject(patch)) throw badRequest('a merge patch is an object');
   return mediaType === MERGE_PATCH ? applyMergePatch(object, patch) : applyStrategicMergePatch(object, patch);
+}
+
+/** Fields that the server sets itself; a client that sends them back means nothing by it. */
+const SERVER_FIELDS: readonly string[] = ['metadata', 'status'];
+
+/** @returns paths of fields that were sent and that the schema dropped: `spec.nodeSelektor`. */
+export function unknownFields(sent: JsonObject, kept: JsonObject): readonly string[] {
+  return Object.keys(sent)
+    .filter((field) => !SERVER_FIELDS.includes(field))
+    .flatMap((field) => lost(sent[field], kept[field], field));
+}
+
+function lost(sent: Json | undefined, kept: Json | undefined, path: string): readonly string[] {
+  if (sent === undefined || sent === null) return [];
+  if (kept === undefined) return [path];
+  if (isArray(sent) && isArray(kept)) return sent.flatMap((item, i) => lost(item, kept[i], `${path}[${i}]`));
+  if (!isObject(sent) || !isObject(kept)) return [];
+  return Object.keys(sent).flatMap((field) => lost(sent[field], kept[field], `${path}.${field}`));
+}
+
+/**
+ * Does as the query's `fieldValidation` says (Kubernetes API concepts, "Field validation").
+ *
+ * @returns warnings for the answer.
+ * @throws StatusError 400 under Strict.
+ */
+export function validateFields(
+  query: URLSearchParams,
+  sent: JsonObject,
+  kept: JsonObject,
+): readonly string[] {
+  const mode = query.get('fieldValidation') ?? 'Warn';
+  const unknown =
+    mode === 'Ignore' ? [] : unknownFields(sent, kept).map((path) => `unknown field ${JSON.stringify(path)}`);
+  if (mode === 'Strict' && unknown.length > 0)
+    throw badRequest(`strict decoding error: ${unknown.join(', ')}`);
+  return unknown;
+}
+
+/** @returns the document with a JSON Merge Patch (RFC 7386) applied: null removes, a list replaces a list. */
+export function applyMergePatch(document: Json | undefined, patch: Json): Json {
+  if (!isObject(patch)) return patch;
+  const merged: Record<string, Json | undefined> = { ...(isObject(document) ? document : {}) };
+  for (const [field, value] of Object.entries(patch)) {
+    if (value === undefined) continue;
+    if (value === null) delete merged[field];
+    else merged[field] = applyMergePatch(merged[field], value);
+  }
+  return merged as JsonObject;
 }

@@ -1,15 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Attributes, refusal } from '../access/attributes.ts';
+import { ANONYMOUS, type Attributes, refusal, serviceAccountUser, type User } from '../access/attributes.ts';
 import { isAllowed } from '../access/rbac.ts';
 import { type Knowledge, REVIEWS, type Review } from '../access/reviews.ts';
 import { discover } from '../discovery/discovery.ts';
 import { openAPI } from '../discovery/openapi.ts';
-import { ANONYMOUS, serviceAccountUser, type User } from '../identity/user.ts';
 import { parseRequestPath, type RequestPath, verbOf } from '../request/request-path.ts';
 import type { Resource } from '../resources/resource.ts';
 import { forbidden, methodNotAllowed, StatusError } from '../status.ts';
-import { asStatusError, type Exchange, send, sendError, sendText } from './exchange.ts';
-import { readObject } from './read-body.ts';
+import { asStatusError, type Exchange, readObject, send, sendError, sendText } from './exchange.ts';
 import { type ResourceService, serveResource } from './serve-resource.ts';
 
 /** One request, as an audit log tells of it. */

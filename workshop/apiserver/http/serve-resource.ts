@@ -3,21 +3,18 @@ import type { TokenIssuer } from '../identity/token-requests.ts';
 import type { JsonObject } from '../json.ts';
 import { createObject } from '../objects/create-object.ts';
 import { deleteObject, parseDeleteOptions } from '../objects/delete-object.ts';
-import type { ObjectContext, Writer } from '../objects/object-context.ts';
+import type { ObjectContext, Writer } from '../objects/object-metadata.ts';
 import { typed } from '../objects/object-metadata.ts';
 import { type ObjectName, requireObject, updateObject } from '../objects/update-object.ts';
-import { listObjects } from '../read/list-objects.ts';
-import { parseSelection } from '../read/selection.ts';
+import { listObjects, parseSelection } from '../read/list-objects.ts';
 import type { RequestPath } from '../request/request-path.ts';
 import { apiVersionOf, bucketOf, type Resource } from '../resources/resource.ts';
 import { badRequest, invalid, methodNotAllowed, qualified, StatusError, success } from '../status.ts';
 import type { StoredObject } from '../stored-object.ts';
 import { parseIncludeObject, renderTable, wantsTable } from '../table/table.ts';
-import { type Exchange, send } from './exchange.ts';
-import { readPatch } from './patch-object.ts';
-import { readObject } from './read-body.ts';
+import { type Exchange, readObject, send } from './exchange.ts';
+import { readPatch, validateFields } from './patch-object.ts';
 import { inVersion, serveWatch } from './serve-watch.ts';
-import { validateFields } from './unknown-fields.ts';
 
 type ResourcePath = Extract<RequestPath, { type: 'resource' }>;
 

@@ -1,5 +1,5 @@
 import { isObject, type JsonObject } from '../json.ts';
-import type { Selection } from '../read/selection.ts';
+import type { Selection } from '../read/list-objects.ts';
 import { bookmark, type WatchEvent, watchObjects } from '../read/watch-objects.ts';
 import { apiVersionOf, type Resource } from '../resources/resource.ts';
 import type { Store } from '../store/store.ts';

@@ -1,6 +1,6 @@
 import { createHmac, randomUUID, timingSafeEqual } from 'node:crypto';
+import { serviceAccountUser, type User } from '../access/attributes.ts';
 import { at, isObject, type Json, type JsonObject, stringAt } from '../json.ts';
-import { serviceAccountUser, type User } from './user.ts';
 
 /** An object that must be there for a token to hold. */
 export interface ObjectIdentity {

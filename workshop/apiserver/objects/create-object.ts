@@ -4,7 +4,7 @@ import { bucketOf, type Resource } from '../resources/resource.ts';
 import { alreadyExists, type Cause, forbidden, invalid, notFound } from '../status.ts';
 import { keyOf } from '../store/store.ts';
 import type { StoredObject } from '../stored-object.ts';
-import type { ObjectContext, Writer } from './object-context.ts';
+import type { ObjectContext, Writer } from './object-metadata.ts';
 import { newMetadata, typed, validateMetadata } from './object-metadata.ts';
 
 const NAMESPACES = builtinResource('', 'namespaces');

@@ -3,7 +3,7 @@ import { bucketOf, type Resource } from '../resources/resource.ts';
 import { conflict } from '../status.ts';
 import { keyOf } from '../store/store.ts';
 import { type Metadata, type StoredObject, timestamp } from '../stored-object.ts';
-import type { ObjectContext, Writer } from './object-context.ts';
+import type { ObjectContext, Writer } from './object-metadata.ts';
 import { type ObjectName, requireObject } from './update-object.ts';
 
 /** metav1.DeleteOptions. */

@@ -4,7 +4,7 @@ import { conflict, notFound } from '../status.ts';
 import { keyOf } from '../store/store.ts';
 import type { StoredObject } from '../stored-object.ts';
 import { admitBySchema, identityOf, refuseInvalid, validated } from './create-object.ts';
-import type { ObjectContext, Writer } from './object-context.ts';
+import type { ObjectContext, Writer } from './object-metadata.ts';
 import { changedMetadata, typed, validateMetadata } from './object-metadata.ts';
 
 /** Names one object. */

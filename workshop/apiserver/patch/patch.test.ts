@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { applyMergePatch } from '../http/patch-object.ts';
 import type { Json, JsonObject } from '../json.ts';
 import { applyJsonPatch } from './json-patch.ts';
-import { applyMergePatch } from './merge-patch.ts';
 import { applyStrategicMergePatch } from './strategic-merge-patch.ts';
 
 describe('JSON patch', () => {

@@ -1,9 +1,15 @@
 import type { JsonObject } from '../json.ts';
+import {
+  type LabelSelector,
+  matchesFields,
+  matchesLabels,
+  parseFieldSelector,
+  readLabelSelector,
+} from '../request/selectors.ts';
 import { bucketOf, type Resource } from '../resources/resource.ts';
 import { badRequest, expired } from '../status.ts';
 import { keyOf, type Store } from '../store/store.ts';
-import type { StoredObject } from '../stored-object.ts';
-import type { Selection } from './selection.ts';
+import { labelsOf, type StoredObject } from '../stored-object.ts';
 
 export interface ObjectList {
   readonly objects: readonly StoredObject[];
@@ -78,4 +84,31 @@ function readToken(token: string): Continuation {
     // Not JSON: no token of ours, as one with other fields.
   }
   throw badRequest('continue key is not valid');
+}
+
+/** Which objects of a resource a list or a watch is about. */
+export type Selection = (object: StoredObject) => boolean;
+
+const METADATA_FIELDS: readonly string[] = ['metadata.name', 'metadata.namespace'];
+
+/**
+ * @param namespace '' for all.
+ * @throws StatusError 400 for selectors that can't be read or name a field that can't be selected by.
+ */
+export function parseSelection(
+  resource: Resource,
+  namespace: string,
+  name: string,
+  query: URLSearchParams,
+): Selection {
+  const labels: LabelSelector = readLabelSelector(query.get('labelSelector') ?? '');
+  const fields = parseFieldSelector(query.get('fieldSelector') ?? '');
+  const known = [...METADATA_FIELDS, ...resource.selectable];
+  const unknown = fields.find(({ field }) => !known.includes(field));
+  if (unknown !== undefined) throw badRequest(`field label not supported: ${unknown.field}`);
+  return (object) =>
+    (namespace === '' || !resource.namespaced || object.metadata.namespace === namespace) &&
+    (name === '' || object.metadata.name === name) &&
+    matchesLabels(labels, labelsOf(object)) &&
+    matchesFields(fields, object);
 }

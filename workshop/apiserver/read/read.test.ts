@@ -3,8 +3,7 @@ import { builtinResource } from '../resources/builtin.ts';
 import { bucketOf } from '../resources/resource.ts';
 import { createStore, type Store } from '../store/store.ts';
 import type { StoredObject } from '../stored-object.ts';
-import { listObjects } from './list-objects.ts';
-import { parseSelection } from './selection.ts';
+import { listObjects, parseSelection } from './list-objects.ts';
 import { type WatchEvent, watchObjects } from './watch-objects.ts';
 
 const resource = builtinResource('', 'configmaps');

@@ -3,7 +3,7 @@ import { apiVersionOf, bucketOf, type Resource } from '../resources/resource.ts'
 import { expired } from '../status.ts';
 import type { Change, Store } from '../store/store.ts';
 import type { StoredObject } from '../stored-object.ts';
-import type { Selection } from './selection.ts';
+import type { Selection } from './list-objects.ts';
 
 /** One line of a watch (metav1.WatchEvent). */
 export type WatchEvent =

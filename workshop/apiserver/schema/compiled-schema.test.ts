@@ -4,8 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { at, type Json, type JsonObject, objectsAt, stringAt } from '../json.ts';
-import { compileSchema } from './compiled-schema.ts';
-import { applyDefaults, prune } from './fill.ts';
+import { applyDefaults, compileSchema, prune } from './compiled-schema.ts';
 import { parseSchema } from './structural-schema.ts';
 
 const root = join(import.meta.dirname, '../../..');

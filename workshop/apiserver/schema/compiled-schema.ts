@@ -1,9 +1,8 @@
-import { isObject, type JsonObject } from '../json.ts';
+import { isArray, isObject, type Json, type JsonObject } from '../json.ts';
 import type { Schema } from '../resources/resource.ts';
 import type { Cause } from '../status.ts';
-import { applyDefaults, prune } from './fill.ts';
 import { compileRules } from './rules.ts';
-import { parseSchema } from './structural-schema.ts';
+import { parseSchema, type StructuralSchema } from './structural-schema.ts';
 import { problem, validate } from './validate.ts';
 
 /** With one of these the value isn't what rules may rely on, so they are not asked (apiextensions, hasBlockingErr). */
@@ -40,4 +39,59 @@ export function compileSchema(openAPIV3Schema: JsonObject): Schema {
       return { object, problems: [...problems, ...rules(object, old, '')] };
     },
   };
+}
+
+/** What every object has and no schema describes: left as it is, at the root and in embedded resources. */
+const TYPE_FIELDS: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata']);
+
+/** @returns the value without the fields that its schema doesn't know (apiextensions, "Field pruning"). */
+export function prune(schema: StructuralSchema, value: Json, isResource = false): Json {
+  if (isArray(value)) {
+    const { items } = schema;
+    return items === undefined ? value : value.map((item) => prune(items, item));
+  }
+  if (!isObject(value)) return value;
+  const whole = isResource || schema.embeddedResource;
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([field, inner]): readonly [string, Json][] => {
+      if (inner === undefined) return [];
+      const own = schema.properties.get(field) ?? schema.additional;
+      if (whole && TYPE_FIELDS.has(field)) return [[field, inner]];
+      if (own !== undefined) return [[field, prune(own, inner)]];
+      return schema.preserveUnknownFields ? [[field, inner]] : [];
+    }),
+  );
+}
+
+/** @returns the value with its schema's defaults where it has nothing (apiextensions, "Defaulting"). */
+export function applyDefaults(schema: StructuralSchema, value: Json): Json {
+  if (isArray(value)) {
+    const { items } = schema;
+    return items === undefined ? value : value.map((item) => filled(items, item));
+  }
+  if (!isObject(value)) return value;
+  const missing = [...schema.properties].flatMap(([field, { default: given }]): readonly [string, Json][] =>
+    value[field] === undefined && given !== undefined ? [[field, given]] : [],
+  );
+  const all: JsonObject = { ...value, ...Object.fromEntries(missing) };
+  return Object.fromEntries(
+    Object.entries(all).flatMap(([field, inner]): readonly [string, Json][] => {
+      const own = schema.properties.get(field) ?? schema.additional;
+      if (inner === undefined) return [];
+      if (own === undefined) return [[field, inner]];
+      return isStrayNull(own, inner) ? [] : [[field, filled(own, inner)]];
+    }),
+  );
+}
+
+/** A null where none may be and no default takes its place is no field at all (apiextensions, "Defaulting and Nullable"). */
+function isStrayNull(schema: StructuralSchema, value: Json): boolean {
+  return value === null && !schema.nullable && schema.default === undefined && schema.type !== undefined;
+}
+
+/** A null where none may be stands for nothing: the default takes its place. */
+function filled(schema: StructuralSchema, value: Json): Json {
+  const replaced =
+    value === null && !schema.nullable && schema.default !== undefined ? schema.default : value;
+  return applyDefaults(schema, replaced);
 }

@@ -1,6 +1,5 @@
 import { byCodeUnit, equal, isArray, isObject, type Json, type JsonObject } from '../json.ts';
 import type { Cause } from '../status.ts';
-import { formatProblem } from './formats.ts';
 import type { JsonType, StructuralSchema } from './structural-schema.ts';
 
 /**
@@ -201,4 +200,23 @@ function within(schema: StructuralSchema, value: Json, path: string): readonly C
     const own = schema.properties.get(field) ?? schema.additional;
     return own === undefined || inner === undefined ? [] : validate(own, inner, child(path, field));
   });
+}
+
+/** Formats that the API server checks (apiextensions, "supported formats"); any other is a note for readers. */
+const FORMATS: Readonly<Record<string, (value: string) => boolean>> = {
+  'date-time': (value) =>
+    /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i.test(value) &&
+    !Number.isNaN(Date.parse(value)),
+  date: (value) => /^\d{4}-\d\d-\d\d$/.test(value) && !Number.isNaN(Date.parse(value)),
+  byte: (value) => /^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(value),
+  uuid: (value) => /^[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}$/i.test(value),
+  ipv4: (value) => /^((25[0-5]|2[0-4]\d|1?\d?\d)(\.|$)){4}$/.test(value),
+};
+
+/** @returns what is wrong with a string of a format; undefined for nothing, or a format that isn't checked. */
+export function formatProblem(format: string, value: string): string | undefined {
+  const check = FORMATS[format];
+  return check === undefined || check(value)
+    ? undefined
+    : `must be of type ${format}: ${JSON.stringify(value)}`;
 }

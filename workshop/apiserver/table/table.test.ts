@@ -1,8 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { StoredObject } from '../stored-object.ts';
-import { age } from './age.ts';
-import { parseJsonPath } from './json-path.ts';
-import { ageColumn, pathColumn, renderTable, wantsTable } from './table.ts';
+import { age, ageColumn, parseJsonPath, pathColumn, renderTable, wantsTable } from './table.ts';
 
 const now = new Date('2026-01-02T00:00:00Z');
 const object: StoredObject = {

@@ -1,7 +1,5 @@
-import { isObject, type Json, type JsonObject } from '../json.ts';
+import { at, equal, isArray, isObject, type Json, type JsonObject } from '../json.ts';
 import type { StoredObject } from '../stored-object.ts';
-import { age } from './age.ts';
-import { parseJsonPath } from './json-path.ts';
 
 /** One column of `kubectl get`. */
 export interface Column {
@@ -124,4 +122,100 @@ export function selectorText(value: Json | undefined): string {
   if (!isObject(value)) return '<none>';
   const pairs = Object.entries(value).map(([key, wanted]) => `${key}=${String(wanted)}`);
   return pairs.length === 0 ? '<none>' : pairs.join(',');
+}
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const YEAR = 365 * DAY;
+
+/** @returns the time since a timestamp as kubectl writes it (k8s.io/apimachinery/pkg/util/duration HumanDuration): `3m20s`. */
+export function age(since: string, now: Date): string {
+  const elapsed = now.getTime() - Date.parse(since);
+  return Number.isNaN(elapsed) ? '<unknown>' : humanDuration(elapsed);
+}
+
+/** The longer ago, the fewer units: the second one is left out where nobody would miss it. */
+function humanDuration(milliseconds: number): string {
+  if (milliseconds < -SECOND) return '<invalid>';
+  const elapsed = Math.max(0, milliseconds);
+  if (elapsed < 2 * MINUTE) return `${Math.floor(elapsed / SECOND)}s`;
+  if (elapsed < 10 * MINUTE) return two(elapsed, MINUTE, 'm', SECOND, 's');
+  if (elapsed < 3 * HOUR) return `${Math.floor(elapsed / MINUTE)}m`;
+  if (elapsed < 8 * HOUR) return two(elapsed, HOUR, 'h', MINUTE, 'm');
+  if (elapsed < 2 * DAY) return `${Math.floor(elapsed / HOUR)}h`;
+  if (elapsed < 8 * DAY) return two(elapsed, DAY, 'd', HOUR, 'h');
+  if (elapsed < 2 * YEAR) return `${Math.floor(elapsed / DAY)}d`;
+  if (elapsed < 8 * YEAR) return two(elapsed, YEAR, 'y', DAY, 'd');
+  return `${Math.floor(elapsed / YEAR)}y`;
+}
+
+function two(elapsed: number, large: number, largeName: string, small: number, smallName: string): string {
+  const rest = Math.floor((elapsed % large) / small);
+  const whole = `${Math.floor(elapsed / large)}${largeName}`;
+  return rest === 0 ? whole : `${whole}${rest}${smallName}`;
+}
+
+type Step =
+  | { readonly type: 'field'; readonly name: string }
+  | { readonly type: 'every' }
+  | { readonly type: 'index'; readonly index: number }
+  | { readonly type: 'where'; readonly path: readonly string[]; readonly value: Json };
+
+/** Finds what a path names in an object. */
+export type JsonPath = (value: Json) => readonly Json[];
+
+const STEP =
+  /^\.(?<field>(?:\\.|[^.[\\])+)|^\['(?<quoted>[^']+)'\]|^\[(?<index>-?\d+)\]|^\[(?<every>\*)\]|^\[\?\(@\.(?<where>[\w.]+)\s*==\s*(?<value>"[^"]*"|'[^']*'|true|false|\d+)\)\]/;
+
+/**
+ * Reads the JSONPath of a printer column (Kubernetes, "JSONPath Support"): fields, `\.` in a name, `['name']`, `[0]`,
+ * `[*]`, `[?(@.type=="Ready")]`.
+ *
+ * @throws Error for a path that is something else.
+ */
+export function parseJsonPath(text: string): JsonPath {
+  const steps: Step[] = [];
+  let rest = text.startsWith('.') || text.startsWith('[') ? text : `.${text}`;
+  while (rest !== '') {
+    const match = STEP.exec(rest);
+    if (match?.groups === undefined)
+      throw new Error(`${JSON.stringify(text)} is no JSONPath that a column can have`);
+    steps.push(stepOf(match.groups));
+    rest = rest.slice(match[0].length);
+  }
+  return (value) =>
+    steps.reduce<readonly Json[]>((found, step) => found.flatMap((each) => take(each, step)), [value]);
+}
+
+function stepOf(groups: Readonly<Record<string, string | undefined>>): Step {
+  const { field, quoted, index, every, where, value } = groups;
+  if (where !== undefined && value !== undefined)
+    return { type: 'where', path: where.split('.'), value: literal(value) };
+  if (every !== undefined) return { type: 'every' };
+  if (index !== undefined) return { type: 'index', index: Number(index) };
+  return { type: 'field', name: quoted ?? (field ?? '').replaceAll('\\', '') };
+}
+
+function literal(text: string): Json {
+  return /^["']/.test(text) ? text.slice(1, -1) : (JSON.parse(text) as Json);
+}
+
+function take(value: Json, step: Step): readonly Json[] {
+  switch (step.type) {
+    case 'field': {
+      const found = at(value, step.name);
+      return found === undefined ? [] : [found];
+    }
+    case 'every':
+      if (isArray(value)) return value;
+      return isObject(value) ? Object.values(value).filter((each) => each !== undefined) : [];
+    case 'index': {
+      const found = isArray(value) ? value.at(step.index) : undefined;
+      return found === undefined ? [] : [found];
+    }
+    case 'where':
+      return isArray(value) ? value.filter((item) => equal(at(item, ...step.path), step.value)) : [];
+  }
 }
