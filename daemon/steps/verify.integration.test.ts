@@ -10,7 +10,7 @@ import { CHRONY, degraded, isAt, policies, render, standardSpec } from '../../te
 import { deadline, patience } from '../../test/fixtures/patience.ts';
 import { type DaemonUnderTest, HOLDER, NODE, startDaemon } from '../../test/fixtures/running-daemon.ts';
 import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from '../../test/fixtures/test-node.ts';
-import { reportNode } from '../../workshop/sandbox/node-status.ts';
+import { reportNode } from '../../workshop/sandbox/machines.ts';
 
 const CHECK = '/etc/shale/health.d/10-net';
 const FAILING = '#!/bin/sh\necho looking for a route\necho no route to the gateway >&2\nexit 4\n';

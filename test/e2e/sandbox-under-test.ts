@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { createApiClient } from '../../cluster/http-api-client.ts';
-import { connectWith } from '../../workshop/sandbox/control-plane/access.ts';
+import { connectWith } from '../../workshop/sandbox/control-plane.ts';
 import { sandboxLayout } from '../../workshop/sandbox/layout.ts';
 import { type StartedSandbox, startSandbox } from '../../workshop/sandbox/start.ts';
 import { type ShaleRun, shale } from '../cli/shale-process.ts';

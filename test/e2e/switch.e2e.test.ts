@@ -21,7 +21,7 @@ import type { ApiClient } from '../../cluster/api-client.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { MACHINE_LABEL } from '../../workshop/sandbox/cluster-objects.ts';
 import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
-import { readExamples } from '../../workshop/sandbox/tour/examples.ts';
+import { readExamples } from '../../workshop/sandbox/tour/step.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { noDirectoryNodes } from '../fixtures/test-node.ts';
 import { log } from './cluster-under-test.ts';

@@ -8,10 +8,9 @@ import type { ImageSource, SourceLayer } from '../../daemon/os/ostree/image-sour
 import { OstreeBackend } from '../../daemon/os/ostree/ostree-backend.ts';
 import { applyLive, verifyLive } from '../../daemon/tree-sync/live-apply.ts';
 import type { LayerItem } from '../../image/layer/layer-item.ts';
-import { createNode } from '../../workshop/sandbox/node/create.ts';
+import { createNode, removeNode } from '../../workshop/sandbox/node/create.ts';
 import { directoryNodeLayout, readDirectoryMachine } from '../../workshop/sandbox/node/directory-host.ts';
 import { type MemoryImage, memorySource } from '../../workshop/sandbox/node/memory-source.ts';
-import { removeNode } from '../../workshop/sandbox/node/remove.ts';
 import { type BootedNode, bootSystemdNode } from '../../workshop/sandbox/systemd-node/node.ts';
 import { rootfsLayer } from '../../workshop/sandbox/systemd-node/rootfs-layer.ts';
 import { deadline, patience } from '../fixtures/patience.ts';

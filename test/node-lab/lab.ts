@@ -2,8 +2,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { CACHE } from '../../workshop/sandbox/layout.ts';
+import { missingForSystemdNodes } from '../../workshop/sandbox/requirements.ts';
 import { bootMachine, type SystemdMachine } from '../../workshop/sandbox/systemd-node/machine.ts';
-import { missingForSystemdNodes } from '../../workshop/sandbox/systemd-node/missing-requirement.ts';
 import { ensureRootfs } from '../../workshop/sandbox/systemd-node/rootfs.ts';
 import {
   ensureRootfsArchive,

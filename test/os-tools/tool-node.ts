@@ -11,11 +11,13 @@ import { OsCommandError, osCommandRunner, type RunOsCommand } from '../../daemon
 import { listDeployments } from '../../daemon/os/ostree/deployments.ts';
 import { rpmOstree } from '../../daemon/os/rpm-ostree/rpm-ostree.ts';
 import { bootNode, bootNodeSoftly } from '../../workshop/sandbox/node/boot.ts';
-import { createNode } from '../../workshop/sandbox/node/create.ts';
-import { directoryNodeLayout, readDirectoryMachine } from '../../workshop/sandbox/node/directory-host.ts';
-import { directoryNode } from '../../workshop/sandbox/node/directory-node.ts';
+import { createNode, removeNode } from '../../workshop/sandbox/node/create.ts';
+import {
+  directoryNode,
+  directoryNodeLayout,
+  readDirectoryMachine,
+} from '../../workshop/sandbox/node/directory-host.ts';
 import { type MemoryImage, memorySource } from '../../workshop/sandbox/node/memory-source.ts';
-import { removeNode } from '../../workshop/sandbox/node/remove.ts';
 import { stockImage } from '../../workshop/sandbox/node/stock-image.ts';
 import type { ContractNode } from '../fixtures/backend-contract.ts';
 import { copiedDirectory } from '../fixtures/copied-directory.ts';

@@ -7,7 +7,7 @@ import { ConfigMaps, Events } from '../../api/kubernetes.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { DEFAULT_NAMESPACE, labels, SWITCH_CONFIG_MAP } from '../../api/names.ts';
 import { createApiClient } from '../../cluster/http-api-client.ts';
-import { connectWith } from '../../workshop/sandbox/control-plane/access.ts';
+import { connectWith } from '../../workshop/sandbox/control-plane.ts';
 import { startSandbox } from '../../workshop/sandbox/start.ts';
 import { waitUntil } from '../../workshop/sandbox/wait-until.ts';
 import { deadline } from '../fixtures/patience.ts';

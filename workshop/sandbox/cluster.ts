@@ -16,18 +16,17 @@ import {
   sampleWorkload,
   stockMachineConfig,
 } from './cluster-objects.ts';
-import { connectWith } from './control-plane/access.ts';
-import type { ControlPlane } from './control-plane/control-plane.ts';
-import { type ClusterEngine, startClusterEngine } from './engine/cluster-engine.ts';
+import type { ControlPlane } from './control-plane.ts';
+import { connectWith } from './control-plane.ts';
 import type { StartedEngine } from './engine/start-engine.ts';
+import { type ClusterEngine, startClusterEngine } from './engine/start-engine.ts';
 import { CACHE, type SandboxLayout } from './layout.ts';
-import { createMachines } from './machines.ts';
+import { createMachines, reportNode } from './machines.ts';
 import { applyObjects } from './manifests/apply.ts';
 import { readKustomization } from './manifests/kustomization.ts';
+import { removeNode } from './node/create.ts';
 import { directoryNodes } from './node/directory-nodes.ts';
-import { removeNode } from './node/remove.ts';
 import type { InstalledNode, NodeKind, NodeKindName } from './node-kind.ts';
-import { reportNode } from './node-status.ts';
 import { type SandboxRegistry, startRegistry } from './registry.ts';
 import { systemdNodes } from './systemd-node/systemd-nodes.ts';
 import { createPodRunner, type RunShale } from './workloads/pod-runner.ts';

@@ -3,11 +3,10 @@ import path from 'node:path';
 import type { Logger } from 'pino';
 import { z } from 'zod';
 import { clearCluster, startCluster } from './cluster.ts';
-import { type ControlPlaneChoice, startControlPlane } from './control-plane/control-plane.ts';
-import { type SandboxLayout, sandboxLayout } from './layout.ts';
+import { type ControlPlaneChoice, startControlPlane } from './control-plane.ts';
+import { type SandboxLayout, SandboxRecord, sandboxLayout, writeRecord } from './layout.ts';
 import { lockSandbox } from './lock.ts';
 import type { NodeKindName } from './node-kind.ts';
-import { SandboxRecord, writeRecord } from './record.ts';
 
 /** What the process that holds a sandbox tells the one that started it. */
 export const ServeMessage = z.discriminatedUnion('type', [

@@ -3,14 +3,13 @@ import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
-import type { ControlPlaneChoice } from './control-plane/control-plane.ts';
+import type { ControlPlaneChoice } from './control-plane.ts';
+import type { SandboxRecord } from './layout.ts';
 import { sandboxLayout } from './layout.ts';
 import { isLocked, SandboxInUse } from './lock.ts';
 import type { NodeKindName } from './node-kind.ts';
-import type { SandboxRecord } from './record.ts';
-import { missingRequirement } from './requirements.ts';
+import { missingForSystemdNodes, missingRequirement } from './requirements.ts';
 import { KEEP, runWithNode, ServeMessage } from './serve.ts';
-import { missingForSystemdNodes } from './systemd-node/missing-requirement.ts';
 
 /** A sandbox that this process started. It goes down with this process, unless it is kept. */
 export interface StartedSandbox {
@@ -47,7 +46,7 @@ const MAIN = path.join(import.meta.dirname, 'main.ts');
  * @returns once it is up. @throws SandboxInUse; Error with its own reason when it doesn't come up; the signal's reason.
  */
 export async function startSandbox(options: StartOptions): Promise<StartedSandbox> {
-  const missing = await missingRequirement(process.getuid?.(), process.env['PATH'] ?? '');
+  const missing = missingRequirement(process.getuid?.(), process.env['PATH'] ?? '');
   if (missing !== undefined) throw new Error(missing);
   const missingForNodes =
     options.nodes === 'systemd'

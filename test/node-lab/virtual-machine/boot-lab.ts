@@ -10,7 +10,7 @@ import { startDockerRegistry } from '../../../workshop/sandbox/docker-registry.t
 import { CACHE } from '../../../workshop/sandbox/layout.ts';
 import { pushImage } from '../../../workshop/sandbox/registry.ts';
 import { ensureRootfsArchive } from '../../../workshop/sandbox/systemd-node/rootfs-archive.ts';
-import { rootfsSource } from '../../../workshop/sandbox/systemd-node/rootfs-source.ts';
+import { rootfsSource } from '../../../workshop/sandbox/systemd-node/rootfs-layer.ts';
 import { type NodeControlPlane, startNodeControlPlane } from '../../fixtures/node-control-plane.ts';
 import { deadline } from '../../fixtures/patience.ts';
 import { labRootfs } from '../lab.ts';

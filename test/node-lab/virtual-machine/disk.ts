@@ -5,9 +5,8 @@ import path from 'node:path';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { osCommandRunner } from '../../../daemon/os/os-command.ts';
 import type { ImageSource } from '../../../daemon/os/ostree/image-source.ts';
-import { createNode } from '../../../workshop/sandbox/node/create.ts';
+import { createNode, removeNode } from '../../../workshop/sandbox/node/create.ts';
 import { directoryNodeLayout } from '../../../workshop/sandbox/node/directory-host.ts';
-import { removeNode } from '../../../workshop/sandbox/node/remove.ts';
 
 export interface DiskOptions {
   /** What is installed on it. */

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { watch } from 'node:fs';
 import { lstat, mkdir, readdir, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { OsCommandError, osCommandRunner, type RunOsCommand } from '../../../daemon/os/os-command.ts';
@@ -8,7 +9,9 @@ import {
   type DirectoryMachine,
   type DirectoryNodeLayout,
   directoryNodeLayout,
+  type RebootRequest,
   readDirectoryMachine,
+  readRebootRequest,
 } from './directory-host.ts';
 
 const BOOT_TIMEOUT_MS = 60_000;
@@ -130,5 +133,34 @@ async function runTmpfiles(
   } catch (error) {
     if (error instanceof OsCommandError && TMPFILES_TOLERATED.has(error.exitCode)) return;
     throw error;
+  }
+}
+
+/**
+ * Waits for the file by which a directory node's daemon asks for a reboot, and takes it away.
+ *
+ * @returns what it asks for; undefined when the signal was aborted before.
+ */
+export async function untilRebootRequested(
+  dir: string,
+  signal: AbortSignal,
+): Promise<RebootRequest | undefined> {
+  const layout = directoryNodeLayout(dir);
+  const { promise, resolve } = Promise.withResolvers<RebootRequest | undefined>();
+  const look = async () => {
+    const found = await readRebootRequest(layout).catch(() => undefined);
+    if (found !== undefined || signal.aborted) resolve(found);
+  };
+  const watcher = watch(dir, () => void look());
+  const stop = () => resolve(undefined);
+  signal.addEventListener('abort', stop);
+  try {
+    await look();
+    const came = await promise;
+    await rm(layout.rebootRequest, { force: true });
+    return came;
+  } finally {
+    watcher.close();
+    signal.removeEventListener('abort', stop);
   }
 }

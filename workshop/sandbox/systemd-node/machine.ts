@@ -1,11 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { readFile, rename, writeFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { DIE_WITH_PARENT } from '@shale/apiserver/control-plane/child-process.ts';
+import { z } from 'zod';
 import { hostNamespaces } from '../../../daemon/host/systemd-host.ts';
 import { OsCommandError, osCommandRunner, type RunOsCommand } from '../../../daemon/os/os-command.ts';
+import { directoryNodeLayout } from '../node/directory-host.ts';
 
 const BOOT_TIMEOUT_MS = 60_000;
 const SHUTDOWN_TIMEOUT_MS = 60_000;
@@ -187,4 +189,30 @@ async function isDegraded(run: RunOsCommand, signal: AbortSignal): Promise<boole
 function assertRuns({ exitCode, signalCode }: ChildProcess): void {
   if (exitCode === null && signalCode === null) return;
   throw new Error(`systemd-nspawn ended with ${exitCode ?? signalCode}`);
+}
+
+const Record = z.object({
+  bootID: z.string().min(1),
+  /** The booted deployment's directory, relative to the sysroot. */
+  deployment: z.string().min(1),
+  bootCount: z.int().positive(),
+  /** Process id of the machine's init, as this machine sees it. */
+  leader: z.int().positive(),
+});
+
+/** The present boot of a node with systemd, for those who have to reach it: what DirectoryMachine is for a directory. */
+export type MachineRecord = z.infer<typeof Record>;
+
+/** @param dir of the node. @throws when it was never booted, naming the file. */
+export async function readMachineRecord(dir: string): Promise<MachineRecord> {
+  return Record.parse(JSON.parse(await readFile(directoryNodeLayout(dir).machine, 'utf8')));
+}
+
+/** Writes what is known of a boot; its number is counted on from the boot before. */
+export async function writeMachineRecord(dir: string, boot: Omit<MachineRecord, 'bootCount'>): Promise<void> {
+  const { machine } = directoryNodeLayout(dir);
+  const before = await readMachineRecord(dir).catch(() => undefined);
+  const record: MachineRecord = { ...boot, bootCount: (before?.bootCount ?? 0) + 1 };
+  await writeFile(`${machine}.new`, `${JSON.stringify(record)}\n`);
+  await rename(`${machine}.new`, machine);
 }

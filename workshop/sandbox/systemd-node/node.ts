@@ -5,8 +5,7 @@ import { systemdNode } from '../../../daemon/host/systemd-node.ts';
 import { listDeployments } from '../../../daemon/os/ostree/deployments.ts';
 import type { ImageSource } from '../../../daemon/os/ostree/image-source.ts';
 import { directoryNodeLayout } from '../node/directory-host.ts';
-import { bootMachine, type SystemdMachine } from './machine.ts';
-import { writeMachineRecord } from './machine-record.ts';
+import { bootMachine, type SystemdMachine, writeMachineRecord } from './machine.ts';
 
 const PULL_SECRET = '/var/lib/kubelet/config.json';
 

@@ -2,10 +2,9 @@ import { Command, Option } from 'commander';
 import { CommandError, exitCodes } from '../../../cli/command-line/exit-codes.ts';
 import { createLogger, shutdownSignal } from '../../../cluster/process.ts';
 import { type ChosenNodes, chooseNodes, type NodeChoice } from '../choose-nodes.ts';
-import type { ControlPlaneChoice } from '../control-plane/control-plane.ts';
+import type { ControlPlaneChoice } from '../control-plane.ts';
 import { tourProgress } from './progress.ts';
-import { isSuccess } from './report.ts';
-import { formatReport } from './report-text.ts';
+import { formatReport, isSuccess } from './report.ts';
 import { runTour, TOUR } from './run-tour.ts';
 
 export interface TourFlags {

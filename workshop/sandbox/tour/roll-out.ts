@@ -1,9 +1,10 @@
+import type { Node, Pod } from '../../../api/kubernetes.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../../api/machine-os-build.ts';
 import { BUILDER_DEPLOYMENT, OPERATOR_DEPLOYMENT } from '../../../api/names.ts';
 import { MACHINES } from '../cluster-objects.ts';
-import { type Disturbance, watchDisturbance } from './disturbance.ts';
+import type { ClusterView } from './cluster-view.ts';
 import { type NodeDisk, readNodeDisk } from './node-disk.ts';
 import { lookAtRollout, type RolloutGoal } from './rollout-look.ts';
 import type { TourContext } from './step.ts';
@@ -123,4 +124,65 @@ function disk(disks: ReadonlyMap<string, NodeDisk>, name: string): NodeDisk {
   const found = disks.get(name);
   if (found === undefined) throw new Error(`node ${name} is not a machine of the sandbox`);
   return found;
+}
+
+/** The worst that workloads were asked to bear while it was watched. */
+export interface Disturbance {
+  /** The most nodes of a pool that were cordoned or not Ready at the same time, by pool. */
+  readonly unavailable: Readonly<Record<string, number>>;
+  /** The fewest pods of the sample workload that were ready at the same time. */
+  readonly fewestReadyPods: number;
+}
+
+/**
+ * Watches until it is asked.
+ *
+ * @param poolOf names the pool of a node, where it has one.
+ * @returns a function that ends the watch and returns the worst that was seen.
+ */
+export function watchDisturbance(
+  view: Pick<ClusterView, 'changes' | 'nodes' | 'pods'>,
+  poolOf: (node: Node) => string | undefined,
+): () => Disturbance {
+  const unavailable: Record<string, number> = {};
+  let fewestReadyPods = Number.POSITIVE_INFINITY;
+  const look = () => {
+    for (const [pool, count] of countByPool(view.nodes.list().filter(isUnavailable), poolOf)) {
+      unavailable[pool] = Math.max(unavailable[pool] ?? 0, count);
+    }
+    fewestReadyPods = Math.min(fewestReadyPods, view.pods.list().filter(isReadySamplePod).length);
+  };
+  look();
+  const unsubscribe = view.changes.subscribe(look);
+  return () => {
+    unsubscribe();
+    return { unavailable, fewestReadyPods };
+  };
+}
+
+function countByPool(
+  nodes: readonly Node[],
+  poolOf: (node: Node) => string | undefined,
+): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const node of nodes) {
+    const pool = poolOf(node);
+    if (pool !== undefined) counts.set(pool, (counts.get(pool) ?? 0) + 1);
+  }
+  return counts;
+}
+
+function isUnavailable({ spec, status }: Node): boolean {
+  const ready = status?.conditions?.some(
+    (condition) => condition.type === 'Ready' && condition.status === 'True',
+  );
+  return spec?.unschedulable === true || ready !== true;
+}
+
+function isReadySamplePod({ metadata, status }: Pod): boolean {
+  return (
+    metadata.labels?.['app.kubernetes.io/name'] === 'web' &&
+    metadata.deletionTimestamp === undefined &&
+    status?.conditions?.some(({ type, status: value }) => type === 'Ready' && value === 'True') === true
+  );
 }

@@ -1,30 +1,25 @@
 import type { Logger } from 'pino';
 import { createApiClient } from '../../../cluster/http-api-client.ts';
 import { createRegistryClient } from '../../../image/registry/registry-client.ts';
-import { connectWith } from '../control-plane/access.ts';
-import type { ControlPlaneChoice } from '../control-plane/control-plane.ts';
+import type { ControlPlaneChoice } from '../control-plane.ts';
+import { connectWith } from '../control-plane.ts';
 import { sandboxLayout } from '../layout.ts';
 import { applyObjects } from '../manifests/apply.ts';
 import type { NodeKindName } from '../node-kind.ts';
 import { type StartedSandbox, startSandbox } from '../start.ts';
 import { WaitTimeout, waitUntil } from '../wait-until.ts';
 import { openClusterView } from './cluster-view.ts';
-import { readExamples } from './examples.ts';
 import { readLogTails } from './log-tails.ts';
 import { watchMemory } from './memory.ts';
 import type { StepReport, TourReport } from './report.ts';
+import { collectUpdates, type UpdateCollector } from './report.ts';
 import { RolloutFailed } from './rollout-look.ts';
-import { CheckFailed, StepSkipped, type TourContext, type TourStep } from './step.ts';
+import { CheckFailed, readExamples, StepSkipped, type TourContext, type TourStep } from './step.ts';
 import { certificates } from './steps/certificates.ts';
-import { clusterUp } from './steps/cluster-up.ts';
+import { liveChange, mixedChange, rebootChange } from './steps/changes.ts';
 import { commands } from './steps/commands.ts';
-import { liveChange } from './steps/live-change.ts';
-import { mixedChange } from './steps/mixed-change.ts';
-import { rebootChange } from './steps/reboot-change.ts';
-import { standardMode } from './steps/standard-mode.ts';
-import { switchOff } from './steps/switch-off.ts';
-import { switchOn } from './steps/switch-on.ts';
-import { collectUpdates, type UpdateCollector } from './update-collector.ts';
+import { clusterUp, standardMode } from './steps/standard-mode.ts';
+import { switchOff, switchOn } from './steps/switch.ts';
 
 /** The main job from the first node to the last trace, in order: each step begins where the one before ended. */
 export const TOUR: readonly TourStep[] = [

@@ -1,8 +1,9 @@
+import path from 'node:path';
 import type { KubernetesObject } from '../../../api/object.ts';
+import { readObjects } from '../../../cli/change/object-files.ts';
 import type { ApiClient } from '../../../cluster/api-client.ts';
 import type { RegistryClient } from '../../../image/registry/registry-client.ts';
-import type { SandboxLayout } from '../layout.ts';
-import type { SandboxRecord } from '../record.ts';
+import type { SandboxLayout, SandboxRecord } from '../layout.ts';
 import type { Look } from '../wait-until.ts';
 import type { ClusterView } from './cluster-view.ts';
 
@@ -42,4 +43,11 @@ export class CheckFailed extends Error {
   constructor(what: string, seen: unknown) {
     super(seen === undefined ? `not so: ${what}` : `not so: ${what}; seen: ${JSON.stringify(seen)}`);
   }
+}
+
+export const EXAMPLES = path.join(import.meta.dirname, '../../../examples');
+
+/** @returns the objects of files of examples/, by their names there. @throws CommandError that names the file. */
+export function readExamples(...names: readonly string[]): Promise<KubernetesObject[]> {
+  return readObjects(names.map((name) => path.join(EXAMPLES, name)));
 }

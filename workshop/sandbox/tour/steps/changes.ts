@@ -4,6 +4,8 @@ import {
   expectActions,
   expectNoDisturbance,
   expectNoReboot,
+  expectOneAtATime,
+  expectOneReboot,
   expectRunningText,
   servicesSince,
 } from '../expect-nodes.ts';
@@ -60,5 +62,50 @@ export const liveChange: TourStep = {
       restarted.every((units) => units.join() === 'restart chronyd.service'),
       restarted,
     );
+  },
+};
+
+const ARGUMENT = 'transparent_hugepage=madvise';
+
+/** Only a boot changes the kernel's command line: cordon, drain, reboot, one node at a time. */
+export const rebootChange: TourStep = {
+  title: 'A change that reboots: a kernel argument',
+  async run(tour) {
+    const rolledOut = await rollOut(tour, {
+      what: 'every node booted with the new kernel argument',
+      mode: 'Layered',
+      act: () => tour.applyExamples('tour/karg.yaml'),
+      missingInConfig: newConfig,
+    });
+    const transitions = buildOf(tour, 'worker').status?.transitions?.map(({ actions }) => actions) ?? [];
+    tour.check("the image's label says Reboot", transitions.includes('Reboot'), transitions);
+    expectActions(tour, rolledOut, 'Reboot');
+    expectOneReboot(tour, rolledOut);
+    expectOneAtATime(tour, rolledOut);
+    tour.check(
+      'every node booted with the argument',
+      rolledOut.nodes.every(({ after }) => after.booted.kernelArguments.includes(ARGUMENT)),
+      rolledOut.nodes.map(({ after }) => after.booted.kernelArguments),
+    );
+  },
+};
+
+/** A file that no policy names, with one that a policy does: a reboot does the work of both. */
+export const mixedChange: TourStep = {
+  title: 'A mixed change: chrony.conf together with a file that no policy names',
+  async run(tour) {
+    const rolledOut = await rollOut(tour, {
+      what: 'every node booted with both files',
+      mode: 'Layered',
+      act: () => tour.applyExamples('tour/mixed.yaml'),
+      missingInConfig: newConfig,
+    });
+    expectActions(tour, rolledOut, 'Reboot');
+    expectOneReboot(tour, rolledOut);
+    const restarted = rolledOut.nodes.flatMap(servicesSince);
+    tour.check('no service was restarted before the reboot', restarted.length === 0, restarted);
+    expectOneAtATime(tour, rolledOut);
+    await expectRunningText(tour, rolledOut, '/etc/profile.d/idle-timeout.sh', 'TMOUT=600');
+    await expectRunningText(tour, rolledOut, '/etc/chrony.conf', 'without the retired one');
   },
 };

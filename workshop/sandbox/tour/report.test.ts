@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { isSuccess, type TourReport } from './report.ts';
-import { formatReport } from './report-text.ts';
+import { formatReport, isSuccess, type TourReport } from './report.ts';
 
 const hash = '0123456789abcdef0123456789abcdef';
 const report: TourReport = {

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type ApiServer, startApiServer } from '@shale/apiserver/start.ts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { Nodes, ServiceAccounts } from '../../../api/kubernetes.ts';
-import { tokenConnection } from '../../../cluster/connection.ts';
-import { createApiClient } from '../../../cluster/http-api-client.ts';
+import { Nodes, ServiceAccounts } from '../../api/kubernetes.ts';
+import { tokenConnection } from '../../cluster/connection.ts';
+import { createApiClient } from '../../cluster/http-api-client.ts';
 import { startControlPlane } from './control-plane.ts';
 
 let server: ApiServer;
