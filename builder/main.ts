@@ -11,7 +11,7 @@ import { leadWhenElected } from '../cluster/leader-election.ts';
 import { createLogger, untilShutDown, wholeNumber } from '../cluster/process.ts';
 import type { Tracing } from '../cluster/tracing/otlp.ts';
 import { startTracing } from '../cluster/tracing/start-tracing.ts';
-import { goArchitecture } from '../image/architecture.ts';
+import { goArchitecture } from '../image/manifest.ts';
 import { type EngineFlags, engineParts, withEngineFlags } from './engine/engine-flags.ts';
 import { runBuilder } from './loop.ts';
 import type { BuildMetrics } from './metrics.ts';

@@ -3,8 +3,8 @@ import { REGISTRY_CAS_CONFIG_MAP } from '../api/names.ts';
 import { by } from '../api/order.ts';
 import { registryOfKey } from '../api/registry-cas.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
+import type { RegistryAccess } from '../image/registry/connection.ts';
 import { type AuthFile, parseAuthFile } from '../image/registry/credentials.ts';
-import type { RegistryAccess } from '../image/registry/transport.ts';
 import { parseSigningKey, type SigningKey, SigningKeyError } from '../image/signature/signing-key.ts';
 import type { BuildSecret } from './engine/build-context.ts';
 

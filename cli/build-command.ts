@@ -19,7 +19,7 @@ import { buildForArchitectures } from '../builder/steps/build-image.ts';
 import type { KnownState } from '../builder/steps/known-states.ts';
 import { policyDigest } from '../disruption/effective-policies.ts';
 import { describeImage } from '../image/append.ts';
-import { goArchitecture } from '../image/architecture.ts';
+import { goArchitecture } from '../image/manifest.ts';
 import { parseReference } from '../image/reference.ts';
 import type { RegistryClient } from '../image/registry/registry-client.ts';
 import { parseSigningKey, SigningKeyError } from '../image/signature/signing-key.ts';

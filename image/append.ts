@@ -1,4 +1,3 @@
-import { platformsOf } from './architecture.ts';
 import { type Digest, digestOf } from './digest.ts';
 import type { Layer } from './layer/write-layer.ts';
 import {
@@ -7,10 +6,11 @@ import {
   type Manifest,
   parseImageConfig,
   parseManifest,
+  platformsOf,
 } from './manifest.ts';
 import type { Reference } from './reference.ts';
-import type { Descriptor, RegistryClient } from './registry/registry-client.ts';
-import { ContentError, RegistryError } from './registry/registry-error.ts';
+import type { RegistryClient } from './registry/registry-client.ts';
+import { ContentError } from './registry/registry-error.ts';
 
 /** An image by what describes it; its layers stay where they are. */
 export interface ImageDescription {
@@ -125,139 +125,4 @@ export async function describeImage(
     manifest: parsed.manifest,
     config: parseImageConfig(Buffer.concat(chunks), where),
   };
-}
-
-/** An image that was pushed. */
-export interface PushedImage {
-  readonly digest: Digest;
-  /** Whether the layer had to be sent; an image of other labels alone has it already. */
-  readonly layerSent: boolean;
-  /** Bytes of layers that were sent or copied, and that the registry mounted. */
-  readonly bytes: { readonly sent: number; readonly mounted: number };
-}
-
-interface AppendedImage {
-  readonly base: Reference;
-  readonly description: ImageDescription;
-  readonly target: Reference;
-  readonly layer: Layer | undefined;
-  readonly options: AppendOptions;
-  /**
-   * An image that the target's repository had lately. Where it is still there and stands on the same base, so are the
-   * base's layers: a registry keeps what a manifest names.
-   */
-  readonly previous?: Digest;
-}
-
-/** Codes by which a registry refuses a manifest that names a blob it does not have (distribution-spec, "Error Codes"). */
-const BLOB_MISSING = ['MANIFEST_BLOB_UNKNOWN', 'BLOB_UNKNOWN'];
-
-/**
- * Pushes base + layer as a new image. The base's layers are mounted where the target is in the same registry and are there
- * already where it is the same repository; only from another registry they are copied, as they come.
- *
- * @throws RegistryError, ContentError
- */
-export async function pushAppended(
-  client: RegistryClient,
-  image: AppendedImage,
-  signal: AbortSignal,
-): Promise<PushedImage> {
-  const { description, target, layer, options } = image;
-  const documents = appendLayer(description, layer, options);
-  const manifest = { mediaType: documents.mediaType, bytes: documents.manifest };
-  const hasBase = await standsOnBase(client, image, signal);
-  const { layerSent, bytes } = await bringParts(client, { ...image, hasBase }, documents, signal);
-  // The manifest comes last: a registry never has an image whose parts are not all there.
-  try {
-    return { digest: await client.putManifest(target, manifest, signal), layerSent, bytes };
-  } catch (error) {
-    if (!(error instanceof RegistryError && BLOB_MISSING.includes(error.code))) throw error;
-  }
-  // Somebody deleted a part between its push and the manifest's: everything is looked after once more.
-  await bringParts(client, { ...image, hasBase: false }, documents, signal);
-  return {
-    digest: await client.putManifest(target, manifest, signal),
-    layerSent: layer !== undefined,
-    bytes,
-  };
-}
-
-/** Requests that a registry is asked at a time; each waits for the registry's disk. */
-const PARALLEL = 4;
-
-/** One question in place of one for each layer of the base. */
-async function standsOnBase(
-  client: RegistryClient,
-  { base, description, target, previous }: AppendedImage,
-  signal: AbortSignal,
-): Promise<boolean> {
-  const { registry, repository } = target;
-  if (previous === undefined || (base.registry === registry && base.repository === repository)) return false;
-  try {
-    const { bytes } = await client.getManifest({ registry, repository, digest: previous }, signal);
-    const parsed = parseManifest(bytes, `${registry}/${repository}@${previous}`);
-    const there = new Set(parsed.kind === 'image' ? parsed.manifest.layers.map(({ digest }) => digest) : []);
-    return description.manifest.layers.every(({ digest }) => there.has(digest));
-  } catch (error) {
-    if (error instanceof RegistryError && error.status === 404) return false;
-    throw error;
-  }
-}
-
-async function bringParts(
-  client: RegistryClient,
-  { base, description, target, layer, hasBase }: AppendedImage & { readonly hasBase: boolean },
-  { config }: ImageDocuments,
-  signal: AbortSignal,
-): Promise<Pick<PushedImage, 'layerSent' | 'bytes'>> {
-  const ended = new AbortController();
-  const either = AbortSignal.any([signal, ended.signal]);
-  let layerSent = false;
-  const bytes = { sent: 0, mounted: 0 };
-  const parts = [
-    async () => {
-      if (layer === undefined) return;
-      layerSent = (await client.putBlob(target, layer.bytes, either)).sent;
-      if (layerSent) bytes.sent += layer.bytes.length;
-    },
-    () => client.putBlob(target, config, either),
-    ...(hasBase ? [] : description.manifest.layers).map((blob) => async () => {
-      const how = await bringBlob(client, base, target, blob, either);
-      if (how === 'copied') bytes.sent += blob.size;
-      else if (how === 'mounted') bytes.mounted += blob.size;
-    }),
-  ].values();
-  const work = async () => {
-    for (const bring of parts) await bring();
-  };
-  try {
-    await Promise.all(Array.from({ length: PARALLEL }, work));
-    return { layerSent, bytes };
-  } finally {
-    // One that failed ends the others: nothing is sent for an image that will not be.
-    ended.abort();
-  }
-}
-
-/**
- * Makes a blob of an image available in another repository: mounted within one registry, copied as it comes from another.
- *
- * @returns what had to be done.
- * @throws RegistryError, ContentError
- */
-export async function bringBlob(
-  client: RegistryClient,
-  base: Reference,
-  target: Reference,
-  blob: Descriptor,
-  signal: AbortSignal,
-): Promise<'there' | 'mounted' | 'copied'> {
-  if (base.registry === target.registry) {
-    if (base.repository === target.repository) return 'there';
-    if (await client.mountBlob(target, blob.digest, base.repository, signal)) return 'mounted';
-  }
-  if (await client.hasBlob(target, blob.digest, signal)) return 'there';
-  await client.putBlobStream(target, blob, client.readBlob(base, blob, signal), signal);
-  return 'copied';
 }

@@ -1,6 +1,6 @@
-import { type Digest, digestOf } from './digest.ts';
+import { type Descriptor, type Digest, digestOf } from './digest.ts';
 import type { Reference } from './reference.ts';
-import type { Descriptor, RegistryClient } from './registry/registry-client.ts';
+import type { RegistryClient } from './registry/registry-client.ts';
 
 /** Something that is no image and says something of one: a statement, a list of contents. */
 export interface Artifact {

@@ -21,3 +21,10 @@ export function digestOf(bytes: Uint8Array | string): Digest {
 export function finish(hash: Hash): Digest {
   return `sha256:${hash.digest('hex')}` as Digest;
 }
+
+/** What a blob or manifest is named by (OCI image-spec, descriptor.md). */
+export interface Descriptor {
+  readonly mediaType: string;
+  readonly digest: Digest;
+  readonly size: number;
+}

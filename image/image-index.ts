@@ -1,8 +1,8 @@
 import { describeImage } from './append.ts';
-import type { Digest } from './digest.ts';
+import type { Descriptor, Digest } from './digest.ts';
 import type { ImageConfig } from './manifest.ts';
 import type { Reference } from './reference.ts';
-import type { Descriptor, RegistryClient } from './registry/registry-client.ts';
+import type { RegistryClient } from './registry/registry-client.ts';
 import { ContentError } from './registry/registry-error.ts';
 
 const OCI_INDEX = 'application/vnd.oci.image.index.v1+json';

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { type Artifact, digestTag, pushArtifact, pushEmptyConfig, type Referrer } from './artifact.ts';
-import type { Digest } from './digest.ts';
+import type { Descriptor, Digest } from './digest.ts';
 import { type Index, parseManifest } from './manifest.ts';
 import { formatReference, type Reference } from './reference.ts';
-import type { Descriptor, RegistryClient } from './registry/registry-client.ts';
+import type { RegistryClient } from './registry/registry-client.ts';
 import { ContentError, RegistryError } from './registry/registry-error.ts';
 
 type Repository = Pick<Reference, 'registry' | 'repository'>;

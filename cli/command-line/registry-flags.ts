@@ -1,9 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { type Command, Option } from 'commander';
 import { BuildFailure } from '../../builder/build-failure.ts';
-import { goArchitecture } from '../../image/architecture.ts';
 import { LayerError } from '../../image/layer/read-layer.ts';
+import { goArchitecture } from '../../image/manifest.ts';
 import type { Reference } from '../../image/reference.ts';
+import type { RegistryAccess } from '../../image/registry/connection.ts';
 import { parseAuthFile } from '../../image/registry/credentials.ts';
 import { createMirroredClient } from '../../image/registry/mirrored-client.ts';
 import {
@@ -13,7 +14,6 @@ import {
 } from '../../image/registry/registries-conf.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { ContentError, RegistryError } from '../../image/registry/registry-error.ts';
-import type { RegistryAccess } from '../../image/registry/transport.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
 
 /** A command that hangs on a registry is of no use to anybody. */

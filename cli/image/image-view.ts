@@ -3,7 +3,7 @@ import { formatActions } from '../../api/disruption-action.ts';
 import { imageLabels } from '../../api/names.ts';
 import { parseTransitionLabel } from '../../disruption/transitions.ts';
 import type { ImageDescription } from '../../image/append.ts';
-import type { LayerItem } from '../../image/layer/layer-item.ts';
+import type { LayerItem } from '../../image/layer/entry.ts';
 import type { Reference } from '../../image/reference.ts';
 import { listReferrers } from '../../image/referrers.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';

@@ -4,7 +4,7 @@ import { MACHINE_CONFIGURATION, nodePaths } from '../../api/names.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { decideActions } from '../../disruption/actions.ts';
 import { policyDigest } from '../../disruption/effective-policies.ts';
-import { goArchitecture } from '../../image/architecture.ts';
+import { goArchitecture } from '../../image/manifest.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { osPackages, SUPPORTED_EXTENSIONS } from '../../machineconfig/os-packages.ts';
 import { askedPackages, refusedInStandardMode } from '../../machineconfig/standard-mode.ts';

@@ -5,7 +5,7 @@ import { execa } from 'execa';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { DigestedPullspec } from '../../api/references.ts';
-import type { LayerItem } from '../../image/layer/layer-item.ts';
+import type { LayerItem } from '../../image/layer/entry.ts';
 import { deadline, patience } from '../../test/fixtures/patience.ts';
 import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from '../../test/fixtures/test-node.ts';
 import { directoryNodeLayout } from '../../workshop/sandbox/node/directory-host.ts';

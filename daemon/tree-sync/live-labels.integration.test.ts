@@ -3,7 +3,7 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';
 import { describe, expect, it } from 'vitest';
-import type { LayerItem } from '../../image/layer/layer-item.ts';
+import type { LayerItem } from '../../image/layer/entry.ts';
 import { deadline, patience } from '../../test/fixtures/patience.ts';
 import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from '../../test/fixtures/test-node.ts';
 import type { Relabel } from '../host/selinux-labels.ts';

@@ -3,10 +3,9 @@ import { once } from 'node:events';
 import { buffer } from 'node:stream/consumers';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { type Header, pack } from 'tar-stream';
-
 import { describe, expect, test } from 'vitest';
 import { digestOf } from '../digest.ts';
-import type { LayerItem } from './layer-item.ts';
+import type { LayerItem } from './entry.ts';
 import { LayerError, readLayer } from './read-layer.ts';
 import { writeLayer } from './write-layer.ts';
 

@@ -3,8 +3,8 @@ import { Readable, type Transform } from 'node:stream';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
 import { extract, type Header } from 'tar-stream';
 import { type Digest, finish } from '../digest.ts';
-import { feed } from './feed-archive.ts';
-import type { LayerItem } from './layer-item.ts';
+import type { LayerItem } from './entry.ts';
+import { feed } from './write-layer.ts';
 import { XattrTap } from './xattr-tap.ts';
 
 /** streamx's types don't say of what its streams are. */

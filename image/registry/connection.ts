@@ -1,7 +1,26 @@
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { pipeline, Readable } from 'node:stream';
-import type { RegistryAccess } from './transport.ts';
+import type { AuthFile } from './credentials.ts';
+
+/** How to reach registries. */
+export interface RegistryAccess {
+  readonly auths?: AuthFile;
+  /** PEM certificates to trust for a registry, beside the system's. */
+  caFor?(registry: string): string | undefined;
+  /** Registries to speak plain HTTP to; every other one has to have TLS. */
+  readonly plainHttp?: ReadonlySet<string>;
+  /** Any certificate will do, and plain HTTP where a registry has no TLS: `insecure` of registries.conf. */
+  readonly insecure?: boolean;
+  /** ms; a registry that says nothing for so long is not at work any more. One minute where it is not given. */
+  readonly silenceMs?: number;
+  /** Told of each request that was answered, for metrics and benchmarks. */
+  readonly onRequest?: (request: {
+    readonly method: string;
+    readonly url: string;
+    readonly status: number;
+  }) => void;
+}
 
 /** Bytes in memory, whole or in parts, or as they come; their number is known beforehand. */
 export type Body =

@@ -1,26 +1,14 @@
-import type { IncomingMessage } from 'node:http';
 import type { Digest } from '../digest.ts';
-import type { Reference } from '../reference.ts';
-import { dropBytes, inPieces, type Piece } from './pieces.ts';
-import { ContentError, RegistryError, withLaterFailure } from './registry-error.ts';
-import { pauseOrThrow } from './retry.ts';
-import type { RegistryRequest } from './transport.ts';
-
-type Repository = Pick<Reference, 'registry' | 'repository'>;
-
-/** Sends a request about a repository. */
-export type Send = (
-  at: Repository,
-  request: Omit<RegistryRequest, 'registry' | 'repository'>,
-) => Promise<IncomingMessage>;
-
-/** An upload that a registry has begun (distribution-spec, "Pushing Blobs"). */
-export interface Upload {
-  /** Where its next request goes; a secret of its own. */
-  readonly location: string;
-  /** The smallest piece that the registry takes, but for the last one; bytes. */
-  readonly minPiece: number;
-}
+import { ContentError, pauseOrThrow, RegistryError, withLaterFailure } from './registry-error.ts';
+import {
+  beginUpload,
+  cancelUpload,
+  putWhole,
+  type Repository,
+  type Send,
+  type Upload,
+  uploadOf,
+} from './upload.ts';
 
 export interface StreamedBlob {
   readonly digest: Digest;
@@ -34,101 +22,6 @@ const PIECE_BYTES = 16 * 1024 * 1024;
 const LARGEST_PIECE_BYTES = 64 * 1024 * 1024;
 /** What registries answer that know no pieces. */
 const NO_PIECES = [404, 405, 415, 501];
-/** For telling a registry that an upload has ended; nobody waits for more than that. */
-const CANCEL_MS = 5_000;
-
-/** @throws RegistryError */
-export async function beginUpload(send: Send, at: Repository, signal: AbortSignal): Promise<Upload> {
-  const response = await send(at, {
-    method: 'POST',
-    path: 'blobs/uploads/',
-    accept: [202],
-    scope: 'pull,push',
-    signal,
-  });
-  response.resume();
-  return uploadOf(at, response);
-}
-
-/** distribution-spec, "Mounting a blob from another repository". @returns where to upload it; undefined once it is there. */
-export async function mountOrBegin(
-  send: Send,
-  at: Repository,
-  { digest, from }: { readonly digest: Digest; readonly from: string },
-  signal: AbortSignal,
-): Promise<Upload | undefined> {
-  const response = await send(at, {
-    method: 'POST',
-    path: `blobs/uploads/?mount=${encodeURIComponent(digest)}&from=${encodeURIComponent(from)}`,
-    accept: [201, 202],
-    scope: 'pull,push',
-    signal,
-  });
-  response.resume();
-  return response.statusCode === 201 ? undefined : uploadOf(at, response);
-}
-
-/**
- * distribution-spec has no such request, and most registries do; those that don't forget the upload after a while. So it is
- * never an error.
- */
-export async function cancelUpload(send: Send, at: Repository, { location }: Upload): Promise<void> {
-  const request = { method: 'DELETE', path: location, scope: 'pull,push', attempts: 1 } as const;
-  const accept = [200, 202, 204];
-  await send(at, { ...request, accept, signal: AbortSignal.timeout(CANCEL_MS) }).then(
-    (response) => response.resume(),
-    () => undefined,
-  );
-}
-
-/**
- * Uploads a blob in one request, or ends an upload whose pieces are all there.
- *
- * @param body all of its bytes, or none.
- * @throws RegistryError
- */
-export async function putWhole(
-  send: Send,
-  at: Repository,
-  upload: Upload,
-  blob: { readonly digest: Digest; readonly body: RegistryRequest['body'] },
-  signal: AbortSignal,
-): Promise<void> {
-  const separator = upload.location.includes('?') ? '&' : '?';
-  try {
-    const response = await send(at, {
-      method: 'PUT',
-      path: `${upload.location}${separator}digest=${encodeURIComponent(blob.digest)}`,
-      headers: { 'content-type': 'application/octet-stream' },
-      body: blob.body ?? new Uint8Array(),
-      accept: [201, 204],
-      scope: 'pull,push',
-      signal,
-    });
-    response.resume();
-  } catch (error) {
-    // An answer that got lost: sent again, the upload is no longer known, because the blob is there.
-    if (!(error instanceof RegistryError) || (error.status !== 404 && !error.temporary)) throw error;
-    const isStored = await hasBlob(send, at, blob.digest, signal).catch((later: unknown) => {
-      throw withLaterFailure(error, later);
-    });
-    if (!isStored) throw error;
-  }
-}
-
-/** @throws RegistryError */
-export async function hasBlob(
-  send: Send,
-  at: Repository,
-  digest: Digest,
-  signal: AbortSignal,
-): Promise<boolean> {
-  const request = { method: 'HEAD', path: `blobs/${digest}`, scope: 'pull' } as const;
-  const response = await send(at, { ...request, accept: [200, 404], signal });
-  response.resume();
-  return response.statusCode === 200;
-}
-
 /**
  * Uploads a blob as it comes, piece by piece; a piece that breaks is gone on with from where the registry has it. A blob of
  * one piece is one request, and so is any blob for a registry that knows no pieces.
@@ -297,16 +190,6 @@ async function uploadStatus(
   return { upload: { ...upload, location }, received };
 }
 
-function uploadOf(at: Repository, { headers }: IncomingMessage): Upload {
-  if (headers.location === undefined) {
-    throw new ContentError(
-      `${at.registry}/${at.repository}: the registry began an upload and did not say where`,
-    );
-  }
-  const minimum = Number(headers['oci-chunk-min-length'] ?? 0);
-  return { location: headers.location, minPiece: Number.isSafeInteger(minimum) ? minimum : 0 };
-}
-
 function lengthOf(piece: Piece): number {
   return piece.reduce((sum, { length }) => sum + length, 0);
 }
@@ -326,4 +209,46 @@ async function* joined(
     if (next.done === true) return;
     yield* next.value;
   }
+}
+
+/** A part of a blob, in the chunks that it came in. */
+export type Piece = readonly Uint8Array[];
+
+/**
+ * Joins what comes into pieces of at least one size; the last may be smaller.
+ *
+ * @param blob whose bytes they are.
+ * @throws ContentError when another number of bytes comes than the blob has.
+ */
+export async function* inPieces(
+  bytes: AsyncIterable<Uint8Array>,
+  atLeast: number,
+  { digest, size }: { readonly digest: Digest; readonly size: number },
+): AsyncGenerator<Piece, void, void> {
+  let held: Uint8Array[] = [];
+  let length = 0;
+  let total = 0;
+  for await (const chunk of bytes) {
+    total += chunk.length;
+    if (total > size) throw new ContentError(`blob ${digest}: more than its ${size} bytes were to be sent`);
+    held.push(chunk);
+    length += chunk.length;
+    if (length < atLeast) continue;
+    yield held;
+    held = [];
+    length = 0;
+  }
+  if (total !== size)
+    throw new ContentError(`blob ${digest}: ${total} bytes in place of ${size} were to be sent`);
+  if (length > 0) yield held;
+}
+
+/** @returns the piece without its first bytes. */
+export function dropBytes(piece: Piece, count: number): Piece {
+  let left = count;
+  return piece.flatMap((chunk) => {
+    const rest = chunk.subarray(left);
+    left -= chunk.length - rest.length;
+    return rest.length === 0 ? [] : [rest];
+  });
 }

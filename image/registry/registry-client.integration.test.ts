@@ -9,9 +9,9 @@ import { startScriptedServer } from '../../test/fixtures/registry/scripted-serve
 import { type DockerRegistryOptions, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
 import { digestOf } from '../digest.ts';
 import { parseReference } from '../reference.ts';
+import type { RegistryAccess } from './connection.ts';
 import { createRegistryClient } from './registry-client.ts';
 import { ContentError } from './registry-error.ts';
-import type { RegistryAccess } from './transport.ts';
 
 const signal = deadline(300_000);
 const mediaType = 'application/vnd.oci.image.manifest.v1+json';

@@ -1,21 +1,21 @@
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Digest, digestOf, parseDigest } from '../digest.ts';
+import { type Descriptor, type Digest, digestOf, parseDigest } from '../digest.ts';
 import { manifestKey, type Reference } from '../reference.ts';
-import { SILENCE_MS } from './connection.ts';
+import { type RegistryAccess, SILENCE_MS } from './connection.ts';
+import { pushStream } from './push-blob.ts';
+import { readBlob, readWhole } from './read-blob.ts';
+import { ContentError, RegistryError } from './registry-error.ts';
+import { createTransport } from './transport.ts';
 import {
   beginUpload,
   cancelUpload,
   hasBlob,
   mountOrBegin,
-  pushStream,
   putWhole,
+  type Repository,
   type Send,
-} from './push-blob.ts';
-import { readBlob } from './read-blob.ts';
-import { readWhole } from './read-whole.ts';
-import { ContentError, RegistryError } from './registry-error.ts';
-import { createTransport, type RegistryAccess } from './transport.ts';
+} from './upload.ts';
 
 /** A manifest as it came: what is hashed is what was read, never what was written again. */
 export interface RawManifest {
@@ -23,14 +23,6 @@ export interface RawManifest {
   readonly mediaType: string;
   readonly bytes: Uint8Array;
 }
-
-export interface Descriptor {
-  readonly mediaType: string;
-  readonly digest: Digest;
-  readonly size: number;
-}
-
-type Repository = Pick<Reference, 'registry' | 'repository'>;
 
 /** Manifests are read whole; registries refuse larger ones (distribution-spec, "Pushing Manifests"). */
 const MAX_MANIFEST_BYTES = 4 * 1024 * 1024;

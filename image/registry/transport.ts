@@ -1,32 +1,15 @@
 import type { IncomingMessage } from 'node:http';
 import { withLibrary } from '../reference.ts';
-import { answerChallenges } from './authorization.ts';
-import { type Challenge, parseChallenges } from './challenge.ts';
-import { type Body, type Connections, createConnections, isRepeatable } from './connection.ts';
-import { type AuthFile, credentialsFor } from './credentials.ts';
-import { refusal } from './refusal.ts';
-import { ContentError, RegistryError } from './registry-error.ts';
-import { ATTEMPTS, pauseOrThrow } from './retry.ts';
-import { fetchToken } from './token-service.ts';
-
-/** How to reach registries. */
-export interface RegistryAccess {
-  readonly auths?: AuthFile;
-  /** PEM certificates to trust for a registry, beside the system's. */
-  caFor?(registry: string): string | undefined;
-  /** Registries to speak plain HTTP to; every other one has to have TLS. */
-  readonly plainHttp?: ReadonlySet<string>;
-  /** Any certificate will do, and plain HTTP where a registry has no TLS: `insecure` of registries.conf. */
-  readonly insecure?: boolean;
-  /** ms; a registry that says nothing for so long is not at work any more. One minute where it is not given. */
-  readonly silenceMs?: number;
-  /** Told of each request that was answered, for metrics and benchmarks. */
-  readonly onRequest?: (request: {
-    readonly method: string;
-    readonly url: string;
-    readonly status: number;
-  }) => void;
-}
+import { answerChallenges, type Challenge, parseChallenges, type TokenRequest } from './authorization.ts';
+import {
+  type Body,
+  type Connections,
+  createConnections,
+  isRepeatable,
+  type RegistryAccess,
+} from './connection.ts';
+import { credentialsFor } from './credentials.ts';
+import { ATTEMPTS, ContentError, pauseOrThrow, RegistryError, readText, refusal } from './registry-error.ts';
 
 export interface RegistryRequest {
   readonly method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -178,4 +161,51 @@ function asRegistryError(request: RegistryRequest, error: unknown): RegistryErro
   // What is wrong with a URL or a setting stays wrong.
   const about = error instanceof TypeError ? { status: 400, code: 'UNSUPPORTED' } : { status: 0 };
   return new RegistryError(`${inWords(request)}: ${why}`, about, { cause: error });
+}
+
+/** Of a token service's answer. */
+const TOKEN_BYTES = 1_000_000;
+
+/**
+ * Asks a token service for a token.
+ *
+ * @param what the token is for, for messages.
+ * @throws RegistryError; TypeError for a service that is not to be reached as it asks; the connection's error.
+ */
+export async function fetchToken(
+  connections: Connections,
+  request: TokenRequest,
+  what: string,
+  signal: AbortSignal,
+): Promise<string> {
+  const { method, url } = request;
+  const response = await connections.open(
+    url,
+    request.method === 'GET'
+      ? { method, headers: request.headers, signal }
+      : {
+          method,
+          headers: { 'content-type': 'application/x-www-form-urlencoded' },
+          body: Buffer.from(request.form.toString()),
+          signal,
+        },
+  );
+  if (response.statusCode !== 200) throw await refusal(`${what}: token service ${url.host}`, response);
+  const token = tokenIn(await readText(response, TOKEN_BYTES));
+  if (token === undefined) {
+    throw new RegistryError(`${what}: the token service ${url.host} gave no token`, { status: 502 });
+  }
+  return token;
+}
+
+/** token.md: `token`, or `access_token` as OAuth has it; one that has both has the same in both. */
+function tokenIn(answer: string): string | undefined {
+  try {
+    const { token, access_token } = JSON.parse(answer) as { token?: unknown; access_token?: unknown };
+    return [token, access_token].find((value) => typeof value === 'string' && value !== '') as
+      | string
+      | undefined;
+  } catch {
+    return undefined;
+  }
 }

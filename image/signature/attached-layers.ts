@@ -6,6 +6,9 @@ import { manifestAt } from '../referrers.ts';
 import type { RegistryClient } from '../registry/registry-client.ts';
 import { ContentError } from '../registry/registry-error.ts';
 
+/** On a signature's layer: the signature of the payload, in base64 (cosign, SIGNATURE_SPEC.md "Storage"). */
+export const SIGNATURE_ANNOTATION = 'dev.cosignproject.cosign/signature';
+
 /** A signature or a signed statement, as the layer of an image that lies beside the one it is about. */
 export type AttachedLayer = Manifest['layers'][number];
 

@@ -1,4 +1,4 @@
-import type { Digest } from '../digest.ts';
+import { type Digest, parseDigest } from '../digest.ts';
 import { formatReference, type Reference } from '../reference.ts';
 import type { RegistryClient } from '../registry/registry-client.ts';
 import {
@@ -8,9 +8,9 @@ import {
   pushAttached,
   readAttached,
   readContent,
+  SIGNATURE_ANNOTATION,
 } from './attached-layers.ts';
 import { isSignedBy, parsePublicKey, type SigningKey } from './signing-key.ts';
-import { PAYLOAD_TYPE, parsePayload, SIGNATURE_ANNOTATION, signaturePayload } from './simple-signing.ts';
 
 type Repository = Pick<Reference, 'registry' | 'repository'>;
 
@@ -95,4 +95,51 @@ async function hasSignatureBy(
 function isIn({ registry, repository }: Repository, name: string): boolean {
   const bare = `${registry}/${repository}`;
   return name === bare || name.startsWith(`${bare}:`) || name.startsWith(`${bare}@`);
+}
+
+/** What a signature says: this digest, under this name. */
+export interface SignedIdentity {
+  /** `host[:port]/repository[:tag]`; a policy without a `signedIdentity` takes only one with a tag. */
+  readonly reference: string;
+  readonly digest: Digest;
+}
+
+export const PAYLOAD_TYPE = 'application/vnd.dev.cosign.simplesigning.v1+json';
+const TYPE = 'cosign container image signature';
+
+/**
+ * What is signed, as cosign and containers/image read it (containers-signature(5); cosign, SIGNATURE_SPEC.md "Payloads").
+ * Without a time, so that the same image has the same payload.
+ */
+export function signaturePayload({ reference, digest }: SignedIdentity): Uint8Array {
+  return Buffer.from(
+    JSON.stringify({
+      critical: {
+        identity: { 'docker-reference': reference },
+        image: { 'docker-manifest-digest': digest },
+        type: TYPE,
+      },
+      optional: null,
+    }),
+  );
+}
+
+/** @returns what a payload says; undefined for anything that is no such payload. */
+export function parsePayload(bytes: Uint8Array): SignedIdentity | undefined {
+  try {
+    const { critical } = JSON.parse(Buffer.from(bytes).toString('utf8')) as {
+      critical?: {
+        type?: unknown;
+        identity?: { 'docker-reference'?: unknown };
+        image?: { 'docker-manifest-digest'?: unknown };
+      };
+    };
+    const reference = critical?.identity?.['docker-reference'];
+    const digest = critical?.image?.['docker-manifest-digest'];
+    if (critical?.type !== TYPE || typeof reference !== 'string' || typeof digest !== 'string')
+      return undefined;
+    return { reference, digest: parseDigest(digest) };
+  } catch {
+    return undefined;
+  }
 }

@@ -8,9 +8,9 @@ import {
   pushAttached,
   readAttached,
   readContent,
+  SIGNATURE_ANNOTATION,
 } from './attached-layers.ts';
 import { isSignedBy, parsePublicKey, type SigningKey } from './signing-key.ts';
-import { SIGNATURE_ANNOTATION } from './simple-signing.ts';
 
 type Repository = Pick<Reference, 'registry' | 'repository'>;
 

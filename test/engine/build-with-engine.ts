@@ -10,7 +10,7 @@ import { type BuildInput, buildImage } from '../../builder/steps/build-image.ts'
 import { defaultPolicySettings } from '../../disruption/default-policies.ts';
 import { effectivePolicies, policyDigest } from '../../disruption/effective-policies.ts';
 import { describeImage, type ImageDescription } from '../../image/append.ts';
-import { goArchitecture } from '../../image/architecture.ts';
+import { goArchitecture } from '../../image/manifest.ts';
 import { parseReference } from '../../image/reference.ts';
 import type { SandboxRegistry } from '../../workshop/sandbox/registry.ts';
 

@@ -7,7 +7,7 @@ import { noLabels } from '../../daemon/host/selinux-labels.ts';
 import type { ImageSource, SourceLayer } from '../../daemon/os/ostree/image-source.ts';
 import { OstreeBackend } from '../../daemon/os/ostree/ostree-backend.ts';
 import { applyLive, verifyLive } from '../../daemon/tree-sync/live-apply.ts';
-import type { LayerItem } from '../../image/layer/layer-item.ts';
+import type { LayerItem } from '../../image/layer/entry.ts';
 import { createNode, removeNode } from '../../workshop/sandbox/node/create.ts';
 import { directoryNodeLayout, readDirectoryMachine } from '../../workshop/sandbox/node/directory-host.ts';
 import { type MemoryImage, memorySource } from '../../workshop/sandbox/node/memory-source.ts';

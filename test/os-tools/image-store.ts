@@ -1,7 +1,7 @@
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type DigestedPullspec, parseDigestedPullspec } from '../../api/references.ts';
-import type { LayerItem } from '../../image/layer/layer-item.ts';
+import type { LayerItem } from '../../image/layer/entry.ts';
 import type { MemoryImage } from '../../workshop/sandbox/node/memory-source.ts';
 
 /** Images of a node's registry, in a file: the stand-ins are processes of their own. */

@@ -8,7 +8,7 @@ import type { DigestedPullspec } from '../../api/references.ts';
 import type { ExtraPackages, OsBackend } from '../../daemon/os/backend.ts';
 import { DetectedBackend } from '../../daemon/os/detect-backend.ts';
 import { OsCommandError, type RunOsCommand } from '../../daemon/os/os-command.ts';
-import type { LayerItem } from '../../image/layer/layer-item.ts';
+import type { LayerItem } from '../../image/layer/entry.ts';
 import { noPackages, osPackages } from '../../machineconfig/os-packages.ts';
 import { CHRONY, isAt, policies, standardSpec } from '../fixtures/node-configs.ts';
 import { deadline, patience } from '../fixtures/patience.ts';

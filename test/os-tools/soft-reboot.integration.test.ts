@@ -5,7 +5,7 @@ import type { MachineConfigNode, UpdateRecord } from '../../api/machine-config-n
 import { imageLabels } from '../../api/names.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import type { DaemonOptions } from '../../daemon/loop.ts';
-import type { LayerItem } from '../../image/layer/layer-item.ts';
+import type { LayerItem } from '../../image/layer/entry.ts';
 import { CHRONY, isAt } from '../fixtures/node-configs.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { type DaemonUnderTest, HOLDER, startDaemon } from '../fixtures/running-daemon.ts';

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { type Node, Nodes } from '../../api/kubernetes.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { updateStatus } from '../../cluster/update-object.ts';
-import { goArchitecture } from '../../image/architecture.ts';
+import { goArchitecture } from '../../image/manifest.ts';
 import type { BootedMachine, InstalledNode, NodeKind } from './node-kind.ts';
 
 export interface MachinesOptions {

@@ -2,7 +2,7 @@ import { link, mkdir, open, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { nodePaths } from '../../../api/names.ts';
 import type { DigestedPullspec } from '../../../api/references.ts';
-import type { LayerItem } from '../../../image/layer/layer-item.ts';
+import type { LayerItem } from '../../../image/layer/entry.ts';
 import { type ImageSource, requireSpace, spaceNeeded } from '../ostree/image-source.ts';
 
 /** Where an image of extensions has its repository (MCO, daemon/update.go addExtensionsRepo). */

@@ -1,8 +1,7 @@
 import { chmod, chown, lchown, link, lstat, mkdir, open, readFile, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
-import type { LayerEntry, Xattrs } from '../../../image/layer/entry.ts';
-import type { LayerItem } from '../../../image/layer/layer-item.ts';
+import type { LayerEntry, LayerItem, Xattrs } from '../../../image/layer/entry.ts';
 import { archiveEntries, END_OF_ARCHIVE } from '../../../image/layer/write-layer.ts';
 import { ignoreMissing } from '../../tree/tree-entry.ts';
 

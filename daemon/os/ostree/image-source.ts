@@ -1,6 +1,6 @@
 import { statfs } from 'node:fs/promises';
 import type { DigestedPullspec } from '../../../api/references.ts';
-import type { LayerItem } from '../../../image/layer/layer-item.ts';
+import type { LayerItem } from '../../../image/layer/entry.ts';
 
 /** Where images come from: a registry, or memory in tests and in the sandbox's first boot. */
 export interface ImageSource {

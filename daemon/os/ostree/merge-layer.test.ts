@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { LayerItem } from '../../../image/layer/layer-item.ts';
+import type { LayerItem } from '../../../image/layer/entry.ts';
 import { readTree } from '../../tree/read-tree.ts';
 import { extractLayer } from './extract-layer.ts';
 import { mergeLayer } from './merge-layer.ts';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import type { ImageSource } from '../../../daemon/os/ostree/image-source.ts';
-import type { LayerItem } from '../../../image/layer/layer-item.ts';
+import type { LayerItem } from '../../../image/layer/entry.ts';
 
 export interface MemoryImage {
   readonly labels: Readonly<Record<string, string>>;

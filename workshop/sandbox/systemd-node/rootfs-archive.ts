@@ -6,7 +6,7 @@ import { buffer } from 'node:stream/consumers';
 import { type Header, pack } from 'tar-stream';
 import { z } from 'zod';
 import { type Digest, finish, parseDigest } from '../../../image/digest.ts';
-import type { LayerItem } from '../../../image/layer/layer-item.ts';
+import type { LayerItem } from '../../../image/layer/entry.ts';
 import { ensureRootfs, type RootfsRecipe } from './rootfs.ts';
 import { rootfsLayer } from './rootfs-layer.ts';
 

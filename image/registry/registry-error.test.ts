@@ -5,8 +5,7 @@ import { startScriptedServer } from '../../test/fixtures/registry/scripted-serve
 import { digestOf } from '../digest.ts';
 import { parseReference } from '../reference.ts';
 import { createRegistryClient } from './registry-client.ts';
-import { RegistryError } from './registry-error.ts';
-import { ATTEMPTS, parseRetryAfter, retryDelay } from './retry.ts';
+import { ATTEMPTS, parseRetryAfter, RegistryError, retryDelay } from './registry-error.ts';
 
 const signal = deadline(300_000);
 const NOW = Date.parse('2026-01-01T00:00:00Z');

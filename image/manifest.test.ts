@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
-import { goArchitecture, imageFor, platformsOf } from './architecture.ts';
 import { digestOf } from './digest.ts';
-import type { Index } from './manifest.ts';
+import { goArchitecture, type Index, imageFor, platformsOf } from './manifest.ts';
 
 const entry = (os: string, architecture: string, variant?: string): Index['manifests'][number] => ({
   mediaType: 'application/vnd.oci.image.manifest.v1+json',
