@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../api/machine-os-config.ts';
 import { annotations } from '../api/names.ts';
+import { present } from '../api/present.ts';
 import {
   BUILD_NAME_VERSION,
   type BuildObservation,
@@ -10,6 +11,7 @@ import {
   decideBuild,
   decideRetry,
   pushSpecOf,
+  requestedBase,
 } from './decide.ts';
 import { buildStatus } from './status.ts';
 
@@ -220,6 +222,82 @@ test('every input of an image is in its name, and nothing else', () => {
     buildName({ ...inputs, machineOSConfig: { ...machineOSConfig, status: { observedGeneration: 3 } } }),
   ).toBe(name);
   expect(pushSpecOf('r.io:5000/os/worker:latest', name)).toBe(`r.io:5000/os/worker:${name}`);
+});
+
+test.each<[string, BuildObservation['rendered'], string | undefined, string | undefined]>([
+  ['the MachineConfigs’ image', seen.rendered, 'other', base],
+  [
+    'the MachineOSConfig’s, if no MachineConfig sets one',
+    seen.rendered && { ...seen.rendered, spec: {} },
+    'other',
+    'other',
+  ],
+  [
+    'an empty osImageURL sets none',
+    seen.rendered && { ...seen.rendered, spec: { osImageURL: '' } },
+    'other',
+    'other',
+  ],
+  ['the MachineOSConfig’s before the first rendering', undefined, 'other', 'other'],
+  ['none', undefined, undefined, undefined],
+  ['an empty one is none', undefined, '', undefined],
+])('the requested base image: %s', (_name, rendered, baseImage, expected) => {
+  const spec = { ...machineOSConfig.spec, ...present({ baseImage }) };
+  expect(requestedBase({ ...machineOSConfig, spec }, rendered)).toBe(expected);
+});
+
+test('a pool without a rendered config waits, and names the pool', () => {
+  const pool = seen.pool && { ...seen.pool, spec: {} };
+  expect(decideBuild({ ...seen, pool })).toEqual({
+    kind: 'wait',
+    why: 'MachineConfigPool worker has no rendered config yet',
+  });
+});
+
+test('architectures are sorted, each once, and an empty list is none', () => {
+  const of = (architectures: string[]) =>
+    decideBuild({ ...seen, pool: seen.pool && { ...seen.pool, status: { architectures } } });
+  expect(of(['s390x', 'amd64', 's390x'])).toMatchObject({ architectures: ['amd64', 's390x'] });
+  expect(of([])).toMatchObject({ architectures: ['amd64'] });
+});
+
+test('the order of what is written in any order is not in the name, that of build arguments neither', () => {
+  const containerFile = (['NoArch', 'ARM64'] as const).map((containerfileArch) => ({
+    containerfileArch,
+    content: 'RUN x',
+  }));
+  const packages = ['b', 'a'];
+  const buildArguments = ['B', 'A'].map((argument) => ({ name: argument, value: '1' }));
+  const buildSecrets = [{ name: 'y' }, { name: 'x' }];
+  const spec = { ...machineOSConfig.spec, containerFile, packages, buildArguments, buildSecrets };
+  const reversed = {
+    ...spec,
+    containerFile: containerFile.toReversed(),
+    packages: packages.toReversed(),
+    buildArguments: buildArguments.toReversed(),
+    buildSecrets: buildSecrets.toReversed(),
+  };
+  const nameOf = (own: MachineOSConfig['spec']) =>
+    buildName({ ...inputs, machineOSConfig: { ...machineOSConfig, spec: own } });
+  expect(nameOf(reversed)).toBe(nameOf(spec));
+  const changed = [
+    { ...spec, packages: ['b'] },
+    { ...spec, buildArguments: [{ name: 'B', value: '2' }] },
+    { ...spec, buildSecrets: [] },
+    { ...spec, containerFile: containerFile.slice(1) },
+    { ...spec, renderedImagePushSpec: 'r.io/os/other:latest' },
+  ];
+  expect(new Set([spec, ...changed].map(nameOf)).size).toBe(changed.length + 1);
+  expect(nameOf(spec)).toMatch(/^worker-[0-9a-f]{32}$/);
+});
+
+test('retries back off up to a bound, which also bounds what a server asks for', () => {
+  const delays = [1, 2, 3, 4].map((attempt) => decideRetry(buildRetryPolicy, attempt, true));
+  expect(delays).toEqual([1_000, 2_000, 4_000, 8_000].map((inMs) => ({ kind: 'retry', inMs })));
+  const long = { ...buildRetryPolicy, attempts: 9 };
+  expect(decideRetry(long, 8, true)).toEqual({ kind: 'retry', inMs: 15_000 });
+  expect(decideRetry(long, 1, true, 3_600_000)).toEqual({ kind: 'retry', inMs: 15_000 });
+  expect(decideRetry(long, 4, true, 10)).toEqual({ kind: 'retry', inMs: 8_000 });
 });
 
 test('only what may pass by itself is tried again, and not for ever', () => {

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
+import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import { parseDigestedPullspec } from '../api/references.ts';
-import { buildStatus } from './status.ts';
+import { type BuildPhase, buildStatus, isOver, outcomeOf } from './status.ts';
 
 const image = parseDigestedPullspec(`registry.example.com/os/worker@sha256:${'a'.repeat(64)}`);
 const now = '2026-01-01T00:00:00Z';
@@ -24,4 +25,107 @@ test('a status shows a bounded part of long lists: the first transitions, the la
   expect(status.transitions?.[0]?.from).toBe('config 0');
   expect(status.logTail).toHaveLength(200);
   expect(status.logTail?.at(-1)).toBe('line 999');
+});
+
+const succeeded: BuildPhase = {
+  kind: 'succeeded',
+  image,
+  baseImage: image,
+  way: 'Append',
+  transitions: [],
+  summary: 'built',
+  bytes: { sent: 0, mounted: 0 },
+};
+const later = '2026-01-01T00:00:09Z';
+const line = (status: ReturnType<typeof buildStatus>) =>
+  status.conditions?.map(({ type, status: value, reason }) => `${type}=${value} ${reason}`);
+
+test.each<[BuildPhase, string[]]>([
+  [{ kind: 'started' }, ['Prepared=True Prepared', 'Building=True Building']],
+  [{ kind: 'retrying', attempt: 1, of: 5, why: 'down', inMs: 1 }, ['Building=True Retrying']],
+  [succeeded, ['Prepared=True Prepared', 'Building=False Succeeded', 'Succeeded=True Succeeded']],
+  [
+    { kind: 'failed', reason: 'NoEngine', message: 'm' },
+    ['Prepared=True Prepared', 'Building=False Failed', 'Failed=True NoEngine'],
+  ],
+  [{ kind: 'interrupted', message: 'm' }, ['Building=False Interrupted', 'Interrupted=True Interrupted']],
+])('the conditions of a new build: $0.kind', (phase, expected) => {
+  expect(line(buildStatus(undefined, phase, now))).toEqual(expected);
+});
+
+test('a retry reports the attempt and when the next one starts, rounded up to seconds', () => {
+  const status = buildStatus(
+    undefined,
+    { kind: 'retrying', attempt: 2, of: 5, why: 'down', inMs: 1_001 },
+    now,
+  );
+  expect(status.attempts).toBe(2);
+  expect(status.conditions?.[0]?.message).toContain('2 of 5');
+  expect(status.conditions?.[0]?.message).toContain('2 s');
+});
+
+test('times: the start stays, the end is that of the last phase, a condition keeps the time of its last transition', () => {
+  const started = buildStatus(undefined, { kind: 'started' }, now);
+  expect(started).toMatchObject({ buildStart: now });
+  expect(started.buildEnd).toBeUndefined();
+  for (const phase of [
+    succeeded,
+    { kind: 'failed', reason: 'R', message: '' } as const,
+    { kind: 'interrupted', message: '' } as const,
+  ]) {
+    const over = buildStatus(started, phase, later);
+    expect(over).toMatchObject({ buildStart: now, buildEnd: later });
+    const times = Object.fromEntries(over.conditions?.map((one) => [one.type, one.lastTransitionTime]) ?? []);
+    expect(times).toMatchObject({ Prepared: now, Building: later });
+    expect(buildStatus(undefined, phase, later)).toMatchObject({ buildStart: later });
+  }
+  expect(buildStatus(started, { kind: 'started' }, later)).toEqual(started);
+});
+
+test('what is absent is not written', () => {
+  const bare = buildStatus(undefined, succeeded, now);
+  for (const key of ['engineImage', 'instances', 'logTail']) expect(Object.keys(bare)).not.toContain(key);
+  const failed = buildStatus(undefined, { kind: 'failed', reason: 'R', message: '', logTail: [] }, now);
+  expect(Object.keys(failed)).not.toContain('logTail');
+  const instances = [{ architecture: 'amd64', image, baseImage: image }];
+  expect(buildStatus(undefined, { ...succeeded, engineImage: image, instances }, now)).toMatchObject({
+    engineImage: image,
+    instances,
+    builder: { imageBuilderType: 'Append' },
+  });
+});
+
+test('a long message is cut to what the schema allows', () => {
+  const status = buildStatus(undefined, { kind: 'interrupted', message: 'x'.repeat(5_000) }, now);
+  expect(status.conditions?.at(-1)?.message).toHaveLength(2_048);
+});
+
+test.each<[BuildPhase['kind'], ReturnType<typeof outcomeOf>]>([
+  ['started', undefined],
+  ['succeeded', 'Succeeded'],
+  ['failed', 'Failed'],
+  ['interrupted', 'Interrupted'],
+])('the outcome of a build that has %s', (kind, outcome) => {
+  const phases = {
+    started: { kind: 'started' },
+    succeeded,
+    failed: { kind: 'failed', reason: 'R', message: '' },
+    interrupted: { kind: 'interrupted', message: '' },
+  } as const;
+  const status = buildStatus(undefined, phases[kind as keyof typeof phases], now);
+  const build = { status } as MachineOSBuild;
+  expect(outcomeOf(build)).toBe(outcome);
+  expect(isOver(build)).toBe(outcome !== undefined);
+  expect(isOver({} as MachineOSBuild)).toBe(false);
+});
+
+test('a condition that is not True is no outcome', () => {
+  const condition = {
+    type: 'Failed',
+    status: 'False',
+    reason: 'R',
+    message: '',
+    lastTransitionTime: now,
+  } as const;
+  expect(outcomeOf({ status: { conditions: [condition] } } as unknown as MachineOSBuild)).toBeUndefined();
 });
