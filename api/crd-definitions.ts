@@ -1,13 +1,15 @@
 import type { z } from 'zod';
-import { IMAGE_CONFIG, ImageConfigSpec, ImageConfigs } from './image-config.ts';
 import {
+  IMAGE_CONFIG,
+  ImageConfigSpec,
+  ImageConfigs,
   ImageContentSourcePolicies,
   ImageContentSourcePolicySpec,
   ImageDigestMirrorSetSpec,
   ImageDigestMirrorSets,
   ImageTagMirrorSetSpec,
   ImageTagMirrorSets,
-} from './image-mirrors.ts';
+} from './image-sources.ts';
 import { MachineConfigSpec, MachineConfigs } from './machine-config.ts';
 import {
   MachineConfigNodeSpec,

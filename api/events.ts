@@ -200,7 +200,7 @@ export const describedEvents = [
 ] as const satisfies readonly DescribedEvent[];
 
 type Described = (typeof describedEvents)[number];
-/** The reasons of events by type; the event of a failed build has the reason of the failure (build-failures.ts). */
+/** The reasons of events by type; the event of a failed build has the reason of the failure (described-conditions.ts). */
 export type NormalReason = Extract<Described, { type: 'Normal' }>['reason'];
 export type WarningReason = Extract<Described, { type: 'Warning' }>['reason'];
 

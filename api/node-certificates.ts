@@ -3,7 +3,6 @@ import { z } from 'zod';
 import { KUBELET_CA_KEY } from './names.ts';
 import type { ObjectMeta } from './object.ts';
 import type { Digest } from './references.ts';
-import { registryCAsDigest } from './registry-cas.ts';
 
 /** What is distributed to nodes beside images and rendered configs, each by its version. */
 export const CertificateVersions = z.object({
@@ -30,4 +29,28 @@ export function kubeletCADigest(data: Readonly<Record<string, string>>): Digest 
 export function pullSecretVersion({ uid = '', resourceVersion = '' }: ObjectMeta): string {
   const hash = createHash('sha256').update(`${uid}/${resourceVersion}`).digest('hex');
   return `version:${hash.slice(0, 32)}`;
+}
+
+/**
+ * The digest by which the operator names the registry CAs a node should have and the daemon checks what it was given.
+ *
+ * @param data the ConfigMap's data: a PEM bundle for each registry host.
+ * @returns the same digest for the same data, in whatever order the keys come.
+ */
+export function registryCAsDigest(data: Readonly<Record<string, string>>): Digest {
+  const sorted = Object.entries(data).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+  return `sha256:${createHash('sha256').update(JSON.stringify(sorted)).digest('hex')}` as Digest;
+}
+
+/**
+ * The registry that a key of the ConfigMap stands for: a ConfigMap's key can't hold a colon, so OpenShift writes two
+ * dots before a port.
+ *
+ * @returns `host` or `host:port`; undefined for a key that is neither and could name another directory.
+ */
+export function registryOfKey(key: string): string | undefined {
+  const registry = key.replace(/\.\.(\d{1,5})$/, ':$1');
+  return /^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(:\d{1,5})?$/.test(registry) && !registry.includes('..')
+    ? registry
+    : undefined;
 }

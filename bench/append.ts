@@ -1,11 +1,3 @@
-/**
- * `node bench/append.ts`: what a changed config costs until its image is in the registry, for Shale's append, `docker
- * build` + push and `buildah bud` + push, on one real registry behind one counting proxy. Needs root for Docker's daemon.
- *
- * cold: nothing of the base image on the builder, nothing of the image's repository in the registry. warm: the second
- * build, of other contents. Shale is measured as a process that is started for each image (`shale build`), and as the
- * builder's own function in a process that runs already.
- */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -13,8 +5,7 @@ import { execa } from 'execa';
 import { layerContent } from '../builder/layer/layer-content.ts';
 import type { BuildResult } from '../builder/status.ts';
 import { type AppendInput, appendBuild } from '../builder/steps/append-build.ts';
-import { defaultPolicySettings } from '../disruption/default-policies.ts';
-import { effectivePolicies, policyDigest } from '../disruption/effective-policies.ts';
+import { defaultPolicySettings, effectivePolicies, policyDigest } from '../disruption/effective-policies.ts';
 import { writeLayer } from '../image/layer/write-layer.ts';
 import { createRegistryClient } from '../image/registry/registry-client.ts';
 import { parseNodeConfig } from '../machineconfig/parse-node-config.ts';
@@ -23,6 +14,15 @@ import { bareAppend } from './images/bare-requests.ts';
 import { configFiles, pushBase, renderedConfig, writeContext } from './images/content.ts';
 import { type CountingProxy, startCountingProxy, type Traffic } from './images/counting-proxy.ts';
 import { buildahPeer, dockerPeer, type Measured, measure, type Peer } from './images/peers.ts';
+
+/**
+ * `node bench/append.ts`: what a changed config costs until its image is in the registry, for Shale's append, `docker
+ * build` + push and `buildah bud` + push, on one real registry behind one counting proxy. Needs root for Docker's daemon.
+ *
+ * cold: nothing of the base image on the builder, nothing of the image's repository in the registry. warm: the second
+ * build, of other contents. Shale is measured as a process that is started for each image (`shale build`), and as the
+ * builder's own function in a process that runs already.
+ */
 
 const BASE_BYTES = 300_000_000;
 const FILE_COUNTS = [10, 100, 1_000];

@@ -1,16 +1,16 @@
-/**
- * `node bench/diff.ts`: what comparing two renderings costs, and deciding what the difference asks of a node. The aim is
- * 10,000 files in 20 ms, and linear growth.
- */
 import { decideActions } from '../disruption/actions.ts';
-import { defaultPolicySettings } from '../disruption/default-policies.ts';
-import { effectivePolicies } from '../disruption/effective-policies.ts';
+import { defaultPolicySettings, effectivePolicies } from '../disruption/effective-policies.ts';
 import { diffNodeConfigs } from '../machineconfig/diff.ts';
 import type { NodeConfig } from '../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../machineconfig/parse-node-config.ts';
 import { renderPool } from '../machineconfig/render.ts';
 import { machineConfig, pool } from './machine-configs.ts';
 import { growth, type Measured, time } from './timing.ts';
+
+/**
+ * `node bench/diff.ts`: what comparing two renderings costs, and deciding what the difference asks of a node. The aim is
+ * 10,000 files in 20 ms, and linear growth.
+ */
 
 /** 2,000 MachineConfigs of 5 files are 10,000 files. */
 const CONFIG_COUNTS = [20, 100, 500, 2000];

@@ -1,19 +1,19 @@
-/**
- * `node bench/pools.ts`: what images of 1, 10 and 100 pools on one base cost the builder, eight at a time as it makes
- * them, and what another disruption policy costs then: the same layers under other labels.
- */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { DigestedPullspec } from '../api/references.ts';
 import { Slots } from '../builder/slots.ts';
 import { type AppendInput, appendBuild } from '../builder/steps/append-build.ts';
-import { defaultPolicySettings } from '../disruption/default-policies.ts';
-import { effectivePolicies, policyDigest } from '../disruption/effective-policies.ts';
+import { defaultPolicySettings, effectivePolicies, policyDigest } from '../disruption/effective-policies.ts';
 import { createRegistryClient } from '../image/registry/registry-client.ts';
 import { startDockerRegistry } from '../workshop/sandbox/docker-registry.ts';
 import { configFiles, pushBase, renderedConfig } from './images/content.ts';
 import { startCountingProxy } from './images/counting-proxy.ts';
+
+/**
+ * `node bench/pools.ts`: what images of 1, 10 and 100 pools on one base cost the builder, eight at a time as it makes
+ * them, and what another disruption policy costs then: the same layers under other labels.
+ */
 
 const BASE_BYTES = 300_000_000;
 const POOLS = [1, 10, 100];

@@ -1,7 +1,7 @@
 import { ConfigMaps, type Secret, Secrets } from '../api/kubernetes.ts';
 import { REGISTRY_CAS_CONFIG_MAP } from '../api/names.ts';
+import { registryOfKey } from '../api/node-certificates.ts';
 import { by } from '../api/order.ts';
-import { registryOfKey } from '../api/registry-cas.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import type { RegistryAccess } from '../image/registry/connection.ts';
 import { type AuthFile, parseAuthFile } from '../image/registry/credentials.ts';

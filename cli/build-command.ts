@@ -7,13 +7,12 @@ import {
 } from '../api/machine-os-config.ts';
 import type { KubernetesObject } from '../api/object.ts';
 import { SHALE_VERSION } from '../api/version.ts';
-import type { Source } from '../builder/attest/build-facts.ts';
-import { cleanSource, sourceOf } from '../builder/attest/build-facts.ts';
+import { cleanSource, type Source, sourceOf } from '../builder/attest/build-facts.ts';
 import type { SealOptions } from '../builder/attest/seal-image.ts';
 import type { BuildSecret } from '../builder/engine/build-context.ts';
 import { type EngineFlags, engineParts, withEngineFlags } from '../builder/engine/engine-flags.ts';
 import { type EngineImageKey, findEngineImage } from '../builder/engine/engine-image.ts';
-import { engineWish } from '../builder/engine/engine-request.ts';
+import { engineSpecOf } from '../builder/engine/engine-spec.ts';
 import { secretValues } from '../builder/secrets.ts';
 import { buildForArchitectures } from '../builder/steps/build-image.ts';
 import type { KnownState } from '../builder/steps/known-states.ts';
@@ -177,12 +176,13 @@ async function stateBefore(
 
 async function baseBefore(
   client: RegistryClient,
-  request: Omit<EngineImageKey, 'wish'>,
+  request: Omit<EngineImageKey, 'engineSpec'>,
   spec: MachineOSConfigSpec | undefined,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const wish = engineWish(spec, request.rendered, request.architecture);
-  if (wish !== undefined) return (await findEngineImage(client, { ...request, wish }, signal)).image;
+  const engineSpec = engineSpecOf(spec, request.rendered, request.architecture);
+  if (engineSpec !== undefined)
+    return (await findEngineImage(client, { ...request, engineSpec }, signal)).image;
   const base = parseReference(request.baseImage);
   const { digest } = await describeImage(client, base, request.architecture, signal);
   return `${base.registry}/${base.repository}@${digest}`;

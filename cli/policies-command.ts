@@ -1,9 +1,9 @@
 import { Command } from 'commander';
 import { formatActions } from '../api/disruption-action.ts';
 import type { ClusterPolicies, MachineConfiguration } from '../api/machine-configuration.ts';
-import { defaultPolicySettings, type PolicySettings } from '../disruption/default-policies.ts';
-import { validatePolicy } from '../disruption/effective-policies.ts';
+import { defaultPolicySettings, type PolicySettings } from '../disruption/effective-policies.ts';
 import { inWords } from '../disruption/summarise-policies.ts';
+import { validatePolicy } from '../disruption/validate-policy.ts';
 import { formatProblem } from '../machineconfig/problem.ts';
 import { type FileFlags, objectsOf, refuseMalformed } from './change/file-flags.ts';
 import { type OfflineCluster, offlineCluster, policiesOf } from './change/offline-cluster.ts';

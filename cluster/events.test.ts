@@ -1,8 +1,7 @@
 import pino from 'pino';
 import { expect, test } from 'vitest';
-import { changeOf } from '../api/change.ts';
-import type { EventRecorder } from './events.ts';
-import { aboutChange } from './events.ts';
+import { changeOf } from '../api/names.ts';
+import { aboutChange, type EventRecorder } from './events.ts';
 
 const CONFIG = 'rendered-worker-0123456789abcdef0123456789abcdef';
 const pool = { apiVersion: 'v1', kind: 'MachineConfigPool', metadata: { name: 'worker' } };

@@ -1,11 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { Logger } from 'pino';
-import type { BuildFailureReason } from '../api/build-failures.ts';
-import type { ChangeId } from '../api/change.ts';
-import { changeOf } from '../api/change.ts';
+import type { BuildFailureReason } from '../api/described-conditions.ts';
 import type { NormalReason, WarningReason } from '../api/events.ts';
 import { Events, type KubernetesEvent } from '../api/kubernetes.ts';
-import { labels } from '../api/names.ts';
+import { type ChangeId, changeOf, labels } from '../api/names.ts';
 import type { KubernetesObject, NewObject } from '../api/object.ts';
 import { type ApiClient, isAlreadyExists } from './api-client.ts';
 

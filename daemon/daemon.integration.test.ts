@@ -10,8 +10,8 @@ import {
   imageLabels,
   REGISTRY_CAS_CONFIG_MAP,
 } from '../api/names.ts';
+import { registryCAsDigest } from '../api/node-certificates.ts';
 import { type DigestedPullspec, parseDigestedPullspec } from '../api/references.ts';
-import { registryCAsDigest } from '../api/registry-cas.ts';
 import { encodeTransitionLabel } from '../disruption/transitions.ts';
 import { CHRONY, isAt, policies, render, standardSpec } from '../test/fixtures/node-configs.ts';
 import { deadline, patience } from '../test/fixtures/patience.ts';

@@ -6,8 +6,7 @@ import { present } from '../api/present.ts';
 import type { NodeConfig } from '../machineconfig/node-config.ts';
 import { configOf, emptyConfig, fileOf, unitsOf } from '../test/fixtures/configs.ts';
 import { decideActions } from './actions.ts';
-import { defaultPolicySettings } from './default-policies.ts';
-import { effectivePolicies } from './effective-policies.ts';
+import { defaultPolicySettings, effectivePolicies } from './effective-policies.ts';
 
 const policy: NodeDisruptionPolicy = {
   files: [

@@ -1,122 +1,10 @@
 import { createHash } from 'node:crypto';
-import { type PolicyAction, ServiceName } from '../api/disruption-action.ts';
+import type { EffectiveAction } from '../api/disruption-action.ts';
 import type { ClusterPolicies, NodeDisruptionPolicy } from '../api/machine-configuration.ts';
 import { by } from '../api/order.ts';
 import { present } from '../api/present.ts';
 import type { Digest } from '../api/references.ts';
 import { canonicalJson } from '../machineconfig/canonical-json.ts';
-import type { Problem } from '../machineconfig/problem.ts';
-import { defaultPolicies, type PolicySettings } from './default-policies.ts';
-
-const MIRROR_CHANGES = ['added', 'changed', 'removed'] as const;
-
-/** The API's limits (openshift/api, operator/v1 NodeDisruptionPolicyConfig). */
-const LIMITS = { entries: 50, actions: 10 } as const;
-
-/**
- * Validates an admin's policy like the CRD does: files given on the command line, and objects created under an older CRD,
- * were not validated by an API server.
- *
- * @returns every problem, with its path in the MachineConfiguration.
- */
-export function validatePolicy(policy: NodeDisruptionPolicy): Problem[] {
-  const at = 'spec.nodeDisruptionPolicy';
-  const files = policy.files ?? [];
-  const units = policy.units ?? [];
-  const mirrors = policy.imageMirrors ?? [];
-  return [
-    ...tooMany(`${at}.files`, files.length),
-    ...tooMany(`${at}.units`, units.length),
-    ...repeated(
-      `${at}.files`,
-      'path',
-      files.map((file) => file.path),
-    ),
-    ...repeated(
-      `${at}.units`,
-      'name',
-      units.map((unit) => unit.name),
-    ),
-    ...files.flatMap((file, index) => [
-      ...(file.path.startsWith('/')
-        ? []
-        : [problem(`${at}.files[${index}].path`, 'is not absolute', 'a path that begins with /')]),
-      ...actionProblems(`${at}.files[${index}].actions`, file.actions),
-    ]),
-    ...units.flatMap((unit, index) => [
-      ...serviceProblems(`${at}.units[${index}].name`, unit.name),
-      ...actionProblems(`${at}.units[${index}].actions`, unit.actions),
-    ]),
-    ...(policy.sshkey === undefined ? [] : actionProblems(`${at}.sshkey.actions`, policy.sshkey.actions)),
-    ...repeated(
-      `${at}.imageMirrors`,
-      'kind',
-      mirrors.map((mirror) => mirror.kind),
-    ),
-    ...mirrors.flatMap((mirror, index) =>
-      MIRROR_CHANGES.flatMap((change) => {
-        const actions = mirror[change];
-        return actions === undefined ? [] : actionProblems(`${at}.imageMirrors[${index}].${change}`, actions);
-      }),
-    ),
-  ];
-}
-
-function actionProblems(path: string, actions: readonly PolicyAction[]): Problem[] {
-  const problems: Problem[] = [];
-  if (actions.length === 0)
-    problems.push(problem(path, 'is empty', 'at least one action; None to do nothing'));
-  if (actions.length > LIMITS.actions) {
-    problems.push(problem(path, `has ${actions.length} actions`, `at most ${LIMITS.actions}`));
-  }
-  for (const alone of ['Reboot', 'None'] as const) {
-    if (actions.length > 1 && actions.some(({ type }) => type === alone)) {
-      problems.push(problem(path, `has ${alone} beside other actions`, `${alone} alone`));
-    }
-  }
-  for (const [index, { type, reload, restart }] of actions.entries()) {
-    const own = `${path}[${index}]`;
-    for (const [field, given, needed] of [
-      ['reload', reload, type === 'Reload'],
-      ['restart', restart, type === 'Restart'],
-    ] as const) {
-      if (needed && given === undefined)
-        problems.push(problem(own, `has no ${field}`, `${field}.serviceName with type ${type}`));
-      if (!needed && given !== undefined)
-        problems.push(problem(`${own}.${field}`, `is not allowed with type ${type}`, 'to be omitted'));
-      if (given !== undefined)
-        problems.push(...serviceProblems(`${own}.${field}.serviceName`, given.serviceName));
-    }
-  }
-  return problems;
-}
-
-function serviceProblems(path: string, name: string): Problem[] {
-  if (ServiceName.safeParse(name).success) return [];
-  return [
-    problem(
-      path,
-      `${JSON.stringify(name)} is not a unit's name`,
-      'a name with its suffix, such as chronyd.service',
-    ),
-  ];
-}
-
-function tooMany(path: string, count: number): Problem[] {
-  return count > LIMITS.entries ? [problem(path, `has ${count} entries`, `at most ${LIMITS.entries}`)] : [];
-}
-
-function repeated(path: string, field: string, values: readonly string[]): Problem[] {
-  return values.flatMap((value, index) =>
-    values.indexOf(value) === index
-      ? []
-      : [problem(`${path}[${index}].${field}`, `${value} is a duplicate`, 'unique values')],
-  );
-}
-
-function problem(path: string, reason: string, expected: string): Problem {
-  return { path, reason, expected };
-}
 
 /**
  * The policies in force: the defaults, where an admin's entry of the same path or name replaces the whole default entry
@@ -158,4 +46,53 @@ function override<T extends object>(
 /** @returns the digest that identifies policies in the labels of images and in the specs of nodes. */
 export function policyDigest(policies: ClusterPolicies): Digest {
   return `sha256:${createHash('sha256').update(canonicalJson(policies)).digest('hex')}` as Digest;
+}
+
+/** Settings of the default policies that differ between hosts. */
+export interface PolicySettings {
+  /** The service of the container runtime: crio.service, or containerd.service on hosts that run containerd. */
+  readonly containerRuntimeUnit: string;
+}
+
+export const defaultPolicySettings: PolicySettings = { containerRuntimeUnit: 'crio.service' };
+
+const none: EffectiveAction = { type: 'None' };
+const special: EffectiveAction = { type: 'Special' };
+const daemonReload: EffectiveAction = { type: 'DaemonReload' };
+const reload = (serviceName: string): EffectiveAction => ({ type: 'Reload', reload: { serviceName } });
+const restart = (serviceName: string): EffectiveAction => ({ type: 'Restart', restart: { serviceName } });
+
+/** The policies where the admin has none: MCO's defaults (pkg/apihelpers, defaultClusterPolicies). */
+export function defaultPolicies({
+  containerRuntimeUnit,
+}: PolicySettings): Required<Omit<ClusterPolicies, 'imageMirrors'>> {
+  const reloadRuntime = [reload(containerRuntimeUnit)];
+  const trust = 'coreos-update-ca-trust.service';
+  const registry = 'iri-registry.service';
+  return {
+    containerRuntimeUnit,
+    files: [
+      { path: '/var/lib/kubelet/config.json', actions: [none] },
+      { path: '/etc/machine-config-daemon/no-reboot/containers-gpg.pub', actions: reloadRuntime },
+      { path: '/etc/containers/policy.json', actions: reloadRuntime },
+      { path: '/etc/containers/registries.conf', actions: [special] },
+      { path: '/etc/containers/registries.d', actions: reloadRuntime },
+      { path: '/etc/nmstate/openshift', actions: [none] },
+      {
+        path: '/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt',
+        actions: [restart(trust), restart(containerRuntimeUnit)],
+      },
+      { path: '/etc/crio/policies', actions: reloadRuntime },
+      { path: '/etc/kubernetes/credential-providers', actions: [restart('kubelet.service')] },
+      {
+        path: '/etc/systemd/system/kubelet.service.d/40-kubelet-crio-image-credential-provider.conf',
+        actions: [daemonReload, restart('kubelet.service')],
+      },
+      { path: '/etc/iri-registry', actions: [restart(registry)] },
+      { path: '/usr/local/bin/load-registry-image.sh', actions: [restart(registry)] },
+      { path: '/etc/pki/ca-trust/source/anchors/iri-root-ca.crt', actions: [restart(trust)] },
+    ],
+    units: [{ name: registry, actions: [daemonReload, restart(registry)] }],
+    sshkey: { actions: [none] },
+  };
 }

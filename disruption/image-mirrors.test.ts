@@ -6,8 +6,7 @@ import { formatRegistriesConf } from '../machineconfig/registries/registries-con
 import { registryEntries } from '../machineconfig/registries/registry-entries.ts';
 import { configOf } from '../test/fixtures/configs.ts';
 import { decideActions } from './actions.ts';
-import { defaultPolicySettings } from './default-policies.ts';
-import { effectivePolicies } from './effective-policies.ts';
+import { defaultPolicySettings, effectivePolicies } from './effective-policies.ts';
 import { mirrorRuleChanges } from './registries-conf-change.ts';
 
 type Mirrors = Readonly<Record<string, readonly string[]>>;

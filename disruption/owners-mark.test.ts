@@ -4,8 +4,7 @@ import type { NodeDisruptionPolicy } from '../api/machine-configuration.ts';
 import type { NodeConfig } from '../machineconfig/node-config.ts';
 import { configOf, unitsOf } from '../test/fixtures/configs.ts';
 import { decideActions } from './actions.ts';
-import { defaultPolicySettings } from './default-policies.ts';
-import { effectivePolicies } from './effective-policies.ts';
+import { defaultPolicySettings, effectivePolicies } from './effective-policies.ts';
 
 const admin: NodeDisruptionPolicy = {
   files: [{ path: '/etc/app', actions: [{ type: 'Restart', restart: { serviceName: 'app.service' } }] }],

@@ -1,7 +1,7 @@
 import { parse } from 'smol-toml';
 import type { MirrorKind } from '../api/machine-configuration.ts';
 import { canonicalJson } from '../machineconfig/canonical-json.ts';
-import { formatOrigin, type RuleOrigin, readOrigins } from '../machineconfig/registries/rule-origin.ts';
+import { formatOrigin, type RuleOrigin, readOrigins } from '../machineconfig/registries/registries-conf.ts';
 
 /** Whether registries.conf can change while pods keep running. */
 export type RegistriesConfVerdict = { readonly safe: true } | { readonly safe: false; readonly why: string };

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { defaultPolicySettings } from './default-policies.ts';
-import { effectivePolicies } from './effective-policies.ts';
+import { defaultPolicySettings, effectivePolicies } from './effective-policies.ts';
 import { summarisePolicies } from './summarise-policies.ts';
 
 const restart = { type: 'Restart' as const, restart: { serviceName: 'chronyd.service' } };

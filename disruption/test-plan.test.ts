@@ -6,8 +6,8 @@ import type { NodeConfig } from '../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../machineconfig/parse-node-config.ts';
 import { configOf, emptyConfig, fileOf } from '../test/fixtures/configs.ts';
 import { decideActions } from './actions.ts';
-import { defaultPolicySettings } from './default-policies.ts';
-import { effectivePolicies, validatePolicy } from './effective-policies.ts';
+import { defaultPolicySettings, effectivePolicies } from './effective-policies.ts';
+import { validatePolicy } from './validate-policy.ts';
 
 /** The test plan of the disruption policies, case by case under the plan's own names. */
 

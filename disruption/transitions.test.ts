@@ -3,8 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { formatActions } from '../api/disruption-action.ts';
 import type { ClusterPolicies } from '../api/machine-configuration.ts';
 import { configOf } from '../test/fixtures/configs.ts';
-import { defaultPolicySettings } from './default-policies.ts';
-import { effectivePolicies, policyDigest } from './effective-policies.ts';
+import { defaultPolicySettings, effectivePolicies, policyDigest } from './effective-policies.ts';
 import {
   encodeTransitionLabel,
   findTransition,

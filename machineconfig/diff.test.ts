@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { diffNodeConfigs } from './diff.ts';
-import { emptyNodeConfig } from './empty-config.ts';
-import type { NodeConfig } from './node-config.ts';
+import { emptyNodeConfig, type NodeConfig } from './node-config.ts';
 
 const base: NodeConfig = { ...emptyNodeConfig, name: 'rendered-worker-0' };
 const withFiles = (files: Readonly<Record<string, string>>): NodeConfig => ({

@@ -10,7 +10,6 @@ import type {
   NodeUnit,
   Owner,
 } from './node-config.ts';
-import { sameList } from './same-list.ts';
 
 /**
  * What differs between two configurations of a node, by what reaches the disk: decoded bytes, modes, owners.
@@ -123,4 +122,9 @@ function sameUnit(a: NodeUnit, b: NodeUnit): boolean {
     a.masked === b.masked &&
     changes(a.dropins, b.dropins, Object.is).length === 0
   );
+}
+
+/** @returns whether two lists have the same texts in the same order. */
+export function sameList(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((value, index) => value === b[index]);
 }

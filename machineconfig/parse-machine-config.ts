@@ -3,8 +3,7 @@ import { labels } from '../api/names.ts';
 import type { IgnitionConfig } from './ignition/config.ts';
 import { type CheckedSources, DEFAULT_LIMITS, type Limits } from './ignition/contents.ts';
 import { parseIgnition } from './ignition/parse.ts';
-import { isKernelType, KERNEL_TYPES } from './kernel.ts';
-import { SUPPORTED_EXTENSIONS } from './os-packages.ts';
+import { isKernelType, KERNEL_TYPES, SUPPORTED_EXTENSIONS } from './os-packages.ts';
 import { type Problem, quote } from './problem.ts';
 
 export interface ParsedMachineConfig {

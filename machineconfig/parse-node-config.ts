@@ -10,11 +10,10 @@ import type {
 } from './ignition/config.ts';
 import { ContentsReader, type Limits } from './ignition/contents.ts';
 import { parseIgnition } from './ignition/parse.ts';
-import { kernelTypeOf, splitKernelArguments } from './kernel.ts';
-import { recordedLimits } from './limits.ts';
-import { readNoReboot } from './no-reboot.ts';
 import type { NodeConfig, NodeDirectory, NodeFile, NodeLink, NodeUnit, Owner } from './node-config.ts';
+import { kernelTypeOf, splitKernelArguments } from './os-packages.ts';
 import type { Problem } from './problem.ts';
+import { readNoReboot, recordedLimits } from './rendered-annotations.ts';
 
 const NO_IGNITION: { readonly ok: true; readonly config: Partial<IgnitionConfig> } = { ok: true, config: {} };
 

@@ -7,12 +7,11 @@ import type { IgnitionConfig } from './ignition/config.ts';
 import { type CheckedSources, ContentsReader, DEFAULT_LIMITS, type Limits } from './ignition/contents.ts';
 import { Report } from './ignition/report.ts';
 import { validateConfig } from './ignition/validate.ts';
-import { recordLimits } from './limits.ts';
 import { mergeIgnition } from './merge.ts';
-import { noRebootMarks } from './no-reboot.ts';
 import { type ParsedMachineConfig, parseMachineConfig } from './parse-machine-config.ts';
 import { APPEND_REFUSED } from './parse-node-config.ts';
 import type { ConfigProblems } from './problem.ts';
+import { noRebootMarks, recordLimits } from './rendered-annotations.ts';
 import { blameEntries } from './sources.ts';
 
 export type { ConfigProblems } from './problem.ts';

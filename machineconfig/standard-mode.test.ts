@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { emptyNodeConfig } from './empty-config.ts';
-import type { NodeConfig } from './node-config.ts';
+import { emptyNodeConfig, type NodeConfig } from './node-config.ts';
 import { type HostSystem, refusedInStandardMode } from './standard-mode.ts';
 
 const IMAGE = `r.example.com/os@sha256:${'1'.repeat(64)}`;

@@ -1,7 +1,7 @@
 import { parseDigestedPullspec } from '../api/references.ts';
+import { sameList } from './diff.ts';
 import type { NodeConfig } from './node-config.ts';
 import { osPackages, samePackages } from './os-packages.ts';
-import { sameList } from './same-list.ts';
 
 /** What a host is, as far as it decides which configs standard mode can bring it to. */
 export interface HostSystem {

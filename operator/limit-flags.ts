@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { wholeNumber } from '../cluster/process.ts';
 import type { Limits } from '../machineconfig/ignition/contents.ts';
-import { limitsInMiB } from '../machineconfig/limits.ts';
+import { limitsInMiB } from '../machineconfig/rendered-annotations.ts';
 
 /** Flags that say how far compressed contents of MachineConfigs may unfold. */
 export interface LimitFlags {

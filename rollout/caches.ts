@@ -1,13 +1,14 @@
 import type { Logger } from 'pino';
-import { type ImageConfig, ImageConfigs } from '../api/image-config.ts';
 import {
+  type ImageConfig,
+  ImageConfigs,
   ImageContentSourcePolicies,
   type ImageContentSourcePolicy,
   type ImageDigestMirrorSet,
   ImageDigestMirrorSets,
   type ImageTagMirrorSet,
   ImageTagMirrorSets,
-} from '../api/image-mirrors.ts';
+} from '../api/image-sources.ts';
 import {
   type ConfigMap,
   ConfigMaps,

@@ -3,8 +3,11 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import type { MachineConfig } from '../../api/machine-config.ts';
-import { defaultPolicySettings } from '../../disruption/default-policies.ts';
-import { effectivePolicies, policyDigest } from '../../disruption/effective-policies.ts';
+import {
+  defaultPolicySettings,
+  effectivePolicies,
+  policyDigest,
+} from '../../disruption/effective-policies.ts';
 import { describeImage } from '../../image/append.ts';
 import { parseReference } from '../../image/reference.ts';
 import { listReferrers } from '../../image/referrers.ts';

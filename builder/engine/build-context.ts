@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { pack } from 'tar-stream';
 import type { LayerEntry } from '../../image/layer/entry.ts';
-import { TREE } from './engine-request.ts';
+import { TREE } from './engine-spec.ts';
 
 /** Name of the Containerfile in a context. */
 export const CONTAINERFILE = 'Containerfile';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { effectiveContainerfile } from './containerfile.ts';
-import type { EngineWish } from './engine-request.ts';
+import type { EngineSpec } from './engine-spec.ts';
 
-const nothing: EngineWish = {
+const nothing: EngineSpec = {
   containerfile: '',
   extensions: [],
   extensionsImage: '',
@@ -11,8 +11,8 @@ const nothing: EngineWish = {
   buildArguments: {},
   buildSecrets: [],
 };
-const file = (wish: Partial<EngineWish>, extensionsImage = '') =>
-  effectiveContainerfile('shale.local/base:1', { ...nothing, ...wish }, extensionsImage);
+const file = (engineSpec: Partial<EngineSpec>, extensionsImage = '') =>
+  effectiveContainerfile('shale.local/base:1', { ...nothing, ...engineSpec }, extensionsImage);
 
 describe('the Containerfile that an engine is given', () => {
   test("begins with the stage that the user's stages build on", () => {

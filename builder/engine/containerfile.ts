@@ -1,7 +1,11 @@
-import { isKernelType, KERNEL_TYPES } from '../../machineconfig/kernel.ts';
-import { extensionPackages, osPackages } from '../../machineconfig/os-packages.ts';
+import {
+  extensionPackages,
+  isKernelType,
+  KERNEL_TYPES,
+  osPackages,
+} from '../../machineconfig/os-packages.ts';
 import { BuildFailure } from '../build-failure.ts';
-import type { EngineWish } from './engine-request.ts';
+import type { EngineSpec } from './engine-spec.ts';
 
 /**
  * The Containerfile that an engine is given. The user's part follows MCO's: the stage to build on is called `configs`, a
@@ -14,17 +18,21 @@ import type { EngineWish } from './engine-request.ts';
  * @param extensionsImage name of the image with extensions and other kernels, in the engine; '' for none.
  * @throws BuildFailure for a kernel that no base can be given.
  */
-export function effectiveContainerfile(base: string, wish: EngineWish, extensionsImage: string): string {
+export function effectiveContainerfile(
+  base: string,
+  engineSpec: EngineSpec,
+  extensionsImage: string,
+): string {
   const runs = [
-    installExtensions(wish, extensionsImage),
-    switchKernel(wish.kernelType, extensionsImage),
-    installPackages(wish.packages),
+    installExtensions(engineSpec, extensionsImage),
+    switchKernel(engineSpec.kernelType, extensionsImage),
+    installPackages(engineSpec.packages),
   ];
   return [
     ...(extensionsImage === '' ? [] : [`FROM ${extensionsImage} AS extensions`]),
     `FROM ${base} AS configs`,
     ...runs.filter((run) => run !== ''),
-    ...(wish.containerfile.trim() === '' ? [] : [wish.containerfile.trimEnd()]),
+    ...(engineSpec.containerfile.trim() === '' ? [] : [engineSpec.containerfile.trimEnd()]),
     '',
   ].join('\n');
 }
@@ -32,7 +40,7 @@ export function effectiveContainerfile(base: string, wish: EngineWish, extension
 const REPOSITORY = '/etc/yum.repos.d/coreos-extensions.repo';
 const MOUNTED = '/tmp/shale-extensions';
 
-function installExtensions({ extensions }: EngineWish, image: string): string {
+function installExtensions({ extensions }: EngineSpec, image: string): string {
   if (extensions.length === 0) return '';
   const install = `rpm-ostree install ${extensionPackages(extensions).join(' ')}`;
   return byRpmOstree(`extensions (${extensions.join(', ')})`, install, image);

@@ -27,14 +27,14 @@ import { type ContainerEngine, type EngineAbout, EngineError, StepFailed } from 
 import { effectiveContainerfile } from './containerfile.ts';
 import {
   type EngineInputs,
-  type EngineWish,
+  type EngineSpec,
   engineImageName,
   engineInputsDigest,
   readsTree,
-} from './engine-request.ts';
+} from './engine-spec.ts';
 
 export interface EngineImageRequest {
-  readonly wish: EngineWish;
+  readonly engineSpec: EngineSpec;
   readonly pool: string;
   /** By tag or digest. */
   readonly baseImage: string;
@@ -47,7 +47,7 @@ export interface EngineImageRequest {
   readonly rebuild: string;
   /** @returns the rendered config's files; asked only for a Containerfile that reads them. */
   readonly tree: () => readonly LayerEntry[];
-  /** @returns the values of the Secrets that the wish names; asked only when commands run. @throws BuildFailure */
+  /** @returns the values of the Secrets that the spec names; asked only when commands run. @throws BuildFailure */
   readonly secrets: () => Promise<readonly BuildSecret[]>;
 }
 
@@ -98,15 +98,15 @@ export async function findEngineImage(
   request: EngineImageKey,
   signal: AbortSignal,
 ): Promise<Sought> {
-  const { wish, architecture, rendered, rebuild } = request;
+  const { engineSpec, architecture, rendered, rebuild } = request;
   const reference = parseReference(request.baseImage);
   const description = await describeImage(client, reference, architecture, signal);
   const stockImage = byDigest(reference, description.digest);
   const inputs: EngineInputs = {
-    ...wish,
+    ...engineSpec,
     baseImage: stockImage,
     architecture,
-    renderedConfig: readsTree(wish.containerfile) ? rendered.metadata.name : '',
+    renderedConfig: readsTree(engineSpec.containerfile) ? rendered.metadata.name : '',
     rebuild,
   };
   const target = parseReference(engineImageName(request.pushSpec, inputs));
@@ -150,7 +150,7 @@ export async function engineImage(
   const sought = await findEngineImage(parts.client, request, signal);
   const { stockImage, image, target } = sought;
   if (image !== undefined) return { image, stockImage, built: false, logTail: [] };
-  const secrets = request.wish.buildSecrets.length === 0 ? [] : await request.secrets();
+  const secrets = request.engineSpec.buildSecrets.length === 0 ? [] : await request.secrets();
   const log = new BuildLog(secrets, parts.onLine);
   const work: Work = { ...parts, ...sought, request, secrets, log };
   const digest = await parts.slots.hold(signal, () => makeInTime(work, signal));
@@ -184,10 +184,10 @@ async function make(work: Work, signal: AbortSignal): Promise<Digest> {
   const { client, base, request, inputs, log, secrets, workDir } = work;
   const engine = await work.engine();
   const about = await engine.about(signal);
-  refuseWhatEngineCant(request.wish, about);
+  refuseWhatEngineCant(request.engineSpec, about);
   const name = await loadImage(engine, client, base, signal);
   const extensions = await loadExtensions(engine, client, request, signal);
-  const containerfile = effectiveContainerfile(name, request.wish, extensions);
+  const containerfile = effectiveContainerfile(name, request.engineSpec, extensions);
   const tree = inputs.renderedConfig === '' ? [] : request.tree();
   const context = await writeBuildContext({ containerfile, tree, secrets });
   const tag = `shale.local/pool/${request.pool}:${request.architecture}`;
@@ -198,7 +198,7 @@ async function make(work: Work, signal: AbortSignal): Promise<Digest> {
       containerfile: CONTAINERFILE,
       tag,
       ...(about.architecture === request.architecture ? {} : { platform: `linux/${request.architecture}` }),
-      buildArguments: request.wish.buildArguments,
+      buildArguments: request.engineSpec.buildArguments,
       secrets: secrets.map(({ id }, index) => ({ id, file: secretFile(index) })),
       cacheFrom,
     },
@@ -224,18 +224,18 @@ async function make(work: Work, signal: AbortSignal): Promise<Digest> {
   }
 }
 
-function refuseWhatEngineCant(wish: EngineWish, { kind, version, buildKit }: EngineAbout): void {
+function refuseWhatEngineCant(engineSpec: EngineSpec, { kind, version, buildKit }: EngineAbout): void {
   const engine = `${kind} ${version}`;
-  if (wish.buildSecrets.length > 0 && kind !== 'Podman') {
+  if (engineSpec.buildSecrets.length > 0 && kind !== 'Podman') {
     throw new BuildFailure(
       'SecretsNotSupported',
       `buildSecrets: ${engine} would have to be given them as build arguments or files, and they would stay in the image; use Podman as the engine, which mounts them while a command runs`,
     );
   }
-  if (wish.extensionsImage !== '' && kind !== 'Podman' && !buildKit) {
+  if (engineSpec.extensionsImage !== '' && kind !== 'Podman' && !buildKit) {
     throw new BuildFailure(
       'MountsNotSupported',
-      `extensions and kernelType: ${engine} without BuildKit can't mount the extensions image ${wish.extensionsImage}; use Podman, or Docker with BuildKit`,
+      `extensions and kernelType: ${engine} without BuildKit can't mount the extensions image ${engineSpec.extensionsImage}; use Podman, or Docker with BuildKit`,
     );
   }
 }
@@ -280,11 +280,11 @@ function withHistory(bytes: Uint8Array): Uint8Array {
 async function loadExtensions(
   engine: ContainerEngine,
   client: RegistryClient,
-  { wish, architecture }: EngineImageRequest,
+  { engineSpec, architecture }: EngineImageRequest,
   signal: AbortSignal,
 ): Promise<string> {
-  if (wish.extensionsImage === '') return '';
-  const reference = parseReference(wish.extensionsImage);
+  if (engineSpec.extensionsImage === '') return '';
+  const reference = parseReference(engineSpec.extensionsImage);
   const description = await describeImage(client, reference, architecture, signal);
   return loadImage(engine, client, { reference, description }, signal);
 }

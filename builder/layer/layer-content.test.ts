@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { LayerEntry } from '../../image/layer/entry.ts';
-import { emptyNodeConfig } from '../../machineconfig/empty-config.ts';
-import type { NodeConfig, NodeFile } from '../../machineconfig/node-config.ts';
+import { emptyNodeConfig, type NodeConfig, type NodeFile } from '../../machineconfig/node-config.ts';
 import { layerContent } from './layer-content.ts';
 
 const empty: NodeConfig = { ...emptyNodeConfig, name: 'rendered-worker-1' };

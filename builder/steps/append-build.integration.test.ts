@@ -5,8 +5,11 @@ import { expect, onTestFinished, test } from 'vitest';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { NodeDisruptionPolicy } from '../../api/machine-configuration.ts';
 import { imageLabels } from '../../api/names.ts';
-import { defaultPolicySettings } from '../../disruption/default-policies.ts';
-import { effectivePolicies, policyDigest } from '../../disruption/effective-policies.ts';
+import {
+  defaultPolicySettings,
+  effectivePolicies,
+  policyDigest,
+} from '../../disruption/effective-policies.ts';
 import { findTransition, parseTransitionLabel } from '../../disruption/transitions.ts';
 import { describeImage } from '../../image/append.ts';
 import { parseReference } from '../../image/reference.ts';

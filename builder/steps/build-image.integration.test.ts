@@ -1,7 +1,10 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { imageLabels } from '../../api/names.ts';
-import { defaultPolicySettings } from '../../disruption/default-policies.ts';
-import { effectivePolicies, policyDigest } from '../../disruption/effective-policies.ts';
+import {
+  defaultPolicySettings,
+  effectivePolicies,
+  policyDigest,
+} from '../../disruption/effective-policies.ts';
 import { describeImage } from '../../image/append.ts';
 import { pushIndex } from '../../image/image-index.ts';
 import { parseManifest } from '../../image/manifest.ts';

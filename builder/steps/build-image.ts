@@ -10,7 +10,7 @@ import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { asBuildFailure, BuildFailure } from '../build-failure.ts';
 import type { BuildSecret } from '../engine/build-context.ts';
 import { type EngineImage, type EngineParts, engineImage } from '../engine/engine-image.ts';
-import { engineWish } from '../engine/engine-request.ts';
+import { engineSpecOf } from '../engine/engine-spec.ts';
 import { layerContent } from '../layer/layer-content.ts';
 import type { BuildResult, ImageInstance } from '../status.ts';
 import { type AppendInput, appendBuild, byDigest } from './append-build.ts';
@@ -149,14 +149,14 @@ async function makeBase(
   signal: AbortSignal,
 ): Promise<EngineImage | undefined> {
   const { spec, rendered, architecture, pool, baseImage, pushSpec, rebuild } = input;
-  const wish = engineWish(spec, rendered, architecture);
-  if (wish === undefined) return undefined;
+  const engineSpec = engineSpecOf(spec, rendered, architecture);
+  if (engineSpec === undefined) return undefined;
   const { step = untraced } = input;
   return step('engine', () =>
     engineImage(
       { ...engine, client },
       {
-        wish,
+        engineSpec,
         pool,
         baseImage,
         pushSpec,
@@ -164,7 +164,7 @@ async function makeBase(
         architecture,
         rebuild,
         tree: () => treeOf(rendered),
-        secrets: () => input.readSecrets(wish.buildSecrets),
+        secrets: () => input.readSecrets(engineSpec.buildSecrets),
       },
       signal,
     ),

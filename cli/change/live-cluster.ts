@@ -1,9 +1,9 @@
-import { ImageConfigs } from '../../api/image-config.ts';
 import {
+  ImageConfigs,
   ImageContentSourcePolicies,
   ImageDigestMirrorSets,
   ImageTagMirrorSets,
-} from '../../api/image-mirrors.ts';
+} from '../../api/image-sources.ts';
 import { type Lease, Leases, type Node, Nodes } from '../../api/kubernetes.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';

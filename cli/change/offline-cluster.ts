@@ -1,9 +1,10 @@
-import { type ImageConfig, ImageConfigs } from '../../api/image-config.ts';
-import type {
-  ImageContentSourcePolicy,
-  ImageDigestMirrorSet,
-  ImageTagMirrorSet,
-} from '../../api/image-mirrors.ts';
+import {
+  type ImageConfig,
+  ImageConfigs,
+  type ImageContentSourcePolicy,
+  type ImageDigestMirrorSet,
+  type ImageTagMirrorSet,
+} from '../../api/image-sources.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import {
@@ -14,8 +15,12 @@ import {
 import { type MachineOSConfig, MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { labels } from '../../api/names.ts';
 import type { KubernetesObject } from '../../api/object.ts';
-import { defaultPolicySettings, type PolicySettings } from '../../disruption/default-policies.ts';
-import { effectivePolicies, validatePolicy } from '../../disruption/effective-policies.ts';
+import {
+  defaultPolicySettings,
+  effectivePolicies,
+  type PolicySettings,
+} from '../../disruption/effective-policies.ts';
+import { validatePolicy } from '../../disruption/validate-policy.ts';
 import { DEFAULT_LIMITS, type Limits } from '../../machineconfig/ignition/contents.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { parseMachineConfig } from '../../machineconfig/parse-machine-config.ts';

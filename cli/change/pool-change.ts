@@ -1,7 +1,6 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
-import { emptyNodeConfig } from '../../machineconfig/empty-config.ts';
 import type { Limits } from '../../machineconfig/ignition/contents.ts';
-import type { NodeConfig } from '../../machineconfig/node-config.ts';
+import { emptyNodeConfig, type NodeConfig } from '../../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
 import { irreconcilable } from '../../machineconfig/reconcilable.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
-import { emptyNodeConfig } from '../../machineconfig/empty-config.ts';
+import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
 import { machineConfigNode } from '../../test/fixtures/observed-cluster.ts';
 import { refusalInWords, refusingNodes } from './refusing-nodes.ts';
 

@@ -1,8 +1,7 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { noun } from '../../api/plural.ts';
-import { emptyNodeConfig } from '../../machineconfig/empty-config.ts';
-import type { NodeConfig } from '../../machineconfig/node-config.ts';
+import { emptyNodeConfig, type NodeConfig } from '../../machineconfig/node-config.ts';
 import { type HostSystem, refusedInStandardMode } from '../../machineconfig/standard-mode.ts';
 import { nodeConfigOf } from '../../rollout/rendering/predicted-transitions.ts';
 import { formatOsBackend } from '../command-line/output.ts';

@@ -1,8 +1,8 @@
-import { type ChangeId, changeOf } from '../../api/change.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
+import { type ChangeId, changeOf } from '../../api/names.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { diffNodeConfigs } from '../../machineconfig/diff.ts';
 import type { ConfigChange } from '../../machineconfig/node-config.ts';

@@ -2,7 +2,7 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { annotations } from '../../api/names.ts';
 import { buildName, requestedBase } from '../../builder/decide.ts';
-import { type EngineWish, engineWish, readsTree } from '../../builder/engine/engine-request.ts';
+import { type EngineSpec, engineSpecOf, readsTree } from '../../builder/engine/engine-spec.ts';
 import { layerContent } from '../../builder/layer/layer-content.ts';
 import type { BuildWay } from '../../builder/status.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
@@ -42,17 +42,19 @@ export function imageToBuild(
     return { way: 'Relabel', why: 'only the disruption policies change', problems: [] };
   }
   try {
-    const wishes = (architectures.length === 0 ? ['amd64'] : architectures).map((architecture) =>
-      engineWish(machineOSConfig.spec, rendered, architecture),
+    const engineSpecs = (architectures.length === 0 ? ['amd64'] : architectures).map((architecture) =>
+      engineSpecOf(machineOSConfig.spec, rendered, architecture),
     );
     const problems = problemsOf(
       rendered,
-      wishes.some((wish) => wish !== undefined),
+      engineSpecs.some((engineSpec) => engineSpec !== undefined),
     );
-    const ran = wishes.find((wish) => wish !== undefined && mustRun(wish, before, after, architectures));
+    const ran = engineSpecs.find(
+      (engineSpec) => engineSpec !== undefined && mustRun(engineSpec, before, after, architectures),
+    );
     if (ran !== undefined)
-      return { way: 'Engine', why: `a container engine is required for ${wishInWords(ran)}`, problems };
-    const on = wishes.some((wish) => wish !== undefined)
+      return { way: 'Engine', why: `a container engine is required for ${formatEngineSpec(ran)}`, problems };
+    const on = engineSpecs.some((engineSpec) => engineSpec !== undefined)
       ? "the container engine's previous image, because its inputs did not change"
       : 'the base image';
     return { way: 'Append', why: `one layer on ${on}`, problems };
@@ -113,7 +115,7 @@ function nameOf(
 }
 
 function mustRun(
-  wish: EngineWish,
+  engineSpec: EngineSpec,
   before: ImageInputs,
   after: ImageInputs,
   architectures: readonly string[],
@@ -121,14 +123,17 @@ function mustRun(
   const { machineOSConfig, rendered } = before;
   if (machineOSConfig === undefined || rendered === undefined || after.machineOSConfig === undefined)
     return true;
-  if (readsTree(wish.containerfile) && rendered.metadata.name !== after.rendered?.metadata.name) return true;
+  if (readsTree(engineSpec.containerfile) && rendered.metadata.name !== after.rendered?.metadata.name)
+    return true;
   if (requestedBase(machineOSConfig, rendered) !== requestedBase(after.machineOSConfig, after.rendered))
     return true;
   if (rebuildOf(machineOSConfig) !== rebuildOf(after.machineOSConfig)) return true;
   const known = (architectures.length === 0 ? ['amd64'] : architectures).map((architecture) =>
-    engineWish(machineOSConfig.spec, rendered, architecture),
+    engineSpecOf(machineOSConfig.spec, rendered, architecture),
   );
-  return !known.some((earlier) => earlier !== undefined && canonicalJson(earlier) === canonicalJson(wish));
+  return !known.some(
+    (earlier) => earlier !== undefined && canonicalJson(earlier) === canonicalJson(engineSpec),
+  );
 }
 
 function rebuildOf(config: MachineOSConfig | undefined): string | undefined {
@@ -141,7 +146,7 @@ function problemsOf(rendered: MachineConfig, hasPackages: boolean): readonly str
   return content?.ok === false ? content.refusals.map(({ subject, why }) => `${subject}: ${why}`) : [];
 }
 
-function wishInWords({ containerfile, extensions, packages, kernelType }: EngineWish): string {
+function formatEngineSpec({ containerfile, extensions, packages, kernelType }: EngineSpec): string {
   return [
     ...(containerfile.trim() === '' ? [] : ['a Containerfile']),
     ...(extensions.length === 0 ? [] : [`extensions ${extensions.join(', ')}`]),

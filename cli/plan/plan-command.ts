@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander';
-import { defaultPolicySettings } from '../../disruption/default-policies.ts';
-import { validatePolicy } from '../../disruption/effective-policies.ts';
+import { defaultPolicySettings } from '../../disruption/effective-policies.ts';
+import { validatePolicy } from '../../disruption/validate-policy.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
 import { DEFAULT_NODE_USER } from '../../machineconfig/reconcilable.ts';
 import { type Change, type ChangeFlags, readChange, withChange } from '../change/file-flags.ts';

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import pino from 'pino';
 import { afterEach, expect, test, vi } from 'vitest';
-import { changeOf } from '../../api/change.ts';
+import { changeOf } from '../../api/names.ts';
 import { listen } from '../telemetry.ts';
 import { startTracing } from './start-tracing.ts';
 

@@ -1,5 +1,4 @@
-import { emptyNodeConfig } from '../../machineconfig/empty-config.ts';
-import type { NodeConfig } from '../../machineconfig/node-config.ts';
+import { emptyNodeConfig, type NodeConfig } from '../../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
 import type { Current, Rendered } from './current.ts';

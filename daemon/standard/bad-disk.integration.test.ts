@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { execa } from 'execa';
 import { expect, test } from 'vitest';
-import { emptyNodeConfig as empty } from '../../machineconfig/empty-config.ts';
+import { emptyNodeConfig as empty } from '../../machineconfig/node-config.ts';
 import { configOf } from '../../test/fixtures/configs.ts';
 import { deadline } from '../../test/fixtures/patience.ts';
 import { noMounts, smallDisk } from '../../test/fixtures/small-disk.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { emptyNodeConfig as empty } from '../../machineconfig/empty-config.ts';
+import { emptyNodeConfig as empty } from '../../machineconfig/node-config.ts';
 import { deadline, patience } from '../../test/fixtures/patience.ts';
 import { samplePoints } from '../../test/fixtures/sample.ts';
 import { fill, noMounts, smallDisk } from '../../test/fixtures/small-disk.ts';

@@ -14,8 +14,7 @@ import {
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { emptyNodeConfig as empty } from '../../machineconfig/empty-config.ts';
-import type { NodeConfig } from '../../machineconfig/node-config.ts';
+import { emptyNodeConfig as empty, type NodeConfig } from '../../machineconfig/node-config.ts';
 import { configOf, fileOf } from '../../test/fixtures/configs.ts';
 import { deadline } from '../../test/fixtures/patience.ts';
 import { createTree, first, second, snapshot } from '../../test/fixtures/written-tree.ts';

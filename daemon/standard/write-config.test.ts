@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { emptyNodeConfig } from '../../machineconfig/empty-config.ts';
+import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
 import { standard, stepUnderTest } from '../../test/fixtures/step-context.ts';
 import { readManagedPaths } from '../records/managed-paths.ts';
 import { nodeConfigOf } from '../records/rendered-config.ts';

@@ -2,7 +2,7 @@ import { InvalidArgumentError } from 'commander';
 import { type DisruptionAction, formatAction } from '../../api/disruption-action.ts';
 import type { ClusterPolicies } from '../../api/machine-configuration.ts';
 import { decideActions } from '../../disruption/actions.ts';
-import { emptyNodeConfig } from '../../machineconfig/empty-config.ts';
+import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
 import type { ServiceManager } from '../host/host.ts';
 import { ServiceError } from '../host/systemctl.ts';
 

@@ -1,6 +1,6 @@
 import type { DisruptionCause } from '../../api/disruption-action.ts';
 import type { UpdatePlan } from '../../api/machine-config-node.ts';
-import { sameList } from '../../machineconfig/same-list.ts';
+import { sameList } from '../../machineconfig/diff.ts';
 import { isSoftReboot } from '../host/userspace-boot.ts';
 import type { Deployment } from '../os/backend.ts';
 

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { emptyNodeConfig } from '../../machineconfig/empty-config.ts';
+import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
 import { armWatchdog } from '../host/boot-watchdog/arm.ts';
 import { carryCertificates, handedOverTo } from '../host/certificates/owned-paths.ts';
 import type { Deployment } from '../os/backend.ts';
@@ -16,8 +16,7 @@ import { daemonLimitMs } from './decide-health.ts';
 import { inWords } from './end-update.ts';
 import type { Observation } from './step.ts';
 import { again, normal, type StepContext, type StepOutcome, tell, warning } from './step-context.ts';
-import type { DeploymentChange } from './update.ts';
-import { deploymentChange, type Update } from './update.ts';
+import { type DeploymentChange, deploymentChange, type Update } from './update.ts';
 import { contextOf, holderOf, newEntry, type UpdateContext } from './update-context.ts';
 
 /** A machine that was asked to reboot and still runs after this is asked again. */

@@ -1,4 +1,4 @@
-import { emptyNodeConfig } from '../../machineconfig/empty-config.ts';
+import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
 import { disarmWatchdog } from '../host/boot-watchdog/arm.ts';
 import type { WatchdogMark } from '../host/boot-watchdog/mark.ts';
 import { type Current, imageOf } from '../records/current.ts';

@@ -1,7 +1,7 @@
 import type { Grant, MachineConfigNodeSpec, UpdatePlan } from '../../api/machine-config-node.ts';
 import { type DigestedPullspec, parseDigestedPullspec } from '../../api/references.ts';
+import { sameList } from '../../machineconfig/diff.ts';
 import { noPackages, samePackages } from '../../machineconfig/os-packages.ts';
-import { sameList } from '../../machineconfig/same-list.ts';
 import type { ExtraPackages } from '../os/backend.ts';
 import { type Current, packagesOf } from '../records/current.ts';
 

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { buildFailures } from '../../api/build-failures.ts';
 import { crdDefinitions } from '../../api/crd-definitions.ts';
+import { buildFailures } from '../../api/described-conditions.ts';
 import { describedEvents } from '../../api/events.ts';
 import { table } from './markdown.ts';
 import { referencePages } from './reference-pages.ts';

@@ -1,5 +1,9 @@
-import { buildFailures } from '../../api/build-failures.ts';
-import { buildConditions, nodeConditions, poolConditions } from '../../api/described-conditions.ts';
+import {
+  buildConditions,
+  buildFailures,
+  nodeConditions,
+  poolConditions,
+} from '../../api/described-conditions.ts';
 import {
   type DescribedName,
   describedAnnotations,
@@ -63,7 +67,7 @@ export function eventsPage(): string {
 
 export function buildFailuresPage(): string {
   const rows = Object.entries(buildFailures).map(([reason, mend]) => [code(reason), mend]);
-  return page('Why an image was not built', 'api/build-failures.ts', [
+  return page('Why an image was not built', 'api/described-conditions.ts', [
     'The reason of the condition Failed of a MachineOSBuild, and of its event. Which are tried again by themselves, and how often: [How a build ends](builder.md#how-a-build-ends).',
     table(['reason', 'what to do'], rows),
   ]);

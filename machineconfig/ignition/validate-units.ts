@@ -1,7 +1,6 @@
 import { quote } from '../problem.ts';
 import type { Dropin, Unit } from './config.ts';
 import type { Report } from './report.ts';
-import { parseUnitSyntax } from './unit-syntax.ts';
 
 const UNIT_TYPES = 'service|socket|device|mount|automount|swap|target|path|timer|snapshot|slice|scope';
 /** systemd.unit(5): the characters of a unit name; among them no slash, so that a unit stays in its directory. */
@@ -65,5 +64,104 @@ function checkDropin(dropin: Dropin, path: string, report: Report): void {
   const { problem } = parseUnitSyntax(dropin.contents ?? '');
   if (problem !== undefined) {
     report.problem(`${path}.contents`, problem, 'the syntax of systemd.syntax(7)');
+  }
+}
+
+/**
+ * The syntax of unit files as go-systemd reads it, which decides for Ignition and MCO whether a unit's contents are
+ * acceptable: sections in brackets, `Name=value` lines, comments, continuation lines.
+ */
+
+/** Longest line go-systemd lets pass, in bytes. */
+const LINE_MAX = 2048;
+
+/** A setting of a unit file: `WantedBy=multi-user.target` in the section Install. */
+export interface UnitSetting {
+  readonly section: string;
+  readonly name: string;
+  /** With its continuation lines joined by a space, as systemd joins them. */
+  readonly value: string;
+}
+
+export interface UnitSyntax {
+  /** Section names in order of appearance. */
+  readonly sections: readonly string[];
+  readonly settings: readonly UnitSetting[];
+  /** What is wrong with the first line that is; what comes after it has not been read. */
+  readonly problem?: string;
+}
+
+/** @returns what a unit's or drop-in's contents say, and what is wrong with them if anything is. */
+export function parseUnitSyntax(contents: string): UnitSyntax {
+  const parser = new UnitParser();
+  for (const [index, line] of contents.split('\n').entries()) {
+    const problem = parser.line(line.endsWith('\r') ? line.slice(0, -1) : line);
+    if (problem !== undefined) {
+      return { ...parser.result(), problem: `line ${index + 1} ${problem}` };
+    }
+  }
+  return parser.result();
+}
+
+class UnitParser {
+  readonly #sections: string[] = [];
+  readonly #settings: { section: string; name: string; value: string }[] = [];
+  /** What the line before, ending in a backslash, goes on with. */
+  #continued: 'setting' | 'comment' | undefined;
+
+  result(): UnitSyntax {
+    return { sections: this.#sections, settings: this.#settings };
+  }
+
+  /** @returns in words what is wrong with the line, or undefined. */
+  line(line: string): string | undefined {
+    // Counting bytes costs; a line shorter in UTF-16 than a third of the limit can not be longer in UTF-8.
+    if (line.length > LINE_MAX / 3 && Buffer.byteLength(line) >= LINE_MAX) {
+      return `is longer than ${LINE_MAX} bytes`;
+    }
+    const start = line.trimStart();
+    if (this.#continued === 'setting') {
+      this.#continueSetting(line);
+    } else if (this.#continued === 'comment' || start.startsWith('#') || start.startsWith(';')) {
+      this.#continued = line.trimEnd().endsWith('\\') ? 'comment' : undefined;
+    } else if (start.startsWith('[')) {
+      return this.#section(start);
+    } else if (start !== '' && this.#sections.length > 0) {
+      return this.#setting(line);
+    }
+    // go-systemd skips whatever stands before the first section.
+    return undefined;
+  }
+
+  #section(line: string): string | undefined {
+    const end = line.indexOf(']');
+    if (end < 0) {
+      return 'opens a section without closing bracket';
+    }
+    if (line.slice(end + 1).trim() !== '') {
+      return 'has something after the section name';
+    }
+    this.#sections.push(line.slice(1, end));
+    return undefined;
+  }
+
+  #setting(line: string): string | undefined {
+    const equals = line.indexOf('=');
+    if (equals < 0) {
+      return 'is neither a section, a comment nor Name=value';
+    }
+    const section = this.#sections.at(-1) ?? '';
+    this.#settings.push({ section, name: line.slice(0, equals).trim(), value: '' });
+    this.#continueSetting(line.slice(equals + 1));
+    return undefined;
+  }
+
+  #continueSetting(text: string): void {
+    const goesOn = text.endsWith('\\');
+    this.#continued = goesOn ? 'setting' : undefined;
+    const setting = this.#settings.at(-1);
+    if (setting !== undefined) {
+      setting.value = `${setting.value} ${goesOn ? text.slice(0, -1) : text}`.trim();
+    }
   }
 }

@@ -1,6 +1,6 @@
 import { parse } from 'smol-toml';
 import { describe, expect, test } from 'vitest';
-import type { ImageDigestMirrorSet } from '../../api/image-mirrors.ts';
+import type { ImageDigestMirrorSet } from '../../api/image-sources.ts';
 import { parseNodeConfig } from '../parse-node-config.ts';
 import { registriesMachineConfig } from './machine-config.ts';
 import { mergeLists } from './mirror-rules.ts';

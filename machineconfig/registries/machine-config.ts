@@ -1,13 +1,12 @@
-import type { ImageConfig } from '../../api/image-config.ts';
+import type { ImageConfig } from '../../api/image-sources.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { annotations, labels, MCO_GROUP } from '../../api/names.ts';
 import { IGNITION_VERSION } from '../ignition/parse.ts';
 import type { Problem } from '../problem.ts';
 import { type MirrorObjects, mergeMirrorObjects } from './mirror-rules.ts';
-import { formatPolicyJson } from './policy-json.ts';
 import { formatRegistriesConf, formatSearchRegistries } from './registries-conf.ts';
 import { registryEntries } from './registry-entries.ts';
-import { readRegistrySources } from './registry-sources.ts';
+import { type RegistrySources, readRegistrySources } from './registry-sources.ts';
 
 export type RegistriesMachineConfig =
   /** Absent: the cluster says nothing of registries, and there should be no such MachineConfig. */
@@ -90,4 +89,36 @@ function registryFiles(input: RegistryObjects): RegistryFiles {
 function fileOf(path: string, text: string) {
   const source = `data:text/plain;charset=utf-8;base64,${Buffer.from(text).toString('base64')}`;
   return { path, mode: 0o644, overwrite: true, contents: { source } };
+}
+
+type Requirement = { readonly type: 'reject' | 'insecureAcceptAnything' };
+
+const reject: readonly Requirement[] = [{ type: 'reject' }];
+const accept: readonly Requirement[] = [{ type: 'insecureAcceptAnything' }];
+
+/** The `atomic` transport takes no scope of three or more segments behind the registry (MCO, updatePolicyJSON). */
+const ATOMIC_SEGMENTS = 3;
+
+/**
+ * Writes a policy.json (containers-policy.json(5)): blocked scopes are rejected, or everything but the allowed ones is.
+ *
+ * @returns the file's text; undefined where nothing is blocked or allowed, and the distribution's own file stays.
+ */
+export function formatPolicyJson({ blocked, allowed }: RegistrySources): string | undefined {
+  if (blocked.length === 0 && allowed.length === 0) return undefined;
+  const scopes = [
+    ...allowed.map((scope) => [scope, accept] as const),
+    ...blocked.map((scope) => [scope, reject] as const),
+  ].sort(([a], [b]) => (a < b ? -1 : 1));
+  const atomic = scopes.filter(([scope]) => scope.split('/').length <= ATOMIC_SEGMENTS);
+  const policy = {
+    default: allowed.length > 0 ? reject : accept,
+    transports: {
+      atomic: Object.fromEntries(atomic),
+      docker: Object.fromEntries(scopes),
+      // Images of a local engine came past no registry.
+      'docker-daemon': { '': accept },
+    },
+  };
+  return `${JSON.stringify(policy, undefined, 2)}\n`;
 }

@@ -1,6 +1,5 @@
 import type { Problem } from '../problem.ts';
-import type { SourceRule } from './mirror-rules.ts';
-import { isNested, isWildcard } from './scopes.ts';
+import { isNested, isWildcard, type SourceRule } from './mirror-rules.ts';
 
 export type Pull = 'digest-only' | 'tag-only';
 

@@ -1,10 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import type { z } from 'zod';
-import type { ImageConfig, ImageConfigSpec } from '../../api/image-config.ts';
-import type { ImageDigestMirrorSet } from '../../api/image-mirrors.ts';
+import type { ImageConfig, ImageConfigSpec, ImageDigestMirrorSet } from '../../api/image-sources.ts';
 import { parseNodeConfig } from '../parse-node-config.ts';
 import { registriesMachineConfig } from './machine-config.ts';
-import { isNested } from './scopes.ts';
+import { isNested } from './mirror-rules.ts';
 
 type Sources = NonNullable<z.infer<typeof ImageConfigSpec>['registrySources']>;
 

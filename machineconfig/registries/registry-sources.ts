@@ -1,6 +1,6 @@
-import type { ImageConfig } from '../../api/image-config.ts';
+import type { ImageConfig } from '../../api/image-sources.ts';
 import type { Problem } from '../problem.ts';
-import { isScope } from './scopes.ts';
+import { isScope } from './mirror-rules.ts';
 
 /** What the cluster's Image object says of where nodes take images from, checked. */
 export interface RegistrySources {

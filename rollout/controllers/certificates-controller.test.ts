@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { KUBELET_CA_KEY } from '../../api/names.ts';
-import { registryCAsDigest } from '../../api/registry-cas.ts';
+import { registryCAsDigest } from '../../api/node-certificates.ts';
 import { type CertificateObjects, desiredCertificates } from './certificates-controller.ts';
 
 const none: CertificateObjects = { registryCAs: undefined, kubeletCA: undefined, pullSecret: undefined };

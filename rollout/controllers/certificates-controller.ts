@@ -7,9 +7,9 @@ import {
   certificateNames,
   kubeletCADigest,
   pullSecretVersion,
+  registryCAsDigest,
 } from '../../api/node-certificates.ts';
 import { present } from '../../api/present.ts';
-import { registryCAsDigest } from '../../api/registry-cas.ts';
 import { type ApiClient, isNotFound } from '../../cluster/api-client.ts';
 import { done, type Result } from '../../cluster/controller.ts';
 import type { Caches } from '../caches.ts';

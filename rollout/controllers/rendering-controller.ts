@@ -1,12 +1,11 @@
 import type { Logger } from 'pino';
-import { IMAGE_CONFIG } from '../../api/image-config.ts';
+import { IMAGE_CONFIG } from '../../api/image-sources.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
 import { type ApiClient, isAlreadyExists } from '../../cluster/api-client.ts';
 import { done, type Result } from '../../cluster/controller.ts';
-import type { EventRecorder } from '../../cluster/events.ts';
-import { aboutChange } from '../../cluster/events.ts';
+import { aboutChange, type EventRecorder } from '../../cluster/events.ts';
 import type { Tracer } from '../../cluster/tracing/span.ts';
 import { setCondition, updateStatus } from '../../cluster/update-object.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';

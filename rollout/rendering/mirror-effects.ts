@@ -3,7 +3,7 @@ import type {
   ImageContentSourcePolicy,
   ImageDigestMirrorSet,
   ImageTagMirrorSet,
-} from '../../api/image-mirrors.ts';
+} from '../../api/image-sources.ts';
 import type { MirrorKind } from '../../api/machine-configuration.ts';
 import { mirrorRuleChanges } from '../../disruption/registries-conf-change.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { MachineConfig } from '../../api/machine-config.ts';
-import { defaultPolicySettings } from '../../disruption/default-policies.ts';
-import { effectivePolicies } from '../../disruption/effective-policies.ts';
+import { defaultPolicySettings, effectivePolicies } from '../../disruption/effective-policies.ts';
 import { formatEffects } from './mirror-effects.ts';
 import { type ForeseenTransition, foresee, formatForeseen } from './predicted-transitions.ts';
 

@@ -4,7 +4,7 @@ import {
   ImageContentSourcePolicies,
   ImageDigestMirrorSets,
   ImageTagMirrorSets,
-} from '../../api/image-mirrors.ts';
+} from '../../api/image-sources.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { ClusterPolicies } from '../../api/machine-configuration.ts';

@@ -1,6 +1,6 @@
-import { changeOf } from '../../api/change.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import { changeOf } from '../../api/names.ts';
 import { type Span, spanIds } from '../../cluster/tracing/span.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { configOf, type PoolTarget } from '../pools/pool-target.ts';

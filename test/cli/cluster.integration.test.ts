@@ -15,7 +15,7 @@ import type { NewObject } from '../../api/object.ts';
 import { readObjects } from '../../cli/change/object-files.ts';
 import { PlanOutput } from '../../cli/command-line/output-schemas.ts';
 import { acquireLease, releaseLease } from '../../cluster/lease.ts';
-import { defaultPolicySettings } from '../../disruption/default-policies.ts';
+import { defaultPolicySettings } from '../../disruption/effective-policies.ts';
 import { policyStatus } from '../../rollout/controllers/policy-controller.ts';
 import { startApiServer } from '../../workshop/apiserver/start.ts';
 import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';

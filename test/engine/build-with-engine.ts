@@ -7,8 +7,11 @@ import { BuildFailure } from '../../builder/build-failure.ts';
 import { engineParts } from '../../builder/engine/engine-flags.ts';
 import type { BuildResult } from '../../builder/status.ts';
 import { type BuildInput, buildImage } from '../../builder/steps/build-image.ts';
-import { defaultPolicySettings } from '../../disruption/default-policies.ts';
-import { effectivePolicies, policyDigest } from '../../disruption/effective-policies.ts';
+import {
+  defaultPolicySettings,
+  effectivePolicies,
+  policyDigest,
+} from '../../disruption/effective-policies.ts';
 import { describeImage, type ImageDescription } from '../../image/append.ts';
 import { goArchitecture } from '../../image/manifest.ts';
 import { parseReference } from '../../image/reference.ts';

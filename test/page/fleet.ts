@@ -12,7 +12,7 @@ import { type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build
 import { annotations, labels } from '../../api/names.ts';
 import type { Condition, Kind, KubernetesObject, NewObject } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
-import { defaultPolicySettings } from '../../disruption/default-policies.ts';
+import { defaultPolicySettings } from '../../disruption/effective-policies.ts';
 import { policyStatus } from '../../rollout/controllers/policy-controller.ts';
 import { leaseNameOf } from '../../rollout/node-leases.ts';
 

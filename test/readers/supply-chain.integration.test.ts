@@ -5,8 +5,11 @@ import { execa } from 'execa';
 import { expect, onTestFinished, test } from 'vitest';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { appendBuild } from '../../builder/steps/append-build.ts';
-import { defaultPolicySettings } from '../../disruption/default-policies.ts';
-import { effectivePolicies, policyDigest } from '../../disruption/effective-policies.ts';
+import {
+  defaultPolicySettings,
+  effectivePolicies,
+  policyDigest,
+} from '../../disruption/effective-policies.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
 import { deadline, patience } from '../fixtures/patience.ts';

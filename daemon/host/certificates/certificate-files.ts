@@ -6,8 +6,12 @@ import {
   NODE_PULL_SECRET,
   PULL_SECRET_KEY,
 } from '../../../api/names.ts';
-import { kubeletCADigest, pullSecretVersion } from '../../../api/node-certificates.ts';
-import { registryCAsDigest, registryOfKey } from '../../../api/registry-cas.ts';
+import {
+  kubeletCADigest,
+  pullSecretVersion,
+  registryCAsDigest,
+  registryOfKey,
+} from '../../../api/node-certificates.ts';
 
 /** The object is not the one that the operator named, or holds what no node should be given. Never quotes it. */
 export class CertificatesRefused extends Error {

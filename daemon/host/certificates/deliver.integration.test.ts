@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { registryCAsDigest } from '../../../api/registry-cas.ts';
+import { registryCAsDigest } from '../../../api/node-certificates.ts';
 import { fill, noMounts, smallDisk } from '../../../test/fixtures/small-disk.ts';
 import { registryCAFiles } from './certificate-files.ts';
 import { certificatesOf, deliver, readDeliveries, settleDelivery } from './deliver.ts';

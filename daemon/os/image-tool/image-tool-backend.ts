@@ -2,8 +2,8 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { nodePaths } from '../../../api/names.ts';
 import type { DigestedPullspec } from '../../../api/references.ts';
+import { sameList } from '../../../machineconfig/diff.ts';
 import { samePackages } from '../../../machineconfig/os-packages.ts';
-import { sameList } from '../../../machineconfig/same-list.ts';
 import {
   type Deployment,
   NoDeploymentError,

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { parse } from 'smol-toml';
 import { z } from 'zod';
 import type { DigestedPullspec } from '../../../api/references.ts';
-import { sameList } from '../../../machineconfig/same-list.ts';
+import { sameList } from '../../../machineconfig/diff.ts';
 import { readRecord, writeRecord } from '../../records/durable-json.ts';
 import { ignoreMissing } from '../../tree/tree-entry.ts';
 import type { StageOptions } from '../backend.ts';

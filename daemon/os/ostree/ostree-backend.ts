@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { DigestedPullspec } from '../../../api/references.ts';
-import { sameList } from '../../../machineconfig/same-list.ts';
+import { sameList } from '../../../machineconfig/diff.ts';
 import {
   type Deployment,
   NoDeploymentError,

@@ -1,9 +1,9 @@
-import { ImageConfigs } from '../../../api/image-config.ts';
 import {
+  ImageConfigs,
   ImageContentSourcePolicies,
   ImageDigestMirrorSets,
   ImageTagMirrorSets,
-} from '../../../api/image-mirrors.ts';
+} from '../../../api/image-sources.ts';
 import {
   ConfigMaps,
   CustomResourceDefinitions,

@@ -1,5 +1,5 @@
 import { createAuthority } from '@shale/apiserver/tls/certificate.ts';
-import { registryCAsDigest } from '../../../../api/registry-cas.ts';
+import { registryCAsDigest } from '../../../../api/node-certificates.ts';
 import { registryCAs } from '../../cluster-objects.ts';
 import { readDisks } from '../roll-out.ts';
 import type { TourStep } from '../step.ts';

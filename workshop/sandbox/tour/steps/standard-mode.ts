@@ -1,5 +1,5 @@
 import { readdir } from 'node:fs/promises';
-import { ImageDigestMirrorSets } from '../../../../api/image-mirrors.ts';
+import { ImageDigestMirrorSets } from '../../../../api/image-sources.ts';
 import { annotations } from '../../../../api/names.ts';
 import { expectOneAtATime, expectOneReboot, expectRunningText } from '../expect-nodes.ts';
 import { POOLS, ROLLOUT_WORKLOADS, readDisks, rollOut } from '../roll-out.ts';

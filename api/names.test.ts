@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { changeOf } from './change.ts';
+import { changeOf } from './names.ts';
 
 test('a change is known by the hash in the name of its rendered config', () => {
   expect(changeOf('rendered-infra-a-0123456789abcdef0123456789abcdef')).toBe(

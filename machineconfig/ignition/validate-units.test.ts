@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseUnitSyntax } from './unit-syntax.ts';
+import { parseUnitSyntax } from './validate-units.ts';
 
 describe('unit syntax', () => {
   it('reads sections, settings, comments and continuation lines', () => {

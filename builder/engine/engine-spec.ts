@@ -7,7 +7,7 @@ import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import { BuildFailure } from '../build-failure.ts';
 
 /** What only commands can bring into an image. */
-export interface EngineWish {
+export interface EngineSpec {
   /** The user's own, for the architecture; '' where there is none. */
   readonly containerfile: string;
   /** OS extensions, sorted. */
@@ -25,7 +25,7 @@ export interface EngineWish {
 }
 
 /** Everything that an engine's image depends on. */
-export interface EngineInputs extends EngineWish {
+export interface EngineInputs extends EngineSpec {
   /** By digest. */
   readonly baseImage: string;
   readonly architecture: string;
@@ -51,16 +51,16 @@ const PACKAGE = /^[A-Za-z0-9][A-Za-z0-9+._:~=-]*$/;
  * @returns what a MachineOSConfig and a rendered config ask for that needs a container engine; undefined for nothing.
  * @throws BuildFailure for names that are none of packages.
  */
-export function engineWish(
+export function engineSpecOf(
   spec: Partial<MachineOSConfigSpec> | undefined,
   rendered: MachineConfig,
   architecture: string,
-): EngineWish | undefined {
+): EngineSpec | undefined {
   const { containerFile = [], packages = [], buildArguments = [], buildSecrets = [] } = spec ?? {};
   const { extensions, kernelType, baseOSExtensionsContainerImage = '' } = rendered.spec;
   const kernel = kernelType === undefined || kernelType === '' ? 'default' : kernelType;
   const needsExtensions = (extensions ?? []).length > 0 || kernel !== 'default';
-  const wish: EngineWish = {
+  const engineSpec: EngineSpec = {
     containerfile: containerfileFor(containerFile, architecture),
     extensions: named('extensions', extensions ?? []),
     extensionsImage: needsExtensions ? baseOSExtensionsContainerImage : '',
@@ -70,11 +70,11 @@ export function engineWish(
     buildSecrets: buildSecrets.map(({ name }) => name).sort(),
   };
   const isEmpty =
-    wish.containerfile.trim() === '' &&
-    wish.extensions.length === 0 &&
-    wish.packages.length === 0 &&
-    wish.kernelType === 'default';
-  return isEmpty ? undefined : wish;
+    engineSpec.containerfile.trim() === '' &&
+    engineSpec.extensions.length === 0 &&
+    engineSpec.packages.length === 0 &&
+    engineSpec.kernelType === 'default';
+  return isEmpty ? undefined : engineSpec;
 }
 
 function containerfileFor(

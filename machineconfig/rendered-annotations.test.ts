@@ -1,9 +1,10 @@
+import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import type { MachineConfig } from '../api/machine-config.ts';
 import { annotations } from '../api/names.ts';
-import { readNoReboot } from './no-reboot.ts';
 import { parseNodeConfig } from './parse-node-config.ts';
 import { renderPool } from './render.ts';
+import { limitsInMiB, readNoReboot, recordedLimits } from './rendered-annotations.ts';
 import { file, ignition, machineConfig, pool } from './testdata/build.ts';
 
 const unit = (name: string) => ({ name, contents: '[Service]\nExecStart=/bin/true\n' });
@@ -65,4 +66,33 @@ describe("an owner's marks", () => {
     expect(readNoReboot(marked(machineConfig('a', ignition({})), '{'))).toEqual(new Set());
     expect(readNoReboot(marked(machineConfig('a', ignition({})), '{"a":1}'))).toEqual(new Set());
   });
+});
+
+const MIB = 1024 * 1024;
+const source = `data:;base64,${gzipSync(Buffer.alloc(17 * MIB)).toString('base64')}`;
+const large = machineConfig(
+  'large',
+  ignition({ storage: { files: [{ path: '/etc/large', contents: { source, compression: 'gzip' } }] } }),
+);
+const renderWith = (limits?: ReturnType<typeof limitsInMiB>) =>
+  renderPool({ pool: pool('worker'), configs: [large], controllerVersion: '1', ...(limits && { limits }) });
+
+it('a file that unfolds to more than its limit is refused', () => {
+  expect(JSON.stringify(renderWith())).toContain('16777216');
+});
+
+it('limits that were raised go with the rendered config to who reads it', () => {
+  const rendering = renderWith(limitsInMiB({ file: 32 }));
+  if (!rendering.ok) throw new Error(JSON.stringify(rendering.problems));
+  expect(recordedLimits(rendering.rendered)).toEqual({ fileBytes: 32 * MIB, configBytes: 64 * MIB });
+  const parsed = parseNodeConfig(rendering.rendered);
+  expect(parsed.ok && parsed.config.files.get('/etc/large')?.contents.length).toBe(17 * MIB);
+});
+
+it('a record that can not be read is none', () => {
+  const broken = {
+    ...large,
+    metadata: { name: 'x', annotations: { [annotations.limits]: '{"fileBytes":-1}' } },
+  };
+  expect(recordedLimits(broken)).toEqual(limitsInMiB({}));
 });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { registryCAsDigest, registryOfKey } from './registry-cas.ts';
+import { registryCAsDigest, registryOfKey } from './node-certificates.ts';
 
 test('the digest knows the data and not its order', () => {
   expect(registryCAsDigest({ a: '1', b: '2' })).toBe(registryCAsDigest({ b: '2', a: '1' }));

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { BuildFailure } from '../build-failure.ts';
-import { type EngineInputs, engineImageName, engineWish, readsTree } from './engine-request.ts';
+import { type EngineInputs, engineImageName, engineSpecOf, readsTree } from './engine-spec.ts';
 
 const rendered = (spec: Partial<MachineConfig['spec']> = {}): MachineConfig => ({
   apiVersion: 'machineconfiguration.openshift.io/v1',
@@ -23,13 +23,13 @@ describe('an engine is needed', () => {
     ['for extensions', {}, { extensions: ['usbguard'] }, true],
     ['for another kernel', {}, { kernelType: 'realtime' }, true],
   ])('%s', (_, spec, config, needed) => {
-    expect(engineWish(spec, rendered(config), 'amd64') !== undefined).toBe(needed);
+    expect(engineSpecOf(spec, rendered(config), 'amd64') !== undefined).toBe(needed);
   });
 
   test('the Containerfile of an architecture comes before the one for all', () => {
     const spec = { containerFile: [file('NoArch', 'RUN all'), file('ARM64', 'RUN arm')] };
-    expect(engineWish(spec, rendered(), 'arm64')?.containerfile).toBe('RUN arm');
-    expect(engineWish(spec, rendered(), 'amd64')?.containerfile).toBe('RUN all');
+    expect(engineSpecOf(spec, rendered(), 'arm64')?.containerfile).toBe('RUN arm');
+    expect(engineSpecOf(spec, rendered(), 'amd64')?.containerfile).toBe('RUN all');
   });
 
   test.each([
@@ -37,18 +37,18 @@ describe('an engine is needed', () => {
     ['another kernel', { kernelType: 'realtime' }, 'r.example.com/extensions:1'],
     ['neither', { kernelType: 'default' }, ''],
   ])('the extensions image is for %s', (_, config, image) => {
-    const wish = engineWish(
+    const engineSpec = engineSpecOf(
       { packages: ['htop'] },
       rendered({ ...config, baseOSExtensionsContainerImage: 'r.example.com/extensions:1' }),
       'amd64',
     );
-    expect(wish?.extensionsImage).toBe(image);
+    expect(engineSpec?.extensionsImage).toBe(image);
   });
 
   test('a package name that a shell would read as more is refused', () => {
     for (const name of ['a;b', '$(id)', '-y', 'a b', 'a\nb', '../a', '`id`']) {
-      expect(() => engineWish({ packages: [name] }, rendered(), 'amd64')).toThrow(BuildFailure);
-      expect(() => engineWish({}, rendered({ extensions: [name] }), 'amd64')).toThrow(BuildFailure);
+      expect(() => engineSpecOf({ packages: [name] }, rendered(), 'amd64')).toThrow(BuildFailure);
+      expect(() => engineSpecOf({}, rendered({ extensions: [name] }), 'amd64')).toThrow(BuildFailure);
     }
   });
 });
