@@ -25,7 +25,7 @@ const running: Operator[] = [];
 beforeAll(async () => {
   fleet = await startFleetUnderTest(signal, {}, { operator: false });
   dir = await mkdtemp(path.join(tmpdir(), 'shale-failover-'));
-}, MINUTE);
+}, patience(MINUTE));
 afterAll(async () => {
   for (const { operator } of running) operator.kill('SIGKILL');
   await Promise.all(running.map(({ operator }) => operator));

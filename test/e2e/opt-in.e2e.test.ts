@@ -42,8 +42,8 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: patience(5 * M
       'every node is in standard mode',
       async () => (await sandbox.nodesIn('Standard')).length === 4,
     );
-  }, 3 * MINUTE);
-  afterAll(() => sandbox.stop(), MINUTE);
+  }, patience(3 * MINUTE));
+  afterAll(() => sandbox.stop(), patience(MINUTE));
 
   const mosc = (pool: string) => client.find(MachineOSConfigs, pool, { signal });
   const layered = async () => (await sandbox.nodesIn('Layered')).map(({ metadata }) => metadata.name).sort();
