@@ -32,17 +32,20 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: patience(5 * M
   let sandbox: SandboxUnderTest;
   let client: ApiClient;
 
-  beforeAll(async () => {
-    sandbox = await startSandboxUnderTest(signal);
-    client = sandbox.client;
-    // All at once: here it matters where they end, and not how many are away on the way.
-    const body = { spec: { maxUnavailable: 3 } };
-    await client.patch(MachineConfigPools, 'worker', { type: 'merge', body }, { signal });
-    await until(
-      'every node is in standard mode',
-      async () => (await sandbox.nodesIn('Standard')).length === 4,
-    );
-  }, patience(3 * MINUTE));
+  beforeAll(
+    async () => {
+      sandbox = await startSandboxUnderTest(signal);
+      client = sandbox.client;
+      // All at once: here it matters where they end, and not how many are away on the way.
+      const body = { spec: { maxUnavailable: 3 } };
+      await client.patch(MachineConfigPools, 'worker', { type: 'merge', body }, { signal });
+      await until(
+        'every node is in standard mode',
+        async () => (await sandbox.nodesIn('Standard')).length === 4,
+      );
+    },
+    patience(3 * MINUTE),
+  );
   afterAll(() => sandbox.stop(), patience(MINUTE));
 
   const mosc = (pool: string) => client.find(MachineOSConfigs, pool, { signal });
