@@ -70,7 +70,7 @@ async function expectEnded(update: TestUpdate, { before, after, where }: Nodes):
   expect(restarts.length > 0, where).toBe(update.restarts);
   const left = await readdir(path.join(now.root, 'var/lib/shale'));
   expect(left.filter((name) => name.startsWith('write') || name === 'journal.json')).toEqual([]);
-  const end = update.goesBack && update.from !== 'stock' ? startTargets[update.from] : update.target;
+  const end = update.rollsBack && update.from !== 'stock' ? startTargets[update.from] : update.target;
   const config = renderedConfigs.find(({ metadata }) => metadata.name === end.config);
   // What standard mode ends in is on the disk in all its parts.
   if (end.mode === 'Standard' && config !== undefined) {

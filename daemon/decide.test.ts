@@ -270,12 +270,12 @@ describe('decide', () => {
     ],
     ['booted into something else', at({ journal: journal('rebooting'), bootID: 'boot-2' }), 'fail'],
     ...(['applying', 'rebooting'] as const).map((step): [string, DaemonObservation, string] => [
-      `the host went back by itself, the journal being at ${step}`,
+      `the host rolled back by itself, the journal being at ${step}`,
       at({ journal: journal(step), bootID: 'boot-3', watchdog }),
       'hostWentBack',
     ]),
     [
-      'the host went back by itself, by an image that is the same',
+      'the host rolled back by itself, by an image that is the same',
       at({ journal: journal('rebooting'), bootID: 'boot-3', bootedImage: image('2'), watchdog }),
       'hostWentBack',
     ],

@@ -14,7 +14,7 @@ export interface HealthCheck {
 export interface HealthChecks {
   /** In the order in which they run. A target that one of them keeps refusing is not kept. */
   readonly required: readonly HealthCheck[];
-  /** What fails here is told and no more. */
+  /** What fails here is only reported. */
   readonly wanted: readonly HealthCheck[];
 }
 

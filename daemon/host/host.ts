@@ -13,7 +13,7 @@ export interface Host {
    *   where it was.
    */
   softBootSince(): Promise<number | undefined>;
-  /** Resolves when what was booted can be told. @throws when that takes too long. */
+  /** Resolves once the booted deployment is known. @throws when that takes too long. */
   bootSettled(signal: AbortSignal): Promise<void>;
   /**
    * Asks for a reboot into what the bootloader has first and returns once the request is made; the process ends by the
@@ -23,7 +23,7 @@ export interface Host {
   /**
    * As reboot, but of the userspace alone, into the root that was prepared for it (OsBackend.prepareSoftReboot).
    *
-   * @throws where it could not be told afterwards from no reboot at all.
+   * @throws where it couldn't be distinguished afterwards from no reboot at all.
    */
   rebootSoftly(reason: string, signal: AbortSignal): Promise<void>;
   /** Lets /usr be written to until the next boot. Harmless to repeat. @throws when it can't be. */
@@ -55,7 +55,7 @@ export interface ServiceManager {
   applyTmpfiles(fragment: string, signal: AbortSignal): Promise<void>;
 }
 
-/** The password fields of a tree's users (shadow(5)). Secrets: they are compared and never told. */
+/** The password fields of a tree's users (shadow(5)). Secrets: they are compared and never logged. */
 export type PasswordFields = ReadonlyMap<string, string>;
 
 /**

@@ -55,7 +55,7 @@ async function fileContexts(root: string): Promise<string> {
   const type = /^\s*SELINUXTYPE\s*=\s*([\w-]+)\s*$/m.exec(text ?? '')?.[1];
   if (type !== undefined) return `etc/selinux/${type}/contexts/files/file_contexts`;
   throw new SelinuxPolicyError(
-    `${path.join(root, 'etc/selinux/config')}: SELinux is on, but there is no SELINUXTYPE in it`,
+    `${path.join(root, 'etc/selinux/config')}: SELinux is enabled, but the file sets no SELINUXTYPE`,
   );
 }
 

@@ -13,7 +13,7 @@ const SETTLE_MS = 1_000;
 const JOURNAL_LINES = 20;
 const JOURNAL_CHARACTERS = 800;
 
-/** What `systemctl show` tells of a unit that matters here. */
+/** The properties of a unit, from `systemctl show`, that matter here. */
 export interface UnitProperties {
   readonly loadState: string;
   readonly activeState: ServiceState;

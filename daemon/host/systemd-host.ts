@@ -21,7 +21,7 @@ const OUTSIDE = ['env', '--unset=container'];
  *
  * That of process ids is the pod's already; asked for it all the same, nsenter would run the command in a process of its
  * own and hand no signal on, so that no time limit could end it. A host that is a container has one of its own, and there
- * the command is told when nsenter ends.
+ * the command is notified when nsenter ends.
  *
  * @param init process id of the host's init, as the daemon sees it.
  */
@@ -43,7 +43,7 @@ interface SystemdHostOptions {
 
 const BOOT_ID = '/proc/sys/kernel/random/boot_id';
 
-/** systemd can't be asked to start the userspace anew so that anybody could tell it afterwards. */
+/** systemd can't soft-reboot in a way that could be detected afterwards. */
 class SoftRebootUnknownError extends Error {
   override readonly name = 'SoftRebootUnknownError';
 }
@@ -97,7 +97,7 @@ function onceOf<T>(ask: () => Promise<T>): () => Promise<T> {
 
 /**
  * @returns systemctl(1)'s request for a reboot that names its reason in the host's journal. The kernel is always started
- *   anew: where a root is prepared for a soft reboot, systemctl would make one of it (systemd, docs/ENVIRONMENT.md).
+ *   again: where a root is prepared for a soft reboot, systemctl would make one of it (systemd, docs/ENVIRONMENT.md).
  */
 export function rebootCommand(reason: string): readonly [string, ...string[]] {
   return ['env', 'SYSTEMCTL_SKIP_AUTO_SOFT_REBOOT=1', 'systemctl', 'reboot', ...howAndWhy(reason)];

@@ -6,7 +6,7 @@ import { ignoreMissing } from '../tree/tree-entry.ts';
 
 /** What systemd knows of the userspace that runs. */
 interface UserspaceBoot {
-  /** How often it was started anew since the kernel was; undefined where systemd does not count. */
+  /** How often it was started again since the kernel was; undefined where systemd does not count. */
   readonly softReboots: number | undefined;
   /** When it was started, in ms since the epoch by the clock of now. */
   readonly startedAt: number;
@@ -73,7 +73,7 @@ export async function untilBootSettled(
     if (noted === undefined || noted.mtimeMs > startedAt) return;
     if (performance.now() >= endsAt) {
       throw new UnsettledBootError(
-        `${note} is still there ${limitMs / 1000} s after a soft reboot; expected ostree-boot-complete.service to take it away`,
+        `${note} is still there ${limitMs / 1000} s after a soft reboot; expected ostree-boot-complete.service to remove it`,
       );
     }
     await delay(LOOK_EVERY_MS, undefined, { signal });
@@ -81,13 +81,13 @@ export async function untilBootSettled(
 }
 
 /**
- * A soft reboot starts all of the userspace anew and leaves the kernel running, whose boot id so stays the same. What the
+ * A soft reboot starts all of the userspace again and leaves the kernel running, so the boot id stays the same. What the
  * daemon calls a boot is one of the userspace: the kernel's id, with the number of soft reboots since where there were any.
  */
 
 const SOFT_BOOT = /\+\d+$/;
 
-/** @param kernel its boot id. @param softReboots how often the userspace was started anew since the kernel was. */
+/** @param kernel its boot id. @param softReboots how often the userspace was started again since the kernel was. */
 export function bootIDOf(kernel: string, softReboots: number): string {
   return softReboots === 0 ? kernel : `${kernel}+${softReboots}`;
 }
@@ -97,7 +97,7 @@ export function kernelBootID(bootID: string): string {
   return bootID.replace(SOFT_BOOT, '');
 }
 
-/** @returns whether the node was started anew between two boots, and its kernel was not. */
+/** @returns whether the node was started again between two boots, and its kernel was not. */
 export function isSoftReboot(before: string, after: string): boolean {
   return before !== after && kernelBootID(before) === kernelBootID(after);
 }

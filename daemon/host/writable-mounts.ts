@@ -57,7 +57,7 @@ export async function makeWritable(
   if (await isWritable(sysroot)) return;
   if (onHost) {
     throw new ReadOnlySysrootError(
-      `${sysroot} is read-only; expected to be run in mounts of its own (unshare --mount), where it can be made writable`,
+      `${sysroot} is read-only; run the daemon in its own mount namespace (unshare --mount), where it can remount it writable`,
     );
   }
   await run(['mount', '-o', 'remount,bind,rw', sysroot], { timeoutMs: REMOUNT_TIMEOUT_MS, signal });

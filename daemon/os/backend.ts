@@ -73,7 +73,7 @@ export interface OsBackend {
   /** Takes back a staged deployment, so that the next boot is the booted one. Nothing staged: nothing done. */
   unstage(signal: AbortSignal): Promise<void>;
   /**
-   * The last step before a reboot: the staged deployment's /etc is merged anew from the running one (as ostree's
+   * The last step before a reboot: the staged deployment's /etc is merged again from the running one (as ostree's
    * staged deployments are at shutdown), except that `managed` paths whose running content still is what Shale put
    * there are no local edits: they become what the staged image has. Without this a file that Shale wrote or applied
    * live would count as the admin's edit and shadow every later image.
@@ -101,7 +101,7 @@ export interface OsBackend {
    *   admin's edits.
    * @returns the body of a function of a POSIX shell, which fails when it can't.
    */
-  wayBack(keep: readonly string[], signal: AbortSignal): Promise<string>;
+  rollbackScript(keep: readonly string[], signal: AbortSignal): Promise<string>;
   /** Deletes deployments and layers that neither run, nor are staged, nor are the rollback. */
   cleanup(signal: AbortSignal): Promise<void>;
 }
@@ -124,7 +124,7 @@ export function asksForPackages(extra: ExtraPackages | undefined): boolean {
   return isSome(extra.add) || isSome(extra.remove);
 }
 
-/** What is to be booted next can't be booted without its kernel, or nobody here can say so. A full reboot boots it. */
+/** The next deployment doesn't support a soft reboot, or nothing reports that it does. A full reboot boots it. */
 export class SoftRebootRefused extends Error {
   override readonly name = 'SoftRebootRefused';
 }

@@ -98,7 +98,7 @@ export function chooseBackend(
   const usable: Readonly<Record<BackendName, boolean>> = {
     bootc: canBootc,
     'rpm-ostree': hasRpmOstree,
-    // Without what brought its deployments, nobody would know of which images they are.
+    // Only the tool that pulled the deployments knows their images.
     ostree: wanted === 'ostree' || bootc === undefined,
   };
   const order = bootc?.isOfImage === true && !forPackages ? BACKENDS : RPM_OSTREE_FIRST;
@@ -121,7 +121,7 @@ interface BackendNeeds {
 }
 
 /**
- * A backend that is looked for when it is first needed: a host without one is told of in the node's status, where the
+ * A backend that is looked for when it is first needed: a host without one is reported in the node's status, where the
  * admin looks, and looked at again when the daemon tries again.
  */
 export class DetectedBackend implements OsBackend {
@@ -168,8 +168,8 @@ export class DetectedBackend implements OsBackend {
     return (await this.#backend(signal)).rollback(signal);
   }
 
-  async wayBack(keep: readonly string[], signal: AbortSignal): Promise<string> {
-    return (await this.#backend(signal)).wayBack(keep, signal);
+  async rollbackScript(keep: readonly string[], signal: AbortSignal): Promise<string> {
+    return (await this.#backend(signal)).rollbackScript(keep, signal);
   }
 
   async cleanup(signal: AbortSignal): Promise<void> {

@@ -25,13 +25,13 @@ export async function rollBack(
   seen: Observation,
 ): Promise<StepOutcome> {
   const { actionLimits, ports, signal } = daemon;
-  const wayBack = {
+  const rollbackScript = {
     plan: { ...entry.plan, actions: [{ type: 'Reboot' as const }], source: `goes back: ${entry.why}` },
   };
-  const obstacle = await waitForLease(daemon, wayBack, entry.leaseHolder ?? '', seen);
+  const obstacle = await waitForLease(daemon, rollbackScript, entry.leaseHolder ?? '', seen);
   if (obstacle !== undefined) return obstacle;
   const { reason = 'HealthCheckFailed', why } = entry;
-  await tell(daemon, seen, { kind: 'rollingBack', plan: wayBack.plan, why, reason });
+  await tell(daemon, seen, { kind: 'rollingBack', plan: rollbackScript.plan, why, reason });
   // ostree's merge of /etc would take it along.
   await disarmWatchdog(ports.host.root);
   const context: UpdateContext = {

@@ -71,7 +71,7 @@ describe.skipIf(noLab !== undefined)(
       await updates.want('rendered-2', broken, 'Disrupt');
       const back = await lab.until('the way back', wentBackFrom('rendered-2'));
       expect(degraded(back)?.message).toMatch(
-        /^kubelet\.service did not run within 15 s of its boot, and so no daemon; the host went back by itself: [\s\S]*unknown flag: --container-runtime/,
+        /^kubelet\.service did not run within 15 s of its boot, and so no daemon; the host rolled back by itself: [\s\S]*unknown flag: --container-runtime/,
       );
       expect(back.status).toMatchObject({
         mode: 'Standard',
@@ -106,7 +106,7 @@ describe.skipIf(noLab !== undefined)(
       await updates.want('rendered-4', await updates.build('rendered-4', undefined, without), 'Disrupt');
       const back = await lab.until('the way back', wentBackFrom('rendered-4', 'DaemonNeverStarted'));
       expect(degraded(back)?.message).toContain(
-        'no daemon came up within 15 s of its boot, though kubelet.service ran; the host went back by itself',
+        'no daemon came up within 15 s of its boot, though kubelet.service ran; the host rolled back by itself',
       );
       expect(back.status).toMatchObject({ mode: 'Layered', configVersion: { current: 'rendered-3' } });
       expect((await booted()).image).toBe(before.image);
@@ -118,7 +118,11 @@ describe.skipIf(noLab !== undefined)(
       const { id } = await booted();
       const [alive, went] = [watchdogPaths.alive, '/run/went-back'];
       const runFor = (deployment: string) => {
-        const script = watchdogScript({ deployment, limitSeconds: 0, wayBack: `touch ${went}; return 1` });
+        const script = watchdogScript({
+          deployment,
+          limitSeconds: 0,
+          rollbackScript: `touch ${went}; return 1`,
+        });
         const options = { timeoutMs: 30_000, signal: deadline(60_000) };
         return lab.node.machine.run(['sh'], { ...options, input: script });
       };

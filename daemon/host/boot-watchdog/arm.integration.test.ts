@@ -39,7 +39,7 @@ describe.skipIf(!isRoot)('the boot watchdog', () => {
           booted: {},
           ...(next === undefined ? {} : { staged: { id: ID, root: next } }),
         }),
-        wayBack: async (keep: readonly string[]) => `: ${keep.join(' ')}`,
+        rollbackScript: async (keep: readonly string[]) => `: ${keep.join(' ')}`,
       },
     }) as unknown as Parameters<typeof armWatchdog>[0] & Parameters<typeof takeOverWatch>[0];
   const arm = (next: string | undefined) => armWatchdog(node(next), { limitMs: 900_000, signal });

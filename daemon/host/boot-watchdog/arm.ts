@@ -32,7 +32,7 @@ export async function armWatchdog(
   const files = watchdogFiles({
     deployment: staged.id,
     limitSeconds: Math.ceil(limitMs / 1000),
-    wayBack: await backend.wayBack(keep, signal),
+    rollbackScript: await backend.rollbackScript(keep, signal),
   });
   await makeDirectories(staged.root);
   for (const [name, text] of files) {
@@ -82,7 +82,7 @@ export async function isArmed(root: string): Promise<boolean> {
 }
 
 /**
- * Takes over from the watchdog of this boot: from now on it is the daemon that goes back. One that has begun already, and
+ * Takes over from the watchdog of this boot: from now on the daemon rolls back. One that has started already, and
  * not yet rebooted, is stopped: two that change the boot order at once may change it back.
  */
 export async function takeOverWatch(

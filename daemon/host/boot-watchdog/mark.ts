@@ -4,7 +4,7 @@ import { removeRecord } from '../../records/durable-json.ts';
 import { ignoreMissing } from '../../tree/tree-entry.ts';
 import { watchdogPaths } from './watchdog-files.ts';
 
-/** Why the host went back by itself, as the reason of a condition. */
+/** Why the host rolled back by itself, as the reason of a condition. */
 type WatchdogReason = 'KubeletNeverStarted' | 'DaemonNeverStarted';
 
 /** What the boot watchdog has left on the disk: from which deployment the host went back, in which boot, and why. */
@@ -41,7 +41,7 @@ export function parseMark(text: string): WatchdogMark | undefined {
     deployment,
     bootID,
     reason,
-    why: `${what}; the host went back by itself${said === '' ? '' : `: ${said}`}`,
+    why: `${what}; the host rolled back by itself${said === '' ? '' : `: ${said}`}`,
   };
 }
 

@@ -3,7 +3,11 @@ import { expect, test } from 'vitest';
 import { watchdogFiles, watchdogPaths, watchdogScript, watchdogUnit } from './watchdog-files.ts';
 
 const DEPLOYMENT = `${'a'.repeat(64)}.0`;
-const script = watchdogScript({ deployment: DEPLOYMENT, limitSeconds: 900, wayBack: 'bootc rollback' });
+const script = watchdogScript({
+  deployment: DEPLOYMENT,
+  limitSeconds: 900,
+  rollbackScript: 'bootc rollback',
+});
 
 test('the program is a POSIX shell’s, and knows its deployment, its limit and the way back', () => {
   execFileSync('sh', ['-n'], { input: script });
@@ -18,7 +22,7 @@ test('the unit waits for nothing that a broken system may never reach', () => {
 });
 
 test('the same watch gives the same bytes, the program before the unit that runs it', () => {
-  const watch = { deployment: DEPLOYMENT, limitSeconds: 900, wayBack: 'bootc rollback' };
+  const watch = { deployment: DEPLOYMENT, limitSeconds: 900, rollbackScript: 'bootc rollback' };
   expect(watchdogFiles(watch)).toEqual(watchdogFiles(watch));
   expect([...watchdogFiles(watch).keys()]).toEqual([watchdogPaths.script, watchdogPaths.unit]);
 });

@@ -1,6 +1,6 @@
 import { nodePaths } from '../../../api/names.ts';
 
-/** The unit of the host that goes back by itself where no daemon comes up. */
+/** The unit of the host that rolls back by itself where no daemon starts. */
 export const WATCHDOG_UNIT = 'shale-boot-watchdog.service';
 
 const UNITS = '/etc/systemd/system';
@@ -25,8 +25,8 @@ export interface Watch {
   readonly deployment: string;
   /** How long after boot a daemon has to be there. */
   readonly limitSeconds: number;
-  /** OsBackend.wayBack */
-  readonly wayBack: string;
+  /** OsBackend.rollbackScript */
+  readonly rollbackScript: string;
 }
 
 /** A deployment in which no daemon comes up is left at most so often, where the bootloader brings it back each time. */
@@ -54,7 +54,7 @@ PrivateMounts=yes
  * @returns the watchdog's program: a POSIX shell, systemd and the tool that keeps the host's operating system are all it
  *   needs. Seconds are counted by a clock that no one sets, from when it was first started in the boot.
  */
-export function watchdogScript({ deployment, limitSeconds, wayBack }: Watch): string {
+export function watchdogScript({ deployment, limitSeconds, rollbackScript }: Watch): string {
   return `# Written by Shale before it rebooted into the deployment below, and taken away when that update is over.
 set -u
 umask 077
@@ -82,7 +82,7 @@ persist() {
   done
 }
 back() {
-${wayBack}
+${rollbackScript}
 }
 # $1: how often it has gone back by now. A file is there whole or not at all.
 tell() {
@@ -138,7 +138,7 @@ if [ "$(next)" = "$deployment" ]; then persist back || exit 1; fi
 sync
 # Where a root is prepared for a soft reboot, systemctl would make one of it.
 export SYSTEMCTL_SKIP_AUTO_SOFT_REBOOT=1
-systemctl reboot --message='shale: back to what ran before, for no daemon came up' || systemctl reboot --force
+systemctl reboot --message='shale: rolling back to the previous deployment because no daemon started' || systemctl reboot --force
 `;
 }
 

@@ -44,7 +44,7 @@ export function registryCAFiles(data: Data, version: string): CertificateFiles {
     const registry = registryOfKey(key);
     if (registry === undefined) {
       throw new CertificatesRefused(
-        `registry CAs: key ${JSON.stringify(key)} is no registry; expected host or host..port`,
+        `registry CAs: key ${JSON.stringify(key)} is not a registry; expected host or host..port`,
       );
     }
     return REGISTRY_DIRECTORIES.map(
@@ -67,7 +67,7 @@ export function kubeletCAFiles(data: Data, version: string, path: string): Certi
   const certificates = bundle.match(CERTIFICATE) ?? [];
   if (certificates.length === 0 || !certificates.every(isCertificate)) {
     throw new CertificatesRefused(
-      `kubelet CA: ${KUBELET_CA_KEY} of ConfigMap ${KUBELET_CA_CONFIG_MAP} is no bundle of PEM certificates`,
+      `kubelet CA: ${KUBELET_CA_KEY} of ConfigMap ${KUBELET_CA_CONFIG_MAP} is not a bundle of PEM certificates`,
     );
   }
   return new Map([[path, fileOf(bundle, 0o644)]]);
@@ -84,7 +84,7 @@ export function pullSecretFiles(secret: Secret, version: string, path: string): 
   const contents = Buffer.from(secret.data?.[PULL_SECRET_KEY] ?? '', 'base64');
   if (!hasAuths(contents.toString('utf8'))) {
     throw new CertificatesRefused(
-      `pull secret: ${PULL_SECRET_KEY} of Secret ${NODE_PULL_SECRET} is no JSON with an object "auths"`,
+      `pull secret: ${PULL_SECRET_KEY} of Secret ${NODE_PULL_SECRET} is not JSON with an "auths" object`,
     );
   }
   return new Map([[path, { contents, mode: 0o600 }]]);

@@ -85,13 +85,13 @@ async function placeFor(root: string, name: string): Promise<string> {
     .filter((step) => step !== '')) {
     directory += `/${part}`;
     const place = await resolveInRoot(root, directory);
-    if (place === undefined) throw new Error(`${directory}: a parent is no directory`);
+    if (place === undefined) throw new Error(`${directory}: a parent is not a directory`);
     await mkdir(place, { mode: 0o755 }).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'EEXIST') throw error;
     });
   }
   const file = await resolveInRoot(root, name);
-  if (file === undefined) throw new Error(`${directory}: is no directory`);
+  if (file === undefined) throw new Error(`${directory}: is not a directory`);
   return file;
 }
 
@@ -117,7 +117,7 @@ const Delivery = z.object({
   version: z.string(),
   /** Each path, and the content digest of what Shale put there. */
   files: z.record(z.string().startsWith('/'), z.string()),
-  /** Paths of which services have not been told yet. */
+  /** Paths whose services have not been notified yet. */
   untold: z.array(z.string()),
 });
 /** What the node was given under one name. */

@@ -39,7 +39,7 @@ const HostSchema = z.object({
   }),
 });
 
-/** A host as `bootc status` tells of it. */
+/** A host as `bootc status` reports it. */
 export type BootcHost = z.infer<typeof HostSchema>;
 
 const TIMEOUT_MS = 120_000;
@@ -99,7 +99,7 @@ export function bootcObstacle({ status }: BootcHost): string | undefined {
     return 'bootc keeps its deployments in composefs and not in ostree; expected a host that was installed with the ostree backend';
   }
   if (booted.incompatible) {
-    return 'the booted deployment was changed by rpm-ostree (packages, overrides), and bootc refuses to go on from it';
+    return 'the booted deployment was changed by rpm-ostree (packages, overrides), and bootc refuses to update it';
   }
   if (readOnly) return 'the physical root is read-only';
   return undefined;

@@ -14,7 +14,7 @@ import type { Ostree } from '../ostree/ostree.ts';
 import { type HostDeployments, hostDeployments, type PlacedDeployment } from './host-deployments.ts';
 import type { ImageTool } from './image-tool.ts';
 import { withPackageRepository } from './package-repository.ts';
-import { LAYER_REFS, layerRefOf, tellPullProgress } from './pull-progress.ts';
+import { LAYER_REFS, layerRefOf, reportPullProgress } from './pull-progress.ts';
 import { demandsSignatures, sharePullSecret } from './pull-settings.ts';
 
 /** The tool has done what it was asked to and the host isn't as it then should be. */
@@ -77,15 +77,15 @@ export async function bringImage(
   await sharePullSecret(root, pullSecretFile);
   // The tool goes on from what is staged.
   if (asksForPackages(extraPackages) && countBeforeBooted > 0) await tool.dropNext(countBeforeBooted, signal);
-  await tellingProgress({ context, layers, onProgress, signal }, () =>
+  await withProgress({ context, layers, onProgress, signal }, () =>
     byTool(context, { image, packages, extraPackages }, signal),
   );
   const deployments = await hostDeployments(context, signal);
   const from = deployments.heldBack ?? deployments.next[0];
   if (from?.image === image && samePackages(from.packages, packages)) return { from, deployments };
-  const found = from === undefined ? 'nothing' : `${from.image ?? from.id}${inWords(from.packages)}`;
+  const staged = from === undefined ? 'nothing' : `${from.image ?? from.id}${formatPackages(from.packages)}`;
   throw new UnexpectedDeploymentError(
-    `${tool.name} has staged ${found}; expected ${image}${inWords(packages)}`,
+    `${tool.name} has staged ${staged}; expected ${image}${formatPackages(packages)}`,
   );
 }
 
@@ -110,7 +110,7 @@ async function missingLayers(
 }
 
 /**
- * An image that is on the disk can be had without its registry, as on the way back from one that failed. Its labels are
+ * An image that is on the disk can be had without its registry, as in the rollback from one that failed. Its labels are
  * missing then if Shale has never staged it, and who asks them hears that nothing is known.
  */
 async function describeIfPossible(
@@ -136,32 +136,32 @@ async function keepRecord(
   });
 }
 
-interface Telling {
+interface Progress {
   readonly context: BringContext;
   readonly layers: readonly SourceLayer[];
   readonly onProgress: NonNullable<StageOptions['onProgress']>;
   readonly signal: AbortSignal;
 }
 
-async function tellingProgress(
-  { context, layers, onProgress, signal }: Telling,
+async function withProgress(
+  { context, layers, onProgress, signal }: Progress,
   work: () => Promise<void>,
 ): Promise<void> {
   const bytes = layers.reduce((sum, { size }) => sum + size, 0);
   const ended = new AbortController();
   onProgress(0, bytes);
-  const telling = tellPullProgress(
+  const reporting = reportPullProgress(
     { layers, refs: (until) => context.ostree.refs(LAYER_REFS, until), onProgress },
     AbortSignal.any([signal, ended.signal]),
   );
   // Both are waited for at once: one that failed while the other is at work would end the process.
-  const [worked, told] = await Promise.allSettled([work().finally(() => ended.abort()), telling]);
+  const [worked, reported] = await Promise.allSettled([work().finally(() => ended.abort()), reporting]);
   if (worked.status === 'rejected') throw worked.reason;
-  if (told.status === 'rejected') throw told.reason;
+  if (reported.status === 'rejected') throw reported.reason;
   onProgress(bytes, bytes);
 }
 
-interface Wish {
+interface StagingRequest {
   readonly image: DigestedPullspec;
   /** All that the deployment is to have beside the image. */
   readonly packages: PackageSet;
@@ -170,7 +170,7 @@ interface Wish {
 
 async function byTool(
   context: BringContext,
-  { image, packages, extraPackages }: Wish,
+  { image, packages, extraPackages }: StagingRequest,
   signal: AbortSignal,
 ): Promise<void> {
   const { tool, root } = context;
@@ -211,7 +211,7 @@ function deploymentOf(
   );
 }
 
-function inWords({ installed, removed }: PackageSet): string {
+function formatPackages({ installed, removed }: PackageSet): string {
   const words = [
     ...(installed.length === 0 ? [] : [`with ${installed.join(', ')}`]),
     ...(removed.length === 0 ? [] : [`without ${removed.join(', ')}`]),

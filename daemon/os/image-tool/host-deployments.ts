@@ -15,7 +15,7 @@ export interface PlacedDeployment extends OstreeDeployment {
   readonly packages: PackageSet;
 }
 
-/** A host's deployments, told apart by their part in booting. */
+/** A host's deployments, distinguished by their part in booting. */
 export interface HostDeployments {
   readonly booted: PlacedDeployment;
   /** Those that the next boot would take before the booted one, the first of them first. */
@@ -75,12 +75,12 @@ function arrangeDeployments(found: FoundDeployments): HostDeployments {
     };
   };
   const all = written.map((deployment) => place(deployment, false));
-  // By its inode the running root can't be told: where composefs is on, it is a mount of its own.
+  // By its inode the running root can't be recognized: where composefs is on, it is a mount of its own.
   const index = all.findIndex(({ id }) => known.get(id)?.isBooted === true);
   const booted = all[index];
   if (booted === undefined) {
     const names = all.map(({ id }) => id).join(', ');
-    throw new SysrootError(`none of the deployments that the bootloader has is booted: ${names}`);
+    throw new SysrootError(`none of the bootloader's deployments is booted: ${names}`);
   }
   const isNext = staged?.isLocked === false;
   const before = index + (staged === undefined ? 0 : 1);

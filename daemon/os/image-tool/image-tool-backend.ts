@@ -120,7 +120,7 @@ export class ImageToolBackend implements OsBackend {
     const [first] = next;
     if (first?.canSoftReboot !== true || heldBack !== undefined) {
       throw new SoftRebootRefused(
-        `${this.#options.tool.name} does not say that ${first?.id ?? 'the booted deployment'} can be booted without its kernel`,
+        `${this.#options.tool.name} does not report that ${first?.id ?? 'the booted deployment'} supports a soft reboot`,
       );
     }
     // `bootc switch --soft-reboot=required` is for what is staged, and this is written; it asks ostree for the same.
@@ -134,14 +134,16 @@ export class ImageToolBackend implements OsBackend {
       const [first] = deployments.next;
       // The tools swap the two; asked again they would swap them back.
       if (first !== undefined && !first.isStaged) return;
-      throw new NoDeploymentError(`${this.#options.sysroot}: there is no previous deployment to go back to`);
+      throw new NoDeploymentError(
+        `${this.#options.sysroot}: there is no previous deployment to roll back to`,
+      );
     }
     await this.#dropNext(deployments, signal);
     await this.#options.tool.rollback(signal);
   }
 
   /** Both tools boot the former deployment with the /etc that it had. */
-  async wayBack(_keep: readonly string[], signal: AbortSignal): Promise<string> {
+  async rollbackScript(_keep: readonly string[], signal: AbortSignal): Promise<string> {
     signal.throwIfAborted();
     return shellWords(this.#options.tool.rollbackCommand);
   }
@@ -184,7 +186,9 @@ export class ImageToolBackend implements OsBackend {
     const { next } = await this.#deployments(signal);
     const [first] = next;
     if (first === undefined || first.commit !== commit) {
-      throw new UnexpectedDeploymentError(`ostree admin deploy ${commit}: it is not the next boot`);
+      throw new UnexpectedDeploymentError(
+        `ostree admin deploy ${commit}: it is not the next deployment to boot`,
+      );
     }
     return this.#describe(first);
   }

@@ -18,7 +18,7 @@ export interface ToolDeployment {
 export type ToolDeployments = ReadonlyMap<string, ToolDeployment>;
 
 export interface PullOptions {
-  /** Whether the host's policy (containers-policy.json(5)) lets nothing in that isn't signed: then the tool is told so. */
+  /** Whether the host's policy (containers-policy.json(5)) lets nothing in that isn't signed: then it is passed on to the tool. */
   readonly mustBeSigned: boolean;
   readonly signal: AbortSignal;
 }
@@ -63,7 +63,7 @@ export class ToolStatusError extends Error {
 }
 
 /**
- * The image by digest that a tool means when it tells the name it pulled and the digest it got.
+ * The image by digest that a tool means when it reports the name it pulled and the digest it got.
  *
  * @param name `host/repository`, perhaps with tag, digest or both. @param digest what was found there.
  * @returns nothing when the name has no host, as local images have none.

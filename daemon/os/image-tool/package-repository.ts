@@ -139,6 +139,6 @@ async function extractItem(item: LayerItem, name: string, directory: string): Pr
       break;
   }
   throw new PackageRepositoryError(
-    `${item.path}: is a ${item.type} out of the repository; expected files alone in /${IN_IMAGE}`,
+    `${item.path}: is a ${item.type} outside of the repository; expected only files in /${IN_IMAGE}`,
   );
 }

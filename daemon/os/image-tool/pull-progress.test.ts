@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { OsCommandError } from '../os-command.ts';
-import { layerRefOf, tellPullProgress } from './pull-progress.ts';
+import { layerRefOf, reportPullProgress } from './pull-progress.ts';
 
 const digest = (digit: string) => `sha256:${digit.repeat(64)}`;
 const layers = [
@@ -8,12 +8,12 @@ const layers = [
   { digest: digest('b'), size: 5 },
 ];
 
-describe('tellPullProgress', () => {
+describe('reportPullProgress', () => {
   it('counts the layers that have arrived, until the pull ends', async () => {
     const ended = new AbortController();
     const told: string[] = [];
     const looks = [[], ['a'], ['a', 'b', 'c']];
-    await tellPullProgress(
+    await reportPullProgress(
       {
         layers,
         refs: async () => new Set(looks.shift()?.map((digit) => layerRefOf(digest(digit)))),
@@ -44,7 +44,7 @@ describe('tellPullProgress', () => {
       told.push(`${done}/${total}`);
       ended.abort();
     };
-    await tellPullProgress({ layers, refs, onProgress, everyMs: 1 }, ended.signal);
+    await reportPullProgress({ layers, refs, onProgress, everyMs: 1 }, ended.signal);
     expect(told).toEqual(['10/15']);
   });
 });

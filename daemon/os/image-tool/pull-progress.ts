@@ -18,7 +18,7 @@ interface PullProgress {
  *
  * @param until aborted when the pull has ended, however it did. @throws what onProgress throws.
  */
-export async function tellPullProgress(
+export async function reportPullProgress(
   { layers, refs, onProgress, everyMs = LOOK_EVERY_MS }: PullProgress,
   until: AbortSignal,
 ): Promise<void> {

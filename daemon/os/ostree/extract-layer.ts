@@ -5,7 +5,7 @@ import type { LayerEntry, LayerItem, Xattrs } from '../../../image/layer/entry.t
 import { archiveEntries, END_OF_ARCHIVE } from '../../../image/layer/write-layer.ts';
 import { ignoreMissing } from '../../tree/tree-entry.ts';
 
-/** What a directory can't tell of a layer; kept beside its content. Paths are relative to the tree. */
+/** What a directory can't hold of a layer; kept beside its content. Paths are relative to the tree. */
 export const LayerNotesSchema = z.object({
   whiteouts: z.array(z.string()),
   opaque: z.array(z.string()),
@@ -91,7 +91,7 @@ async function extractEntry(
   const place = path.join(directory, name);
   const stats = await lstat(place).catch(ignoreMissing);
   if (stats !== undefined && !(item.type === 'directory' && stats.isDirectory())) {
-    throw new LayerRefused(`${item.path}: named twice in one layer`);
+    throw new LayerRefused(`${item.path}: appears twice in one layer`);
   }
   switch (item.type) {
     case 'directory':
@@ -110,7 +110,7 @@ async function extractEntry(
       const source = await lstat(path.join(directory, target)).catch(ignoreMissing);
       if (source === undefined) notes.links.push({ path: name, target });
       else if (source.isFile()) await link(path.join(directory, target), place);
-      else throw new LayerRefused(`${item.path}: hard link to ${item.target}, which is no file`);
+      else throw new LayerRefused(`${item.path}: hard link to ${item.target}, which is not a file`);
     }
   }
 }
@@ -135,7 +135,7 @@ async function makeParents(directory: string, name: string, implied: Set<string>
     const stats = await lstat(place).catch(ignoreMissing);
     if (stats?.isDirectory() === true) continue;
     if (stats !== undefined)
-      throw new LayerRefused(`/${name}: leads through /${parent}, which is no directory`);
+      throw new LayerRefused(`/${name}: leads through /${parent}, which is not a directory`);
     await mkdir(place, { mode: 0o755 });
     implied.add(parent);
   }

@@ -25,7 +25,7 @@ export interface SourceLayer {
   /**
    * Reads the layer once. The last item has been given only when the layer's digests were verified.
    *
-   * @param onBytes told how many more bytes were fetched.
+   * @param onBytes called with how many more bytes were fetched.
    */
   read(onBytes: (bytes: number) => void, signal: AbortSignal): AsyncIterable<LayerItem>;
 }

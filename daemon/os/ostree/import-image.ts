@@ -83,7 +83,7 @@ export async function importImage(
   }
 }
 
-/** A layer's commit: its own entries in `content`, what a directory can't tell in `notes.json`. */
+/** A layer's commit: its own entries in `content`, what a directory can't hold in `notes.json`. */
 async function importLayer(
   { ostree, commandPath }: ImportContext,
   layer: SourceLayer,

@@ -118,7 +118,7 @@ const Notes = z.object({
 /** More than a host has deployments; what was noted of older ones is nobody's. */
 const MOST_NOTES = 16;
 
-/** A deployment as far as its kernel arguments tell it from others. */
+/** A deployment as far as its kernel arguments distinguish it from others. */
 interface ArgumentsOfDeployment {
   readonly image?: DigestedPullspec;
   readonly kernelArguments: readonly string[];
@@ -152,7 +152,7 @@ export async function argumentsToStage(
 
 /**
  * Notes which of a deployment's kernel arguments Shale adds. Before it is made: whatever boots it, and whenever, what the
- * host had before can then be told from what an update has brought.
+ * host had before can then be distinguished from what an update has brought.
  *
  * @param stateDirectory where the records of images lie.
  */

@@ -33,7 +33,7 @@ export async function mergeLayer(
     const place = await placeIn(tree, name);
     const stats = source === undefined ? undefined : await lstat(source).catch(ignoreMissing);
     if (source === undefined || place === undefined || stats?.isFile() !== true) {
-      throw new LayerRefused(`/${name}: hard link to /${target}, which no layer has`);
+      throw new LayerRefused(`/${name}: hard link to /${target}, which is in no layer`);
     }
     await rm(place, { recursive: true, force: true });
     await link(source, place);
@@ -57,7 +57,8 @@ async function mergeDirectory(merge: Merge, directory: string): Promise<void> {
 async function mergeEntry(merge: Merge, name: string): Promise<void> {
   const source = path.join(merge.layer, name);
   const target = await placeIn(merge.tree, name);
-  if (target === undefined) throw new LayerRefused(`/${name}: leads through something that is no directory`);
+  if (target === undefined)
+    throw new LayerRefused(`/${name}: leads through something that is not a directory`);
   const [sourceStats, targetStats] = [await lstat(source), await lstat(target).catch(ignoreMissing)];
   if (!sourceStats.isDirectory() || targetStats === undefined) {
     if (targetStats?.isDirectory() === true) await rm(target, { recursive: true });

@@ -27,7 +27,7 @@ import { importImage } from './import-image.ts';
 import { argumentsToStage, kargsArchitecture, noteExtraArguments } from './kernel-arguments.ts';
 import { type Ostree, ostree } from './ostree.ts';
 import { resetManagedPaths } from './reset-managed-paths.ts';
-import { ostreeWayBack } from './way-back.ts';
+import { ostreeRollbackScript } from './rollback-script.ts';
 
 interface OstreeBackendOptions {
   /** The physical root, as the daemon sees it. */
@@ -49,7 +49,7 @@ interface OstreeBackendOptions {
   readonly architecture?: string;
 }
 
-/** A sysroot's deployments, told apart by their part in booting. */
+/** A sysroot's deployments, distinguished by their part in booting. */
 interface Deployments {
   readonly all: readonly OstreeDeployment[];
   readonly bootedIndex: number;
@@ -136,7 +136,7 @@ export class OstreeBackend implements OsBackend {
     if (staged === undefined) {
       throw new NoDeploymentError(`${this.#options.sysroot}: nothing is staged; stage the image again`);
     }
-    // Deployed anew: ostree merges /etc at this moment only, and edits made since staging count.
+    // Deployed again: ostree merges /etc at this moment only, and edits made since staging count.
     const { osName, image, kernelArguments } = staged;
     const ref = image === undefined ? staged.commit : imageRef(image);
     const fresh = await this.#deploy({ osName, ref, image, kernelArguments }, signal);
@@ -147,9 +147,7 @@ export class OstreeBackend implements OsBackend {
   }
 
   async prepareSoftReboot(): Promise<void> {
-    throw new SoftRebootRefused(
-      'ostree alone does not tell whether a deployment can be booted without its kernel',
-    );
+    throw new SoftRebootRefused('ostree alone does not report whether a deployment supports a soft reboot');
   }
 
   async rollback(signal: AbortSignal): Promise<void> {
@@ -157,17 +155,23 @@ export class OstreeBackend implements OsBackend {
     if (rollback === undefined) {
       // Asked before: it is the next boot already, and ostree has deleted what it was made from.
       if (staged !== undefined) return;
-      throw new NoDeploymentError(`${this.#options.sysroot}: there is no previous deployment to go back to`);
+      throw new NoDeploymentError(
+        `${this.#options.sysroot}: there is no previous deployment to roll back to`,
+      );
     }
     const { osName, commit, image, kernelArguments } = rollback;
     await this.#deploy({ osName, ref: commit, image, kernelArguments }, signal);
   }
 
-  async wayBack(keep: readonly string[], signal: AbortSignal): Promise<string> {
+  async rollbackScript(keep: readonly string[], signal: AbortSignal): Promise<string> {
     signal.throwIfAborted();
     const { booted } = await this.#deployments();
     const sysroot = this.#commandPath(this.#options.sysroot);
-    return ostreeWayBack({ sysroot, commandSysroot: this.#options.commandSysroot ?? sysroot }, booted, keep);
+    return ostreeRollbackScript(
+      { sysroot, commandSysroot: this.#options.commandSysroot ?? sysroot },
+      booted,
+      keep,
+    );
   }
 
   async cleanup(signal: AbortSignal): Promise<void> {

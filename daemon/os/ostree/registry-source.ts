@@ -22,7 +22,7 @@ import type { ImageSource, SourceImage, SourceLayer } from './image-source.ts';
 interface RegistrySourceOptions {
   /** The running root, whose registries.conf says where images are and whose certs.d directories which CAs to trust. */
   readonly root: string;
-  /** @returns the text of a docker-style auth file; undefined where there is none. Read for each image anew. */
+  /** @returns the text of a docker-style auth file; undefined where there is none. Read again for each image. */
   readonly readAuthFile?: (signal: AbortSignal) => Promise<string | undefined>;
   /** Registries to speak plain HTTP to. */
   readonly plainHttp: ReadonlySet<string>;
@@ -31,7 +31,7 @@ interface RegistrySourceOptions {
 }
 
 /**
- * Images as registries and their mirrors have them. What a registry needs is read for each image anew, so that a mirror, a
+ * Images as registries and their mirrors have them. What a registry needs is read again for each image, so that a mirror, a
  * certificate authority or a pull secret that was just delivered counts.
  */
 export function registrySource(options: RegistrySourceOptions): ImageSource {
@@ -107,7 +107,7 @@ const MAIN = '/etc/containers/registries.conf';
 const DROPINS = '/etc/containers/registries.conf.d';
 
 /**
- * Where the node pulls images from, as its container runtime reads it. Read anew for each image, so that a mirror that
+ * Where the node pulls images from, as its container runtime reads it. Read again for each image, so that a mirror that
  * was just delivered counts.
  *
  * @param root the running root.
@@ -130,7 +130,7 @@ const DIRECTORIES = ['etc/containers/certs.d', 'etc/docker/certs.d'];
 
 /**
  * The certificate authorities that the node trusts for one registry beyond the system's: every `*.crt` of its
- * directories. Read anew for each pull, so that a CA that was just delivered counts.
+ * directories. Read again for each pull, so that a CA that was just delivered counts.
  *
  * @param root the running root. @param registry `host` or `host:port`, as in an image's name.
  * @returns PEM texts, in the order of directories and file names; none when the registry has no directory.

@@ -84,7 +84,7 @@ function requireValue(dictionary: ReturnType<typeof readDictionary>, name: strin
 const BOOTED_FILE = 'run/ostree-booted';
 const BACKING_ROOT = 'backing-root-device-inode';
 
-/** A directory as stat(2) tells it from all others. */
+/** What identifies a directory by stat(2). */
 interface DirectoryIdentity {
   readonly dev: bigint;
   readonly ino: bigint;

@@ -39,7 +39,7 @@ export async function rpmOstreeDeployPackages(
     });
   }
   throw new PackagesNotDeployedError(
-    `rpm-ostree: after ${MOST_TRANSACTIONS} transactions there is no deployment of ${image} with the packages that it should have`,
+    `rpm-ostree: no deployment of ${image} has the requested packages after ${MOST_TRANSACTIONS} transactions`,
   );
 }
 
@@ -49,7 +49,7 @@ export interface Composition {
   readonly packages: PackageSet;
 }
 
-interface PackageWish {
+interface PackageRequest {
   readonly image: string;
   /** How rpm-ostree is to name the image. */
   readonly reference: string;
@@ -69,23 +69,26 @@ const HELD_BACK = '--lock-finalization';
  *
  * @returns undefined when it is as wanted.
  */
-export function packageTransaction(present: Composition, wish: PackageWish): RpmOstreeCommand | undefined {
+export function packageTransaction(
+  present: Composition,
+  request: PackageRequest,
+): RpmOstreeCommand | undefined {
   const { packages } = present;
-  if (present.image !== wish.image) {
-    const reset = packages.removed.filter((name) => wish.former.removed.includes(name));
+  if (present.image !== request.image) {
+    const reset = packages.removed.filter((name) => request.former.removed.includes(name));
     if (reset.length > 0) {
-      const uninstall = packages.installed.filter((name) => wish.former.installed.includes(name));
+      const uninstall = packages.installed.filter((name) => request.former.installed.includes(name));
       return ['rpm-ostree', 'override', 'reset', HELD_BACK, ...reset, ...flags('uninstall', uninstall)];
     }
     // What takes the place of the image's packages can't be there beside them.
-    const isPlain = without(wish.packages.removed, packages.removed).length === 0;
-    const change = packageChange(packages, wish.packages);
+    const isPlain = without(request.packages.removed, packages.removed).length === 0;
+    const change = packageChange(packages, request.packages);
     const install = isPlain ? flags('install', change.install) : [];
     const uninstall = flags('uninstall', change.uninstall);
-    return ['rpm-ostree', 'rebase', HELD_BACK, wish.reference, ...install, ...uninstall];
+    return ['rpm-ostree', 'rebase', HELD_BACK, request.reference, ...install, ...uninstall];
   }
-  if (samePackages(packages, wish.packages)) return undefined;
-  const { install, uninstall, remove, reset } = packageChange(packages, wish.packages);
+  if (samePackages(packages, request.packages)) return undefined;
+  const { install, uninstall, remove, reset } = packageChange(packages, request.packages);
   const toUninstall = flags('uninstall', uninstall);
   if (reset.length > 0) {
     const toInstall = remove.length === 0 ? flags('install', install) : [];

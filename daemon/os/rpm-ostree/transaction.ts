@@ -21,7 +21,7 @@ export type RpmOstreeCommand = readonly ['rpm-ostree', ...string[]];
 type TransactionFailure = 'busy' | 'daemonGone' | 'failed';
 
 /**
- * rpm-ostree's client has one exit code for every failure, so it is told by its words.
+ * rpm-ostree's client has one exit code for every failure, so failures are distinguished by its messages.
  *
  * @param stderr in the C locale.
  */
@@ -41,8 +41,8 @@ interface TransactionOptions extends OsCommandOptions {
 
 /**
  * Runs a command that begins a transaction of rpm-ostreed. While another one runs it waits; when the daemon was restarted
- * below it, it is run again. The transaction is the daemon's and goes on when its
- * client is killed, so one that was cancelled or took too long is taken back.
+ * below it, it is run again. The transaction is the daemon's and continues when its
+ * client is killed, so one that was cancelled or took too long is cancelled there as well.
  *
  * @throws OsCommandError, the last one when waiting was in vain; the signal's reason.
  */

@@ -3,7 +3,7 @@ import { shellWords } from '../os-command.ts';
 import type { OstreeDeployment } from './deployments.ts';
 import { deployCommand } from './ostree.ts';
 
-interface WayBackPlaces {
+interface RollbackPlaces {
   /** The physical root as the host's own commands name it to ostree, and where they see it. */
   readonly commandSysroot: string;
   readonly sysroot: string;
@@ -11,15 +11,15 @@ interface WayBackPlaces {
 
 /**
  * The commands by which a host makes a deployment that it no longer runs the next boot, with the kernel arguments and the
- * origin that it had. ostree has no command that boots it as it is (before 2024), so it is deployed anew.
+ * origin that it had. ostree has no command that boots it as it is (before 2024), so it is deployed again.
  *
  * ostree merges /etc from what runs by then, in which files that were Shale's are the other image's own; so these are
  * taken from the deployment's former /etc, each whole or not at all.
  *
  * @param deployment to go back to. @param keep absolute paths below /etc.
  */
-export function ostreeWayBack(
-  { commandSysroot, sysroot }: WayBackPlaces,
+export function ostreeRollbackScript(
+  { commandSysroot, sysroot }: RollbackPlaces,
   { osName, id, commit, kernelArguments }: OstreeDeployment,
   keep: readonly string[],
 ): string {
