@@ -129,7 +129,7 @@ describe('layers', () => {
   it('are refused when they name a path twice or a hard link that leads nowhere', async () => {
     await expect(unpack([[file('/a', 0o644), file('/a', 0o644)]])).rejects.toThrow('appears twice');
     await expect(unpack([[{ type: 'hardlink', path: '/a', target: '/b' }]])).rejects.toThrow(
-      'which no layer has',
+      'which is in no layer',
     );
   });
 });
