@@ -1,4 +1,4 @@
-export interface Timing {
+interface Timing {
   readonly medianMs: number;
   readonly bestMs: number;
 }

@@ -15,14 +15,6 @@ export function requeueAfter(afterMs: number): Result {
   return { kind: 'requeue', afterMs };
 }
 
-/** A failure that trying again can't mend: logged, and the key waits for the next change. */
-export class TerminalError extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'TerminalError';
-  }
-}
-
 export interface ControllerOptions {
   readonly name: string;
   readonly queue: WorkQueue;
@@ -83,11 +75,6 @@ async function pass(key: string, options: ControllerOptions): Promise<number | u
     if (signal.aborted) return undefined;
     tell(isConflict(error) ? 'conflict' : 'failed');
     const about = { controller: name, key, ...options.fields?.(key), err: error };
-    if (error instanceof TerminalError) {
-      queue.forget(key);
-      log.error(about, 'reconcile failed for good');
-      return undefined;
-    }
     // Somebody else wrote in between, as happens every day: the next pass sees it.
     if (isConflict(error)) log.debug(about, 'reconcile met a conflict');
     else log.warn(about, 'reconcile failed');

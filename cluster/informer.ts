@@ -27,7 +27,7 @@ export interface Informer<T extends KubernetesObject> {
   onChange(handler: (change: Change<T>) => void): void;
 }
 
-export interface InformerOptions<T> extends Omit<Selection, 'signal'> {
+interface InformerOptions<T> extends Omit<Selection, 'signal'> {
   readonly log: Logger;
   /** @returns what is held of an object and told of its changes; absent: all but managedFields. */
   readonly keep?: (object: T) => T;

@@ -7,7 +7,7 @@ import { LeaseExpiry } from './lease-expiry.ts';
 /** client-go's defaults: whoever leads notices that it can't renew well before another may take over. */
 export const leaderElectionTimes = { leaseSeconds: 15, renewDeadlineMs: 10_000, retryMs: 2_000 };
 
-export interface LeaderElectionOptions {
+interface LeaderElectionOptions {
   /** With a connection of its own: a renewal that waits behind the leader's other requests comes too late under load. */
   readonly client: ApiClient;
   readonly lease: Omit<LeaseWish, 'durationSeconds'>;

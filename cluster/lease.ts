@@ -13,7 +13,7 @@ export interface LeaseWish {
   readonly reason?: string;
 }
 
-export type LeaseDecision =
+type LeaseDecision =
   | { readonly kind: 'create' }
   | { readonly kind: 'renew' }
   /** Free, or its holder let it expire. */
@@ -52,9 +52,9 @@ export function leaseEnd({ spec }: Lease): number {
   return Number.isNaN(since) ? Number.POSITIVE_INFINITY : since + leaseDurationSeconds * 1000;
 }
 
-export type LeaseOutcome = { readonly held: true } | { readonly held: false; readonly holder: string };
+type LeaseOutcome = { readonly held: true } | { readonly held: false; readonly holder: string };
 
-export interface LeaseKnowledge {
+interface LeaseKnowledge {
   /** The lease as a cache has it; it saves a request where it is true still. `absent`: there is none. */
   readonly known?: Lease | 'absent';
   /** When another's lease is over (lease-expiry.ts); absent: as its times say, for who looks once. */

@@ -8,7 +8,7 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 /** What a process tells whoever looks after it. */
 export type Telemetry = ListeningServer;
 
-export interface TelemetryOptions {
+interface TelemetryOptions {
   /** 0: one that the kernel chooses. */
   readonly port: number;
   /** Address to listen on; every one without it, because the kubelet and Prometheus come from outside of the pod. */

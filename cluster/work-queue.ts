@@ -37,7 +37,7 @@ export interface WorkQueue {
   shutDown(): void;
 }
 
-export interface WorkQueueOptions {
+interface WorkQueueOptions {
   readonly backoff?: Backoff;
   readonly timers?: Timers;
   readonly random?: () => number;

@@ -9,13 +9,13 @@ import { feed } from './layer/write-layer.ts';
 import { ContentError } from './registry/registry-error.ts';
 
 /** A layer of an archive. */
-export interface UnpackedLayer {
+interface UnpackedLayer {
   readonly diffId: Digest;
   /** Where its uncompressed bytes lie; absent where the caller has them. */
   readonly file: string | undefined;
 }
 
-export interface UnpackedImage {
+interface UnpackedImage {
   /** The image's configuration, byte for byte. */
   readonly config: Uint8Array;
   /** Lowest first. */
@@ -120,7 +120,7 @@ async function readWhole(bytes: AsyncIterable<Uint8Array>): Promise<Uint8Array> 
 }
 
 /** A layer as it goes into an archive: compressed or not, engines see for themselves. */
-export interface LayerSource {
+interface LayerSource {
   readonly diffId: Digest;
   /** Of the bytes below. */
   readonly size: number;

@@ -26,7 +26,7 @@ const EMPTY = Buffer.from('{}');
  * The manifest of an artifact about a subject (OCI image-spec, manifest.md "Guidelines for Artifact Usage"). Pure: the
  * same artifact of the same subject has the same bytes.
  */
-export function artifactManifest(subject: Descriptor, artifact: Artifact): Uint8Array {
+function artifactManifest(subject: Descriptor, artifact: Artifact): Uint8Array {
   const { artifactType, content, annotations } = artifact;
   const { mediaType, digest, size } = subject;
   return Buffer.from(

@@ -16,7 +16,7 @@ export interface Instance {
 }
 
 /** An index, ready to be pushed. */
-export interface IndexDocument {
+interface IndexDocument {
   readonly mediaType: string;
   readonly bytes: Uint8Array;
 }

@@ -47,7 +47,7 @@ const ImageConfig = z.looseObject({
 /** An image's configuration (OCI image-spec, config.md). Fields that are not named here are kept as they are. */
 export type ImageConfig = z.infer<typeof ImageConfig>;
 
-export type ParsedManifest =
+type ParsedManifest =
   | { readonly kind: 'image'; readonly manifest: Manifest }
   | { readonly kind: 'index'; readonly index: Index };
 

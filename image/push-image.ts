@@ -13,7 +13,7 @@ import type { RegistryClient } from './registry/registry-client.ts';
 import { RegistryError } from './registry/registry-error.ts';
 
 /** An image that was pushed. */
-export interface PushedImage {
+interface PushedImage {
   readonly digest: Digest;
   /** Whether the layer had to be sent; an image of other labels alone has it already. */
   readonly layerSent: boolean;
@@ -131,7 +131,7 @@ async function bringParts(
  * @returns what had to be done.
  * @throws RegistryError, ContentError
  */
-export async function bringBlob(
+async function bringBlob(
   client: RegistryClient,
   base: Reference,
   target: Reference,
@@ -148,7 +148,7 @@ export async function bringBlob(
 }
 
 /** An image that stands on a base that a registry has, and whose own layers lie on the disk. */
-export interface ImageOnBase {
+interface ImageOnBase {
   readonly base: Reference;
   readonly description: ImageDescription;
   /** Its configuration, byte for byte: base's layers and then its own. */

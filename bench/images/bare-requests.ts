@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 
 /** What has to be asked of a registry for one appended layer, and nothing else. */
-export interface BareAppend {
+interface BareAppend {
   /** `127.0.0.1:port` */
   readonly host: string;
   readonly base: { readonly repository: string; readonly tag: string };

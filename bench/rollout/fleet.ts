@@ -40,7 +40,7 @@ export interface Fleet {
 }
 
 /** How a rollout went. */
-export interface Course {
+interface Course {
   /** From a daemon's word that its node is updated until the operator has taken its leave back, in ms, ascending. */
   readonly decisionMs: readonly number[];
   /** Waves of nodes that were let go on at once, each on the proof of the one before; the most that a pool needed. */

@@ -35,7 +35,7 @@ export interface Span {
 /** The steps of a build. */
 export type BuildStep = 'engine' | 'layer' | 'push' | 'seal' | 'index';
 
-export interface SpanAttributes {
+interface SpanAttributes {
   readonly 'shale.pool'?: string;
   readonly 'shale.config'?: string;
   /** By digest. */

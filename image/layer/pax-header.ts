@@ -1,14 +1,14 @@
 import type { LayerEntry } from './entry.ts';
 
 /** Where archives keep extended attributes: star's records, which OCI's layers use (image-spec, layer.md "File Types"). */
-export const XATTR_PREFIX = 'SCHILY.xattr.';
+const XATTR_PREFIX = 'SCHILY.xattr.';
 /** What a header has room for (POSIX ustar: six octal digits as tar-stream writes them). */
 const LARGEST_ID = 0o777777;
 /** Bytes of a name that fits into any header. */
 const SHORT_NAME = 100;
 
 /** An entry's PAX header. */
-export interface PaxHeader {
+interface PaxHeader {
   readonly records: Uint8Array;
   /** What the entry's own header has in place of what does not fit into it. */
   readonly header: { readonly name?: string; readonly linkname?: string };

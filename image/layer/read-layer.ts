@@ -15,7 +15,7 @@ export class LayerError extends Error {
   override readonly name = 'LayerError';
 }
 
-export interface LayerDescription {
+interface LayerDescription {
   readonly mediaType: string;
   /** Digest of the uncompressed layer (OCI image-spec, config.md "Layer DiffID"). */
   readonly diffId: Digest;

@@ -23,7 +23,7 @@ export class LayerError extends Error {
   }
 }
 
-export interface LayerOptions {
+interface LayerOptions {
   /** Modification time of every entry, in seconds since the epoch (SOURCE_DATE_EPOCH); default 0. */
   readonly mtimeSeconds?: number;
 }

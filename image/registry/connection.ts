@@ -29,7 +29,7 @@ export type Body =
   | { readonly length: number; readonly bytes: AsyncIterable<Uint8Array> };
 
 /** One HTTP request, without redirects, challenges or retries. */
-export interface Outgoing {
+interface Outgoing {
   readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Body;

@@ -8,7 +8,7 @@ import { ContentError, RegistryError } from './registry-error.ts';
 
 type Repository = Pick<Reference, 'registry' | 'repository'>;
 
-export interface MirrorOptions {
+interface MirrorOptions {
   readonly conf: RegistriesConf;
   /**
    * The repository that is pushed to. What is read of it is what stands there, never a mirror's copy: a list that is read
@@ -127,7 +127,7 @@ interface Failure {
  *   message tells what became of the others, and it is temporary when one of them may come back. What is no registry's
  *   error is thrown as it is.
  */
-export async function trySources<T>(
+async function trySources<T>(
   sources: readonly PullSource[],
   ask: (source: OpenSource) => Promise<T>,
   signal: AbortSignal,

@@ -10,7 +10,7 @@ import {
   uploadOf,
 } from './upload.ts';
 
-export interface StreamedBlob {
+interface StreamedBlob {
   readonly digest: Digest;
   readonly size: number;
   readonly bytes: AsyncIterable<Uint8Array>;
@@ -212,7 +212,7 @@ async function* joined(
 }
 
 /** A part of a blob, in the chunks that it came in. */
-export type Piece = readonly Uint8Array[];
+type Piece = readonly Uint8Array[];
 
 /**
  * Joins what comes into pieces of at least one size; the last may be smaller.
@@ -220,7 +220,7 @@ export type Piece = readonly Uint8Array[];
  * @param blob whose bytes they are.
  * @throws ContentError when another number of bytes comes than the blob has.
  */
-export async function* inPieces(
+async function* inPieces(
   bytes: AsyncIterable<Uint8Array>,
   atLeast: number,
   { digest, size }: { readonly digest: Digest; readonly size: number },
@@ -244,7 +244,7 @@ export async function* inPieces(
 }
 
 /** @returns the piece without its first bytes. */
-export function dropBytes(piece: Piece, count: number): Piece {
+function dropBytes(piece: Piece, count: number): Piece {
   let left = count;
   return piece.flatMap((chunk) => {
     const rest = chunk.subarray(left);

@@ -9,9 +9,9 @@ import { ContentError, pauseOrThrow, RegistryError } from './registry-error.ts';
  *
  * @returns the answer: 206 where the registry has that range, 200 with the whole blob where it has no ranges.
  */
-export type OpenBlob = (offset: number, signal: AbortSignal) => Promise<IncomingMessage>;
+type OpenBlob = (offset: number, signal: AbortSignal) => Promise<IncomingMessage>;
 
-export interface BlobReading {
+interface BlobReading {
   readonly open: OpenBlob;
   readonly blob: Descriptor;
   /** ms that the registry may say nothing while more is waited for. */
@@ -126,7 +126,7 @@ async function* audible(response: IncomingMessage, silenceMs: number): AsyncGene
   }
 }
 
-export interface WholeBody {
+interface WholeBody {
   readonly response: IncomingMessage;
   readonly bytes: Buffer;
 }

@@ -9,7 +9,7 @@ export interface ConfFile {
 /** Which references a mirror is used for. */
 export type MirrorUse = 'all' | 'digest-only' | 'tag-only';
 
-export interface MirrorRule {
+interface MirrorRule {
   /** What the prefix of a reference becomes. */
   readonly location: string;
   readonly insecure: boolean;

@@ -18,7 +18,7 @@ import {
 } from './upload.ts';
 
 /** A manifest as it came: what is hashed is what was read, never what was written again. */
-export interface RawManifest {
+interface RawManifest {
   readonly digest: Digest;
   readonly mediaType: string;
   readonly bytes: Uint8Array;

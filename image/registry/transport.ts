@@ -32,7 +32,7 @@ const REDIRECTS = 5;
 const REGISTRY_HOSTS: Readonly<Record<string, string>> = { 'docker.io': 'registry-1.docker.io' };
 
 /** Sends requests to registries: retries, challenges, redirects. */
-export interface Transport {
+interface Transport {
   /** @throws RegistryError for a status that is not accepted, or a connection that broke in every attempt. */
   send(request: RegistryRequest): Promise<IncomingMessage>;
 }
@@ -172,7 +172,7 @@ const TOKEN_BYTES = 1_000_000;
  * @param what the token is for, for messages.
  * @throws RegistryError; TypeError for a service that is not to be reached as it asks; the connection's error.
  */
-export async function fetchToken(
+async function fetchToken(
   connections: Connections,
   request: TokenRequest,
   what: string,

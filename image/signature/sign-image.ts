@@ -98,20 +98,20 @@ function isIn({ registry, repository }: Repository, name: string): boolean {
 }
 
 /** What a signature says: this digest, under this name. */
-export interface SignedIdentity {
+interface SignedIdentity {
   /** `host[:port]/repository[:tag]`; a policy without a `signedIdentity` takes only one with a tag. */
   readonly reference: string;
   readonly digest: Digest;
 }
 
-export const PAYLOAD_TYPE = 'application/vnd.dev.cosign.simplesigning.v1+json';
+const PAYLOAD_TYPE = 'application/vnd.dev.cosign.simplesigning.v1+json';
 const TYPE = 'cosign container image signature';
 
 /**
  * What is signed, as cosign and containers/image read it (containers-signature(5); cosign, SIGNATURE_SPEC.md "Payloads").
  * Without a time, so that the same image has the same payload.
  */
-export function signaturePayload({ reference, digest }: SignedIdentity): Uint8Array {
+function signaturePayload({ reference, digest }: SignedIdentity): Uint8Array {
   return Buffer.from(
     JSON.stringify({
       critical: {
@@ -125,7 +125,7 @@ export function signaturePayload({ reference, digest }: SignedIdentity): Uint8Ar
 }
 
 /** @returns what a payload says; undefined for anything that is no such payload. */
-export function parsePayload(bytes: Uint8Array): SignedIdentity | undefined {
+function parsePayload(bytes: Uint8Array): SignedIdentity | undefined {
   try {
     const { critical } = JSON.parse(Buffer.from(bytes).toString('utf8')) as {
       critical?: {

@@ -111,12 +111,12 @@ const Sealed = z.object({
 });
 
 /** Why a key could not be opened; never a word of what stands in it. */
-export type Opened =
+type Opened =
   | { readonly ok: true; readonly pkcs8: Uint8Array }
   | { readonly ok: false; readonly why: string };
 
 /** @returns the key's kind when it is encrypted the way cosign does it; undefined for any other text. */
-export function encryptedKind(pem: string): string | undefined {
+function encryptedKind(pem: string): string | undefined {
   return PEM.exec(pem)?.[1];
 }
 
@@ -126,7 +126,7 @@ export function encryptedKind(pem: string): string | undefined {
  * @param pem of which encryptedKind is known.
  * @param password takes a tenth of a second and tens of megabytes to try.
  */
-export function openEncryptedKey(pem: string, password: string): Opened {
+function openEncryptedKey(pem: string, password: string): Opened {
   const sealed = Sealed.safeParse(parseJson(Buffer.from(PEM.exec(pem)?.[2] ?? '', 'base64')));
   if (!sealed.success) {
     const [issue] = sealed.error.issues;
