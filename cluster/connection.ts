@@ -73,7 +73,7 @@ export async function kubeconfigConnection(options: {
   if (options.path === undefined && cluster?.server === WHERE_NOTHING_IS_NAMED) {
     throw new Error('KUBECONFIG is not set, and there is no ~/.kube/config');
   }
-  if (cluster === null) throw new Error(`kubeconfig: context ${config.getCurrentContext()} names no cluster`);
+  if (cluster === null) throw new Error(`kubeconfig: context ${config.getCurrentContext()} has no cluster`);
   const tls: AgentOptions = {};
   await config.applyToHTTPSOptions(tls);
   return {

@@ -269,7 +269,7 @@ class HttpApiClient implements ApiClient {
     const ended = new AbortController();
     // Not AbortSignal.timeout: thousands of requests a minute would each be kept until a deadline that nobody waits for.
     const deadline = setTimeout(
-      () => ended.abort(new Error(`no answer within ${REQUEST_DEADLINE_MS / 1000} s`)),
+      () => ended.abort(new Error(`no response within ${REQUEST_DEADLINE_MS / 1000} s`)),
       REQUEST_DEADLINE_MS,
     );
     const stop = () => ended.abort(call.signal?.reason);

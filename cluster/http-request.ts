@@ -100,7 +100,7 @@ export function resourcePath<T extends KubernetesObject>(
 ): string {
   const { namespace, name, subresource } = place;
   if (kind.namespaced && name !== undefined && namespace === undefined) {
-    throw new TypeError(`${kind.kind} ${name}: a namespace is needed`);
+    throw new TypeError(`${kind.kind} ${name}: metadata.namespace is required for a namespaced kind`);
   }
   const segments = [
     ...(kind.group === '' ? ['api', kind.version] : ['apis', kind.group, kind.version]),

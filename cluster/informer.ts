@@ -180,7 +180,7 @@ class WatchingInformer<T extends KubernetesObject> implements Informer<T> {
       try {
         handler(change);
       } catch (error) {
-        this.#log.error({ kind: this.#kind.kind, err: error }, 'handler of a change failed');
+        this.#log.error({ kind: this.#kind.kind, err: error }, 'change handler failed');
       }
     }
   }

@@ -19,7 +19,7 @@ interface LeaderElectionOptions {
   readonly times?: typeof leaderElectionTimes;
 }
 
-/** The lease could not be renewed in time: the process should end and begin anew as a candidate. */
+/** The lease could not be renewed in time: the process should end and start again as a candidate. */
 export class LeadershipLost extends Error {
   constructor(name: string) {
     super(`lost the lease ${name}; another process may lead now`);
@@ -104,7 +104,7 @@ async function tryHold(
   try {
     const outcome = await acquireLease(client, wish, limit, { endOf: (found) => others.endOf(found) });
     if (outcome.held) return 'ours';
-    log.debug({ lease: lease.name, holder: outcome.holder }, 'another leads');
+    log.debug({ lease: lease.name, holder: outcome.holder }, 'another process is the leader');
     return 'anothers';
   } catch (error) {
     if (!signal.aborted) log.warn({ lease: lease.name, err: error }, 'lease could not be read or written');

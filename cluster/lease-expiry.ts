@@ -45,7 +45,7 @@ export class LeaseExpiry {
     this.#look(lease);
   }
 
-  /** Whoever makes a lease of that name anew begins anew. */
+  /** A lease of that name that is created again starts a new observation. */
   forget({ metadata }: Lease): void {
     this.#seen.delete(keyOf(metadata));
   }

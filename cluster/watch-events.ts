@@ -25,11 +25,11 @@ export async function* watchEvents<T extends KubernetesObject>(
   const signal = options.signal === undefined ? end.signal : AbortSignal.any([options.signal, end.signal]);
   const seconds = options.timeoutSeconds + GRACE_SECONDS;
   const stalled = setTimeout(
-    () => end.abort(new Error(`watch ${kind.plural}: no end after ${seconds} s`)),
+    () => end.abort(new Error(`watch ${kind.plural}: the server did not end it within ${seconds} s`)),
     seconds * 1000,
   );
   const unanswered = setTimeout(
-    () => end.abort(new Error(`watch ${kind.plural}: no answer`)),
+    () => end.abort(new Error(`watch ${kind.plural}: no response within ${ANSWER_DEADLINE_MS / 1000} s`)),
     ANSWER_DEADLINE_MS,
   );
   try {

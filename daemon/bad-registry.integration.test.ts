@@ -29,8 +29,8 @@ const signal = deadline(600_000);
 
 /** Of which part of an image, how, and what the status has to say of it. */
 const faults: readonly (readonly [part: 'layer' | 'config' | 'manifest', RegistryFault, says: RegExp])[] = [
-  ['layer', 'stalls', /broke off after \d+ of \d+ bytes: nothing came for 0\.2 s/],
-  ['layer', 'other bytes', /sha256:[0-9a-f]{64}: what came has the digest sha256:[0-9a-f]{64}/],
+  ['layer', 'stalls', /the connection broke after \d+ of \d+ bytes: no data received for 0\.2 s/],
+  ['layer', 'other bytes', /sha256:[0-9a-f]{64}: the received content has the digest sha256:[0-9a-f]{64}/],
   ['layer', 'HTTP 503', /503/],
   ['config', 'other bytes', /sha256:[0-9a-f]{64}/],
   ['manifest', 'other bytes', /sha256:[0-9a-f]{64}/],

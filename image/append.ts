@@ -115,7 +115,9 @@ export async function describeImage(
   }
   const { config } = parsed.manifest;
   if (config.size > MAX_CONFIG_BYTES)
-    throw new ContentError(`${where}: a configuration of ${config.size} bytes`);
+    throw new ContentError(
+      `${where}: the image configuration has ${config.size} bytes, more than the limit of ${MAX_CONFIG_BYTES}`,
+    );
   const chunks: Uint8Array[] = [];
   for await (const chunk of client.readBlob(reference, config, signal)) chunks.push(chunk);
   return {

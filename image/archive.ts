@@ -71,13 +71,13 @@ export async function unpackImageArchive(
   const [image] = readManifest(documents.get('manifest.json'));
   const config = documents.get(image.Config);
   if (config === undefined)
-    throw new ContentError(`an engine's archive names ${image.Config}, which is not in it`);
+    throw new ContentError(`the engine's archive has no ${image.Config}, which its manifest.json names`);
   return {
     config,
     layers: image.Layers.map((name) => {
       const layer = layers.get(name) ?? layers.get(links.get(name) ?? '');
       if (layer === undefined)
-        throw new ContentError(`an engine's archive names ${name}, which is not in it`);
+        throw new ContentError(`the engine's archive has no ${name}, which its manifest.json names`);
       return layer;
     }),
   };
@@ -88,9 +88,9 @@ function readManifest(bytes: Uint8Array | undefined): [z.infer<typeof ArchiveMan
     const [image] = ArchiveManifest.parse(JSON.parse(Buffer.from(bytes ?? []).toString('utf8')));
     if (image !== undefined) return [image];
   } catch (cause) {
-    throw new ContentError("an engine's archive has no manifest.json of one image", { cause });
+    throw new ContentError("the engine's archive has no manifest.json of one image", { cause });
   }
-  throw new ContentError("an engine's archive has no image");
+  throw new ContentError("the engine's archive has no image");
 }
 
 async function keepLayer(

@@ -78,7 +78,7 @@ export function chooseByPlatform(index: Index, architecture: string, where: stri
   const chosen = imageFor(index, architecture);
   if (chosen !== undefined) return chosen.digest;
   throw new ContentError(
-    `${where}: no image for linux/${architecture}; there are ${platformsOf(index).join(', ') || 'none'}`,
+    `${where}: no image for linux/${architecture}; the index has ${platformsOf(index).join(', ') || 'none'}`,
   );
 }
 
@@ -86,7 +86,7 @@ function parseJson(bytes: Uint8Array, where: string): unknown {
   try {
     return JSON.parse(Buffer.from(bytes).toString('utf8'));
   } catch (cause) {
-    throw new ContentError(`${where}: is not JSON`, { cause });
+    throw new ContentError(`${where}: is not valid JSON`, { cause });
   }
 }
 
@@ -94,7 +94,7 @@ function check<T>(schema: z.ZodType<T>, json: unknown, where: string): T {
   const parsed = schema.safeParse(json);
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
-  throw new ContentError(`${where}: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'can not be read'}`);
+  throw new ContentError(`${where}: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'is not valid'}`);
 }
 
 /** Go's words, as images say them (OCI image-spec, image-index.md), for those of Node.js that are others. */

@@ -195,7 +195,7 @@ test('an index gives the image of the architecture, or says what there is', asyn
   await client.putManifest(at, { mediaType: indexType, bytes: Buffer.from(JSON.stringify(index)) }, signal);
   expect((await describeImage(client, at, 'amd64', signal)).digest).toBe(digest);
   await expect(describeImage(client, at, 'arm64', signal)).rejects.toThrow(
-    /no image for linux\/arm64; there are linux\/amd64/,
+    /no image for linux\/arm64; the index has linux\/amd64/,
   );
 });
 

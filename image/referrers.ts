@@ -120,7 +120,7 @@ async function addToList(
     if (missing.length === 0) return;
     if (writes === WRITES) {
       throw new ContentError(
-        `${formatReference(list)}: other writers took ${WRITES} lists of referrers away`,
+        `${formatReference(list)}: other clients replaced the list of referrers after each of ${WRITES} writes`,
       );
     }
     const merged = {
@@ -145,7 +145,7 @@ async function readList(client: RegistryClient, list: Reference, signal: AbortSi
 function indexOf(bytes: Uint8Array, where: string): Index {
   const parsed = parseManifest(bytes, where);
   if (parsed.kind === 'index') return parsed.index;
-  throw new ContentError(`${where}: an image where a list of referrers belongs; it is left as it is`);
+  throw new ContentError(`${where}: found an image, expected a list of referrers; the image was not changed`);
 }
 
 function bare({ registry, repository }: Repository): Repository {

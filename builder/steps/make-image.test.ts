@@ -71,7 +71,7 @@ test('a config without such a file has no rules', () => {
 test('one that can not be read is a failure that only an admin can mend', () => {
   const broken = rendered({ '/etc/containers/registries.conf': '[[registry]]' });
   expect(() => renderedRegistries(broken)).toThrow(
-    /^MachineConfig rendered-worker-1: \/etc\/containers\/registries\.conf: registry 1: has neither/,
+    /^MachineConfig rendered-worker-1: \/etc\/containers\/registries\.conf: registry 1: has no prefix and no location/,
   );
   expect(() => renderedRegistries(broken)).toThrow(BuildFailure);
 });

@@ -39,7 +39,7 @@ class GivenIds implements IdGenerator {
   }
 
   generateTraceId(): string {
-    if (this.#next === undefined) throw new Error('a span is recorded without the change it is of');
+    if (this.#next === undefined) throw new Error('a span has no change: record it through the tracer');
     return this.#next.change;
   }
 

@@ -151,8 +151,8 @@ test('refused credentials are not tried again, and never shown', async () => {
 });
 
 test.each([
-  ['{}', 502, /gave no token/],
-  ['none', 502, /gave no token/],
+  ['{}', 502, /has no token/],
+  ['none', 502, /has no token/],
 ])('a token service that answers %j is an error that names it', async (answer, status, why) => {
   const host = await startScriptedServer((request, response) => {
     if (request.url === '/token?scope=repository%3Aos%3Apull') response.end(answer);
@@ -175,7 +175,7 @@ test('a token service without TLS is not told a password', async () => {
   );
   const client = createRegistryClient({ plainHttp: new Set([host]), auths: new Map([[host, password]]) });
   await expect(client.hasBlob(parseReference(`${host}/os`), digest, signal)).rejects.toThrow(
-    `${service} is not listed for plain HTTP`,
+    `${service} is not configured for plain HTTP`,
   );
   expect(told).toEqual([]);
 });

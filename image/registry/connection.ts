@@ -80,7 +80,7 @@ export function createConnections({
       signal,
     });
     request.setTimeout(silenceMs, () =>
-      request.destroy(new Error(`${url.host} said nothing for ${silenceMs / 1000} s`)),
+      request.destroy(new Error(`${url.host} sent nothing for ${silenceMs / 1000} s`)),
     );
     request.once('response', resolve);
     // More than one may come while a body is written; the first counts.
@@ -109,7 +109,7 @@ export function createConnections({
     async open(url, outgoing) {
       if (url.protocol === 'https:') return insecure ? openInsecure(url, outgoing) : openOnce(url, outgoing);
       if (!insecure && !namesOf(url).some((name) => plainHttp?.has(name))) {
-        throw new TypeError(`${url.host} is not listed for plain HTTP`);
+        throw new TypeError(`${url.host} is not configured for plain HTTP`);
       }
       return openOnce(url, outgoing);
     },

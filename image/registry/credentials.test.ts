@@ -39,12 +39,12 @@ describe('an auth file', () => {
   });
 
   test.each<[string, string, RegExp]>([
-    ['no JSON', 'hunter2', /^registry credentials: not JSON; expected/],
-    ['no object', '1', /no "auths"/],
+    ['no JSON', 'hunter2', /^registry credentials: not valid JSON; expected/],
+    ['no object', '1', /"auths" is missing/],
     [
       'auth without a colon',
       JSON.stringify({ auths: { 'r.io': { auth: auth('hunter2') } } }),
-      /of r\.io: "auth"/,
+      /for r\.io: field "auth"/,
     ],
   ])('that is none says so and shows nothing of itself: %s', (_name, text, why) => {
     expect(() => parseAuthFile(text)).toThrow(why);

@@ -22,10 +22,13 @@ export function parseAuthFile(text: string): AuthFile {
   try {
     root = JSON.parse(text);
   } catch {
-    throw new TypeError('registry credentials: not JSON; expected {"auths": {"host": {"auth": "…"}}}');
+    throw new TypeError('registry credentials: not valid JSON; expected {"auths": {"host": {"auth": "…"}}}');
   }
   const auths = (root as { auths?: unknown } | null)?.auths ?? root;
-  if (typeof auths !== 'object' || auths === null) throw new TypeError('registry credentials: no "auths"');
+  if (typeof auths !== 'object' || auths === null)
+    throw new TypeError(
+      'registry credentials: field "auths" is missing; expected {"auths": {"host": {"auth": "…"}}}',
+    );
   const found = new Map<string, Credentials>();
   for (const [key, entry] of Object.entries(auths)) {
     const credentials = readEntry(key, entry as Entry | null);
@@ -56,7 +59,9 @@ function readEntry(key: string, entry: Entry | null): Credentials | undefined {
     const decoded = Buffer.from(auth, 'base64').toString('utf8');
     const colon = decoded.indexOf(':');
     if (colon === -1)
-      throw new TypeError(`registry credentials of ${key}: "auth" is not base64 of user:password`);
+      throw new TypeError(
+        `registry credentials for ${key}: field "auth" can't be read; expected base64 of user:password`,
+      );
     // Docker pads passwords with NUL.
     return { username: decoded.slice(0, colon), password: decoded.slice(colon + 1).replace(/\0+$/, '') };
   }

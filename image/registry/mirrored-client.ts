@@ -158,7 +158,7 @@ function blocked(reference: Reference, by: string): RegistryError {
 function allFailed(failures: readonly Failure[]): RegistryError | ContentError {
   // What is not at the mirrors of a blocked registry is not there, rather than forbidden.
   const last = failures.findLast(({ kind }) => kind === 'open') ?? failures.at(-1);
-  if (last === undefined) return new RegistryError('an image without a place to pull it from', { status: 0 });
+  if (last === undefined) return new RegistryError('no source to pull the image from', { status: 0 });
   const others = failures.filter((failure) => failure !== last);
   if (others.length === 0) return last.error;
   const reasons = others.map(({ at, error }) => `[${formatReference(at)}: ${error.message}]`);

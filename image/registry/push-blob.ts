@@ -230,7 +230,8 @@ async function* inPieces(
   let total = 0;
   for await (const chunk of bytes) {
     total += chunk.length;
-    if (total > size) throw new ContentError(`blob ${digest}: more than its ${size} bytes were to be sent`);
+    if (total > size)
+      throw new ContentError(`blob ${digest}: the source has more than the expected ${size} bytes`);
     held.push(chunk);
     length += chunk.length;
     if (length < atLeast) continue;
@@ -239,7 +240,7 @@ async function* inPieces(
     length = 0;
   }
   if (total !== size)
-    throw new ContentError(`blob ${digest}: ${total} bytes in place of ${size} were to be sent`);
+    throw new ContentError(`blob ${digest}: the source has ${total} bytes, expected ${size}`);
   if (length > 0) yield held;
 }
 

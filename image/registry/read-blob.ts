@@ -36,14 +36,16 @@ export async function* readBlob(reading: BlobReading): AsyncGenerator<Uint8Array
   let held: Uint8Array | undefined;
   for await (const chunk of resumed(reading)) {
     length += chunk.length;
-    if (length > size) throw new ContentError(`blob ${digest}: more than its ${size} bytes`);
+    if (length > size)
+      throw new ContentError(`blob ${digest}: received more than the expected ${size} bytes`);
     hash.update(chunk);
     if (held !== undefined) yield held;
     held = chunk;
   }
-  if (length !== size) throw new ContentError(`blob ${digest}: ${length} bytes in place of ${size}`);
+  if (length !== size) throw new ContentError(`blob ${digest}: received ${length} bytes, expected ${size}`);
   const found = finish(hash);
-  if (found !== digest) throw new ContentError(`blob ${digest}: what came has the digest ${found}`);
+  if (found !== digest)
+    throw new ContentError(`blob ${digest}: the received content has the digest ${found}`);
   if (held !== undefined) yield held;
 }
 
@@ -81,15 +83,15 @@ function checkAnswer(response: IncomingMessage, { digest, size }: Descriptor, of
   response.destroy();
   throw new ContentError(
     wrongRange
-      ? `blob ${digest}: asked for from byte ${offset}, and got the range ${JSON.stringify(range)}`
-      : `blob ${digest}: ${length} bytes where ${expected} were to come`,
+      ? `blob ${digest}: requested the content from byte ${offset}, received the range ${JSON.stringify(range)}`
+      : `blob ${digest}: Content-Length is ${length}, expected ${expected}`,
   );
 }
 
 function brokenOff({ digest, size }: Descriptor, offset: number, cause: unknown): RegistryError {
   const why = cause instanceof Error ? cause.message : String(cause);
   return new RegistryError(
-    `blob ${digest} broke off after ${offset} of ${size} bytes: ${why}`,
+    `blob ${digest}: the connection broke after ${offset} of ${size} bytes: ${why}`,
     { status: 0 },
     { cause },
   );
@@ -113,7 +115,7 @@ async function* fromOffset(
 async function* audible(response: IncomingMessage, silenceMs: number): AsyncGenerator<Uint8Array> {
   response.setTimeout(0);
   const chunks = response[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>;
-  const end = () => response.destroy(new Error(`nothing came for ${silenceMs / 1000} s`));
+  const end = () => response.destroy(new Error(`no data received for ${silenceMs / 1000} s`));
   try {
     for (;;) {
       const timer = setTimeout(end, silenceMs);
@@ -149,7 +151,11 @@ export async function readWhole(
     } catch (error) {
       if (error instanceof ContentError) throw error;
       const why = error instanceof Error ? error.message : String(error);
-      const failure = new RegistryError(`${what} broke off: ${why}`, { status: 0 }, { cause: error });
+      const failure = new RegistryError(
+        `${what}: the connection broke: ${why}`,
+        { status: 0 },
+        { cause: error },
+      );
       await pauseOrThrow(attempt, failure, signal);
     }
   }
@@ -160,7 +166,7 @@ async function collect(stream: AsyncIterable<unknown>, what: string, limit: numb
   let length = 0;
   for await (const chunk of stream) {
     length += (chunk as Buffer).length;
-    if (length > limit) throw new ContentError(`${what}: more than ${limit} bytes`);
+    if (length > limit) throw new ContentError(`${what}: larger than the limit of ${limit} bytes`);
     chunks.push(chunk as Buffer);
   }
   return Buffer.concat(chunks);

@@ -51,7 +51,7 @@ describe('a blob', () => {
     const host = await startScriptedServer((_request, response) =>
       response.writeHead(307, { location: `http://${storage}/` }).end(),
     );
-    await expect(read(host)).rejects.toThrow(`${storage} is not listed for plain HTTP`);
+    await expect(read(host)).rejects.toThrow(`${storage} is not configured for plain HTTP`);
   });
 });
 

@@ -64,11 +64,11 @@ test.each([
   ['[[registry', /^0\.conf: not TOML/],
   ['[registries.search]\nregistries = ["r.io"]', /is of version 1/],
   ['registry = 1', /expected \[\[tables\]\]/],
-  ['[[registry]]', /neither a prefix nor a location/],
+  ['[[registry]]', /has no prefix and no location/],
   ['[[registry]]\nprefix = "r.io"', /has no location/],
   ['[[registry]]\nlocation = 1', /location is not a string/],
   ['[[registry]]\nlocation = "https://r.io"', /without a scheme/],
-  ['[[registry]]\nlocation = "r.io"\nblocked = "no"', /blocked is neither true nor false/],
+  ['[[registry]]\nlocation = "r.io"\nblocked = "no"', /blocked is not a boolean/],
   ['[[registry]]\nlocation = "r.io"\npull-from-mirror = "all"', /belongs to a \[\[registry\.mirror\]\]/],
   ['[[registry]]\nlocation = "r.io"\n[[registry.mirror]]\ninsecure = true', /mirror 1: has no location/],
   [

@@ -75,7 +75,8 @@ function registriesOf({ name, text }: ConfFile): readonly RegistryRule[] {
 function registryOf(table: Table, where: string): RegistryRule {
   const location = locationOf(table, 'location', where);
   const prefix = locationOf(table, 'prefix', where) ?? location;
-  if (prefix === undefined) throw new TypeError(`${where}: has neither a prefix nor a location`);
+  if (prefix === undefined)
+    throw new TypeError(`${where}: has no prefix and no location; expected at least one`);
   if (location === undefined && !prefix.startsWith('*.')) {
     throw new TypeError(`${where} (${prefix}): has no location, which only a prefix *.domain may lack`);
   }
@@ -136,7 +137,7 @@ function text(table: Table, key: string, where: string): string | undefined {
 function flag(table: Table, key: string, where: string): boolean {
   const value = table[key] ?? false;
   if (typeof value === 'boolean') return value;
-  throw new TypeError(`${where}: ${key} is neither true nor false`);
+  throw new TypeError(`${where}: ${key} is not a boolean; expected true or false`);
 }
 
 function tables(value: unknown, where: string): readonly Table[] {

@@ -136,7 +136,7 @@ class HttpRegistryClient implements RegistryClient {
     const expected = reference.digest ?? headerDigest(response.headers['docker-content-digest']);
     if (expected !== undefined && expected !== digest) {
       throw new ContentError(
-        `${reference.registry}/${reference.repository}: manifest ${expected} has the digest ${digest}`,
+        `${reference.registry}/${reference.repository}: expected manifest ${expected}, received content with the digest ${digest}`,
       );
     }
     return {

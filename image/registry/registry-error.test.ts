@@ -101,6 +101,6 @@ test('a registry that takes a request and says nothing is given up', async () =>
   const client = createRegistryClient({ plainHttp: new Set([host]), silenceMs: 50 });
   const asking = client.hasBlob(parseReference(`${host}/os`), digestOf('content'), signal);
   await expect(asking).rejects.toMatchObject({ status: 0, temporary: true });
-  await expect(asking).rejects.toThrow('said nothing for 0.05 s');
+  await expect(asking).rejects.toThrow('sent nothing for 0.05 s');
   expect(asked).toBe(ATTEMPTS);
 });

@@ -69,7 +69,7 @@ export function createTransport(access: RegistryAccess): Transport {
         return `Bearer ${await fetchToken(connections, answer.request, inWords(request), request.signal)}`;
       case 'none':
         throw new RegistryError(
-          `${inWords(request)}: the registry asks for credentials and there are none for it`,
+          `${inWords(request)}: the registry requires credentials, and none are configured for it`,
           { code: 'UNAUTHORIZED', status: 401 },
         );
     }
@@ -193,7 +193,9 @@ async function fetchToken(
   if (response.statusCode !== 200) throw await refusal(`${what}: token service ${url.host}`, response);
   const token = tokenIn(await readText(response, TOKEN_BYTES));
   if (token === undefined) {
-    throw new RegistryError(`${what}: the token service ${url.host} gave no token`, { status: 502 });
+    throw new RegistryError(`${what}: the response of the token service ${url.host} has no token`, {
+      status: 502,
+    });
   }
   return token;
 }

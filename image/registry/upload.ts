@@ -119,7 +119,7 @@ export async function hasBlob(
 export function uploadOf(at: Repository, { headers }: IncomingMessage): Upload {
   if (headers.location === undefined) {
     throw new ContentError(
-      `${at.registry}/${at.repository}: the registry began an upload and did not say where`,
+      `${at.registry}/${at.repository}: the registry started an upload without a Location header`,
     );
   }
   const minimum = Number(headers['oci-chunk-min-length'] ?? 0);

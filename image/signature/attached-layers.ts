@@ -36,9 +36,11 @@ export async function readAttached(
   if (raw === undefined) return [];
   const where = formatReference(reference);
   const parsed = parseManifest(raw.bytes, where);
-  if (parsed.kind !== 'image') throw new ContentError(`${where}: an index where signatures belong`);
+  if (parsed.kind !== 'image')
+    throw new ContentError(`${where}: found an image index, expected an image that holds signatures`);
   const { layers } = parsed.manifest;
-  if (layers.length > MAX_LAYERS) throw new ContentError(`${where}: ${layers.length} signatures`);
+  if (layers.length > MAX_LAYERS)
+    throw new ContentError(`${where}: has ${layers.length} signatures, more than the limit of ${MAX_LAYERS}`);
   return layers;
 }
 

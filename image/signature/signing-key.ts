@@ -44,7 +44,7 @@ export function parsePublicKey(pem: string, where: string): KeyObject {
     return key;
   } catch (cause) {
     if (cause instanceof SigningKeyError) throw cause;
-    throw new SigningKeyError(`${where}: is no public key in PEM`, { cause });
+    throw new SigningKeyError(`${where}: is not a public key in PEM`, { cause });
   }
 }
 
@@ -62,22 +62,22 @@ function readPrivateKey(pem: string, where: string, password: string | undefined
     const encrypted = pem.includes('-----BEGIN ENCRYPTED PRIVATE KEY-----');
     throw new SigningKeyError(
       encrypted
-        ? `${where}: is encrypted, and ${password === undefined ? 'there is no password for it' : 'the password is not its password'}`
-        : `${where}: is no private key in PEM; expected one made by openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256`,
+        ? `${where}: is encrypted, and ${password === undefined ? 'no password is given' : 'the password is wrong'}`
+        : `${where}: is not a private key in PEM; expected one created by openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256`,
     );
   }
 }
 
 function readCosignKey(pem: string, where: string, password: string | undefined): KeyObject {
   if (password === undefined) {
-    throw new SigningKeyError(`${where}: is encrypted, and there is no password for it`);
+    throw new SigningKeyError(`${where}: is encrypted, and no password is given`);
   }
   const opened = openEncryptedKey(pem, password);
   if (!opened.ok) throw new SigningKeyError(`${where}: is encrypted, and ${opened.why}`);
   try {
     return createPrivateKey({ key: Buffer.from(opened.pkcs8), format: 'der', type: 'pkcs8' });
   } catch {
-    throw new SigningKeyError(`${where}: what it holds under its password is no private key`);
+    throw new SigningKeyError(`${where}: its decrypted content is not a private key`);
   }
 }
 
@@ -86,7 +86,7 @@ function checkCurve(key: KeyObject, where: string): void {
   const curve = key.asymmetricKeyDetails?.namedCurve;
   if (key.asymmetricKeyType === 'ec' && curve === 'prime256v1') return;
   const found = curve ?? key.asymmetricKeyType ?? 'secret';
-  throw new SigningKeyError(`${where}: is a key of kind ${found}; expected ECDSA on the curve P-256`);
+  throw new SigningKeyError(`${where}: is a key of type ${found}; expected ECDSA on the curve P-256`);
 }
 
 /** As cosign and skopeo write a private key: JSON in PEM, the key under scrypt and NaCl's secretbox. */
@@ -138,7 +138,7 @@ function openEncryptedKey(pem: string, password: string): Opened {
     const key = scryptSync(password, kdf.salt, 32, { N, r, p, maxmem: 2 * MAX_SCRYPT_BYTES });
     return { ok: true, pkcs8: xsalsa20poly1305(key, cipher.nonce).decrypt(ciphertext) };
   } catch {
-    return { ok: false, why: 'the password is not its password' };
+    return { ok: false, why: 'the password is wrong' };
   }
 }
 

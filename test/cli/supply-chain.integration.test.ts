@@ -79,6 +79,6 @@ test('a key that can not sign is refused before anything is pushed, without a wo
   const { exitCode, stdout, stderr } = await build('--sign-by', file);
   expect(exitCode).toBe(2);
   expect(stdout).toBe('');
-  expect(stderr).toContain('broken.key: is no private key in PEM');
+  expect(stderr).toContain('broken.key: is not a private key in PEM');
   expect(stderr).not.toContain(secret);
 });

@@ -120,7 +120,7 @@ test('an index without an image for the nodes fails the build with what there is
   const index = await pushIndex(client, parseReference(`${name}:1`), [arm64], signal);
   await under.layerPool('foreign', { secret: 'both', base: `${name}@${index}` });
   expect(messages(await under.buildOf('foreign', has('Failed')))).toMatch(
-    /linux\/amd64; there are linux\/arm64/,
+    /linux\/amd64; the index has linux\/arm64/,
   );
 });
 
