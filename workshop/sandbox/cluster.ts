@@ -67,14 +67,14 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   const { layout, controlPlane, log, signal, onProgress } = options;
   const stop = new AbortController();
   const running = AbortSignal.any([stop.signal, signal]);
-  onProgress('taking away what is left of an earlier sandbox');
+  onProgress('Removing the remains of an earlier sandbox');
   await clearCluster(layout);
   await rm(layout.logs, { recursive: true, force: true });
   for (const dir of [layout.logs, layout.nodes, layout.pods]) await mkdir(dir, { recursive: true });
   const client = createApiClient(await connectWith(controlPlane.access));
-  onProgress('registry');
+  onProgress('Starting the registry');
   const registry = await startRegistry(layout.registry);
-  onProgress('container engine');
+  onProgress('Starting the container engine');
   const engine = await startClusterEngine(layout.engine, log);
   const stopBoth = async () => {
     await engine.started?.stop();
@@ -83,9 +83,9 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   try {
     const kind = nodeKind(options.nodes);
     await kind.prepare(onProgress, running);
-    onProgress('stock OS image');
+    onProgress('Pushing the stock OS image');
     const image = await kind.pushStock(registry, engine.started !== undefined, running);
-    onProgress(`installing ${MACHINES.length} nodes, and Shale's manifests`);
+    onProgress(`Installing ${MACHINES.length} nodes and Shale's manifests`);
     const machines = MACHINES.map(({ name }) => ({ name, directory: layout.node(name) }));
     await Promise.all([
       kind.install(machines, image, running),
@@ -95,7 +95,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
         { log, signal: running },
       ),
     ]);
-    onProgress('booting the nodes');
+    onProgress('Booting the nodes');
     const ended = runToEnd(run({ ...options, signal: running }, client, kind, machines), async () => {
       stop.abort();
       await stopBoth();

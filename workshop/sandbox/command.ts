@@ -26,7 +26,7 @@ type ServeOptions = Options & { readonly nodes: NodeKindName };
 /** @returns `shale sandbox`: a whole cluster on this machine. */
 export function sandboxCommand(): Command {
   const command = new Command('sandbox').description(
-    'A whole cluster on this machine, for trying Shale out and for its tests. Listens on loopback only.',
+    'Run a whole cluster on this machine, to try Shale out and to test it. It listens on loopback only.',
   );
   command.addCommand(withOptions(upCommand()));
   command.addCommand(withOptions(tourCommand<Options & TourFlags>(choiceOf)));
@@ -38,8 +38,8 @@ export function sandboxCommand(): Command {
 
 function withDir(command: Command): Command {
   return command.addOption(
-    new Option('--dir <directory>', 'where the sandbox keeps its things')
-      .default(DEFAULT_DIR, '.shale/sandbox, where Shale is checked out')
+    new Option('--dir <directory>', 'directory of the sandbox')
+      .default(DEFAULT_DIR, '.shale/sandbox in the checkout')
       .env('SHALE_SANDBOX_DIR'),
   );
 }
@@ -49,14 +49,14 @@ function withOptions(command: Command, nodeChoices: readonly NodeChoice[] = NODE
     .addOption(
       new Option(
         '--nodes <kind>',
-        'what the nodes are: directories, in which nothing runs, or machines with systemd (systemd-nspawn), whose operating system is built once; auto: machines where they can be had here',
+        'kind of the nodes: directory (no process runs in it) or systemd (a container of systemd-nspawn, whose operating system is built once); auto: systemd where this machine supports it',
       )
         .choices(nodeChoices)
         .default('directory'),
     )
     .option(
       '--kubeconfig <file>',
-      'use the API server of this kubeconfig; default: kube-apiserver and etcd of KUBEBUILDER_ASSETS, else the embedded one',
+      'use the cluster of this kubeconfig; default: kube-apiserver and etcd in the directory KUBEBUILDER_ASSETS, or the embedded API server if that is not set',
     );
 }
 
@@ -66,12 +66,12 @@ function choiceOf({ kubeconfig }: Options): ControlPlaneChoice {
 
 function upCommand(): Command {
   return new Command('up')
-    .description('Start the cluster, and leave it running.')
+    .description('Start a cluster and leave it running.')
     .action(async (options: Options) => {
       const signal = shutdownSignal();
       const onProgress = (what: string) => void process.stderr.write(`${what}\n`);
       const { kind, because } = await chooseNodes(options.nodes, onProgress, signal).catch(asCommandError);
-      if (because !== undefined) onProgress(`nodes are directories: ${because}`);
+      if (because !== undefined) onProgress(`The nodes are directories: ${because}`);
       const sandbox = await startSandbox({
         dir: options.dir,
         choice: choiceOf(options),
@@ -86,30 +86,32 @@ function upCommand(): Command {
 
 function downCommand(): Command {
   return new Command('down')
-    .description('Take the cluster down, and everything of it away.')
+    .description('Stop the cluster and delete everything that belongs to it.')
     .action(async ({ dir }: Options) => {
       const layout = sandboxLayout(dir);
       if (!(await isLocked(layout.dir))) {
-        process.stdout.write('no sandbox is running\n');
+        process.stdout.write('No sandbox is running.\n');
         return;
       }
       const record = await readRecord(layout);
       if (record === undefined)
-        throw new CommandError(`${layout.dir}: the sandbox is just starting or ending`);
+        throw new CommandError(
+          `the sandbox in ${layout.dir} is starting or stopping; try again in a few seconds`,
+        );
       process.kill(record.pid, 'SIGTERM');
       await untilUnlocked(layout.dir, AbortSignal.timeout(DOWN_MS));
-      process.stdout.write('the sandbox is down\n');
+      process.stdout.write('The sandbox is stopped.\n');
     });
 }
 
 function statusCommand(): Command {
   return new Command('status')
-    .description('Say whether a cluster is running, and where.')
+    .description('Show whether a cluster is running, and where.')
     .action(async ({ dir }: Options) => {
       const layout = sandboxLayout(dir);
       const record = (await isLocked(layout.dir)) ? await readRecord(layout) : undefined;
       if (record === undefined) {
-        process.stdout.write('no sandbox is running\n');
+        process.stdout.write('No sandbox is running.\n');
         process.exitCode = exitCodes.failed;
         return;
       }
@@ -135,7 +137,7 @@ function serveCommand(): Command {
       kept = kept || message === KEEP;
     });
     process.on('disconnect', () => {
-      if (!kept) abandoned.abort(new Error('the process that started the sandbox ended'));
+      if (!kept) abandoned.abort(new Error('the process that started the sandbox exited'));
     });
     const tell = (message: ServeMessage) => {
       if (process.connected) process.send?.(message);

@@ -92,7 +92,7 @@ async function ready(host: string, tls: boolean, child: ChildProcess, output: ()
   const until = performance.now() + READY_MS;
   while (performance.now() < until) {
     if (child.exitCode !== null || child.pid === undefined)
-      throw new Error(`docker-registry ended: ${output()}`);
+      throw new Error(`docker-registry exited: ${output()}`);
     const answered = await fetch(`http://${host}/v2/`).then(
       () => true,
       // A TLS server answers plain HTTP with a 400 or cuts it off: either way it listens.

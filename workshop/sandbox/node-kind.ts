@@ -2,7 +2,7 @@ import type { DigestedPullspec } from '../../api/references.ts';
 import type { SandboxRegistry } from './registry.ts';
 
 export const NODE_KINDS = ['directory', 'systemd'] as const;
-/** What a sandbox's nodes are: directories in which nothing runs, or machines with systemd. */
+/** The kinds of nodes: directories, in which no process runs, or machines with systemd. */
 export type NodeKindName = (typeof NODE_KINDS)[number];
 
 /** A node from one boot to its end. */

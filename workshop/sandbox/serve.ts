@@ -59,7 +59,7 @@ async function hold(
   { choice, nodes, tell, log, signal }: ServeOptions,
 ): Promise<void> {
   const onProgress = (what: string) => tell({ type: 'progress', what });
-  onProgress('API server');
+  onProgress('Starting the API server');
   // It has to outlive the cluster, whose processes say goodbye to it.
   const controlPlane = await startControlPlane(
     { ...choice, auditLog: layout.auditLog },

@@ -67,7 +67,7 @@ export async function startSandbox(options: StartOptions): Promise<StartedSandbo
   try {
     const record = await untilReady(child, layout.ownLog, options);
     const failed = exited.then(([code]): never => {
-      throw new Error(`the sandbox ended (exit code ${String(code)}); see ${layout.ownLog}`);
+      throw new Error(`the sandbox exited with code ${String(code)}; see ${layout.ownLog}`);
     });
     // Whoever doesn't wait for it any more has stopped it.
     failed.catch(() => undefined);
@@ -113,7 +113,7 @@ async function untilReady(
     }
   };
   const onExit = (code: number | null) =>
-    reject(new Error(`the sandbox did not come up (exit code ${code}); see ${logFile}`));
+    reject(new Error(`the sandbox did not start (exit code ${code}); see ${logFile}`));
   const deadline = AbortSignal.any([
     signal,
     AbortSignal.timeout(nodes === 'systemd' ? START_WITH_SYSTEMD_MS : START_MS),

@@ -31,7 +31,9 @@ test('looks again after each change, and tells what is new', async () => {
 test('names what it waited for and what it saw last when the time is up', async () => {
   const wait = { ...common, deadlineMs: 10, changes: createChanges(), look: () => ({ seen: 'two nodes' }) };
   await expect(waitUntil(wait)).rejects.toThrow(WaitTimeout);
-  await expect(waitUntil(wait)).rejects.toThrow('waited 0.01 s for: three nodes; last seen: two nodes');
+  await expect(waitUntil(wait)).rejects.toThrow(
+    'timed out after 0.01 s waiting until three nodes; last state: two nodes',
+  );
 });
 
 test('ends with the signal, and with an error of the look', async () => {

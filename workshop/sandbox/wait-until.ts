@@ -39,7 +39,7 @@ export class WaitTimeout extends Error {
   readonly seen: string;
 
   constructor(what: string, deadlineMs: number, seen: string) {
-    super(`waited ${deadlineMs / 1000} s for: ${what}; last seen: ${seen}`);
+    super(`timed out after ${deadlineMs / 1000} s waiting until ${what}; last state: ${seen}`);
     this.seen = seen;
   }
 }

@@ -99,7 +99,7 @@ export async function bootMachine(options: MachineOptions): Promise<SystemdMachi
         const stop = new AbortController();
         const late = delay(SHUTDOWN_TIMEOUT_MS, undefined, { signal: stop.signal }).then(() => {
           throw new Error(
-            `the machine of ${options.root} did not end within ${SHUTDOWN_TIMEOUT_MS / 1000} s`,
+            `the machine of ${options.root} did not stop within ${SHUTDOWN_TIMEOUT_MS / 1000} s`,
           );
         });
         try {

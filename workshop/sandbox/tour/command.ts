@@ -17,9 +17,9 @@ export interface TourFlags {
 function nodesInWords({ kind, because }: ChosenNodes): string {
   switch (kind) {
     case 'directory':
-      return `Nodes: directories with a real ostree sysroot, in which nothing runs${because === undefined ? '' : `, since ${because}`}`;
+      return `Nodes: directories with a real ostree sysroot, in which no process runs${because === undefined ? '' : ` (${because})`}`;
     case 'systemd':
-      return 'Nodes: machines with systemd and a real ostree sysroot, in containers of systemd-nspawn';
+      return 'Nodes: systemd machines with a real ostree sysroot, each in a container of systemd-nspawn';
   }
 }
 
@@ -27,13 +27,11 @@ function nodesInWords({ kind, because }: ChosenNodes): string {
 export function tourCommand<T extends TourFlags>(choiceOf: (flags: T) => ControlPlaneChoice): Command {
   return new Command('tour')
     .description(
-      'Start a cluster and take Shale through its main job, step by step; exit code 0 when every step ended as it should.',
+      'Start a cluster and demonstrate what Shale does, step by step. The exit code is 0 if every step passes.',
     )
-    .option('--keep', 'leave the cluster up at the end')
+    .option('--keep', 'leave the cluster running at the end')
     .addOption(
-      new Option('-o, --output <format>', 'how to print the result')
-        .choices(['table', 'json'])
-        .default('table'),
+      new Option('-o, --output <format>', 'output format').choices(['table', 'json']).default('table'),
     )
     .action((flags: T) => take(flags, choiceOf(flags)));
 }
@@ -61,12 +59,12 @@ async function take({ dir, nodes, keep, output }: TourFlags, choice: ControlPlan
   );
   if (keep === true) {
     await sandbox.keep();
-    process.stderr.write('\nThe cluster is up. Take it down with: bin/shale sandbox down\n');
+    process.stderr.write('\nThe cluster is running. To stop it: bin/shale sandbox down\n');
     process.stdout.write(`export KUBECONFIG=${sandbox.record.kubeconfig}\n`);
   } else await sandbox.stop();
   if (!isSuccess(report)) process.exitCode = exitCodes.failed;
 }
 
 function interrupted(): never {
-  throw new CommandError('interrupted; the sandbox is down', exitCodes.interrupted);
+  throw new CommandError('interrupted; the sandbox is stopped', exitCodes.interrupted);
 }

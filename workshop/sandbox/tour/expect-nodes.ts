@@ -11,7 +11,7 @@ export function expectActions(tour: TourContext, { nodes }: RolledOut, actions: 
     formatActions(object.status?.lastUpdate?.actions ?? []),
   ]);
   tour.check(
-    `every node did ${actions}`,
+    `every node performed ${actions}`,
     taken.every(([, done]) => done === actions),
     Object.fromEntries(taken),
   );
@@ -38,12 +38,12 @@ export function expectNoReboot(tour: TourContext, { nodes }: RolledOut): void {
 /** maxUnavailable of the pools is 1, and the sample workload's budget was kept to. */
 export function expectOneAtATime(tour: TourContext, { disturbance }: RolledOut): void {
   tour.check(
-    'one node of a pool at a time was cordoned or away',
+    'at most one node of a pool was cordoned or unavailable at a time',
     Object.keys(POOLS).every((pool) => (disturbance.unavailable[pool] ?? 0) <= 1),
     disturbance.unavailable,
   );
   tour.check(
-    'the drains kept to the PodDisruptionBudget',
+    'the drains respected the PodDisruptionBudget',
     disturbance.fewestReadyPods >= 2,
     disturbance.fewestReadyPods,
   );
@@ -67,7 +67,7 @@ export async function expectRunningText(
 ): Promise<void> {
   const found = await Promise.all(nodes.map(({ after }) => after.running(file)));
   tour.check(
-    `${file} of every running root has ${JSON.stringify(text)}`,
+    `${file} contains ${JSON.stringify(text)} on every running node`,
     found.every((content) => content?.includes(text)),
     found,
   );

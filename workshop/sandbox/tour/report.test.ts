@@ -41,7 +41,7 @@ test('the report is a table of nodes, one of steps, and a sum', () => {
       'step  seconds  result  title',
       '1     3.2      ok      A change',
       '',
-      '1 of 2 steps ended as they should, in 12.3 s; at most 512 MiB resident in all processes together',
+      '1 of 2 steps passed in 12.3 s; peak resident memory of all processes: 512 MiB',
       '',
     ].join('\n'),
   );

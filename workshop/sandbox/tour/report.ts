@@ -87,7 +87,7 @@ export function formatReport(report: TourReport): string {
     ...tableLines([['step', 'seconds', 'result', 'title'], ...report.steps.map(stepCells)]),
     '',
     ...report.steps.flatMap(failureLines),
-    `${report.steps.filter(({ failure }) => failure === undefined).length} of ${report.totalSteps} steps ended as they should, in ${report.seconds.toFixed(1)} s; at most ${Math.round(report.peakMemory / 1024 ** 2)} MiB resident in all processes together`,
+    `${report.steps.filter(({ failure }) => failure === undefined).length} of ${report.totalSteps} steps passed in ${report.seconds.toFixed(1)} s; peak resident memory of all processes: ${Math.round(report.peakMemory / 1024 ** 2)} MiB`,
   ];
   return `${lines.join('\n')}\n`;
 }

@@ -122,7 +122,7 @@ export function buildOf(tour: TourContext, pool: string): MachineOSBuild {
 
 function disk(disks: ReadonlyMap<string, NodeDisk>, name: string): NodeDisk {
   const found = disks.get(name);
-  if (found === undefined) throw new Error(`node ${name} is not a machine of the sandbox`);
+  if (found === undefined) throw new Error(`node ${name} is no machine of the sandbox`);
   return found;
 }
 

@@ -42,7 +42,7 @@ test('is met when every node and the pool say so', () => {
 
 const waiting = { pools: [pool], machineConfigNodes: two, builds: [] };
 const unmet: readonly (readonly [string, RolloutObservation, RolloutGoal, string])[] = [
-  ['no pool', { ...waiting, pools: [] }, goal, 'worker: nothing is rendered yet'],
+  ['no pool', { ...waiting, pools: [] }, goal, 'worker: no config is rendered yet'],
   [
     'an old node',
     { ...waiting, machineConfigNodes: [node('a', 'rendered-worker-1'), node('b', 'rendered-worker-2')] },
@@ -60,7 +60,7 @@ const unmet: readonly (readonly [string, RolloutObservation, RolloutGoal, string
     'a pool that does not say so',
     { ...waiting, pools: [{ ...pool, status: { conditions: [] } }] },
     goal,
-    'worker: the pool does not say Updated yet',
+    'worker: the pool is not Updated yet',
   ],
 ];
 test.for(unmet)('is not met by %s', ([, seen, wanted, expected]) => {

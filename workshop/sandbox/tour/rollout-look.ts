@@ -87,7 +87,7 @@ function poolState(name: string, count: number, goal: RolloutGoal, seen: Rollout
   const nodes = seen.machineConfigNodes.filter(({ spec }) => spec.pool.name === name);
   const config = pool?.spec.configuration?.name;
   if (pool === undefined || config === undefined) {
-    return { name, nodes, updated: 0, missing: 'nothing is rendered yet' };
+    return { name, nodes, updated: 0, missing: 'no config is rendered yet' };
   }
   const notRendered = goal.missingInConfig(pool);
   if (notRendered !== undefined) return { name, nodes, updated: 0, missing: notRendered };
@@ -100,8 +100,9 @@ function poolState(name: string, count: number, goal: RolloutGoal, seen: Rollout
 }
 
 function missingInStatus(pool: MachineConfigPool, config: string): string | undefined {
-  if (!conditionIsTrue(pool.status?.conditions, 'Updated')) return 'the pool does not say Updated yet';
-  if (pool.status?.configuration?.name !== config) return 'the pool does not name its new configuration yet';
+  if (!conditionIsTrue(pool.status?.conditions, 'Updated')) return 'the pool is not Updated yet';
+  if (pool.status?.configuration?.name !== config)
+    return 'the status of the pool does not name its new configuration yet';
   return undefined;
 }
 
@@ -123,12 +124,12 @@ function activities(
   mode: RolloutGoal['mode'],
 ): string {
   if (mode === 'Layered' && conditionIsTrue(pool.status?.conditions, 'Building'))
-    return ', image is being built';
+    return ', building the image';
   const busy = nodes
     .filter(({ status }) => status?.plan !== undefined)
     .map(({ metadata, spec, status }) => {
       const granted = spec.grant !== undefined;
-      return `${metadata.name} ${granted ? 'is updating' : status?.plan?.staged === true ? 'is staged' : 'is staging'}`;
+      return `${metadata.name} ${granted ? 'is updating' : status?.plan?.staged === true ? 'has staged the update' : 'is staging the update'}`;
     });
   return busy.length === 0 ? '' : `, ${busy.join(', ')}`;
 }

@@ -41,7 +41,9 @@ export class CheckFailed extends Error {
   override readonly name = 'CheckFailed';
 
   constructor(what: string, seen: unknown) {
-    super(seen === undefined ? `not so: ${what}` : `not so: ${what}; seen: ${JSON.stringify(seen)}`);
+    super(
+      seen === undefined ? `check failed: ${what}` : `check failed: ${what}; found: ${JSON.stringify(seen)}`,
+    );
   }
 }
 

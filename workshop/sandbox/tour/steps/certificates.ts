@@ -8,7 +8,7 @@ const MIRROR = 'mirror.example.org';
 
 /** A registry gets a CA of its own: it reaches the nodes past images and reboots. */
 export const certificates: TourStep = {
-  title: 'Certificates: the CA of another registry',
+  title: 'Certificates: the CA of one more registry',
   async run(tour) {
     const { view, record } = tour;
     const before = await readDisks(tour);
@@ -32,7 +32,7 @@ export const certificates: TourStep = {
       [...after.values()].map((disk) => disk.running(`/etc/containers/certs.d/${MIRROR}/shale-ca.crt`)),
     );
     tour.check(
-      'it lies where every node looks for it',
+      'the CA is where every node looks for it',
       files.every((file) => file?.trim() === caPem.trim()),
       files.map((file) => file?.length),
     );

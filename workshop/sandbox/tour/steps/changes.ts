@@ -18,7 +18,7 @@ const ACTION = 'Restart(chronyd.service)';
 
 /** A file whose policy says which service to restart: a new image, taken without a reboot. */
 export const liveChange: TourStep = {
-  title: 'A live change: chrony.conf, with a policy that says Restart(chronyd.service)',
+  title: 'A change without a reboot: chrony.conf, whose policy requires Restart(chronyd.service)',
   async run(tour) {
     const rolledOut = await rollOut(tour, {
       what: 'every node has the new chrony.conf',
@@ -31,24 +31,24 @@ export const liveChange: TourStep = {
     });
     const foreseen = rendered.metadata.annotations?.[annotations.transitions];
     tour.check(
-      'the rendered config said before the build what it asks',
+      'the rendered config predicted the actions before the build',
       foreseen?.includes(`3 nodes: ${ACTION}`) === true,
       foreseen,
     );
     const transitions = buildOf(tour, 'worker').status?.transitions?.map(({ actions }) => actions) ?? [];
-    tour.check(`the image's label says ${ACTION}`, transitions.includes(ACTION), transitions);
+    tour.check(`the image's label requires ${ACTION}`, transitions.includes(ACTION), transitions);
     expectActions(tour, rolledOut, ACTION);
     expectNoReboot(tour, rolledOut);
     expectNoDisturbance(tour, rolledOut);
     await expectRunningText(tour, rolledOut, FILE, TEXT);
     const staged = await Promise.all(rolledOut.nodes.map(({ after }) => after.next.read(FILE)));
     tour.check(
-      'the next boot of every node has it too',
+      'the deployment for the next boot of every node has it too',
       staged.every((content) => content?.includes(TEXT)),
       staged,
     );
     tour.check(
-      "the next boot's image is the new one",
+      'the deployment for the next boot is the new image',
       rolledOut.nodes.every(
         ({ after, object }) => after.next.image === object.status?.configImage?.currentImage,
       ),
@@ -69,7 +69,7 @@ const ARGUMENT = 'transparent_hugepage=madvise';
 
 /** Only a boot changes the kernel's command line: cordon, drain, reboot, one node at a time. */
 export const rebootChange: TourStep = {
-  title: 'A change that reboots: a kernel argument',
+  title: 'A change that requires a reboot: a kernel argument',
   async run(tour) {
     const rolledOut = await rollOut(tour, {
       what: 'every node booted with the new kernel argument',
@@ -78,7 +78,7 @@ export const rebootChange: TourStep = {
       missingInConfig: newConfig,
     });
     const transitions = buildOf(tour, 'worker').status?.transitions?.map(({ actions }) => actions) ?? [];
-    tour.check("the image's label says Reboot", transitions.includes('Reboot'), transitions);
+    tour.check("the image's label requires Reboot", transitions.includes('Reboot'), transitions);
     expectActions(tour, rolledOut, 'Reboot');
     expectOneReboot(tour, rolledOut);
     expectOneAtATime(tour, rolledOut);
@@ -92,7 +92,7 @@ export const rebootChange: TourStep = {
 
 /** A file that no policy names, with one that a policy does: a reboot does the work of both. */
 export const mixedChange: TourStep = {
-  title: 'A mixed change: chrony.conf together with a file that no policy names',
+  title: 'A mixed change: chrony.conf and a file that no policy covers',
   async run(tour) {
     const rolledOut = await rollOut(tour, {
       what: 'every node booted with both files',

@@ -14,7 +14,7 @@ const MOTD = '/etc/motd.d/60-infra.motd';
 /** What needs commands: a container engine makes an image once, and a change of the config lies on it without another run. */
 export const commands: TourStep = {
   title:
-    'Commands: a Containerfile for pool infra, run by a container engine, and a change on top that needs none',
+    'Commands: a container engine runs a Containerfile for pool infra, then a change that needs no engine',
   async run(tour) {
     const { engine } = tour.record;
     if ('missing' in engine) throw new StepSkipped(engine.missing);
@@ -29,7 +29,7 @@ export const commands: TourStep = {
     tour.check(`${engine.kind} built the image`, wayOfBuild(tour) === 'Engine', wayOfBuild(tour));
     const infra = nodeOf(built);
     const made = await infra.after.running(MADE);
-    tour.check(`the infra node booted it: ${MADE} is there`, made?.includes('tools') === true, made);
+    tour.check(`the infra node booted it: ${MADE} exists`, made?.includes('tools') === true, made);
 
     const changed = await rollOut(tour, {
       what: 'the infra node has a new message of the day',
@@ -39,7 +39,7 @@ export const commands: TourStep = {
         pool.metadata.name === POOL ? newConfig(pool, before) : sameConfig(),
     });
     tour.check(
-      'the change was appended: no command ran again',
+      'the change was appended: no command was run again',
       wayOfBuild(tour) === 'Append',
       wayOfBuild(tour),
     );
@@ -47,7 +47,7 @@ export const commands: TourStep = {
     expectNoReboot(tour, changed);
     const { after } = nodeOf(changed);
     const [motd, tools] = await Promise.all([after.running(MOTD), after.running(MADE)]);
-    tour.check('both are there', motd !== undefined && tools !== undefined, { motd, tools });
+    tour.check('both files are present', motd !== undefined && tools !== undefined, { motd, tools });
   },
 };
 
@@ -68,12 +68,12 @@ function wantedBuild({ view }: TourContext): string | undefined {
 /** The rendered config is the same: only the image tells that the change has arrived. */
 function missingImage(tour: TourContext, before: string | undefined): string | undefined {
   const name = wantedBuild(tour);
-  if (name === undefined || name === before) return 'no image is asked for yet';
+  if (name === undefined || name === before) return 'no image is requested yet';
   const image = tour.view.builds.get(name)?.status?.digestedImagePushSpec;
-  if (image === undefined) return 'the image is being built';
+  if (image === undefined) return 'building the image';
   const nodes = tour.view.machineConfigNodes.list().filter(({ spec }) => spec.pool.name === POOL);
   const isWanted = nodes.every(({ spec }) => spec.configImage?.desiredImage === image);
-  return isWanted ? undefined : 'the node is not told of its image yet';
+  return isWanted ? undefined : 'the node has not been assigned its image yet';
 }
 
 function wayOfBuild(tour: TourContext): string | undefined {

@@ -8,7 +8,7 @@ import { EXAMPLES, readExamples, type TourStep } from '../step.ts';
 
 /** The examples, as an admin would apply them; the daemons write files and units themselves. */
 export const standardMode: TourStep = {
-  title: 'Standard mode: the MachineConfigs of examples/, written by the daemons',
+  title: 'Standard mode: the node daemons apply the MachineConfigs in examples/',
   async run(tour) {
     const files = (await readdir(EXAMPLES)).filter((file) => file.endsWith('.yaml')).sort();
     const workerConfigs = (await readExamples(...files))
@@ -36,7 +36,7 @@ export const standardMode: TourStep = {
     const mirrors = await tour.client.list(ImageDigestMirrorSets, { signal: tour.signal });
     const effects = mirrors.items.map(({ metadata }) => metadata.annotations?.[annotations.effect]);
     tour.check(
-      'the mirror set says what it asks of each pool',
+      'the mirror set reports its effect on each pool',
       effects.every((effect) => effect?.includes('"worker"') && effect.includes('"infra"')),
       effects,
     );
@@ -52,7 +52,7 @@ export const standardMode: TourStep = {
 
 /** Nodes boot the stock image, and report that they run what their pool asks for. */
 export const clusterUp: TourStep = {
-  title: 'Cluster up: API server, registry, stock OS image, 3 worker nodes and 1 infra node',
+  title: 'Start the cluster: API server, registry, stock OS image, 3 worker nodes and 1 infra node',
   async run(tour) {
     const { view } = tour;
     await tour.until(

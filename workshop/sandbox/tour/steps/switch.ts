@@ -23,7 +23,7 @@ export function switchConfigMap(tour: TourContext, enabled: boolean): ConfigMap 
 
 /** The opt-in: a builder, an image for each pool, and every node on its pool's image after one reboot. */
 export const switchOn: TourStep = {
-  title: 'Switch on: an image for each pool is built and rolled out',
+  title: 'Enable layering: build an image for each pool and roll it out',
   async run(tour) {
     const rolledOut = await rollOut(tour, {
       what: "every node runs its pool's image",
@@ -52,7 +52,7 @@ export const switchOn: TourStep = {
 
 /** The way back: stock image, standard mode, and nothing left of what layering made. */
 export const switchOff: TourStep = {
-  title: 'Switch off: back to the stock image, and everything that layering made is pruned',
+  title: 'Disable layering: nodes return to the stock image, and everything that layering created is deleted',
   async run(tour) {
     const { view } = tour;
     const images = view.builds
@@ -60,7 +60,7 @@ export const switchOff: TourStep = {
       .flatMap(({ status }) => [status?.digestedImagePushSpec, status?.engineImage])
       .filter((image) => image !== undefined);
     const rolledOut = await rollOut(tour, {
-      what: 'every node is back on the stock image',
+      what: 'every node runs the stock image again',
       mode: 'Standard',
       act: () => tour.apply([switchConfigMap(tour, false)]),
       missingInConfig: sameConfig,
@@ -73,13 +73,13 @@ export const switchOff: TourStep = {
     expectOneReboot(tour, rolledOut);
     expectOneAtATime(tour, rolledOut);
     await expectRunningText(tour, rolledOut, '/etc/chrony.conf', 'without the retired one');
-    await tour.until('nothing is left of layering', () => {
+    await tour.until('everything that layering created is deleted', () => {
       const left = leftovers(tour);
-      return left.length === 0 ? { met: true } : { seen: `still there: ${left.join(', ')}` };
+      return left.length === 0 ? { met: true } : { seen: `not deleted yet: ${left.join(', ')}` };
     }, [OPERATOR_DEPLOYMENT]);
     const kept = await Promise.all(images.map((image) => isInRegistry(tour, image)));
     tour.check(
-      `the ${images.length} images are gone from the registry`,
+      `all ${images.length} images were deleted from the registry`,
       kept.every((there) => !there),
       images.filter((_, index) => kept[index]),
     );
