@@ -1,8 +1,3 @@
-import { execFile } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
-import { promisify } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
@@ -12,7 +7,6 @@ import { readPaxRecords, xattrsOf } from './pax-header.ts';
 import { readLayer } from './read-layer.ts';
 import { writeLayer } from './write-layer.ts';
 
-const run = promisify(execFile);
 const live = new AbortController().signal;
 /** cap_net_raw=ep as the kernel stores it (linux/capability.h, vfs_cap_data version 2): bytes that are no text. */
 const CAP_NET_RAW = Buffer.from('0100000200200000000000000000000000000000', 'hex');
@@ -107,24 +101,6 @@ test('any attributes of any files, in chunks of any size', async () => {
     }),
     { numRuns: 40 },
   );
-});
-
-test('GNU tar unpacks a file capability, and getcap reads it', async () => {
-  const dir = await mkdtemp(path.join(tmpdir(), 'xattrs-'));
-  try {
-    const long = `usr/bin/${'p'.repeat(110)}`;
-    const { bytes } = await writeLayer([
-      file(`/${long}`, { xattrs: { 'security.capability': CAP_NET_RAW }, uid: 300_000 }),
-    ]);
-    await writeFile(path.join(dir, 'layer.tar.gz'), bytes);
-    const options = ['--xattrs', '--xattrs-include=*', '--numeric-owner'];
-    await run('tar', ['-C', dir, ...options, '-xf', path.join(dir, 'layer.tar.gz')]);
-    const { stdout } = await run('/sbin/getcap', [path.join(dir, long)]);
-    expect(stdout).toContain('cap_net_raw=ep');
-    expect((await run('stat', ['-c', '%u %a', path.join(dir, long)])).stdout.trim()).toBe('300000 755');
-  } finally {
-    await rm(dir, { recursive: true });
-  }
 });
 
 test.each(['', 'user.a=b', 'user.\0'])('an attribute named %j is refused', async (name) => {

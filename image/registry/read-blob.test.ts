@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { deadline } from '../../test/fixtures/patience.ts';
+import { deadline, patience } from '../../test/fixtures/patience.ts';
 import { startScriptedServer } from '../../test/fixtures/registry/scripted-server.ts';
 import { digestOf } from '../digest.ts';
 import { parseReference } from '../reference.ts';
@@ -24,7 +24,7 @@ async function registryThat(...answers: readonly Answer[]) {
     const answer = answers[Math.min(ranges.length, answers.length) - 1];
     answer?.(response, offset, request);
   });
-  const client = createRegistryClient({ plainHttp: new Set([host]), silenceMs: 200 });
+  const client = createRegistryClient({ plainHttp: new Set([host]), silenceMs: patience(300) });
   return { ranges, read: () => collect(client.readBlob(parseReference(`${host}/os`), blob, signal)) };
 }
 
