@@ -181,7 +181,7 @@ export function formatExplanation(explained: NodeExplanation): string {
       : [
           `last update: to ${last.config}, from ${last.startedAt} to ${last.finishedAt}`,
           ...linesOf(last),
-          `  result: ${last.result}, ${rebootInWords(last)}${last.message === undefined ? '' : `: ${last.message}`}`,
+          `  result: ${last.result}, ${formatReboot(last)}${last.message === undefined ? '' : `: ${last.message}`}`,
         ]),
     '',
     ...(next === undefined
@@ -194,7 +194,7 @@ export function formatExplanation(explained: NodeExplanation): string {
   ].join('\n');
 }
 
-function rebootInWords({ rebooted, softly }: NonNullable<NodeExplanation['last']>): string {
+function formatReboot({ rebooted, softly }: NonNullable<NodeExplanation['last']>): string {
   if (softly === true) return 'with a soft reboot';
   return rebooted ? 'with a reboot' : 'without a reboot';
 }

@@ -65,11 +65,11 @@ export function uninstallCommand(): Command {
 }
 
 async function uninstall(client: ApiClient, flags: UninstallFlags, signal: AbortSignal): Promise<void> {
-  const wish = flags.revert === true ? 'revert' : flags.keep === true ? 'keep' : undefined;
+  const choice = flags.revert === true ? 'revert' : flags.keep === true ? 'keep' : undefined;
   const seen = await observeCluster(client, flags, signal);
-  const obstacle = uninstallObstacle(seen, wish);
+  const obstacle = uninstallObstacle(seen, choice);
   if (obstacle !== undefined) throw new CommandError(obstacle);
-  if (wish === 'revert') {
+  if (choice === 'revert') {
     const pools = seen.pools.map(({ metadata }) => metadata.name);
     await switchOff(client, flags, seen.switchMap !== undefined, signal);
     const goal = { layered: [], standard: pools, clean: true };
@@ -159,20 +159,20 @@ async function remove<T extends KubernetesObject>(
 type LayeredNodes = 'revert' | 'keep' | undefined;
 
 /**
- * @param wish what the person said; undefined when nothing.
+ * @param choice what the user chose by a flag; undefined without one.
  * @returns why Shale can't be taken away now, and what to do about it; undefined when it can.
  */
-export function uninstallObstacle(seen: ObservedCluster, wish: LayeredNodes): string | undefined {
+export function uninstallObstacle(seen: ObservedCluster, choice: LayeredNodes): string | undefined {
   const held = heldNodes(seen);
   if (held.length > 0) {
     return `${held.join(', ')}: an update is in progress, and would leave the ${noun(held.length, 'node')} cordoned; wait until it has finished (shale status), or pause the pool so that no other node starts`;
   }
   const layered = seen.machineConfigNodes.filter(({ status }) => status?.mode === 'Layered');
-  if (wish === undefined && (layered.length > 0 || seen.machineOSConfigs.length > 0)) {
+  if (choice === undefined && (layered.length > 0 || seen.machineOSConfigs.length > 0)) {
     return `layering is enabled, and ${plural(layered.length, 'node')} ${noun(layered.length, 'runs', 'run')} images; use --revert to return nodes to the stock image first, with one reboot each, or --keep to leave them as they are, without further updates`;
   }
   const byHand = seen.machineOSConfigs.filter((config) => !madeBySwitch(config));
-  if (wish === 'revert' && byHand.length > 0) {
+  if (choice === 'revert' && byHand.length > 0) {
     const names = byHand.map(({ metadata }) => metadata.name).join(', ');
     return byHand.length === 1
       ? `MachineOSConfig ${names} was created by hand: delete it to return its pool to the stock image`

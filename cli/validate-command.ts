@@ -6,7 +6,7 @@ import { type FileFlags, withFilesOrCluster } from './change/file-flags.ts';
 import { type LiveCluster, readLiveCluster } from './change/live-cluster.ts';
 import { readObjects } from './change/object-files.ts';
 import { type OfflineCluster, offlineCluster, problemsOf, renderOffline } from './change/offline-cluster.ts';
-import { refusalInWords, refusingNodes } from './change/refusing-nodes.ts';
+import { formatRefusal, refusingNodes } from './change/refusing-nodes.ts';
 import { connect } from './command-line/cluster-access.ts';
 import { CommandError } from './command-line/exit-codes.ts';
 import { outputFlag, print, printAs, TABLE_FORMATS } from './command-line/output.ts';
@@ -56,7 +56,7 @@ function standardModeWarnings(cluster: OfflineCluster, live: LiveCluster | undef
     const limits =
       live === undefined
         ? limitedInStandardMode(config, rendered.spec.baseOSExtensionsContainerImage ?? '')
-        : refusingNodes(live, { pool: name, rendered, config }).map(refusalInWords);
+        : refusingNodes(live, { pool: name, rendered, config }).map(formatRefusal);
     return limits.map((limit) => `pool ${name}: ${limit}`);
   });
 }

@@ -3,7 +3,7 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
 import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
 import { machineConfigNode } from '../../test/fixtures/observed-cluster.ts';
-import { refusalInWords, refusingNodes } from './refusing-nodes.ts';
+import { formatRefusal, refusingNodes } from './refusing-nodes.ts';
 
 const rendered: MachineConfig = {
   apiVersion: 'machineconfiguration.openshift.io/v1',
@@ -56,7 +56,7 @@ test.each<[string, MachineConfigNodeStatus | undefined, number]>([
 
 test('a few nodes are named and the rest is counted', () => {
   const [all] = refusing(...Array.from({ length: 12 }, (_, index) => [`n${10 + index}`, OSTREE] as const));
-  expect(all === undefined ? '' : refusalInWords(all)).toMatch(
+  expect(all === undefined ? '' : formatRefusal(all)).toMatch(
     /^nodes n10, .*, n19 and 2 more \(ostree 2022\.7\) can't apply it without layering: extensions usbguard: /,
   );
 });

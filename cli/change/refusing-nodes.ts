@@ -81,7 +81,7 @@ function runningConfig(
 const NAMED_NODES = 10;
 
 /** @returns one line for people. */
-export function refusalInWords({ nodes, osBackend, why }: RefusingNodes): string {
+export function formatRefusal({ nodes, osBackend, why }: RefusingNodes): string {
   const names = nodes.slice(0, NAMED_NODES).join(', ');
   const more = nodes.length - NAMED_NODES;
   const who = `${noun(nodes.length, 'node')} ${names}${more > 0 ? ` and ${more} more` : ''}`;

@@ -9,10 +9,10 @@ import type { RegistryFlags } from '../command-line/registry-flags.ts';
 import { nodesOfPool, type ObservedCluster } from '../observe/observed-cluster.ts';
 import { tryRegistries } from './check-registries.ts';
 import { type Finding, findings } from './finding.ts';
-import { type ProbePlace, placeInWords, runProbe } from './probe/run-probe.ts';
-import { builderTargets, type ImageWish, nodeTargets, type RegistryTarget } from './registry-targets.ts';
+import { formatPlace, type ProbePlace, runProbe } from './probe/run-probe.ts';
+import { builderTargets, nodeTargets, type PlannedImage, type RegistryTarget } from './registry-targets.ts';
 
-export interface RegistryExamination extends RegistryFlags, ImageWish {
+export interface RegistryExamination extends RegistryFlags, PlannedImage {
   readonly namespace: string;
   /** Whether to try from pods, too; the names of the nodes to try from, where they are given. */
   readonly probe?: true | readonly string[];
@@ -102,7 +102,7 @@ async function builderPlace(client: ApiClient, namespace: string, signal: AbortS
 }
 
 function nothingToTry(place: ProbePlace): Finding[] {
-  const { warning } = findings(`registries, from ${placeInWords(place)}`);
+  const { warning } = findings(`registries, from ${formatPlace(place)}`);
   return [warning('this node belongs to no layered pool', 'specify a node of a layered pool')];
 }
 

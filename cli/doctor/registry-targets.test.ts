@@ -31,14 +31,14 @@ test('the builder reads the base image and pushes; a MachineConfig says which ba
 });
 
 test('what enable is to be given counts for pools without images', () => {
-  const wish = {
+  const planned = {
     imageRepository: 'other.example.com/{pool}',
     pushSecret: 'p',
     baseImage: 'b.example.com/os:1',
   };
   const seen = observed({ machineOSConfigs: [CONFIG], pools: [pool([])] });
-  expect(builderTargets(seen, new Map(), wish)).toEqual([LAYERED]);
-  expect(builderTargets(observed({ pools: [pool([])] }), new Map(), wish)).toEqual([
+  expect(builderTargets(seen, new Map(), planned)).toEqual([LAYERED]);
+  expect(builderTargets(observed({ pools: [pool([])] }), new Map(), planned)).toEqual([
     { pool: 'worker', secrets: ['p'], push: 'other.example.com/worker:latest', pull: 'b.example.com/os:1' },
   ]);
   expect(builderTargets(observed({ pools: [pool([])] }), new Map(), { pushSecret: 'p' })).toEqual([]);

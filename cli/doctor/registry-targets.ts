@@ -19,7 +19,7 @@ export const RegistryTarget = z.strictObject({
 export type RegistryTarget = z.infer<typeof RegistryTarget>;
 
 /** What `shale enable` is to be told: to be tried before. */
-export interface ImageWish {
+export interface PlannedImage {
   readonly imageRepository?: string;
   readonly pushSecret?: string;
   readonly pullSecret?: string;
@@ -33,19 +33,19 @@ const FIRST_POOL = 'worker';
  * What the builder does: read the base image, push the pool's.
  *
  * @param baseImages base images that MachineConfigs name, by pool.
- * @param wish counts for pools without a MachineOSConfig; without an image repository for none.
+ * @param planned counts for pools without a MachineOSConfig; without an image repository for none.
  */
 export function builderTargets(
   { machineOSConfigs, pools }: Pick<ObservedCluster, 'machineOSConfigs' | 'pools'>,
   baseImages: ReadonlyMap<string, string>,
-  wish: ImageWish = {},
+  planned: PlannedImage = {},
 ): readonly RegistryTarget[] {
   const layered = new Set(machineOSConfigs.map(({ spec }) => spec.machineConfigPool.name));
   const names = pools.map(({ metadata }) => metadata.name);
-  const wished = (names.length === 0 ? [FIRST_POOL] : names)
-    .filter((pool) => wish.imageRepository !== undefined && !layered.has(pool))
-    .map((pool) => wishedTarget(pool, wish, baseImages.get(pool)));
-  return [...machineOSConfigs.map((config) => targetOf(config, baseImages)), ...wished];
+  const plannedTargets = (names.length === 0 ? [FIRST_POOL] : names)
+    .filter((pool) => planned.imageRepository !== undefined && !layered.has(pool))
+    .map((pool) => plannedTarget(pool, planned, baseImages.get(pool)));
+  return [...machineOSConfigs.map((config) => targetOf(config, baseImages)), ...plannedTargets];
 }
 
 function targetOf({ spec }: MachineOSConfig, baseImages: ReadonlyMap<string, string>): RegistryTarget {
@@ -59,9 +59,9 @@ function targetOf({ spec }: MachineOSConfig, baseImages: ReadonlyMap<string, str
   };
 }
 
-function wishedTarget(
+function plannedTarget(
   pool: string,
-  { imageRepository = '', pushSecret, pullSecret, baseImage }: ImageWish,
+  { imageRepository = '', pushSecret, pullSecret, baseImage }: PlannedImage,
   osImage: string | undefined,
 ): RegistryTarget {
   const pull = osImage ?? baseImage;

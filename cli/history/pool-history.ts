@@ -87,7 +87,7 @@ function entryOfBuild(build: MachineOSBuild, { pool, machineConfigNodes }: Histo
   const failed = status?.conditions?.find(({ type, status }) => type === 'Failed' && status === 'True');
   const config = spec.machineConfig.name;
   const isPools = pool.spec.configuration?.name === config;
-  const wishes = machineConfigNodes.some((node) => node.spec.configImage?.desiredImage === image);
+  const isDesired = machineConfigNodes.some((node) => node.spec.configImage?.desiredImage === image);
   return {
     at: status?.buildEnd ?? status?.buildStart ?? metadata.creationTimestamp ?? '',
     config,
@@ -97,7 +97,7 @@ function entryOfBuild(build: MachineOSBuild, { pool, machineConfigNodes }: Histo
     way: status?.builder?.imageBuilderType ?? 'Build',
     result: resultOf(build),
     ...(failed === undefined || failed.message === '' ? {} : { message: failed.message }),
-    wanted: isPools && image !== undefined && wishes,
+    wanted: isPools && image !== undefined && isDesired,
     nodes: machineConfigNodes.filter(
       (node) => image !== undefined && node.status?.configImage?.currentImage === image,
     ).length,

@@ -63,13 +63,13 @@ async function rollBack(
 ): Promise<void> {
   const { to, reason = '' } = flags;
   const input = await readHistory(client, name, signal);
-  const wish = await client.find(MachineOSConfigs, name, { signal });
+  const machineOSConfig = await client.find(MachineOSConfigs, name, { signal });
   const { pool } = input;
   const target = rollbackTarget({
     history: poolHistory(input),
     wanted: pool.spec.configuration?.name,
     running: pool.status?.configuration?.name,
-    layered: wish !== undefined,
+    layered: machineOSConfig !== undefined,
     to,
   });
   if (typeof target === 'string') {

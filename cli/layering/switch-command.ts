@@ -21,7 +21,7 @@ import { nodesOfPool, type ObservedCluster, obstaclesOf } from '../observe/obser
 import { waitForArrival } from '../observe/wait-for-arrival.ts';
 import {
   dataPatch,
-  type EnableWish,
+  type EnableRequest,
   layeredPools,
   meaningOf,
   type SwitchData,
@@ -35,7 +35,7 @@ interface SwitchFlags extends ClusterFlags, WaitFlags {
   readonly leaseNamespace: string;
 }
 
-type EnableFlags = SwitchFlags & EnableWish['settings'] & { readonly allPools?: boolean };
+type EnableFlags = SwitchFlags & EnableRequest['settings'] & { readonly allPools?: boolean };
 
 const ENABLE_EXAMPLES = `
 Examples:
@@ -109,7 +109,7 @@ function withSwitchFlags(command: Command): Command {
   );
 }
 
-function settingsOf(flags: EnableFlags): EnableWish['settings'] {
+function settingsOf(flags: EnableFlags): EnableRequest['settings'] {
   const { imageRepository, pushSecret, pullSecret, baseImage } = flags;
   return {
     ...(imageRepository === undefined ? {} : { imageRepository }),
@@ -163,7 +163,7 @@ async function carryOut(
   }
   const changed = await writeSwitch(client, flags.namespace, seen, data, signal);
   const where = `ConfigMap ${flags.namespace}/${SWITCH_CONFIG_MAP}`;
-  print(`${where}: ${changed ? '' : 'unchanged, '}${inWords(data)}`);
+  print(`${where}: ${changed ? '' : 'unchanged, '}${formatSwitch(data)}`);
   for (const pool of pools) print(`  pool ${pool}: ${wayOf(pool, goal, seen)}`);
   if (flags.wait !== true) return;
   const { timeout } = flags;
@@ -202,7 +202,7 @@ async function writeSwitch(
   return true;
 }
 
-function inWords(data: SwitchData): string {
+function formatSwitch(data: SwitchData): string {
   const state = meaningOf(data);
   if (state.kind !== 'on') return 'layering is disabled';
   const { pools, imageRepository } = state.settings;

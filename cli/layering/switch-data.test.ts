@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { dataPatch, type EnableWish, meaningOf, switchedOff, switchedOn } from './switch-data.ts';
+import { dataPatch, type EnableRequest, meaningOf, switchedOff, switchedOn } from './switch-data.ts';
 
 const REPOSITORY = 'r.example.com/os/{pool}';
-const wish = (more: Partial<EnableWish> = {}): EnableWish => ({
+const request = (more: Partial<EnableRequest> = {}): EnableRequest => ({
   pools: [],
   allPools: false,
   settings: {},
@@ -17,31 +17,41 @@ const pools = KNOWN.map((name) => ({
 
 describe('switched on', () => {
   test.each([
-    ['for the first time', {}, wish({ settings: { imageRepository: REPOSITORY } }), on()],
-    ['again', off({ pushSecret: 'push' }), wish(), on({ pushSecret: 'push' })],
-    ['again, for the pools of last time', off({ pools: 'worker' }), wish(), on({ pools: 'worker' })],
-    ['again, for another pool', off({ pools: 'worker' }), wish({ pools: ['infra'] }), on({ pools: 'infra' })],
-    ['for one pool more', on({ pools: 'worker' }), wish({ pools: ['infra'] }), on({ pools: 'worker,infra' })],
-    ['for a pool that is', on({ pools: 'worker' }), wish({ pools: ['worker'] }), on({ pools: 'worker' })],
-    ['for one pool where all are', on(), wish({ pools: ['worker'] }), on()],
-    ['for all pools', on({ pools: 'worker', poolSelector: 'a=b' }), wish({ allPools: true }), on()],
-    ['again, as labels say', off({ poolSelector: 'a=b' }), wish(), on({ poolSelector: 'a=b' })],
+    ['for the first time', {}, request({ settings: { imageRepository: REPOSITORY } }), on()],
+    ['again', off({ pushSecret: 'push' }), request(), on({ pushSecret: 'push' })],
+    ['again, for the pools of last time', off({ pools: 'worker' }), request(), on({ pools: 'worker' })],
+    [
+      'again, for another pool',
+      off({ pools: 'worker' }),
+      request({ pools: ['infra'] }),
+      on({ pools: 'infra' }),
+    ],
+    [
+      'for one pool more',
+      on({ pools: 'worker' }),
+      request({ pools: ['infra'] }),
+      on({ pools: 'worker,infra' }),
+    ],
+    ['for a pool that is', on({ pools: 'worker' }), request({ pools: ['worker'] }), on({ pools: 'worker' })],
+    ['for one pool where all are', on(), request({ pools: ['worker'] }), on()],
+    ['for all pools', on({ pools: 'worker', poolSelector: 'a=b' }), request({ allPools: true }), on()],
+    ['again, as labels say', off({ poolSelector: 'a=b' }), request(), on({ poolSelector: 'a=b' })],
     [
       'again, not as labels said',
       off({ poolSelector: 'a' }),
-      wish({ pools: ['infra'] }),
+      request({ pools: ['infra'] }),
       on({ pools: 'infra' }),
     ],
     [
       'for one pool beside those with a label',
       on({ poolSelector: 'a' }),
-      wish({ pools: ['infra'] }),
+      request({ pools: ['infra'] }),
       on({ poolSelector: 'a', pools: 'infra' }),
     ],
     [
       'with another Secret',
       on({ pushSecret: 'a' }),
-      wish({ settings: { pushSecret: 'b' } }),
+      request({ settings: { pushSecret: 'b' } }),
       on({ pushSecret: 'b' }),
     ],
   ])('%s', (_, before, given, after) => {

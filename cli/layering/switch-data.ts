@@ -5,7 +5,7 @@ import { readSwitch, type SwitchState, takesPool } from '../../opt-in/switch.ts'
 export type SwitchData = Readonly<Record<string, string>>;
 
 /** What `shale enable` is told. */
-export interface EnableWish {
+export interface EnableRequest {
   /** Pools to take along; empty: those that the switch names, or all where it names none. */
   readonly pools: readonly string[];
   /** Every pool, those that come later too, whatever the switch names. */
@@ -14,8 +14,8 @@ export interface EnableWish {
   readonly settings: Partial<Record<'imageRepository' | 'pushSecret' | 'pullSecret' | 'baseImage', string>>;
 }
 
-/** @returns the switch's data once the wish is added. What the wish does not speak of stays. */
-export function switchedOn(data: SwitchData, { pools, allPools, settings }: EnableWish): SwitchData {
+/** @returns the switch's data with the request applied. Keys that the request does not mention stay. */
+export function switchedOn(data: SwitchData, { pools, allPools, settings }: EnableRequest): SwitchData {
   const { pools: named, poolSelector, ...rest } = data;
   const isOn = readSwitch({ ...FRAME, data }).kind === 'on';
   // Off, the pools of last time are no promise: the ones that are named now are meant, and no others.

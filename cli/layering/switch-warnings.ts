@@ -4,7 +4,7 @@ import { readRegistryAccess, SecretError } from '../../builder/secrets.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { ApiError } from '../../cluster/api-client.ts';
 import { nodeConfigOf } from '../../rollout/rendering/predicted-transitions.ts';
-import { refusalInWords, refusingNodes } from '../change/refusing-nodes.ts';
+import { formatRefusal, refusingNodes } from '../change/refusing-nodes.ts';
 import { unlessForbidden } from '../command-line/cluster-access.ts';
 import type { ObservedCluster } from '../observe/observed-cluster.ts';
 
@@ -66,7 +66,7 @@ export async function standardModeWarnings(
     const seen = { machineConfigNodes, nodes, rendered: new Map() };
     return refusingNodes(seen, { pool: name, rendered, config }).map(
       (refusing) =>
-        `pool ${name}: ${refusalInWords(refusing)}; until that is fixed, ${noun(refusing.nodes.length, 'the node stays', 'the nodes stay')} on the image`,
+        `pool ${name}: ${formatRefusal(refusing)}; until that is fixed, ${noun(refusing.nodes.length, 'the node stays', 'the nodes stay')} on the image`,
     );
   });
   return (await Promise.all(warnings)).flat();

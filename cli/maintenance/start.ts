@@ -18,7 +18,7 @@ import {
   patchNode,
 } from './node-access.ts';
 
-interface StartWish {
+interface StartRequest {
   readonly by: string;
   readonly reason: string;
   /** ms since the epoch. */
@@ -43,22 +43,22 @@ const LOOK_AGAIN_MS = 2_000;
  *
  * @throws CommandError when the node can't be had, or is not drained in time; what was done by then stays.
  */
-export async function startMaintenance(access: NodeAccess, wish: StartWish): Promise<void> {
-  const deadline = performance.now() + wish.timeout;
-  const holder = maintenanceHolder(wish.by);
+export async function startMaintenance(access: NodeAccess, request: StartRequest): Promise<void> {
+  const deadline = performance.now() + request.timeout;
+  const holder = maintenanceHolder(request.by);
   // With both flags the rollout is to pass the node by from now on, and only what has begun is waited for.
-  if (wish.yes && wish.wait) await flag(access, wish);
-  await untilFree(access, wish, holder, deadline);
-  await flag(access, wish);
-  await takeLease(access, wish, holder);
+  if (request.yes && request.wait) await flag(access, request);
+  await untilFree(access, request, holder, deadline);
+  await flag(access, request);
+  await takeLease(access, request, holder);
   await cordon(access);
-  print(`node ${access.node}: in maintenance until ${new Date(wish.until).toISOString()}, and cordoned`);
-  if (wish.drain) await drain(access, wish, deadline);
+  print(`node ${access.node}: in maintenance until ${new Date(request.until).toISOString()}, and cordoned`);
+  if (request.drain) await drain(access, request, deadline);
 }
 
 async function untilFree(
   access: NodeAccess,
-  wish: StartWish,
+  request: StartRequest,
   holder: string,
   deadline: number,
 ): Promise<void> {
@@ -66,11 +66,11 @@ async function untilFree(
   try {
     for (;;) {
       const decision = decideStart(await observeNode(access), holder, Date.now());
-      if (decision.kind === 'go' || (decision.kind === 'tell' && wish.yes)) return;
-      if (!wish.wait && (await acceptedBy(decision, access))) return;
+      if (decision.kind === 'go' || (decision.kind === 'tell' && request.yes)) return;
+      if (!request.wait && (await acceptedBy(decision, access))) return;
       if (performance.now() >= deadline) {
         throw new CommandError(
-          `node ${access.node}: not available after ${formatDuration(wish.timeout)}: ${decision.why}`,
+          `node ${access.node}: not available after ${formatDuration(request.timeout)}: ${decision.why}`,
         );
       }
       line.show(`waiting for node ${access.node}: ${decision.why}`);
@@ -99,7 +99,7 @@ async function acceptedBy(
 }
 
 /** What an earlier start remembers of the cordon is kept. */
-async function flag(access: NodeAccess, { by, reason, until }: StartWish): Promise<void> {
+async function flag(access: NodeAccess, { by, reason, until }: StartRequest): Promise<void> {
   await patchNode(access, (node) => {
     const uncordon = flagOf(node)?.uncordon;
     const text = flagText({
@@ -113,7 +113,7 @@ async function flag(access: NodeAccess, { by, reason, until }: StartWish): Promi
 }
 
 /** No process renews the lease while a person is at work, so it is taken for the whole time. */
-async function takeLease(access: NodeAccess, { until, reason }: StartWish, holder: string): Promise<void> {
+async function takeLease(access: NodeAccess, { until, reason }: StartRequest, holder: string): Promise<void> {
   const outcome = await acquireLease(
     access.client,
     {
@@ -143,14 +143,14 @@ async function cordon(access: NodeAccess): Promise<void> {
   });
 }
 
-async function drain(access: NodeAccess, wish: StartWish, deadline: number): Promise<void> {
-  const options = { ...defaultRolloutOptions.drain, evictUnmanagedPods: wish.force };
+async function drain(access: NodeAccess, request: StartRequest, deadline: number): Promise<void> {
+  const options = { ...defaultRolloutOptions.drain, evictUnmanagedPods: request.force };
   const started = performance.now();
   const line = progressLine(process.stderr);
   try {
     for (;;) {
       // After that somebody else may have the lease.
-      if (Date.now() >= wish.until)
+      if (Date.now() >= request.until)
         throw new CommandError(`node ${access.node}: the maintenance has expired`);
       const progress = await drainStep(access.client, access.node, options, access.signal);
       if (progress.kind === 'drained') break;
@@ -158,7 +158,7 @@ async function drain(access: NodeAccess, wish: StartWish, deadline: number): Pro
       const now = performance.now();
       if (now >= deadline) {
         throw new CommandError(
-          `${seen}; not drained after ${formatDuration(wish.timeout)}: run this again to continue, or end the maintenance`,
+          `${seen}; not drained after ${formatDuration(request.timeout)}: run this again to continue, or end the maintenance`,
         );
       }
       line.show(seen);

@@ -5,10 +5,10 @@ import { nodesOfPool, type ObservedCluster } from './observed-cluster.ts';
 import {
   type Arrival,
   arrivalOfAll,
+  formatProgress,
   type PartArrival,
   runsTarget,
   stoppedBecause,
-  wayInWords,
 } from './pool-arrival.ts';
 
 /** What is waited for. */
@@ -36,18 +36,18 @@ function poolArrival(name: string, mode: 'Layered' | 'Standard', seen: ObservedC
   const pool = seen.pools.find(({ metadata }) => metadata.name === name);
   if (pool === undefined) return { name, stopped: 'the MachineConfigPool no longer exists' };
   const nodes = nodesOfPool(seen, name);
-  const there = nodes.filter((node) => runsAsWished(node, mode)).length;
+  const there = nodes.filter((node) => runsDesiredMode(node, mode)).length;
   const count = `${there}/${nodes.length} nodes`;
-  const wished = seen.machineOSConfigs.some(({ spec }) => spec.machineConfigPool.name === name);
-  if (mode === 'Standard' && wished)
+  const hasConfig = seen.machineOSConfigs.some(({ spec }) => spec.machineConfigPool.name === name);
+  if (mode === 'Standard' && hasConfig)
     return { name, missing: `${count}, its MachineOSConfig is not deleted yet` };
-  if (mode === 'Layered' && !wished)
+  if (mode === 'Layered' && !hasConfig)
     return { name, missing: `${count}, its MachineOSConfig is not created yet` };
   const stopped = stoppedBecause(pool);
   if (stopped !== undefined) return { name, stopped };
   if (pool.spec.paused === true && there < nodes.length)
     return { name, missing: `${count}, the pool is paused` };
-  if (there < nodes.length) return { name, missing: `${count}${wayInWords(pool)}` };
+  if (there < nodes.length) return { name, missing: `${count}${formatProgress(pool)}` };
   if (mode === 'Layered' && !conditionIsTrue(pool.status?.conditions, 'BuildSuccess')) {
     return { name, missing: `${count}, its image is not built yet` };
   }
@@ -56,7 +56,7 @@ function poolArrival(name: string, mode: 'Layered' | 'Standard', seen: ObservedC
     : { name, missing: `${count}, the pool is not Updated yet` };
 }
 
-function runsAsWished(node: MachineConfigNode, mode: 'Layered' | 'Standard'): boolean {
+function runsDesiredMode(node: MachineConfigNode, mode: 'Layered' | 'Standard'): boolean {
   const { spec, status } = node;
   return (
     (spec.configImage !== undefined) === (mode === 'Layered') && status?.mode === mode && runsTarget(node)
@@ -65,10 +65,10 @@ function runsAsWished(node: MachineConfigNode, mode: 'Layered' | 'Standard'): bo
 
 /** An admin's own MachineOSConfig keeps its images and the builder. */
 function leftovers({ machineOSConfigs, builds, builder }: ObservedCluster): string[] {
-  const wished = new Set(machineOSConfigs.map(({ metadata }) => metadata.name));
-  const orphans = builds.filter(({ spec }) => !wished.has(spec.machineOSConfig.name)).length;
+  const configs = new Set(machineOSConfigs.map(({ metadata }) => metadata.name));
+  const orphans = builds.filter(({ spec }) => !configs.has(spec.machineOSConfig.name)).length;
   return [
     ...(orphans === 0 ? [] : [plural(orphans, 'image')]),
-    ...(builder === undefined || wished.size > 0 ? [] : ['the Machine OS Builder']),
+    ...(builder === undefined || configs.size > 0 ? [] : ['the Machine OS Builder']),
   ];
 }

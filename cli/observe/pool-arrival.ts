@@ -68,7 +68,7 @@ export function stoppedBecause({ status }: MachineConfigPool): string | undefine
 }
 
 /** @returns what a pool says of its way beyond its own count, which its words begin with; '' for nothing. */
-export function wayInWords({ status }: MachineConfigPool): string {
+export function formatProgress({ status }: MachineConfigPool): string {
   const message = status?.conditions?.find(({ type }) => type === 'Updating')?.message;
   const rest = message?.replace(/^\d+ of \d+ nodes run [^;]*(; )?/, '') ?? '';
   return rest === '' ? '' : `, ${rest}`;
@@ -85,7 +85,7 @@ function arrivalAt(pool: MachineConfigPool, seen: ObservedCluster, saysSo: boole
   if (saysSo) return { name };
   if (pool.spec.paused === true && there < nodes.length)
     return { name, missing: `${count}, the pool is paused` };
-  if (there < nodes.length) return { name, missing: `${count}${wayInWords(pool)}` };
+  if (there < nodes.length) return { name, missing: `${count}${formatProgress(pool)}` };
   return { name, missing: `${count}, the pool is not Updated yet` };
 }
 

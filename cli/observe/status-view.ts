@@ -104,13 +104,13 @@ function poolView(pool: MachineConfigPool, seen: ObservedCluster): PoolView {
   const members = nodesOfPool(seen, name);
   const config = pool.spec.configuration?.name;
   const running = pool.status?.configuration?.name;
-  const wish = seen.machineOSConfigs.find(({ spec }) => spec.machineConfigPool.name === name);
-  const image = wish?.status?.currentImagePullSpec;
+  const machineOSConfig = seen.machineOSConfigs.find(({ spec }) => spec.machineConfigPool.name === name);
+  const image = machineOSConfig?.status?.currentImagePullSpec;
   const rollback = rollbackOf(pool);
   return {
     name,
     ...poolSituation(pool),
-    layered: wish !== undefined,
+    layered: machineOSConfig !== undefined,
     paused: pool.spec.paused === true,
     config: {
       ...(config === undefined ? {} : { desired: config }),

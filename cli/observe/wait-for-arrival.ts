@@ -44,13 +44,13 @@ export async function waitForArrival(wait: ArrivalWait): Promise<void> {
       const now = performance.now();
       arrivedSince = arrival.kind === 'arrived' ? (arrivedSince ?? now) : undefined;
       if (arrivedSince !== undefined && now - arrivedSince >= holds) return;
-      line.show(inWords(arrival));
+      line.show(formatArrival(arrival));
       stoppedSince = arrival.kind === 'stopped' ? (stoppedSince ?? now) : undefined;
       if (stoppedSince !== undefined && now - stoppedSince >= STOP_HOLDS_MS) {
-        throw new CommandError(inWords(arrival));
+        throw new CommandError(formatArrival(arrival));
       }
       if (now >= deadline) {
-        throw new CommandError(`timed out after ${formatDuration(timeout)}: ${inWords(arrival)}`);
+        throw new CommandError(`timed out after ${formatDuration(timeout)}: ${formatArrival(arrival)}`);
       }
       const untilHeld = arrivedSince === undefined ? LOOK_AGAIN_MS : arrivedSince + holds - now;
       await watch.changed(Math.max(0, Math.min(LOOK_AGAIN_MS, untilHeld, deadline - now)));
@@ -61,7 +61,7 @@ export async function waitForArrival(wait: ArrivalWait): Promise<void> {
   }
 }
 
-function inWords(arrival: Arrival): string {
+function formatArrival(arrival: Arrival): string {
   switch (arrival.kind) {
     case 'arrived':
       return 'done; checking that it stays that way';

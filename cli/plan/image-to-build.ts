@@ -74,12 +74,12 @@ export function baseChange(
   image: ImageToBuild | undefined,
 ): { readonly fromBase: string; readonly toBase: string } | undefined {
   if (before.rendered?.spec.osImageURL !== after.rendered?.spec.osImageURL) return undefined;
-  const [fromBase, toBase] = [baseInWords(before), baseInWords(after)];
+  const [fromBase, toBase] = [formatBase(before), formatBase(after)];
   if (image?.way === 'Engine') return { fromBase, toBase: 'a new image from the container engine' };
   return fromBase === toBase ? undefined : { fromBase, toBase };
 }
 
-function baseInWords({ machineOSConfig, rendered }: ImageInputs): string {
+function formatBase({ machineOSConfig, rendered }: ImageInputs): string {
   if (machineOSConfig === undefined) return 'the stock image, in standard mode';
   return requestedBase(machineOSConfig, rendered) ?? 'the stock image';
 }

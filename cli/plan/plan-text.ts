@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { formatActions } from '../../api/disruption-action.ts';
 import { plural } from '../../api/plural.ts';
-import { refusalInWords } from '../change/refusing-nodes.ts';
+import { formatRefusal } from '../change/refusing-nodes.ts';
 import { COSTS } from '../command-line/output-schemas.ts';
 import { formatDuration } from '../command-line/quantities.ts';
 import type { PoolAsk, PoolPlan } from './plan.ts';
@@ -31,7 +31,7 @@ function formatPool(plan: PoolPlan, earlier: readonly PoolPlan[], { diffs }: Pla
     headOf(plan),
     ...aboutOf(plan).map((line) => `  ${line}`),
     ...causes,
-    ...(plan.refusing ?? []).map((refusing) => `  refused: ${refusalInWords(refusing)}`),
+    ...(plan.refusing ?? []).map((refusing) => `  refused: ${formatRefusal(refusing)}`),
     ...(plan.warnings ?? []).map((warning) => `  warning: ${warning}`),
     ...patches.map((line) => `  ${line}`.trimEnd()),
   ];
@@ -57,7 +57,7 @@ function headOf(plan: PoolAsk): string {
 /** What it means for the pool as a whole, in a line for each. */
 function aboutOf(plan: PoolAsk): string[] {
   const { image, softReboot, time } = plan;
-  const outcomes = inWords(plan);
+  const outcomes = formatOutcomes(plan);
   return [
     ...(outcomes === '' ? [] : [`nodes: ${outcomes}`]),
     ...(softReboot === undefined
@@ -66,16 +66,16 @@ function aboutOf(plan: PoolAsk): string[] {
           'reboot: a soft reboot (userspace only) on nodes where bootc reports that the kernel can keep running',
         ]),
     ...(image === undefined ? [] : [`image: ${image.way}, ${image.why}`]),
-    ...(time === undefined ? [] : [`time: ${timeInWords(time)}`]),
+    ...(time === undefined ? [] : [`time: ${formatTime(time)}`]),
   ];
 }
 
-function timeInWords({ seconds, why }: NonNullable<PoolAsk['time']>): string {
+function formatTime({ seconds, why }: NonNullable<PoolAsk['time']>): string {
   return seconds === undefined ? `unknown: ${why}` : `about ${formatDuration(seconds * 1000)} (${why})`;
 }
 
 /** @returns such as `2 restart, 1 reboot`; '' where no cluster was asked, or no node has anything to do. */
-function inWords({ outcomes }: PoolAsk): string {
+function formatOutcomes({ outcomes }: PoolAsk): string {
   if (outcomes === undefined || COSTS.every((cost) => cost === 'nothing' || outcomes[cost] === 0)) return '';
   return COSTS.filter((cost) => outcomes[cost] > 0)
     .map((cost) => `${outcomes[cost]} ${cost === 'nothing' ? 'no change' : cost}`)
@@ -103,7 +103,7 @@ function markdownOfPool(plan: PoolPlan, { diffs }: PlanTextOptions): string[] {
     ...about.map(listItem),
     ...(about.length === 0 ? [] : ['']),
     ...table,
-    ...(plan.refusing ?? []).map((refusing) => listItem(`**refused:** ${refusalInWords(refusing)}`)),
+    ...(plan.refusing ?? []).map((refusing) => listItem(`**refused:** ${formatRefusal(refusing)}`)),
     ...(plan.refusing === undefined ? [] : ['']),
     ...(plan.warnings ?? []).map((warning) => listItem(`**warning:** ${warning}`)),
     ...(plan.warnings === undefined ? [] : ['']),

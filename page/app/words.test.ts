@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type BuildRow, EMPTY_VIEW, type NodeRow, type PageView, type PoolRow } from '../model/view.ts';
-import { ago, announce, duration, nodeInWords, shortImage, withShortHashes } from './words.ts';
+import { ago, announce, duration, formatNodeLine, shortImage, withShortHashes } from './words.ts';
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -43,7 +43,7 @@ test('hashes and digests are short, and words stay as they are', () => {
 
 test('a node is said with all that matters', () => {
   expect(
-    nodeInWords('w', {
+    formatNodeLine('w', {
       pool: 'worker',
       state: 'preparing',
       staging: { done: 1, total: 4 },

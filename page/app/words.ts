@@ -39,7 +39,7 @@ export const STATE_MEANINGS: Readonly<Record<NodeStateName, string>> = {
 };
 
 /** @returns a node in one line, as a screen reader says it. */
-export function nodeInWords(name: string, node: NodeRow): string {
+export function formatNodeLine(name: string, node: NodeRow): string {
   return [
     name,
     node.staging === undefined

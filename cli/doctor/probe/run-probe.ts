@@ -17,7 +17,7 @@ const DELETE_MS = 10_000;
 /** Runs a probe's pod and takes it away again, whatever comes. @returns what it found, or why it found nothing. */
 export async function runProbe(client: ApiClient, probe: Probe, signal: AbortSignal): Promise<Finding[]> {
   const { namespace, name, place } = probe;
-  const { warning } = findings(`registries, from ${placeInWords(place)}`);
+  const { warning } = findings(`registries, from ${formatPlace(place)}`);
   try {
     await client.create(Pods, probePod(probe), { namespace, signal });
   } catch (error) {
@@ -33,7 +33,7 @@ export async function runProbe(client: ApiClient, probe: Probe, signal: AbortSig
     const ended = await untilEnded(client, probe, signal);
     const report = parseReport(messageOf(ended) ?? '');
     if (report !== undefined) return [...report];
-    const why = ended === undefined ? 'was deleted' : stateInWords(ended);
+    const why = ended === undefined ? 'was deleted' : formatPodState(ended);
     const mend = `check why the pod did not run: kubectl -n ${namespace} get events --field-selector involvedObject.name=${name}`;
     return [warning(`pod ${name} ${why} and reported no findings`, mend)];
   } finally {
@@ -64,7 +64,7 @@ function messageOf(pod: Pod | undefined): string | undefined {
   return pod?.status?.containerStatuses?.[0]?.state?.terminated?.message;
 }
 
-function stateInWords({ status }: Pod): string {
+function formatPodState({ status }: Pod): string {
   const { waiting, terminated } = status?.containerStatuses?.[0]?.state ?? {};
   if (terminated !== undefined) return `ended with exit code ${terminated.exitCode}`;
   const why = waiting?.reason ?? status?.reason;
@@ -96,7 +96,7 @@ const DEADLINE_S = 120;
 const probeLabels = { 'app.kubernetes.io/component': 'shale-probe' } as const;
 
 /** @returns where it runs, in words. */
-export function placeInWords(place: ProbePlace): string {
+export function formatPlace(place: ProbePlace): string {
   return place.kind === 'builder' ? 'the builder' : `node ${place.node}`;
 }
 
@@ -120,7 +120,7 @@ export function probePod({ place, name, namespace, image, targets, plainHttp }: 
           name: 'probe',
           image,
           args: [
-            ...['registry-probe', '--from', placeInWords(place), '--namespace', namespace],
+            ...['registry-probe', '--from', formatPlace(place), '--namespace', namespace],
             ...['--target', ...targets.map((target) => JSON.stringify(target))],
             ...flags,
             ...['--report', TERMINATION_LOG],

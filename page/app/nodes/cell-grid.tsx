@@ -1,7 +1,7 @@
 import { Component, type TargetedEvent, type TargetedKeyboardEvent, type TargetedPointerEvent } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
 import type { NodeRow } from '../../model/view.ts';
-import { nodeInWords, STATE_WORDS, staged } from '../words.ts';
+import { formatNodeLine, STATE_WORDS, staged } from '../words.ts';
 
 /** A node of a pool, with its name. */
 export type Member = readonly [name: string, node: NodeRow];
@@ -71,7 +71,7 @@ export function CellGrid({ pool, members, size, selected, onSelect }: CellGridPr
       </div>
       {size === 'named' ? null : (
         <p class="hovered" aria-hidden="true">
-          {node === undefined ? null : <span>{nodeInWords(...node)}</span>}
+          {node === undefined ? null : <span>{formatNodeLine(...node)}</span>}
         </p>
       )}
     </>
@@ -114,7 +114,7 @@ class CellBlock extends Component<CellBlockProps> {
             data-node={name}
             tabIndex={name === current ? 0 : -1}
             aria-selected={selected && name === current}
-            aria-label={nodeInWords(name, node)}
+            aria-label={formatNodeLine(name, node)}
           >
             {named ? (
               <>

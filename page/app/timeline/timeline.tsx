@@ -169,7 +169,7 @@ function Chart({ visits, span: { from, to }, now }: ChartProps) {
         {lane < 14 ? null : <Names lanes={lanes} lane={lane} x={x} />}
       </svg>
       <p class="hovered" aria-hidden="true">
-        {pointed === undefined ? null : <span>{visitInWords(pointed, now)}</span>}
+        {pointed === undefined ? null : <span>{formatVisit(pointed, now)}</span>}
       </p>
     </div>
   );
@@ -232,7 +232,7 @@ function Names({ lanes, lane, x }: { readonly lanes: readonly (readonly Visit[])
   );
 }
 
-function visitInWords({ node, segments }: Visit, now: number): string {
+function formatVisit({ node, segments }: Visit, now: number): string {
   const spans = segments.map(({ kind, start, end, failed }) => {
     const length = duration((end ?? now) - start);
     return `${KIND_WORDS[kind]} ${length}${end === undefined ? ' so far' : ''}${failed === true ? ' (failed)' : ''}`;
