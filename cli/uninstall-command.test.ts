@@ -28,8 +28,8 @@ test.each([
     observed({ machineConfigNodes: [layered], machineOSConfigs: [config(true)] }),
     'revert',
   ],
-] as const)('%s: nothing in the way', (_, cluster, wish) => {
-  expect(uninstallObstacle(cluster, wish)).toBeUndefined();
+] as const)('%s: nothing in the way', (_, cluster, choice) => {
+  expect(uninstallObstacle(cluster, choice)).toBeUndefined();
 });
 
 test.each([
@@ -57,6 +57,20 @@ test.each([
     'revert',
     'MachineOSConfig infra was created by hand: delete it',
   ],
-] as const)('%s: in the way', (_, cluster, wish, why) => {
-  expect(uninstallObstacle(cluster, wish)).toContain(why);
+] as const)('%s: in the way', (_, cluster, choice, why) => {
+  expect(uninstallObstacle(cluster, choice)).toContain(why);
+});
+
+test('every variant of what is in the way is a sentence', () => {
+  const second = { ...held, metadata: { ...held.metadata, name: 'worker-1' } };
+  expect(uninstallObstacle(observed({ nodes: [second, held] }), 'keep')).toMatch(
+    /^worker-0, worker-1: an update is in progress, and would leave the nodes cordoned; /,
+  );
+  const byHand = ['a', 'b'].map((name) => ({ metadata: { name } }) as MachineOSConfig);
+  expect(uninstallObstacle(observed({ machineOSConfigs: byHand }), 'revert')).toBe(
+    'MachineOSConfigs a, b were created by hand: delete them to return their pools to the stock image',
+  );
+  expect(uninstallObstacle(observed({ machineConfigNodes: [layered, layered] }), undefined)).toContain(
+    '2 nodes run images; use --revert to return nodes to the stock image first',
+  );
 });

@@ -43,7 +43,7 @@ export async function readHistory(
   throw noSuchPool(name, known);
 }
 
-function formatHistory(entries: readonly HistoryEntry[]): string {
+export function formatHistory(entries: readonly HistoryEntry[]): string {
   if (entries.length === 0) return 'no config has been rendered for the pool yet';
   return entries.flatMap(linesOf).join('\n');
 }

@@ -1,0 +1,74 @@
+import { expect, test } from 'vitest';
+import { changeOf } from '../api/names.ts';
+import { ExplainOutput } from './command-line/output-schemas.ts';
+import { formatExplanation } from './explain-command.ts';
+
+const update = {
+  config: 'rendered-worker-2',
+  change: changeOf('rendered-worker-2'),
+  causes: [],
+  actions: 'Reboot',
+  source: 'the policies in force',
+};
+const last = {
+  ...update,
+  startedAt: '2026-11-20T10:00:00Z',
+  finishedAt: '2026-11-20T10:05:00Z',
+  result: 'Succeeded' as const,
+  rebooted: true,
+};
+const node = { node: 'a', pool: 'worker' };
+
+test.each([
+  ['a node that has reported nothing', node, 'node a of pool worker has not reported what it runs\n'],
+  [
+    'a node that runs a config',
+    { ...node, config: 'rendered-worker-1' },
+    'node a of pool worker runs rendered-worker-1\n',
+  ],
+  ['standard mode', { ...node, mode: 'Standard' as const }, '\n  mode: Standard\n'],
+  [
+    'layered mode',
+    { ...node, mode: 'Layered' as const, image: 'r.io/os@sha256:1' },
+    '\n  mode: Layered, r.io/os@sha256:1\n',
+  ],
+  ['no update', node, '\nlast update: none recorded\n\nnext update: none'],
+  ['a reboot', { ...node, last }, '\n  result: Succeeded, with a reboot\n'],
+  [
+    'a soft reboot',
+    { ...node, last: { ...last, softly: true as const } },
+    '\n  result: Succeeded, with a soft reboot\n',
+  ],
+  ['no reboot', { ...node, last: { ...last, rebooted: false } }, '\n  result: Succeeded, without a reboot\n'],
+  [
+    'a failure',
+    { ...node, last: { ...last, result: 'RolledBack' as const, message: 'kubelet is not Ready' } },
+    '\n  result: RolledBack, with a reboot: kubelet is not Ready\n',
+  ],
+  [
+    'a pending update',
+    { ...node, next: { ...update, state: 'staging' } },
+    '\nnext update: to rendered-worker-2\n',
+  ],
+  [
+    'what a pending update waits for',
+    { ...node, next: { ...update, state: 'staged', what: 'skipped: a NodeMaintenance is active' } },
+    '\n  actions: Reboot (from the policies in force)\n  state: staged: skipped: a NodeMaintenance is active',
+  ],
+])('%s', (_, explained, text) => {
+  expect(formatExplanation(explained)).toContain(text);
+});
+
+test.each([
+  [['10-a', '20-b'], 'changed', '  10-a, 20-b -> changed /etc/a -> policy for /etc -> None'],
+  [[], 'removed', '  no MachineConfig (removed) -> removed /etc/a -> policy for /etc -> None'],
+] as const)('a cause names its MachineConfigs: %j', (machineConfigs, change, line) => {
+  const causes = [{ machineConfigs, change, subject: '/etc/a', rule: 'policy for /etc', actions: 'None' }];
+  const next = { ...update, causes, state: 'staged' };
+  expect(formatExplanation({ ...node, next }).split('\n')).toContain(line);
+});
+
+test('a soft reboot fits the schema of -o json', () => {
+  const explained = { ...node, last: { ...last, softly: true as const } };
+  expect(ExplainOutput.parse(explained)).toEqual(explained);
+});

@@ -1,0 +1,46 @@
+import { expect, test } from 'vitest';
+import { changeOf } from '../../api/names.ts';
+import { formatHistory } from './history-command.ts';
+import type { HistoryEntry } from './pool-history.ts';
+
+const entry: HistoryEntry = {
+  at: '2026-11-20T10:00:00Z',
+  config: 'rendered-worker-1',
+  change: changeOf('rendered-worker-1'),
+  way: 'Append',
+  result: 'Succeeded',
+  wanted: false,
+  nodes: 0,
+};
+const HEAD = '2026-11-20T10:00:00Z  rendered-worker-1';
+
+test.each([
+  ['nothing uses it', {}, `${HEAD}  (Append)`],
+  ['one node runs it', { nodes: 1 }, `${HEAD}  (Append)  <- run by 1 node`],
+  ['it is the target', { wanted: true }, `${HEAD}  (Append)  <- target`],
+  ['both', { wanted: true, nodes: 3 }, `${HEAD}  (Append)  <- target, run by 3 nodes`],
+  ['it is being built', { result: 'Building' as const }, `${HEAD}  (Append, Building)`],
+  [
+    'its build failed',
+    { result: 'Failed' as const, message: 'disk full' },
+    `${HEAD}  (Append, Failed: disk full)`,
+  ],
+])('%s', (_, more, line) => {
+  expect(formatHistory([{ ...entry, ...more }]).split('\n')[0]).toBe(line);
+});
+
+test('the image and the changes follow, with their MachineConfigs', () => {
+  const changes = [
+    { subject: '/etc/a', change: 'added' as const, machineConfigs: ['10-a', '20-b'] },
+    { subject: '/etc/b', change: 'removed' as const, machineConfigs: [] },
+  ];
+  expect(
+    formatHistory([{ ...entry, image: 'r.io/os@sha256:1', changes }])
+      .split('\n')
+      .slice(2),
+  ).toEqual(['  r.io/os@sha256:1', '  added /etc/a (10-a, 20-b)', '  removed /etc/b']);
+});
+
+test('a pool without a rendered config', () => {
+  expect(formatHistory([])).toBe('no config has been rendered for the pool yet');
+});

@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest';
+import { annotations } from '../../api/names.ts';
+import { node, observed } from '../../test/fixtures/observed-cluster.ts';
+import { formatMaintenance, maintenanceList } from './maintenance-command.ts';
+
+const NOW = Date.parse('2026-11-20T10:00:00Z');
+const flagged = (name: string, until: string) =>
+  node(
+    name,
+    { [annotations.plannedMaintenance]: JSON.stringify({ reason: 'new disk', by: 'ann', until }) },
+    true,
+  );
+
+test.each([
+  ['is skipped', '2026-11-20T12:00:00Z', 'flagged for maintenance by ann: new disk'],
+  ['has expired', '2026-11-20T09:00:00Z', undefined],
+])('a flagged node whose maintenance %s', (_, until, obstacle) => {
+  const [entry, ...more] = maintenanceList(observed({ nodes: [flagged('a', until), node('b')] }), NOW);
+  expect(more).toEqual([]);
+  expect(entry).toMatchObject({ node: 'a', by: 'ann', reason: 'new disk', until, cordoned: true });
+  expect(entry?.obstacle).toBe(obstacle);
+});
+
+test('is a table that says why a node is skipped', () => {
+  const entries = maintenanceList(observed({ nodes: [flagged('a', '2026-11-20T09:00:00Z')] }), NOW);
+  expect(formatMaintenance(entries).split('\n')).toEqual([
+    'NODE  BY   REASON    UNTIL                 CORDONED  SKIPPED',
+    'a     ann  new disk  2026-11-20T09:00:00Z  yes       no: the maintenance has expired',
+  ]);
+  expect(formatMaintenance([])).toBe('no node is in maintenance');
+});
