@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { KUBELET_CA_KEY } from './names.ts';
 import type { ObjectMeta } from './object.ts';
+import { by } from './order.ts';
 import type { Digest } from './references.ts';
 
 /** What is distributed to nodes beside images and rendered configs, each by its version. */
@@ -38,7 +39,7 @@ export function pullSecretVersion({ uid = '', resourceVersion = '' }: ObjectMeta
  * @returns the same digest for the same data, in whatever order the keys come.
  */
 export function registryCAsDigest(data: Readonly<Record<string, string>>): Digest {
-  const sorted = Object.entries(data).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+  const sorted = Object.entries(data).sort(by(([key]) => key));
   return `sha256:${createHash('sha256').update(JSON.stringify(sorted)).digest('hex')}` as Digest;
 }
 

@@ -2,14 +2,14 @@ import type { BuildFailureReason } from '../api/described-conditions.ts';
 import { LayerError } from '../image/layer/write-layer.ts';
 import { ContentError, RegistryError } from '../image/registry/registry-error.ts';
 
-/** Why a build did not succeed, in the terms that its conditions and the decision to try again need. */
+/** Why a build failed, with what its conditions and the decision to retry need. */
 export class BuildFailure extends Error {
   /** CamelCase, for the condition's reason. */
   readonly reason: BuildFailureReason;
-  /** Whether it may pass by itself: a registry that is down does, a wrong password does not. */
+  /** Whether a retry may succeed: an unavailable registry comes back, a wrong password stays wrong. */
   readonly temporary: boolean;
   readonly retryAfterMs: number | undefined;
-  /** The last lines of a container engine's output, where one was at work. */
+  /** The last lines of the container engine's output, if one was used. */
   readonly logTail: readonly string[] | undefined;
 
   constructor(
@@ -29,7 +29,7 @@ export class BuildFailure extends Error {
     this.logTail = options.logTail;
   }
 
-  /** @returns the error itself, or, for one nobody foresaw, a failure that is tried again. */
+  /** @returns the error itself, or a temporary failure for an unexpected error. */
   static from(error: unknown): BuildFailure {
     if (error instanceof BuildFailure) return error;
     const message = error instanceof Error ? error.message : String(error);
@@ -37,7 +37,7 @@ export class BuildFailure extends Error {
   }
 }
 
-/** @returns the failure of a build: trouble that may pass is told apart from what an admin has to mend. */
+/** @returns the failure of a build, which separates temporary errors from those that an admin has to fix. */
 export function asBuildFailure(error: unknown): BuildFailure {
   if (error instanceof RegistryError) {
     const refused = error.status === 401 || error.status === 403;

@@ -171,7 +171,7 @@ describe('decideBuild', () => {
 
   test.each<[string, Partial<BuildObservation>, RegExp]>([
     ['no pool', { pool: undefined }, /does not exist/],
-    ['no rendered config', { rendered: undefined }, /rendered-worker-1 does not exist/],
+    ['no rendered config', { rendered: undefined }, /rendered-worker-1, which does not exist/],
     ['policies unknown', { policyDigest: undefined }, /policies/],
     ['no base image', { baseImage: undefined }, /osImageURL/],
   ])('%s: it waits and says for what', (_name, more, why) => {
@@ -250,7 +250,7 @@ test('a pool without a rendered config waits, and names the pool', () => {
   const pool = seen.pool && { ...seen.pool, spec: {} };
   expect(decideBuild({ ...seen, pool })).toEqual({
     kind: 'wait',
-    why: 'MachineConfigPool worker has no rendered config yet',
+    why: 'Waiting for the first rendered config of MachineConfigPool worker',
   });
 });
 

@@ -8,21 +8,21 @@ import { by } from '../api/order.ts';
 import { present } from '../api/present.ts';
 import { isOver, outcomeOf } from './status.ts';
 
-/** What the builder sees of one MachineOSConfig when it decides. */
+/** What a decision about one MachineOSConfig depends on. */
 export interface BuildObservation {
   readonly machineOSConfig: MachineOSConfig;
   readonly pool: MachineConfigPool | undefined;
-  /** The rendered config that the pool goes to. */
+  /** The rendered config that is the pool's target. */
   readonly rendered: MachineConfig | undefined;
-  /** The base image by digest; absent where none is asked for (requestedBase). */
+  /** The base image by digest; absent if none is requested (requestedBase). */
   readonly baseImage: string | undefined;
-  /** Digest of the disruption policies in force; absent until the operator has written it. */
+  /** Digest of the disruption policies in force; absent until the operator has recorded it. */
   readonly policyDigest: string | undefined;
-  /** Of an image for a pool whose nodes have not said theirs; in Go's words. */
+  /** For pools whose nodes have not reported theirs; a GOARCH value. */
   readonly ownArchitecture: string;
   /** Every build of this MachineOSConfig. */
   readonly builds: readonly MachineOSBuild[];
-  /** Names of the builds that this process is at work on. */
+  /** Names of the builds that this process runs. */
   readonly running: ReadonlySet<string>;
 }
 
@@ -34,38 +34,39 @@ export type BuildDecision =
       readonly renderedConfig: string;
       readonly baseImage: string;
       readonly policyDigest: string;
-      /** What the image is made for. */
+      /** Architectures of the image, as GOARCH. */
       readonly architectures: readonly string[];
-      /** The object of that name, where there is one already. */
+      /** The existing object of that name, if any. */
       readonly build: MachineOSBuild | undefined;
-      /** What to do for it next. */
+      /** The next step for it. */
       readonly next: 'create' | 'start' | 'recreate' | 'none';
-      /** Builds of older inputs that are not over yet. */
+      /** Builds of older inputs that are not final. */
       readonly interrupt: readonly MachineOSBuild[];
     };
 
 /**
- * Decides what a MachineOSConfig's builds should be: exactly one for the pool's rendered config, none of older inputs
- * still at work.
+ * Decides the builds of a MachineOSConfig: exactly one for the pool's rendered config, and none of older inputs still
+ * running.
  *
- * A failed build stays failed until one of its inputs, or the rebuild annotation, changes; an interrupted one whose
- * inputs are wanted again is made anew, because conditions of a build that is over can't change (MCO's rule).
+ * A failed build stays failed until one of its inputs, or the rebuild annotation, changes. An interrupted build whose
+ * inputs are requested again is recreated, because the conditions of a final build can't change (MCO's rule).
  */
 export function decideBuild(seen: BuildObservation): BuildDecision {
   const { machineOSConfig, pool, rendered, policyDigest, baseImage } = seen;
   const poolName = machineOSConfig.spec.machineConfigPool.name;
-  if (pool === undefined) return { kind: 'wait', why: `MachineConfigPool ${poolName} does not exist` };
+  if (pool === undefined)
+    return { kind: 'wait', why: `Waiting for MachineConfigPool ${poolName}, which does not exist` };
   const renderedConfig = pool.spec.configuration?.name;
   if (renderedConfig === undefined)
-    return { kind: 'wait', why: `MachineConfigPool ${poolName} has no rendered config yet` };
+    return { kind: 'wait', why: `Waiting for the first rendered config of MachineConfigPool ${poolName}` };
   if (rendered === undefined)
-    return { kind: 'wait', why: `MachineConfig ${renderedConfig} does not exist yet` };
+    return { kind: 'wait', why: `Waiting for MachineConfig ${renderedConfig}, which does not exist` };
   if (policyDigest === undefined)
-    return { kind: 'wait', why: 'the disruption policies in force are not known yet' };
+    return { kind: 'wait', why: 'Waiting for the operator to record the disruption policies in force' };
   if (baseImage === undefined) {
     return {
       kind: 'wait',
-      why: `no base image: set osImageURL in a MachineConfig of pool ${poolName}, or baseImage in the MachineOSConfig or the switch`,
+      why: `Waiting for a base image: set osImageURL in a MachineConfig of pool ${poolName}, or baseImage in the MachineOSConfig or in the layering switch`,
     };
   }
   const rebuild = machineOSConfig.metadata.annotations?.[annotations.rebuild];
@@ -96,7 +97,7 @@ export function decideBuild(seen: BuildObservation): BuildDecision {
   };
 }
 
-/** @returns the base image as it is asked for, by tag or digest: a MachineConfig's counts more. */
+/** @returns the base image as requested, by tag or digest; that of a MachineConfig wins. */
 export function requestedBase(
   { spec }: MachineOSConfig,
   rendered: MachineConfig | undefined,
@@ -104,10 +105,10 @@ export function requestedBase(
   return rendered?.spec.osImageURL || spec.baseImage || undefined;
 }
 
-/** A pool without nodes gets an image all the same: its first node finds one. */
+/** A pool without nodes gets an image too, so that its first node finds one. */
 function architecturesOf({ status }: MachineConfigPool, own: string): readonly string[] {
-  const told = status?.architectures ?? [];
-  return told.length === 0 ? [own] : [...new Set(told)].sort();
+  const reported = status?.architectures ?? [];
+  return reported.length === 0 ? [own] : [...new Set(reported)].sort();
 }
 
 function nextStep(
@@ -127,31 +128,31 @@ function nextStep(
   }
 }
 
-/** What a pool's image is to be made of now. */
+/** The inputs that are requested of a pool's image. */
 interface RequestedImage {
   readonly machineOSConfig: MachineOSConfig;
   readonly renderedConfig: string;
   readonly baseImage: string;
   readonly policyDigest: string;
   readonly architectures: readonly string[];
-  /** Older versions built for the architecture that they ran on. In Go's words. */
+  /** Older versions built for the architecture that they ran on. A GOARCH value. */
   readonly ownArchitecture: string;
   readonly rebuild: string | undefined;
 }
 
 /**
- * Another version of Shale may have named a build of the same inputs otherwise. Its image is as good as one made now, and
- * making it again would bring every node another target.
+ * Another version of Shale may have given a build of the same inputs another name. Its image is equivalent, and building
+ * it again would give every node another target.
  *
- * @returns the finished build that the MachineOSConfig has, where nothing it was made of has changed since; undefined where
- *   that is not certain: then the image is made anew.
+ * @returns the successful build of the MachineOSConfig, if none of its inputs has changed since; undefined if that is
+ *   uncertain, and the image has to be built again.
  */
 function buildToTakeOver(
   builds: readonly MachineOSBuild[],
   wanted: RequestedImage,
 ): MachineOSBuild | undefined {
   const { metadata, status } = wanted.machineOSConfig;
-  // A version that wrote no generation says nothing of what the spec was then.
+  // Without a generation it is unknown whether the spec is still the same.
   if (status?.observedGeneration === undefined || status.observedGeneration !== metadata.generation) return;
   const current = builds.find((build) => build.metadata.name === status.machineOSBuild?.name);
   return current !== undefined && isNamedOtherwise(current) && isOfSameInputs(current, wanted)
@@ -159,7 +160,7 @@ function buildToTakeOver(
     : undefined;
 }
 
-/** By the rule of this version an equal name would have been found: then an input is another. */
+/** A build named by this version's rule would have the requested name if its inputs were equal. */
 function isNamedOtherwise({ metadata }: MachineOSBuild): boolean {
   return metadata.annotations?.[annotations.buildNameVersion] !== BUILD_NAME_VERSION;
 }
@@ -170,7 +171,7 @@ function isOfSameInputs(build: MachineOSBuild, wanted: RequestedImage): boolean 
   const architectures = instances ?? [wanted.ownArchitecture];
   return (
     outcomeOf(build) === 'Succeeded' &&
-    // Which value the annotation had when it was built is not known.
+    // The value of the annotation at the time of the build is unknown.
     wanted.rebuild === undefined &&
     machineConfig.name === wanted.renderedConfig &&
     baseImage === wanted.baseImage &&
@@ -179,16 +180,16 @@ function isOfSameInputs(build: MachineOSBuild, wanted: RequestedImage): boolean 
   );
 }
 
-/** Everything that makes one image differ from another. */
+/** The inputs that determine an image. */
 export interface BuildInputs {
   readonly machineOSConfig: MachineOSConfig;
   readonly renderedConfig: string;
-  /** The base image as it was asked for, by tag or digest. */
+  /** The base image as requested, by tag or digest. */
   readonly baseImage: string;
   readonly policyDigest: string;
-  /** In Go's words, sorted. */
+  /** GOARCH values, sorted. */
   readonly architectures: readonly string[];
-  /** Value of the rebuild annotation: another value asks for another build of the same. */
+  /** Value of the rebuild annotation: a changed value requests another build of the same inputs. */
   readonly rebuild?: string;
 }
 

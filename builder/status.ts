@@ -1,13 +1,14 @@
 import type { BuildConditionType, MachineOSBuild, MachineOSBuildStatus } from '../api/machine-os-build.ts';
 import type { Condition } from '../api/object.ts';
+import { present } from '../api/present.ts';
 import type { DigestedPullspec } from '../api/references.ts';
 
-/** How an image is made: a layer on the base, new labels on an image that has the layer, or a container engine. */
+/** The build method: a layer appended to the base, new labels on an image that has the layer, or a container engine. */
 export type BuildWay = 'Append' | 'Relabel' | 'Engine';
 
-/** One of the images that an index names. */
+/** One of the images in an index. */
 export interface ImageInstance {
-  /** In Go's words. */
+  /** A GOARCH value. */
   readonly architecture: string;
   readonly image: DigestedPullspec;
   readonly baseImage: DigestedPullspec;
@@ -23,11 +24,11 @@ export interface MovedBytes {
 /** What a successful build returns. */
 export type BuildResult = Omit<Extract<BuildPhase, { kind: 'succeeded' }>, 'kind'>;
 
-/** What a status shows of each: objects are read whole by every watch. The label has all transitions, the builder's log all lines. */
+/** How many of each a status has: every watch reads whole objects. The label has all transitions, the builder's log all lines. */
 const SHOWN_TRANSITIONS = 50;
 const SHOWN_LOG_LINES = 200;
 
-/** A point in the life of a build, told in the words of its conditions. */
+/** A phase of a build, from which its conditions are derived. */
 export type BuildPhase =
   | { readonly kind: 'started' }
   | {
@@ -46,11 +47,11 @@ export type BuildPhase =
       readonly summary: string;
       readonly bytes: MovedBytes;
       readonly engineImage?: DigestedPullspec;
-      /** Of an image for several architectures, which is an index. */
+      /** If the image is an index for several architectures. */
       readonly instances?: readonly ImageInstance[];
-      /** Of a container engine, where one was at work. */
+      /** Of the container engine, if one was used. */
       readonly logTail?: readonly string[];
-      /** What did not come about and is no reason to do without the image. */
+      /** What failed without making the image unusable. */
       readonly warnings?: readonly string[];
     }
   | {
@@ -64,10 +65,10 @@ export type BuildPhase =
 /**
  * The status of a build at a phase.
  *
- * @param status what it was; undefined for a new one.
+ * @param status the previous status; undefined for a new build.
  * @param now RFC 3339, the time of the phase.
  * @returns the new status. Conditions are MCO's: Prepared and Building, then one of Succeeded, Failed, Interrupted, after
- *   which none changes any more.
+ *   which they no longer change.
  */
 export function buildStatus(
   status: MachineOSBuildStatus | undefined,
@@ -76,13 +77,13 @@ export function buildStatus(
 ): MachineOSBuildStatus {
   const before = status ?? {};
   const set = (...changes: readonly Change[]) => withConditions(before.conditions ?? [], changes, now);
-  const prepared: Change = ['Prepared', 'True', 'Prepared', 'the inputs are complete and valid'];
+  const prepared: Change = ['Prepared', 'True', 'Prepared', 'The inputs are complete and valid'];
   switch (phase.kind) {
     case 'started':
       return {
         ...before,
         buildStart: before.buildStart ?? now,
-        conditions: set(prepared, ['Building', 'True', 'Building', 'the image is being built']),
+        conditions: set(prepared, ['Building', 'True', 'Building', 'The image is being built']),
       };
     case 'retrying':
       return {
@@ -92,7 +93,7 @@ export function buildStatus(
           'Building',
           'True',
           'Retrying',
-          `attempt ${phase.attempt} of ${phase.of} failed: ${phase.why}; the next in ${Math.ceil(phase.inMs / 1000)} s`,
+          `Attempt ${phase.attempt} of ${phase.of} failed: ${phase.why}. Retrying in ${Math.ceil(phase.inMs / 1000)} s`,
         ]),
       };
     case 'succeeded':
@@ -104,12 +105,14 @@ export function buildStatus(
         digestedImagePushSpec: phase.image,
         baseImage: phase.baseImage,
         transitions: phase.transitions.slice(0, SHOWN_TRANSITIONS),
-        ...(phase.engineImage === undefined ? {} : { engineImage: phase.engineImage }),
-        ...(phase.instances === undefined ? {} : { instances: [...phase.instances] }),
+        ...present({
+          engineImage: phase.engineImage,
+          instances: phase.instances && [...phase.instances],
+        }),
         ...logOf(phase),
         conditions: set(
           prepared,
-          ['Building', 'False', 'Succeeded', 'the build is over'],
+          ['Building', 'False', 'Succeeded', 'The build succeeded'],
           ['Succeeded', 'True', 'Succeeded', phase.summary],
         ),
       };
@@ -119,7 +122,7 @@ export function buildStatus(
         now,
         set(
           prepared,
-          ['Building', 'False', 'Failed', 'the build is over'],
+          ['Building', 'False', 'Failed', 'The build failed'],
           ['Failed', 'True', phase.reason, phase.message],
         ),
       );
@@ -128,7 +131,7 @@ export function buildStatus(
         before,
         now,
         set(
-          ['Building', 'False', 'Interrupted', 'the build is over'],
+          ['Building', 'False', 'Interrupted', 'The build was interrupted'],
           ['Interrupted', 'True', 'Interrupted', phase.message],
         ),
       );
@@ -158,7 +161,7 @@ function withConditions(
   for (const [type, status, reason, message] of changes) {
     const known = result.get(type);
     const lastTransitionTime = known?.status === status ? known.lastTransitionTime : now;
-    // A status message is bounded by the schema; what an admin needs stands at its beginning.
+    // The schema limits the length; the important part of a message is its beginning.
     result.set(type, { type, status, reason, message: message.slice(0, 2048), lastTransitionTime });
   }
   return [...result.values()];
@@ -168,7 +171,7 @@ export type BuildOutcome = 'Succeeded' | 'Failed' | 'Interrupted';
 
 const OUTCOMES: readonly BuildOutcome[] = ['Succeeded', 'Failed', 'Interrupted'];
 
-/** @returns how a build ended; undefined while it has not. */
+/** @returns how a build ended; undefined while it is running. */
 export function outcomeOf(build: MachineOSBuild): BuildOutcome | undefined {
   return OUTCOMES.find((type) =>
     (build.status?.conditions ?? []).some(
@@ -177,7 +180,7 @@ export function outcomeOf(build: MachineOSBuild): BuildOutcome | undefined {
   );
 }
 
-/** @returns whether nothing more will happen to this build. */
+/** @returns whether the build is final. */
 export function isOver(build: MachineOSBuild): boolean {
   return outcomeOf(build) !== undefined;
 }

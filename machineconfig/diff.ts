@@ -1,3 +1,4 @@
+import { by } from '../api/order.ts';
 import type {
   ChangeType,
   ConfigChange,
@@ -85,7 +86,7 @@ function changes<T>(
     else if (a !== b && !same(a, b)) found.push([key, 'changed']);
   }
   for (const key of to.keys()) if (!from.has(key)) found.push([key, 'added']);
-  return found.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+  return found.sort(by(([key]) => key));
 }
 
 function sameBytes(a: Uint8Array, b: Uint8Array): boolean {

@@ -1,5 +1,6 @@
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations, imageLabels } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import { type Digest, type DigestedPullspec, pullspecDigest } from '../../api/references.ts';
 
 /** Where the MachineConfigs came from, as whoever applied them says. */
@@ -52,7 +53,7 @@ export function cleanSource(said: {
   readonly revision: string | undefined;
 }): Source {
   const [url, revision] = [usable(said.url), usable(said.revision)];
-  return { ...(url === undefined ? {} : { url }), ...(revision === undefined ? {} : { revision }) };
+  return present({ url, revision });
 }
 
 function usable(text: string | undefined): string | undefined {
@@ -90,15 +91,14 @@ export function labelsOf(identity: ImageIdentity): Readonly<Record<string, strin
     'org.opencontainers.image.description': `Operating system of the nodes of pool ${identity.pool}, ${identity.renderedConfig}`,
     'org.opencontainers.image.version': identity.renderedConfig,
     'org.opencontainers.image.created': identity.created,
-    ...(url === undefined ? {} : { 'org.opencontainers.image.source': url }),
-    ...(revision === undefined ? {} : { 'org.opencontainers.image.revision': revision }),
+    ...present({ 'org.opencontainers.image.source': url, 'org.opencontainers.image.revision': revision }),
     'org.opencontainers.image.base.name': withoutDigest(identity.requestedBase),
     'org.opencontainers.image.base.digest': pullspecDigest(identity.baseImage),
     [imageLabels.version]: identity.version,
     [imageLabels.pool]: identity.pool,
     [imageLabels.renderedConfig]: identity.renderedConfig,
     [imageLabels.baseImage]: identity.baseImage,
-    ...(identity.stockImage === undefined ? {} : { [imageLabels.stockImage]: identity.stockImage }),
+    ...present({ [imageLabels.stockImage]: identity.stockImage }),
     [imageLabels.policyDigest]: identity.policyDigest,
     [imageLabels.disruption]: identity.disruption,
   };

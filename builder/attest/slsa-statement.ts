@@ -1,3 +1,4 @@
+import { present } from '../../api/present.ts';
 import { type Digest, pullspecDigest, repositoryOf } from '../../api/references.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import type { BuildFacts, Source } from './build-facts.ts';
@@ -65,7 +66,7 @@ function sourceDependency({ url, revision }: Source): ResourceDescriptor[] {
   return [
     {
       name: 'source',
-      ...(url === undefined ? {} : { uri: url }),
+      ...present({ uri: url }),
       ...(isCommit ? { digest: { gitCommit: revision } } : {}),
       ...(revision === undefined || isCommit ? {} : { annotations: { revision } }),
     },

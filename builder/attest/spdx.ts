@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { by } from '../../api/order.ts';
 import { pullspecDigest, repositoryOf } from '../../api/references.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
@@ -55,7 +56,7 @@ function filesOf(entries: readonly LayerEntry[]): FileEntry[] {
     const target = entry.type === 'hardlink' ? byPath.get(entry.target) : undefined;
     return target?.type === 'file' ? [{ ...target, path: entry.path }] : [];
   });
-  return files.sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0));
+  return files.sort(by(({ path }) => path));
 }
 
 function fileElement({ path, content }: FileEntry) {

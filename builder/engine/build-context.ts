@@ -1,5 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { pack } from 'tar-stream';
+import { by } from '../../api/order.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
 import { TREE } from './engine-spec.ts';
 
@@ -40,7 +41,7 @@ export async function writeBuildContext({ containerfile, tree, secrets }: BuildC
   // buildah reads .containerignore before .dockerignore, Docker only the latter.
   for (const name of ['.containerignore', '.dockerignore']) file(name, Buffer.from(`${SECRETS}*\n`), 0o644);
   for (const [index, { value }] of secrets.entries()) file(secretFile(index), value, 0o600);
-  for (const entry of [...tree].sort((a, b) => (a.path < b.path ? -1 : 1))) {
+  for (const entry of tree.toSorted(by(({ path }) => path))) {
     if (entry.type === 'file') file(`${TREE}${entry.path}`, entry.content, entry.mode);
   }
   archive.finalize();

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { addAbortSignal, Readable } from 'node:stream';
 import Docker from 'dockerode';
+import { present } from '../../api/present.ts';
 import { CONTAINERFILE } from './build-context.ts';
 import {
   type ContainerEngine,
@@ -106,9 +107,7 @@ async function connectionOf({ url, tlsDir }: EngineAccess): Promise<Docker.Docke
     protocol: 'https',
     host: hostname,
     port: port === '' ? 2376 : Number(port),
-    ...(ca === undefined ? {} : { ca }),
-    ...(cert === undefined ? {} : { cert }),
-    ...(key === undefined ? {} : { key }),
+    ...present({ ca, cert, key }),
   };
 }
 
@@ -166,7 +165,7 @@ function optionsOf(
     rm: true,
     forcerm: true,
     ...(Object.keys(buildArguments).length === 0 ? {} : { buildargs: buildArguments }),
-    ...(platform === undefined ? {} : { platform }),
+    ...present({ platform }),
     ...(cacheFrom.length === 0 ? {} : { cachefrom: cacheFrom }),
     ...(buildKit ? { version: '2' } : {}),
     // Podman's own parameter: the files come with the context, and the ignore file keeps them out of every COPY.

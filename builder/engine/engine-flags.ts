@@ -1,5 +1,6 @@
 import { tmpdir } from 'node:os';
 import { type Command, Option } from 'commander';
+import { present } from '../../api/present.ts';
 import { wholeNumber } from '../../cluster/process.ts';
 import { BuildFailure } from '../build-failure.ts';
 import { Slots } from '../slots.ts';
@@ -14,7 +15,7 @@ export interface EngineFlags {
   readonly engineWorkDir: string;
 }
 
-/** What builds need of an engine, whatever they are. */
+/** What every build needs of an engine. */
 export type EngineAccessParts = Omit<EngineParts, 'client' | 'onLine'>;
 
 /** @returns the command with these flags. */
@@ -22,21 +23,29 @@ export function withEngineFlags(command: Command): Command {
   return command
     .option(
       '--engine <address>',
-      'Docker or Podman, for what needs commands to run in the image: unix:///path or tcp://host:port',
+      'container engine (Docker or Podman) for images that need commands to run: unix:///path or tcp://host:port',
     )
-    .option('--engine-tls-dir <dir>', 'ca.pem, cert.pem and key.pem of an engine on TCP')
-    .option('--engine-minutes <count>', 'how long the engine may take for one image', wholeNumber(1), 60)
+    .option(
+      '--engine-tls-dir <dir>',
+      'directory with ca.pem, cert.pem and key.pem for a container engine over TCP',
+    )
+    .option(
+      '--engine-minutes <count>',
+      'maximum minutes that the container engine may take for one image',
+      wholeNumber(1),
+      60,
+    )
     .addOption(
-      new Option('--engine-work-dir <dir>', 'where its images lie for a while; needs their room').default(
-        tmpdir(),
-        'where temporary files go',
-      ),
+      new Option(
+        '--engine-work-dir <dir>',
+        'directory for temporary copies of images; needs enough free space for them',
+      ).default(tmpdir(), 'where temporary files go'),
     );
 }
 
 /**
- * @param parallel images that the engine makes at once.
- * @returns what builds need of the engine. It is reached when the first of them has commands to run.
+ * @param parallel how many images the engine builds at once.
+ * @returns what builds need of the engine. The connection is made when the first build has commands to run.
  */
 export function engineParts(
   { engine, engineTlsDir, engineMinutes, engineWorkDir }: EngineFlags,
@@ -48,7 +57,7 @@ export function engineParts(
       if (engine === undefined) {
         throw new BuildFailure(
           'NoEngine',
-          'containerFile, packages, extensions and another kernel need a container engine, and this builder has none; give it one by --engine, or bring the result as the base image',
+          'containerFile, packages, extensions and kernelType require a container engine, and this builder has none: configure one with --engine, or use a base image that contains them',
         );
       }
       reached ??= reach(engine, engineTlsDir);
@@ -64,7 +73,7 @@ export function engineParts(
 async function reach(url: string, tlsDir: string | undefined): Promise<ContainerEngine> {
   const { dockerEngine } = await import('./docker-engine.ts');
   try {
-    return await dockerEngine({ url, ...(tlsDir === undefined ? {} : { tlsDir }) });
+    return await dockerEngine({ url, ...present({ tlsDir }) });
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     throw new BuildFailure('EngineMisconfigured', why, { cause: error });

@@ -143,9 +143,9 @@ describe('layerContent', () => {
     ['a password hash', { ...empty, passwordHashes: new Map([['core', '$6$secret']]) }, /could read it/],
     ['another kernel', { ...empty, kernelType: 'realtime' }, /container engine/],
     ['extensions', { ...empty, extensions: ['usbguard'] }, /container engine/],
-    ['setuid', withFiles(file('/usr/bin/x', { mode: 0o4755 })), /sets user or group id/],
+    ['setuid', withFiles(file('/usr/bin/x', { mode: 0o4755 })), /sets the user or group ID/],
     ['the accounts of the OS', withFiles(file('/etc/shadow')), /operating system itself/],
-    ['a directory of its own in the root', withFiles(file('/data/x')), /an image carries/],
+    ['a directory of its own in the root', withFiles(file('/data/x')), /an image can only carry/],
   ])('%s is refused, and never told', (_name, config, why) => {
     const content = layerContent(config, rendered);
     expect(content.ok === false && content.refusals.map((refusal) => refusal.why).join()).toMatch(why);

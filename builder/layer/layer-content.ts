@@ -87,17 +87,17 @@ function refusedFields(config: NodeConfig, hasPackages: boolean): LayerRefusal[]
   if (config.passwordHashes.size > 0) {
     refusals.push({
       subject: `passwordHash of ${[...config.passwordHashes.keys()].join(', ')}`,
-      why: 'everyone who can pull the image could read it; use SSH keys, or leave the pool in standard mode',
+      why: 'everyone who can pull the image could read it; use SSH keys, or keep the pool in standard mode',
     });
   }
   if (config.kernelType !== 'default' && !hasPackages) {
     refusals.push({
       subject: 'kernelType',
-      why: `${config.kernelType} needs a container engine to install packages`,
+      why: `${config.kernelType} requires a container engine to install packages`,
     });
   }
   if (config.extensions.length > 0 && !hasPackages) {
-    refusals.push({ subject: 'extensions', why: 'need a container engine to install packages' });
+    refusals.push({ subject: 'extensions', why: 'require a container engine to install packages' });
   }
   return refusals;
 }
@@ -111,7 +111,7 @@ function addFile(
   if ((file.mode & SET_ID_BITS) !== 0) {
     refusals.push({
       subject: file.path,
-      why: `mode ${file.mode.toString(8)} sets user or group id on execution`,
+      why: `mode ${file.mode.toString(8)} sets the user or group ID on execution`,
     });
     return;
   }
@@ -256,13 +256,13 @@ export function placeOf(path: string): PathPlace {
   const within = (root: string) => path === root || path.startsWith(`${root}/`);
   const forbidden = FORBIDDEN.find(within);
   if (forbidden !== undefined)
-    return { kind: 'refused', why: `${forbidden} belongs to the operating system itself` };
+    return { kind: 'refused', why: `${forbidden} is managed by the operating system` };
   if (STATE_ROOTS.some(within)) return { kind: 'state' };
   const merged = MERGED_USR.find(within);
   if (merged !== undefined) return { kind: 'image', path: `/usr${path}` };
   if (IMAGE_ROOTS.some((root) => path.startsWith(`${root}/`))) return { kind: 'image', path };
   return {
     kind: 'refused',
-    why: `an image carries files under ${IMAGE_ROOTS.join(' and ')} and delivers those under ${STATE_ROOTS.join(', ')}`,
+    why: `an image can only carry files under ${IMAGE_ROOTS.join(' and ')}, and create files under ${STATE_ROOTS.join(', ')}`,
   };
 }

@@ -1,3 +1,4 @@
+import { by } from '../../api/order.ts';
 import type { Owner } from '../../machineconfig/node-config.ts';
 
 /** One line of a tmpfiles.d fragment (tmpfiles.d(5)). */
@@ -38,7 +39,7 @@ export type TmpfilesLine =
  */
 export function formatTmpfiles(lines: readonly TmpfilesLine[]): string {
   if (lines.length === 0) return '';
-  const sorted = [...lines].sort((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0));
+  const sorted = lines.toSorted(by(({ path }) => path));
   return `# What this image delivers outside of /usr and /etc.\n${sorted.map(formatLine).join('\n')}\n`;
 }
 

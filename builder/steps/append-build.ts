@@ -2,6 +2,7 @@ import { formatActions } from '../../api/disruption-action.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { ClusterPolicies } from '../../api/machine-configuration.ts';
 import { nodePaths } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import { type DigestedPullspec, parseDigest, parseDigestedPullspec } from '../../api/references.ts';
 import { encodeTransitionLabel, predictTransitions } from '../../disruption/transitions.ts';
 import { describeImage, type ImageDescription } from '../../image/append.ts';
@@ -74,10 +75,7 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
   const content = layerContent(config, input.rendered, input.stockImage !== undefined);
   if (!content.ok) {
     const reasons = content.refusals.map(({ subject, why }) => `${subject}: ${why}`).join('; ');
-    throw new BuildFailure(
-      'NotLayerable',
-      `${input.rendered.metadata.name} can't become an image: ${reasons}`,
-    );
+    throw new BuildFailure('NotLayerable', `No image can carry ${input.rendered.metadata.name}: ${reasons}`);
   }
   const base = parseReference(input.baseImage);
   const target = parseReference(input.pushSpec);
@@ -102,7 +100,7 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
   const previous = previousIn(target, input.previousImage);
   const appended = { base, description, target, layer, options };
   const { digest, layerSent, bytes } = await step('push', () =>
-    pushAppended(client, { ...appended, ...(previous === undefined ? {} : { previous }) }, signal),
+    pushAppended(client, { ...appended, ...present({ previous }) }, signal),
   );
   const image = byDigest(target, digest);
   const facts = { ...provenance, image, renderedConfigDigest: renderedConfigDigest(content.entries) };
@@ -132,7 +130,7 @@ function refuseOtherArchitecture(
   if (config.architecture === architecture) return;
   throw new BuildFailure(
     'BaseImageArchitecture',
-    `base image ${baseImage} is for ${config.architecture}, and nodes of the pool are ${architecture}; give the pool a base image that has both, or these nodes a pool of their own`,
+    `Base image ${baseImage} is for ${config.architecture}, but nodes of the pool are ${architecture}: use a base image for both, or a separate pool for these nodes`,
   );
 }
 
@@ -159,7 +157,7 @@ function provenanceOf(input: AppendInput, baseImage: DigestedPullspec) {
     created: input.created,
     version: input.version,
     source: input.source ?? {},
-    ...(input.stockImage === undefined ? {} : { stockImage: input.stockImage }),
+    ...present({ stockImage: input.stockImage }),
   };
 }
 

@@ -1,5 +1,6 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineOSConfigSpec } from '../../api/machine-os-config.ts';
+import { present } from '../../api/present.ts';
 import { parseDigest } from '../../api/references.ts';
 import { pushIndex } from '../../image/image-index.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
@@ -97,7 +98,7 @@ async function joined(
 }
 
 function instanceOf({ architecture, result: { image, baseImage, engineImage } }: Made): ImageInstance {
-  return { architecture, image, baseImage, ...(engineImage === undefined ? {} : { engineImage }) };
+  return { architecture, image, baseImage, ...present({ engineImage }) };
 }
 
 /** The costliest that was needed for any of them. */

@@ -1,6 +1,8 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
+import { by } from '../../api/order.ts';
+import { present } from '../../api/present.ts';
 import { outcomeOf } from '../status.ts';
 
 /** A rendered config with the base image it stands on: what a node runs, or soon will. */
@@ -35,9 +37,9 @@ export function knownStates(
     const config = name === undefined ? undefined : configs(name);
     if (config === undefined || base === undefined) continue;
     const architecture = architectures.get(base);
-    states.set(`${name} ${base}`, { config, base, ...(architecture === undefined ? {} : { architecture }) });
+    states.set(`${name} ${base}`, { config, base, ...present({ architecture }) });
   }
-  return [...states].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, state]) => state);
+  return [...states].sort(by(([key]) => key)).map(([, state]) => state);
 }
 
 interface BuiltState {

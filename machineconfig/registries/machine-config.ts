@@ -1,6 +1,7 @@
 import type { ImageConfig } from '../../api/image-sources.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { annotations, labels, MCO_GROUP } from '../../api/names.ts';
+import { by } from '../../api/order.ts';
 import { IGNITION_VERSION } from '../ignition/parse.ts';
 import type { Problem } from '../problem.ts';
 import { type MirrorObjects, mergeMirrorObjects } from './mirror-rules.ts';
@@ -109,7 +110,7 @@ export function formatPolicyJson({ blocked, allowed }: RegistrySources): string 
   const scopes = [
     ...allowed.map((scope) => [scope, accept] as const),
     ...blocked.map((scope) => [scope, reject] as const),
-  ].sort(([a], [b]) => (a < b ? -1 : 1));
+  ].sort(by(([key]) => key));
   const atomic = scopes.filter(([scope]) => scope.split('/').length <= ATOMIC_SEGMENTS);
   const policy = {
     default: allowed.length > 0 ? reject : accept,
