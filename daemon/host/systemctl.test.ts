@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { OsCommandError, type RunOsCommand } from '../os/os-command.ts';
-import { parseUnitProperties, systemctl, type UnitProperties, unitProgress } from './systemctl.ts';
+import { parseUnitProperties, Systemctl, type UnitProperties, unitProgress } from './systemctl.ts';
 
 /** As systemd 252 prints it. */
 const ACTIVE = 'Type=notify\nResult=success\nNRestarts=0\nLoadState=loaded\nActiveState=active\n';
@@ -67,7 +67,7 @@ describe('unitProgress', () => {
 describe('systemctl', () => {
   it('restarts a unit and makes sure that it stays active', async () => {
     const { run, commands } = scripted((command) => (command.startsWith('systemctl show') ? ACTIVE : ''));
-    await systemctl(run).restart('crio.service', signal);
+    await new Systemctl(run).restart('crio.service', signal);
     expect(commands[1]).toBe('systemctl restart -- crio.service');
     expect(commands.filter((command) => command.startsWith('systemctl show')).length).toBeGreaterThan(2);
   });
@@ -81,7 +81,7 @@ describe('systemctl', () => {
         stderr: 'Job for x.service failed.',
       });
     });
-    const restarted = systemctl(run).restart('x.service', signal);
+    const restarted = new Systemctl(run).restart('x.service', signal);
     await expect(restarted).rejects.toThrow(
       'restart x.service: Job for x.service failed.\nbad option on line 3',
     );
@@ -89,7 +89,7 @@ describe('systemctl', () => {
 
   it('refuses a unit that is not there or masked before it does anything', async () => {
     const { run, commands } = scripted(() => ACTIVE.replace('loaded', 'masked'));
-    await expect(systemctl(run).restart('x.service', signal)).rejects.toThrow(
+    await expect(new Systemctl(run).restart('x.service', signal)).rejects.toThrow(
       'restart x.service: unit is masked',
     );
     expect(commands).toHaveLength(1);
@@ -99,7 +99,9 @@ describe('systemctl', () => {
     'takes %j for no unit',
     async (name) => {
       const { run, commands } = scripted(() => ACTIVE);
-      await expect(systemctl(run).restart(name, signal)).rejects.toThrow('not the name of a systemd unit');
+      await expect(new Systemctl(run).restart(name, signal)).rejects.toThrow(
+        'not the name of a systemd unit',
+      );
       expect(commands).toEqual([]);
     },
   );

@@ -68,57 +68,53 @@ export function unitProgress(before: UnitProperties, now: UnitProperties): UnitP
   }
 }
 
+/** The caller's signal is the limit of a job; this one only prevents a lost systemctl from living for ever. */
+const NO_LIMIT_MS = 3_600_000;
+
 /**
  * systemd through systemctl(1). A job is awaited by systemctl, and after it the unit has to stay active: systemctl
  * returns as soon as a simple service was forked.
- *
- * @param run runs commands in the host's namespaces.
- * @param commandPath where those commands see what the daemon sees there.
  */
-export function systemctl(
-  run: RunOsCommand,
-  commandPath: (place: string) => string = (place) => place,
-): ServiceManager {
-  async function show(unit: string, signal: AbortSignal): Promise<UnitProperties> {
-    const command = ['systemctl', 'show', `--property=${PROPERTIES.join(',')}`, '--', unit] as const;
-    return parseUnitProperties(await run(command, { timeoutMs: COMMAND_TIMEOUT_MS, signal }));
+export class Systemctl implements ServiceManager {
+  readonly #run: RunOsCommand;
+  readonly #commandPath: (place: string) => string;
+
+  /**
+   * @param run runs commands in the host's namespaces.
+   * @param commandPath where those commands see what the daemon sees there.
+   */
+  constructor(run: RunOsCommand, commandPath: (place: string) => string = (place) => place) {
+    this.#run = run;
+    this.#commandPath = commandPath;
   }
 
-  async function job(
-    action: 'reload' | 'restart' | 'start',
-    unit: string,
-    signal: AbortSignal,
-  ): Promise<void> {
-    assertUnitName(action, unit);
-    const before = await show(unit, signal);
-    if (before.loadState !== 'loaded') throw new ServiceError(action, unit, `unit is ${before.loadState}`);
-    try {
-      // `restart` and `start` set NRestarts back to 0, so what counts is from here on.
-      await run(['systemctl', action, '--', unit], { timeoutMs: NO_LIMIT_MS, signal });
-    } catch (cause) {
-      if (!(cause instanceof OsCommandError)) throw cause;
-      throw await failure(action, unit, cause.stderr.trim() || cause.message, signal, cause);
-    }
-    const started = action === 'reload' ? before : { ...before, restarts: 0 };
-    const progress = await settle(unit, started, signal);
-    if (progress !== 'done') throw await failure(action, unit, progress.failed, signal);
+  async daemonReload(signal: AbortSignal): Promise<void> {
+    await this.#run(['systemctl', 'daemon-reload'], { timeoutMs: COMMAND_TIMEOUT_MS, signal });
   }
 
-  async function settle(
-    unit: string,
-    before: UnitProperties,
-    signal: AbortSignal,
-  ): Promise<Exclude<UnitProgress, 'pending'>> {
-    for (let steadyMs = 0; steadyMs < SETTLE_MS; ) {
-      await delay(POLL_MS, undefined, { signal });
-      const progress = unitProgress(before, await show(unit, signal));
-      if (typeof progress === 'object') return progress;
-      steadyMs = progress === 'done' ? steadyMs + POLL_MS : 0;
-    }
-    return 'done';
+  reload(unit: string, signal: AbortSignal): Promise<void> {
+    return this.#job('reload', unit, signal);
   }
 
-  async function lastLines(unit: string, signal: AbortSignal): Promise<string> {
+  restart(unit: string, signal: AbortSignal): Promise<void> {
+    return this.#job('restart', unit, signal);
+  }
+
+  start(unit: string, signal: AbortSignal): Promise<void> {
+    return this.#job('start', unit, signal);
+  }
+
+  async stop(unit: string, signal: AbortSignal): Promise<void> {
+    assertUnitName('stop', unit);
+    await this.#run(['systemctl', 'stop', '--', unit], { timeoutMs: NO_LIMIT_MS, signal });
+  }
+
+  async state(unit: string, signal: AbortSignal): Promise<ServiceState> {
+    assertUnitName('state', unit);
+    return (await this.#show(unit, signal)).activeState;
+  }
+
+  async lastLines(unit: string, signal: AbortSignal): Promise<string> {
     const command = [
       'journalctl',
       '--no-pager',
@@ -127,50 +123,65 @@ export function systemctl(
       `--unit=${unit}`,
     ] as const;
     // The journal only explains; without it the reason still stands.
-    const lines = await run(command, { timeoutMs: COMMAND_TIMEOUT_MS, signal }).catch(() => '');
+    const lines = await this.#run(command, { timeoutMs: COMMAND_TIMEOUT_MS, signal }).catch(() => '');
     return lines.length <= JOURNAL_CHARACTERS ? lines : lines.slice(-JOURNAL_CHARACTERS).replace(/^.*\n/, '');
   }
 
-  async function failure(
+  async applyTmpfiles(fragment: string, signal: AbortSignal): Promise<void> {
+    await this.#run(['systemd-tmpfiles', '--create', '--', this.#commandPath(fragment)], {
+      timeoutMs: TMPFILES_TIMEOUT_MS,
+      signal,
+    });
+  }
+
+  async #job(action: 'reload' | 'restart' | 'start', unit: string, signal: AbortSignal): Promise<void> {
+    assertUnitName(action, unit);
+    const before = await this.#show(unit, signal);
+    if (before.loadState !== 'loaded') throw new ServiceError(action, unit, `unit is ${before.loadState}`);
+    try {
+      // `restart` and `start` set NRestarts back to 0, so what counts is from here on.
+      await this.#run(['systemctl', action, '--', unit], { timeoutMs: NO_LIMIT_MS, signal });
+    } catch (cause) {
+      if (!(cause instanceof OsCommandError)) throw cause;
+      throw await this.#failure(action, unit, cause.stderr.trim() || cause.message, signal, cause);
+    }
+    const started = action === 'reload' ? before : { ...before, restarts: 0 };
+    const progress = await this.#settle(unit, started, signal);
+    if (progress !== 'done') throw await this.#failure(action, unit, progress.failed, signal);
+  }
+
+  async #settle(
+    unit: string,
+    before: UnitProperties,
+    signal: AbortSignal,
+  ): Promise<Exclude<UnitProgress, 'pending'>> {
+    for (let steadyMs = 0; steadyMs < SETTLE_MS; ) {
+      await delay(POLL_MS, undefined, { signal });
+      const progress = unitProgress(before, await this.#show(unit, signal));
+      if (typeof progress === 'object') return progress;
+      steadyMs = progress === 'done' ? steadyMs + POLL_MS : 0;
+    }
+    return 'done';
+  }
+
+  async #show(unit: string, signal: AbortSignal): Promise<UnitProperties> {
+    const command = ['systemctl', 'show', `--property=${PROPERTIES.join(',')}`, '--', unit] as const;
+    return parseUnitProperties(await this.#run(command, { timeoutMs: COMMAND_TIMEOUT_MS, signal }));
+  }
+
+  async #failure(
     action: string,
     unit: string,
     reason: string,
     signal: AbortSignal,
     cause?: unknown,
   ): Promise<ServiceError> {
-    const journal = await lastLines(unit, signal);
+    const journal = await this.lastLines(unit, signal);
     return new ServiceError(action, unit, [reason, journal].filter((text) => text !== '').join('\n'), {
       cause,
     });
   }
-
-  return {
-    daemonReload: async (signal) => {
-      await run(['systemctl', 'daemon-reload'], { timeoutMs: COMMAND_TIMEOUT_MS, signal });
-    },
-    reload: (unit, signal) => job('reload', unit, signal),
-    restart: (unit, signal) => job('restart', unit, signal),
-    start: (unit, signal) => job('start', unit, signal),
-    stop: async (unit, signal) => {
-      assertUnitName('stop', unit);
-      await run(['systemctl', 'stop', '--', unit], { timeoutMs: NO_LIMIT_MS, signal });
-    },
-    state: async (unit, signal) => {
-      assertUnitName('state', unit);
-      return (await show(unit, signal)).activeState;
-    },
-    lastLines,
-    applyTmpfiles: async (fragment, signal) => {
-      await run(['systemd-tmpfiles', '--create', '--', commandPath(fragment)], {
-        timeoutMs: TMPFILES_TIMEOUT_MS,
-        signal,
-      });
-    },
-  };
 }
-
-/** The caller's signal is the limit of a job; this one only keeps a lost systemctl from living for ever. */
-const NO_LIMIT_MS = 3_600_000;
 
 function parseState(text: string | undefined): ServiceState {
   switch (text) {

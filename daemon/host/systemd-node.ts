@@ -12,7 +12,7 @@ import { checkRunner } from './check-runner.ts';
 import { chpasswd } from './chpasswd.ts';
 import type { NodePorts } from './host.ts';
 import { selinuxLabels } from './selinux-labels.ts';
-import { systemctl } from './systemctl.ts';
+import { Systemctl } from './systemctl.ts';
 import { bootedDirectory, HOST_INIT, hostNamespaces, systemdHost } from './systemd-host.ts';
 import { makeWritable } from './writable-mounts.ts';
 
@@ -42,7 +42,7 @@ export function systemdNode(options: SystemdNodeOptions): NodePorts {
   const wanted = osBackend === undefined ? {} : { wanted: osBackend };
   return {
     host: systemdHost({ root, init, run }),
-    services: systemctl(run, commandPath),
+    services: new Systemctl(run, commandPath),
     setPasswords: chpasswd(run, { commandPath }),
     relabel: selinuxLabels(root, run, commandPath),
     backend: new DetectedBackend(async ({ packages }, signal) => {

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { systemctl } from '../../daemon/host/systemctl.ts';
+import { Systemctl } from '../../daemon/host/systemctl.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { bootLabMachine, FIRST_TIME_MS, type LabMachine, noLab } from './lab.ts';
 
@@ -10,7 +10,7 @@ const service = (start: string, more = '') => `[Service]\nExecStart=/bin/sh -c '
 describe.skipIf(noLab !== undefined)('services of a machine with systemd', () => {
   let machine: LabMachine;
   const signal = deadline(300_000);
-  const services = () => systemctl(machine.run);
+  const services = () => new Systemctl(machine.run);
 
   beforeAll(async () => {
     machine = await bootLabMachine();
