@@ -115,12 +115,12 @@ export class ApiUnreachable extends Error {
 
   /** @param what the request in words, for the message. */
   constructor(what: string, cause: unknown) {
-    super(`${what}: ${inWords(cause)}`, { cause });
+    super(`${what}: ${messageOf(cause)}`, { cause });
   }
 }
 
 /** Where a name has several addresses and none answers, Node.js says nothing but the code of it. */
-function inWords(cause: unknown): string {
+function messageOf(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause);
   return cause.message || String((cause as NodeJS.ErrnoException).code ?? cause.name);
 }

@@ -5,6 +5,7 @@ import type { NormalReason, WarningReason } from '../api/events.ts';
 import { Events, type KubernetesEvent } from '../api/kubernetes.ts';
 import { type ChangeId, changeOf, labels } from '../api/names.ts';
 import type { KubernetesObject, NewObject } from '../api/object.ts';
+import { present } from '../api/present.ts';
 import { type ApiClient, isAlreadyExists } from './api-client.ts';
 
 /** Tells what an admin would look for with `kubectl describe`. Fire and forget: it never fails the work it tells of. */
@@ -59,13 +60,12 @@ export function createEventRecorder(client: ApiClient, component: string, log: L
     const event = {
       apiVersion: 'v1',
       kind: 'Event',
-      metadata: { name, namespace, ...(change === undefined ? {} : { labels: { [labels.change]: change } }) },
+      metadata: { name, namespace, ...present({ labels: change && { [labels.change]: change } }) },
       involvedObject: {
         apiVersion: object.apiVersion,
         kind: object.kind,
         name: object.metadata.name,
-        ...(object.metadata.namespace === undefined ? {} : { namespace: object.metadata.namespace }),
-        ...(object.metadata.uid === undefined ? {} : { uid: object.metadata.uid }),
+        ...present({ namespace: object.metadata.namespace, uid: object.metadata.uid }),
       },
       type,
       reason,

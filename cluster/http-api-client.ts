@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Pods } from '../api/kubernetes.ts';
 import type { Kind, KubernetesObject, NewObject } from '../api/object.ts';
+import { present } from '../api/present.ts';
 import type {
   ApiClient,
   DeleteOptions,
@@ -205,7 +206,7 @@ class HttpApiClient implements ApiClient {
         apiVersion: 'policy/v1',
         kind: 'Eviction',
         metadata: { name, namespace },
-        ...(gracePeriodSeconds === undefined ? {} : { deleteOptions: { gracePeriodSeconds } }),
+        ...present({ deleteOptions: gracePeriodSeconds === undefined ? undefined : { gracePeriodSeconds } }),
       },
       verb: 'create',
       resource: resourceOf(Pods, 'eviction'),
@@ -258,8 +259,7 @@ class HttpApiClient implements ApiClient {
       } catch (error) {
         const isLast = call.method !== 'GET' || attempt === READ_ATTEMPTS || call.signal?.aborted === true;
         if (isLast || !mayPass(error)) throw error;
-        const options = call.signal === undefined ? {} : { signal: call.signal };
-        await delay(retryDelayMs(error, attempt), undefined, options);
+        await delay(retryDelayMs(error, attempt), undefined, present({ signal: call.signal }));
       }
     }
   }

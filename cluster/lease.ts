@@ -1,5 +1,6 @@
 import { type Lease, Leases } from '../api/kubernetes.ts';
 import { annotations } from '../api/names.ts';
+import { present } from '../api/present.ts';
 import { type ApiClient, isAlreadyExists, isConflict, isNotFound, type Where } from './api-client.ts';
 
 /** A wish to hold a coordination.k8s.io Lease. */
@@ -139,7 +140,7 @@ async function deleteLease(
   try {
     await client.delete(Leases, name, {
       ...where,
-      ...(resourceVersion === undefined ? {} : { preconditions: { resourceVersion } }),
+      ...present({ preconditions: resourceVersion === undefined ? undefined : { resourceVersion } }),
     });
     return true;
   } catch (error) {
@@ -154,7 +155,7 @@ function newLease(wish: LeaseWish, now: Date) {
   return {
     apiVersion: 'coordination.k8s.io/v1',
     kind: 'Lease',
-    metadata: { namespace, name, ...(told === undefined ? {} : { annotations: told }) },
+    metadata: { namespace, name, ...present({ annotations: told }) },
     spec: {
       holderIdentity: holder,
       leaseDurationSeconds: durationSeconds,

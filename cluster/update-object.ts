@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Condition, Kind, KubernetesObject } from '../api/object.ts';
+import { present } from '../api/present.ts';
 import { type ApiClient, isConflict } from './api-client.ts';
 
 /**
@@ -18,7 +19,7 @@ export async function updateStatus<T extends KubernetesObject & { readonly statu
   options: { readonly signal?: AbortSignal } = {},
 ): Promise<T> {
   const { namespace, name } = object.metadata;
-  const where = { ...(namespace === undefined ? {} : { namespace }), ...options };
+  const where = { ...present({ namespace }), ...options };
   const write = async (current: T) => {
     const status = compute(current);
     return isDeepStrictEqual(status, current.status)
@@ -45,7 +46,7 @@ export async function updateAnnotation<T extends KubernetesObject>(
   options: { readonly signal?: AbortSignal } = {},
 ): Promise<void> {
   const { namespace, name } = object.metadata;
-  const where = { ...(namespace === undefined ? {} : { namespace }), ...options };
+  const where = { ...present({ namespace }), ...options };
   const write = async ({ metadata: { annotations, resourceVersion } }: T) => {
     const value = compute(annotations?.[annotation]);
     if (annotations?.[annotation] === value) return;

@@ -11,6 +11,7 @@ import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import { BatchSpanProcessor, type IdGenerator, TracerProvider } from '@opentelemetry/sdk-trace';
 import type { Logger } from 'pino';
+import { present } from '../../api/present.ts';
 import { SHALE_VERSION } from '../../api/version.ts';
 import { type Span, spanIds, type Tracer } from './span.ts';
 
@@ -56,8 +57,7 @@ export function otlpTracing({ service, log, env }: TracingOptions): Tracing {
     'service.name': service,
     'service.version': SHALE_VERSION,
     'service.namespace': 'shale',
-    ...(env['NODE_NAME'] === undefined ? {} : { 'k8s.node.name': env['NODE_NAME'] }),
-    ...(env['POD_NAME'] === undefined ? {} : { 'k8s.pod.name': env['POD_NAME'] }),
+    ...present({ 'k8s.node.name': env['NODE_NAME'], 'k8s.pod.name': env['POD_NAME'] }),
   }).merge(detectResources({ detectors: [envDetector] }));
   const provider = new TracerProvider({
     resource,

@@ -66,10 +66,10 @@ export function createTransport(access: RegistryAccess): Transport {
       case 'header':
         return answer.value;
       case 'token':
-        return `Bearer ${await fetchToken(connections, answer.request, inWords(request), request.signal)}`;
+        return `Bearer ${await fetchToken(connections, answer.request, formatRequest(request), request.signal)}`;
       case 'none':
         throw new RegistryError(
-          `${inWords(request)}: the registry requires credentials, and none are configured for it`,
+          `${formatRequest(request)}: the registry requires credentials, and none are configured for it`,
           { code: 'UNAUTHORIZED', status: 401 },
         );
     }
@@ -82,7 +82,7 @@ export function createTransport(access: RegistryAccess): Transport {
         try {
           const response = await once(request);
           if (request.accept.includes(response.statusCode ?? 0)) return response;
-          throw await refusal(inWords(request), response);
+          throw await refusal(formatRequest(request), response);
         } catch (error) {
           const failure = asRegistryError(request, error);
           if (!(failure instanceof RegistryError) || attempt >= attempts) throw failure;
@@ -147,11 +147,11 @@ async function exchange(
     response.resume();
     url = new URL(location, url);
   }
-  throw new RegistryError(`${inWords(request)}: more than ${REDIRECTS} redirects`, { status: 310 });
+  throw new RegistryError(`${formatRequest(request)}: more than ${REDIRECTS} redirects`, { status: 310 });
 }
 
 /** The path of an upload is a secret of its own; what is told is the registry and the repository. */
-function inWords({ method, registry, repository, path }: RegistryRequest): string {
+function formatRequest({ method, registry, repository, path }: RegistryRequest): string {
   return `${method} ${registry}/${repository}${/^(manifests|blobs\/sha256|tags)/.test(path) ? ` ${path}` : ''}`;
 }
 
@@ -160,7 +160,7 @@ function asRegistryError(request: RegistryRequest, error: unknown): RegistryErro
   const why = error instanceof Error ? error.message : String(error);
   // What is wrong with a URL or a setting stays wrong.
   const about = error instanceof TypeError ? { status: 400, code: 'UNSUPPORTED' } : { status: 0 };
-  return new RegistryError(`${inWords(request)}: ${why}`, about, { cause: error });
+  return new RegistryError(`${formatRequest(request)}: ${why}`, about, { cause: error });
 }
 
 /** Of a token service's answer. */
