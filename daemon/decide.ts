@@ -120,6 +120,6 @@ function bootedOther(
   { bootedImage }: DaemonObservation,
   wanted: string | undefined,
 ): Step {
-  const why = `the node booted ${bootedImage ?? 'no known image'} in place of ${wanted ?? 'what ran before'}`;
+  const why = `the node booted ${bootedImage ?? 'no known image'} instead of ${wanted ?? 'what ran before'}`;
   return { kind: 'fail', entry, why };
 }

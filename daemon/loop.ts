@@ -109,9 +109,11 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
   };
   const watching = channel.run(signal);
   // An API server that is away must not leave a node between two configs. What goes wrong is told at start-up.
-  await undoWrite(daemon).catch((error: unknown) => log.warn({ err: error }, 'a write could not be undone'));
+  await undoWrite(daemon).catch((error: unknown) =>
+    log.warn({ err: error }, 'Could not undo an interrupted write'),
+  );
   await watchOverBoot(daemon).catch((error: unknown) =>
-    log.warn({ err: error }, 'the boot watchdog could not be told that a daemon is here'),
+    log.warn({ err: error }, 'Could not take over from the boot watchdog'),
   );
   await channel.synced();
   options.onSynced?.();
@@ -185,7 +187,7 @@ async function pass(daemon: Daemon, started: boolean): Promise<PassResult> {
 /** Takes back what a daemon that was killed had written half-way. */
 async function undoWrite({ ports, log }: Daemon): Promise<void> {
   if ((await finishOrUndoWrite(writeTarget(ports))) === 'undone') {
-    log.warn('a write that was interrupted has been undone');
+    log.warn('Undid an interrupted write');
   }
 }
 
@@ -203,7 +205,7 @@ async function startUp(daemon: Daemon): Promise<void> {
   await undoWrite(daemon);
   const entry = await journal.read();
   if (entry !== undefined) {
-    daemon.log.info(fieldsOf(entry), 'journal: an update is under way');
+    daemon.log.info(fieldsOf(entry), 'Resuming the update that the journal holds');
     return;
   }
   await endWatch(root);
@@ -219,7 +221,7 @@ async function tellFailure(
   seen: Observation | undefined,
 ): Promise<void> {
   const why = error instanceof Error ? error.message : String(error);
-  daemon.log.warn({ err: error, step: step?.kind }, 'step failed; it is tried again');
+  daemon.log.warn({ err: error, step: step?.kind }, 'Step failed; retrying');
   // A server that gives no answer can be told nothing, and once it answers again the node is no worse for it.
   if (error instanceof ApiUnreachable) return;
   const isApi = error instanceof ApiError;
@@ -233,7 +235,7 @@ async function tellFailure(
       await daemon.channel.publishTrouble(reason, why, daemon.signal);
     }
   } catch (second) {
-    daemon.log.warn({ err: second }, 'status could not be written');
+    daemon.log.warn({ err: second }, 'Could not write the status');
   }
 }
 

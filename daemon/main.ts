@@ -56,14 +56,20 @@ export type OpenNode = (flags: HostFlags, source: ImageSource) => NodePorts;
  */
 export function daemonCommand(openNode: OpenNode = openSystemdNode): Command {
   return new Command('daemon')
-    .description('The daemon of one node: stages, applies, verifies and reports; runs as a DaemonSet.')
-    .addOption(new Option('--node-name <name>', 'the node it runs on').env('NODE_NAME').makeOptionMandatory())
+    .description(
+      'Run the node daemon, which stages, applies, verifies and reports updates of one node. Runs as a DaemonSet.',
+    )
     .addOption(
-      new Option('--namespace <name>', "where Shale's objects live")
+      new Option('--node-name <name>', 'name of the node that the daemon runs on')
+        .env('NODE_NAME')
+        .makeOptionMandatory(),
+    )
+    .addOption(
+      new Option('--namespace <name>', "namespace of Shale's objects")
         .env('POD_NAMESPACE')
         .default(DEFAULT_NAMESPACE),
     )
-    .option('--lease-namespace <name>', 'where node leases live', DEFAULT_LEASE_NAMESPACE)
+    .option('--lease-namespace <name>', 'namespace of the node leases', DEFAULT_LEASE_NAMESPACE)
     .option('--host-root <directory>', "where the host's root is mounted", '/')
     .addOption(
       new Option('--host-init <pid>', "process id of the host's init, where the host is a container")
@@ -74,67 +80,67 @@ export function daemonCommand(openNode: OpenNode = openSystemdNode): Command {
     .addOption(
       new Option(
         '--os-backend <name>',
-        "what keeps the host's operating system; found out unless given",
+        "tool that manages the host's operating system; detected by default",
       ).choices(BACKENDS),
     )
     .option('--auth-file <file>', "registry credentials; default: the node's pull secret")
     .option(
       '--kubelet-ca-file <path>',
-      `where the node has the CA of ConfigMap ${KUBELET_CA_CONFIG_MAP} (the kubelet's --client-ca-file)`,
+      `path on the node of the CA from ConfigMap ${KUBELET_CA_CONFIG_MAP} (the kubelet's --client-ca-file)`,
       defaultCertificatePaths.kubeletCA,
     )
     .option(
       '--pull-secret-file <path>',
-      `where the node has Secret ${NODE_PULL_SECRET}`,
+      `path on the node of the credentials from Secret ${NODE_PULL_SECRET}`,
       defaultCertificatePaths.pullSecret,
     )
     .option(
       '--insecure-registry <host>',
-      'speak plain HTTP to this registry (repeatable)',
+      'use plain HTTP for this registry (repeatable)',
       (host: string, hosts: readonly string[]) => [...hosts, host],
       [],
     )
     .option(
       '--action-limit <seconds>',
-      'time that one reload or restart may take; a reboot takes its place then',
+      'time limit of one reload or restart; after it the node reboots instead',
       wholeNumber(1),
       ACTION_LIMIT_MS / 1000,
     )
     .addOption(
       new Option(
         '--action-limit-of <action=seconds>',
-        'time that one action may take, in place of --action-limit: Restart(crio.service)=600, or Restart=600 for all of that type (repeatable)',
+        'time limit of one action, instead of --action-limit: Restart(crio.service)=600, or Restart=600 for all of that type (repeatable)',
       )
         .argParser(withActionLimit)
         .default(new Map(), 'none'),
     )
     .option(
       '--health-check-limit <seconds>',
-      "time that the node's own health checks have in all to pass after a reboot into a target",
+      'time limit for all health checks of the node to pass after a reboot into a target',
       wholeNumber(1),
       HEALTH_LIMITS.checksMs / 1000,
     )
     .option(
       '--kubelet-limit <seconds>',
-      'time that the kubelet has to be Ready after it',
+      'time limit for the kubelet to be Ready after a reboot into a target',
       wholeNumber(1),
       HEALTH_LIMITS.kubeletMs / 1000,
     )
     .addOption(
       new Option(
         '--daemon-limit <seconds>',
-        'time from boot that a daemon has to come up after it, before the host goes back by itself; 0: it never does',
+        'time limit from boot for the daemon to start after a reboot into a target, after which the host rolls back by itself; 0: never',
       )
         .argParser(wholeNumber(0))
-        .default(undefined, '5 minutes more than the longer of the two'),
+        .default(undefined, '5 minutes more than the longer of the two limits'),
     )
     .option(
       '--metrics-port <port>',
-      'where /metrics, /healthz and /readyz are; 0: nowhere',
+      'port of /metrics, /healthz and /readyz; 0: off',
       wholeNumber(0, 65_535),
       0,
     )
-    .option('--kubeconfig <file>', 'in place of the service account')
+    .option('--kubeconfig <file>', 'kubeconfig file to use instead of the service account')
     .option('--log-level <level>', 'of pino', 'info')
     .action((flags: DaemonFlags) => untilShutDown((signal) => run(flags, openNode, signal)));
 }

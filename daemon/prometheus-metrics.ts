@@ -17,19 +17,19 @@ export function prometheusMetrics(): { readonly metrics: NodeMetrics; readonly r
   const registers = [registry];
   const state = new Gauge({
     name: 'shale_daemon_state',
-    help: `1 for where the node is: ${NODE_STATES.join(', ')}.`,
+    help: `1 for the state that the node is in: ${NODE_STATES.join(', ')}.`,
     labelNames: ['state'],
     registers,
   });
   const problem = new Gauge({
     name: 'shale_daemon_problem',
-    help: `1 for what keeps the node from its target: ${PROBLEMS.join(', ')}.`,
+    help: `1 for the problem that prevents the node from reaching its target: ${PROBLEMS.join(', ')}.`,
     labelNames: ['reason'],
     registers,
   });
   const stagedBytes = new Gauge({
     name: 'shale_daemon_staged_bytes',
-    help: 'Bytes of the last target that were brought to the disk, of those that it lacked.',
+    help: 'Bytes of the last target that were staged, out of those that the disk lacked.',
     registers,
   });
   const stagingBytes = new Gauge({
@@ -39,7 +39,7 @@ export function prometheusMetrics(): { readonly metrics: NodeMetrics; readonly r
   });
   const steps = new Histogram({
     name: 'shale_daemon_step_seconds',
-    help: 'Seconds of a step, by what it was and how it ended (done, failed).',
+    help: 'Seconds that a step took, by step and result (done, failed).',
     labelNames: ['step', 'result'],
     buckets: STEP_SECONDS,
     registers,
@@ -59,31 +59,31 @@ export function prometheusMetrics(): { readonly metrics: NodeMetrics; readonly r
   });
   const updates = new Histogram({
     name: 'shale_daemon_update_seconds',
-    help: 'Seconds of an update from the leave to make it, by way (live, softReboot, reboot) and result (Succeeded, RolledBack, Failed).',
+    help: 'Seconds of an update from its grant to its end, by way (live, softReboot, reboot) and result (Succeeded, RolledBack, Failed).',
     labelNames: ['way', 'result'],
     buckets: UPDATE_SECONDS,
     registers,
   });
   const drifts = new Counter({
     name: 'shale_daemon_drifts_total',
-    help: 'Times that the disk was found to differ from the config, or in another way than before.',
+    help: 'Times that config drift was detected, or that it changed.',
     registers,
   });
   const certificates = new Counter({
     name: 'shale_daemon_certificates_total',
-    help: 'Certificates that were brought to the disk (done) or could not be (failed), by name (registryCAs, kubeletCA, pullSecret).',
+    help: 'Certificates that were written (done) or could not be written (failed), by name (registryCAs, kubeletCA, pullSecret).',
     labelNames: ['name', 'result'],
     registers,
   });
   const backend = new Gauge({
     name: 'shale_daemon_backend',
-    help: "1 for what keeps the host's operating system: bootc, rpm-ostree, ostree.",
+    help: "1 for the tool that manages the host's operating system: bootc, rpm-ostree, ostree.",
     labelNames: ['backend'],
     registers,
   });
   const requests = new Counter({
     name: 'shale_daemon_api_requests_total',
-    help: 'Requests to the API server by verb, resource and HTTP status; none where no answer came.',
+    help: 'Requests to the API server by verb, resource and HTTP status; none if there was no answer.',
     labelNames: ['verb', 'resource', 'code'],
     registers,
   });

@@ -16,7 +16,7 @@ type Said = Omit<Condition, 'lastTransitionTime'> & { readonly type: NodeConditi
 /** Longest list of causes that a status may hold (api/machine-config-node.ts); the image's label has them all. */
 const MOST_CAUSES = 50;
 /** No update is under way, or it has not come to this. */
-const NOT_YET = 'no update has come to this yet';
+const NOT_YET = 'No update is at this stage';
 /** Longest message of a condition. */
 const LONGEST_MESSAGE = 32_768;
 
@@ -90,10 +90,18 @@ function certificatesSaid(
   const named = certificateNames.filter((name) => wanted[name] !== undefined);
   if (named.length === 0) return [];
   const missing = named.filter((name) => wanted[name] !== certificates[name]);
-  if (missing.length === 0) return [say('CertificatesApplied', 'True', 'Applied', named.join(', '))];
+  if (missing.length === 0)
+    return [say('CertificatesApplied', 'True', 'Applied', `Applied ${named.join(', ')}`)];
   const known = missing.flatMap((name) => withheld.get(name) ?? []);
   const why = known.map((each) => each.why).join('; ');
-  return [say('CertificatesApplied', 'False', known[0]?.reason ?? 'Applying', why || missing.join(', '))];
+  return [
+    say(
+      'CertificatesApplied',
+      'False',
+      known[0]?.reason ?? 'Applying',
+      why || `Applying ${missing.join(', ')}`,
+    ),
+  ];
 }
 
 function degradedOf(phase: Phase): Said {
@@ -104,7 +112,7 @@ function degradedOf(phase: Phase): Said {
     case 'drifted':
       return say('NodeDegraded', 'True', 'ConfigDrift', phase.why);
     default:
-      return say('NodeDegraded', 'False', 'AsExpected', 'nothing keeps the node from its target');
+      return say('NodeDegraded', 'False', 'AsExpected', 'Nothing prevents the node from reaching its target');
   }
 }
 
@@ -118,11 +126,11 @@ function saidOf(phase: Phase): Said[] {
   };
   switch (phase.kind) {
     case 'updated':
-      return inOrder(say('Updated', 'True', 'Updated', 'the node runs its target'));
+      return inOrder(say('Updated', 'True', 'Updated', 'The node runs its target'));
     case 'preparing':
       return inOrder(
         phase.problem === undefined
-          ? say('UpdatePrepared', 'False', 'Preparing', 'the target is brought to the disk')
+          ? say('UpdatePrepared', 'False', 'Preparing', 'Staging the target')
           : say(
               'UpdatePrepared',
               'False',
@@ -134,7 +142,7 @@ function saidOf(phase: Phase): Said[] {
       return inOrder(say('UpdatePrepared', 'True', 'Prepared', phase.why), ...pulled(phase.plan));
     case 'applying':
       return inOrder(
-        say('UpdatePrepared', 'True', 'Prepared', 'leave is given'),
+        say('UpdatePrepared', 'True', 'Prepared', 'The update is granted'),
         ...pulled(phase.plan),
         say('UpdateExecuted', 'Unknown', 'Applying', phase.doing),
         say('AppliedFiles', 'Unknown', 'Applying', phase.doing),
@@ -153,7 +161,7 @@ function saidOf(phase: Phase): Said[] {
     case 'rollingBack':
       return inOrder(
         ...applied(phase.plan),
-        say('RebootedNode', 'Unknown', 'RollingBack', 'the node goes back to what ran before'),
+        say('RebootedNode', 'Unknown', 'RollingBack', 'Rolling back to what ran before'),
         say('UpdatePostActionComplete', 'False', phase.reason, phase.why),
       );
     case 'drifted':
@@ -165,22 +173,22 @@ function saidOf(phase: Phase): Said[] {
 
 function applied(plan: UpdatePlan): Said[] {
   return [
-    say('UpdatePrepared', 'True', 'Prepared', 'leave is given'),
+    say('UpdatePrepared', 'True', 'Prepared', 'The update is granted'),
     ...pulled(plan),
-    say('UpdateExecuted', 'True', 'Applied', 'the target is the next boot'),
-    say('AppliedFiles', 'True', 'Applied', 'of the next boot'),
-    say('AppliedOSImage', 'True', 'Applied', 'of the next boot'),
+    say('UpdateExecuted', 'True', 'Applied', 'The target is staged as the next boot'),
+    say('AppliedFiles', 'True', 'Applied', 'The files of the next boot are written'),
+    say('AppliedOSImage', 'True', 'Applied', 'The OS image of the next boot is staged'),
   ];
 }
 
 function rebootsInWords({ softReboot = false }: UpdatePlan): string {
-  return softReboot ? 'the node reboots softly: its kernel runs on' : 'the node reboots';
+  return softReboot ? 'Rebooting the userspace; the kernel keeps running' : 'Rebooting the node';
 }
 
 function bootedInWords({ softReboot = false }: UpdatePlan): string {
   return softReboot
-    ? 'the node has booted the target by a soft reboot: its kernel runs on'
-    : 'the node has booted the target';
+    ? 'The node booted the target by a soft reboot; its kernel kept running'
+    : 'The node booted the target';
 }
 
 function pulled({ image }: UpdatePlan): Said[] {

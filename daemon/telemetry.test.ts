@@ -57,7 +57,7 @@ it('tells what the process uses', async () => {
 
 it('is ready once it knows what its node should be', async () => {
   telemetry = await startDaemonTelemetry(0, '127.0.0.1');
-  expect(await get('/readyz')).toEqual({ status: 503, text: 'reads its MachineConfigNode\n' });
+  expect(await get('/readyz')).toEqual({ status: 503, text: 'Reading its MachineConfigNode\n' });
   expect((await get('/healthz')).status).toBe(200);
   telemetry.synced();
   expect((await get('/readyz')).status).toBe(200);

@@ -19,7 +19,7 @@ export async function startDaemonTelemetry(port: number, host?: string): Promise
     port,
     ...(host === undefined ? {} : { host }),
     metrics: metricsPage(registry),
-    notReady: () => (isSynced ? undefined : 'reads its MachineConfigNode'),
+    notReady: () => (isSynced ? undefined : 'Reading its MachineConfigNode'),
   });
   return {
     ...telemetry,

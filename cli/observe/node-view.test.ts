@@ -39,13 +39,13 @@ describe('the state of a node', () => {
     [
       'that pulls its image',
       {
-        conditions: [condition('UpdatePrepared', 'False', 'the target is brought to the disk')],
+        conditions: [condition('UpdatePrepared', 'False', 'Staging the target')],
         staging: { bytesDone: 1, bytesTotal: 4 },
       },
       {
         state: 'staging',
         since: SINCE,
-        what: 'the target is brought to the disk',
+        what: 'Staging the target',
         staging: { bytesDone: 1 },
       },
     ],
@@ -53,7 +53,7 @@ describe('the state of a node', () => {
       'that pulls its image, since it was last done with one',
       {
         conditions: [
-          condition('UpdatePrepared', 'False', 'the target is brought to the disk'),
+          condition('UpdatePrepared', 'False', 'Staging the target'),
           { ...condition('Updated', 'False', ''), lastTransitionTime: LATER },
         ],
       },

@@ -147,11 +147,11 @@ export function loggedJournal(journal: Journal, log: Logger): Journal {
     read: () => journal.read(),
     async write(entry) {
       await journal.write(entry);
-      log.info(fieldsOf(entry), 'journal: the update is at this step');
+      log.info(fieldsOf(entry), 'Journal: the update reached this step');
     },
     async clear() {
       await journal.clear();
-      log.info('journal: no update is under way');
+      log.info('Journal: no update is in progress');
     },
   };
 }

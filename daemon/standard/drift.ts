@@ -1,6 +1,7 @@
 import { rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { nodePaths } from '../../api/names.ts';
+import { plural } from '../../api/plural.ts';
 import { ignoreMissing, sameEntry, type TreeEntry } from '../tree/tree-entry.ts';
 
 /** A path that is not as a config wants it. */
@@ -53,8 +54,8 @@ const NAMED_PATHS = 10;
  */
 export function driftInWords(drifts: readonly Drift[], forceFile: string): string {
   const named = drifts.slice(0, NAMED_PATHS).map(({ message }) => message);
-  const more = drifts.length > NAMED_PATHS ? `, and ${drifts.length - NAMED_PATHS} more paths` : '';
-  return `changed by somebody else since Shale wrote it: ${named.join('; ')}${more}. Put it back, put it into a MachineConfig, or create ${forceFile} on the node to have it overwritten`;
+  const more = drifts.length > NAMED_PATHS ? `; and ${plural(drifts.length - NAMED_PATHS, 'more path')}` : '';
+  return `Changed on the node since Shale wrote it: ${named.join('; ')}${more}. Revert the change, put it into a MachineConfig, or create ${forceFile} on the node to have it overwritten`;
 }
 
 /** @returns where the file lies by which an admin gives leave to overwrite. @param root the running root. */

@@ -222,9 +222,7 @@ describe('what somebody else changes while it is written', () => {
       if (step === before) await writeFile(at(name), 'by hand');
     };
     const writing = writeConfig(target, { from: first, to: second }, { signal, beforeStep });
-    await expect(writing).rejects.toThrow(
-      `changed by somebody else while it was written: ${name}: has sha256`,
-    );
+    await expect(writing).rejects.toThrow(`changed on the node while it was written: ${name}: has sha256`);
     expect(await text(name)).toBe('by hand');
     expect((await snapshot(target)).filter((line) => !line.startsWith(`${name} `))).toEqual(was);
   });

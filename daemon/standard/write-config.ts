@@ -61,7 +61,7 @@ export class ForeignChangeError extends Error {
   /** @param when it was changed, in words. */
   constructor(drifts: readonly Drift[], when = 'since the last write') {
     const all = drifts.map(({ message }) => message).join('; ');
-    super(`changed by somebody else ${when}: ${all}. Put it back, or force the write`);
+    super(`changed on the node ${when}: ${all}. Revert the change, or force the write`);
     this.drifts = drifts;
   }
 }

@@ -39,7 +39,7 @@ export async function applyLiveFrom(
   isAgain: boolean,
 ): Promise<StepOutcome> {
   const { journal } = daemon;
-  await tell(daemon, seen, { kind: 'applying', plan: entry.plan, doing: 'content' });
+  await tell(daemon, seen, { kind: 'applying', plan: entry.plan, doing: 'Writing files' });
   const spans = applySpans(daemon, entry);
   const context = contextOf(daemon, entry, seen, isAgain);
   const { beforeAction } = context;

@@ -5,6 +5,7 @@ import type { UpdatePlan } from '../../api/machine-config-node.ts';
 import { LEASE_HOLDER, observation, standard, stepUnderTest } from '../../test/fixtures/step-context.ts';
 import type { JournalEntryAt } from '../records/journal.ts';
 import { beginLive } from './apply-live.ts';
+import { formatAwaitedGrant, otherHolder } from './await-grant.ts';
 import { rebootInto } from './reboot.ts';
 import { rollBack } from './roll-back.ts';
 import type { StepContext, StepOutcome } from './step-context.ts';
@@ -62,4 +63,63 @@ test('changes the node once the lease is held by who granted it', async () => {
   expect(await beginLive(context, live, observation())).toEqual({ kind: 'again' });
 
   await expect(access(path.join(root, 'etc/app.conf'))).resolves.toBeUndefined();
+});
+
+test.each<[UpdatePlan['actions'], boolean, string]>([
+  [[], false, 'apply the update, which needs no action'],
+  [[{ type: 'Reboot' }], false, 'reboot'],
+  [[{ type: 'Reboot' }], true, 'reboot the userspace'],
+  [[{ type: 'Drain' }], false, 'drain the node'],
+  [[{ type: 'DaemonReload' }], false, 'reload the units of systemd'],
+  [[{ type: 'Reload', service: 'crio.service' }], false, 'reload crio.service'],
+  [[{ type: 'Restart', service: 'crio.service' }], false, 'restart crio.service'],
+  [
+    [{ type: 'DaemonReload' }, { type: 'Restart', service: 'crio.service' }],
+    false,
+    'reload the units of systemd and restart crio.service',
+  ],
+  [
+    [
+      { type: 'Drain' },
+      { type: 'DaemonReload' },
+      { type: 'Reload', service: 'app.service' },
+      { type: 'Restart', service: 'crio.service' },
+    ],
+    false,
+    'drain the node, reload the units of systemd, reload app.service, and restart crio.service',
+  ],
+])('says what it waits for: %j', (actions, softReboot, expected) => {
+  expect(formatAwaitedGrant({ actions, softReboot })).toBe(`Waiting for permission to ${expected}`);
+});
+
+describe('work that needs no grant', () => {
+  const now = Date.parse('2026-01-01T00:10:00Z');
+  const renewed = (renewTime: string, leaseDurationSeconds: number) => ({ renewTime, leaseDurationSeconds });
+
+  test.each([
+    ['nobody holds the lease', { holderIdentity: '' }, undefined],
+    ['the holder of the grant holds it', { holderIdentity: LEASE_HOLDER }, undefined],
+    ['somebody else holds it for ever', { holderIdentity: 'node-maintenance' }, 'node-maintenance'],
+    [
+      'somebody else holds it still',
+      { holderIdentity: 'node-maintenance', ...renewed('2026-01-01T00:09:30Z', 60) },
+      'node-maintenance',
+    ],
+    [
+      "somebody else's has expired",
+      { holderIdentity: 'node-maintenance', ...renewed('2026-01-01T00:08:00Z', 60) },
+      undefined,
+    ],
+  ])('asks who holds the node: %s', async (_name, spec, expected) => {
+    const { context } = await stepUnderTest();
+    const client = { ...context.client, find: async () => ({ spec }) as never };
+    const check = {
+      client,
+      node: 'worker-1',
+      namespace: 'medik8s-leases',
+      holder: LEASE_HOLDER,
+      signal: context.signal,
+    };
+    expect(await otherHolder(check, now)).toBe(expected);
+  });
 });

@@ -1,4 +1,6 @@
+import type { DisruptionAction } from '../../api/disruption-action.ts';
 import { type Lease, Leases } from '../../api/kubernetes.ts';
+import type { UpdatePlan } from '../../api/machine-config-node.ts';
 import { type ApiClient, ApiError } from '../../cluster/api-client.ts';
 import type { Observation } from './step.ts';
 import { publish, type StepContext, type StepOutcome } from './step-context.ts';
@@ -6,8 +8,36 @@ import type { Update } from './update.ts';
 
 const LEASE_RETRY_MS = 5_000;
 
+/** Joins what a sentence enumerates: "a", "a and b", "a, b, and c". */
+const list = new Intl.ListFormat('en', { type: 'conjunction' });
+
+/** @returns what an update waits for the operator to grant, as a message: "Waiting for permission to reboot". */
+export function formatAwaitedGrant({
+  actions,
+  softReboot = false,
+}: Pick<UpdatePlan, 'actions' | 'softReboot'>): string {
+  if (actions.length === 0) return 'Waiting for permission to apply the update, which needs no action';
+  return `Waiting for permission to ${list.format(actions.map((action) => formatIntent(action, softReboot)))}`;
+}
+
+/** @returns an action as the infinitive of a sentence. */
+function formatIntent(action: DisruptionAction, softReboot: boolean): string {
+  switch (action.type) {
+    case 'Drain':
+      return 'drain the node';
+    case 'DaemonReload':
+      return 'reload the units of systemd';
+    case 'Reload':
+      return `reload ${action.service}`;
+    case 'Restart':
+      return `restart ${action.service}`;
+    case 'Reboot':
+      return softReboot ? 'reboot the userspace' : 'reboot';
+  }
+}
+
 /**
- * @param holder who gave leave, and has to hold the node's lease still.
+ * @param holder who granted the update, and must still hold the node's lease.
  * @returns how long to wait for the lease; undefined when the node may be touched.
  */
 export async function waitForLease(
@@ -75,7 +105,7 @@ export async function leaseObstacle({
   const found = lease?.spec?.holderIdentity ?? '';
   if (found === holder) return undefined;
   const by = found === '' ? 'nobody' : found;
-  return `the grant was given under the lease of ${holder}, but ${namespace}/node-${node} is held by ${by}`;
+  return `Waiting for the node lease: ${holder} granted the update, but ${namespace}/node-${node} is held by ${by}`;
 }
 
 async function findLease({

@@ -63,7 +63,7 @@ export async function applyCertificate(
     await settleDelivery(root, name, delivery);
     memory.withheld.delete(name);
     metrics.certificates(name, 'done');
-    normal(daemon, 'CertificatesApplied', `${what} in place${done}`);
+    normal(daemon, 'CertificatesApplied', `Applied ${what}${done}`);
   } catch (error) {
     signal.throwIfAborted();
     metrics.certificates(name, 'failed');
@@ -71,7 +71,7 @@ export async function applyCertificate(
     const reason = error instanceof NotNow ? error.reason : 'NotApplied';
     const told = memory.withheld.get(name)?.why;
     memory.withheld.set(name, { version, under: configsOf(seen), reason, why, isDue: false });
-    if (told !== why) warning(daemon, 'CertificatesFailed', `${what} could not be applied: ${why}`);
+    if (told !== why) warning(daemon, 'CertificatesFailed', `Could not apply ${what}: ${why}`);
   }
 }
 
@@ -106,7 +106,7 @@ async function notOwned(root: string, seen: Observation, files: CertificateFiles
   const names = [...files.keys()].join(', ');
   throw new NotNow(
     'OwnedByMachineConfig',
-    `${configsOf(seen)} has ${names} of its own, which stays; take it out of the MachineConfigs to have the cluster's`,
+    `${configsOf(seen)} already contains ${names}, which takes precedence; remove it from the MachineConfigs to use the cluster's`,
   );
 }
 
@@ -133,7 +133,7 @@ async function tellServices(
   if (holder !== undefined) {
     throw new NotNow(
       'LeaseHeld',
-      `${formatActions(actions)} waits for the node's lease, which ${holder} holds`,
+      `${formatActions(actions)}: waiting for the node lease, which ${holder} holds`,
     );
   }
   await actOnServices({
@@ -143,5 +143,5 @@ async function tellServices(
     before: () => Promise.resolve(),
     signal,
   });
-  return `; did ${formatActions(actions)}`;
+  return `; actions: ${formatActions(actions)}`;
 }

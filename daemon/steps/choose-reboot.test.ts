@@ -29,9 +29,9 @@ describe('chooseReboot', () => {
     ['all of it', {}, undefined],
     ['nothing known of what changes', { causes: [] }, undefined],
     ['a file beside the kernel’s', { causes: [cause('file', '/etc/sysctl.d.old/a.conf')] }, undefined],
-    ['a live update that hangs', { isStuck: true }, 'begun live'],
-    ['the booted deployment', { next: undefined }, 'no other deployment'],
-    ['a tool that does not say so', { next: { kernelArguments: ['rw', 'quiet'] } }, 'does not say'],
+    ['a live update that hangs', { isStuck: true }, 'started and could not be finished'],
+    ['the booted deployment', { next: undefined }, 'booted deployment stays'],
+    ['a tool that does not say so', { next: { kernelArguments: ['rw', 'quiet'] } }, 'does not report'],
     [
       'another kernel argument',
       { next: { kernelArguments: ['rw', 'nosmt'], canSoftReboot: true } },

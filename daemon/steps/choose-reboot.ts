@@ -47,12 +47,12 @@ const BASE_IMAGE_FIELDS: ReadonlySet<string> = new Set(['baseImage', 'osImageURL
  */
 export function chooseReboot({ isAllowed, isStuck, causes, booted, next }: RebootQuestion): RebootChoice {
   if (!isAllowed) return { kind: 'full' };
-  if (isStuck) return full('an update was begun live and could not be finished');
-  if (next === undefined) return full('no other deployment is booted');
+  if (isStuck) return full('a live update was started and could not be finished');
+  if (next === undefined) return full('the booted deployment stays the same');
   if (!sameList(booted.kernelArguments, next.kernelArguments)) return full('kernel arguments change');
   const forKernel = causes.find(isForKernel);
-  if (forKernel !== undefined) return full(`${forKernel.subject} is for the kernel`);
-  if (next.canSoftReboot !== true) return full('the host does not say that the kernel can go on');
+  if (forKernel !== undefined) return full(`${forKernel.subject} takes effect only when the kernel starts`);
+  if (next.canSoftReboot !== true) return full('the host does not report that its kernel can keep running');
   return { kind: 'soft' };
 }
 

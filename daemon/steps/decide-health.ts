@@ -1,3 +1,4 @@
+import { plural } from '../../api/plural.ts';
 /** How the node's own checks of its health have ended so far. */
 export type Checks =
   | { readonly kind: 'passed' }
@@ -63,7 +64,7 @@ export function decideHealth(
   if (boots > MOST_BOOTS) {
     return {
       kind: 'unhealthy',
-      why: `the node went down ${boots - 1} times before it was found healthy`,
+      why: `the node went down ${plural(boots - 1, 'time')} before it passed its health checks`,
     };
   }
   if (checks.kind === 'failed') {
@@ -77,7 +78,7 @@ export function decideHealth(
     case 'unknown':
       return {
         kind: 'wait',
-        why: `the API server does not tell whether the kubelet is Ready: ${kubelet.why}`,
+        why: `the API server could not be asked whether the kubelet is Ready: ${kubelet.why}`,
       };
     case 'notReady':
       return elapsedMs >= kubeletMs

@@ -31,8 +31,8 @@ export async function finish(
   await endWith(daemon, record);
   const did = formatActions(entry.plan.actions);
   const how = record.softReboot === true ? 'a soft reboot' : 'a reboot';
-  if (rebooted) normal(daemon, 'Rebooted', `runs ${inWords(entry)} after ${how}`);
-  else normal(daemon, 'AppliedLive', `runs ${inWords(entry)} without a reboot: ${did}`);
+  if (rebooted) normal(daemon, 'Rebooted', `Running ${inWords(entry)} after ${how}`);
+  else normal(daemon, 'AppliedLive', `Running ${inWords(entry)} without a reboot; actions: ${did}`);
   return again;
 }
 
@@ -45,7 +45,7 @@ export async function fail(
   const { ports, signal } = daemon;
   await correctCurrent(ports, seen.current, signal);
   await endWith(daemon, recordOf(entry, seen, 'Failed', { why }));
-  warning(daemon, 'Degraded', `update to ${inWords(entry)} failed: ${why}`);
+  warning(daemon, 'Degraded', `The update to ${inWords(entry)} failed: ${why}`);
   return again;
 }
 
@@ -61,7 +61,7 @@ export async function keepUnhealthy(
 ): Promise<StepOutcome> {
   await recordTarget(daemon, entry, seen);
   await endWith(daemon, recordOf(entry, seen, 'Failed', { why }));
-  warning(daemon, 'HealthCheckFailed', `runs ${inWords(entry)} and is not healthy: ${why}`);
+  warning(daemon, 'HealthCheckFailed', `Running ${inWords(entry)}, which is not healthy: ${why}`);
   return again;
 }
 

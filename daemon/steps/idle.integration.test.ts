@@ -68,7 +68,7 @@ describe.skipIf(noDirectoryNodes !== undefined)('config drift', { timeout: patie
     await daemon.want(standardSpec(policy)('rendered-2', 'Live'));
     const refused = await daemon.until('the refusal', ({ status }) =>
       (status?.conditions ?? []).some(
-        ({ reason, message }) => reason === PREPARE_REFUSED && message.includes('changed by somebody else'),
+        ({ reason, message }) => reason === PREPARE_REFUSED && message.includes('Changed on the node'),
       ),
     );
     // Without a plan nobody cordons or drains the node for it.

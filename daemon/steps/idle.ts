@@ -65,7 +65,7 @@ async function watchOver(daemon: StepContext, current: Current | undefined): Pro
       daemon.metrics.driftFound();
       warning(daemon, 'ConfigDriftDetected', why);
     } else if (memory.drift !== undefined) {
-      normal(daemon, 'ConfigDriftEnded', 'the node is as its config says');
+      normal(daemon, 'ConfigDriftEnded', 'The node matches its config again');
     }
     memory.drift = why;
   }
@@ -85,8 +85,8 @@ async function putBack(daemon: StepContext, config: NodeConfig): Promise<void> {
     daemon,
     'ConfigPutBack',
     paths.length === 0
-      ? `${nodePaths.forceFile} is there, and nothing differs from ${config.name}`
-      : `by leave of ${nodePaths.forceFile}, as ${config.name} has it: ${paths.join(', ')}. Services that have read these since are not restarted`,
+      ? `${nodePaths.forceFile} exists, and nothing differs from ${config.name}`
+      : `Restored from ${config.name}, because ${nodePaths.forceFile} exists: ${paths.join(', ')}. Services that read these files were not restarted`,
   );
 }
 

@@ -63,15 +63,15 @@ async function actionsOf(
   staged: Deployment,
 ): Promise<Asked> {
   if (stuck !== undefined) {
-    return rebootBecause(`the update to ${stuck.plan.config} was begun live and could not be finished`);
+    return rebootBecause(`the live update to ${stuck.plan.config} was started and could not be finished`);
   }
   if (current === undefined) {
     const { booted } = await backend.status(signal);
     return booted.image === target.image
       ? { actions: [], causes: [], source: 'the node has booted this image' }
-      : rebootBecause('the node has no configuration that a transition could begin from');
+      : rebootBecause('the node has no config that a transition could start from');
   }
-  if (current.mode === 'Standard') return rebootBecause('the node goes from standard mode into layering');
+  if (current.mode === 'Standard') return rebootBecause('the node switches from standard to layered mode');
   const label = parseTransitionLabel(staged.labels[imageLabels.disruption]);
   const found = findTransition(label, stateOf(current), spec.policyDigest);
   return found.kind === 'known'

@@ -111,7 +111,7 @@ async function refuseWhatHostCant(
 function sayWhatAsks(config: NodeConfig): (error: unknown) => never {
   return (error) => {
     if (!(error instanceof PackagesRefused)) throw error;
-    const what = askedPackages(config) || 'takes packages back';
+    const what = askedPackages(config) || 'removes packages that Shale installed';
     throw new PrepareRefused(`${config.name}: ${what}: ${error.message}`, { cause: error });
   };
 }
@@ -135,9 +135,9 @@ async function actionsOf(
   },
 ): Promise<Asked> {
   if (stuck !== undefined) {
-    return rebootBecause(`the update to ${stuck.plan.config} was begun live and could not be finished`);
+    return rebootBecause(`the live update to ${stuck.plan.config} was started and could not be finished`);
   }
-  if (current?.mode === 'Layered') return rebootBecause('the node goes from layering into standard mode');
+  if (current?.mode === 'Layered') return rebootBecause('the node switches from layered to standard mode');
   const written = writtenConfigOf(current);
   // A fresh node's OS image is known by what it booted, not by a field of a config it never had.
   const from = current === undefined ? { ...written, osImageURL: to.config.osImageURL } : written;
@@ -155,8 +155,8 @@ async function actionsOf(
     actions: [...actions],
     causes: [...causes],
     source: inForce
-      ? 'the difference of the rendered configs'
-      : 'the difference of the rendered configs; the policies in force are not those that the operator named, so nothing is done live',
+      ? 'the difference between the rendered configs'
+      : 'the difference between the rendered configs; the policies in force are not the ones that the operator named, so nothing is applied live',
   };
 }
 

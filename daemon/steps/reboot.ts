@@ -33,7 +33,7 @@ export async function rebootInto(
   const { journal } = daemon;
   const entry = newEntry(update, seen);
   await journal.write(entry);
-  await tell(daemon, seen, { kind: 'applying', plan: entry.plan, doing: 'the next boot' });
+  await tell(daemon, seen, { kind: 'applying', plan: entry.plan, doing: 'Preparing the next boot' });
   const resumed = seen.journal !== undefined;
   try {
     await makeNextBoot(contextOf(daemon, entry, seen, resumed), entry);
@@ -46,7 +46,7 @@ export async function rebootInto(
   const rebooting: JournalEntry = { ...entry, step: 'rebooting', rebootingSince: new Date().toISOString() };
   await journal.write(rebooting);
   await tell(daemon, seen, { kind: 'rebooting', plan: entry.plan });
-  const how = entry.plan.softReboot === true ? 'reboots softly' : 'reboots';
+  const how = entry.plan.softReboot === true ? 'Soft-rebooting' : 'Rebooting';
   normal(daemon, 'Rebooting', `${how} into ${inWords(entry)}: ${entry.plan.source}`);
   return requestReboot(daemon, rebooting);
 }
@@ -64,7 +64,7 @@ async function watchNextBoot(daemon: StepContext): Promise<void> {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === undefined || !UNWRITABLE.has(code)) throw error;
-    warning(daemon, 'BootUnwatched', `no one goes back when no daemon comes up: ${message}`);
+    warning(daemon, 'BootUnwatched', `The host will not roll back by itself if no daemon starts: ${message}`);
   }
 }
 
@@ -81,7 +81,7 @@ export async function requestReboot(
   if (entry.step === 'rebooting' && entry.plan.softReboot === true) {
     const why = await requestSoftReboot(daemon, entry, reason);
     await daemon.journal.write({ ...entry, plan: rebootFully(entry.plan, why) });
-    warning(daemon, 'SoftRebootFailed', `reboots fully into ${inWords(entry)}: ${why}`);
+    warning(daemon, 'SoftRebootFailed', `Rebooting fully into ${inWords(entry)}: ${why}`);
   }
   await ports.host.reboot(reason, signal);
   await delay(REBOOT_DEADLINE_MS, undefined, { signal });
@@ -94,9 +94,9 @@ async function requestSoftReboot(
   { bootID, rebootingSince }: JournalEntry,
   reason: string,
 ): Promise<string> {
-  if ((await host.bootID()) !== bootID) return 'a soft reboot took place, and not into the target';
+  if ((await host.bootID()) !== bootID) return 'the soft reboot did not boot the target';
   const leftMs = softRebootLeftMs(rebootingSince, Date.now(), softRebootLimitMs);
-  const late = `it did not take place within ${softRebootLimitMs / 1000} s`;
+  const late = `the soft reboot did not happen within ${softRebootLimitMs / 1000} s`;
   if (leftMs === 0) return late;
   try {
     await backend.prepareSoftReboot(signal);

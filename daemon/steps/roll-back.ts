@@ -25,8 +25,8 @@ export async function rollBack(
   seen: Observation,
 ): Promise<StepOutcome> {
   const { actionLimits, ports, signal } = daemon;
-  const rollbackScript = {
-    plan: { ...entry.plan, actions: [{ type: 'Reboot' as const }], source: `goes back: ${entry.why}` },
+  const wayBack = {
+    plan: { ...entry.plan, actions: [{ type: 'Reboot' as const }], source: `rollback: ${entry.why}` },
   };
   const obstacle = await waitForLease(daemon, rollbackScript, entry.leaseHolder ?? '', seen);
   if (obstacle !== undefined) return obstacle;
@@ -47,8 +47,8 @@ export async function rollBack(
   else if (seen.current?.mode === 'Standard') {
     await takeBackFiles({ ...context, current: writtenOver(seen.current, entry.next) }, seen.current);
   }
-  normal(daemon, 'RollingBack', `reboots into what ran before ${inWords(entry)}`);
-  return requestReboot(daemon, entry, `shale: back from ${inWords(entry)}, which is not healthy`);
+  normal(daemon, 'RollingBack', `Rebooting into what ran before ${inWords(entry)}`);
+  return requestReboot(daemon, entry, `shale: rolling back from ${inWords(entry)}, which is not healthy`);
 }
 
 /**
@@ -149,6 +149,6 @@ export async function endRolledBack(
   if (seen.current?.mode === 'Layered' && entry.byHost !== true)
     await writeManagedPaths(ports.host.root, new Map());
   await endWith(daemon, recordOf(entry, seen, 'RolledBack', entry));
-  warning(daemon, 'RolledBack', `went back from ${inWords(entry)}: ${entry.why}`);
+  warning(daemon, 'RolledBack', `Rolled back from ${inWords(entry)}: ${entry.why}`);
   return again;
 }

@@ -72,7 +72,7 @@ export async function publish(daemon: StepContext, seen: Observation, phase: Pha
 /** As publish, for what is worth telling but must not keep an update from going on. */
 export async function tell(daemon: StepContext, seen: Observation, phase: Phase): Promise<void> {
   await publish(daemon, seen, phase).catch((error: unknown) =>
-    daemon.log.warn({ err: error }, 'status could not be written'),
+    daemon.log.warn({ err: error }, 'Could not write the status'),
   );
 }
 

@@ -1,5 +1,5 @@
-import { formatAsked } from '../../api/disruption-action.ts';
 import { applyLiveFrom, beginLive } from './apply-live.ts';
+import { formatAwaitedGrant } from './await-grant.ts';
 import { applyCertificate } from './certificate.ts';
 import { fail } from './end-update.ts';
 import { beIdle } from './idle.ts';
@@ -30,7 +30,7 @@ export async function takeStep(daemon: StepContext, step: Step, seen: Observatio
       await publish(daemon, seen, {
         kind: 'waiting',
         plan: step.update.plan,
-        why: `waits for leave (${step.level}) to do: ${formatAsked(step.update.plan)}`,
+        why: formatAwaitedGrant(step.update.plan),
       });
       return untilTold;
     case 'prepare':

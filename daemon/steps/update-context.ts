@@ -53,7 +53,7 @@ export function contextOf(
     actionLimits: daemon.actionLimits,
     afterWriting: () => daemon.journal.write({ ...entry, written: true }),
     beforeAction: (action) =>
-      tell(daemon, seen, { kind: 'applying', plan: entry.plan, doing: formatAction(action) }),
+      tell(daemon, seen, { kind: 'applying', plan: entry.plan, doing: `Running ${formatAction(action)}` }),
     signal: daemon.signal,
   };
 }

@@ -35,7 +35,7 @@ export async function verifyBoot(
   if (verifying !== entry) {
     await journal.write(verifying);
     if (entry.step !== 'verifying') tellReboot(daemon, entry);
-    await about("runs the node's own health checks, and waits for the kubelet");
+    await about("Running the node's health checks and waiting for the kubelet");
   }
   const { sinceMs, boots } = verifying.verifying;
   const elapsedMs = () => uptimeMs() - sinceMs;
@@ -65,7 +65,7 @@ export async function recheck(daemon: StepContext, why: string, seen: Observatio
   if (isHealthy && seen.lastUpdate !== undefined) {
     const { message: _why, ...record } = seen.lastUpdate;
     await writeLastUpdate(ports.host.root, { ...record, result: 'Succeeded' });
-    normal(daemon, 'Healthy', `passes its health checks by now; before: ${why}`);
+    normal(daemon, 'Healthy', `The health checks pass now; they failed before: ${why}`);
     return again;
   }
   await publish(daemon, seen, { kind: 'degraded', why, reason: 'HealthCheckFailed' });
@@ -133,7 +133,7 @@ async function runWanted(daemon: StepContext): Promise<void> {
   const { wanted } = await findHealthChecks(ports.host.root);
   const run = async ({ name, program }: HealthCheck) => {
     const end = await ports.runCheck(program, { limitMs: LEAST_CHECK_MS, signal });
-    if (!end.passed) warning(daemon, 'HealthCheckWarning', `health check ${name} ${end.why}`);
+    if (!end.passed) warning(daemon, 'HealthCheckWarning', `Health check ${name} ${end.why}`);
   };
   for (const check of wanted) await run(check);
 }

@@ -29,7 +29,7 @@ function running(config: string) {
 
 function pulling(percent: number) {
   return {
-    conditions: [condition('UpdatePrepared', 'False', 'the target is brought to the disk')],
+    conditions: [condition('UpdatePrepared', 'False', 'Staging the target')],
     staging: { bytesDone: percent * 2 ** 20, bytesTotal: 100 * 2 ** 20 },
   };
 }
@@ -42,7 +42,7 @@ test('tells of pools, and of nodes that have something to do', {
   expect(stdout).toMatch(/^worker +NodesUpdating +1\/2 /m);
   expect(stdout).toContain('pool worker: 1 of 2 nodes run rendered-x');
   expect(stdout).toMatch(
-    /^worker-1 +worker +staging .* 20% of 100.0 MiB; the target is brought to the disk/m,
+    /^worker-1 +worker +staging .* 20% of 100.0 MiB; Staging the target/m,
   );
   expect(stdout).toContain('warning: no operator is running');
 });

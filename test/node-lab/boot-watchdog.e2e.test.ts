@@ -71,7 +71,7 @@ describe.skipIf(noLab !== undefined)(
       await updates.want('rendered-2', broken, 'Disrupt');
       const back = await lab.until('the way back', wentBackFrom('rendered-2'));
       expect(degraded(back)?.message).toMatch(
-        /^kubelet\.service did not run within 15 s of its boot, and so no daemon; the host rolled back by itself: [\s\S]*unknown flag: --container-runtime/,
+        /^kubelet\.service was not running within 15 s of boot, so no daemon could start; the host rolled back by itself: [\s\S]*unknown flag: --container-runtime/,
       );
       expect(back.status).toMatchObject({
         mode: 'Standard',
@@ -106,7 +106,7 @@ describe.skipIf(noLab !== undefined)(
       await updates.want('rendered-4', await updates.build('rendered-4', undefined, without), 'Disrupt');
       const back = await lab.until('the way back', wentBackFrom('rendered-4', 'DaemonNeverStarted'));
       expect(degraded(back)?.message).toContain(
-        'no daemon came up within 15 s of its boot, though kubelet.service ran; the host rolled back by itself',
+        'no daemon started within 15 s of boot, although kubelet.service was running; the host rolled back by itself',
       );
       expect(back.status).toMatchObject({ mode: 'Layered', configVersion: { current: 'rendered-3' } });
       expect((await booted()).image).toBe(before.image);

@@ -68,7 +68,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(
       await start();
       const first = await run('rendered-1', await build('rendered-1', SOFT, COMPOSEFS));
       expect(first.softReboot).toBeUndefined();
-      expect(first.source).toContain('no soft reboot: the host does not say');
+      expect(first.source).toContain('no soft reboot: the host does not report');
 
       const second = await run('rendered-2', await build('rendered-2', SOFT, COMPOSEFS));
       expect(second).toMatchObject({ result: 'Succeeded', softReboot: true, actions: [{ type: 'Reboot' }] });

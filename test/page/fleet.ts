@@ -118,13 +118,13 @@ export function aNodeOf(
   };
   const conditions: Readonly<Record<Part, readonly Condition[]>> = {
     updated: [condition('Updated', 'True', 'the node runs its target')],
-    preparing: [condition('UpdatePrepared', 'False', 'the target is brought to the disk', 'Preparing')],
+    preparing: [condition('UpdatePrepared', 'False', 'Staging the target', 'Preparing')],
     waiting: [condition('UpdatePrepared', 'True', 'waits for its turn', 'Prepared')],
     maintenance: [condition('UpdatePrepared', 'True', 'waits for its turn', 'Prepared')],
     draining: [condition('UpdatePrepared', 'True', 'waits for its turn', 'Prepared')],
     applying: [condition('UpdateExecuted', 'Unknown', 'restarts chronyd.service', 'Applying')],
     rebooting: [
-      condition('UpdateExecuted', 'True', 'the target is the next boot', 'Applied'),
+      condition('UpdateExecuted', 'True', 'The target is staged as the next boot', 'Applied'),
       condition('RebootedNode', 'Unknown', 'the node reboots', 'Rebooting'),
     ],
     degraded: [

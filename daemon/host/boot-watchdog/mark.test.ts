@@ -22,16 +22,16 @@ test('tells what did not run, and its last lines', () => {
     deployment: DEPLOYMENT,
     bootID: 'boot-2',
     reason: 'KubeletNeverStarted',
-    why: 'kubelet.service did not run within 900 s of its boot, and so no daemon; the host rolled back by itself: one\nunknown flag',
+    why: 'kubelet.service was not running within 900 s of boot, so no daemon could start; the host rolled back by itself: one\nunknown flag',
   });
 });
 
 test.each([
   [
     'kubelet.service',
-    'no daemon came up within 900 s of its boot, though kubelet.service ran; the host rolled back by itself',
+    'no daemon started within 900 s of boot, although kubelet.service was running; the host rolled back by itself',
   ],
-  ['', 'no daemon came up within 900 s of its boot; the host rolled back by itself'],
+  ['', 'no daemon started within 900 s of boot; the host rolled back by itself'],
 ])('tells of a missing daemon, the kubelet being "%s"', (unit, why) => {
   expect(parseMark(mark({ reason: 'DaemonNeverStarted', unit }))?.why).toBe(why);
 });

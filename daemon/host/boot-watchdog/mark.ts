@@ -31,11 +31,11 @@ export function parseMark(text: string): WatchdogMark | undefined {
     return undefined;
   }
   const unit = fields.get('unit') ?? '';
-  const limit = `within ${fields.get('limitSeconds') ?? '?'} s of its boot`;
+  const limit = `within ${fields.get('limitSeconds') ?? '?'} s of boot`;
   const what =
     reason === 'KubeletNeverStarted'
-      ? `${unit} did not run ${limit}, and so no daemon`
-      : `no daemon came up ${limit}${unit === '' ? '' : `, though ${unit} ran`}`;
+      ? `${unit} was not running ${limit}, so no daemon could start`
+      : `no daemon started ${limit}${unit === '' ? '' : `, although ${unit} was running`}`;
   const said = end < 0 ? '' : text.slice(end).trim().slice(-LAST_CHARACTERS);
   return {
     deployment,
