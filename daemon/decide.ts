@@ -14,41 +14,46 @@ import { isAt, isFor, leadsTo, reboots, type Target, targetOf, type Update } fro
  * An update that was begun is ended before another begins, whatever the operator wants by then: a node is in the old
  * state or the new one, never between. One that only a reboot can end may end in a reboot into a newer target.
  */
-export function decide(seen: DaemonObservation): Step {
-  const certificate = dueCertificate(seen);
+export function decide(observation: DaemonObservation): Step {
+  const certificate = dueCertificate(observation);
   if (certificate !== undefined) return { kind: 'applyCertificate', ...certificate };
-  return (seen.journal === undefined ? undefined : resume(seen.journal, seen)) ?? towardsTarget(seen);
+  return (
+    (observation.journal === undefined ? undefined : resume(observation.journal, observation)) ??
+    towardsTarget(observation)
+  );
 }
 
-function dueCertificate(seen: DaemonObservation) {
-  const { spec, certificates, withheld } = seen;
+function dueCertificate(observation: DaemonObservation) {
+  const { spec, certificates, withheld } = observation;
   for (const name of certificateNames) {
     const version = spec.certificates?.[name];
     if (version === undefined || version === certificates[name]) continue;
-    if (!isWithheld(withheld.get(name), version, configsOf(seen))) return { name, version };
+    if (!isWithheld(withheld.get(name), version, configsOf(observation))) return { name, version };
   }
   return undefined;
 }
 
-function towardsTarget(seen: DaemonObservation): Step {
-  const target = targetOf(seen.spec);
-  const { journal: stuck, prepared } = seen;
+function towardsTarget(observation: DaemonObservation): Step {
+  const target = targetOf(observation.spec);
+  const { journal: stuck, prepared } = observation;
   if (stuck === undefined) {
     const failed =
-      seen.failed !== undefined && isFor(failedTarget(seen.failed), target) ? seen.failed : undefined;
-    if (isAt(target, seen.current)) {
+      observation.failed !== undefined && isFor(failedTarget(observation.failed), target)
+        ? observation.failed
+        : undefined;
+    if (isAt(target, observation.current)) {
       return failed === undefined ? { kind: 'idle' } : { kind: 'recheck', why: failed.why };
     }
     if (failed !== undefined) return { kind: 'degraded', why: failed.why, reason: failed.reason };
-  } else if (leadsTo(stuck, target)) return whenGranted(seen, target, stuck);
+  } else if (leadsTo(stuck, target)) return whenGranted(observation, target, stuck);
   const usable =
     prepared !== undefined &&
     leadsTo(prepared, target) &&
     prepared.plan.staged &&
-    prepared.policyDigest === seen.spec.policyDigest &&
-    prepared.softRebootAllowed === (seen.spec.softReboot ?? false) &&
+    prepared.policyDigest === observation.spec.policyDigest &&
+    prepared.softRebootAllowed === (observation.spec.softReboot ?? false) &&
     (stuck === undefined || reboots(prepared));
-  return usable ? whenGranted(seen, target, prepared) : { kind: 'prepare', target, stuck };
+  return usable ? whenGranted(observation, target, prepared) : { kind: 'prepare', target, stuck };
 }
 
 function whenGranted({ spec }: DaemonObservation, target: Target, update: Update): Step {
@@ -73,23 +78,25 @@ function failedTarget({ config, image }: NonNullable<DaemonObservation['failed']
 }
 
 /** @returns undefined where the update under way leaves the choice of what to reboot into. */
-function resume(entry: JournalEntry, seen: DaemonObservation): Step | undefined {
-  const mark = goneBack(seen);
+function resume(entry: JournalEntry, observation: DaemonObservation): Step | undefined {
+  const mark = watchdogRollback(observation);
   if (mark !== undefined && entry.step !== 'rollingBack') return { kind: 'hostWentBack', entry, mark };
-  const rebooted = entry.bootID !== seen.bootID;
+  const rebooted = entry.bootID !== observation.bootID;
   const target = imageOf(entry.next);
-  const bootedTarget = target === undefined || target === seen.bootedImage;
+  const bootedTarget = target === undefined || target === observation.bootedImage;
   switch (entry.step) {
     case 'rebooting':
       // A soft reboot that went elsewhere leaves the bootloader as it was: the target is the next boot still.
-      if (!rebooted || (isSoftReboot(entry.bootID, seen.bootID) && !bootedTarget)) {
+      if (!rebooted || (isSoftReboot(entry.bootID, observation.bootID) && !bootedTarget)) {
         return { kind: 'rebootAgain', entry };
       }
-      return bootedTarget ? { kind: 'verify', entry } : bootedOther(entry, seen, target);
+      return bootedTarget ? { kind: 'verify', entry } : bootedOther(entry, observation, target);
     case 'verifying':
-      return bootedTarget ? { kind: 'verify', entry } : bootedOther(entry, seen, target);
+      return bootedTarget ? { kind: 'verify', entry } : bootedOther(entry, observation, target);
     case 'rollingBack':
-      return entry.failedBoot === seen.bootID ? { kind: 'rollBack', entry } : wentBack(entry, seen);
+      return entry.failedBoot === observation.bootID
+        ? { kind: 'rollBack', entry }
+        : resumeRollback(entry, observation);
     case 'applying':
       // Files survive a reboot in the middle of writing them; they are written again, not believed.
       if (rebooted && entry.next.mode === 'Layered' && bootedTarget) return { kind: 'verify', entry };
@@ -101,18 +108,21 @@ function resume(entry: JournalEntry, seen: DaemonObservation): Step | undefined 
  * The mark of a watchdog that did lead back. While its deployment is the booted one still, it only meant to, or the loss of
  * power undid it; the daemon, which is there by now, goes on with the update.
  */
-function goneBack({ watchdog, bootedDeployment }: DaemonObservation): WatchdogMark | undefined {
+function watchdogRollback({ watchdog, bootedDeployment }: DaemonObservation): WatchdogMark | undefined {
   return watchdog?.deployment === bootedDeployment ? undefined : watchdog;
 }
 
-function wentBack(entry: JournalEntryAt<'rollingBack'>, seen: DaemonObservation): Step {
+function resumeRollback(entry: JournalEntryAt<'rollingBack'>, observation: DaemonObservation): Step {
   // The host boots the former deployment itself, of whatever image it is: what ran may have been applied live on it.
-  if (entry.byHost === true && goneBack(seen) !== undefined) return { kind: 'rolledBack', entry };
-  const before = seen.current === undefined ? undefined : imageOf(seen.current);
+  if (entry.byHost === true && watchdogRollback(observation) !== undefined)
+    return { kind: 'rolledBack', entry };
+  const before = observation.current === undefined ? undefined : imageOf(observation.current);
   // Where it isn't known what ran before, anything but the target is.
   const isBack =
-    before === undefined ? imageOf(entry.next) !== seen.bootedImage : before === seen.bootedImage;
-  return isBack ? { kind: 'rolledBack', entry } : bootedOther(entry, seen, before);
+    before === undefined
+      ? imageOf(entry.next) !== observation.bootedImage
+      : before === observation.bootedImage;
+  return isBack ? { kind: 'rolledBack', entry } : bootedOther(entry, observation, before);
 }
 
 function bootedOther(

@@ -157,7 +157,7 @@ interface PassResult {
 async function pass(daemon: Daemon, started: boolean): Promise<PassResult> {
   const { channel, ports, journal, memory, metrics, signal } = daemon;
   let began = performance.now();
-  let seen: Observation | undefined;
+  let observation: Observation | undefined;
   let step: Step | undefined;
   let hasStarted = started;
   let told = daemon;
@@ -166,19 +166,19 @@ async function pass(daemon: Daemon, started: boolean): Promise<PassResult> {
     hasStarted = true;
     // The operator makes the object; until then there is nothing to do and nowhere to tell it.
     if (channel.object === undefined) return { started: true, outcome: { kind: 'wait', ms: POSTPONED_MS } };
-    seen = await observe(ports, journal, channel.object.spec, memory, signal);
-    step = decide(seen);
+    observation = await observe(ports, journal, channel.object.spec, memory, signal);
+    step = decide(observation);
     // An update that was begun is ended before another begins, whatever the operator wants by then.
-    const config = seen.journal?.plan.config ?? seen.spec.configVersion.desired;
+    const config = observation.journal?.plan.config ?? observation.spec.configVersion.desired;
     told = { ...daemon, ...aboutChange(daemon, config) };
     began = performance.now();
-    const outcome = await takeStep(told, step, seen);
+    const outcome = await takeStep(told, step, observation);
     metrics.step(step.kind, (performance.now() - began) / 1000, 'done');
     return { started: true, outcome };
   } catch (error) {
     if (!signal.aborted) {
       metrics.step(step?.kind ?? 'observe', (performance.now() - began) / 1000, 'failed');
-      await tellFailure(told, error, step, seen);
+      await reportFailure(told, error, step, observation);
     }
     return { started: hasStarted, outcome: undefined };
   }
@@ -214,11 +214,11 @@ async function startUp(daemon: Daemon): Promise<void> {
   await correctCurrent(ports, await readCurrent(root), signal);
 }
 
-async function tellFailure(
+async function reportFailure(
   daemon: Daemon,
   error: unknown,
   step: Step | undefined,
-  seen: Observation | undefined,
+  observation: Observation | undefined,
 ): Promise<void> {
   const why = error instanceof Error ? error.message : String(error);
   daemon.log.warn({ err: error, step: step?.kind }, 'Step failed; retrying');
@@ -226,9 +226,9 @@ async function tellFailure(
   if (error instanceof ApiUnreachable) return;
   const isApi = error instanceof ApiError;
   try {
-    if (step?.kind === 'prepare' && seen !== undefined) {
+    if (step?.kind === 'prepare' && observation !== undefined) {
       const refused = error instanceof PrepareRefused;
-      await publish(daemon, seen, { kind: 'preparing', problem: why, refused });
+      await publish(daemon, observation, { kind: 'preparing', problem: why, refused });
     } else if (!isApi) {
       const reason = error instanceof UnsupportedHostError ? 'UnsupportedHost' : 'DaemonFailed';
       daemon.metrics.is('degraded', reason);

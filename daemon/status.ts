@@ -11,7 +11,7 @@ import type { Condition } from '../api/object.ts';
 import { setCondition } from '../cluster/update-object.ts';
 import type { NodeReport, Phase } from './steps/phase.ts';
 
-type Said = Omit<Condition, 'lastTransitionTime'> & { readonly type: NodeConditionType };
+type NodeCondition = Omit<Condition, 'lastTransitionTime'> & { readonly type: NodeConditionType };
 
 /** Longest list of causes that a status may hold (api/machine-config-node.ts); the image's label has them all. */
 const MOST_CAUSES = 50;
@@ -38,7 +38,7 @@ export function statusOf(object: MachineConfigNode, report: NodeReport, now: Dat
   return {
     ...(object.metadata.generation === undefined ? {} : { observedGeneration: object.metadata.generation }),
     conditions: conditionsOf(
-      { phase, certificates: certificatesSaid(spec, report) },
+      { phase, certificates: certificateConditions(spec, report) },
       before.conditions ?? [],
       now,
     ),
@@ -69,12 +69,13 @@ function planOf(phase: Phase): UpdatePlan | undefined {
 }
 
 function conditionsOf(
-  { phase, certificates }: { readonly phase: Phase; readonly certificates: readonly Said[] },
+  { phase, certificates }: { readonly phase: Phase; readonly certificates: readonly NodeCondition[] },
   before: readonly Condition[],
   now: Date,
 ): Condition[] {
   let conditions = [...before];
-  for (const said of [...saidOf(phase), ...certificates]) conditions = setCondition(conditions, said, now);
+  for (const each of [...conditionsOfPhase(phase), ...certificates])
+    conditions = setCondition(conditions, each, now);
   // A failure is over once another target is on the disk, not when it is merely wished for.
   if (phase.kind !== 'preparing' || conditions.every(({ type }) => type !== 'NodeDegraded')) {
     conditions = setCondition(conditions, degradedOf(phase), now);
@@ -83,19 +84,19 @@ function conditionsOf(
 }
 
 /** Certificates are no part of an update, and what keeps them from the node does not degrade it. */
-function certificatesSaid(
+function certificateConditions(
   { certificates: wanted = {} }: MachineConfigNodeSpec,
   { certificates, withheld }: NodeReport,
-): Said[] {
+): NodeCondition[] {
   const named = certificateNames.filter((name) => wanted[name] !== undefined);
   if (named.length === 0) return [];
   const missing = named.filter((name) => wanted[name] !== certificates[name]);
   if (missing.length === 0)
-    return [say('CertificatesApplied', 'True', 'Applied', `Applied ${named.join(', ')}`)];
+    return [condition('CertificatesApplied', 'True', 'Applied', `Applied ${named.join(', ')}`)];
   const known = missing.flatMap((name) => withheld.get(name) ?? []);
   const why = known.map((each) => each.why).join('; ');
   return [
-    say(
+    condition(
       'CertificatesApplied',
       'False',
       known[0]?.reason ?? 'Applying',
@@ -104,34 +105,39 @@ function certificatesSaid(
   ];
 }
 
-function degradedOf(phase: Phase): Said {
+function degradedOf(phase: Phase): NodeCondition {
   switch (phase.kind) {
     case 'degraded':
     case 'rollingBack':
-      return say('NodeDegraded', 'True', phase.reason, phase.why);
+      return condition('NodeDegraded', 'True', phase.reason, phase.why);
     case 'drifted':
-      return say('NodeDegraded', 'True', 'ConfigDrift', phase.why);
+      return condition('NodeDegraded', 'True', 'ConfigDrift', phase.why);
     default:
-      return say('NodeDegraded', 'False', 'AsExpected', 'Nothing prevents the node from reaching its target');
+      return condition(
+        'NodeDegraded',
+        'False',
+        'AsExpected',
+        'Nothing prevents the node from reaching its target',
+      );
   }
 }
 
 /** MCO's v1 conditions of an update (openshift/api, machineconfiguration/v1 MachineConfigNode), in their order. */
-function saidOf(phase: Phase): Said[] {
+function conditionsOfPhase(phase: Phase): NodeCondition[] {
   const not = (...types: readonly NodeConditionType[]) =>
-    types.map((type) => say(type, 'False', 'NotYet', NOT_YET));
-  const inOrder = (...said: readonly Said[]) => {
-    const named = new Set(said.map(({ type }) => type));
-    return [...said, ...not(...STAGES.filter((type) => !named.has(type)))];
+    types.map((type) => condition(type, 'False', 'NotYet', NOT_YET));
+  const inOrder = (...each: readonly NodeCondition[]) => {
+    const named = new Set(each.map(({ type }) => type));
+    return [...each, ...not(...STAGES.filter((type) => !named.has(type)))];
   };
   switch (phase.kind) {
     case 'updated':
-      return inOrder(say('Updated', 'True', 'Updated', 'The node runs its target'));
+      return inOrder(condition('Updated', 'True', 'Updated', 'The node runs its target'));
     case 'preparing':
       return inOrder(
         phase.problem === undefined
-          ? say('UpdatePrepared', 'False', 'Preparing', 'Staging the target')
-          : say(
+          ? condition('UpdatePrepared', 'False', 'Preparing', 'Staging the target')
+          : condition(
               'UpdatePrepared',
               'False',
               phase.refused === true ? PREPARE_REFUSED : 'PrepareFailed',
@@ -139,60 +145,60 @@ function saidOf(phase: Phase): Said[] {
             ),
       );
     case 'waiting':
-      return inOrder(say('UpdatePrepared', 'True', 'Prepared', phase.why), ...pulled(phase.plan));
+      return inOrder(condition('UpdatePrepared', 'True', 'Prepared', phase.why), ...pulled(phase.plan));
     case 'applying':
       return inOrder(
-        say('UpdatePrepared', 'True', 'Prepared', 'The update is granted'),
+        condition('UpdatePrepared', 'True', 'Prepared', 'The update is granted'),
         ...pulled(phase.plan),
-        say('UpdateExecuted', 'Unknown', 'Applying', phase.doing),
-        say('AppliedFiles', 'Unknown', 'Applying', phase.doing),
+        condition('UpdateExecuted', 'Unknown', 'Applying', phase.doing),
+        condition('AppliedFiles', 'Unknown', 'Applying', phase.doing),
       );
     case 'rebooting':
       return inOrder(
         ...applied(phase.plan),
-        say('RebootedNode', 'Unknown', 'Rebooting', rebootsInWords(phase.plan)),
+        condition('RebootedNode', 'Unknown', 'Rebooting', formatRebooting(phase.plan)),
       );
     case 'verifying':
       return inOrder(
         ...applied(phase.plan),
-        say('RebootedNode', 'True', 'Rebooted', bootedInWords(phase.plan)),
-        say('UpdatePostActionComplete', 'Unknown', 'HealthChecks', phase.doing),
+        condition('RebootedNode', 'True', 'Rebooted', formatBooted(phase.plan)),
+        condition('UpdatePostActionComplete', 'Unknown', 'HealthChecks', phase.doing),
       );
     case 'rollingBack':
       return inOrder(
         ...applied(phase.plan),
-        say('RebootedNode', 'Unknown', 'RollingBack', 'Rolling back to what ran before'),
-        say('UpdatePostActionComplete', 'False', phase.reason, phase.why),
+        condition('RebootedNode', 'Unknown', 'RollingBack', 'Rolling back to what ran before'),
+        condition('UpdatePostActionComplete', 'False', phase.reason, phase.why),
       );
     case 'drifted':
-      return inOrder(say('Updated', 'False', 'ConfigDrift', phase.why));
+      return inOrder(condition('Updated', 'False', 'ConfigDrift', phase.why));
     case 'degraded':
       return inOrder();
   }
 }
 
-function applied(plan: UpdatePlan): Said[] {
+function applied(plan: UpdatePlan): NodeCondition[] {
   return [
-    say('UpdatePrepared', 'True', 'Prepared', 'The update is granted'),
+    condition('UpdatePrepared', 'True', 'Prepared', 'The update is granted'),
     ...pulled(plan),
-    say('UpdateExecuted', 'True', 'Applied', 'The target is staged as the next boot'),
-    say('AppliedFiles', 'True', 'Applied', 'The files of the next boot are written'),
-    say('AppliedOSImage', 'True', 'Applied', 'The OS image of the next boot is staged'),
+    condition('UpdateExecuted', 'True', 'Applied', 'The target is staged as the next boot'),
+    condition('AppliedFiles', 'True', 'Applied', 'The files of the next boot are written'),
+    condition('AppliedOSImage', 'True', 'Applied', 'The OS image of the next boot is staged'),
   ];
 }
 
-function rebootsInWords({ softReboot = false }: UpdatePlan): string {
+function formatRebooting({ softReboot = false }: UpdatePlan): string {
   return softReboot ? 'Rebooting the userspace; the kernel keeps running' : 'Rebooting the node';
 }
 
-function bootedInWords({ softReboot = false }: UpdatePlan): string {
+function formatBooted({ softReboot = false }: UpdatePlan): string {
   return softReboot
     ? 'The node booted the target by a soft reboot; its kernel kept running'
     : 'The node booted the target';
 }
 
-function pulled({ image }: UpdatePlan): Said[] {
-  return image === undefined ? [] : [say('ImagePulledFromRegistry', 'True', 'Pulled', image)];
+function pulled({ image }: UpdatePlan): NodeCondition[] {
+  return image === undefined ? [] : [condition('ImagePulledFromRegistry', 'True', 'Pulled', image)];
 }
 
 /** Cordon and drain are the operator's; the daemon says nothing of them. */
@@ -209,6 +215,11 @@ const STAGES: readonly NodeConditionType[] = [
   'Resumed',
 ];
 
-function say(type: NodeConditionType, status: Said['status'], reason: string, message: string): Said {
+function condition(
+  type: NodeConditionType,
+  status: NodeCondition['status'],
+  reason: string,
+  message: string,
+): NodeCondition {
   return { type, status, reason, message: message.slice(0, LONGEST_MESSAGE) };
 }

@@ -120,13 +120,13 @@ async function linksOfUnits(
 ): Promise<ReturnType<typeof unitLinks>> {
   const texts = new Map<string, string | undefined>();
   for (;;) {
-    const asked = new Set<string>();
+    const required = new Set<string>();
     const links = unitLinks(units, (name) => {
-      if (!texts.has(name)) asked.add(name);
+      if (!texts.has(name)) required.add(name);
       return texts.get(name);
     });
-    if (asked.size === 0) return links;
-    for (const name of asked) texts.set(name, await unitText(target.root, name));
+    if (required.size === 0) return links;
+    for (const name of required) texts.set(name, await unitText(target.root, name));
   }
 }
 

@@ -52,7 +52,7 @@ const NAMED_PATHS = 10;
  * @param forceFile the file by which an admin gives leave to overwrite.
  * @returns for a condition: what differs, and what can be done about it.
  */
-export function driftInWords(drifts: readonly Drift[], forceFile: string): string {
+export function formatDrifts(drifts: readonly Drift[], forceFile: string): string {
   const named = drifts.slice(0, NAMED_PATHS).map(({ message }) => message);
   const more = drifts.length > NAMED_PATHS ? `; and ${plural(drifts.length - NAMED_PATHS, 'more path')}` : '';
   return `Changed on the node since Shale wrote it: ${named.join('; ')}${more}. Revert the change, put it into a MachineConfig, or create ${forceFile} on the node to have it overwritten`;

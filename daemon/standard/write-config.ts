@@ -105,12 +105,12 @@ export async function writeConfig(
   const { changes } = passwords;
   if (plan.steps.length > 0 || changes.length > 0 || !sameOriginals(before.originals, plan.originals)) {
     await requireRoom(plan.steps, [target.root, recordRoot(target)]);
-    const about = async (step: string): Promise<void> => {
+    const announce = async (step: string): Promise<void> => {
       signal.throwIfAborted();
       await beforeStep?.(step);
     };
     try {
-      await takeSteps(target, { plan, passwords: changes, before }, { about, signal });
+      await takeSteps(target, { plan, passwords: changes, before }, { announce, signal });
     } catch (cause) {
       await finishOrUndoWrite(target).catch((error: unknown) => {
         if (error instanceof UnlabelledError) {
@@ -150,46 +150,46 @@ interface Steps {
 }
 
 interface Taking {
-  readonly about: (step: string) => Promise<void>;
+  readonly announce: (step: string) => Promise<void>;
   readonly signal: AbortSignal;
 }
 
 async function takeSteps(
   target: WriteTarget,
   { plan, passwords, before }: Steps,
-  { about, signal }: Taking,
+  { announce, signal }: Taking,
 ): Promise<void> {
   const { stateDir } = target;
-  await about('log what is there');
+  await announce('log what is there');
   const after = new Map([...plan.released, ...plan.owned]);
   await openWriteLog(target, { steps: plan.steps, after, passwords }, before);
-  await about('record what is intended');
+  await announce('record what is intended');
   const intended = intendManagedPaths(before.managed, etcOnly(after));
   await writeManagedPaths(recordRoot(target), intended);
-  await about('keep originals');
+  await announce('keep originals');
   for (const { name, place } of plan.keep) await keepOriginal(stateDir, name, place);
   await writeOriginals(stateDir, plan.originals);
   const found = new Map(plan.found);
   for (const step of plan.steps) {
-    await about(`${step.kind} ${step.name}`);
+    await announce(`${step.kind} ${step.name}`);
     await requireUnchanged(step, found);
     await takeStep(step);
     found.delete(step.name);
   }
   if (passwords.length > 0) {
-    await about('set passwords');
+    await announce('set passwords');
     await target.setPasswords(
       target.root,
       new Map(passwords.map(({ user, after }) => [user, after])),
       signal,
     );
   }
-  await about('label');
+  await announce('label');
   await relabel(target, plan.steps, signal);
-  await about('record what was done');
+  await announce('record what was done');
   // Until a staged deployment is booted, the running /etc still has what it had, and that is Shale's too.
   if (target.varRoot === undefined) await writeManagedPaths(target.root, settled(intended, plan));
-  await about('forget what was there');
+  await announce('forget what was there');
   await closeWriteLog(stateDir);
   await dropUnusedOriginals(stateDir, plan.originals);
 }

@@ -104,8 +104,8 @@ export function serviceActions(paths: readonly string[], policies: ClusterPolici
   const file = { contents: new Uint8Array(), mode: 0o644, user: { id: 0 }, group: { id: 0 } };
   const files = new Map(paths.map((path) => [path, { path, ...file }]));
   const { causes } = decideActions({ from: emptyNodeConfig, to: { ...emptyNodeConfig, files }, policies });
-  const asked = causes.flatMap(({ actions }) => actions).filter(isOfService);
-  const unique = [...new Map(asked.map((action) => [formatAction(action), action])).values()];
+  const required = causes.flatMap(({ actions }) => actions).filter(isOfService);
+  const unique = [...new Map(required.map((action) => [formatAction(action), action])).values()];
   return unique.sort((a, b) => rank(a) - rank(b));
 }
 

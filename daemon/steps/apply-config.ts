@@ -7,7 +7,7 @@ import { endForce, isForced } from '../standard/drift.ts';
 import { verifyConfig } from '../standard/verify-config.ts';
 import { writeConfig } from '../standard/write-config.ts';
 import type { WriteTarget } from '../standard/write-target.ts';
-import type { UpdateContext } from './update-context.ts';
+import type { UpdateWork } from './update-context.ts';
 
 /** How one mode brings content to the running root. */
 export interface LiveWay {
@@ -17,8 +17,8 @@ export interface LiveWay {
 }
 
 /** The content is the rendered config's, written to the running root; a write that fails leaves all as it was. */
-export function applyConfig(context: UpdateContext, next: Extract<Current, { mode: 'Standard' }>): LiveWay {
-  const { ports, current, again, signal } = context;
+export function applyConfig(work: UpdateWork, next: Extract<Current, { mode: 'Standard' }>): LiveWay {
+  const { ports, current, again, signal } = work;
   const { root } = ports.host;
   const target = writeTarget(ports);
   const to = nodeConfigOf(next.rendered);
@@ -26,7 +26,7 @@ export function applyConfig(context: UpdateContext, next: Extract<Current, { mod
     apply: async () => {
       const force = again || (await isForced(root));
       await writeConfig(target, { from: writtenConfigOf(current), to, force }, { signal });
-      await context.afterWriting();
+      await work.afterWriting();
       await endForce(root);
     },
     differing: async () => (await verifyConfig(root, to)).map((drift) => drift.path),

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { LEASE_HOLDER, observation, standard, stepUnderTest } from '../../test/fixtures/step-context.ts';
 import { readCurrent } from '../records/current.ts';
-import { beginLive, NotAsWanted } from './apply-live.ts';
+import { startLiveApply, TargetMismatch } from './apply-live.ts';
 import type { Update } from './update.ts';
 
 const update: Update = {
@@ -24,7 +24,7 @@ describe('a live apply', () => {
       services: { restart: async () => undefined },
     });
 
-    expect(await beginLive(context, update, observation())).toEqual({ kind: 'again' });
+    expect(await startLiveApply(context, update, observation())).toEqual({ kind: 'again' });
 
     expect(await readFile(path.join(root, 'etc/app.conf'), 'utf8')).toBe('new');
     expect(await readCurrent(root)).toMatchObject({ config: 'rendered-2' });
@@ -39,7 +39,7 @@ describe('a live apply', () => {
       },
     });
 
-    expect(await beginLive(context, update, observation())).toEqual({ kind: 'again' });
+    expect(await startLiveApply(context, update, observation())).toEqual({ kind: 'again' });
 
     expect(await readCurrent(root)).toBeUndefined();
     expect(await context.journal.read()).toMatchObject({
@@ -51,8 +51,8 @@ describe('a live apply', () => {
 
   test('names at most five of the paths that differ', () => {
     const paths = ['/a', '/b', '/c', '/d', '/e', '/f', '/g'];
-    expect(new NotAsWanted(paths.slice(0, 1)).message).toMatch(/: \/a$/);
-    expect(new NotAsWanted(paths.slice(0, 5)).message).toMatch(/\/e$/);
-    expect(new NotAsWanted(paths).message).toMatch(/\/e and 2 more$/);
+    expect(new TargetMismatch(paths.slice(0, 1)).message).toMatch(/: \/a$/);
+    expect(new TargetMismatch(paths.slice(0, 5)).message).toMatch(/\/e$/);
+    expect(new TargetMismatch(paths).message).toMatch(/\/e and 2 more$/);
   });
 });

@@ -10,21 +10,21 @@ import { waitForLease } from './await-grant.ts';
 import { finish } from './end-update.ts';
 import { applySpans } from './spans.ts';
 import type { Observation } from './step.ts';
-import { again, type StepContext, type StepOutcome, tell, warning } from './step-context.ts';
+import { again, type StepContext, type StepOutcome, tryPublish, warning } from './step-context.ts';
 import { byReboot, type Update } from './update.ts';
-import { contextOf, holderOf, newEntry, type UpdateContext } from './update-context.ts';
+import { holderOf, newEntry, type UpdateWork, workOf } from './update-context.ts';
 
 /** Begins an update that needs no reboot, while the node's lease is the operator's. */
-export async function beginLive(
-  daemon: StepContext,
+export async function startLiveApply(
+  context: StepContext,
   update: Update,
-  seen: Observation,
+  observation: Observation,
 ): Promise<StepOutcome> {
-  const obstacle = await waitForLease(daemon, update, holderOf(seen), seen);
+  const obstacle = await waitForLease(context, update, holderOf(observation), observation);
   if (obstacle !== undefined) return obstacle;
-  const entry = newEntry(update, seen);
-  await daemon.journal.write(entry);
-  return applyLiveFrom(daemon, entry, seen, false);
+  const entry = newEntry(update, observation);
+  await context.journal.write(entry);
+  return applyLiveUpdate(context, entry, observation, false);
 }
 
 /**
@@ -32,21 +32,21 @@ export async function beginLive(
  *
  * @param isAgain the update was begun before; how far it came is not known.
  */
-export async function applyLiveFrom(
-  daemon: StepContext,
+export async function applyLiveUpdate(
+  context: StepContext,
   entry: JournalEntry,
-  seen: Observation,
+  observation: Observation,
   isAgain: boolean,
 ): Promise<StepOutcome> {
-  const { journal } = daemon;
-  await tell(daemon, seen, { kind: 'applying', plan: entry.plan, doing: 'Writing files' });
-  const spans = applySpans(daemon, entry);
-  const context = contextOf(daemon, entry, seen, isAgain);
-  const { beforeAction } = context;
+  const { journal } = context;
+  await tryPublish(context, observation, { kind: 'applying', plan: entry.plan, doing: 'Writing files' });
+  const spans = applySpans(context, entry);
+  const work = workOf(context, entry, observation, isAgain);
+  const { beforeAction } = work;
   try {
     await updateLive(
       {
-        ...context,
+        ...work,
         beforeAction: (action) => {
           spans.begin(action);
           return beforeAction(action);
@@ -56,20 +56,20 @@ export async function applyLiveFrom(
     );
     spans.end();
   } catch (error) {
-    if (!daemon.signal.aborted) spans.end(error instanceof Error ? error.name : 'Error');
+    if (!context.signal.aborted) spans.end(error instanceof Error ? error.name : 'Error');
     if (error instanceof LiveUpdateFailed) {
       const why = `could not be applied live: ${error.message}`;
       const written = entry.next.mode === 'Standard' ? { written: true } : {};
       await journal.write({ ...byReboot(entry, why), ...written });
-      warning(daemon, 'LiveApplyFailed', `${entry.plan.config} ${why}; it needs a reboot`);
+      warning(context, 'LiveApplyFailed', `${entry.plan.config} ${why}; it needs a reboot`);
       return again;
     }
     // Nothing was changed, or all of it was taken back: the update has not begun.
-    const isAsBefore = !daemon.signal.aborted && !(error instanceof UndoError);
+    const isAsBefore = !context.signal.aborted && !(error instanceof UndoError);
     if (!isAgain && isAsBefore) await journal.clear();
     throw error;
   }
-  return finish(daemon, entry, seen);
+  return finish(context, entry, observation);
 }
 
 /** The running system was changed, and only a reboot can bring it to the target. */
@@ -78,8 +78,8 @@ export class LiveUpdateFailed extends Error {
 }
 
 /** Something differs from what the update was to bring about. */
-export class NotAsWanted extends Error {
-  override readonly name = 'NotAsWanted';
+export class TargetMismatch extends Error {
+  override readonly name = 'TargetMismatch';
 
   /** @param paths what differs, at least one. */
   constructor(paths: readonly string[]) {
@@ -94,7 +94,7 @@ export class NotAsWanted extends Error {
  *
  * @throws LiveUpdateFailed for whatever goes wrong; the signal's reason when the daemon was told to end.
  */
-export async function orOnlyByReboot(signal: AbortSignal, work: () => Promise<void>): Promise<void> {
+export async function orRequireReboot(signal: AbortSignal, work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (cause) {
@@ -109,35 +109,35 @@ export async function orOnlyByReboot(signal: AbortSignal, work: () => Promise<vo
  *
  * @throws LiveUpdateFailed when only a reboot can bring it about now; anything else when the system is as it was before.
  */
-export async function updateLive(context: UpdateContext, { next, plan }: Update): Promise<void> {
-  const { ports, signal } = context;
+export async function updateLive(work: UpdateWork, { next, plan }: Update): Promise<void> {
+  const { ports, signal } = work;
   const way =
     next.mode === 'Layered'
-      ? await applyImage(context, parseDigestedPullspec(next.image))
-      : applyConfig(context, next);
+      ? await applyImage(work, parseDigestedPullspec(next.image))
+      : applyConfig(work, next);
   await way.apply();
-  await orOnlyByReboot(signal, async () => {
+  await orRequireReboot(signal, async () => {
     await actOnServices({
       services: ports.services,
       actions: plan.actions,
-      limits: context.actionLimits,
-      before: context.beforeAction,
+      limits: work.actionLimits,
+      before: work.beforeAction,
       signal,
     });
     const differing = await way.differing();
-    if (differing.length > 0) throw new NotAsWanted(differing);
+    if (differing.length > 0) throw new TargetMismatch(differing);
   });
 }
 
 /** The content is the image's own, from its staged deployment. */
-async function applyImage({ ports, signal }: UpdateContext, image: DigestedPullspec): Promise<LiveWay> {
+async function applyImage({ ports, signal }: UpdateWork, image: DigestedPullspec): Promise<LiveWay> {
   const { host, services, backend, relabel } = ports;
   // Staged before; the same deployment again, unless it was undone meanwhile. It may be the booted one.
   const staged = await backend.stage(image, { extraKernelArguments: { remove: [], add: [] }, signal });
   const { booted } = await backend.status(signal);
   return {
     apply: () =>
-      orOnlyByReboot(signal, async () => {
+      orRequireReboot(signal, async () => {
         await host.unlockUsr(signal);
         const handedOver = await handedOverTo(host.root, staged.root);
         await applyLive({ host, services, relabel, booted, staged, handedOver, signal });

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { UpdatePlan } from '../../api/machine-config-node.ts';
 import { LEASE_HOLDER, observation, standard, stepUnderTest } from '../../test/fixtures/step-context.ts';
 import type { JournalEntryAt } from '../records/journal.ts';
-import { beginLive } from './apply-live.ts';
+import { startLiveApply } from './apply-live.ts';
 import { formatAwaitedGrant, otherHolder } from './await-grant.ts';
 import { rebootInto } from './reboot.ts';
 import { rollBack } from './roll-back.ts';
@@ -33,7 +33,7 @@ const rollingBack: JournalEntryAt<'rollingBack'> = {
 };
 /** Every step that changes or reboots a node under a grant. */
 const steps: readonly (readonly [string, (context: StepContext) => Promise<StepOutcome>])[] = [
-  ['a live apply', (context) => beginLive(context, live, observation())],
+  ['a live apply', (context) => startLiveApply(context, live, observation())],
   ['a reboot', (context) => rebootInto(context, byReboot, observation())],
   ['a rollback', (context) => rollBack(context, rollingBack, observation())],
 ];
@@ -60,7 +60,7 @@ describe.each(steps)('%s', (_name, take) => {
 test('changes the node once the lease is held by who granted it', async () => {
   const { context, root } = await stepUnderTest({ leaseHolder: LEASE_HOLDER });
 
-  expect(await beginLive(context, live, observation())).toEqual({ kind: 'again' });
+  expect(await startLiveApply(context, live, observation())).toEqual({ kind: 'again' });
 
   await expect(access(path.join(root, 'etc/app.conf'))).resolves.toBeUndefined();
 });

@@ -41,20 +41,20 @@ function formatIntent(action: DisruptionAction, softReboot: boolean): string {
  * @returns how long to wait for the lease; undefined when the node may be touched.
  */
 export async function waitForLease(
-  daemon: StepContext,
+  context: StepContext,
   { plan }: Pick<Update, 'plan'>,
   holder: string,
-  seen: Observation,
+  observation: Observation,
 ): Promise<StepOutcome | undefined> {
   const why = await leaseObstacle({
-    client: daemon.client,
-    node: daemon.nodeName,
-    namespace: daemon.leaseNamespace,
+    client: context.client,
+    node: context.nodeName,
+    namespace: context.leaseNamespace,
     holder,
-    signal: daemon.signal,
+    signal: context.signal,
   });
   if (why === undefined) return undefined;
-  await publish(daemon, seen, { kind: 'waiting', plan, why });
+  await publish(context, observation, { kind: 'waiting', plan, why });
   return { kind: 'wait', ms: LEASE_RETRY_MS };
 }
 

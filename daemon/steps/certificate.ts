@@ -48,30 +48,30 @@ class NotNow extends Error {
  * @throws the signal's reason.
  */
 export async function applyCertificate(
-  daemon: StepContext,
+  context: StepContext,
   { name, version }: { readonly name: CertificateName; readonly version: string },
-  seen: Observation,
+  observation: Observation,
 ): Promise<void> {
-  const { memory, metrics, ports, signal } = daemon;
+  const { memory, metrics, ports, signal } = context;
   const { root } = ports.host;
   const what = `${IN_WORDS[name]} ${version}`;
   try {
-    const files = await notOwned(root, seen, await fetchFiles(daemon, name, version));
+    const files = await notOwned(root, observation, await fetchFiles(context, name, version));
     const delivery = await deliver(root, name, { version, files });
     await ports.relabel(root, Object.keys(delivery.files), signal);
-    const done = await tellServices(daemon, delivery, seen);
+    const done = await notifyServices(context, delivery, observation);
     await settleDelivery(root, name, delivery);
     memory.withheld.delete(name);
     metrics.certificates(name, 'done');
-    normal(daemon, 'CertificatesApplied', `Applied ${what}${done}`);
+    normal(context, 'CertificatesApplied', `Applied ${what}${done}`);
   } catch (error) {
     signal.throwIfAborted();
     metrics.certificates(name, 'failed');
     const why = error instanceof Error ? error.message : String(error);
     const reason = error instanceof NotNow ? error.reason : 'NotApplied';
     const told = memory.withheld.get(name)?.why;
-    memory.withheld.set(name, { version, under: configsOf(seen), reason, why, isDue: false });
-    if (told !== why) warning(daemon, 'CertificatesFailed', `Could not apply ${what}: ${why}`);
+    memory.withheld.set(name, { version, under: configsOf(observation), reason, why, isDue: false });
+    if (told !== why) warning(context, 'CertificatesFailed', `Could not apply ${what}: ${why}`);
   }
 }
 
@@ -99,25 +99,29 @@ async function fetchFiles(
 }
 
 /** @returns the files that the node's config doesn't have. @throws NotNow when it has them all. */
-async function notOwned(root: string, seen: Observation, files: CertificateFiles): Promise<CertificateFiles> {
-  const owned = await pathsOfConfigs(root, seen);
+async function notOwned(
+  root: string,
+  observation: Observation,
+  files: CertificateFiles,
+): Promise<CertificateFiles> {
+  const owned = await pathsOfConfigs(root, observation);
   const left = new Map([...files].filter(([name]) => !owned.has(name)));
   if (left.size > 0 || files.size === 0) return left;
   const names = [...files.keys()].join(', ');
   throw new NotNow(
     'OwnedByMachineConfig',
-    `${configsOf(seen)} already contains ${names}, which takes precedence; remove it from the MachineConfigs to use the cluster's`,
+    `${configsOf(observation)} already contains ${names}, which takes precedence; remove it from the MachineConfigs to use the cluster's`,
   );
 }
 
 /** @returns what was done, in words for an event. */
-async function tellServices(
-  daemon: StepContext,
+async function notifyServices(
+  context: StepContext,
   { untold }: Delivery,
   { spec }: Observation,
 ): Promise<string> {
   if (untold.length === 0) return '';
-  const { client, ports, signal } = daemon;
+  const { client, ports, signal } = context;
   const configuration = await client.find(MachineConfigurations, MACHINE_CONFIGURATION, { signal });
   const policies = configuration?.status?.nodeDisruptionPolicyStatus?.clusterPolicies;
   if (policies === undefined || policyDigest(policies) !== spec.policyDigest) return '';
@@ -125,8 +129,8 @@ async function tellServices(
   if (actions.length === 0) return '';
   const holder = await otherHolder({
     client,
-    node: daemon.nodeName,
-    namespace: daemon.leaseNamespace,
+    node: context.nodeName,
+    namespace: context.leaseNamespace,
     holder: spec.grant?.leaseHolder ?? '',
     signal,
   });
@@ -139,7 +143,7 @@ async function tellServices(
   await actOnServices({
     services: ports.services,
     actions,
-    limits: daemon.actionLimits,
+    limits: context.actionLimits,
     before: () => Promise.resolve(),
     signal,
   });

@@ -9,43 +9,43 @@ import { basesOf, type Current, forgetCurrent, writeCurrent } from '../records/c
 import type { JournalEntry } from '../records/journal.ts';
 import { earlierThan, writeLastUpdate } from '../records/last-update.ts';
 import { writeManagedPaths } from '../records/managed-paths.ts';
-import { tellUpdate } from './spans.ts';
+import { recordUpdate } from './spans.ts';
 import type { Observation } from './step.ts';
 import { again, normal, type StepContext, type StepOutcome, warning } from './step-context.ts';
 import type { Update } from './update.ts';
 
 /** @returns the target of an update in words, for logs, events and conditions. */
-export function inWords({ plan, next }: Update): string {
+export function formatUpdate({ plan, next }: Update): string {
   return next.mode === 'Layered' ? `${plan.config} in ${next.image}` : `${plan.config} in standard mode`;
 }
 
 /** The node runs the target: records it and ends the update. */
 export async function finish(
-  daemon: StepContext,
+  context: StepContext,
   entry: JournalEntry,
-  seen: Observation,
+  observation: Observation,
 ): Promise<StepOutcome> {
-  const rebooted = entry.bootID !== seen.bootID;
-  await recordTarget(daemon, entry, seen);
-  const record = recordOf(entry, seen, 'Succeeded');
-  await endWith(daemon, record);
+  const rebooted = entry.bootID !== observation.bootID;
+  await recordTarget(context, entry, observation);
+  const record = recordOf(entry, observation, 'Succeeded');
+  await endWith(context, record);
   const did = formatActions(entry.plan.actions);
   const how = record.softReboot === true ? 'a soft reboot' : 'a reboot';
-  if (rebooted) normal(daemon, 'Rebooted', `Running ${inWords(entry)} after ${how}`);
-  else normal(daemon, 'AppliedLive', `Running ${inWords(entry)} without a reboot; actions: ${did}`);
+  if (rebooted) normal(context, 'Rebooted', `Running ${formatUpdate(entry)} after ${how}`);
+  else normal(context, 'AppliedLive', `Running ${formatUpdate(entry)} without a reboot; actions: ${did}`);
   return again;
 }
 
 /** The node runs something else than the target: records what, and that this target has failed. */
 export async function fail(
-  daemon: StepContext,
+  context: StepContext,
   { entry, why }: { readonly entry: JournalEntry; readonly why: string },
-  seen: Observation,
+  observation: Observation,
 ): Promise<StepOutcome> {
-  const { ports, signal } = daemon;
-  await correctCurrent(ports, seen.current, signal);
-  await endWith(daemon, recordOf(entry, seen, 'Failed', { why }));
-  warning(daemon, 'Degraded', `The update to ${inWords(entry)} failed: ${why}`);
+  const { ports, signal } = context;
+  await correctCurrent(ports, observation.current, signal);
+  await endWith(context, recordOf(entry, observation, 'Failed', { why }));
+  warning(context, 'Degraded', `The update to ${formatUpdate(entry)} failed: ${why}`);
   return again;
 }
 
@@ -53,38 +53,42 @@ export async function fail(
  * The node runs the target and is not healthy, with nothing to go back to or a newer target to go on to: records that
  * this target has failed.
  */
-export async function keepUnhealthy(
-  daemon: StepContext,
+export async function endUnhealthyTarget(
+  context: StepContext,
   entry: JournalEntry,
-  seen: Observation,
+  observation: Observation,
   why: string,
 ): Promise<StepOutcome> {
-  await recordTarget(daemon, entry, seen);
-  await endWith(daemon, recordOf(entry, seen, 'Failed', { why }));
-  warning(daemon, 'HealthCheckFailed', `Running ${inWords(entry)}, which is not healthy: ${why}`);
+  await recordTarget(context, entry, observation);
+  await endWith(context, recordOf(entry, observation, 'Failed', { why }));
+  warning(context, 'HealthCheckFailed', `Running ${formatUpdate(entry)}, which is not healthy: ${why}`);
   return again;
 }
 
-async function recordTarget({ ports }: StepContext, entry: JournalEntry, seen: Observation): Promise<void> {
+async function recordTarget(
+  { ports }: StepContext,
+  entry: JournalEntry,
+  observation: Observation,
+): Promise<void> {
   const { root } = ports.host;
   // finalizeStaged gave the new /etc the image's own version of all that Shale had written.
-  const rebooted = entry.bootID !== seen.bootID;
+  const rebooted = entry.bootID !== observation.bootID;
   if (rebooted && entry.next.mode === 'Layered') await writeManagedPaths(root, new Map());
   await writeCurrent(root, entry.next);
 }
 
-export async function endWith(daemon: StepContext, record: UpdateRecord): Promise<void> {
-  const { root } = daemon.ports.host;
+export async function endWith(context: StepContext, record: UpdateRecord): Promise<void> {
+  const { root } = context.ports.host;
   await writeLastUpdate(root, record);
   await endWatch(root);
-  await daemon.journal.clear();
-  daemon.memory.prepared = undefined;
-  tellUpdate(daemon, record);
+  await context.journal.clear();
+  context.memory.prepared = undefined;
+  recordUpdate(context, record);
 }
 
 export function recordOf(
   { plan, bootID, startedAt }: JournalEntry,
-  seen: Observation,
+  observation: Observation,
   result: UpdateRecord['result'],
   failure?: { readonly why: string; readonly reason?: FailureReason },
 ): UpdateRecord {
@@ -97,13 +101,13 @@ export function recordOf(
     source,
     startedAt,
     finishedAt: new Date().toISOString(),
-    ...(isSoftReboot(bootID, seen.bootID) ? { softReboot: true } : {}),
+    ...(isSoftReboot(bootID, observation.bootID) ? { softReboot: true } : {}),
     bootIDBefore: bootID,
-    bootIDAfter: seen.bootID,
+    bootIDAfter: observation.bootID,
     result,
     ...(failure?.reason === undefined ? {} : { reason: failure.reason }),
     ...(failure === undefined ? {} : { message: failure.why }),
-    ...earlierThan(actions, seen.lastUpdate),
+    ...earlierThan(actions, observation.lastUpdate),
   };
 }
 

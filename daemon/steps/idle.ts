@@ -5,30 +5,41 @@ import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import type { OsBackend } from '../os/backend.ts';
 import type { Current } from '../records/current.ts';
 import { nodeConfigOf } from '../records/rendered-config.ts';
-import { driftInWords, endForce, forceFileIn, isForced } from '../standard/drift.ts';
+import { endForce, forceFileIn, formatDrifts, isForced } from '../standard/drift.ts';
 import { watchedNames } from '../standard/drift-watch.ts';
 import { verifyConfig } from '../standard/verify-config.ts';
 import { writeConfig } from '../standard/write-config.ts';
 import { writeTarget } from './apply-config.ts';
 import type { Observation } from './step.ts';
-import { normal, publish, type StepContext, type StepOutcome, untilTold, warning } from './step-context.ts';
+import {
+  normal,
+  publish,
+  type StepContext,
+  type StepOutcome,
+  untilChanged,
+  warning,
+} from './step-context.ts';
 
 /** systemd reads its units from there: it is told of what is put back. */
 const UNITS = '/etc/systemd/system/';
 
 /** The node runs its target: keeps it that way. */
-export async function beIdle(daemon: StepContext, seen: Observation): Promise<StepOutcome> {
-  const { memory, ports, signal } = daemon;
+export async function beIdle(context: StepContext, observation: Observation): Promise<StepOutcome> {
+  const { memory, ports, signal } = context;
   memory.prepared = undefined;
-  const running = JSON.stringify([seen.current?.config, seen.bootID, seen.lastUpdate?.finishedAt]);
-  const why = await watchOver(daemon, seen.current);
-  await publish(daemon, seen, why === undefined ? { kind: 'updated' } : { kind: 'drifted', why });
+  const running = JSON.stringify([
+    observation.current?.config,
+    observation.bootID,
+    observation.lastUpdate?.finishedAt,
+  ]);
+  const why = await detectDrift(context, observation.current);
+  await publish(context, observation, why === undefined ? { kind: 'updated' } : { kind: 'drifted', why });
   if (memory.settledFor !== running) {
-    await settleNextBoot(ports.backend, seen.current, signal);
+    await settleNextBoot(ports.backend, observation.current, signal);
     await ports.backend.cleanup(signal);
     memory.settledFor = running;
   }
-  return untilTold;
+  return untilChanged;
 }
 
 /**
@@ -42,8 +53,8 @@ export async function beIdle(daemon: StepContext, seen: Observation): Promise<St
  * @returns what differs, in words; undefined where nothing does.
  * @throws the file system's errors.
  */
-async function watchOver(daemon: StepContext, current: Current | undefined): Promise<string | undefined> {
-  const { driftWatch, memory, ports } = daemon;
+async function detectDrift(context: StepContext, current: Current | undefined): Promise<string | undefined> {
+  const { driftWatch, memory, ports } = context;
   if (current?.mode !== 'Standard') {
     driftWatch.disarm();
     memory.drift = undefined;
@@ -55,25 +66,25 @@ async function watchOver(daemon: StepContext, current: Current | undefined): Pro
   names.set(path.dirname(forceFileIn(root)), new Set([path.basename(nodePaths.forceFile)]));
   driftWatch.arm(names);
   if (await isForced(root)) {
-    await putBack(daemon, config);
+    await putBack(context, config);
     await endForce(root);
   }
-  const drifts = await verifyConfig(root, config, { signal: daemon.signal });
-  const why = drifts.length === 0 ? undefined : driftInWords(drifts, nodePaths.forceFile);
+  const drifts = await verifyConfig(root, config, { signal: context.signal });
+  const why = drifts.length === 0 ? undefined : formatDrifts(drifts, nodePaths.forceFile);
   if (why !== memory.drift) {
     if (why !== undefined) {
-      daemon.metrics.driftFound();
-      warning(daemon, 'ConfigDriftDetected', why);
+      context.metrics.driftFound();
+      warning(context, 'ConfigDriftDetected', why);
     } else if (memory.drift !== undefined) {
-      normal(daemon, 'ConfigDriftEnded', 'The node matches its config again');
+      normal(context, 'ConfigDriftEnded', 'The node matches its config again');
     }
     memory.drift = why;
   }
   return why;
 }
 
-async function putBack(daemon: StepContext, config: NodeConfig): Promise<void> {
-  const { ports, signal } = daemon;
+async function putBack(context: StepContext, config: NodeConfig): Promise<void> {
+  const { ports, signal } = context;
   const { written, removed } = await writeConfig(
     writeTarget(ports),
     { from: config, to: config, force: true },
@@ -82,7 +93,7 @@ async function putBack(daemon: StepContext, config: NodeConfig): Promise<void> {
   const paths = [...written, ...removed];
   if (paths.some((name) => name.startsWith(UNITS))) await ports.services.daemonReload(signal);
   normal(
-    daemon,
+    context,
     'ConfigPutBack',
     paths.length === 0
       ? `${nodePaths.forceFile} exists, and nothing differs from ${config.name}`

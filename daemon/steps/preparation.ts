@@ -36,27 +36,27 @@ export function stageTarget(
 }
 
 /** What a target asks of the node, and who says so. */
-export type Asked = Pick<UpdatePlan, 'actions' | 'causes' | 'source' | 'softReboot'>;
+export type Requirements = Pick<UpdatePlan, 'actions' | 'causes' | 'source' | 'softReboot'>;
 
 /**
  * @param next what an update that reboots will boot; undefined where that is the booted deployment.
  * @returns what it asks, with how it reboots. @throws what OsBackend.status throws.
  */
-export async function chooseItsReboot(
+export async function withRebootChoice(
   { backend, spec, stuck, signal }: Pick<Preparation, 'backend' | 'spec' | 'stuck' | 'signal'>,
-  asked: Asked,
+  required: Requirements,
   next: Deployment | undefined,
-): Promise<Asked> {
-  if (spec.softReboot !== true || !reboots({ plan: asked })) return asked;
+): Promise<Requirements> {
+  if (spec.softReboot !== true || !reboots({ plan: required })) return required;
   const { booted } = await backend.status(signal);
-  const { causes } = asked;
+  const { causes } = required;
   return planReboot(
-    asked,
+    required,
     chooseReboot({ isAllowed: true, isStuck: stuck !== undefined, causes, booted, next }),
   );
 }
 
 /** @returns what is asked where no transition and no policy can be followed. @param why in words, for the status. */
-export function rebootBecause(why: string): Asked {
+export function rebootBecause(why: string): Requirements {
   return { actions: [{ type: 'Reboot' }], causes: [], source: why };
 }

@@ -4,7 +4,13 @@ import { noPackages } from '../../machineconfig/os-packages.ts';
 import type { Deployment } from '../os/backend.ts';
 import { basesOf, type Current, packagesOf } from '../records/current.ts';
 import { PrepareRefused } from '../records/rendered-config.ts';
-import { type Asked, chooseItsReboot, type Preparation, rebootBecause, stageTarget } from './preparation.ts';
+import {
+  type Preparation,
+  type Requirements,
+  rebootBecause,
+  stageTarget,
+  withRebootChoice,
+} from './preparation.ts';
 import type { DeploymentChange, Target } from './update.ts';
 import { type PreparedUpdate, reboots } from './update.ts';
 
@@ -29,15 +35,15 @@ export async function prepareLayered(
   const staged = await stageTarget(preparation, change, { evenIfBooted: false });
   refuseOtherConfig(staged, target);
   const actions = await actionsOf(preparation, target, staged);
-  const asked = reboots({ plan: actions })
-    ? await chooseItsReboot(
+  const required = reboots({ plan: actions })
+    ? await withRebootChoice(
         preparation,
         actions,
         await stageTarget(preparation, change, { evenIfBooted: true }),
       )
     : actions;
   return {
-    plan: { config: target.config, image: target.image, staged: true, ...asked },
+    plan: { config: target.config, image: target.image, staged: true, ...required },
     next: {
       version: 1,
       mode: 'Layered',
@@ -61,7 +67,7 @@ async function actionsOf(
   { current, stuck, spec, backend, signal }: Preparation,
   target: LayeredTarget,
   staged: Deployment,
-): Promise<Asked> {
+): Promise<Requirements> {
   if (stuck !== undefined) {
     return rebootBecause(`the live update to ${stuck.plan.config} was started and could not be finished`);
   }

@@ -11,10 +11,17 @@ import { askedPackages, refusedInStandardMode } from '../../machineconfig/standa
 import { PackagesRefused } from '../os/backend.ts';
 import type { Current, Rendered } from '../records/current.ts';
 import { nodeConfigOf, PrepareRefused, writtenConfigOf } from '../records/rendered-config.ts';
-import { driftInWords, isForced } from '../standard/drift.ts';
+import { formatDrifts, isForced } from '../standard/drift.ts';
 import { verifyConfig } from '../standard/verify-config.ts';
-import { type Asked, chooseItsReboot, type Preparation, rebootBecause, stageTarget } from './preparation.ts';
-import { deploymentChange, type PreparedUpdate, type Target } from './update.ts';
+import {
+  type Preparation,
+  type Requirements,
+  rebootBecause,
+  stageTarget,
+  withRebootChoice,
+} from './preparation.ts';
+import type { PreparedUpdate, Target } from './update.ts';
+import { deploymentChange } from './update.ts';
 
 type StandardTarget = Extract<Target, { mode: 'Standard' }>;
 type StandardCurrent = Extract<Current, { mode: 'Standard' }>;
@@ -40,9 +47,9 @@ export async function prepareStandard(
   const { booted } = await backend.status(signal);
   const fromBase = current === undefined ? booted.image : current.baseImage;
   const baseImage = target.osImage || stockImageOf(current) || fromBase;
-  await refuseWhatHostCant(preparation, { rendered, config, baseImage });
+  await refuseUnsupported(preparation, { rendered, config, baseImage });
   await refuseChangedDisk(preparation);
-  const asked = await actionsOf(preparation, { config, fromBase, baseImage });
+  const required = await actionsOf(preparation, { config, fromBase, baseImage });
   const next: StandardCurrent = {
     version: 1,
     mode: 'Standard',
@@ -57,9 +64,9 @@ export async function prepareStandard(
   const staged =
     change === undefined
       ? undefined
-      : await stageTarget(preparation, change, { evenIfBooted: true }).catch(sayWhatAsks(config));
+      : await stageTarget(preparation, change, { evenIfBooted: true }).catch(explainRefusal(config));
   return {
-    plan: { config: target.config, staged: true, ...(await chooseItsReboot(preparation, asked, staged)) },
+    plan: { config: target.config, staged: true, ...(await withRebootChoice(preparation, required, staged)) },
     next,
     policyDigest: spec.policyDigest,
     softRebootAllowed: spec.softReboot ?? false,
@@ -84,7 +91,7 @@ function refuseUnknownExtensions({ name, extensions }: NodeConfig): void {
   throw new PrepareRefused(`${name}: extension ${JSON.stringify(unknown)} is unknown; expected ${known}`);
 }
 
-async function refuseWhatHostCant(
+async function refuseUnsupported(
   { backend, current, signal }: Preparation,
   to: {
     readonly rendered: StandardCurrent['rendered'];
@@ -108,7 +115,7 @@ async function refuseWhatHostCant(
   if (refused.length > 0) throw new PrepareRefused(`${config.name}: ${refused.join('; ')}`);
 }
 
-function sayWhatAsks(config: NodeConfig): (error: unknown) => never {
+function explainRefusal(config: NodeConfig): (error: unknown) => never {
   return (error) => {
     if (!(error instanceof PackagesRefused)) throw error;
     const what = askedPackages(config) || 'removes packages that Shale installed';
@@ -123,7 +130,7 @@ function sayWhatAsks(config: NodeConfig): (error: unknown) => never {
 async function refuseChangedDisk({ root, current, stuck, signal }: Preparation): Promise<void> {
   if (current?.mode !== 'Standard' || stuck !== undefined || (await isForced(root))) return;
   const drifts = await verifyConfig(root, writtenConfigOf(current), { signal });
-  if (drifts.length > 0) throw new PrepareRefused(driftInWords(drifts, nodePaths.forceFile));
+  if (drifts.length > 0) throw new PrepareRefused(formatDrifts(drifts, nodePaths.forceFile));
 }
 
 async function actionsOf(
@@ -133,7 +140,7 @@ async function actionsOf(
     readonly fromBase: string | undefined;
     readonly baseImage: string | undefined;
   },
-): Promise<Asked> {
+): Promise<Requirements> {
   if (stuck !== undefined) {
     return rebootBecause(`the live update to ${stuck.plan.config} was started and could not be finished`);
   }

@@ -5,25 +5,25 @@ import { prepareLayered } from './prepare-layered.ts';
 import { prepareStandard } from './prepare-standard.ts';
 import { stageSpan } from './spans.ts';
 import type { Observation, Step } from './step.ts';
-import { again, normal, publish, type StepContext, type StepOutcome, tell } from './step-context.ts';
+import { again, normal, publish, type StepContext, type StepOutcome, tryPublish } from './step-context.ts';
 import type { Target } from './update.ts';
-import { type PreparedUpdate, targetInWords } from './update.ts';
+import { formatTarget, type PreparedUpdate } from './update.ts';
 
 const PROGRESS_EVERY_MS = 1_000;
 
 /** Stages the target and works out what it asks of the node. */
 export async function prepareTarget(
-  daemon: StepContext,
+  context: StepContext,
   { target, stuck }: Extract<Step, { kind: 'prepare' }>,
-  seen: Observation,
+  observation: Observation,
 ): Promise<StepOutcome> {
-  const { client, memory, metrics, ports, signal } = daemon;
+  const { client, memory, metrics, ports, signal } = context;
   memory.prepared = undefined;
   metrics.staging(0, 0);
   memory.settledFor = undefined;
   // Tried again in case the host has changed; until that helps, the refusal stays where the admin reads it.
-  if (!isRefused(daemon.channel.object)) await publish(daemon, seen, { kind: 'preparing' });
-  const progress = progressTeller(daemon, seen);
+  if (!isRefused(context.channel.object)) await publish(context, observation, { kind: 'preparing' });
+  const progress = progressReporter(context, observation);
   const startedAt = Date.now();
   try {
     memory.prepared = await prepare(
@@ -31,26 +31,26 @@ export async function prepareTarget(
         client,
         backend: ports.backend,
         root: ports.host.root,
-        spec: seen.spec,
-        current: seen.current,
+        spec: observation.spec,
+        current: observation.current,
         stuck,
         onProgress: progress.onProgress,
         signal,
       },
       target,
     );
-    daemon.tracer.record(stageSpan(daemon, target, startedAt));
+    context.tracer.record(stageSpan(context, target, startedAt));
   } catch (error) {
     if (!signal.aborted) {
       const failure = error instanceof Error ? error.name : 'Error';
-      daemon.tracer.record(stageSpan(daemon, target, startedAt, failure));
+      context.tracer.record(stageSpan(context, target, startedAt, failure));
     }
     throw error;
   } finally {
     await progress.told();
   }
   const { plan } = memory.prepared;
-  normal(daemon, 'Staged', `${targetInWords(target)}: ${formatAsked(plan)}, by ${plan.source}`);
+  normal(context, 'Staged', `${formatTarget(target)}: ${formatAsked(plan)}, by ${plan.source}`);
   return again;
 }
 
@@ -64,19 +64,19 @@ function isRefused({ spec, status }: Partial<MachineConfigNode> = {}): boolean {
 }
 
 /** Tells how far the pull is, at most once a second and never two at a time. */
-function progressTeller(daemon: StepContext, seen: Observation) {
-  let telling = Promise.resolve();
-  let lastTold = performance.now();
+function progressReporter(context: StepContext, observation: Observation) {
+  let reporting = Promise.resolve();
+  let lastReported = performance.now();
   return {
     onProgress: (bytesDone: number, bytesTotal: number) => {
-      daemon.metrics.staging(bytesDone, bytesTotal);
-      if (performance.now() - lastTold < PROGRESS_EVERY_MS) return;
-      lastTold = performance.now();
-      telling = telling.then(() =>
-        tell(daemon, seen, { kind: 'preparing', staging: { bytesDone, bytesTotal } }),
+      context.metrics.staging(bytesDone, bytesTotal);
+      if (performance.now() - lastReported < PROGRESS_EVERY_MS) return;
+      lastReported = performance.now();
+      reporting = reporting.then(() =>
+        tryPublish(context, observation, { kind: 'preparing', staging: { bytesDone, bytesTotal } }),
       );
     },
-    told: () => telling,
+    told: () => reporting,
   };
 }
 

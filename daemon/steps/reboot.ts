@@ -13,50 +13,55 @@ import { applyConfig, writeTarget } from './apply-config.ts';
 import { waitForLease } from './await-grant.ts';
 import { rebootFully, softRebootLeftMs } from './choose-reboot.ts';
 import { daemonLimitMs } from './decide-health.ts';
-import { inWords } from './end-update.ts';
+import { formatUpdate } from './end-update.ts';
 import type { Observation } from './step.ts';
-import { again, normal, type StepContext, type StepOutcome, tell, warning } from './step-context.ts';
-import { type DeploymentChange, deploymentChange, type Update } from './update.ts';
-import { contextOf, holderOf, newEntry, type UpdateContext } from './update-context.ts';
+import { again, normal, type StepContext, type StepOutcome, tryPublish, warning } from './step-context.ts';
+import type { DeploymentChange } from './update.ts';
+import { deploymentChange, type Update } from './update.ts';
+import { holderOf, newEntry, type UpdateWork, workOf } from './update-context.ts';
 
 /** A machine that was asked to reboot and still runs after this is asked again. */
 const REBOOT_DEADLINE_MS = 600_000;
 
 /** Makes the target the next boot and asks for it, while the node's lease is the operator's. */
 export async function rebootInto(
-  daemon: StepContext,
+  context: StepContext,
   update: Update,
-  seen: Observation,
+  observation: Observation,
 ): Promise<StepOutcome> {
-  const obstacle = await waitForLease(daemon, update, holderOf(seen), seen);
+  const obstacle = await waitForLease(context, update, holderOf(observation), observation);
   if (obstacle !== undefined) return obstacle;
-  const { journal } = daemon;
-  const entry = newEntry(update, seen);
+  const { journal } = context;
+  const entry = newEntry(update, observation);
   await journal.write(entry);
-  await tell(daemon, seen, { kind: 'applying', plan: entry.plan, doing: 'Preparing the next boot' });
-  const resumed = seen.journal !== undefined;
+  await tryPublish(context, observation, {
+    kind: 'applying',
+    plan: entry.plan,
+    doing: 'Preparing the next boot',
+  });
+  const resumed = observation.journal !== undefined;
   try {
-    await makeNextBoot(contextOf(daemon, entry, seen, resumed), entry);
+    await makeNextBoot(workOf(context, entry, observation, resumed), entry);
   } catch (error) {
     // Nothing has begun: an update that is over before its first step must not come again by force.
     if (error instanceof ForeignChangeError) await journal.clear();
     throw error;
   }
-  await watchNextBoot(daemon);
+  await watchNextBoot(context);
   const rebooting: JournalEntry = { ...entry, step: 'rebooting', rebootingSince: new Date().toISOString() };
   await journal.write(rebooting);
-  await tell(daemon, seen, { kind: 'rebooting', plan: entry.plan });
+  await tryPublish(context, observation, { kind: 'rebooting', plan: entry.plan });
   const how = entry.plan.softReboot === true ? 'Soft-rebooting' : 'Rebooting';
-  normal(daemon, 'Rebooting', `${how} into ${inWords(entry)}: ${entry.plan.source}`);
-  return requestReboot(daemon, rebooting);
+  normal(context, 'Rebooting', `${how} into ${formatUpdate(entry)}: ${entry.plan.source}`);
+  return requestReboot(context, rebooting);
 }
 
 /**
  * Where the host's watchdog can't be put the target is rebooted into all the same, as on a host with a read-only /etc; what
  * may pass, such as a full disk, is waited for.
  */
-async function watchNextBoot(daemon: StepContext): Promise<void> {
-  const { healthLimits, ports, signal } = daemon;
+async function watchNextBoot(context: StepContext): Promise<void> {
+  const { healthLimits, ports, signal } = context;
   const limitMs = daemonLimitMs(healthLimits);
   if (limitMs === undefined) return;
   try {
@@ -64,7 +69,11 @@ async function watchNextBoot(daemon: StepContext): Promise<void> {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === undefined || !UNWRITABLE.has(code)) throw error;
-    warning(daemon, 'BootUnwatched', `The host will not roll back by itself if no daemon starts: ${message}`);
+    warning(
+      context,
+      'BootUnwatched',
+      `The host will not roll back by itself if no daemon starts: ${message}`,
+    );
   }
 }
 
@@ -72,16 +81,16 @@ const UNWRITABLE: ReadonlySet<string> = new Set(['EROFS', 'EPERM', 'EACCES']);
 
 /** The process is ended by the reboot; one that does not come is asked for again. */
 export async function requestReboot(
-  daemon: StepContext,
+  context: StepContext,
   entry: JournalEntry,
-  reason = `shale: update to ${inWords(entry)}`,
+  reason = `shale: update to ${formatUpdate(entry)}`,
 ): Promise<StepOutcome> {
-  const { ports, tracer, signal } = daemon;
+  const { ports, tracer, signal } = context;
   await tracer.flush();
   if (entry.step === 'rebooting' && entry.plan.softReboot === true) {
-    const why = await requestSoftReboot(daemon, entry, reason);
-    await daemon.journal.write({ ...entry, plan: rebootFully(entry.plan, why) });
-    warning(daemon, 'SoftRebootFailed', `Rebooting fully into ${inWords(entry)}: ${why}`);
+    const why = await requestSoftReboot(context, entry, reason);
+    await context.journal.write({ ...entry, plan: rebootFully(entry.plan, why) });
+    warning(context, 'SoftRebootFailed', `Rebooting fully into ${formatUpdate(entry)}: ${why}`);
   }
   await ports.host.reboot(reason, signal);
   await delay(REBOOT_DEADLINE_MS, undefined, { signal });
@@ -116,20 +125,20 @@ async function requestSoftReboot(
  * ostree's merge of /etc. On the way out of layering it is written into the stock image's deployment instead: the
  * running root stays the layered image's to the end.
  */
-export async function makeNextBoot(context: UpdateContext, { next }: Pick<Update, 'next'>): Promise<void> {
-  const { ports, current, signal } = context;
+export async function makeNextBoot(work: UpdateWork, { next }: Pick<Update, 'next'>): Promise<void> {
+  const { ports, current, signal } = work;
   const { backend, host } = ports;
   const { booted } = await backend.status(signal);
   const change = deploymentChange(current, booted.image, next);
   if (next.mode === 'Standard' && current?.mode !== 'Layered') {
-    await applyConfig(context, next).apply();
-    if (change !== undefined) await finalize(context, change, 'whole /etc');
+    await applyConfig(work, next).apply();
+    if (change !== undefined) await finalize(work, change, 'whole /etc');
     return;
   }
   if (change === undefined) return;
-  const staged = await finalize(context, change, 'without what Shale wrote');
+  const staged = await finalize(work, change, 'without what Shale wrote');
   if (next.mode === 'Layered') {
-    await takeBackPasswords(context, staged);
+    await takeBackPasswords(work, staged);
     return;
   }
   await writeConfig(
@@ -144,7 +153,7 @@ export async function makeNextBoot(context: UpdateContext, { next }: Pick<Update
  * for ever. One that somebody else has set since is theirs.
  */
 async function takeBackPasswords(
-  { ports, current, signal }: UpdateContext,
+  { ports, current, signal }: UpdateWork,
   { root }: Deployment,
 ): Promise<void> {
   const from = writtenConfigOf(current);
@@ -160,7 +169,7 @@ async function takeBackPasswords(
  * @param merge what ostree's merge takes along of the running /etc.
  */
 async function finalize(
-  { ports: { backend, host, relabel }, signal }: UpdateContext,
+  { ports: { backend, host, relabel }, signal }: UpdateWork,
   { image, ...extra }: DeploymentChange,
   merge: 'whole /etc' | 'without what Shale wrote',
 ): Promise<Deployment> {

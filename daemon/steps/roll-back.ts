@@ -9,32 +9,32 @@ import { verifyConfig } from '../standard/verify-config.ts';
 import { writeConfig } from '../standard/write-config.ts';
 import { applyConfig, writeTarget } from './apply-config.ts';
 import { waitForLease } from './await-grant.ts';
-import { correctCurrent, endWith, inWords, recordOf } from './end-update.ts';
+import { correctCurrent, endWith, formatUpdate, recordOf } from './end-update.ts';
 import { makeNextBoot, requestReboot } from './reboot.ts';
 import type { Observation } from './step.ts';
-import { again, normal, type StepContext, type StepOutcome, tell, warning } from './step-context.ts';
-import { type UpdateContext, writtenOver } from './update-context.ts';
+import { again, normal, type StepContext, type StepOutcome, tryPublish, warning } from './step-context.ts';
+import { type UpdateWork, writtenOver } from './update-context.ts';
 
 /**
  * Makes what ran before an unhealthy target the next boot and asks for the reboot, under the lease that the update began
  * under. Harmless to repeat.
  */
 export async function rollBack(
-  daemon: StepContext,
+  context: StepContext,
   entry: JournalEntryAt<'rollingBack'>,
-  seen: Observation,
+  observation: Observation,
 ): Promise<StepOutcome> {
-  const { actionLimits, ports, signal } = daemon;
+  const { actionLimits, ports, signal } = context;
   const wayBack = {
     plan: { ...entry.plan, actions: [{ type: 'Reboot' as const }], source: `rollback: ${entry.why}` },
   };
-  const obstacle = await waitForLease(daemon, rollbackScript, entry.leaseHolder ?? '', seen);
+  const obstacle = await waitForLease(context, wayBack, entry.leaseHolder ?? '', observation);
   if (obstacle !== undefined) return obstacle;
   const { reason = 'HealthCheckFailed', why } = entry;
-  await tell(daemon, seen, { kind: 'rollingBack', plan: rollbackScript.plan, why, reason });
+  await tryPublish(context, observation, { kind: 'rollingBack', plan: wayBack.plan, why, reason });
   // ostree's merge of /etc would take it along.
   await disarmWatchdog(ports.host.root);
-  const context: UpdateContext = {
+  const work: UpdateWork = {
     ports,
     current: entry.next,
     again: true,
@@ -43,12 +43,19 @@ export async function rollBack(
     beforeAction: async () => undefined,
     signal,
   };
-  if (entry.byHost !== true) await makePreviousNextBoot(context, seen.current);
-  else if (seen.current?.mode === 'Standard') {
-    await takeBackFiles({ ...context, current: writtenOver(seen.current, entry.next) }, seen.current);
+  if (entry.byHost !== true) await makePreviousNextBoot(work, observation.current);
+  else if (observation.current?.mode === 'Standard') {
+    await takeBackFiles(
+      { ...work, current: writtenOver(observation.current, entry.next) },
+      observation.current,
+    );
   }
-  normal(daemon, 'RollingBack', `Rebooting into what ran before ${inWords(entry)}`);
-  return requestReboot(daemon, entry, `shale: rolling back from ${inWords(entry)}, which is not healthy`);
+  normal(context, 'RollingBack', `Rebooting into what ran before ${formatUpdate(entry)}`);
+  return requestReboot(
+    context,
+    entry,
+    `shale: rolling back from ${formatUpdate(entry)}, which is not healthy`,
+  );
 }
 
 /**
@@ -57,10 +64,10 @@ export async function rollBack(
  * @param context its `current` is what the disk has.
  */
 export async function takeBackFiles(
-  context: UpdateContext,
+  work: UpdateWork,
   previous: Extract<Current, { mode: 'Standard' }>,
 ): Promise<void> {
-  await applyConfig(context, previous).apply();
+  await applyConfig(work, previous).apply();
 }
 
 /**
@@ -70,15 +77,12 @@ export async function takeBackFiles(
  * @param context its `current` is what the node is to leave. @param previous what it ran before; undefined on a node that
  *   Shale had not configured then.
  */
-export async function makePreviousNextBoot(
-  context: UpdateContext,
-  previous: Current | undefined,
-): Promise<void> {
+export async function makePreviousNextBoot(work: UpdateWork, previous: Current | undefined): Promise<void> {
   if (previous !== undefined && imageOf(previous) !== undefined) {
     // The way back is an update like any other.
-    return makeNextBoot(context, { next: previous });
+    return makeNextBoot(work, { next: previous });
   }
-  const { ports, signal } = context;
+  const { ports, signal } = work;
   const { root } = ports.host;
   await ports.backend.rollback(signal);
   if (previous?.mode !== 'Standard') return;
@@ -98,11 +102,11 @@ export async function makePreviousNextBoot(
  * reboot, since the host has come up with it.
  */
 export async function hostWentBack(
-  daemon: StepContext,
+  context: StepContext,
   { entry, mark }: { readonly entry: JournalEntry; readonly mark: WatchdogMark },
   { bootID, current }: Observation,
 ): Promise<StepOutcome> {
-  const { journal, ports } = daemon;
+  const { journal, ports } = context;
   const hasLeftFiles = (await filesLeft(ports.host.root, current, entry.next)).length > 0;
   const { version, plan, next, startedAt, leaseHolder } = entry;
   const { reason, why } = mark;
@@ -119,7 +123,7 @@ export async function hostWentBack(
     why,
     byHost: true,
   });
-  warning(daemon, reason, why);
+  warning(context, reason, why);
   return again;
 }
 
@@ -138,17 +142,17 @@ async function filesLeft(
 
 /** The node runs what it ran before an unhealthy target: records that, and that the target is not to be tried again. */
 export async function endRolledBack(
-  daemon: StepContext,
+  context: StepContext,
   entry: JournalEntryAt<'rollingBack'>,
-  seen: Observation,
+  observation: Observation,
 ): Promise<StepOutcome> {
-  const { ports, signal } = daemon;
-  await correctCurrent(ports, seen.current, signal);
+  const { ports, signal } = context;
+  await correctCurrent(ports, observation.current, signal);
   // As after any reboot into an image: its /etc has its own version of all that Shale had written. What the host has gone
   // back to by itself is as it was left.
-  if (seen.current?.mode === 'Layered' && entry.byHost !== true)
+  if (observation.current?.mode === 'Layered' && entry.byHost !== true)
     await writeManagedPaths(ports.host.root, new Map());
-  await endWith(daemon, recordOf(entry, seen, 'RolledBack', entry));
-  warning(daemon, 'RolledBack', `Rolled back from ${inWords(entry)}: ${entry.why}`);
+  await endWith(context, recordOf(entry, observation, 'RolledBack', entry));
+  warning(context, 'RolledBack', `Rolled back from ${formatUpdate(entry)}: ${entry.why}`);
   return again;
 }

@@ -15,10 +15,10 @@ import type { Target } from './update.ts';
 type Goal = Pick<UpdateRecord, 'config' | 'image'>;
 
 /** Brought to the disk; `failure` where it was not. */
-export function stageSpan(daemon: StepContext, target: Target, startedAt: number, failure?: string): Span {
+export function stageSpan(context: StepContext, target: Target, startedAt: number, failure?: string): Span {
   const goal = target.mode === 'Layered' ? target : { config: target.config };
   return {
-    ...partOfRollout(daemon, goal),
+    ...partOfRollout(context, goal),
     name: 'stage',
     startedAt,
     endedAt: Date.now(),
@@ -27,15 +27,15 @@ export function stageSpan(daemon: StepContext, target: Target, startedAt: number
 }
 
 /** The whole update, from the leave to do it to its end. */
-export function tellUpdate(daemon: StepContext, record: UpdateRecord): void {
-  const span = partOfRollout(daemon, record);
+export function recordUpdate(context: StepContext, record: UpdateRecord): void {
+  const span = partOfRollout(context, record);
   const startedAt = Date.parse(record.startedAt);
   const endedAt = Date.parse(record.finishedAt);
-  daemon.metrics.updated(wayOf(record), record.result, secondsBetween(startedAt, endedAt));
-  daemon.tracer.record({
+  context.metrics.updated(wayOf(record), record.result, secondsBetween(startedAt, endedAt));
+  context.tracer.record({
     ...span,
     name: 'update',
-    id: updateId(daemon, record),
+    id: updateId(context, record),
     startedAt,
     endedAt,
     attributes: {
@@ -48,11 +48,11 @@ export function tellUpdate(daemon: StepContext, record: UpdateRecord): void {
 }
 
 /** From the request to the first look of a daemon in the new boot. */
-export function tellReboot(daemon: StepContext, entry: JournalEntry): void {
+export function recordReboot(context: StepContext, entry: JournalEntry): void {
   const startedAt = Date.parse(entry.rebootingSince ?? entry.startedAt);
   const endedAt = Date.now();
-  daemon.metrics.rebooted(secondsBetween(startedAt, endedAt));
-  daemon.tracer.record({ ...partOfUpdate(daemon, entry), name: 'reboot', startedAt, endedAt });
+  context.metrics.rebooted(secondsBetween(startedAt, endedAt));
+  context.tracer.record({ ...partOfUpdate(context, entry), name: 'reboot', startedAt, endedAt });
 }
 
 /** A clock may have been set back between. */
@@ -65,19 +65,19 @@ function secondsBetween(startedAt: number, endedAt: number): number {
  *
  * @returns what to tell of them.
  */
-export function applySpans(daemon: StepContext, entry: JournalEntry) {
+export function applySpans(context: StepContext, entry: JournalEntry) {
   let step = 'content';
   let part: TimedPart = 'content';
   let startedAt = Date.now();
   const end = (failure?: string) => {
-    const span = partOfUpdate(daemon, entry);
+    const span = partOfUpdate(context, entry);
     const endedAt = Date.now();
-    daemon.metrics.applied(
+    context.metrics.applied(
       part,
       secondsBetween(startedAt, endedAt),
       failure === undefined ? 'done' : 'failed',
     );
-    daemon.tracer.record({
+    context.tracer.record({
       ...span,
       name: 'apply',
       startedAt,
@@ -97,8 +97,8 @@ export function applySpans(daemon: StepContext, entry: JournalEntry) {
   };
 }
 
-function partOfRollout(daemon: StepContext, { config, image }: Goal) {
-  const pool = poolOf(daemon);
+function partOfRollout(context: StepContext, { config, image }: Goal) {
+  const pool = poolOf(context);
   const change = changeOf(config);
   return {
     change,
@@ -107,13 +107,13 @@ function partOfRollout(daemon: StepContext, { config, image }: Goal) {
       'shale.pool': pool,
       'shale.config': config,
       ...(image === undefined ? {} : { 'shale.image': image }),
-      'k8s.node.name': daemon.nodeName,
+      'k8s.node.name': context.nodeName,
     },
   };
 }
 
-function partOfUpdate(daemon: StepContext, { plan }: JournalEntry) {
-  return { ...partOfRollout(daemon, plan), parent: updateId(daemon, plan) };
+function partOfUpdate(context: StepContext, { plan }: JournalEntry) {
+  return { ...partOfRollout(context, plan), parent: updateId(context, plan) };
 }
 
 function updateId({ nodeName }: StepContext, { config, image }: Goal): SpanId {

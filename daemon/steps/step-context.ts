@@ -55,24 +55,25 @@ export type StepOutcome = { readonly kind: 'again' } | { readonly kind: 'wait'; 
 export const again: StepOutcome = { kind: 'again' };
 
 /** Tells where the node is. @throws ApiError */
-export async function publish(daemon: StepContext, seen: Observation, phase: Phase): Promise<void> {
-  const { current, bootID, bootedImage, certificates, lastUpdate, osBackend } = seen;
-  const { withheld } = daemon.memory;
-  daemon.metrics.is(...stateOf(phase));
-  daemon.metrics.backend(osBackend.name);
-  if (osBackend.versionUnknown !== undefined) {
-    daemon.log.warn({ reason: osBackend.versionUnknown }, 'the version of the OS tool is not known');
-  }
-  await daemon.channel.publish(
+export async function publish(context: StepContext, observation: Observation, phase: Phase): Promise<void> {
+  const { current, bootID, bootedImage, certificates, lastUpdate, osBackend } = observation;
+  const { withheld } = context.memory;
+  context.metrics.is(...stateOf(phase));
+  context.metrics.backend(osBackend.name);
+  await context.channel.publish(
     { phase, current, bootID, bootedImage, certificates, withheld, lastUpdate, osBackend },
-    daemon.signal,
+    context.signal,
   );
 }
 
 /** As publish, for what is worth telling but must not keep an update from going on. */
-export async function tell(daemon: StepContext, seen: Observation, phase: Phase): Promise<void> {
-  await publish(daemon, seen, phase).catch((error: unknown) =>
-    daemon.log.warn({ err: error }, 'Could not write the status'),
+export async function tryPublish(
+  context: StepContext,
+  observation: Observation,
+  phase: Phase,
+): Promise<void> {
+  await publish(context, observation, phase).catch((error: unknown) =>
+    context.log.warn({ err: error }, 'Could not write the status'),
   );
 }
 
@@ -102,4 +103,4 @@ export interface Memory {
 }
 
 /** Nothing but a change of the spec is waited for; the look in between is for what changes without telling. */
-export const untilTold: StepOutcome = { kind: 'wait', ms: 600_000 };
+export const untilChanged: StepOutcome = { kind: 'wait', ms: 600_000 };

@@ -1,4 +1,4 @@
-import { applyLiveFrom, beginLive } from './apply-live.ts';
+import { applyLiveUpdate, startLiveApply } from './apply-live.ts';
 import { formatAwaitedGrant } from './await-grant.ts';
 import { applyCertificate } from './certificate.ts';
 import { fail } from './end-update.ts';
@@ -7,7 +7,7 @@ import { prepareTarget } from './prepare.ts';
 import { rebootInto, requestReboot } from './reboot.ts';
 import { endRolledBack, hostWentBack, rollBack } from './roll-back.ts';
 import type { Observation, Step } from './step.ts';
-import { again, publish, type StepContext, type StepOutcome, untilTold } from './step-context.ts';
+import { again, publish, type StepContext, type StepOutcome, untilChanged } from './step-context.ts';
 import { recheck, verifyBoot } from './verify.ts';
 
 /**
@@ -15,46 +15,50 @@ import { recheck, verifyBoot } from './verify.ts';
  *
  * @throws what keeps the step from being taken; the step is decided anew then.
  */
-export async function takeStep(daemon: StepContext, step: Step, seen: Observation): Promise<StepOutcome> {
+export async function takeStep(
+  context: StepContext,
+  step: Step,
+  observation: Observation,
+): Promise<StepOutcome> {
   // What the daemon changes itself is no drift.
-  if (step.kind !== 'idle') daemon.driftWatch.disarm();
+  if (step.kind !== 'idle') context.driftWatch.disarm();
   switch (step.kind) {
     case 'idle':
-      return beIdle(daemon, seen);
+      return beIdle(context, observation);
     case 'degraded':
-      await publish(daemon, seen, { kind: 'degraded', why: step.why, reason: step.reason });
-      return untilTold;
+      await publish(context, observation, { kind: 'degraded', why: step.why, reason: step.reason });
+      return untilChanged;
     case 'recheck':
-      return recheck(daemon, step.why, seen);
+      return recheck(context, step.why, observation);
     case 'awaitGrant':
-      await publish(daemon, seen, {
+      await publish(context, observation, {
         kind: 'waiting',
         plan: step.update.plan,
         why: formatAwaitedGrant(step.update.plan),
       });
-      return untilTold;
+      return untilChanged;
     case 'prepare':
-      return prepareTarget(daemon, step, seen);
+      return prepareTarget(context, step, observation);
     case 'apply':
-      return beginLive(daemon, step.update, seen);
+      return startLiveApply(context, step.update, observation);
     case 'applyAgain':
-      return applyLiveFrom(daemon, step.entry, seen, true);
+      return applyLiveUpdate(context, step.entry, observation, true);
     case 'reboot':
-      return rebootInto(daemon, step.update, seen);
+      return rebootInto(context, step.update, observation);
     case 'rebootAgain':
-      return requestReboot(daemon, step.entry);
+      return requestReboot(context, step.entry);
     case 'verify':
-      return verifyBoot(daemon, step.entry, seen);
+      return verifyBoot(context, step.entry, observation);
     case 'rollBack':
-      return rollBack(daemon, step.entry, seen);
+      return rollBack(context, step.entry, observation);
     case 'hostWentBack':
-      return hostWentBack(daemon, step, seen);
+      return hostWentBack(context, step, observation);
     case 'rolledBack':
-      return endRolledBack(daemon, step.entry, seen);
+      return endRolledBack(context, step.entry, observation);
     case 'fail':
-      return fail(daemon, step, seen);
+      return fail(context, step, observation);
     case 'applyCertificate':
-      await applyCertificate(daemon, step, seen);
+      await applyCertificate(context, step, observation);
       return again;
   }
 }

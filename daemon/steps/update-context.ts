@@ -4,11 +4,11 @@ import type { Current } from '../records/current.ts';
 import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
 import type { ActionLimits } from './act-on-services.ts';
 import type { Observation } from './step.ts';
-import { type StepContext, tell } from './step-context.ts';
+import { type StepContext, tryPublish } from './step-context.ts';
 import type { Update } from './update.ts';
 
 /** What carrying out an update needs. */
-export interface UpdateContext {
+export interface UpdateWork {
   readonly ports: NodePorts;
   readonly current: Current | undefined;
   /**
@@ -24,15 +24,15 @@ export interface UpdateContext {
   readonly signal: AbortSignal;
 }
 
-export function newEntry({ plan, next }: Update, seen: Observation): JournalEntryAt<'applying'> {
+export function newEntry({ plan, next }: Update, observation: Observation): JournalEntryAt<'applying'> {
   return {
     version: 1,
     step: 'applying',
     plan,
     next,
-    bootID: seen.bootID,
+    bootID: observation.bootID,
     startedAt: new Date().toISOString(),
-    leaseHolder: holderOf(seen),
+    leaseHolder: holderOf(observation),
   };
 }
 
@@ -40,21 +40,25 @@ export function holderOf({ spec }: Observation): string {
   return spec.grant?.leaseHolder ?? '';
 }
 
-export function contextOf(
-  daemon: StepContext,
+export function workOf(
+  context: StepContext,
   entry: JournalEntry,
-  seen: Observation,
+  observation: Observation,
   isAgain: boolean,
-): UpdateContext {
+): UpdateWork {
   return {
-    ports: daemon.ports,
-    current: onDisk(seen),
+    ports: context.ports,
+    current: onDisk(observation),
     again: isAgain,
-    actionLimits: daemon.actionLimits,
-    afterWriting: () => daemon.journal.write({ ...entry, written: true }),
+    actionLimits: context.actionLimits,
+    afterWriting: () => context.journal.write({ ...entry, written: true }),
     beforeAction: (action) =>
-      tell(daemon, seen, { kind: 'applying', plan: entry.plan, doing: `Running ${formatAction(action)}` }),
-    signal: daemon.signal,
+      tryPublish(context, observation, {
+        kind: 'applying',
+        plan: entry.plan,
+        doing: `Running ${formatAction(action)}`,
+      }),
+    signal: context.signal,
   };
 }
 

@@ -35,7 +35,7 @@ export function isFor(given: Pick<Grant | UpdatePlan, 'config' | 'image'>, targe
 }
 
 /** @returns the target in words, for logs, events and conditions. */
-export function targetInWords(target: Target): string {
+export function formatTarget(target: Target): string {
   return target.mode === 'Layered'
     ? `${target.config} in ${target.image}`
     : `${target.config} in standard mode`;

@@ -4,11 +4,19 @@ import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
 import { writeLastUpdate } from '../records/last-update.ts';
 import { asRebooted } from './choose-reboot.ts';
 import { type Checks, decideHealth, MOST_BOOTS } from './decide-health.ts';
-import { finish, keepUnhealthy } from './end-update.ts';
+import { endUnhealthyTarget, finish } from './end-update.ts';
 import { type KubeletBoot, lookAtKubelet } from './kubelet.ts';
-import { tellReboot } from './spans.ts';
+import { recordReboot } from './spans.ts';
 import type { Observation } from './step.ts';
-import { again, normal, publish, type StepContext, type StepOutcome, tell, warning } from './step-context.ts';
+import {
+  again,
+  normal,
+  publish,
+  type StepContext,
+  type StepOutcome,
+  tryPublish,
+  warning,
+} from './step-context.ts';
 import { deploymentChange, isFor, targetOf } from './update.ts';
 
 /** Between two looks at what is not well yet: often at first, when most nodes come up, then ever less. */
@@ -24,51 +32,58 @@ const LEAST_CHECK_MS = 10_000;
  * it is, and begins the way back when it was not in time.
  */
 export async function verifyBoot(
-  daemon: StepContext,
+  context: StepContext,
   entry: JournalEntry,
-  seen: Observation,
+  observation: Observation,
 ): Promise<StepOutcome> {
-  const { client, healthLimits, journal, nodeName, signal } = daemon;
-  const plan = asRebooted(entry.plan, entry.bootID, seen.bootID);
-  const about = (doing: string) => tell(daemon, seen, { kind: 'verifying', plan, doing });
-  const verifying = beginOrGoOn(entry, seen.bootID, uptimeMs());
+  const { client, healthLimits, journal, nodeName, signal } = context;
+  const plan = asRebooted(entry.plan, entry.bootID, observation.bootID);
+  const reportVerifying = (doing: string) =>
+    tryPublish(context, observation, { kind: 'verifying', plan, doing });
+  const verifying = startOrResume(entry, observation.bootID, uptimeMs());
   if (verifying !== entry) {
     await journal.write(verifying);
-    if (entry.step !== 'verifying') tellReboot(daemon, entry);
-    await about("Running the node's health checks and waiting for the kubelet");
+    if (entry.step !== 'verifying') recordReboot(context, entry);
+    await reportVerifying("Running the node's health checks and waiting for the kubelet");
   }
   const { sinceMs, boots } = verifying.verifying;
   const elapsedMs = () => uptimeMs() - sinceMs;
   // A node that goes down by its checks is not to run them for ever.
   const checks =
-    boots > MOST_BOOTS ? passed : await runChecks(daemon, seen.bootID, healthLimits.checksMs - elapsedMs());
-  const kubelet = await lookAtKubelet(client, nodeName, await bootOf(daemon, seen), signal);
+    boots > MOST_BOOTS
+      ? passed
+      : await runChecks(context, observation.bootID, healthLimits.checksMs - elapsedMs());
+  const kubelet = await lookAtKubelet(client, nodeName, await bootOf(context, observation), signal);
   const verdict = decideHealth({ boots, checks, kubelet, elapsedMs: elapsedMs() }, healthLimits);
   switch (verdict.kind) {
     case 'wait':
-      await about(verdict.why);
+      await reportVerifying(verdict.why);
       return { kind: 'wait', ms: Math.min(Math.max(elapsedMs() / 4, FIRST_RETRY_MS), LONGEST_RETRY_MS) };
     case 'healthy':
-      await runWanted(daemon);
-      return finish(daemon, verifying, seen);
+      await runOptionalChecks(context);
+      return finish(context, verifying, observation);
     case 'unhealthy':
-      return endUnhealthy(daemon, verifying, seen, verdict.why);
+      return endUnhealthy(context, verifying, observation, verdict.why);
   }
 }
 
 /** Looks again at a node that runs its target and was not healthy, and has nothing to go back to. */
-export async function recheck(daemon: StepContext, why: string, seen: Observation): Promise<StepOutcome> {
-  const { client, healthLimits, nodeName, ports, signal } = daemon;
-  const checks = await runChecks(daemon, seen.bootID, healthLimits.checksMs);
-  const kubelet = await lookAtKubelet(client, nodeName, await bootOf(daemon, seen), signal);
+export async function recheck(
+  context: StepContext,
+  why: string,
+  observation: Observation,
+): Promise<StepOutcome> {
+  const { client, healthLimits, nodeName, ports, signal } = context;
+  const checks = await runChecks(context, observation.bootID, healthLimits.checksMs);
+  const kubelet = await lookAtKubelet(client, nodeName, await bootOf(context, observation), signal);
   const isHealthy = checks.kind === 'passed' && (kubelet.kind === 'ready' || kubelet.kind === 'unwatched');
-  if (isHealthy && seen.lastUpdate !== undefined) {
-    const { message: _why, ...record } = seen.lastUpdate;
+  if (isHealthy && observation.lastUpdate !== undefined) {
+    const { message: _why, ...record } = observation.lastUpdate;
     await writeLastUpdate(ports.host.root, { ...record, result: 'Succeeded' });
-    normal(daemon, 'Healthy', `The health checks pass now; they failed before: ${why}`);
+    normal(context, 'Healthy', `The health checks pass now; they failed before: ${why}`);
     return again;
   }
-  await publish(daemon, seen, { kind: 'degraded', why, reason: 'HealthCheckFailed' });
+  await publish(context, observation, { kind: 'degraded', why, reason: 'HealthCheckFailed' });
   return { kind: 'wait', ms: RECHECK_MS };
 }
 
@@ -76,7 +91,7 @@ async function bootOf({ ports: { host } }: StepContext, { bootID }: Observation)
   return { bootID, softBootSince: await host.softBootSince() };
 }
 
-function beginOrGoOn(entry: JournalEntry, bootID: string, sinceMs: number): JournalEntryAt<'verifying'> {
+function startOrResume(entry: JournalEntry, bootID: string, sinceMs: number): JournalEntryAt<'verifying'> {
   const before = entry.step === 'verifying' ? entry.verifying : undefined;
   if (entry.step === 'verifying' && before?.bootID === bootID) return entry;
   const { version, plan, next, startedAt, leaseHolder } = entry;
@@ -94,17 +109,18 @@ function beginOrGoOn(entry: JournalEntry, bootID: string, sinceMs: number): Jour
 
 /** A newer target is gone on to rather than back from: one disruption in place of two. */
 async function endUnhealthy(
-  daemon: StepContext,
+  context: StepContext,
   entry: JournalEntryAt<'verifying'>,
-  seen: Observation,
+  observation: Observation,
   why: string,
 ): Promise<StepOutcome> {
-  const hasNewerTarget = !isFor(entry.plan, targetOf(seen.spec));
-  const hasDeployment = deploymentChange(seen.current, seen.bootedImage, entry.next) !== undefined;
-  if (hasNewerTarget || !hasDeployment) return keepUnhealthy(daemon, entry, seen, why);
+  const hasNewerTarget = !isFor(entry.plan, targetOf(observation.spec));
+  const hasDeployment =
+    deploymentChange(observation.current, observation.bootedImage, entry.next) !== undefined;
+  if (hasNewerTarget || !hasDeployment) return endUnhealthyTarget(context, entry, observation, why);
   const { verifying: _over, ...rest } = entry;
-  await daemon.journal.write({ ...rest, step: 'rollingBack', failedBoot: seen.bootID, why });
-  warning(daemon, 'HealthCheckFailed', why);
+  await context.journal.write({ ...rest, step: 'rollingBack', failedBoot: observation.bootID, why });
+  warning(context, 'HealthCheckFailed', why);
   return again;
 }
 
@@ -128,12 +144,12 @@ async function runChecks(
   return passed;
 }
 
-async function runWanted(daemon: StepContext): Promise<void> {
-  const { ports, signal } = daemon;
+async function runOptionalChecks(context: StepContext): Promise<void> {
+  const { ports, signal } = context;
   const { wanted } = await findHealthChecks(ports.host.root);
   const run = async ({ name, program }: HealthCheck) => {
     const end = await ports.runCheck(program, { limitMs: LEAST_CHECK_MS, signal });
-    if (!end.passed) warning(daemon, 'HealthCheckWarning', `Health check ${name} ${end.why}`);
+    if (!end.passed) warning(context, 'HealthCheckWarning', `Health check ${name} ${end.why}`);
   };
   for (const check of wanted) await run(check);
 }
