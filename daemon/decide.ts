@@ -1,6 +1,7 @@
 import { type DisruptionAction, isDisruptive } from '../api/disruption-action.ts';
 import type { MachineConfigNodeSpec } from '../api/machine-config-node.ts';
 import { certificateNames } from '../api/node-certificates.ts';
+import { present } from '../api/present.ts';
 import type { WatchdogMark } from './host/boot-watchdog/mark.ts';
 import { isSoftReboot } from './host/userspace-boot.ts';
 import { imageOf } from './records/current.ts';
@@ -74,7 +75,7 @@ function isGranted({ grant }: MachineConfigNodeSpec, target: Target, level: Leve
 }
 
 function failedTarget({ config, image }: NonNullable<DaemonObservation['failed']>) {
-  return { config, ...(image === undefined ? {} : { image }) };
+  return { config, ...present({ image }) };
 }
 
 /** @returns undefined where the update under way leaves the choice of what to reboot into. */

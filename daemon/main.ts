@@ -8,6 +8,7 @@ import {
   KUBELET_CA_CONFIG_MAP,
   NODE_PULL_SECRET,
 } from '../api/names.ts';
+import { present } from '../api/present.ts';
 import { inClusterConnection, kubeconfigConnection } from '../cluster/connection.ts';
 import { createApiClient } from '../cluster/http-api-client.ts';
 import { createLogger, untilShutDown, wholeNumber } from '../cluster/process.ts';
@@ -202,7 +203,7 @@ function openSystemdNode(
     source,
     init,
     pullSecretFile,
-    ...(osBackend === undefined ? {} : { osBackend }),
+    ...present({ osBackend }),
   });
 }
 

@@ -1,4 +1,5 @@
 import type { MachineConfigNodeSpec, UpdateRecord } from '../api/machine-config-node.ts';
+import { present } from '../api/present.ts';
 import { readMark } from './host/boot-watchdog/mark.ts';
 import { certificatesOf } from './host/certificates/deliver.ts';
 import type { NodePorts } from './host/host.ts';
@@ -43,5 +44,5 @@ function failureOf(last: UpdateRecord | undefined): DaemonObservation['failed'] 
   if (last === undefined || last.result === 'Succeeded') return undefined;
   const { config, image, message = 'the last update failed' } = last;
   const reason = last.reason ?? (last.result === 'RolledBack' ? 'HealthCheckFailed' : 'UpdateFailed');
-  return { config, ...(image === undefined ? {} : { image }), why: message, reason };
+  return { config, ...present({ image }), why: message, reason };
 }

@@ -8,6 +8,7 @@ import {
 } from '../api/machine-config-node.ts';
 import { certificateNames } from '../api/node-certificates.ts';
 import type { Condition } from '../api/object.ts';
+import { present } from '../api/present.ts';
 import { setCondition } from '../cluster/update-object.ts';
 import type { NodeReport, Phase } from './steps/phase.ts';
 
@@ -36,7 +37,7 @@ export function statusOf(object: MachineConfigNode, report: NodeReport, now: Dat
   const { versionUnknown: _, ...osBackend } = report.osBackend;
   const staging = phase.kind === 'preparing' ? phase.staging : undefined;
   return {
-    ...(object.metadata.generation === undefined ? {} : { observedGeneration: object.metadata.generation }),
+    ...present({ observedGeneration: object.metadata.generation }),
     conditions: conditionsOf(
       { phase, certificates: certificateConditions(spec, report) },
       before.conditions ?? [],
@@ -47,19 +48,18 @@ export function statusOf(object: MachineConfigNode, report: NodeReport, now: Dat
       ? {}
       : {
           configImage: {
-            ...(currentImage === undefined ? {} : { currentImage }),
-            ...(desiredImage === undefined ? {} : { desiredImage }),
+            ...present({ currentImage, desiredImage }),
           },
         }),
-    ...(current === undefined ? {} : { mode: current.mode }),
-    ...(baseImage === undefined ? {} : { baseImage }),
+    ...present({ mode: current?.mode }),
+    ...present({ baseImage }),
     bootID: report.bootID,
-    osBackend,
-    ...(plan === undefined ? {} : { plan: { ...plan, causes: plan.causes.slice(0, MOST_CAUSES) } }),
+    osBackend: { ...report.osBackend },
+    ...present({ plan: plan && { ...plan, causes: plan.causes.slice(0, MOST_CAUSES) } }),
     ...(lastUpdate === undefined
       ? {}
       : { lastUpdate: { ...lastUpdate, causes: lastUpdate.causes.slice(0, MOST_CAUSES) } }),
-    ...(staging === undefined ? {} : { staging: { ...staging } }),
+    ...present({ staging: staging && { ...staging } }),
     ...(Object.keys(certificates).length === 0 ? {} : { certificates }),
   };
 }

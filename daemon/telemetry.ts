@@ -1,3 +1,4 @@
+import { present } from '../api/present.ts';
 import { startTelemetry, type Telemetry } from '../cluster/telemetry.ts';
 import type { NodeMetrics } from './steps/node-metrics.ts';
 
@@ -17,7 +18,7 @@ export async function startDaemonTelemetry(port: number, host?: string): Promise
   const { metrics, registry } = prometheusMetrics();
   const telemetry = await startTelemetry({
     port,
-    ...(host === undefined ? {} : { host }),
+    ...present({ host }),
     metrics: metricsPage(registry),
     notReady: () => (isSynced ? undefined : 'Reading its MachineConfigNode'),
   });

@@ -1,5 +1,6 @@
 import { lstat, readdir, readFile, readlink, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { by } from '../../api/order.ts';
 import { resolveInRoot } from '../tree/resolve-in-root.ts';
 import { ignoreMissing } from '../tree/tree-entry.ts';
 import type { CheckProgram } from './check-runner.ts';
@@ -43,10 +44,10 @@ export async function findHealthChecks(root: string): Promise<HealthChecks> {
 }
 
 /** By the file's name, as their authors number them; the directory decides between equals. */
-function byName(a: HealthCheck, b: HealthCheck): number {
-  const key = ({ name }: HealthCheck) => `${path.posix.basename(name)}\0${name}`;
-  return key(a) < key(b) ? -1 : 1;
-}
+const byName = by<HealthCheck>(
+  ({ name }) => path.posix.basename(name),
+  ({ name }) => name,
+);
 
 async function executables(root: string, directory: string): Promise<HealthCheck[]> {
   const found = (await files(root, directory)).filter(({ mode }) => (mode & 0o111) !== 0);

@@ -2,6 +2,7 @@ import path from 'node:path';
 import { z } from 'zod';
 import { MachineConfigSpec } from '../../api/machine-config.ts';
 import { imageLabels, nodePaths } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import { DigestedPullspecSchema } from '../../api/references.ts';
 import { noPackages, type PackageSet } from '../../machineconfig/os-packages.ts';
 import { readRecord, removeRecord, writeRecord } from './durable-json.ts';
@@ -83,7 +84,6 @@ export function basesOf(labels: Readonly<Record<string, string>>): {
 } {
   const { [imageLabels.baseImage]: baseImage, [imageLabels.stockImage]: stockImage } = labels;
   return {
-    ...(baseImage === undefined ? {} : { baseImage }),
-    ...(stockImage === undefined ? {} : { stockImage }),
+    ...present({ baseImage, stockImage }),
   };
 }

@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { z } from 'zod';
 import { FailureReason, UpdatePlan } from '../../api/machine-config-node.ts';
 import { nodePaths } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import { changeField } from '../../cluster/events.ts';
 import { Current } from './current.ts';
 import { readRecord, removeRecord, writeRecord } from './durable-json.ts';
@@ -168,7 +169,7 @@ export function fieldsOf({
     ...changeField(plan.config),
     step,
     config: plan.config,
-    ...(plan.image === undefined ? {} : { image: plan.image }),
+    ...present({ image: plan.image }),
     mode: next.mode,
     bootID,
     startedAt,

@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { z } from 'zod';
 import { nodePaths } from '../../api/names.ts';
+import { by } from '../../api/order.ts';
 import { readRecord, writeRecord } from './durable-json.ts';
 
 /**
@@ -32,7 +33,7 @@ export async function readManagedPaths(root: string): Promise<ManagedPaths> {
 
 /** Writes the record, whole or not at all, and durably. @param root the running root. */
 export async function writeManagedPaths(root: string, managed: ManagedPaths): Promise<void> {
-  const sorted = [...managed].sort(([a], [b]) => (a < b ? -1 : 1));
+  const sorted = [...managed].sort(by(([name]) => name));
   await writeRecord(path.join(root, FILE), { version: 1, paths: Object.fromEntries(sorted) });
 }
 

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
+import { by } from '../../api/order.ts';
 import { readRecord, writeRecord } from '../records/durable-json.ts';
 import { ignoreMissing } from '../tree/tree-entry.ts';
 import { copyEntry } from '../tree/write-step.ts';
@@ -45,7 +46,7 @@ export function originalsOf({ paths, made }: z.infer<typeof OriginalsRecord>): O
 
 /** @returns the record that says this, sorted. */
 export function recordOf({ paths, made }: Originals): z.infer<typeof OriginalsRecord> {
-  const sorted = [...paths].sort(([a], [b]) => (a < b ? -1 : 1));
+  const sorted = [...paths].sort(by(([name]) => name));
   return { version: 1, paths: Object.fromEntries(sorted), made: [...made].sort() };
 }
 

@@ -1,3 +1,4 @@
+import { by } from '../../api/order.ts';
 import { contentDigest, sameEntry, type TreeEntry } from '../tree/tree-entry.ts';
 import type { WriteStep } from '../tree/write-step.ts';
 import type { Desired } from './desired-tree.ts';
@@ -79,9 +80,9 @@ export function planWrite(
   return {
     foreign: outcomes.flatMap(({ foreign }) => foreign),
     steps: [
-      ...[...removals.values()].sort(byName).reverse(),
+      ...[...removals.values()].sort(by(({ name }) => name)).reverse(),
       // A directory that the config itself asks for comes with its own owner and mode.
-      ...[...new Map([...parents, ...writes].map(entryOf)).values()].sort(byName),
+      ...[...new Map([...parents, ...writes].map(entryOf)).values()].sort(by(({ name }) => name)),
     ],
     originals: {
       paths: new Map(
@@ -211,8 +212,4 @@ function digestsOf(outcomes: readonly Outcome[]): ReadonlyMap<string, string> {
 
 function entryOf(step: WriteStep): readonly [string, WriteStep] {
   return [step.name, step];
-}
-
-function byName(a: WriteStep, b: WriteStep): number {
-  return a.name < b.name ? -1 : 1;
 }

@@ -1,3 +1,5 @@
+import { by } from '../../api/order.ts';
+import { present } from '../../api/present.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { readTreeEntry } from '../tree/tree-entry.ts';
 import { desiredTree } from './desired-tree.ts';
@@ -18,7 +20,7 @@ export async function verifyConfig(
   options: { readonly varRoot?: string; readonly signal?: AbortSignal } = {},
 ): Promise<readonly Drift[]> {
   const { varRoot, signal } = options;
-  const target: TreeRoots = { root, ...(varRoot === undefined ? {} : { varRoot }) };
+  const target: TreeRoots = { root, ...present({ varRoot }) };
   const drifts: Drift[] = [];
   for (const [path, { entry }] of await desiredTree(target, config)) {
     signal?.throwIfAborted();
@@ -27,5 +29,5 @@ export async function verifyConfig(
     if (drift !== undefined) drifts.push(drift);
   }
   if (config.passwordHashes.size > 0) drifts.push(...passwordDrifts(config, await readPasswordFields(root)));
-  return drifts.sort((a, b) => (a.path < b.path ? -1 : 1));
+  return drifts.sort(by(({ path }) => path));
 }

@@ -1,6 +1,8 @@
 import { mkdir, rm, rmdir, unlink } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
+import { by } from '../../api/order.ts';
+import { present } from '../../api/present.ts';
 import { readRecord, removeRecord, writeRecord } from '../records/durable-json.ts';
 import { type ManagedPaths, writeManagedPaths } from '../records/managed-paths.ts';
 import {
@@ -80,7 +82,7 @@ export async function openWriteLog(
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const places = new Map(steps.map(({ name, place }) => [name, place]));
   const touched: Touched[] = [];
-  for (const [name, place] of [...places].sort(([a], [b]) => (a < b ? -1 : 1))) {
+  for (const [name, place] of [...places].sort(by(([name]) => name))) {
     const before = await readTreeEntry(place);
     if (before !== undefined && before.kind !== 'directory') {
       await copyEntry(place, backupAt(stateDir, touched.length));
@@ -89,8 +91,7 @@ export async function openWriteLog(
     touched.push({
       name,
       place,
-      ...(before === undefined ? {} : { before }),
-      ...(digest === undefined ? {} : { after: digest }),
+      ...present({ before, after: digest }),
     });
   }
   await writeRecord(logIn(stateDir), {

@@ -1,6 +1,7 @@
 import { formatActions } from '../../api/disruption-action.ts';
 import type { FailureReason, UpdateRecord } from '../../api/machine-config-node.ts';
 import { imageLabels } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import { endWatch } from '../host/boot-watchdog/arm.ts';
 import type { NodePorts } from '../host/host.ts';
 import { isSoftReboot } from '../host/userspace-boot.ts';
@@ -95,7 +96,7 @@ export function recordOf(
   const { config, image, actions, causes, source } = plan;
   return {
     config,
-    ...(image === undefined ? {} : { image }),
+    ...present({ image }),
     actions,
     causes,
     source,
@@ -105,8 +106,7 @@ export function recordOf(
     bootIDBefore: bootID,
     bootIDAfter: observation.bootID,
     result,
-    ...(failure?.reason === undefined ? {} : { reason: failure.reason }),
-    ...(failure === undefined ? {} : { message: failure.why }),
+    ...present({ reason: failure?.reason, message: failure?.why }),
     ...earlierThan(actions, observation.lastUpdate),
   };
 }

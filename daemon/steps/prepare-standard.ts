@@ -1,6 +1,7 @@
 import { MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigurations } from '../../api/machine-configuration.ts';
 import { MACHINE_CONFIGURATION, nodePaths } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { decideActions } from '../../disruption/actions.ts';
 import { policyDigest } from '../../disruption/effective-policies.ts';
@@ -57,7 +58,7 @@ export async function prepareStandard(
     rendered,
     kernelArguments: [...config.kernelArguments],
     packages: packagesFor(config),
-    ...(baseImage === undefined ? {} : { baseImage }),
+    ...present({ baseImage }),
   };
   const change = deploymentChange(current, booted.image, next);
   if (change === undefined) await backend.unstage(signal);
@@ -109,7 +110,7 @@ async function refuseUnsupported(
     {
       osBackend: await backend.tool(signal),
       architecture: goArchitecture(process.arch),
-      ...(baseImage === undefined ? {} : { baseImage }),
+      ...present({ baseImage }),
     },
   );
   if (refused.length > 0) throw new PrepareRefused(`${config.name}: ${refused.join('; ')}`);
@@ -155,8 +156,7 @@ async function actionsOf(
     from,
     to: to.config,
     policies: inForce ? policies : {},
-    ...(to.fromBase === undefined ? {} : { fromBase: to.fromBase }),
-    ...(to.baseImage === undefined ? {} : { toBase: to.baseImage }),
+    ...present({ fromBase: to.fromBase, toBase: to.baseImage }),
   });
   return {
     actions: [...actions],

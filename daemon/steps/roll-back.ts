@@ -1,4 +1,5 @@
-import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
+import { present } from '../../api/present.ts';
+import { emptyNodeConfig } from '../../machineconfig/empty-config.ts';
 import { disarmWatchdog } from '../host/boot-watchdog/arm.ts';
 import type { WatchdogMark } from '../host/boot-watchdog/mark.ts';
 import { type Current, imageOf } from '../records/current.ts';
@@ -117,7 +118,7 @@ export async function hostWentBack(
     next,
     bootID: entry.bootID,
     startedAt,
-    ...(leaseHolder === undefined ? {} : { leaseHolder }),
+    ...present({ leaseHolder }),
     failedBoot: hasLeftFiles ? bootID : mark.bootID,
     reason,
     why,

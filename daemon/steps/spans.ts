@@ -1,6 +1,6 @@
 import { type DisruptionAction, formatAction, formatAsked } from '../../api/disruption-action.ts';
 import type { UpdateRecord } from '../../api/machine-config-node.ts';
-import { changeOf } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import { type Span, type SpanId, spanIds } from '../../cluster/tracing/span.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import type { TimedPart, UpdateWay } from './node-metrics.ts';
@@ -22,7 +22,7 @@ export function stageSpan(context: StepContext, target: Target, startedAt: numbe
     name: 'stage',
     startedAt,
     endedAt: Date.now(),
-    ...(failure === undefined ? {} : { failure }),
+    ...present({ failure }),
   };
 }
 
@@ -83,7 +83,7 @@ export function applySpans(context: StepContext, entry: JournalEntry) {
       startedAt,
       endedAt,
       attributes: { ...span.attributes, 'shale.step': step },
-      ...(failure === undefined ? {} : { failure }),
+      ...present({ failure }),
     });
     startedAt = endedAt;
   };
@@ -106,7 +106,7 @@ function partOfRollout(context: StepContext, { config, image }: Goal) {
     attributes: {
       'shale.pool': pool,
       'shale.config': config,
-      ...(image === undefined ? {} : { 'shale.image': image }),
+      ...present({ 'shale.image': image }),
       'k8s.node.name': context.nodeName,
     },
   };

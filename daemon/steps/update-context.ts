@@ -1,4 +1,5 @@
 import { type DisruptionAction, formatAction } from '../../api/disruption-action.ts';
+import { present } from '../../api/present.ts';
 import type { NodePorts } from '../host/host.ts';
 import type { Current } from '../records/current.ts';
 import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
@@ -80,7 +81,7 @@ export function writtenOver(
 ): Current | undefined {
   if (next.mode !== 'Standard') return current;
   const { config, rendered } = next;
-  const booted = bootedImage === undefined ? {} : { baseImage: bootedImage };
+  const booted = present({ baseImage: bootedImage });
   const kept = current?.mode === 'Standard' ? current : { kernelArguments: [], ...booted };
   return { version: 1, mode: 'Standard', ...kept, config, rendered };
 }

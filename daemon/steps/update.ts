@@ -1,4 +1,5 @@
 import type { Grant, MachineConfigNodeSpec, UpdatePlan } from '../../api/machine-config-node.ts';
+import { present } from '../../api/present.ts';
 import { type DigestedPullspec, parseDigestedPullspec } from '../../api/references.ts';
 import { sameList } from '../../machineconfig/diff.ts';
 import { noPackages, samePackages } from '../../machineconfig/os-packages.ts';
@@ -18,7 +19,7 @@ export function targetOf(spec: MachineConfigNodeSpec): Target {
     // The API server has checked the form by the CRD's pattern.
     return { mode: 'Layered', config, image: spec.configImage.desiredImage as DigestedPullspec };
   }
-  return { mode: 'Standard', config, ...(spec.osImage === undefined ? {} : { osImage: spec.osImage }) };
+  return { mode: 'Standard', config, ...present({ osImage: spec.osImage }) };
 }
 
 /** @returns whether the node runs the target already. */

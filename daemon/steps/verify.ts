@@ -1,4 +1,5 @@
 import { uptime } from 'node:os';
+import { present } from '../../api/present.ts';
 import { findHealthChecks, type HealthCheck } from '../host/health-checks.ts';
 import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
 import { writeLastUpdate } from '../records/last-update.ts';
@@ -102,7 +103,7 @@ function startOrResume(entry: JournalEntry, bootID: string, sinceMs: number): Jo
     next,
     bootID: entry.bootID,
     startedAt,
-    ...(leaseHolder === undefined ? {} : { leaseHolder }),
+    ...present({ leaseHolder }),
     verifying: { bootID, sinceMs, boots: (before?.boots ?? 0) + 1 },
   };
 }

@@ -1,6 +1,7 @@
 import { lstat, readFile, rmdir, unlink } from 'node:fs/promises';
 import path from 'node:path';
 import { nodePaths } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import type { Host, ServiceManager } from '../host/host.ts';
 import type { Relabel } from '../host/selinux-labels.ts';
 import type { Deployment } from '../os/backend.ts';
@@ -51,7 +52,7 @@ export async function applyLive(apply: LiveApply): Promise<ManagedPaths> {
   const managed = new Map([...(apply.handedOver ?? []), ...(await readManagedPaths(host.root))]);
   const trees = { root: host.root, booted: apply.booted, staged: apply.staged, managed };
   const plan = await planLiveApply(trees, signal);
-  const options = { signal, ...(beforeStep === undefined ? {} : { beforeStep }) };
+  const options = { signal, ...present({ beforeStep }) };
   const usr = { name: '/usr', directory: path.join(host.root, 'usr') };
   const etc = { name: '/etc', directory: path.join(host.root, 'etc') };
   const [fragmentChanges, usrChanges] = partition(plan.usr, (change) => change.path === nodePaths.tmpfiles);

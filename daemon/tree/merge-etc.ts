@@ -1,6 +1,7 @@
 import { posix } from 'node:path';
+import { byCodeUnits } from '../../api/order.ts';
 import type { Tree } from './read-tree.ts';
-import { byCodeUnit, LiveApplyRefused } from './tree-change.ts';
+import { LiveApplyRefused } from './tree-change.ts';
 import { type ContentDigest, contentDigest, sameContent, sameEntry, type TreeEntry } from './tree-entry.ts';
 
 export interface EtcTrees {
@@ -35,7 +36,7 @@ export function mergeEtc({ base, running, staged }: EtcTrees, ownership: EtcOwne
   const target = new Map<string, TreeEntry>();
   const keptWhole = new Set<string>();
   const kept: string[] = [];
-  const paths = [...new Set([...running.keys(), ...staged.keys()])].sort(byCodeUnit);
+  const paths = [...new Set([...running.keys(), ...staged.keys()])].sort(byCodeUnits);
   for (const path of paths) {
     const parent = posix.dirname(path);
     const entry = {

@@ -1,3 +1,4 @@
+import { byCodeUnits } from '../../api/order.ts';
 import type { Tree } from './read-tree.ts';
 import { sameEntry, type TreeEntry } from './tree-entry.ts';
 
@@ -56,7 +57,7 @@ export interface ChangePlan {
  */
 export function planTreeChanges(plan: ChangePlan): readonly TreeChange[] {
   const suffices = plan.suffices ?? ((_path, current, target) => sameEntry(current, target));
-  const paths = [...new Set([...plan.current.keys(), ...plan.target.keys()])].sort(byCodeUnit);
+  const paths = [...new Set([...plan.current.keys(), ...plan.target.keys()])].sort(byCodeUnits);
   const inTheWay: TreeChange[] = [];
   const writes: TreeChange[] = [];
   const removals: TreeChange[] = [];
@@ -103,9 +104,4 @@ function write(path: string, entry: TreeEntry, source: (path: string) => string)
     case 'special':
       throw new LiveApplyRefused(`${path} would be a device, pipe or socket; an image can't carry one`);
   }
-}
-
-/** Compares by UTF-16 code unit, so that the order is the same in every locale and a parent comes before its children. */
-export function byCodeUnit(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }

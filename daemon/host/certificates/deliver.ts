@@ -8,6 +8,7 @@ import {
   type CertificateVersions,
   certificateNames,
 } from '../../../api/node-certificates.ts';
+import { by } from '../../../api/order.ts';
 import { readRecord, writeRecord } from '../../records/durable-json.ts';
 import { contentDigestAt } from '../../tree/read-tree.ts';
 import { resolveInRoot } from '../../tree/resolve-in-root.ts';
@@ -36,7 +37,9 @@ export async function deliver(
   { version, files }: { readonly version: string; readonly files: CertificateFiles },
 ): Promise<Delivery> {
   const before = (await readDeliveries(root))[name] ?? { version: '', files: {}, untold: [] };
-  const digests = new Map([...files].sort(byName).map(([file, wanted]) => [file, digestOf(wanted)]));
+  const digests = new Map(
+    [...files].sort(by(([name]) => name)).map(([file, wanted]) => [file, digestOf(wanted)]),
+  );
   const untold = new Set(before.untold);
   for (const [file, digest] of digests) {
     if ((await contentDigestAt(root, file)) !== digest) untold.add(file);
@@ -107,10 +110,6 @@ async function remove(root: string, name: string): Promise<void> {
 function digestOf({ contents, mode }: CertificateFile): ContentDigest {
   const sha256 = createHash('sha256').update(contents).digest('hex');
   return contentDigest({ kind: 'file', mode, uid: 0, gid: 0, sha256 });
-}
-
-function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
-  return a < b ? -1 : 1;
 }
 
 const Delivery = z.object({
