@@ -15,7 +15,7 @@ import { everyCase, sample } from '../test/fixtures/sample.ts';
 import { noDirectoryNodes } from '../test/fixtures/test-node.ts';
 import { directoryNodeLayout, readDirectoryMachine } from '../workshop/sandbox/node/directory-host.ts';
 import { readServiceRecords } from '../workshop/sandbox/node/service-recorder.ts';
-import { nodeConfigOf } from './records/rendered-config.ts';
+import { nodeConfigOf } from './records/current.ts';
 import { verifyConfig } from './standard/verify-config.ts';
 
 /**

@@ -12,19 +12,18 @@ import type { NodePorts } from './host/host.ts';
 import { NodeChannel } from './node-channel.ts';
 import { observe } from './observe.ts';
 import { UnsupportedHostError } from './os/detect-backend.ts';
-import { readCurrent } from './records/current.ts';
+import { PrepareRefused, readCurrent } from './records/current.ts';
 import { fieldsOf, loggedJournal, openJournal } from './records/journal.ts';
 import { readLastUpdate } from './records/last-update.ts';
-import { PrepareRefused } from './records/rendered-config.ts';
 import { DriftWatch } from './standard/drift-watch.ts';
 import { finishOrUndoWrite } from './standard/write-config.ts';
-import { writeTarget } from './steps/apply-config.ts';
-import type { HealthLimits } from './steps/decide-health.ts';
 import { correctCurrent } from './steps/end-update.ts';
+import type { HealthLimits } from './steps/health.ts';
 import { type NodeMetrics, noMetrics } from './steps/node-metrics.ts';
 import { isTriedAgain, type Observation, type Step } from './steps/step.ts';
 import { publish, type StepContext, type StepOutcome } from './steps/step-context.ts';
 import { takeStep } from './steps/take-step.ts';
+import { writeTarget } from './steps/update-context.ts';
 
 export interface DaemonOptions {
   readonly ports: NodePorts;

@@ -54,7 +54,7 @@ export function statusOf(object: MachineConfigNode, report: NodeReport, now: Dat
     ...present({ mode: current?.mode }),
     ...present({ baseImage }),
     bootID: report.bootID,
-    osBackend: { ...report.osBackend },
+    osBackend,
     ...present({ plan: plan && { ...plan, causes: plan.causes.slice(0, MOST_CAUSES) } }),
     ...(lastUpdate === undefined
       ? {}

@@ -4,7 +4,11 @@ import { MachineConfigSpec } from '../../api/machine-config.ts';
 import { imageLabels, nodePaths } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { DigestedPullspecSchema } from '../../api/references.ts';
+import type { NodeConfig } from '../../machineconfig/node-config.ts';
+import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
 import { noPackages, type PackageSet } from '../../machineconfig/os-packages.ts';
+import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
+import { formatProblem } from '../../machineconfig/problem.ts';
 import { readRecord, removeRecord, writeRecord } from './durable-json.ts';
 
 /** A rendered MachineConfig as far as it says anything of the node. */
@@ -86,4 +90,27 @@ export function basesOf(labels: Readonly<Record<string, string>>): {
   return {
     ...present({ baseImage, stockImage }),
   };
+}
+
+/** The target can't be prepared as things are: what has to change is in the message. It is tried again. */
+export class PrepareRefused extends Error {
+  override readonly name = 'PrepareRefused';
+}
+
+/**
+ * @returns what a rendered config means on the node's disk.
+ * @throws PrepareRefused when it can't be read; the message names each problem, and no contents.
+ */
+export function nodeConfigOf(rendered: Rendered): NodeConfig {
+  const parsed = parseNodeConfig(rendered);
+  if (parsed.ok) return parsed.config;
+  throw new PrepareRefused(`${rendered.metadata.name}: ${parsed.problems.map(formatProblem).join('; ')}`);
+}
+
+/**
+ * @returns what standard mode has written to the node's disk: nothing, unless the node is in standard mode.
+ * @throws PrepareRefused
+ */
+export function writtenConfigOf(current: Current | undefined): NodeConfig {
+  return current?.mode === 'Standard' ? nodeConfigOf(current.rendered) : emptyNodeConfig;
 }

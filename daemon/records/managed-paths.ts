@@ -2,7 +2,7 @@ import path from 'node:path';
 import { z } from 'zod';
 import { nodePaths } from '../../api/names.ts';
 import { by } from '../../api/order.ts';
-import { readRecord, writeRecord } from './durable-json.ts';
+import { readRecord, removeRecord, writeRecord } from './durable-json.ts';
 
 /**
  * The paths under /etc that Shale itself wrote on the running host, in standard mode or by a live apply, each with the
@@ -14,9 +14,10 @@ import { readRecord, writeRecord } from './durable-json.ts';
  */
 export type ManagedPaths = ReadonlyMap<string, readonly string[]>;
 
-const FILE = `${nodePaths.state}/managed-paths.json`;
+const MANAGED_FILE = `${nodePaths.state}/managed-paths.json`;
+const UNLABELLED_FILE = `${nodePaths.state}/unlabelled-paths.json`;
 
-const RecordSchema = z.object({
+const ManagedPathsRecord = z.object({
   version: z.literal(1),
   paths: z.record(z.string().startsWith('/'), z.array(z.string()).min(1)),
 });
@@ -27,14 +28,14 @@ const RecordSchema = z.object({
  * @throws RecordError when the file isn't one: what Shale wrote can't be told from an admin's edits.
  */
 export async function readManagedPaths(root: string): Promise<ManagedPaths> {
-  const record = await readRecord(path.join(root, FILE), RecordSchema);
+  const record = await readRecord(path.join(root, MANAGED_FILE), ManagedPathsRecord);
   return new Map(Object.entries(record?.paths ?? {}));
 }
 
 /** Writes the record, whole or not at all, and durably. @param root the running root. */
 export async function writeManagedPaths(root: string, managed: ManagedPaths): Promise<void> {
   const sorted = [...managed].sort(by(([name]) => name));
-  await writeRecord(path.join(root, FILE), { version: 1, paths: Object.fromEntries(sorted) });
+  await writeRecord(path.join(root, MANAGED_FILE), { version: 1, paths: Object.fromEntries(sorted) });
 }
 
 /**
@@ -62,4 +63,26 @@ export function settleManagedPaths(managed: ManagedPaths): ManagedPaths {
 /** @returns whether this content is what Shale put there. */
 export function isManaged(managed: ManagedPaths, path: string, digest: string): boolean {
   return managed.get(path)?.includes(digest) ?? false;
+}
+
+const UnlabelledPathsRecord = z.object({ version: z.literal(1), paths: z.array(z.string().startsWith('/')) });
+
+/**
+ * Paths of the running root that a live apply writes and has not given their SELinux labels yet. What was written before a
+ * crash has the right content by then, so that nothing but this record tells that its label is still its directory's.
+ *
+ * @param root the running root. @returns none where no apply was interrupted. @throws RecordError
+ */
+export async function readUnlabelledPaths(root: string): Promise<readonly string[]> {
+  return (await readRecord(path.join(root, UNLABELLED_FILE), UnlabelledPathsRecord))?.paths ?? [];
+}
+
+/** Writes the record, whole or not at all, and durably: before the first of the paths is written. */
+export async function writeUnlabelledPaths(root: string, paths: readonly string[]): Promise<void> {
+  await writeRecord(path.join(root, UNLABELLED_FILE), { version: 1, paths });
+}
+
+/** All of them have their labels. */
+export async function forgetUnlabelledPaths(root: string): Promise<void> {
+  await removeRecord(path.join(root, UNLABELLED_FILE));
 }

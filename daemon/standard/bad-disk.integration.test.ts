@@ -6,9 +6,9 @@ import { configOf } from '../../test/fixtures/configs.ts';
 import { deadline } from '../../test/fixtures/patience.ts';
 import { noMounts, smallDisk } from '../../test/fixtures/small-disk.ts';
 import { createTree, first, second, snapshot } from '../../test/fixtures/written-tree.ts';
-import { NoRoomError } from './room.ts';
 import { verifyConfig } from './verify-config.ts';
 import { finishOrUndoWrite, writeConfig } from './write-config.ts';
+import { NoRoomError } from './write-log.ts';
 
 const signal = deadline(600_000);
 test.skipIf(noMounts)('a config that would not fit is refused before anything is written', async () => {

@@ -3,8 +3,8 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
 import { standard, stepUnderTest } from '../../test/fixtures/step-context.ts';
+import { nodeConfigOf } from '../records/current.ts';
 import { readManagedPaths } from '../records/managed-paths.ts';
-import { nodeConfigOf } from '../records/rendered-config.ts';
 import { contentDigestAt } from '../tree/read-tree.ts';
 import { writeConfig } from './write-config.ts';
 

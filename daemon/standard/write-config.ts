@@ -22,12 +22,12 @@ import {
 } from './originals.ts';
 import { type PasswordChange, planPasswords, readPasswordFields, SHADOW } from './passwords.ts';
 import { type ObservedPath, planWrite, type WritePlan } from './plan-write.ts';
-import { requireRoom } from './room.ts';
 import {
   closeWriteLog,
   finishOrUndoWrite,
   openWriteLog,
   type RecordsBefore,
+  requireRoom,
   UnlabelledError,
 } from './write-log.ts';
 import { type Location, locate, type WriteTarget } from './write-target.ts';

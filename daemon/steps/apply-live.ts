@@ -4,15 +4,14 @@ import type { JournalEntry } from '../records/journal.ts';
 import { UndoError } from '../standard/write-config.ts';
 import { applyLive, verifyLive } from '../tree-sync/live-apply.ts';
 import { actOnServices } from './act-on-services.ts';
-import type { LiveWay } from './apply-config.ts';
-import { applyConfig } from './apply-config.ts';
 import { waitForLease } from './await-grant.ts';
 import { finish } from './end-update.ts';
 import { applySpans } from './spans.ts';
 import type { Observation } from './step.ts';
 import { again, type StepContext, type StepOutcome, tryPublish, warning } from './step-context.ts';
 import { byReboot, type Update } from './update.ts';
-import { holderOf, newEntry, type UpdateWork, workOf } from './update-context.ts';
+import type { LiveWay } from './update-context.ts';
+import { applyConfig, holderOf, newEntry, type UpdateWork, workOf } from './update-context.ts';
 
 /** Begins an update that needs no reboot, while the node's lease is the operator's. */
 export async function startLiveApply(

@@ -4,12 +4,11 @@ import { parseDigestedPullspec } from '../../api/references.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import type { OsBackend } from '../os/backend.ts';
 import type { Current } from '../records/current.ts';
-import { nodeConfigOf } from '../records/rendered-config.ts';
+import { nodeConfigOf } from '../records/current.ts';
 import { endForce, forceFileIn, formatDrifts, isForced } from '../standard/drift.ts';
 import { watchedNames } from '../standard/drift-watch.ts';
 import { verifyConfig } from '../standard/verify-config.ts';
 import { writeConfig } from '../standard/write-config.ts';
-import { writeTarget } from './apply-config.ts';
 import type { Observation } from './step.ts';
 import {
   normal,
@@ -19,6 +18,7 @@ import {
   untilChanged,
   warning,
 } from './step-context.ts';
+import { writeTarget } from './update-context.ts';
 
 /** systemd reads its units from there: it is told of what is put back. */
 const UNITS = '/etc/systemd/system/';

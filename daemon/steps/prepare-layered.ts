@@ -2,8 +2,7 @@ import { imageLabels } from '../../api/names.ts';
 import { findTransition, parseTransitionLabel } from '../../disruption/transitions.ts';
 import { noPackages } from '../../machineconfig/os-packages.ts';
 import type { Deployment } from '../os/backend.ts';
-import { basesOf, type Current, packagesOf } from '../records/current.ts';
-import { PrepareRefused } from '../records/rendered-config.ts';
+import { basesOf, type Current, PrepareRefused, packagesOf } from '../records/current.ts';
 import {
   type Preparation,
   type Requirements,

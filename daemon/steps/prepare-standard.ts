@@ -11,7 +11,7 @@ import { osPackages, SUPPORTED_EXTENSIONS } from '../../machineconfig/os-package
 import { askedPackages, refusedInStandardMode } from '../../machineconfig/standard-mode.ts';
 import { PackagesRefused } from '../os/backend.ts';
 import type { Current, Rendered } from '../records/current.ts';
-import { nodeConfigOf, PrepareRefused, writtenConfigOf } from '../records/rendered-config.ts';
+import { nodeConfigOf, PrepareRefused, writtenConfigOf } from '../records/current.ts';
 import { formatDrifts, isForced } from '../standard/drift.ts';
 import { verifyConfig } from '../standard/verify-config.ts';
 import {

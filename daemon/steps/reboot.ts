@@ -3,22 +3,21 @@ import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
 import { armWatchdog } from '../host/boot-watchdog/arm.ts';
 import { carryCertificates, handedOverTo } from '../host/certificates/owned-paths.ts';
 import type { Deployment } from '../os/backend.ts';
+import { nodeConfigOf, writtenConfigOf } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { readManagedPaths } from '../records/managed-paths.ts';
-import { nodeConfigOf, writtenConfigOf } from '../records/rendered-config.ts';
 import { planPasswords, readPasswordFields } from '../standard/passwords.ts';
 import { ForeignChangeError, writeConfig } from '../standard/write-config.ts';
 import { untouchedManagedPaths } from '../tree-sync/managed-etc.ts';
-import { applyConfig, writeTarget } from './apply-config.ts';
 import { waitForLease } from './await-grant.ts';
 import { rebootFully, softRebootLeftMs } from './choose-reboot.ts';
-import { daemonLimitMs } from './decide-health.ts';
 import { formatUpdate } from './end-update.ts';
+import { daemonLimitMs } from './health.ts';
 import type { Observation } from './step.ts';
 import { again, normal, type StepContext, type StepOutcome, tryPublish, warning } from './step-context.ts';
 import type { DeploymentChange } from './update.ts';
 import { deploymentChange, type Update } from './update.ts';
-import { holderOf, newEntry, type UpdateWork, workOf } from './update-context.ts';
+import { applyConfig, holderOf, newEntry, type UpdateWork, workOf, writeTarget } from './update-context.ts';
 
 /** A machine that was asked to reboot and still runs after this is asked again. */
 const REBOOT_DEADLINE_MS = 600_000;

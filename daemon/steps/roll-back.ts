@@ -1,20 +1,18 @@
 import { present } from '../../api/present.ts';
-import { emptyNodeConfig } from '../../machineconfig/empty-config.ts';
+import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
 import { disarmWatchdog } from '../host/boot-watchdog/arm.ts';
 import type { WatchdogMark } from '../host/boot-watchdog/mark.ts';
-import { type Current, imageOf } from '../records/current.ts';
+import { type Current, imageOf, nodeConfigOf } from '../records/current.ts';
 import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
 import { writeManagedPaths } from '../records/managed-paths.ts';
-import { nodeConfigOf } from '../records/rendered-config.ts';
 import { verifyConfig } from '../standard/verify-config.ts';
 import { writeConfig } from '../standard/write-config.ts';
-import { applyConfig, writeTarget } from './apply-config.ts';
 import { waitForLease } from './await-grant.ts';
 import { correctCurrent, endWith, formatUpdate, recordOf } from './end-update.ts';
 import { makeNextBoot, requestReboot } from './reboot.ts';
 import type { Observation } from './step.ts';
 import { again, normal, type StepContext, type StepOutcome, tryPublish, warning } from './step-context.ts';
-import { type UpdateWork, writtenOver } from './update-context.ts';
+import { applyConfig, type UpdateWork, writeTarget, writtenOver } from './update-context.ts';
 
 /**
  * Makes what ran before an unhealthy target the next boot and asks for the reboot, under the lease that the update began

@@ -10,7 +10,7 @@ import type { NodePorts } from '../host/host.ts';
 import type { Journal } from '../records/journal.ts';
 import type { DriftWatch } from '../standard/drift-watch.ts';
 import type { ActionLimits } from './act-on-services.ts';
-import type { HealthLimits } from './decide-health.ts';
+import type { HealthLimits } from './health.ts';
 import type { NodeMetrics } from './node-metrics.ts';
 import type { NodeReport, Phase } from './phase.ts';
 import { stateOf } from './phase.ts';
@@ -60,6 +60,9 @@ export async function publish(context: StepContext, observation: Observation, ph
   const { withheld } = context.memory;
   context.metrics.is(...stateOf(phase));
   context.metrics.backend(osBackend.name);
+  if (osBackend.versionUnknown !== undefined) {
+    context.log.warn({ reason: osBackend.versionUnknown }, 'the version of the OS tool is not known');
+  }
   await context.channel.publish(
     { phase, current, bootID, bootedImage, certificates, withheld, lastUpdate, osBackend },
     context.signal,

@@ -1,8 +1,14 @@
+import path from 'node:path';
 import { type DisruptionAction, formatAction } from '../../api/disruption-action.ts';
+import { nodePaths } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import type { NodePorts } from '../host/host.ts';
-import type { Current } from '../records/current.ts';
+import { type Current, nodeConfigOf, writtenConfigOf } from '../records/current.ts';
 import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
+import { endForce, isForced } from '../standard/drift.ts';
+import { verifyConfig } from '../standard/verify-config.ts';
+import { writeConfig } from '../standard/write-config.ts';
+import type { WriteTarget } from '../standard/write-target.ts';
 import type { ActionLimits } from './act-on-services.ts';
 import type { Observation } from './step.ts';
 import { type StepContext, tryPublish } from './step-context.ts';
@@ -84,4 +90,33 @@ export function writtenOver(
   const booted = present({ baseImage: bootedImage });
   const kept = current?.mode === 'Standard' ? current : { kernelArguments: [], ...booted };
   return { version: 1, mode: 'Standard', ...kept, config, rendered };
+}
+
+/** How one mode brings content to the running root. */
+export interface LiveWay {
+  apply(): Promise<void>;
+  /** @returns the paths that are not as wanted. */
+  differing(): Promise<readonly string[]>;
+}
+
+/** The content is the rendered config's, written to the running root; a write that fails leaves all as it was. */
+export function applyConfig(work: UpdateWork, next: Extract<Current, { mode: 'Standard' }>): LiveWay {
+  const { ports, current, again, signal } = work;
+  const { root } = ports.host;
+  const target = writeTarget(ports);
+  const to = nodeConfigOf(next.rendered);
+  return {
+    apply: async () => {
+      const force = again || (await isForced(root));
+      await writeConfig(target, { from: writtenConfigOf(current), to, force }, { signal });
+      await work.afterWriting();
+      await endForce(root);
+    },
+    differing: async () => (await verifyConfig(root, to)).map((drift) => drift.path),
+  };
+}
+
+/** @returns where standard mode writes: the running root. */
+export function writeTarget({ host: { root }, setPasswords, relabel }: NodePorts): WriteTarget {
+  return { root, stateDir: path.join(root, nodePaths.state), setPasswords, relabel };
 }

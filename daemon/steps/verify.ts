@@ -4,9 +4,8 @@ import { findHealthChecks, type HealthCheck } from '../host/health-checks.ts';
 import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
 import { writeLastUpdate } from '../records/last-update.ts';
 import { asRebooted } from './choose-reboot.ts';
-import { type Checks, decideHealth, MOST_BOOTS } from './decide-health.ts';
 import { endUnhealthyTarget, finish } from './end-update.ts';
-import { type KubeletBoot, lookAtKubelet } from './kubelet.ts';
+import { type Checks, decideHealth, type KubeletBoot, lookAtKubelet, MOST_BOOTS } from './health.ts';
 import { recordReboot } from './spans.ts';
 import type { Observation } from './step.ts';
 import {

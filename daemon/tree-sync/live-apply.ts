@@ -6,16 +6,14 @@ import type { Host, ServiceManager } from '../host/host.ts';
 import type { Relabel } from '../host/selinux-labels.ts';
 import type { Deployment } from '../os/backend.ts';
 import {
+  forgetUnlabelledPaths,
   intendManagedPaths,
   type ManagedPaths,
   readManagedPaths,
-  writeManagedPaths,
-} from '../records/managed-paths.ts';
-import {
-  forgetUnlabelledPaths,
   readUnlabelledPaths,
+  writeManagedPaths,
   writeUnlabelledPaths,
-} from '../records/unlabelled-paths.ts';
+} from '../records/managed-paths.ts';
 import { applyTreeChanges } from '../tree/apply-tree-changes.ts';
 import { resolveInRoot } from '../tree/resolve-in-root.ts';
 import { parseTmpfiles, readFragment, type TmpfilesLine } from '../tree/tmpfiles-fragment.ts';
