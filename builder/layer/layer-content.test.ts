@@ -144,7 +144,7 @@ describe('layerContent', () => {
     ['another kernel', { ...empty, kernelType: 'realtime' }, /container engine/],
     ['extensions', { ...empty, extensions: ['usbguard'] }, /container engine/],
     ['setuid', withFiles(file('/usr/bin/x', { mode: 0o4755 })), /sets the user or group ID/],
-    ['the accounts of the OS', withFiles(file('/etc/shadow')), /operating system itself/],
+    ['the accounts of the OS', withFiles(file('/etc/shadow')), /managed by the operating system/],
     ['a directory of its own in the root', withFiles(file('/data/x')), /an image can only carry/],
   ])('%s is refused, and never told', (_name, config, why) => {
     const content = layerContent(config, rendered);
