@@ -3,6 +3,7 @@ import { type DisruptionCause, formatActions, formatAsked } from '../api/disrupt
 import { type MachineConfig, MachineConfigs } from '../api/machine-config.ts';
 import type { UpdatePlan, UpdateRecord } from '../api/machine-config-node.ts';
 import { type ChangeId, changeOf } from '../api/names.ts';
+import { present } from '../api/present.ts';
 import { configsWith } from './change/owners.ts';
 import {
   type ClusterFlags,
@@ -145,7 +146,7 @@ function lastOf(
     finishedAt,
     rebooted: bootIDBefore !== bootIDAfter,
     ...(record.softReboot === true ? { softly: true } : {}),
-    ...(message === undefined ? {} : { message }),
+    ...present({ message }),
   };
 }
 
@@ -156,7 +157,7 @@ function updateOf(
   return {
     config,
     change: changeOf(config),
-    ...(image === undefined ? {} : { image }),
+    ...present({ image }),
     causes: causes.map((cause) => ({
       machineConfigs: cause.change === 'removed' ? [] : configsWith(cause, sources),
       change: cause.change,

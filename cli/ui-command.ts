@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { DEFAULT_LEASE_NAMESPACE } from '../api/names.ts';
+import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { createLogger, untilShutDown, wholeNumber } from '../cluster/process.ts';
 import { keyAccess } from '../page/server/access.ts';
@@ -65,7 +66,7 @@ async function refuseBlind(client: ApiClient, leaseNamespace: string, signal: Ab
   // Of nothing: what matters is the answer.
   const fieldSelector = 'metadata.name=none';
   const reads = shownKinds(leaseNamespace).map(({ kind, namespace }) =>
-    readAll(client, kind, { fieldSelector, ...(namespace === undefined ? {} : { namespace }), signal }),
+    readAll(client, kind, { fieldSelector, ...present({ namespace }), signal }),
   );
   await Promise.all(reads);
 }

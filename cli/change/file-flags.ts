@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { KubernetesObject } from '../../api/object.ts';
+import { present } from '../../api/present.ts';
 import { type LimitFlags, limitsOf, withLimitFlags } from '../../operator/limit-flags.ts';
 import { type ClusterFlags, connect, withClusterFlags } from '../command-line/cluster-access.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
@@ -79,7 +80,7 @@ export async function readChange(flags: ChangeFlags): Promise<Change> {
       exitCodes.usage,
     );
   }
-  return { before, after, ...(live === undefined ? {} : { live }) };
+  return { before, after, ...present({ live }) };
 }
 
 /** @throws CommandError that tells of every malformed object once. */

@@ -1,6 +1,7 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { noun } from '../../api/plural.ts';
+import { present } from '../../api/present.ts';
 import { emptyNodeConfig, type NodeConfig } from '../../machineconfig/node-config.ts';
 import { type HostSystem, refusedInStandardMode } from '../../machineconfig/standard-mode.ts';
 import { nodeConfigOf } from '../../rollout/rendering/predicted-transitions.ts';
@@ -61,7 +62,7 @@ function hostOf(
   const architecture = node?.status?.nodeInfo?.architecture;
   return {
     osBackend: status.osBackend,
-    ...(architecture === undefined ? {} : { architecture }),
+    ...present({ architecture }),
     ...(status.baseImage === undefined ? {} : { baseImage: status.baseImage }),
   };
 }

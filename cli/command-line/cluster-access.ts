@@ -2,6 +2,7 @@ import { userInfo } from 'node:os';
 import type { Command } from 'commander';
 import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../../api/names.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
+import { present } from '../../api/present.ts';
 import type { ApiClient, Selection } from '../../cluster/api-client.ts';
 import { ApiError, ApiUnreachable, isNotFound } from '../../cluster/api-client.ts';
 import { type Connection, kubeconfigConnection } from '../../cluster/connection.ts';
@@ -43,7 +44,7 @@ export async function connectionOf({ kubeconfig, context }: Partial<ClusterFlags
   try {
     return await kubeconfigConnection({
       ...(kubeconfig === undefined ? {} : { path: kubeconfig }),
-      ...(context === undefined ? {} : { context }),
+      ...present({ context }),
     });
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { type Command, Option } from 'commander';
+import { present } from '../../api/present.ts';
 import { BuildFailure } from '../../builder/build-failure.ts';
 import { LayerError } from '../../image/layer/read-layer.ts';
 import { goArchitecture } from '../../image/manifest.ts';
@@ -65,7 +66,7 @@ export async function registryClient(
     ...(ca === undefined ? {} : { caFor: () => ca }),
   };
   const conf = registriesConf === undefined ? noRegistriesConf : await readConf(registriesConf);
-  return createMirroredClient(access, { conf, ...(own === undefined ? {} : { own }) });
+  return createMirroredClient(access, { conf, ...present({ own }) });
 }
 
 async function readConf(file: string): Promise<RegistriesConf> {

@@ -2,6 +2,7 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import type { KubernetesObject } from '../../api/object.ts';
+import { present } from '../../api/present.ts';
 import { type LiveCluster, machineConfigsOf } from '../change/live-cluster.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 
@@ -89,7 +90,7 @@ function sideOf(asked: string, named: Named, cluster: NamingCluster, moment: Mom
       exitCodes.usage,
     );
   }
-  return { config, ...(baseImage === undefined ? {} : { baseImage }) };
+  return { config, ...present({ baseImage }) };
 }
 
 /** @returns '' for the config where there is none. */

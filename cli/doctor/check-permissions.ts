@@ -1,6 +1,7 @@
 import { Deployments, ServiceAccounts } from '../../api/kubernetes.ts';
 import { BUILDER_DEPLOYMENT } from '../../api/names.ts';
 import type { Kind, KubernetesObject, NewObject } from '../../api/object.ts';
+import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { ApiError } from '../../cluster/api-client.ts';
 import type { Places } from '../observe/cluster-watch.ts';
@@ -170,7 +171,7 @@ function attributesOf([what, where]: Need, places: Places): ResourceAttributes {
     verb,
     group: group.join('.'),
     resource,
-    ...(subresource === undefined ? {} : { subresource }),
+    ...present({ subresource }),
     ...(where === undefined ? {} : { namespace: places[where] }),
   };
 }

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { Pods, Secrets, ServiceAccounts } from '../../api/kubernetes.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { BUILDER_DEPLOYMENT, NODE_PULL_SECRET, OPERATOR_DEPLOYMENT } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { isReady } from '../../rollout/pools/node-state.ts';
 import { unlessForbidden } from '../command-line/cluster-access.ts';
@@ -98,7 +99,7 @@ async function builderPlace(client: ApiClient, namespace: string, signal: AbortS
     ({ spec, status }) => spec.serviceAccountName === account && status?.phase === 'Running',
   );
   const node = pod?.spec.nodeName;
-  return { kind: 'builder', account, ...(node === undefined ? {} : { node }) };
+  return { kind: 'builder', account, ...present({ node }) };
 }
 
 function nothingToTry(place: ProbePlace): Finding[] {

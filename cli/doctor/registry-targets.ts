@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { NODE_PULL_SECRET } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import { imagePushSpec } from '../../opt-in/machine-os-configs.ts';
 import { nodesOfPool, type ObservedCluster } from '../observe/observed-cluster.ts';
 
@@ -55,7 +56,7 @@ function targetOf({ spec }: MachineOSConfig, baseImages: ReadonlyMap<string, str
     pool,
     secrets: named(spec.baseImagePullSecret?.name, spec.renderedImagePushSecret?.name),
     push: spec.renderedImagePushSpec,
-    ...(pull === undefined ? {} : { pull }),
+    ...present({ pull }),
   };
 }
 
@@ -69,7 +70,7 @@ function plannedTarget(
     pool,
     secrets: named(pullSecret, pushSecret),
     push: imagePushSpec(imageRepository, pool),
-    ...(pull === undefined ? {} : { pull }),
+    ...present({ pull }),
   };
 }
 

@@ -17,6 +17,7 @@ import {
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { REGISTRY_CAS_CONFIG_MAP, SWITCH_CONFIG_MAP } from '../../api/names.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
+import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import type { Places } from '../observe/cluster-watch.ts';
 import {
@@ -102,7 +103,7 @@ async function collectPart(
 ): Promise<CollectedPart> {
   const name = kind.group === '' ? kind.plural : `${kind.plural}.${kind.group}`;
   try {
-    const { items } = await client.list(kind, { ...(namespace === undefined ? {} : { namespace }), signal });
+    const { items } = await client.list(kind, { ...present({ namespace }), signal });
     const objects = items.filter(keep);
     if (kind.kind === Events.kind) {
       return { objects, files: [eventsFile(objects as KubernetesEvent[], namespace ?? 'all')], problems: [] };

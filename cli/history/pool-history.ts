@@ -3,6 +3,7 @@ import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { type ChangeId, changeOf } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { diffNodeConfigs } from '../../machineconfig/diff.ts';
 import type { ConfigChange } from '../../machineconfig/node-config.ts';
@@ -72,7 +73,7 @@ export function poolHistory(input: HistoryInput): readonly HistoryEntry[] {
       const changes = isFirstOfConfig
         ? changesOf(byName.get(before ?? ''), byName.get(entry.config), selected)
         : [];
-      return { ...entry, ...(changes === undefined ? {} : { changes }) };
+      return { ...entry, ...present({ changes }) };
     })
     .toReversed();
 }
@@ -93,7 +94,7 @@ function entryOfBuild(build: MachineOSBuild, { pool, machineConfigNodes }: Histo
     config,
     change: changeOf(config),
     build: metadata.name,
-    ...(image === undefined ? {} : { image }),
+    ...present({ image }),
     way: status?.builder?.imageBuilderType ?? 'Build',
     result: resultOf(build),
     ...(failed === undefined || failed.message === '' ? {} : { message: failed.message }),

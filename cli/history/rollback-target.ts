@@ -1,3 +1,4 @@
+import { present } from '../../api/present.ts';
 import type { HistoryEntry } from './pool-history.ts';
 
 /** What a pool goes back to. */
@@ -45,7 +46,7 @@ export function rollbackTarget(question: RollbackQuestion): RollbackTarget | str
 }
 
 function targetOf({ config, image }: HistoryEntry): RollbackTarget {
-  return { config, ...(image === undefined ? {} : { image }) };
+  return { config, ...present({ image }) };
 }
 
 function notFound(to: string, fitting: readonly HistoryEntry[], layered: boolean): string {

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { formatActions } from '../../api/disruption-action.ts';
 import { imageLabels } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import { parseTransitionLabel } from '../../disruption/transitions.ts';
 import type { ImageDescription } from '../../image/append.ts';
 import type { LayerItem } from '../../image/layer/entry.ts';
@@ -67,7 +68,7 @@ export function imageView({ digest, manifest, config, platforms }: ImageDescript
   return {
     digest,
     platform: [config.os, config.architecture, config.variant].filter((part) => part !== undefined).join('/'),
-    ...(platforms === undefined ? {} : { platforms }),
+    ...present({ platforms }),
     pool: labels[imageLabels.pool] ?? null,
     renderedConfig,
     baseImage: labels[imageLabels.baseImage] ?? null,
@@ -75,7 +76,7 @@ export function imageView({ digest, manifest, config, platforms }: ImageDescript
     policyDigest: labels[imageLabels.policyDigest] ?? null,
     created: labels['org.opencontainers.image.created'] ?? null,
     shaleVersion: labels[imageLabels.version] ?? null,
-    source: { ...(url === undefined ? {} : { url }), ...(revision === undefined ? {} : { revision }) },
+    source: { ...present({ url, revision }) },
     bytes: manifest.layers.reduce((sum, { size }) => sum + size, 0),
     // The rendered config is laid on last, whatever an engine did before.
     layers: manifest.layers.map((layer, index) => ({

@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { ConfigMaps } from '../../api/kubernetes.ts';
 import { SWITCH_CONFIG_MAP } from '../../api/names.ts';
 import { plural } from '../../api/plural.ts';
+import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { isNotFound } from '../../cluster/api-client.ts';
 import { madeBySwitch } from '../../opt-in/machine-os-configs.ts';
@@ -112,10 +113,7 @@ function withSwitchFlags(command: Command): Command {
 function settingsOf(flags: EnableFlags): EnableRequest['settings'] {
   const { imageRepository, pushSecret, pullSecret, baseImage } = flags;
   return {
-    ...(imageRepository === undefined ? {} : { imageRepository }),
-    ...(pushSecret === undefined ? {} : { pushSecret }),
-    ...(pullSecret === undefined ? {} : { pullSecret }),
-    ...(baseImage === undefined ? {} : { baseImage }),
+    ...present({ imageRepository, pushSecret, pullSecret, baseImage }),
   };
 }
 

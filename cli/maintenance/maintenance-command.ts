@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError } from 'commander';
+import { present } from '../../api/present.ts';
 import {
   type ClusterFlags,
   onCluster,
@@ -142,7 +143,7 @@ export function maintenanceList(seen: ObservedCluster, now: number): readonly Ma
           ...(flag === undefined || flag.by === '' ? {} : { by: flag.by }),
           ...(flag === undefined || flag.reason === '' ? {} : { reason: flag.reason }),
           ...(flag?.until === undefined ? {} : { until: flag.until }),
-          ...(obstacle === undefined ? {} : { obstacle }),
+          ...present({ obstacle }),
           cordoned: node.spec?.unschedulable === true,
         },
       ];

@@ -3,6 +3,7 @@ import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode, NodeConditionType } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
+import { present } from '../../api/present.ts';
 import { leaseNameOf } from '../../rollout/node-leases.ts';
 import { progressOf } from '../../rollout/pools/node-state.ts';
 import { formatOsBackend } from '../command-line/output.ts';
@@ -58,8 +59,7 @@ export function nodeView(object: MachineConfigNode, seen: ObservedCluster, now: 
       ? {}
       : {
           image: {
-            ...(current === undefined ? {} : { current }),
-            ...(desired === undefined ? {} : { desired }),
+            ...present({ current, desired }),
           },
         }),
     ...(plan === undefined ? {} : { actions: formatAsked(plan) }),
@@ -67,8 +67,7 @@ export function nodeView(object: MachineConfigNode, seen: ObservedCluster, now: 
     ready:
       node?.status?.conditions?.some((found) => found.type === 'Ready' && found.status === 'True') ?? false,
     cordoned: node?.spec?.unschedulable === true,
-    ...(leaseHolder === undefined ? {} : { leaseHolder }),
-    ...(obstacle === undefined ? {} : { obstacle }),
+    ...present({ leaseHolder, obstacle }),
   };
 }
 
@@ -91,7 +90,7 @@ function situationOf(
   if (progress.kind === 'degraded') return said('degraded', condition('NodeDegraded'));
   if (progress.kind === 'updated') {
     const since = status.lastUpdate?.finishedAt ?? condition('Updated')?.lastTransitionTime;
-    return { state: 'updated', ...(since === undefined ? {} : { since }) };
+    return { state: 'updated', ...present({ since }) };
   }
   if (rebooting?.status === 'Unknown') return said('rebooting', rebooting);
   if (executed?.status === 'Unknown') return said('applying', executed);

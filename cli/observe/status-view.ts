@@ -1,6 +1,7 @@
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { BuildConditionType, MachineOSBuild } from '../../api/machine-os-build.ts';
 import { annotations } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import { formatProblems, readSwitch } from '../../opt-in/switch.ts';
 import { parseRollback } from '../../rollout/pools/rollback.ts';
 import { type NodeView, nodeView } from './node-view.ts';
@@ -114,16 +115,16 @@ function poolView(pool: MachineConfigPool, seen: ObservedCluster): PoolView {
     paused: pool.spec.paused === true,
     config: {
       ...(config === undefined ? {} : { desired: config }),
-      ...(running === undefined ? {} : { running }),
+      ...present({ running }),
     },
-    ...(image === undefined ? {} : { image }),
+    ...present({ image }),
     nodes: {
       total: pool.status?.machineCount ?? members.length,
       updated: pool.status?.updatedMachineCount ?? 0,
       unavailable: pool.status?.unavailableMachineCount ?? 0,
       degraded: pool.status?.degradedMachineCount ?? 0,
     },
-    ...(rollback === undefined ? {} : { rollback }),
+    ...present({ rollback }),
   };
 }
 
@@ -175,9 +176,9 @@ function buildsToTell(seen: ObservedCluster): BuildView[] {
         pool: poolOf(build),
         config: build.spec.machineConfig.name,
         state,
-        ...(since === undefined ? {} : { since }),
+        ...present({ since }),
         ...(condition === undefined || condition.message === '' ? {} : { what: condition.message }),
-        ...(lastLine === undefined ? {} : { lastLine }),
+        ...present({ lastLine }),
       };
     });
 }

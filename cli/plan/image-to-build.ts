@@ -1,6 +1,7 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { annotations } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import { buildName, requestedBase } from '../../builder/decide.ts';
 import { type EngineSpec, engineSpecOf, readsTree } from '../../builder/engine/engine-spec.ts';
 import { layerContent } from '../../builder/layer/layer-content.ts';
@@ -110,7 +111,7 @@ function nameOf(
     baseImage: requestedBase(machineOSConfig, rendered) ?? '',
     policyDigest,
     architectures,
-    ...(rebuild === undefined ? {} : { rebuild }),
+    ...present({ rebuild }),
   });
 }
 

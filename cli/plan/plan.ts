@@ -5,6 +5,7 @@ import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { ClusterPolicies } from '../../api/machine-configuration.ts';
 import { labels } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import { needKernel } from '../../daemon/steps/choose-reboot.ts';
 import { decideActions } from '../../disruption/actions.ts';
 import { type PolicySettings, policyDigest } from '../../disruption/effective-policies.ts';
@@ -181,7 +182,7 @@ function nodesOf(
   return {
     nodes: members.length,
     outcomes: counted,
-    ...(time === undefined ? {} : { time }),
+    ...present({ time }),
     ...(warnings.length === 0 ? {} : { warnings }),
   };
 }
