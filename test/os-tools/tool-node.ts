@@ -12,11 +12,8 @@ import { listDeployments } from '../../daemon/os/ostree/deployments.ts';
 import { rpmOstree } from '../../daemon/os/rpm-ostree/rpm-ostree.ts';
 import { bootNode, bootNodeSoftly } from '../../workshop/sandbox/node/boot.ts';
 import { createNode, removeNode } from '../../workshop/sandbox/node/create.ts';
-import {
-  directoryNode,
-  directoryNodeLayout,
-  readDirectoryMachine,
-} from '../../workshop/sandbox/node/directory-host.ts';
+import { directoryNodeLayout, readDirectoryMachine } from '../../workshop/sandbox/node/directory-host.ts';
+import { directoryNode } from '../../workshop/sandbox/node/directory-node.ts';
 import { type MemoryImage, memorySource } from '../../workshop/sandbox/node/memory-source.ts';
 import { stockImage } from '../../workshop/sandbox/node/stock-image.ts';
 import type { ContractNode } from '../fixtures/backend-contract.ts';

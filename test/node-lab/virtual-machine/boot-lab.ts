@@ -9,8 +9,7 @@ import { DIE_WITH_PARENT } from '../../../workshop/apiserver/control-plane/child
 import { startDockerRegistry } from '../../../workshop/sandbox/docker-registry.ts';
 import { CACHE } from '../../../workshop/sandbox/layout.ts';
 import { pushImage } from '../../../workshop/sandbox/registry.ts';
-import { ensureRootfsArchive } from '../../../workshop/sandbox/systemd-node/rootfs-archive.ts';
-import { rootfsSource } from '../../../workshop/sandbox/systemd-node/rootfs-layer.ts';
+import { ensureRootfsArchive, rootfsSource } from '../../../workshop/sandbox/systemd-node/rootfs-archive.ts';
 import { type NodeControlPlane, startNodeControlPlane } from '../../fixtures/node-control-plane.ts';
 import { deadline } from '../../fixtures/patience.ts';
 import { labRootfs } from '../lab.ts';

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { Command } from 'commander';
 import { daemonCommand } from '../../../daemon/main.ts';
-import { directoryNode } from './directory-host.ts';
+import { directoryNode } from './directory-node.ts';
 
 /**
  * The daemon of a directory node: Shale's own, with a directory in place of a host. It takes the arguments of `shale`, so

@@ -2,16 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
-import { checkRunner } from '../../../daemon/host/check-runner.ts';
-import { chpasswd } from '../../../daemon/host/chpasswd.ts';
-import type { Host, NodePorts } from '../../../daemon/host/host.ts';
-import { noLabels } from '../../../daemon/host/selinux-labels.ts';
+import type { Host } from '../../../daemon/host/host.ts';
 import { bootIDOf } from '../../../daemon/host/userspace-boot.ts';
-import { osCommandRunner } from '../../../daemon/os/os-command.ts';
-import type { ImageSource } from '../../../daemon/os/ostree/image-source.ts';
-import { OstreeBackend } from '../../../daemon/os/ostree/ostree-backend.ts';
 import { ignoreMissing } from '../../../daemon/tree/tree-entry.ts';
-import { serviceRecorder } from './service-recorder.ts';
 
 /** Where a directory node keeps its things: a machine that is a directory, for the sandbox and for tests. */
 export interface DirectoryNodeLayout {
@@ -100,27 +93,4 @@ export async function readRebootRequest({
 }: DirectoryNodeLayout): Promise<RebootRequest | undefined> {
   const text = await readFile(rebootRequest, 'utf8').catch(ignoreMissing);
   return text === undefined ? undefined : RequestSchema.parse(JSON.parse(text));
-}
-
-/**
- * @param dir a directory node that was created and booted (sandbox/node).
- * @param source where its images come from.
- */
-export function directoryNode(dir: string, source: ImageSource): NodePorts {
-  const layout = directoryNodeLayout(dir);
-  const { root, sysroot } = layout;
-  return {
-    host: directoryHost(layout),
-    services: serviceRecorder(layout),
-    setPasswords: chpasswd(osCommandRunner()),
-    relabel: noLabels,
-    backend: new OstreeBackend({
-      root,
-      sysroot,
-      source,
-      bootedDirectory: async () => path.join(sysroot, (await readDirectoryMachine(layout)).deployment),
-    }),
-    // Nothing of such a node runs: its checks are programs of this machine that look at its directory.
-    runCheck: checkRunner({ root, rootInside: root, prefix: [] }),
-  };
 }

@@ -5,8 +5,10 @@ import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
 import { type Header, pack } from 'tar-stream';
 import { z } from 'zod';
+import type { ImageSource } from '../../../daemon/os/ostree/image-source.ts';
 import { type Digest, finish, parseDigest } from '../../../image/digest.ts';
-import type { LayerItem } from '../../../image/layer/entry.ts';
+import type { LayerEntry, LayerItem } from '../../../image/layer/entry.ts';
+import { writeLayer } from '../../../image/layer/write-layer.ts';
 import { ensureRootfs, type RootfsRecipe } from './rootfs.ts';
 import { rootfsLayer } from './rootfs-layer.ts';
 
@@ -123,4 +125,38 @@ function entry(
     if (bytes === undefined) archive.entry(header, taken);
     else archive.entry(header, bytes, taken);
   });
+}
+
+/**
+ * What a machine is installed from: its image, read from the root file system itself. The layers have their real digests, so
+ * that those that a registry's image has as well are not pulled again.
+ *
+ * @param entries of the layer above the root file system.
+ */
+export async function rootfsSource(
+  archive: RootfsArchive,
+  entries: readonly LayerEntry[],
+): Promise<ImageSource> {
+  const { diffId, digest, bytes } = await writeLayer(entries);
+  return {
+    open: async () => ({
+      labels: {},
+      layers: [
+        {
+          diffId: archive.digest,
+          digest: archive.digest,
+          size: archive.size,
+          read: () => rootfsLayer(archive.rootfs),
+        },
+        {
+          diffId,
+          digest,
+          size: bytes.length,
+          async *read() {
+            yield* entries;
+          },
+        },
+      ],
+    }),
+  };
 }

@@ -1,11 +1,8 @@
 import { createReadStream, existsSync } from 'node:fs';
 import { lstat, readdir, readlink } from 'node:fs/promises';
 import path from 'node:path';
-import type { ImageSource } from '../../../daemon/os/ostree/image-source.ts';
 import type { LayerEntry, LayerItem } from '../../../image/layer/entry.ts';
-import { writeLayer } from '../../../image/layer/write-layer.ts';
 import { STOCK_KERNEL } from '../node/stock-image.ts';
-import type { RootfsArchive } from './rootfs-archive.ts';
 
 /** As ostree's "Adapting existing systems" asks for: everything that changes is under /var or /etc. */
 const LINKS: Readonly<Record<string, string>> = {
@@ -70,38 +67,4 @@ async function* readDirectory(rootfs: string, directory: string): AsyncGenerator
 
 function text(name: string, content: string): LayerEntry {
   return { type: 'file', path: name, mode: 0o644, uid: 0, gid: 0, content: Buffer.from(content) };
-}
-
-/**
- * What a machine is installed from: its image, read from the root file system itself. The layers have their real digests, so
- * that those that a registry's image has as well are not pulled again.
- *
- * @param entries of the layer above the root file system.
- */
-export async function rootfsSource(
-  archive: RootfsArchive,
-  entries: readonly LayerEntry[],
-): Promise<ImageSource> {
-  const { diffId, digest, bytes } = await writeLayer(entries);
-  return {
-    open: async () => ({
-      labels: {},
-      layers: [
-        {
-          diffId: archive.digest,
-          digest: archive.digest,
-          size: archive.size,
-          read: () => rootfsLayer(archive.rootfs),
-        },
-        {
-          diffId,
-          digest,
-          size: bytes.length,
-          async *read() {
-            yield* entries;
-          },
-        },
-      ],
-    }),
-  };
 }

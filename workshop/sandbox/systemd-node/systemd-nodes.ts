@@ -11,8 +11,7 @@ import { pushImage } from '../registry.ts';
 import { readMachineRecord } from './machine.ts';
 import { bootSystemdNode } from './node.ts';
 import { BUILDING_ROOTFS } from './rootfs.ts';
-import { ensureRootfsArchive, type RootfsArchive } from './rootfs-archive.ts';
-import { rootfsSource } from './rootfs-layer.ts';
+import { ensureRootfsArchive, type RootfsArchive, rootfsSource } from './rootfs-archive.ts';
 import { systemdStockLayer } from './stock-layer.ts';
 
 /** @param cacheDirectory where Debian's root file system is kept from one sandbox to the next. */
