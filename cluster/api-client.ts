@@ -109,7 +109,7 @@ export class ApiError extends Error {
   }
 }
 
-/** The API server gave no answer: it could not be reached, the connection broke, or it took too long. */
+/** The API server did not respond: it could not be reached, the connection broke, or the request timed out. */
 export class ApiUnreachable extends Error {
   override readonly name = 'ApiUnreachable';
 

@@ -64,16 +64,17 @@ async function work(options: ControllerOptions): Promise<void> {
 async function pass(key: string, options: ControllerOptions): Promise<number | undefined> {
   const { name, queue, reconcile, log, signal } = options;
   const started = performance.now();
-  const tell = (outcome: Pass['outcome']) => options.onPass?.({ took: performance.now() - started, outcome });
+  const report = (outcome: Pass['outcome']) =>
+    options.onPass?.({ took: performance.now() - started, outcome });
   try {
     const result = await reconcile(key, signal);
-    tell('done');
+    report('done');
     queue.forget(key);
     if (result.kind === 'requeue') queue.addAfter(key, result.afterMs);
     return result.restMs;
   } catch (error) {
     if (signal.aborted) return undefined;
-    tell(isConflict(error) ? 'conflict' : 'failed');
+    report(isConflict(error) ? 'conflict' : 'failed');
     const about = { controller: name, key, ...options.fields?.(key), err: error };
     // Somebody else wrote in between, as happens every day: the next pass sees it.
     if (isConflict(error)) log.debug(about, 'reconcile met a conflict');

@@ -28,7 +28,7 @@ const DEADLINE_MS = 10_000;
 
 /**
  * @param component who tells, such as shale-operator.
- * @returns a recorder that writes each event once and counts it up when it is told again.
+ * @returns a recorder that creates each event once and increments its count when it is recorded again.
  */
 export function createEventRecorder(client: ApiClient, component: string, log: Logger): EventRecorder {
   const counts = new Map<string, number>();

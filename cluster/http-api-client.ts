@@ -41,7 +41,7 @@ export interface RequestObservation {
   readonly verb: Verb;
   /** The kind's plural, and what of it: machineconfignodes, or machineconfignodes/status. */
   readonly resource: string;
-  /** HTTP's; 0 where no answer came. */
+  /** HTTP status code; 0 without a response. */
   readonly status: number;
 }
 
@@ -290,7 +290,7 @@ class HttpApiClient implements ApiClient {
   async #answer(call: Call, signal: AbortSignal): Promise<IncomingMessage> {
     const { verb, resource } = call;
     const response = await send(this.#connection, { ...call, signal }).catch((error: unknown) => {
-      // Who gave it up waits for no answer.
+      // A caller that aborted the request expects no response.
       if (call.signal?.aborted !== true) this.#onRequest?.({ verb, resource, status: 0 });
       throw error;
     });

@@ -192,7 +192,7 @@ function losesTrack(error: unknown, failures: number): boolean {
 }
 
 /**
- * Who wrote which field is of no use to a reader, and is a third of an object or more (API concepts, "Server-Side Apply").
+ * Readers have no use for managedFields, which are a third of an object or more (API concepts, "Server-Side Apply").
  * A write without it leaves it as it is.
  */
 export function withoutManagedFields<T extends KubernetesObject>(object: T): T {

@@ -111,9 +111,9 @@ function reasonOf(error: unknown): string {
   return errors.map((each) => (each instanceof Error ? each.message : String(each))).join('; ');
 }
 
-/** What the exporter can't do is told in the log of the process, and is no error of it. */
+/** Failures of the exporter are logged; they never fail the process. */
 function diagnosticsTo(log: Logger): DiagLogger {
-  const tell = (message: string) => log.warn({ why: message }, 'traces could not be sent');
-  const hush = () => undefined;
-  return { error: tell, warn: tell, info: hush, debug: hush, verbose: hush };
+  const warn = (message: string) => log.warn({ why: message }, 'traces could not be sent');
+  const ignore = () => undefined;
+  return { error: warn, warn, info: ignore, debug: ignore, verbose: ignore };
 }

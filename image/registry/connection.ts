@@ -49,7 +49,7 @@ export const SILENCE_MS = 60_000;
 /** What a connection breaks with where the other side has no TLS, or nothing listens on the port of HTTPS. */
 const WITHOUT_TLS: readonly unknown[] = ['EPROTO', 'ECONNREFUSED', 'ECONNRESET'];
 
-/** @returns what opens connections as it is told. */
+/** @returns connections with the given TLS settings and limits. */
 export function createConnections({
   plainHttp,
   insecure = false,

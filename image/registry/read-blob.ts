@@ -97,7 +97,7 @@ function brokenOff({ digest, size }: Descriptor, offset: number, cause: unknown)
   );
 }
 
-/** Leaves out what was read before, where a registry without ranges begins anew. */
+/** Leaves out what was read before, where a registry without ranges starts again from the first byte. */
 async function* fromOffset(
   bytes: AsyncIterable<Uint8Array>,
   response: IncomingMessage,

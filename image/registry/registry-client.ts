@@ -89,7 +89,7 @@ export interface RegistryClient {
   ): Promise<{ readonly digest: Digest; readonly sent: boolean }>;
   /**
    * Uploads a blob as it comes, piece by piece (distribution-spec, "Pushing a blob in chunks"): memory stays the same
-   * whatever its size. What breaks on the way is gone on with; the bytes are read once.
+   * whatever its size. A broken upload is resumed; the bytes are read once.
    *
    * @throws RegistryError; ContentError when another number of bytes comes; what the bytes throw. Then the registry keeps
    *   nothing.
@@ -104,7 +104,7 @@ export interface RegistryClient {
   mountBlob(at: Repository, digest: Digest, from: string, signal: AbortSignal): Promise<boolean>;
 }
 
-/** @returns a client that reaches registries as it is told. */
+/** @param access how to reach registries. @returns a client of them. */
 export function createRegistryClient(access: RegistryAccess): RegistryClient {
   return new HttpRegistryClient(access);
 }
@@ -256,7 +256,7 @@ class HttpRegistryClient implements RegistryClient {
   async mountBlob(at: Repository, digest: Digest, from: string, signal: AbortSignal): Promise<boolean> {
     try {
       const upload = await mountOrBegin(this.#send, at, { digest, from }, signal);
-      // A registry that will not mount has begun an upload, which nobody goes on with.
+      // A registry that will not mount has started an upload, which nobody continues.
       if (upload !== undefined) await cancelUpload(this.#send, at, upload);
       return upload === undefined;
     } catch (error) {

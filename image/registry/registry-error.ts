@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 export class RegistryError extends Error {
   /** distribution-spec "Error Codes", such as MANIFEST_UNKNOWN or UNAUTHORIZED; '' where the registry gave none. */
   readonly code: string;
-  /** HTTP status; 0 where there was no answer. */
+  /** HTTP status; 0 without a response. */
   readonly status: number;
   /** Whether it may pass by itself. */
   readonly temporary: boolean;

@@ -150,7 +150,7 @@ async function exchange(
   throw new RegistryError(`${formatRequest(request)}: more than ${REDIRECTS} redirects`, { status: 310 });
 }
 
-/** The path of an upload is a secret of its own; what is told is the registry and the repository. */
+/** The path of an upload is a secret, so messages name the registry and the repository only. */
 function formatRequest({ method, registry, repository, path }: RegistryRequest): string {
   return `${method} ${registry}/${repository}${/^(manifests|blobs\/sha256|tags)/.test(path) ? ` ${path}` : ''}`;
 }
