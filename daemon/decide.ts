@@ -63,12 +63,12 @@ function whenGranted({ spec }: DaemonObservation, target: Target, update: Update
   return reboots(update) ? { kind: 'reboot', update } : { kind: 'apply', update };
 }
 
-/** @returns the leave that actions need. */
+/** @returns the grant level that actions need. */
 export function levelOf(actions: readonly DisruptionAction[]): Level {
   return isDisruptive(actions) ? 'Disrupt' : 'Live';
 }
 
-/** Leave to disrupt is leave to act live too; leave for another target is none. */
+/** A grant to disrupt also covers a live update; a grant for another target covers nothing. */
 function isGranted({ grant }: MachineConfigNodeSpec, target: Target, level: Level): boolean {
   if (grant === undefined || !isFor(grant, target)) return false;
   return level === 'Live' || grant.level === 'Disrupt';

@@ -45,9 +45,9 @@ export interface DaemonOptions {
   /** ms after which certificates that could not be applied are tried again; default a minute. */
   readonly postponedMs?: number;
   readonly log: Logger;
-  /** Where updates are told as traces; absent: nowhere. */
+  /** Where updates are recorded as traces; absent: nowhere. */
   readonly tracer?: Tracer;
-  /** Told what it does; absent: nobody. */
+  /** Receives metrics; absent: none are kept. */
   readonly metrics?: NodeMetrics;
   /** Called once it knows what its node should be. */
   readonly onSynced?: () => void;

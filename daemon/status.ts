@@ -24,7 +24,7 @@ const LONGEST_MESSAGE = 32_768;
 /**
  * The status that tells what a node is and does.
  *
- * @param object the MachineConfigNode as it is now; conditions that nobody here speaks of stay.
+ * @param object the MachineConfigNode as it is now; conditions that the daemon does not own stay.
  * @param now when it is so: the time of conditions that change.
  */
 export function statusOf(object: MachineConfigNode, report: NodeReport, now: Date): MachineConfigNodeStatus {
@@ -76,7 +76,7 @@ function conditionsOf(
   let conditions = [...before];
   for (const each of [...conditionsOfPhase(phase), ...certificates])
     conditions = setCondition(conditions, each, now);
-  // A failure is over once another target is on the disk, not when it is merely wished for.
+  // A failure is over once another target is on the disk, not when it is merely requested.
   if (phase.kind !== 'preparing' || conditions.every(({ type }) => type !== 'NodeDegraded')) {
     conditions = setCondition(conditions, degradedOf(phase), now);
   }

@@ -60,7 +60,7 @@ const Entry = z.discriminatedUnion('step', [
     /** Absent: HealthCheckFailed. */
     reason: FailureReason.exactOptional(),
     why: z.string(),
-    /** The host went back by itself: the deployment is the former one already. */
+    /** The host rolled back by itself: the deployment is the former one already. */
     byHost: z.literal(true).exactOptional(),
   }),
 ]);

@@ -86,7 +86,7 @@ async function desiredHardLink(target: TreeRoots, hardLinkTo: string, tree: Desi
   return { entry, hardLinkTo, parents: PARENTS };
 }
 
-/** MCO passes over a unit or drop-in without content (`writeUnit`, `writeDropins`). */
+/** MCO skips a unit or drop-in without content (`writeUnit`, `writeDropins`). */
 function addUnit(tree: Map<string, Desired>, unit: NodeUnit): void {
   const attributes = { mode: 0o644, ...ROOT_ONLY };
   for (const [name, contents] of unit.dropins) {

@@ -49,7 +49,7 @@ function owner(entry: TreeEntry): string {
 const NAMED_PATHS = 10;
 
 /**
- * @param forceFile the file by which an admin gives leave to overwrite.
+ * @param forceFile the file by which an admin permits overwriting.
  * @returns for a condition: what differs, and what can be done about it.
  */
 export function formatDrifts(drifts: readonly Drift[], forceFile: string): string {
@@ -58,17 +58,17 @@ export function formatDrifts(drifts: readonly Drift[], forceFile: string): strin
   return `Changed on the node since Shale wrote it: ${named.join('; ')}${more}. Revert the change, put it into a MachineConfig, or create ${forceFile} on the node to have it overwritten`;
 }
 
-/** @returns where the file lies by which an admin gives leave to overwrite. @param root the running root. */
+/** @returns where the file lies by which an admin permits overwriting. @param root the running root. */
 export function forceFileIn(root: string): string {
   return path.join(root, nodePaths.forceFile);
 }
 
-/** @returns whether leave is given. */
+/** @returns whether an admin permits it. */
 export async function isForced(root: string): Promise<boolean> {
   return (await stat(forceFileIn(root)).catch(ignoreMissing)) !== undefined;
 }
 
-/** Leave is for one write: it ends with it (MCO removes the file as well). */
+/** The permission covers one write and ends with it (MCO removes the file as well). */
 export async function endForce(root: string): Promise<void> {
   await rm(forceFileIn(root), { force: true });
 }

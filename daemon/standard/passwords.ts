@@ -38,7 +38,7 @@ export async function readPasswordFields(root: string): Promise<PasswordFields> 
 }
 
 /**
- * What a write has to do about passwords. A user whom the tree doesn't know is passed over, as MCO does
+ * What a write has to do about passwords. A user whom the tree doesn't know is skipped, as MCO does
  * (`SetPasswordHash`); one who is in neither config keeps what they have.
  *
  * @param fields what the tree has.

@@ -58,7 +58,7 @@ export class ForeignChangeError extends Error {
   override readonly name = 'ForeignChangeError';
   readonly drifts: readonly Drift[];
 
-  /** @param when it was changed, in words. */
+  /** @param when it was changed, as text. */
   constructor(drifts: readonly Drift[], when = 'since the last write') {
     const all = drifts.map(({ message }) => message).join('; ');
     super(`changed on the node ${when}: ${all}. Revert the change, or force the write`);

@@ -16,7 +16,7 @@ export interface ServiceActions {
 }
 
 /**
- * Does an update's actions in their order. Drain has been done by the operator before it gave leave, and Reboot is none
+ * Does an update's actions in their order. Drain has been done by the operator before it granted the update, and Reboot is none
  * for a running system.
  *
  * @throws ServiceError for an action that failed or took too long, with the unit's last lines; the signal's reason.

@@ -42,7 +42,7 @@ class NotNow extends Error {
 
 /**
  * Brings one kind of certificate to the disk and has services told of it as the policies say: at any time, in any mode,
- * without leave. A file that the node's own config has is the config's. What can't be done now is remembered and told,
+ * without a grant. A file that the node's own config has is the config's. What can't be done now is remembered and told,
  * and keeps nothing else from going on.
  *
  * @throws the signal's reason.
@@ -114,7 +114,7 @@ async function notOwned(
   );
 }
 
-/** @returns what was done, in words for an event. */
+/** @returns what was done, as text for an event. */
 async function notifyServices(
   context: StepContext,
   { untold }: Delivery,

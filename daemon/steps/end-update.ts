@@ -15,7 +15,7 @@ import type { Observation } from './step.ts';
 import { again, normal, type StepContext, type StepOutcome, warning } from './step-context.ts';
 import type { Update } from './update.ts';
 
-/** @returns the target of an update in words, for logs, events and conditions. */
+/** @returns the target of an update as text, for logs, events and conditions. */
 export function formatUpdate({ plan, next }: Update): string {
   return next.mode === 'Layered' ? `${plan.config} in ${next.image}` : `${plan.config} in standard mode`;
 }

@@ -23,7 +23,7 @@ export interface HealthLimits {
   /** ms from the first look that the kubelet has to be Ready. */
   readonly kubeletMs: number;
   /**
-   * ms from boot within which a daemon has to be there, or the host goes back by itself; 0: it never does. Absent:
+   * ms from boot within which a daemon has to be there, or the host rolls back by itself; 0: it never does. Absent:
    * `daemonLimitMs` says.
    */
   readonly daemonMs?: number;

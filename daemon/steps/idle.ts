@@ -43,14 +43,14 @@ export async function beIdle(context: StepContext, observation: Observation): Pr
 }
 
 /**
- * Looks whether the disk of a node in standard mode is as Shale left it, and is woken when that changes (MCO,
+ * Checks that the disk of a node in standard mode is as Shale left it, and is woken when that changes (MCO,
  * ConfigDriftMonitor). In layered mode what an admin edits in /etc is theirs, as ostree has it.
  *
- * An admin who creates MCO's force file on the node gives leave to overwrite: the content is put back and the file is
+ * An admin who creates MCO's force file on the node permits overwriting: the content is put back and the file is
  * removed. Nothing is reloaded but systemd's own units, and nothing reboots: what a service has read since, its admin
  * knows (MCO reboots the node).
  *
- * @returns what differs, in words; undefined where nothing does.
+ * @returns what differs, as text; undefined where nothing does.
  * @throws the file system's errors.
  */
 async function detectDrift(context: StepContext, current: Current | undefined): Promise<string | undefined> {
@@ -102,7 +102,7 @@ async function putBack(context: StepContext, config: NodeConfig): Promise<void> 
 }
 
 /**
- * Sees to it that an unplanned reboot brings back what the node runs: a target that was staged and is no longer wanted
+ * Ensures that an unplanned reboot brings back what the node runs: a target that was staged and is no longer wanted
  * is taken back, and an image that was applied live is staged.
  *
  * @throws what the image tool throws.

@@ -15,7 +15,7 @@ export type Result = 'done' | 'failed';
 /** How an update was made; softReboot: with the kernel running on. */
 export type UpdateWay = 'live' | 'softReboot' | 'reboot';
 
-/** Is told what a node's daemon does. Seconds are of the work alone. */
+/** Receives what a node's daemon does. Seconds are of the work alone. */
 export interface NodeMetrics {
   /** Where the node is now. */
   is(state: NodeState, problem?: Problem): void;
@@ -24,7 +24,7 @@ export interface NodeMetrics {
   step(step: TimedStep, seconds: number, result: Result): void;
   applied(part: TimedPart, seconds: number, result: Result): void;
   rebooted(seconds: number): void;
-  /** An update is over. @param way by which it was made. @param seconds since the leave was given. */
+  /** An update is over. @param way by which it was made. @param seconds since the grant. */
   updated(way: UpdateWay, result: UpdateRecord['result'], seconds: number): void;
   driftFound(): void;
   certificates(name: CertificateName, result: Result): void;

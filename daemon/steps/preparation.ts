@@ -56,7 +56,7 @@ export async function withRebootChoice(
   );
 }
 
-/** @returns what is asked where no transition and no policy can be followed. @param why in words, for the status. */
+/** @returns what is asked where no transition and no policy can be followed. @param why as text, for the status. */
 export function rebootBecause(why: string): Requirements {
   return { actions: [{ type: 'Reboot' }], causes: [], source: why };
 }

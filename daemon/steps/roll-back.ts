@@ -96,7 +96,7 @@ export async function makePreviousNextBoot(work: UpdateWork, previous: Current |
 }
 
 /**
- * The host has gone back by itself, for no daemon came up in the target: the update goes on as one whose target was not
+ * The host has rolled back by itself, because no daemon started in the target: the update goes on as one whose target was not
  * healthy. What standard mode wrote to the running root before the reboot is there still; it is taken back, with one more
  * reboot, since the host has come up with it.
  */

@@ -27,7 +27,7 @@ export function stageSpan(context: StepContext, target: Target, startedAt: numbe
   };
 }
 
-/** The whole update, from the leave to do it to its end. */
+/** The whole update, from its grant to its end. */
 export function recordUpdate(context: StepContext, record: UpdateRecord): void {
   const span = partOfRollout(context, record);
   const startedAt = Date.parse(record.startedAt);

@@ -54,7 +54,7 @@ export type StepOutcome = { readonly kind: 'again' } | { readonly kind: 'wait'; 
 
 export const again: StepOutcome = { kind: 'again' };
 
-/** Tells where the node is. @throws ApiError */
+/** Reports the phase of the node. @throws ApiError */
 export async function publish(context: StepContext, observation: Observation, phase: Phase): Promise<void> {
   const { current, bootID, bootedImage, certificates, lastUpdate, osBackend } = observation;
   const { withheld } = context.memory;
@@ -69,7 +69,7 @@ export async function publish(context: StepContext, observation: Observation, ph
   );
 }
 
-/** As publish, for what is worth telling but must not keep an update from going on. */
+/** As publish, for what is worth reporting but must not stop an update. */
 export async function tryPublish(
   context: StepContext,
   observation: Observation,
@@ -101,7 +101,7 @@ export interface Memory {
   settledFor: string | undefined;
   /** The boot whose required health checks have all passed. */
   checkedBoot: string | undefined;
-  /** How the disk was last seen to differ from the config, in words. */
+  /** How the disk was last seen to differ from the config, as text. */
   drift: string | undefined;
 }
 

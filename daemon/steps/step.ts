@@ -49,7 +49,7 @@ export type Step =
   | { readonly kind: 'verify'; readonly entry: JournalEntry }
   /** The target is not healthy: make what ran before the next boot, and reboot. */
   | { readonly kind: 'rollBack'; readonly entry: JournalEntryAt<'rollingBack'> }
-  /** The host went back by itself, for no daemon came up in the target: the update ends as one that is not healthy. */
+  /** The host rolled back by itself, because no daemon started in the target: the update ends as one that is not healthy. */
   | { readonly kind: 'hostWentBack'; readonly entry: JournalEntry; readonly mark: WatchdogMark }
   /** The machine has booted what ran before: record it, tell. */
   | { readonly kind: 'rolledBack'; readonly entry: JournalEntryAt<'rollingBack'> }

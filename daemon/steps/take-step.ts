@@ -13,7 +13,7 @@ import { recheck, verifyBoot } from './verify.ts';
 /**
  * Takes one step.
  *
- * @throws what keeps the step from being taken; the step is decided anew then.
+ * @throws what keeps the step from being taken; the step is decided again then.
  */
 export async function takeStep(
   context: StepContext,

@@ -95,7 +95,7 @@ export function writtenOver(
 /** How one mode brings content to the running root. */
 export interface LiveWay {
   apply(): Promise<void>;
-  /** @returns the paths that are not as wanted. */
+  /** @returns the paths that are not as desired. */
   differing(): Promise<readonly string[]>;
 }
 

@@ -35,7 +35,7 @@ export function isFor(given: Pick<Grant | UpdatePlan, 'config' | 'image'>, targe
   return given.config === target.config && given.image === image;
 }
 
-/** @returns the target in words, for logs, events and conditions. */
+/** @returns the target as text, for logs, events and conditions. */
 export function formatTarget(target: Target): string {
   return target.mode === 'Layered'
     ? `${target.config} in ${target.image}`
@@ -50,7 +50,7 @@ export interface Update {
 
 /** An update that is on the disk and waits for its grant. */
 export interface PreparedUpdate extends Update {
-  /** The policies that its actions follow: under others it has to be worked out anew. */
+  /** The policies that its actions follow: under others it has to be worked out again. */
   readonly policyDigest: string | undefined;
   /** Whether the pool allowed soft reboots then. */
   readonly softRebootAllowed: boolean;
@@ -68,7 +68,7 @@ export function reboots({ plan }: { readonly plan: Pick<UpdatePlan, 'actions'> }
   return plan.actions.some(({ type }) => type === 'Reboot');
 }
 
-/** @returns the same update by way of a reboot. @param why in words, for the status. */
+/** @returns the same update by way of a reboot. @param why as text, for the status. */
 export function byReboot<T extends Update>(update: T, why: string): T {
   return { ...update, plan: { ...update.plan, actions: [{ type: 'Reboot' }], source: why } };
 }

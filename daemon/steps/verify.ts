@@ -28,7 +28,7 @@ const RECHECK_MS = 60_000;
 const LEAST_CHECK_MS = 10_000;
 
 /**
- * Looks whether a node that has booted its target is healthy: its own checks, then the kubelet. It ends the update when
+ * Checks that a node that has booted its target is healthy: its own checks, then the kubelet. It ends the update when
  * it is, and begins the way back when it was not in time.
  */
 export async function verifyBoot(
@@ -107,7 +107,7 @@ function startOrResume(entry: JournalEntry, bootID: string, sinceMs: number): Jo
   };
 }
 
-/** A newer target is gone on to rather than back from: one disruption in place of two. */
+/** A newer target is gone on to rather than back from: one disruption instead of two. */
 async function endUnhealthy(
   context: StepContext,
   entry: JournalEntryAt<'verifying'>,
@@ -154,7 +154,7 @@ async function runOptionalChecks(context: StepContext): Promise<void> {
   for (const check of wanted) await run(check);
 }
 
-/** No one sets this clock, and it goes on when the daemon starts anew. */
+/** No one sets this clock, and it goes on when the daemon starts again. */
 function uptimeMs(): number {
   return uptime() * 1000;
 }

@@ -4,7 +4,7 @@ import { sameEntry, type TreeEntry } from './tree-entry.ts';
 
 /** One step that brings a tree nearer to another. Each is atomic for those who read the tree, and harmless to repeat. */
 export type TreeChange =
-  /** Make the directory, or give it this mode and owner; in place of a file or link if one is there. */
+  /** Make the directory, or give it this mode and owner; instead of a file or link if one is there. */
   | {
       readonly kind: 'directory';
       readonly path: string;

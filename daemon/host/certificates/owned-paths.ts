@@ -69,7 +69,7 @@ export async function handedOverTo(root: string, stagedRoot: string): Promise<Ma
 }
 
 /**
- * Sees to it that the next boot has every delivered file: one that the present config owned, and the next does not, would
+ * Ensures that the next boot has every delivered file: one that the present config owned, and the next does not, would
  * be missing until the daemon runs, and without its CA the kubelet doesn't start it.
  *
  * @param root the running root. @param stagedRoot of the deployment that is the next boot.
