@@ -3,14 +3,14 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { execa, execaSync } from 'execa';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { root, shale } from './shale-process.ts';
+import { root, shaleProcess } from './shale-process.ts';
 
 const SHELLS = ['bash', 'zsh', 'fish'] as const;
 let dir: string;
 beforeAll(async () => {
   dir = await mkdtemp(path.join(tmpdir(), 'shale-completion-'));
   for (const shell of SHELLS) {
-    await writeFile(scriptOf(shell), (await shale(['completion', shell])).stdout);
+    await writeFile(scriptOf(shell), (await shaleProcess(['completion', shell])).stdout);
   }
 });
 afterAll(() => rm(dir, { recursive: true }));

@@ -1,7 +1,7 @@
 /** What Prometheus has seen when an alert is looked at. */
 export interface AlertCase {
   readonly alert: string;
-  /** Completes "ShaleX fires for …" or "… stays log about …". */
+  /** Completes "ShaleX fires for …" or "… stays quiet about …". */
   readonly of: string;
   /** Values of metrics, one a minute from 0, in the notation of `promtool test rules`. */
   readonly series: Readonly<Record<string, string>>;

@@ -111,7 +111,7 @@ describe.runIf(isOnPath('promtool'))('Prometheus (skipped where there is no prom
 
   test.each(
     ALERT_CASES.map((one): [string, AlertCase] => [
-      `${one.alert} ${one.fires === undefined ? 'stays log about' : 'fires for'} ${one.of}`,
+      `${one.alert} ${one.fires === undefined ? 'stays quiet about' : 'fires for'} ${one.of}`,
       one,
     ]),
   )('%s', async (name, one) => {
@@ -163,7 +163,9 @@ function unitTest(name: string, { alert, series, minutes, fires }: AlertCase): o
 
 /** The names in the sources are the only list of metrics that there is. */
 function ownMetrics(): string[] {
-  const files = globSync('{builder,cluster,daemon,rollout}/**/*-metrics.ts', { cwd: ROOT });
+  const files = globSync('{builder,cluster,daemon,operator,rollout}/**/{*metrics,telemetry}.ts', {
+    cwd: ROOT,
+  });
   return files.flatMap((file) =>
     [...read(file).matchAll(/name: '((?:shale|process)_[a-z_]+)'/g)].map(([, name = '']) => name),
   );
