@@ -36,9 +36,9 @@ export function readImportGraph(root: string, folders: readonly string[]): Impor
   );
 }
 
-/** @param file path of a module. @returns whether it is a test or serves tests alone. */
+/** @param file path of a module. @returns whether it is a test, or only tests use it. */
 export function isTestFile(file: string): boolean {
-  return /\.test\.tsx?$/.test(file) || file.startsWith('test/');
+  return /\.test\.tsx?$/.test(file) || file.startsWith('test/') || file.includes('/testdata/');
 }
 
 /**

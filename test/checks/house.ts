@@ -1,0 +1,75 @@
+/**
+ * Holds the code against the structure that docs/architecture.md describes: no circle of files, and in each room no import from a
+ * lower floor to a higher one. `--figures` prints each room's size instead.
+ */
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { type Floors, upwardArrows } from './floors.ts';
+import { findCircles, type ImportGraph, isTestFile, readImportGraph } from './import-graph.ts';
+
+const root = path.join(import.meta.dirname, '../..');
+
+/** Rooms whose files have floors, from the doors down. */
+const floors: Readonly<Record<string, Floors>> = {
+  builder: [
+    ['main', 'loop'],
+    ['steps'],
+    ['status', 'observe', 'decide', 'metrics', 'secrets'],
+    ['engine', 'attest', 'layer'],
+    ['.'],
+  ],
+  cli: [
+    ['main', 'program'],
+    ['.', 'completion', 'diff', 'doctor', 'gather', 'history', 'image', 'layering', 'maintenance', 'plan'],
+    ['observe', 'change'],
+    ['command-line'],
+  ],
+  daemon: [['.'], ['steps'], ['tree-sync', 'standard'], ['host', 'os'], ['tree', 'records']],
+  image: [['signature', 'archive'], ['.'], ['registry', 'layer'], ['reference', 'digest']],
+  machineconfig: [['.'], ['registries'], ['ignition'], ['problem']],
+  operator: [['main'], ['loop', 'live-page'], ['.']],
+  page: [['app', 'server'], ['read'], ['model']],
+  rollout: [['controllers'], ['act'], ['reports', 'rendering'], ['pools'], ['.']],
+};
+
+/** Rooms without floors: their files import one another without a circle, and that is all. */
+const FLAT = ['api', 'cluster', 'disruption', 'opt-in', 'workshop/apiserver', 'workshop/sandbox'];
+
+function productGraph(): ImportGraph {
+  const rooms = [...Object.keys(floors), ...FLAT].filter((room) => existsSync(path.join(root, room)));
+  return new Map([...readImportGraph(root, rooms)].filter(([file]) => !isTestFile(file)));
+}
+
+function linesOf(file: string): number {
+  return readFileSync(path.join(root, file), 'utf8').split('\n').length - 1;
+}
+
+/** @returns one line a room: files, lines, the median and the largest file. */
+function figures(graph: ImportGraph): string[] {
+  return [...Object.keys(floors), ...FLAT].sort().map((room) => {
+    const lines = [...graph.keys()].filter((file) => file.startsWith(`${room}/`)).map(linesOf);
+    lines.sort((a, b) => a - b);
+    const sum = lines.reduce((total, count) => total + count, 0);
+    return `${room}: ${lines.length} files, ${sum} lines, median ${lines[lines.length >> 1] ?? 0}, largest ${lines.at(-1) ?? 0}, ${floors[room]?.length ?? 1} floors`;
+  });
+}
+
+function problems(graph: ImportGraph): string[] {
+  const circles = findCircles(graph).map((circle) => `circle of files: ${circle.join(' <-> ')}`);
+  const upward = Object.entries(floors).flatMap(([room, own]) =>
+    upwardArrows(graph, room, own).map(
+      ({ file, imported }) => `${file}: imports ${imported}, which is on a higher floor`,
+    ),
+  );
+  return [...circles, ...upward];
+}
+
+const graph = productGraph();
+if (process.argv.includes('--figures')) {
+  process.stdout.write(`${figures(graph).join('\n')}\n`);
+} else {
+  const found = problems(graph);
+  for (const problem of found) process.stderr.write(`${problem}\n`);
+  process.stdout.write(`house: ${graph.size} files, ${found.length} against their floors or in a circle\n`);
+  if (found.length > 0) process.exitCode = 1;
+}
