@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { annotations } from '../../api/names.ts';
 import { acquireLease } from '../../cluster/lease.ts';
-import { describeDrain, drainRetryAfter, drainStep } from '../../rollout/act/drain-step.ts';
+import { formatDrain, drainRetryAfter, drainStep } from '../../rollout/act/drain-step.ts';
 import { leaseNameOf } from '../../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { CommandError } from '../command-line/exit-codes.ts';
@@ -154,7 +154,7 @@ async function drain(access: NodeAccess, request: StartRequest, deadline: number
         throw new CommandError(`node ${access.node}: the maintenance has expired`);
       const progress = await drainStep(access.client, access.node, options, access.signal);
       if (progress.kind === 'drained') break;
-      const seen = `node ${access.node} ${describeDrain(progress)}`;
+      const seen = `node ${access.node} ${formatDrain(progress)}`;
       const now = performance.now();
       if (now >= deadline) {
         throw new CommandError(

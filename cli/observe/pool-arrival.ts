@@ -70,7 +70,7 @@ export function stoppedBecause({ status }: MachineConfigPool): string | undefine
 /** @returns what a pool says of its way beyond its own count, which its words begin with; '' for nothing. */
 export function formatProgress({ status }: MachineConfigPool): string {
   const message = status?.conditions?.find(({ type }) => type === 'Updating')?.message;
-  const rest = message?.replace(/^\d+ of \d+ nodes run [^;]*(; )?/, '') ?? '';
+  const rest = message?.replace(/^\d+ of \d+ nodes? runs? [^;]*(; )?/, '') ?? '';
   return rest === '' ? '' : `, ${rest}`;
 }
 

@@ -26,14 +26,14 @@ describe('the conditions of a cordoned node', () => {
   it('name the pod and the budget that block a drain', () => {
     const blocked = [{ pod: 'shop/db-0', why: 'PodDisruptionBudget db (allows 0 disruptions)' }];
     expect(said({ kind: 'draining', terminating: ['shop/web'], blocked })?.at(-1)).toBe(
-      "Drained Unknown DrainBlocked is being drained; pod shop/db-0 can't be evicted: PodDisruptionBudget db (allows 0 disruptions)",
+      "Drained Unknown DrainBlocked The node is being drained; pod shop/db-0 can't be evicted: PodDisruptionBudget db (allows 0 disruptions)",
     );
   });
 
   it('name pods that end only when they take too long, so that not every look writes', () => {
     const draining = (pod: string) => ({ kind: 'draining', terminating: [pod], blocked: [] }) as const;
     expect(said(draining('shop/a'))).toEqual(said(draining('shop/b')));
-    expect(said(draining('shop/a'), true)?.at(-1)).toMatch(/DrainBlocked .*1 pod\(s\) still end: shop\/a$/);
+    expect(said(draining('shop/a'), true)?.at(-1)).toMatch(/DrainBlocked .*1 pod still terminating: shop\/a$/);
   });
 
   it('go when the node is in service again, and leave no trace', () => {

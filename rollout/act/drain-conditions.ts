@@ -1,7 +1,7 @@
 import type { MachineConfigNodeStatus, NodeConditionType } from '../../api/machine-config-node.ts';
 import type { Condition } from '../../api/object.ts';
 import { setCondition } from '../../cluster/update-object.ts';
-import { type DrainProgress, describeDrain } from './drain-step.ts';
+import { type DrainProgress, formatDrain } from './drain-step.ts';
 
 /** How far a cordoned node is, for its MachineConfigNode. */
 export interface CordonReport {
@@ -44,7 +44,7 @@ export function withoutCordon(
   return { ...status, conditions: status.conditions.filter(({ type }) => !OURS.includes(type)) };
 }
 
-/** Pods that leave in time come and go with every look: only those that don't are worth a write. */
+/** Pods that end in time come and go with every pass: only those that don't are worth a write. */
 function drainedCondition(
   drain: CordonReport['drain'],
   isStuck: boolean,
@@ -58,13 +58,13 @@ function drainedCondition(
         type,
         status: 'True',
         reason: 'Drained',
-        message: 'no pod is left that an update would disturb',
+        message: 'No pod is left that an update would disturb',
       };
     case 'draining': {
       const { blocked } = drain;
-      const told = { ...drain, terminating: isStuck ? drain.terminating : [] };
+      const reported = { ...drain, terminating: isStuck ? drain.terminating : [] };
       const reason = blocked.length > 0 || isStuck ? 'DrainBlocked' : 'Draining';
-      return { type, status: 'Unknown', reason, message: describeDrain(told) };
+      return { type, status: 'Unknown', reason, message: `The node ${formatDrain(reported)}` };
     }
   }
 }

@@ -1,4 +1,5 @@
 import { type Pod, type PodDisruptionBudget, PodDisruptionBudgets, Pods } from '../../api/kubernetes.ts';
+import { plural } from '../../api/plural.ts';
 import { type ApiClient, isNotFound, isTooManyRequests } from '../../cluster/api-client.ts';
 import { matchesSelector } from '../../machineconfig/pools.ts';
 import type { DrainOptions } from '../options.ts';
@@ -66,13 +67,15 @@ export function drainRetryAfter(elapsed: number, { retrySeconds }: DrainOptions)
   return Math.min(Math.max(elapsed / 10, min * 1000), max * 1000);
 }
 
-/** @returns what a drain waits for, in words, bounded in length. */
-export function describeDrain({ terminating, blocked }: DrainProgress & { kind: 'draining' }): string {
+/** @returns what a drain waits for, bounded in length; it completes "Node NAME …". */
+export function formatDrain({ terminating, blocked }: DrainProgress & { kind: 'draining' }): string {
   const parts = [
     ...blocked.slice(0, 3).map(({ pod, why }) => `pod ${pod} can't be evicted: ${why}`),
-    ...(blocked.length > 3 ? [`and ${blocked.length - 3} more pods can't`] : []),
+    ...(blocked.length > 3
+      ? [`${plural(blocked.length - 3, 'more pod', 'more pods')} can't be evicted`]
+      : []),
     ...(terminating.length > 0
-      ? [`${terminating.length} pod(s) still end: ${terminating.slice(0, 3).join(', ')}`]
+      ? [`${plural(terminating.length, 'pod')} still terminating: ${terminating.slice(0, 3).join(', ')}`]
       : []),
   ];
   return ['is being drained', ...parts].join('; ');
@@ -94,7 +97,7 @@ async function evict(
     return undefined;
   } catch (error) {
     if (isNotFound(error)) return undefined;
-    if (isTooManyRequests(error)) return describeBudgets(await budgetsOf(client, pod, signal));
+    if (isTooManyRequests(error)) return formatBudgets(await budgetsOf(client, pod, signal));
     throw error;
   }
 }
@@ -107,10 +110,11 @@ async function budgetsOf(client: ApiClient, pod: Pod, signal: AbortSignal): Prom
   return items.filter(({ spec }) => spec.selector !== undefined && matchesSelector(spec.selector, labels));
 }
 
-function describeBudgets(budgets: readonly PodDisruptionBudget[]): string {
-  if (budgets.length === 0) return 'the API server asks to try again later';
+function formatBudgets(budgets: readonly PodDisruptionBudget[]): string {
+  if (budgets.length === 0) return 'the API server asks to retry later';
   const each = budgets.map(
-    ({ metadata, status }) => `${metadata.name} (allows ${status?.disruptionsAllowed ?? 0} disruptions)`,
+    ({ metadata, status }) =>
+      `${metadata.name} (allows ${plural(status?.disruptionsAllowed ?? 0, 'disruption')})`,
   );
   return `PodDisruptionBudget ${each.toSorted().join(', ')}`;
 }

@@ -18,14 +18,14 @@ import type { NodeStep } from '../pools/node-step.ts';
 import type { RolloutMetrics } from '../reports/metrics.ts';
 import { drainSpan } from '../reports/spans.ts';
 import { type CordonReport, withCordon, withoutCordon } from './drain-conditions.ts';
-import { describeDrain, drainRetryAfter, drainStep } from './drain-step.ts';
+import { drainRetryAfter, drainStep, formatDrain } from './drain-step.ts';
 import { annotationChanges } from './node-annotations.ts';
 
-/** What carrying out a step brought to light. */
+/** What taking a step found out. */
 export interface StepReport {
-  /** What the node waits for, in words, where that is worth telling. */
+  /** What the node waits for, if an admin should know. */
   readonly note?: string;
-  /** The note tells of a drain that takes longer than drains should. */
+  /** The note is about a drain that exceeds --drain-report-minutes. */
   readonly drainIsStuck?: boolean;
   /** ms after which to look at the node again. */
   readonly lookAgainAfter?: number;
@@ -55,21 +55,21 @@ export interface WorkPiece {
 }
 
 /**
- * Carries out steps on nodes. Order within a step is what makes a kill at any point harmless: the lease comes before
+ * Takes steps on nodes. The order within a step is what makes a kill at any point harmless: the lease comes before
  * the cordon, the cordon before the drain, the drain before the grant; on the way out the grant goes first, the cordon
  * is lifted under the lease, and the lease goes last. Each of the three alone still says that the node is at work; what
  * the MachineConfigNode's conditions say of the cordon comes after it and goes before it.
  */
 export class NodeWork {
   readonly #parts: NodeWorkParts;
-  /** What was last told about a node in an event, so that a drain that hangs is told once and not with every look. */
-  readonly #told = new Map<string, string>();
+  /** What was last reported about a node in an event, so that a blocked drain is reported once and not with every pass. */
+  readonly #reported = new Map<string, string>();
 
   constructor(parts: NodeWorkParts) {
     this.#parts = parts;
   }
 
-  /** @throws ApiError on a conflict or when the API server can't be reached: the caller looks again and decides anew. */
+  /** @throws ApiError on a conflict or when the API server can't be reached: the caller observes again and decides again. */
   async carryOut(step: NodeStep, piece: WorkPiece, signal: AbortSignal): Promise<StepReport> {
     const { name } = piece.node.metadata;
     switch (step.kind) {
@@ -83,28 +83,28 @@ export class NodeWork {
         return this.#keepLease(piece, signal);
       case 'finish':
         await this.#putBack(piece, `it runs ${configOf(piece)}`, signal);
-        this.#tellers(piece).log.info({ node: name, config: configOf(piece) }, 'node is updated');
+        this.#reporters(piece).log.info({ node: name, config: configOf(piece) }, 'node is updated');
         return {};
       case 'back-out':
-        this.#tellers(piece).log.info({ node: name, why: step.why }, 'backing out of a node');
+        this.#reporters(piece).log.info({ node: name, why: step.why }, 'backing out of a node');
         await this.#putBack(piece, step.why, signal);
         return {};
       case 'let-go':
-        this.#tellers(piece).log.warn({ node: name, why: step.why }, 'letting go of a failed node');
+        this.#reporters(piece).log.warn({ node: name, why: step.why }, 'releasing a failed node');
         await this.#withdraw(piece, signal);
         await this.#parts.leases.release(name, signal);
         return {};
       case 'suspend':
-        this.#tellers(piece).log.warn({ node: name, why: step.why }, 'stopping work on a node');
+        this.#reporters(piece).log.warn({ node: name, why: step.why }, 'suspending work on a node');
         await this.#withdraw(piece, signal);
         return { note: step.why };
     }
   }
 
   async #take(piece: WorkPiece, level: Grant['level'], signal: AbortSignal): Promise<StepReport> {
-    // The next look knows it by then and chooses another node.
+    // The next pass knows it and chooses another node.
     if (await this.#parts.machines.isDeleting(piece.node, signal))
-      return { note: 'passed by: its Machine is being deleted', lookAgainAfter: 0 };
+      return { note: 'skipped: its Machine is being deleted', lookAgainAfter: 0 };
     const refused = await this.#keepLease(piece, signal);
     if (refused.note !== undefined) return refused;
     switch (level) {
@@ -121,7 +121,7 @@ export class NodeWork {
     return refused.note === undefined ? this.#empty(piece, signal) : refused;
   }
 
-  /** Asks for evictions under a lease that is ours, and gives the grant once the node is empty. */
+  /** Evicts pods while the lease is ours, and grants once the node is drained. */
   async #empty(piece: WorkPiece, signal: AbortSignal): Promise<StepReport> {
     const { name } = piece.node.metadata;
     const actions = piece.machineConfigNode.status?.plan?.actions ?? [];
@@ -133,10 +133,10 @@ export class NodeWork {
       const progress = await drainStep(client, name, options.drain, signal, lost);
       if (progress.kind === 'draining') {
         const elapsed = now() - this.#parts.leases.takenAt(name);
-        const note = describeDrain(progress);
+        const note = formatDrain(progress);
         const drainIsStuck = elapsed > options.drain.reportAfterSeconds * 1000;
         if (drainIsStuck) this.#warnOfDrain(piece, note);
-        await this.#tellOfCordon(piece, { drain: progress, isStuck: drainIsStuck }, signal);
+        await this.#reportCordon(piece, { drain: progress, isStuck: drainIsStuck }, signal);
         return { note, drainIsStuck, lookAgainAfter: drainRetryAfter(elapsed, options.drain) };
       }
       const times = { startedAt: this.#parts.leases.takenAt(name), endedAt: now() };
@@ -144,27 +144,31 @@ export class NodeWork {
       this.#parts.tracer.record(drainSpan(piece.machineConfigNode, times));
     }
     const drain = { kind: drains ? 'drained' : 'unneeded' } as const;
-    await this.#grant(await this.#tellOfCordon(piece, { drain, isStuck: false }, signal), 'Disrupt', signal);
+    await this.#grant(await this.#reportCordon(piece, { drain, isStuck: false }, signal), 'Disrupt', signal);
     return {};
   }
 
-  #tellers(piece: WorkPiece): Tellers {
+  #reporters(piece: WorkPiece): Tellers {
     return aboutChange(this.#parts, configOf(piece));
   }
 
   /** @returns the piece with its MachineConfigNode as it is then. */
-  async #tellOfCordon(
+  async #reportCordon(
     piece: WorkPiece,
     report: Omit<CordonReport, 'why'>,
     signal: AbortSignal,
   ): Promise<WorkPiece> {
     const { options, now } = this.#parts;
     const lease = `${options.leaseNamespace}/${leaseNameOf(piece.node.metadata.name)}`;
-    const why = `by ${options.leaseHolder}, which holds the Lease ${lease}, to take ${configOf(piece)}`;
-    return this.#say(piece, (status) => withCordon(status, { ...report, why }, new Date(now())), signal);
+    const why = `Cordoned by ${options.leaseHolder}, which holds the Lease ${lease}, to update the node to ${configOf(piece)}`;
+    return this.#updateStatus(
+      piece,
+      (status) => withCordon(status, { ...report, why }, new Date(now())),
+      signal,
+    );
   }
 
-  async #say(
+  async #updateStatus(
     piece: WorkPiece,
     compute: (status: MachineConfigNode['status']) => MachineConfigNode['status'],
     signal: AbortSignal,
@@ -180,7 +184,7 @@ export class NodeWork {
   async #keepLease(piece: WorkPiece, signal: AbortSignal): Promise<StepReport> {
     const { name } = piece.node.metadata;
     const holding = await this.#parts.leases.hold(name, `update to ${configOf(piece)}`, signal);
-    return holding.by === 'other' ? { note: `passed by: its lease is held by ${holding.holder}` } : {};
+    return holding.by === 'other' ? { note: `skipped: its lease is held by ${holding.holder}` } : {};
   }
 
   async #cordon(piece: WorkPiece, signal: AbortSignal): Promise<Node> {
@@ -197,26 +201,26 @@ export class NodeWork {
       { cordonedByShale: mark, spec: { unschedulable: true } },
       signal,
     );
-    const { log, events } = this.#tellers(piece);
+    const { log, events } = this.#reporters(piece);
     log.info({ node: node.metadata.name }, 'cordoned');
-    events.normal(node, 'Cordon', `Cordoned node to apply update ${configOf(piece)}`);
+    events.normal(node, 'Cordon', `Cordoned the node to update it to ${configOf(piece)}`);
     return cordoned;
   }
 
-  /** Everything of ours off the node, whatever of it is there. */
+  /** Removes everything of ours from the node: grant, conditions, cordon, lease. */
   async #putBack(piece: WorkPiece, why: string, signal: AbortSignal): Promise<void> {
     const { node } = piece;
     const mark = node.metadata.annotations?.[annotations.cordonedByShale];
     await this.#withdraw(piece, signal);
-    await this.#say(piece, withoutCordon, signal);
+    await this.#updateStatus(piece, withoutCordon, signal);
     if (mark !== undefined) {
       const spec = mark === 'true' ? { unschedulable: null } : {};
       await this.#patchNode(piece, { cordonedByShale: null, spec }, signal);
       if (mark === 'true')
-        this.#tellers(piece).events.normal(node, 'Uncordon', `Node is schedulable again: ${why}`);
+        this.#reporters(piece).events.normal(node, 'Uncordon', `Uncordoned the node: ${why}`);
     }
     await this.#parts.leases.release(node.metadata.name, signal);
-    this.#told.delete(node.metadata.name);
+    this.#reported.delete(node.metadata.name);
   }
 
   async #grant(piece: WorkPiece, level: Grant['level'], signal: AbortSignal): Promise<void> {
@@ -225,13 +229,16 @@ export class NodeWork {
     const grant = {
       level,
       config: configVersion.desired,
-      // A merge patch keeps what it doesn't name: an absent image has to be taken out in so many words.
+      // A merge patch keeps what it doesn't name: an absent image has to be removed explicitly.
       image: configImage?.desiredImage ?? null,
       leaseHolder: this.#parts.options.leaseHolder,
     };
     await this.#patchMachineConfigNode(machineConfigNode, { grant }, signal);
     const { name } = machineConfigNode.metadata;
-    this.#tellers(piece).log.info({ node: name, level, config: grant.config, image: grant.image }, 'granted');
+    this.#reporters(piece).log.info(
+      { node: name, level, config: grant.config, image: grant.image },
+      'granted',
+    );
   }
 
   async #withdraw({ machineConfigNode }: WorkPiece, signal: AbortSignal): Promise<void> {
@@ -273,9 +280,9 @@ export class NodeWork {
 
   #warnOfDrain(piece: WorkPiece, note: string): void {
     const { node } = piece;
-    if (this.#told.get(node.metadata.name) === note) return;
-    this.#told.set(node.metadata.name, note);
-    this.#tellers(piece).events.warning(node, 'DrainBlocked', `Node ${node.metadata.name} ${note}`);
+    if (this.#reported.get(node.metadata.name) === note) return;
+    this.#reported.set(node.metadata.name, note);
+    this.#reporters(piece).events.warning(node, 'DrainBlocked', `Node ${node.metadata.name} ${note}`);
   }
 }
 

@@ -15,8 +15,9 @@ import type { NodeLeases } from '../node-leases.ts';
 import type { RolloutOptions } from '../options.ts';
 import { decidePool, lookAgainAfter, type PoolDecision } from '../pools/decide-pool.ts';
 import type { Membership } from '../pools/membership.ts';
+import { formatTarget, type PoolStatusInputs } from '../pools/pool-conditions.ts';
 import type { PoolObservation } from '../pools/pool-observation.ts';
-import { type PoolStatusInputs, poolStatus, statusWait, targetInWords } from '../pools/pool-status.ts';
+import { poolStatus, statusWait } from '../pools/pool-status.ts';
 import { configOf } from '../pools/pool-target.ts';
 import { automaticRequest, type RollbackRequest } from '../pools/rollback.ts';
 import type { RolloutMetrics } from '../reports/metrics.ts';
@@ -40,7 +41,7 @@ export interface PoolControllerParts {
   readonly now: () => number;
 }
 
-/** ms; ten times what it costs to look at a node. */
+/** ms; ten times the cost of looking at a node. */
 const REST_PER_NODE = 0.05;
 
 /**
@@ -86,31 +87,31 @@ export class PoolController {
     return { ...result, restMs: restAfterLook(seen.nodes.length) };
   }
 
-  /** Keeps the annotation by which a pool is held at an earlier target. */
+  /** Maintains the annotation that holds a pool at an earlier target. */
   async #keepRollback(
     { pool, settings, wanted, rollback }: ObservedPool,
-    { goBackTo, halted = '' }: PoolDecision,
+    { rollbackTo, halted = '' }: PoolDecision,
     signal: AbortSignal,
   ): Promise<void> {
     const { now } = this.#parts;
     const events = (config: string | undefined) => this.#tellers(pool, config).events;
-    if (goBackTo !== undefined) {
-      const request = automaticRequest(goBackTo, wanted, halted, new Date(now()));
+    if (rollbackTo !== undefined) {
+      const request = automaticRequest(rollbackTo, wanted, halted, new Date(now()));
       await this.#annotate(pool, request, signal);
       events(request.config).warning(
         pool,
         'RollingBack',
-        `Going back to ${request.image ?? request.config}: ${halted}`,
+        `Rolling back to ${request.image ?? request.config}: ${halted}`,
       );
     } else if (rollback.kind === 'over') {
       await this.#annotate(pool, undefined, signal);
-      events(undefined).normal(pool, 'RollbackOver', `No longer held at an earlier target: ${rollback.why}`);
+      events(undefined).normal(pool, 'RollbackOver', `The rollback has ended: ${rollback.why}`);
     } else if (rollback.kind === 'held' && rollback.from !== undefined && settings.rollback !== undefined) {
       await this.#annotate(pool, { ...settings.rollback, from: rollback.from }, signal);
       events(rollback.target.target.config).normal(
         pool,
         'RollingBack',
-        `Going to ${targetInWords(rollback.target)}: ${rollback.target.why}`,
+        `Rolling back to ${formatTarget(rollback.target)}: ${rollback.target.why}`,
       );
     }
   }
@@ -170,9 +171,9 @@ export class PoolController {
     caches.pools.remember(after);
     this.#traceRollout(seen, { before, after: after.status });
     if (before?.configuration?.name !== after.status?.configuration?.name)
-      events.normal(seen.pool, 'Completed', `Every node runs ${targetInWords(seen.target)}`);
+      events.normal(seen.pool, 'Completed', `All nodes run ${formatTarget(seen.target)}`);
     if (decision.halted !== undefined && !isStopped(before))
-      events.warning(seen.pool, 'RolloutStopped', decision.halted);
+      events.warning(seen.pool, 'RolloutStopped', `Pool ${name}: ${decision.halted}`);
     return 0;
   }
 }

@@ -128,14 +128,14 @@ describe('a failed node', () => {
     });
 
   it('stops the rollout when it is the first to try', () => {
-    expect(decide([failed('a'), observed('b')]).halted).toMatch(/1 node\(s\) failed, the threshold is 1: a/);
+    expect(decide([failed('a'), observed('b')]).halted).toMatch(/1 node failed and the threshold is 1: a/);
   });
 
   it('takes the pool back once, where the pool says so and something is known to go back to', () => {
     const lastGood = { config: 'rendered-worker-1' };
     const goesBack = (settings: Partial<PoolSettings>, seen: Partial<PoolObservation> = {}, spec = {}) =>
       decide([failed('a'), observed('b')], spec, {}, settings, { lastGood: () => lastGood, ...seen })
-        .goBackTo;
+        .rollbackTo;
     expect(goesBack({ autoRollback: true })).toEqual(lastGood);
     expect(goesBack({ autoRollback: false })).toBeUndefined();
     expect(goesBack({ autoRollback: true }, {}, { paused: true })).toBeUndefined();
@@ -158,8 +158,8 @@ describe('a failed node', () => {
     );
     const nodes = [observed('a', { machineConfigNode }), observed('b')];
     const decision = decide(nodes, {}, {}, { autoRollback: true }, { target });
-    expect(decision.goBackTo).toBeUndefined();
-    expect(decision.halted).toMatch(/: a; it is not rolled back.*: shale disable --pool worker takes/);
+    expect(decision.rollbackTo).toBeUndefined();
+    expect(decision.halted).toMatch(/: a; it is not rolled back.*; shale disable --pool worker switches/);
   });
 
   it('alone does not when others have taken the target', () => {
@@ -199,7 +199,7 @@ describe('a node that is down after its update', () => {
 
   it('for longer than the pool’s patience stops the rollout, and is named with the reason', () => {
     expect(halted(-650)).toBe(
-      'the rollout is stopped: 1 node(s) failed, the threshold is 1: a (not Ready since its update)',
+      'the rollout has stopped: 1 node failed and the threshold is 1: a (not Ready since its update)',
     );
     expect(halted(-599)).toBeUndefined();
     expect(halted(-650, { unhealthyAfter: 660_000 })).toBeUndefined();

@@ -1,3 +1,4 @@
+import { plural } from '../../api/plural.ts';
 import type { RolloutOptions } from '../options.ts';
 import {
   changesWith,
@@ -23,29 +24,29 @@ import type { NodeTarget } from './pool-target.ts';
 export interface PoolDecision {
   /** The moment it was decided for, in ms since the epoch. */
   readonly at: number;
-  /** MachineConfigNodes to make for nodes that have none. */
+  /** MachineConfigNodes to create for nodes that have none. */
   readonly create: readonly NewMachineConfigNode[];
-  /** Targets to give, by node. */
+  /** Targets to assign, by node. */
   readonly assign: ReadonlyMap<string, Assignment>;
   /** Steps to take, by node; nodes without one are left alone. */
   readonly steps: ReadonlyMap<string, NodeStep>;
   /** Every node that was looked at and has a MachineConfigNode, with the targets above already given. */
   readonly states: readonly NodeState[];
-  /** Nodes that were not looked at: all of them run what the pool wants. */
+  /** Nodes that were not looked at: all of them run the pool's target. */
   readonly settled: SettledCount;
-  /** Those of `states` that need no look until something about them changes. */
+  /** Those of `states` that need no attention until something about them changes. */
   readonly newlySettled: readonly NodeState[];
   readonly skipped: readonly { readonly name: string; readonly why: string }[];
   /** Nodes that are unavailable for reasons that are not this rollout's; each takes one of maxUnavailable. */
   readonly unavailable: readonly { readonly name: string; readonly why: string }[];
-  /** Nodes could begin, but those of `unavailable` use up maxUnavailable. */
+  /** Nodes could start, but those of `unavailable` use up maxUnavailable. */
   readonly slotsTaken: boolean;
-  /** Why the rollout has stopped, where failed nodes stopped it. */
+  /** Why the rollout has stopped, if failed nodes stopped it. */
   readonly halted: string | undefined;
-  /** Set where nodes could begin but for the pool's maintenance windows; `opensAt`: the next one, ms since the epoch. */
+  /** Set if nodes could start but for the pool's maintenance windows; `opensAt`: the next one, ms since the epoch. */
   readonly awaitsWindow: { readonly opensAt: number | undefined } | undefined;
-  /** What the pool is to go back to from now on, because its rollout has stopped. */
-  readonly goBackTo: NodeTarget | undefined;
+  /** What the pool rolls back to because its rollout has stopped. */
+  readonly rollbackTo: NodeTarget | undefined;
 }
 
 /**
@@ -85,13 +86,13 @@ export function decidePool(seen: PoolObservation, options: RolloutOptions, now: 
     ),
     skipped: choice.skipped,
     unavailable: [
-      ...seen.nodes.filter(isDownNewcomer).map(describeNewcomer),
-      ...states.flatMap(describeUnavailable),
+      ...seen.nodes.filter(isDownNewcomer).map(formatNewcomer),
+      ...states.flatMap(formatUnavailable),
     ],
     slotsTaken: choice.slotsTaken,
-    halted: halted === undefined ? undefined : [halted, ...nowhereToGo(seen)].join('; '),
+    halted: halted === undefined ? undefined : [halted, ...noWayBack(seen)].join('; '),
     awaitsWindow,
-    goBackTo: goBackTo(seen, halted),
+    rollbackTo: rollbackTo(seen, halted),
   };
 }
 
@@ -105,7 +106,7 @@ export function lookAgainAfter(
   { soak, unhealthyAfter }: PoolSettings,
   options: Pick<RolloutOptions, 'leaseSeconds'>,
 ): number | undefined {
-  // What was still to come then is waited for, even if it has come by now: nothing else would bring another look.
+  // What was still to come then is waited for, even if it has come by now: no event would cause another pass.
   const now = decision.at;
   const waits: number[] = [];
   // A third of the lease's duration: two renewals may fail before it expires.
@@ -131,18 +132,18 @@ const SKIPPED_RETRY = 30_000;
 /** ms; a timer of Node's takes no more than 2^31 - 1, and a clock that was set is noticed in time. */
 const LONGEST_WAIT = 3_600_000;
 
-/** A node that is new to the rollout has no state yet, and takes its share of maxUnavailable when it is down. */
+/** A node without a MachineConfigNode has no state yet, and counts against maxUnavailable when it is down. */
 function isDownNewcomer(observed: ObservedNode): boolean {
   const { node, machineConfigNode } = observed;
   const isDown = !isReady(node) || node.spec?.unschedulable === true;
   return machineConfigNode === undefined && isDown && awayOf(observed)?.kind !== 'switched-off';
 }
 
-function describeNewcomer({ node }: ObservedNode): PoolDecision['unavailable'][number] {
-  return { name: node.metadata.name, why: isReady(node) ? 'new, and cordoned' : 'new, and not Ready' };
+function formatNewcomer({ node }: ObservedNode): PoolDecision['unavailable'][number] {
+  return { name: node.metadata.name, why: isReady(node) ? 'new and cordoned' : 'new and not Ready' };
 }
 
-function describeUnavailable(node: NodeState): PoolDecision['unavailable'] {
+function formatUnavailable(node: NodeState): PoolDecision['unavailable'] {
   const why = unavailableBecause(node);
   return why === undefined ? [] : [{ name: node.name, why }];
 }
@@ -164,7 +165,7 @@ function choiceLimits(
   };
 }
 
-/** What has begun ends, whatever the hour: a node of ours that stays cordoned until the next window serves nobody. */
+/** What was started is finished outside of windows too: a node that stays cordoned until the next window serves nobody. */
 function withinWindows(
   begin: Choice['begin'],
   states: readonly NodeState[],
@@ -193,15 +194,15 @@ function haltedBy(
   const proven = provenNodes(states, { settled, soak, now }) > 0;
   const threshold = failureThreshold[proven ? 'proven' : 'unproven'];
   if (failed.length < threshold) return undefined;
-  return `the rollout is stopped: ${failed.length} node(s) failed, the threshold is ${threshold}: ${failed.toSorted().join(', ')}`;
+  return `the rollout has stopped: ${plural(failed.length, 'node')} failed and the threshold is ${threshold}: ${failed.toSorted().join(', ')}`;
 }
 
 function hasFailed({ assigned, away, progress }: NodeState): boolean {
   return assigned && away === undefined && progress.kind === 'degraded' && progress.ofAnother !== true;
 }
 
-/** Once: a pool that is held somewhere, by itself or by an admin, fails there for an admin to look at. */
-function goBackTo(
+/** Once: a pool that fails at the target of a rollback needs an admin. */
+function rollbackTo(
   { pool, settings, target, lastGood }: PoolObservation,
   halted: string | undefined,
 ): NodeTarget | undefined {
@@ -212,14 +213,13 @@ function goBackTo(
 }
 
 /**
- * A pool does not leave layering by itself: that is opting out, and costs a reboot of every node that took the image,
- * while those that failed have gone back to what they ran. So of its first image there is nothing to go back to.
+ * A pool is never switched to standard mode automatically: that reboots every node that runs the image, while the nodes
+ * that failed have rolled back already. So a pool has nothing to roll back to from its first image.
  */
-function nowhereToGo({ pool, settings, target, lastGood }: PoolObservation): string[] {
+function noWayBack({ pool, settings, target, lastGood }: PoolObservation): string[] {
   if (!settings.autoRollback || target.kind !== 'layered' || lastGood?.() !== undefined) return [];
-  const leave = `shale disable --pool ${pool.metadata.name}`;
   return [
-    `it is not rolled back, for no image of the pool is known to have worked: ${leave} takes its nodes to standard mode`,
+    `it is not rolled back because no earlier image of the pool is known to work; shale disable --pool ${pool.metadata.name} switches its nodes to standard mode`,
   ];
 }
 

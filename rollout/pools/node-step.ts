@@ -5,22 +5,22 @@ import { hasHeld, type NodeState } from './node-state.ts';
 /** What the operator does for one node next. */
 export type NodeStep =
   | { readonly kind: 'none' }
-  /** Take the lease; then cordon (Disrupt), or give the grant (Live). */
+  /** Take the lease; then cordon (Disrupt), or grant (Live). */
   | { readonly kind: 'take'; readonly level: Grant['level'] }
-  /** Empty the cordoned node as far as its plan asks for it, then give the grant. */
+  /** Empty the cordoned node as far as its plan asks for it, then grant. */
   | { readonly kind: 'drain' }
   /** Keep the lease while the daemon works. */
   | { readonly kind: 'hold'; readonly why: string }
-  /** The node runs its target and serves: lift our cordon, give the lease back, take the grant away. */
+  /** The node runs its target and serves: uncordon, release the lease, withdraw the grant. */
   | { readonly kind: 'finish' }
-  /** Undo what was begun and not granted yet. */
+  /** Undo what was started and not granted yet. */
   | { readonly kind: 'back-out'; readonly why: string }
   /**
-   * The node failed for good: grant and lease go, so that somebody else may mend it; the cordon stays, so that no work
+   * The node failed for good: grant and lease go, so that somebody else may repair it; the cordon stays, so that no work
    * lands on a node in doubt.
    */
   | { readonly kind: 'let-go'; readonly why: string }
-  /** Somebody else holds the lease: take the grant away and touch nothing more. */
+  /** Somebody else holds the lease: withdraw the grant and touch nothing more. */
   | { readonly kind: 'suspend'; readonly why: string };
 
 export interface StepContext {
@@ -71,16 +71,17 @@ function isOnlyLeft({ lease, work }: NodeState): boolean {
 }
 
 function stepWhenUpdated(node: NodeState, { unhealthyAfter, now }: StepContext): NodeStep {
-  if (isUnhealthy(node, unhealthyAfter, now)) return letGo(node, 'not Ready for too long after its update');
-  if (!node.ready) return { kind: 'hold', why: 'waits for the node to be Ready' };
+  if (isUnhealthy(node, unhealthyAfter, now))
+    return letGo(node, 'the node has not been Ready for too long after its update');
+  if (!node.ready) return { kind: 'hold', why: 'waiting for the node to become Ready' };
   // The Ready condition outlives a reboot by the node monitor's grace period; the boot id does not.
-  if (!node.bootAgrees) return { kind: 'hold', why: 'waits for the kubelet of the new boot' };
+  if (!node.bootAgrees) return { kind: 'hold', why: 'waiting for the kubelet to report the new boot' };
   return { kind: 'finish' };
 }
 
 function stepWhenDegraded(node: NodeState, since: number, { patience, now }: StepContext): NodeStep {
-  if (since + patience > now) return { kind: 'hold', why: 'failed; the daemon tries again' };
-  return letGo(node, 'failed for too long');
+  if (since + patience > now) return { kind: 'hold', why: 'the update failed; the daemon retries it' };
+  return letGo(node, 'the update has been failing for too long');
 }
 
 function letGo(node: NodeState, why: string): NodeStep {
@@ -94,16 +95,16 @@ function stepWhenStaged(node: NodeState, disruptive: boolean, { closed }: StepCo
     return { kind: 'hold', why: 'the daemon applies the update' };
   }
   // What is staged is out of date: going on would disrupt the node twice.
-  const outdated = node.assigned ? undefined : 'another target is on its way';
+  const outdated = node.assigned ? undefined : 'the pool has another target';
   const against = closed ?? node.obstacle ?? outdated;
   if (against !== undefined) return { kind: 'back-out', why: against };
   return cordon !== undefined && node.lease.by === 'us' ? { kind: 'drain' } : { kind: 'none' };
 }
 
-function stepWhenPreparing({ work }: NodeState, why = 'the daemon prepares the update'): NodeStep {
+function stepWhenPreparing({ work }: NodeState, why = 'the daemon is preparing the update'): NodeStep {
   // Cordoned and perhaps in the middle of a reboot for an earlier target: out of service until the daemon speaks.
   if (work.grant !== undefined || work.cordon !== undefined) return { kind: 'hold', why };
-  return { kind: 'back-out', why: 'nothing is staged that the lease would be needed for' };
+  return { kind: 'back-out', why: 'nothing is staged, so the lease is not needed' };
 }
 
 /**
@@ -120,7 +121,7 @@ export function downSince(node: NodeState, patience: number): number | undefined
   const began = updateBegan(node);
   if (began === undefined || notReadySince < wholeSeconds(began)) return undefined;
   if (progress.kind !== 'updated' || progress.since === undefined) return notReadySince;
-  // The rollout lifts its cordon and takes its leave back as soon as the node is Ready.
+  // The rollout uncordons and withdraws its grant as soon as the node is Ready.
   const neverBack = node.work.cordon !== undefined || node.work.grant !== undefined;
   if (neverBack) return progress.since;
   return notReadySince - progress.since <= patience ? notReadySince : undefined;
@@ -139,7 +140,7 @@ function wholeSeconds(ms: number): number {
 
 function updateBegan({ progress, work, lease }: NodeState): number | undefined {
   if (progress.kind === 'updated') return progress.startedAt;
-  // What a node without leave has not begun can't have broken it.
+  // A node without a grant has not started the update, so it can't be broken by it.
   return work.grant !== undefined && lease.by === 'us' ? lease.since : undefined;
 }
 

@@ -70,12 +70,12 @@ describe('what can’t be read is taken with care and told', () => {
     ],
     ['unhealthyAfterSeconds', '10m', { unhealthyAfter: 600_000 }, /down for 600 s after its update/],
     ['autoRollback', '', { autoRollback: false }, /nothing is rolled back/],
-    ['softReboot', 'True', { softReboot: false }, /every reboot is one of the kernel too: .*not "True"/],
+    ['softReboot', 'True', { softReboot: false }, /every reboot is a full reboot: .*not "True"/],
     [
       'rollback',
       '{"config": "x", "image": "os:latest"}',
       { rollback: undefined, closed: `annotation ${annotations.rollback} can't be read` },
-      /no update begins: image /,
+      /no update starts: image /,
     ],
   ])('%s: %s', (name, text, expected, problem) => {
     const found = settings({ [name]: text });

@@ -7,7 +7,7 @@ import { parseRollback, type RollbackRequest } from './rollback.ts';
 
 /** What an admin has set for one pool by its annotations (api/names.ts), with the operator's own settings behind. */
 export interface PoolSettings {
-  /** Updates begin only in one of these; undefined: at any time. */
+  /** Updates start only in one of these; undefined: at any time. */
   readonly windows: readonly MaintenanceWindow[] | undefined;
   readonly liveOutsideWindows: boolean;
   /** ms for which a live update must have held before it counts as proof; Infinity: none ever counts. */
@@ -19,16 +19,16 @@ export interface PoolSettings {
   /** Nodes may reboot without their kernel where bootc says that they can. */
   readonly softReboot: boolean;
   readonly rollback: RollbackRequest | undefined;
-  /** Why nothing may begin, where a setting can't be read that asks for more than care. */
+  /** Why no update may start, if a setting can't be read for which no value is safe. */
   readonly closed: string | undefined;
-  /** Annotations that can't be read, each with what is wrong and what is done in its place. */
+  /** Annotations that can't be read, each with what is wrong and what applies instead. */
   readonly problems: readonly string[];
 }
 
 const Seconds = z.coerce.number().int().min(0).max(604_800);
 const Threshold = z.strictObject({ canary: z.int().min(1), after: z.int().min(1) });
 
-/** Reads a pool's settings. One that can't be read is taken in the way that disrupts least, and told. */
+/** Reads a pool's settings. One that can't be read is replaced by the value that disrupts least, and reported. */
 export function poolSettings(
   { metadata }: Pick<MachineConfigPool, 'metadata'>,
   options: Pick<RolloutOptions, 'soakSeconds' | 'failureThreshold' | 'unhealthyAfterSeconds'>,
@@ -53,7 +53,7 @@ export function poolSettings(
     annotations.rollback,
     parseRollback,
     undefined,
-    { value: 'unreadable', words: 'no update begins' },
+    { value: 'unreadable', words: 'no update starts' },
   );
   return {
     windows: read(annotations.maintenanceWindows, parseWindows, undefined, {
@@ -84,11 +84,11 @@ export function poolSettings(
     ),
     autoRollback: read(annotations.autoRollback, parseFlag, false, {
       value: false,
-      words: 'nothing is rolled back by itself',
+      words: 'nothing is rolled back automatically',
     }),
     softReboot: read(annotations.softReboot, parseFlag, false, {
       value: false,
-      words: 'every reboot is one of the kernel too',
+      words: 'every reboot is a full reboot',
     }),
     rollback: rollback === 'unreadable' ? undefined : rollback,
     closed: rollback === 'unreadable' ? `annotation ${annotations.rollback} can't be read` : undefined,

@@ -3,8 +3,9 @@ import type { MachineConfigPoolStatus } from '../../api/machine-config-pool.ts';
 import { aPool, aState, condition, image, REBOOT, someSettings } from '../../test/fixtures/objects.ts';
 import type { PoolDecision } from './decide-pool.ts';
 import type { NodeState } from './node-state.ts';
+import type { PoolStatusInputs } from './pool-conditions.ts';
 import { noneSettled } from './pool-observation.ts';
-import { type PoolStatusInputs, poolStatus, statusWait } from './pool-status.ts';
+import { poolStatus, statusWait } from './pool-status.ts';
 
 const CONFIGURATION = { name: 'rendered-worker-2' };
 const pool = aPool('worker', { configuration: CONFIGURATION });
@@ -22,7 +23,7 @@ const decision = (states: readonly NodeState[], more: Partial<PoolDecision> = {}
   slotsTaken: false,
   halted: undefined,
   awaitsWindow: undefined,
-  goBackTo: undefined,
+  rollbackTo: undefined,
   ...more,
 });
 const statusOf = (states: readonly NodeState[], more: Partial<PoolStatusInputs> = {}) =>
@@ -93,7 +94,7 @@ describe('a pool on its way', () => {
       'Updating',
     );
     expect(message).toMatch(
-      /^True NodesPassedBy .*b: passed by: a NodeMaintenance is active; c: is being drained/,
+      /^True NodesPassedBy .*b: skipped: a NodeMaintenance is active; c: is being drained/,
     );
   });
 
@@ -117,7 +118,7 @@ describe('a pool on its way', () => {
       'True NodesUpdating 0 of 2 nodes run rendered-worker-2; c: unavailable: cordoned, and not by Shale',
     );
     expect(message(true)).toMatch(
-      /^True MaxUnavailableReached 0 of 2 .*; no node begins while .*; c: unavail/,
+      /^True MaxUnavailableReached 0 of 2 .*; no node can start: .*; c: unavail/,
     );
   });
 
@@ -207,7 +208,7 @@ it('a pool says when its next maintenance window opens', () => {
   const opensAt = Date.parse('2026-06-06T20:00:00Z');
   const waiting = decision([behind], { awaitsWindow: { opensAt } });
   expect(verdict(statusOf([behind], { decision: waiting }), 'Updating')).toBe(
-    'True AwaitingMaintenanceWindow 0 of 1 nodes run rendered-worker-2; the next maintenance window opens at 2026-06-06T20:00:00.000Z',
+    'True AwaitingMaintenanceWindow 0 of 1 node runs rendered-worker-2; the next maintenance window opens at 2026-06-06T20:00:00.000Z',
   );
 });
 
@@ -229,7 +230,7 @@ describe('a node that is switched off or being deleted', () => {
   it('keeps no pool from being Updated, and is told', () => {
     const status = statusOf([aState('a'), off]);
     expect(verdict(status, 'Updated')).toBe(
-      'True AllNodesUpdated All nodes but 1 of 2 run rendered-worker-2; b is not waited for: switched off on request by ann: fan',
+      'True AllNodesUpdated 1 of 2 nodes run rendered-worker-2; b is not waited for: switched off on request by ann: fan',
     );
     expect(verdict(status, 'Degraded')).toMatch(/^False/);
     expect(status).toMatchObject({
@@ -251,11 +252,11 @@ describe('a node that is switched off or being deleted', () => {
 it('a pool that has nothing to do tells what a rollout would pass by', () => {
   const held = aState('b', { lease: { by: 'other', holder: 'node-maintenance' } });
   expect(verdict(statusOf([held]), 'Updated')).toMatch(
-    /b would be passed by: its lease is held by node-maint/,
+    /b would be skipped: its lease is held by node-maint/,
   );
   const flagged = aState('a', { obstacle: 'flagged for maintenance by ann' });
   expect(verdict(statusOf([flagged]), 'Updated')).toBe(
-    'True AllNodesUpdated All 1 nodes run rendered-worker-2; a would be passed by: flagged for maintenance by ann',
+    "True AllNodesUpdated The pool's only node runs rendered-worker-2; a would be skipped: flagged for maintenance by ann",
   );
 });
 
@@ -285,17 +286,17 @@ describe('a pool that was rolled back', () => {
   it('is not Updated, and says who keeps it where for how long', () => {
     const status = statusOf([aState('a')], { target });
     expect(verdict(status, 'Updated')).toMatch(
-      /^False RolledBack rolled back by ada: slow; kept there until/,
+      /^False RolledBack The pool was rolled back by ada: slow; it stays there until/,
     );
     expect(verdict(status, 'Updating')).toMatch(
-      /^False RolledBack 1 of 1 nodes run rendered-worker-1; rolled/,
+      /^False RolledBack 1 of 1 node runs rendered-worker-1; rolled/,
     );
     expect(status.configuration).toEqual({ name: 'rendered-worker-1' });
   });
 
   it('says so on the way', () => {
     expect(verdict(statusOf([behind], { target }), 'Updating')).toBe(
-      'True RollingBack 0 of 1 nodes run rendered-worker-1; rolled back by ada: slow',
+      'True RollingBack 0 of 1 node runs rendered-worker-1; rolled back by ada: slow',
     );
   });
 });

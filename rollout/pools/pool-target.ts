@@ -132,16 +132,16 @@ function awaited(
     };
   }
   const { name } = build.metadata;
-  const said = (type: BuildConditionType) => {
+  const messageOf = (type: BuildConditionType) => {
     const condition = build.status?.conditions?.find((candidate) => candidate.type === type);
     return condition === undefined || condition.message === '' ? '' : `: ${condition.message}`;
   };
   if (hasCondition(build, 'Failed'))
-    return { state: 'BuildFailed', why: `MachineOSBuild ${name} failed${said('Failed')}` };
+    return { state: 'BuildFailed', why: `MachineOSBuild ${name} failed${messageOf('Failed')}` };
   if (hasCondition(build, 'Interrupted'))
     return { state: 'BuildPending', why: `MachineOSBuild ${name} was interrupted` };
   if (hasCondition(build, 'Building'))
-    return { state: 'Building', why: `MachineOSBuild ${name} is at work${said('Building')}` };
+    return { state: 'Building', why: `MachineOSBuild ${name} is running${messageOf('Building')}` };
   return { state: 'BuildPending', why: `MachineOSBuild ${name} has not started` };
 }
 

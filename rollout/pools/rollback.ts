@@ -13,36 +13,36 @@ const RollbackRequest = z.object({
   by: z.string().default(''),
   reason: z.string().default(''),
   at: z.string().default(''),
-  /** What the pool wanted when it was asked to go back; the operator writes it. */
+  /** The pool's target when the rollback was requested; the operator writes it. */
   from: z
     .object({ config: ConfigName, layered: z.boolean(), image: DigestedPullspecSchema.exactOptional() })
     .exactOptional(),
 });
 
-/** A wish that a pool goes back, as its annotation has it (api/names.ts). */
+/** A request to roll a pool back, as its annotation has it (api/names.ts). */
 export type RollbackRequest = z.infer<typeof RollbackRequest>;
-type Wish = NonNullable<RollbackRequest['from']>;
+type Origin = NonNullable<RollbackRequest['from']>;
 
 /** @throws Error that says what of the annotation's text is wrong. */
 export function parseRollback(text: string): RollbackRequest {
   return RollbackRequest.parse(JSON.parse(text));
 }
 
-/** What becomes of a wish to go back. */
+/** What becomes of a request to roll back. */
 export type Rollback =
-  /** Nobody asked. */
+  /** Nobody requested one. */
   | { readonly kind: 'none' }
   /** `from`: to be written into the annotation, where it is not there yet. */
   | {
       readonly kind: 'held';
       readonly target: Extract<PoolTarget, { kind: 'held' }>;
-      readonly from: Wish | undefined;
+      readonly from: Origin | undefined;
     }
-  /** What the pool wants has changed since: the annotation has done its work. */
+  /** The pool's own target has changed since: the annotation is no longer needed. */
   | { readonly kind: 'over'; readonly why: string }
   | { readonly kind: 'refused'; readonly why: string };
 
-/** What is known of what a pool could go back to. */
+/** What a pool can be rolled back to. */
 export interface RollbackKnowledge {
   /** The pool's MachineOSBuilds. */
   readonly builds: readonly MachineOSBuild[];
@@ -53,10 +53,10 @@ export interface RollbackKnowledge {
 }
 
 /**
- * Decides about a wish to go back.
+ * Decides about a request to roll back.
  *
- * It holds for as long as the pool wants what it wanted then: a corrected MachineConfig, another image or the end of
- * layering is news that the wish knew nothing of. Only what the pool's own builds made or its nodes ran is gone back to.
+ * It holds for as long as the pool's own target is the one it was rolled back from: a corrected MachineConfig, another
+ * image or the end of layering ends it. A pool is rolled back only to what its own builds created or its nodes ran.
  *
  * @param wanted what the pool wants without it.
  */
@@ -67,10 +67,10 @@ export function decideRollback(
 ): Rollback {
   if (request === undefined) return { kind: 'none' };
   const { from, by, reason } = request;
-  const now = wishOf(wanted);
-  if (now === undefined) return { kind: 'refused', why: 'it is not known what the pool wants' };
-  if (from !== undefined && !sameWish(from, wanted)) {
-    return { kind: 'over', why: `the pool wants ${now.image ?? now.config} since` };
+  const now = originOf(wanted);
+  if (now === undefined) return { kind: 'refused', why: 'the pool has no target yet' };
+  if (from !== undefined && !sameOrigin(from, wanted)) {
+    return { kind: 'over', why: `the pool's target is now ${now.image ?? now.config}` };
   }
   const target = now.layered ? layeredTarget(request, known) : standardTarget(request, known);
   if (typeof target === 'string') return { kind: 'refused', why: target };
@@ -83,7 +83,7 @@ export function decideRollback(
 }
 
 /**
- * What a pool whose rollout has stopped goes back to by itself.
+ * What a pool whose rollout has stopped is automatically rolled back to.
  *
  * @returns undefined when nothing is known that worked.
  */
@@ -113,14 +113,14 @@ export function lastGood(
     : { config: found.config, ...(found.image === undefined ? {} : { image: found.image }) };
 }
 
-/** @returns what the annotation says of a pool that goes back by itself. */
+/** @returns the annotation of a pool that is rolled back automatically. */
 export function automaticRequest(
   target: Pick<RollbackRequest, 'config' | 'image'>,
   wanted: PoolTarget,
   reason: string,
   now: Date,
 ): RollbackRequest {
-  const from = wishOf(wanted);
+  const from = originOf(wanted);
   return {
     ...target,
     by: 'shale',
@@ -153,11 +153,11 @@ function layeredTarget({ config, image }: RollbackRequest, known: RollbackKnowle
 }
 
 function standardTarget({ config, image }: RollbackRequest, known: RollbackKnowledge): NodeTarget | string {
-  if (image !== undefined) return `the pool is not layered, so it can't go back to the image ${image}`;
+  if (image !== undefined) return `the pool is not layered, so it can't be rolled back to the image ${image}`;
   return known.standardTarget(config) ?? `the pool has no rendered MachineConfig ${config}`;
 }
 
-function wishOf(wanted: PoolTarget): Wish | undefined {
+function originOf(wanted: PoolTarget): Origin | undefined {
   switch (wanted.kind) {
     case 'none':
       return undefined;
@@ -168,13 +168,13 @@ function wishOf(wanted: PoolTarget): Wish | undefined {
     case 'awaiting-image':
       return { config: wanted.config, layered: true };
     case 'held':
-      return wishOf(wanted.wanted);
+      return originOf(wanted.wanted);
   }
 }
 
-/** A relabelled image is the same wish, and so is the first image of a config that had none. */
-function sameWish(from: Wish, wanted: PoolTarget): boolean {
-  const now = wishOf(wanted);
+/** A relabelled image is the same target, and so is the first image of a config that had none. */
+function sameOrigin(from: Origin, wanted: PoolTarget): boolean {
+  const now = originOf(wanted);
   if (now?.config !== from.config || now.layered !== from.layered) return false;
   if (from.image === undefined || now.image === undefined) return true;
   return wanted.kind === 'layered' && wanted.sameContent.has(from.image);

@@ -67,7 +67,7 @@ test('pods have the time to end that the admin gives them, and are waited for', 
   const spec = { ...pod.spec, terminationGracePeriodSeconds: 3600 };
   await fleet.client.create(Pods, { ...pod, spec }, inDefault);
   const config = await begin();
-  await fleet.poolSays('grace', 'Updating', /1 pod\(s\) still end: default\/slow/);
+  await fleet.poolSays('grace', 'Updating', /1 pod still terminating: default\/slow/);
   const { metadata } = await fleet.client.get(Pods, 'slow', inDefault);
   expect(metadata).toMatchObject({ deletionGracePeriodSeconds: 7 });
   const { spec: wanted } = await fleet.client.get(MachineConfigNodes, 'grace-0', { signal });

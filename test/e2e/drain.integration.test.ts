@@ -51,7 +51,7 @@ test('a drain that a budget blocks is told on the node and the pool by pod and b
     blocked.test(said('Drained', object)),
   );
   expect(said('Cordoned', node)).toBe(
-    `by shale-operator, which holds the Lease medik8s-leases/node-budget-0, to take ${config}`,
+    `Cordoned by shale-operator, which holds the Lease medik8s-leases/node-budget-0, to update the node to ${config}`,
   );
   const lease = await client.get(Leases, 'node-budget-0', { namespace: DEFAULT_LEASE_NAMESPACE, signal });
   expect(lease.metadata.annotations?.[annotations.leaseReason]).toBe(`shale-operator: update to ${config}`);

@@ -51,7 +51,7 @@ test(
     expect(spec.grant).toBeUndefined();
 
     const second = await fleet.change('hosts', 'second');
-    await fleet.poolSays('hosts', 'Updating', /hosts-0: passed by: its lease is held by shale-maintenance\//);
+    await fleet.poolSays('hosts', 'Updating', /hosts-0: skipped: its lease is held by shale-maintenance\//);
     const { spec: during } = await fleet.client.get(Nodes, 'hosts-0', { signal });
     expect(during?.unschedulable).toBe(true);
     expect(await fleet.shale('maintenance', 'end', 'hosts-0')).toMatchObject({ exitCode: 0 });
@@ -91,11 +91,11 @@ test('a node that is being updated says so to whoever wants to work on it', TEST
   );
   expect(status?.conditions?.find(({ type }) => type === 'Cordoned')).toMatchObject({
     status: 'True',
-    message: `by shale-operator, which holds the Lease ${namespace}/node-shown-0, to take ${config}`,
+    message: `Cordoned by shale-operator, which holds the Lease ${namespace}/node-shown-0, to update the node to ${config}`,
   });
   const lease = await fleet.client.get(Leases, 'node-shown-0', { namespace, signal });
   expect(lease.metadata.annotations?.[annotations.leaseReason]).toBe(`shale-operator: update to ${config}`);
-  await fleet.eventSays('shown-0', new RegExp(`^Cordon Cordoned node to apply update ${config}$`));
+  await fleet.eventSays('shown-0', new RegExp(`^Cordon Cordoned the node to update it to ${config}$`));
   fleet.script('shown-0', {});
   await fleet.runs('shown-0', config);
 });

@@ -138,7 +138,7 @@ test(
     await fleet.poolSays(
       'drained',
       'Updating',
-      /drained-0: passed by: its lease is held by self-node-remediation/,
+      /drained-0: skipped: its lease is held by self-node-remediation/,
     );
     await fleet.client.delete(PodDisruptionBudgets, 'held-drained-0', { namespace: 'default', signal });
     // What it says of the pause it says after it has looked at the node once more.
@@ -202,7 +202,7 @@ test(
     await fleet.poolSays(
       'expired',
       'Updating',
-      /expired-0: passed by: its lease is held by node-healthcheck/,
+      /expired-0: skipped: its lease is held by node-healthcheck/,
     );
     fleet.script('expired-0', { waitsBefore: 'acting' });
     // Nothing tells the operator, which looks again every half a minute by itself.

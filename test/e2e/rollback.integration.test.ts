@@ -72,7 +72,7 @@ test(
     const bad = await fleet.change('itself', 'bad');
     await fleet.runs(ahead, bad);
     for (const name of failing) fleet.script(name, { fails: 'unit does not start' });
-    await fleet.poolSays('itself', 'Updating', /RolledBack .*2 node\(s\) failed, the threshold is 2/);
+    await fleet.poolSays('itself', 'Updating', /RolledBack .*2 nodes failed and the threshold is 2/);
     for (const name of failing) fleet.script(name, {});
     for (const name of names) await fleet.runs(name, good);
     await fleet.poolSays('itself', 'Updating', /^False RolledBack/);

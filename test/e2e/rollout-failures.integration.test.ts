@@ -99,7 +99,7 @@ test("one pool's failing build holds up no other, and its own nodes keep what th
   );
   await fleet.poolSays('built', 'Updated', /^True/);
   await fleet.poolSays('broken', 'BuildFailed', /^True/);
-  await fleet.poolSays('broken', 'Updating', /^False BuildFailed Nodes keep what they run: .*no space/);
+  await fleet.poolSays('broken', 'Updating', /^False BuildFailed Nodes stay on what they run: .*no space/);
   const { spec } = await fleet.client.get(MachineConfigNodes, 'broken-0', { signal });
   expect(spec.configImage).toBeUndefined();
 });

@@ -53,7 +53,7 @@ async function define(group: string, version: string, kind: string, scope: strin
   await fleet.client.create(CustomResourceDefinitions, definition as never, { signal });
 }
 
-const passedBy = (node: string, why: string) => new RegExp(`${node}: passed by: ${why}`);
+const skipped = (node: string, why: string) => new RegExp(`${node}: skipped: ${why}`);
 
 // First, for the answer about NodeMaintenances is kept for some seconds.
 test('a node with a NodeMaintenance waits until that is over', { timeout: patience(120_000) }, async () => {
@@ -66,7 +66,7 @@ test('a node with a NodeMaintenance waits until that is over', { timeout: patien
   const { spec: wanted } = await fleet.poolSays(
     'medik8s',
     'Updating',
-    passedBy('medik8s-0', 'a NodeMaintenance is active'),
+    skipped('medik8s-0', 'a NodeMaintenance is active'),
   );
   await fleet.client.delete(NodeMaintenances, 'm', { signal });
   // Nothing tells the operator, which looks again every half a minute.
@@ -85,7 +85,7 @@ test('a node whose lease another holds waits until the lease is given back', {
     { timeout: patience(30_000) },
   );
   const config = await fleet.change('leases', 'next');
-  await fleet.poolSays('leases', 'Updating', passedBy('leases-0', 'its lease is held by node-maintenance'));
+  await fleet.poolSays('leases', 'Updating', skipped('leases-0', 'its lease is held by node-maintenance'));
   expect((await fleet.client.get(Nodes, 'leases-0', { signal })).spec?.unschedulable).toBeUndefined();
   await fleet.client.delete(Leases, wish.name, { namespace: wish.namespace, signal });
   await fleet.runs('leases-0', config);
@@ -127,7 +127,7 @@ test('a node that is being deleted is left alone, and one that is about to be is
   await fleet.poolSays(
     'leaving',
     'Updating',
-    passedBy('leaving-1', 'the cluster autoscaler is about to delete'),
+    skipped('leaving-1', 'the cluster autoscaler is about to delete'),
   );
   for (const name of ['leaving-0', 'leaving-1']) {
     const { spec } = await fleet.client.get(MachineConfigNodes, name, { signal });
@@ -167,15 +167,11 @@ test('a flagged node is passed by, one that others have cordoned uses up maxUnav
   for (const name of ['flags-0', 'flags-1', 'flags-2']) await fleet.addNode(name, 'flags');
   const flag = JSON.stringify({ by: 'ann', reason: 'disk', until: '2999-01-01T00:00:00Z' });
   await fleet.patchNode('flags-0', { metadata: { annotations: { [annotations.plannedMaintenance]: flag } } });
-  await fleet.poolSays(
-    'flags',
-    'Updated',
-    /flags-0 would be passed by: flagged for maintenance by ann: disk/,
-  );
+  await fleet.poolSays('flags', 'Updated', /flags-0 would be skipped: flagged for maintenance by ann: disk/);
   await fleet.patchNode('flags-1', { spec: { unschedulable: true } });
   const config = await fleet.change('flags', 'next');
   // The one that is cordoned already may go on: that makes no further node unavailable.
-  await fleet.poolSays('flags', 'Updating', passedBy('flags-0', 'flagged for maintenance by ann: disk'));
+  await fleet.poolSays('flags', 'Updating', skipped('flags-0', 'flagged for maintenance by ann: disk'));
   await fleet.poolSays(
     'flags',
     'Updating',

@@ -1,0 +1,233 @@
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import { annotations } from '../../api/names.ts';
+import type { Condition } from '../../api/object.ts';
+import { plural } from '../../api/plural.ts';
+import { reasonToSkip } from './choose-nodes.ts';
+import type { PoolDecision } from './decide-pool.ts';
+import type { NodeState } from './node-state.ts';
+import type { NodeStep } from './node-step.ts';
+import type { PoolSettings } from './pool-settings.ts';
+import type { PoolTarget } from './pool-target.ts';
+
+/** What a pool's status is made from. */
+export interface PoolStatusInputs {
+  readonly pool: MachineConfigPool;
+  readonly settings: Pick<PoolSettings, 'problems' | 'closed'>;
+  readonly target: PoolTarget;
+  /** Nodes of the pool, those without a MachineConfigNode included. */
+  readonly machineCount: number;
+  readonly decision: PoolDecision;
+  /** What acting on the decision found, by node: a lease that another holds, a pod that blocks a drain. */
+  readonly notes: ReadonlyMap<string, string>;
+  /** Drains that exceed --drain-report-minutes, and what blocks them, by node. */
+  readonly stuckDrains: ReadonlyMap<string, string>;
+}
+
+/** What a condition says. */
+export type Verdict = Pick<Condition, 'status' | 'reason' | 'message'>;
+
+/** Nodes named in a message; the rest is counted, so that the message of a pool of thousands stays readable. */
+const NAMED_NODES = 10;
+
+export function updatedVerdict({ target, machineCount, decision }: PoolStatusInputs, done: boolean): Verdict {
+  if (!done) return { status: 'False', reason: 'NodesOutstanding', message: '' };
+  if (target.kind === 'held') return { status: 'False', reason: 'RolledBack', message: `The pool was ${formatHold(target)}` };
+  const away = decision.states.filter(isAway).length;
+  const all = formatAllRun(machineCount, away, formatTarget(target));
+  const message = [all, ...formatObstacles(decision.states)].join('; ');
+  return { status: 'True', reason: 'AllNodesUpdated', message };
+}
+
+function formatAllRun(nodes: number, away: number, target: string): string {
+  if (nodes === 0) return `The pool has no nodes; its target is ${target}`;
+  if (away > 0)
+    return `${nodes - away} of ${plural(nodes, 'node')} ${nodes === 1 ? 'runs' : 'run'} ${target}`;
+  return nodes === 1 ? `The pool's only node runs ${target}` : `All ${nodes} nodes run ${target}`;
+}
+
+function formatHold({ why, wanted }: PoolTarget & { readonly kind: 'held' }): string {
+  return `${why}; it stays there until the annotation ${annotations.rollback} is removed or its target is no longer ${formatTarget(wanted)}`;
+}
+
+/** Reported before a rollout starts as well, so that an admin knows which nodes it would not reach. */
+function formatObstacles(states: readonly NodeState[]): string[] {
+  const obstacles = states.flatMap((node) => {
+    if (node.away !== undefined) return [`${node.name} is not waited for: ${node.away.why}`];
+    const why = reasonToSkip(node);
+    return why === undefined ? [] : [`${node.name} would be skipped: ${why}`];
+  });
+  return listed(obstacles.toSorted());
+}
+
+export function updatingVerdict(inputs: PoolStatusInputs, done: boolean, updated: number): Verdict {
+  const { pool, settings, target, machineCount, decision } = inputs;
+  const count = `${updated} of ${plural(machineCount, 'node')} ${machineCount === 1 ? 'runs' : 'run'} ${formatTarget(target)}`;
+  if (done) {
+    return target.kind === 'held'
+      ? { status: 'False', reason: 'RolledBack', message: `${count}; ${formatHold(target)}` }
+      : { status: 'False', reason: 'AllNodesUpdated', message: '' };
+  }
+  if (pool.spec.paused === true)
+    return { status: 'False', reason: 'Paused', message: `The pool is paused; ${count}` };
+  if (target.kind === 'none') return { status: 'False', reason: 'NoTarget', message: target.why };
+  if (target.kind === 'awaiting-image') {
+    const message = `Nodes stay on what they run: ${target.why}`;
+    return target.state === 'BuildFailed'
+      ? { status: 'False', reason: 'BuildFailed', message }
+      : { status: 'True', reason: target.state, message };
+  }
+  if (decision.halted !== undefined)
+    return { status: 'False', reason: 'RolloutStopped', message: `${count}; ${decision.halted}` };
+  if (settings.closed !== undefined)
+    return { status: 'False', reason: 'NothingBegins', message: `${count}; ${settings.closed}` };
+  const remarks = nodeRemarks(inputs);
+  const { awaitsWindow } = decision;
+  if (awaitsWindow !== undefined) {
+    const message = [count, formatWindow(awaitsWindow), ...remarks].join('; ');
+    return { status: 'True', reason: 'AwaitingMaintenanceWindow', message };
+  }
+  const { slotsTaken, skipped } = decision;
+  const why = [...(target.kind === 'held' ? [target.why] : []), ...(slotsTaken ? [SLOTS_TAKEN] : [])];
+  return {
+    status: 'True',
+    reason:
+      target.kind === 'held'
+        ? 'RollingBack'
+        : slotsTaken
+          ? 'MaxUnavailableReached'
+          : skipped.length > 0
+            ? 'NodesPassedBy'
+            : 'NodesUpdating',
+    message: [count, ...why, ...remarks].join('; '),
+  };
+}
+
+const SLOTS_TAKEN =
+  'no node can start: nodes that are unavailable for other reasons already use up maxUnavailable';
+
+function formatWindow({ opensAt }: NonNullable<PoolDecision['awaitsWindow']>): string {
+  return opensAt === undefined
+    ? 'no maintenance window will ever open'
+    : `the next maintenance window opens at ${new Date(opensAt).toISOString()}`;
+}
+
+/** One remark per node that waits for something. cli/observe/pool-remarks.ts reads them: each starts with the node's name. */
+function nodeRemarks({ decision, notes }: PoolStatusInputs): string[] {
+  const remarks = new Map<string, string>();
+  for (const { name, progress, away } of decision.states) {
+    if (progress.kind === 'preparing' && progress.why !== undefined) remarks.set(name, progress.why);
+    if (away !== undefined) remarks.set(name, `not waited for: ${away.why}`);
+  }
+  for (const [name, step] of decision.steps) {
+    const why = waitingFor(step);
+    if (why !== undefined) remarks.set(name, why);
+  }
+  for (const { name, why } of decision.unavailable) remarks.set(name, `unavailable: ${why}`);
+  for (const { name, why } of decision.skipped) remarks.set(name, `skipped: ${why}`);
+  for (const [name, note] of notes) remarks.set(name, note);
+  return listed(
+    [...remarks].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([name, why]) => `${name}: ${why}`),
+  );
+}
+
+function waitingFor(step: NodeStep): string | undefined {
+  switch (step.kind) {
+    case 'hold':
+    case 'suspend':
+    case 'back-out':
+    case 'let-go':
+      return step.why;
+    case 'drain':
+      return 'is being drained';
+    case 'take':
+    case 'finish':
+    case 'none':
+      return undefined;
+  }
+}
+
+export function nodeDegradedVerdict(states: readonly NodeState[]): Verdict {
+  const reports = states.flatMap(({ name, progress, away }) =>
+    away === undefined && progress.kind === 'degraded'
+      ? [`Node ${name} is reporting: ${JSON.stringify(progress.why)}`]
+      : [],
+  );
+  return reports.length === 0
+    ? { status: 'False', reason: 'NoNodeDegraded', message: '' }
+    : { status: 'True', reason: 'NodesDegraded', message: listed(reports.toSorted()).join(', ') };
+}
+
+export function degradedVerdict({
+  pool,
+  settings,
+  target,
+  decision,
+  stuckDrains,
+}: PoolStatusInputs): Verdict {
+  const render = pool.status?.conditions?.find(({ type }) => type === 'RenderDegraded');
+  const causes = [
+    ...(render?.status === 'True' ? [render.message] : []),
+    ...(target.kind === 'awaiting-image' && target.state === 'BuildFailed' ? [target.why] : []),
+    ...(decision.halted === undefined ? [] : [decision.halted]),
+    ...formatRefusals(decision.states),
+    ...listed([...stuckDrains].map(([name, why]) => `Node ${name} ${why}`).toSorted()),
+    ...settings.problems,
+    ...(settings.closed === undefined || settings.problems.length > 0 ? [] : [settings.closed]),
+  ];
+  const nodes = nodeDegradedVerdict(decision.states);
+  if (causes.length > 0) return { status: 'True', reason: 'Degraded', message: causes.join('; ') };
+  return nodes.status === 'True' ? nodes : { status: 'False', reason: 'AsExpected', message: '' };
+}
+
+/** Nodes that refuse the target until the config or the host is changed; those with the same reason are one entry. */
+function formatRefusals(states: readonly NodeState[]): string[] {
+  const byReason = Map.groupBy(
+    states.flatMap(({ name, progress, away }) =>
+      away === undefined && progress.kind === 'preparing' && progress.refused === true
+        ? [{ name, why: progress.why ?? '' }]
+        : [],
+    ),
+    ({ why }) => why,
+  );
+  return listed(
+    [...byReason].map(([why, nodes]) => {
+      const names = listed(nodes.map(({ name }) => name).toSorted());
+      return `refused by ${names.join(', ')}: ${why}`;
+    }),
+  );
+}
+
+/** @returns a target as conditions and events show it. */
+export function formatTarget(target: PoolTarget): string {
+  switch (target.kind) {
+    case 'none':
+      return 'no configuration';
+    case 'standard':
+      return target.target.config;
+    case 'held': {
+      const { config, image } = target.target;
+      return image === undefined ? config : `${config} as ${image}`;
+    }
+    case 'awaiting-image':
+      return `${target.config} as an image`;
+    case 'layered':
+      return `${target.target.config} as ${target.target.image}`;
+  }
+}
+
+export function isUpdated({ assigned, progress }: NodeState): boolean {
+  return assigned && progress.kind === 'updated';
+}
+
+export function isAway({ away }: NodeState): boolean {
+  return away !== undefined;
+}
+
+export function isDegraded({ away, progress }: NodeState): boolean {
+  return away === undefined && progress.kind === 'degraded';
+}
+
+function listed(lines: readonly string[]): string[] {
+  const more = lines.length - NAMED_NODES;
+  return more <= 0 ? [...lines] : [...lines.slice(0, NAMED_NODES), `and ${more} more`];
+}
