@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { annotations } from '../../api/names.ts';
 import { acquireLease } from '../../cluster/lease.ts';
-import { formatDrain, drainRetryAfter, drainStep } from '../../rollout/act/drain-step.ts';
+import { drainRetryAfter, drainStep, formatDrain } from '../../rollout/act/drain-step.ts';
 import { leaseNameOf } from '../../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { CommandError } from '../command-line/exit-codes.ts';

@@ -33,7 +33,9 @@ describe('the conditions of a cordoned node', () => {
   it('name pods that end only when they take too long, so that not every look writes', () => {
     const draining = (pod: string) => ({ kind: 'draining', terminating: [pod], blocked: [] }) as const;
     expect(said(draining('shop/a'))).toEqual(said(draining('shop/b')));
-    expect(said(draining('shop/a'), true)?.at(-1)).toMatch(/DrainBlocked .*1 pod still terminating: shop\/a$/);
+    expect(said(draining('shop/a'), true)?.at(-1)).toMatch(
+      /DrainBlocked .*1 pod still terminating: shop\/a$/,
+    );
   });
 
   it('go when the node is in service again, and leave no trace', () => {

@@ -1,6 +1,12 @@
-import { expect, test } from 'vitest';
-import { KUBELET_CA_KEY } from '../../api/names.ts';
+import { describe, expect, it, test } from 'vitest';
+import { ConfigMaps, Secrets } from '../../api/kubernetes.ts';
+import { MachineConfigNodes } from '../../api/machine-config-node.ts';
+import { KUBELET_CA_CONFIG_MAP, KUBELET_CA_KEY, NODE_PULL_SECRET } from '../../api/names.ts';
 import { registryCAsDigest } from '../../api/node-certificates.ts';
+import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
+import { steppedOperator } from '../../test/fixtures/fleet/stepped-operator.ts';
+import { aMachineConfigNode } from '../../test/fixtures/objects.ts';
+import { defaultRolloutOptions } from '../options.ts';
 import { type CertificateObjects, desiredCertificates } from './certificates-controller.ts';
 
 const none: CertificateObjects = { registryCAs: undefined, kubeletCA: undefined, pullSecret: undefined };
@@ -27,4 +33,52 @@ test('a kubelet CA is named by its content, a pull secret by the version of its 
     desiredCertificates({ ...none, pullSecret: secret(resourceVersion) }).pullSecret;
   expect(version('7')).toBe(version('7'));
   expect(version('8')).not.toBe(version('7'));
+});
+
+describe('the controller', () => {
+  const signal = new AbortController().signal;
+  const NAMESPACE = defaultRolloutOptions.namespace;
+  const cluster = new MemoryCluster();
+  const operator = steppedOperator(cluster, Date.now);
+  const certificates = () => cluster.get(MachineConfigNodes, 'a')?.spec.certificates;
+  const reconcile = (name = 'a') => {
+    operator.catchUp();
+    return operator.certificates.reconcile(name, signal);
+  };
+
+  it('writes what changed to the node, without a grant and once', async () => {
+    cluster.put(MachineConfigNodes, aMachineConfigNode('a'));
+    const metadata = { name: KUBELET_CA_CONFIG_MAP, namespace: NAMESPACE };
+    cluster.put(ConfigMaps, { ...configMap({ [KUBELET_CA_KEY]: 'A' }), metadata });
+    await reconcile();
+    expect(certificates()).toEqual({ kubeletCA: expect.any(String) });
+    expect(cluster.get(MachineConfigNodes, 'a')?.spec.grant).toBeUndefined();
+    const before = cluster.writes;
+    await reconcile();
+    expect(cluster.writes).toBe(before);
+  });
+
+  it('keeps what others have set and replaces what has changed', async () => {
+    const before = certificates()?.kubeletCA;
+    cluster.put(Secrets, {
+      ...secret('7'),
+      metadata: { name: NODE_PULL_SECRET, namespace: NAMESPACE, uid: 'u' },
+    });
+    await reconcile();
+    expect(certificates()).toEqual({ kubeletCA: before, pullSecret: expect.any(String) });
+  });
+
+  it('leaves a node alone that is not there, or was deleted a moment ago', async () => {
+    expect(await reconcile('gone')).toEqual({ kind: 'done' });
+    cluster.put(MachineConfigNodes, aMachineConfigNode('b'));
+    operator.catchUp();
+    cluster.remove(MachineConfigNodes, 'b');
+    expect(await operator.certificates.reconcile('b', signal)).toEqual({ kind: 'done' });
+  });
+
+  it('does not swallow another failure', async () => {
+    cluster.put(MachineConfigNodes, aMachineConfigNode('c'));
+    cluster.trouble = () => 'unavailable';
+    await expect(reconcile('c')).rejects.toMatchObject({ status: 503 });
+  });
 });

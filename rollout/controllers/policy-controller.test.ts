@@ -1,5 +1,7 @@
-import { expect, it } from 'vitest';
-import type { MachineConfiguration } from '../../api/machine-configuration.ts';
+import { describe, expect, it } from 'vitest';
+import { type MachineConfiguration, MachineConfigurations } from '../../api/machine-configuration.ts';
+import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
+import { steppedOperator } from '../../test/fixtures/fleet/stepped-operator.ts';
 import { policyStatus } from './policy-controller.ts';
 
 const settings = { containerRuntimeUnit: 'crio.service' };
@@ -61,4 +63,37 @@ it('is the same when nothing has changed', () => {
   const first = policyStatus(configuration({ spec: { nodeDisruptionPolicy: chrony } }), settings, NOW);
   const again = configuration({ spec: { nodeDisruptionPolicy: chrony }, status: first });
   expect(policyStatus(again, settings, NOW + 60_000)).toEqual(first);
+});
+
+describe('the controller', () => {
+  const signal = new AbortController().signal;
+  const cluster = new MemoryCluster();
+  const operator = steppedOperator(cluster, () => NOW);
+  const status = () => cluster.get(MachineConfigurations, 'cluster')?.status;
+
+  it('creates the MachineConfiguration and reports the defaults as in force', async () => {
+    expect(await operator.policy.reconcile('cluster', signal)).toEqual({ kind: 'done' });
+    expect(status()?.conditions).toMatchObject([{ type: 'NodeDisruptionPolicyApplied', status: 'True' }]);
+    expect(status()?.policyDigest).toMatch(/^sha256:/);
+  });
+
+  it('writes nothing when nothing has changed', async () => {
+    operator.catchUp();
+    const before = cluster.writes;
+    await operator.policy.reconcile('cluster', signal);
+    expect(cluster.writes).toBe(before);
+  });
+
+  it('ignores an object of another name', async () => {
+    await operator.policy.reconcile('other', signal);
+    expect(cluster.list(MachineConfigurations).map(({ metadata }) => metadata.name)).toEqual(['cluster']);
+  });
+
+  it('leaves it to its event when somebody else created the object first, and swallows nothing else', async () => {
+    const late = steppedOperator(cluster, () => NOW);
+    expect(await late.policy.reconcile('cluster', signal)).toEqual({ kind: 'done' });
+    cluster.remove(MachineConfigurations, 'cluster');
+    cluster.trouble = () => 'unavailable';
+    await expect(late.policy.reconcile('cluster', signal)).rejects.toMatchObject({ status: 503 });
+  });
 });

@@ -31,7 +31,8 @@ const NAMED_NODES = 10;
 
 export function updatedVerdict({ target, machineCount, decision }: PoolStatusInputs, done: boolean): Verdict {
   if (!done) return { status: 'False', reason: 'NodesOutstanding', message: '' };
-  if (target.kind === 'held') return { status: 'False', reason: 'RolledBack', message: `The pool was ${formatHold(target)}` };
+  if (target.kind === 'held')
+    return { status: 'False', reason: 'RolledBack', message: `The pool was ${formatHold(target)}` };
   const away = decision.states.filter(isAway).length;
   const all = formatAllRun(machineCount, away, formatTarget(target));
   const message = [all, ...formatObstacles(decision.states)].join('; ');

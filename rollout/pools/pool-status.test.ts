@@ -117,9 +117,7 @@ describe('a pool on its way', () => {
     expect(message(false)).toBe(
       'True NodesUpdating 0 of 2 nodes run rendered-worker-2; c: unavailable: cordoned, and not by Shale',
     );
-    expect(message(true)).toMatch(
-      /^True MaxUnavailableReached 0 of 2 .*; no node can start: .*; c: unavail/,
-    );
+    expect(message(true)).toMatch(/^True MaxUnavailableReached 0 of 2 .*; no node can start: .*; c: unavail/);
   });
 
   it('names a few nodes and counts the rest', () => {
@@ -251,9 +249,7 @@ describe('a node that is switched off or being deleted', () => {
 
 it('a pool that has nothing to do tells what a rollout would pass by', () => {
   const held = aState('b', { lease: { by: 'other', holder: 'node-maintenance' } });
-  expect(verdict(statusOf([held]), 'Updated')).toMatch(
-    /b would be skipped: its lease is held by node-maint/,
-  );
+  expect(verdict(statusOf([held]), 'Updated')).toMatch(/b would be skipped: its lease is held by node-maint/);
   const flagged = aState('a', { obstacle: 'flagged for maintenance by ann' });
   expect(verdict(statusOf([flagged]), 'Updated')).toBe(
     "True AllNodesUpdated The pool's only node runs rendered-worker-2; a would be skipped: flagged for maintenance by ann",

@@ -199,11 +199,7 @@ test(
     const lease = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata, spec };
     await fleet.client.create(Leases, lease, { namespace, signal });
     const config = await fleet.change('expired', 'next');
-    await fleet.poolSays(
-      'expired',
-      'Updating',
-      /expired-0: skipped: its lease is held by node-healthcheck/,
-    );
+    await fleet.poolSays('expired', 'Updating', /expired-0: skipped: its lease is held by node-healthcheck/);
     fleet.script('expired-0', { waitsBefore: 'acting' });
     // Nothing tells the operator, which looks again every half a minute by itself.
     const nudge = setInterval(() => void fleet.annotatePool('expired', { nudged: String(Date.now()) }), 500);

@@ -140,7 +140,11 @@ test('a node that is deleted in the middle of its update makes room for the next
   fleet.script('deleted-1', {});
   await fleet.client.delete(Nodes, 'deleted-0', { signal });
   await fleet.runs('deleted-1', config);
-  const { status } = await fleet.poolSays('deleted', 'Updated', /^True AllNodesUpdated The pool's only node runs/);
+  const { status } = await fleet.poolSays(
+    'deleted',
+    'Updated',
+    /^True AllNodesUpdated The pool's only node runs/,
+  );
   expect(status?.machineCount).toBe(1);
 });
 

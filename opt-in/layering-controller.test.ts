@@ -1,0 +1,222 @@
+import pino from 'pino';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { type ConfigMap, ConfigMaps, Deployments, Pods } from '../api/kubernetes.ts';
+import { MachineConfigNodes } from '../api/machine-config-node.ts';
+import { MachineConfigPools } from '../api/machine-config-pool.ts';
+import { MachineConfigurations } from '../api/machine-configuration.ts';
+import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts';
+import { MachineOSConfigs } from '../api/machine-os-config.ts';
+import { BUILDER_DEPLOYMENT, labels, MACHINE_CONFIGURATION, SWITCH_CONFIG_MAP } from '../api/names.ts';
+import type { Kind, KubernetesObject } from '../api/object.ts';
+import type { ApiClient } from '../cluster/api-client.ts';
+import { MemoryCluster, SteppedInformer } from '../test/fixtures/fleet/memory-cluster.ts';
+import { aBuild, aMachineConfigNode, aPool, aSuccess, image } from '../test/fixtures/objects.ts';
+import { builderDeployment } from './builder-deployment.ts';
+import { builderRights } from './builder-rights.ts';
+import { LayeringController } from './layering-controller.ts';
+
+const NAMESPACE = 'shale-system';
+const signal = new AbortController().signal;
+const NOW = Date.parse('2026-06-01T00:00:00Z');
+
+let cluster: MemoryCluster;
+let informers: { catchUp(): void }[];
+let warnings: string[];
+let deleted: string[];
+let failing: Set<string>;
+let controller: LayeringController;
+
+const informer = <T extends KubernetesObject>(kind: Kind<T>) => {
+  const stepped = new SteppedInformer(cluster, kind);
+  informers.push(stepped);
+  return stepped;
+};
+const newController = (image = 'shale:1', client: ApiClient = cluster.client()) =>
+  new LayeringController({
+    client,
+    caches: {
+      shared: {
+        pools: informer(MachineConfigPools),
+        machineConfigNodes: informer(MachineConfigNodes),
+        machineConfigurations: informer(MachineConfigurations),
+        machineOSConfigs: informer(MachineOSConfigs),
+        machineOSBuilds: informer(MachineOSBuilds),
+      },
+      switches: informer(ConfigMaps),
+      deployments: informer(Deployments),
+      rights: builderRights(NAMESPACE).map((right) => ({ right, informer: informer(right.kind) })),
+    },
+    events: {
+      normal: () => undefined,
+      warning: (object, reason, message) =>
+        void warnings.push(`${object.metadata.name} ${reason} ${message}`),
+    },
+    log: pino({ level: 'silent' }),
+    pruner: {
+      deleteImage: async (name) => {
+        if (failing.has(name)) throw new Error('registry is down');
+        deleted.push(`${name} with ${cluster.list(MachineOSBuilds).length} builds left`);
+      },
+    },
+    namespace: NAMESPACE,
+    desiredBuilder: builderDeployment(NAMESPACE, image, []),
+    keepImages: 0,
+    now: () => NOW,
+  });
+const reconcile = async (using = controller) => {
+  for (const each of informers) each.catchUp();
+  return using.reconcile(SWITCH_CONFIG_MAP, signal);
+};
+const setSwitch = (data: ConfigMap['data']) =>
+  cluster.put(ConfigMaps, {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: SWITCH_CONFIG_MAP, namespace: NAMESPACE },
+    ...(data === undefined ? {} : { data }),
+  });
+const ON = { enabled: 'true', imageRepository: 'registry.test:5000/os/{pool}' };
+const layeringCondition = () =>
+  cluster
+    .get(MachineConfigurations, MACHINE_CONFIGURATION)
+    ?.status?.conditions?.find(({ type }) => type === 'Layering');
+/** A build of a pool that no longer has a MachineOSConfig. */
+const orphan = (name: string, digit: string): MachineOSBuild =>
+  cluster.put(MachineOSBuilds, aBuild(name, 'rendered-worker-1', { status: aSuccess(digit) }));
+
+beforeEach(() => {
+  cluster = new MemoryCluster();
+  [informers, warnings, deleted, failing] = [[], [], [], new Set()];
+  cluster.put(MachineConfigPools, aPool('worker'));
+  cluster.put(MachineConfigurations, {
+    apiVersion: 'operator.openshift.io/v1',
+    kind: 'MachineConfiguration',
+    metadata: { name: MACHINE_CONFIGURATION },
+  });
+  controller = newController();
+});
+
+describe('a cluster whose layering switch is on', () => {
+  beforeEach(async () => {
+    setSwitch(ON);
+    expect(await reconcile()).toEqual({ kind: 'done' });
+  });
+
+  it('has the builder with its permissions and a MachineOSConfig for the pool', () => {
+    expect(cluster.get(Deployments, BUILDER_DEPLOYMENT)?.spec.template.spec.containers[0]?.image).toBe(
+      'shale:1',
+    );
+    for (const { kind } of builderRights(NAMESPACE))
+      expect(cluster.get(kind, BUILDER_DEPLOYMENT), kind.kind).toBeDefined();
+    const config = cluster.get(MachineOSConfigs, 'worker');
+    expect(config?.metadata.labels).toEqual({ [labels.madeBySwitch]: 'true' });
+    expect(config?.spec.renderedImagePushSpec).toBe('registry.test:5000/os/worker:latest');
+    expect(layeringCondition()).toMatchObject({ status: 'True', reason: 'SwitchedOn' });
+  });
+
+  it('is written nothing more when nothing has changed', async () => {
+    const before = cluster.writes;
+    expect(await reconcile()).toEqual({ kind: 'done' });
+    expect(cluster.writes).toBe(before);
+  });
+
+  it('gets the image of a newer operator into the builder', async () => {
+    await reconcile(newController('shale:2'));
+    expect(cluster.get(Deployments, BUILDER_DEPLOYMENT)?.spec.template.spec.containers[0]?.image).toBe(
+      'shale:2',
+    );
+  });
+
+  it('gets another repository into the MachineOSConfig', async () => {
+    setSwitch({ ...ON, imageRepository: 'registry.test:5000/other/{pool}' });
+    await reconcile();
+    expect(cluster.get(MachineOSConfigs, 'worker')?.spec.renderedImagePushSpec).toBe(
+      'registry.test:5000/other/worker:latest',
+    );
+  });
+
+  it('keeps what is in force while the switch is invalid, and says why', async () => {
+    setSwitch({ ...ON, imageRepositry: 'x' });
+    expect(await reconcile()).toEqual({ kind: 'done' });
+    expect(cluster.get(MachineOSConfigs, 'worker')).toBeDefined();
+    expect(cluster.get(Deployments, BUILDER_DEPLOYMENT)).toBeDefined();
+    expect(layeringCondition()).toMatchObject({ status: 'Unknown', reason: 'InvalidSwitch' });
+    expect(warnings[0]).toMatch(/^on-cluster-layering InvalidSwitch .*data\.imageRepositry: unknown key/);
+  });
+
+  it('is left without a trace when it is switched off', async () => {
+    setSwitch({ enabled: 'false' });
+    expect(await reconcile()).toEqual({ kind: 'done' });
+    expect(cluster.get(Deployments, BUILDER_DEPLOYMENT)).toBeUndefined();
+    for (const { kind } of builderRights(NAMESPACE))
+      expect(cluster.get(kind, BUILDER_DEPLOYMENT), kind.kind).toBeUndefined();
+    expect(cluster.list(MachineOSConfigs)).toEqual([]);
+    expect(layeringCondition()).toBeUndefined();
+  });
+
+  it('waits for the pods of the builder before it takes away their permissions', async () => {
+    setSwitch({ enabled: 'false' });
+    const metadata = { name: 'builder-0', namespace: NAMESPACE };
+    cluster.put(Pods, { apiVersion: 'v1', kind: 'Pod', metadata, spec: { containers: [] } });
+    expect(await reconcile()).toMatchObject({ kind: 'requeue', afterMs: 2_000 });
+    expect(cluster.get(Deployments, BUILDER_DEPLOYMENT)).toBeUndefined();
+    for (const { kind } of builderRights(NAMESPACE))
+      expect(cluster.get(kind, BUILDER_DEPLOYMENT), kind.kind).toBeDefined();
+    expect(cluster.get(MachineOSConfigs, 'worker')).toBeDefined();
+  });
+});
+
+describe('builds that nobody needs', () => {
+  it('go with their images, the image first', async () => {
+    orphan('old', '1');
+    expect(await reconcile()).toEqual({ kind: 'done' });
+    expect(deleted).toEqual([`${image('1')} with 1 builds left`]);
+    expect(cluster.list(MachineOSBuilds)).toEqual([]);
+  });
+
+  it('stay with a warning while an image can not be deleted, and do not hold up the others', async () => {
+    orphan('stuck', '1');
+    orphan('old', '2');
+    failing.add(image('1'));
+    await expect(reconcile()).rejects.toThrow('1 build could not be pruned');
+    expect(cluster.list(MachineOSBuilds).map(({ metadata }) => metadata.name)).toEqual(['stuck']);
+    expect(warnings).toEqual([
+      `stuck PruneFailed Could not delete ${image('1')}: registry is down. Shale retries until it succeeds or this MachineOSBuild is deleted.`,
+    ]);
+  });
+
+  it('stay while a node runs their image, though the cache does not show it yet', async () => {
+    orphan('used', '1');
+    for (const each of informers) each.catchUp();
+    cluster.put(
+      MachineConfigNodes,
+      aMachineConfigNode('a', {}, { configImage: { currentImage: image('1'), desiredImage: image('1') } }),
+    );
+    expect(await controller.reconcile(SWITCH_CONFIG_MAP, signal)).toMatchObject({ kind: 'requeue' });
+    expect(deleted).toEqual([]);
+    expect(cluster.get(MachineOSBuilds, 'used')).toBeDefined();
+  });
+});
+
+it('a status that nobody has written yet is not started for a cluster without layering', async () => {
+  expect(await reconcile()).toEqual({ kind: 'done' });
+  expect(cluster.get(MachineConfigurations, MACHINE_CONFIGURATION)?.status).toBeUndefined();
+});
+
+it('an object that somebody else created a moment ago is no failure', async () => {
+  setSwitch(ON);
+  const client = cluster.client();
+  const { create } = client;
+  let raced = false;
+  const racing = newController('shale:1', {
+    ...client,
+    create: async (kind, object, where) => {
+      if (!raced) {
+        raced = true;
+        await create(kind, object, where);
+      }
+      return create(kind, object, where);
+    },
+  });
+  expect(await reconcile(racing)).toEqual({ kind: 'done' });
+  expect(cluster.get(Deployments, BUILDER_DEPLOYMENT)).toBeDefined();
+});

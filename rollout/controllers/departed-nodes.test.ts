@@ -1,0 +1,104 @@
+import { beforeEach, expect, it } from 'vitest';
+import { Leases, type Node, Nodes } from '../../api/kubernetes.ts';
+import { MachineConfigNodes } from '../../api/machine-config-node.ts';
+import { annotations, DEFAULT_LEASE_NAMESPACE } from '../../api/names.ts';
+import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
+import { type SteppedOperator, steppedOperator } from '../../test/fixtures/fleet/stepped-operator.ts';
+import { aMachineConfigNode, aNode, aPool, condition } from '../../test/fixtures/objects.ts';
+import { leaseNameOf } from '../node-leases.ts';
+import { defaultRolloutOptions } from '../options.ts';
+
+const signal = new AbortController().signal;
+const NOW = Date.parse('2026-06-01T00:00:00Z');
+const CONFIG = 'rendered-worker-1';
+
+let cluster: MemoryCluster;
+let operator: SteppedOperator;
+
+beforeEach(() => {
+  cluster = new MemoryCluster();
+  operator = steppedOperator(cluster, () => NOW);
+});
+
+/** A node in the middle of an update: leased, cordoned and granted. */
+function putBusyNode(ready = true, more: Partial<Node['metadata']> = {}): void {
+  cluster.put(
+    Nodes,
+    aNode('a', {
+      metadata: { name: 'a', uid: 'uid-a', annotations: { [annotations.cordonedByShale]: 'true' }, ...more },
+      spec: { unschedulable: true },
+      status: { conditions: [condition('Ready', ready ? 'True' : 'False')] },
+    }),
+  );
+  const grant = { level: 'Disrupt' as const, config: CONFIG, leaseHolder: 'shale-operator' };
+  cluster.put(MachineConfigNodes, aMachineConfigNode('a', { grant }));
+  putLease();
+  operator.catchUp();
+}
+
+function putLease(holderIdentity = defaultRolloutOptions.leaseHolder): void {
+  const time = new Date(NOW).toISOString();
+  cluster.put(Leases, {
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: { name: leaseNameOf('a'), namespace: DEFAULT_LEASE_NAMESPACE, uid: 'uid-lease' },
+    spec: { holderIdentity, leaseDurationSeconds: 300, acquireTime: time, renewTime: time },
+  });
+}
+
+const holder = () => cluster.get(Leases, leaseNameOf('a'))?.spec?.holderIdentity ?? '';
+const grant = () => cluster.get(MachineConfigNodes, 'a')?.spec.grant;
+
+it('a node that is Ready gets back its schedulability, and loses grant and lease', async () => {
+  putBusyNode();
+  expect(await operator.departed.reconcile('a', signal)).toEqual({ kind: 'done' });
+  expect(grant()).toBeUndefined();
+  expect(cluster.get(Nodes, 'a')?.spec?.unschedulable).toBeUndefined();
+  expect(cluster.get(Nodes, 'a')?.metadata.annotations?.[annotations.cordonedByShale]).toBeUndefined();
+  expect(holder()).toBe('');
+  expect(operator.events).toEqual([['Normal', 'a', 'Uncordon', expect.stringMatching(/is in no pool/)]]);
+});
+
+it('a node that may be rebooting stays cordoned and leased, loses the grant, and is looked at again', async () => {
+  putBusyNode(false);
+  expect(await operator.departed.reconcile('a', signal)).toMatchObject({ kind: 'requeue', afterMs: 60_000 });
+  expect(grant()).toBeUndefined();
+  expect(cluster.get(Nodes, 'a')?.spec?.unschedulable).toBe(true);
+  expect(holder()).toBe(defaultRolloutOptions.leaseHolder);
+});
+
+it('a node that a pool has is that pool’s', async () => {
+  cluster.put(MachineConfigNodes, aMachineConfigNode('a'));
+  const role = 'node-role.kubernetes.io/worker';
+  putBusyNode(true, { labels: { [role]: '' } });
+  operator.membership.setPool(aPool('worker', { nodeSelector: { matchLabels: { [role]: '' } } }));
+  expect(await operator.departed.reconcile('a', signal)).toEqual({ kind: 'done' });
+  expect(grant()).toBeDefined();
+});
+
+it.each([['its Node', Nodes] as const, ['its MachineConfigNode', MachineConfigNodes] as const])(
+  'the lease of a node without %s is released',
+  async (_what, kind) => {
+    putBusyNode();
+    cluster.remove<never>(kind as never, 'a');
+    operator.catchUp();
+    expect(await operator.departed.reconcile('a', signal)).toEqual({ kind: 'done' });
+    expect(holder()).toBe('');
+  },
+);
+
+it('the lease of another is left alone', async () => {
+  putLease('node-healthcheck');
+  operator.catchUp();
+  expect(await operator.departed.reconcile('a', signal)).toEqual({ kind: 'done' });
+  expect(holder()).toBe('node-healthcheck');
+});
+
+it('a node on which nothing of ours is left is written nothing', async () => {
+  cluster.put(Nodes, aNode('a'));
+  cluster.put(MachineConfigNodes, aMachineConfigNode('a'));
+  operator.catchUp();
+  const before = cluster.writes;
+  expect(await operator.departed.reconcile('a', signal)).toEqual({ kind: 'done' });
+  expect(cluster.writes).toBe(before);
+});
