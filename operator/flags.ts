@@ -46,89 +46,90 @@ export function withOperatorFlags(command: Command): Command {
     .option('--lease-namespace <name>', 'namespace of the node leases', DEFAULT_LEASE_NAMESPACE)
     .option(
       '--container-runtime-unit <name>',
-      'the unit that default policies mean by the container runtime',
+      'systemd unit of the container runtime, to which the default policies apply',
       defaultRolloutOptions.containerRuntimeUnit,
     )
     .option(
       '--node-user <name>',
-      'the user whose SSH keys and password MachineConfigs may change',
+      'user whose SSH keys and password MachineConfigs may change',
       defaultRolloutOptions.nodeUser,
     )
     .option('--insecure-registry <host...>', 'registries (host:port) to contact over plain HTTP', [])
-    .option('--no-attest', 'attach no provenance and no list of files to images')
-    .option('--signing-key-secret <name>', 'the Secret whose cosign.key signs images')
+    .option('--no-attest', 'attach no provenance and no file list to images')
+    .option('--signing-key-secret <name>', 'Secret with the key cosign.key that signs images')
     .option(
       '--engine <what>',
-      'container engine of the builder, for what needs commands to run in an image: podman-sidecar, or the address of one; without it such images are refused',
+      'container engine for images that need commands to run: podman-sidecar, or the address of an engine; without it such images are refused',
     )
     .option(
       '--engine-tls-dir <dir>',
-      "in the builder's pod: ca.pem, cert.pem and key.pem of an engine on TCP",
+      "directory in the builder's pod with ca.pem, cert.pem and key.pem for an engine on TCP",
     )
-    .option('--engine-image <pullspec>', 'image of the podman sidecar', PODMAN_IMAGE)
+    .option('--engine-image <pullspec>', 'image of the Podman sidecar', PODMAN_IMAGE)
     .option(
       '--builder-metrics-port <port>',
-      "where the builder's pod has /metrics, /healthz and /readyz; 0: nowhere",
+      "port of the builder's pod for /metrics, /healthz and /readyz; 0 disables it",
       wholeNumber(0, 65_535),
       0,
     )
     .option(
       '--metrics-port <port>',
-      'where this process has /metrics, /healthz and /readyz; 0: nowhere',
+      'port for /metrics, /healthz and /readyz; 0 disables it',
       wholeNumber(0, 65_535),
       0,
     )
     .option(
       '--page-port <port>',
-      'where this process serves the live page, on loopback unless --page-tls-dir is set; 0: nowhere',
+      'port of the live page, on loopback unless --page-tls-dir is set; 0 disables it',
       wholeNumber(0, 65_535),
       0,
     )
-    .option('--page-tls-dir <dir>', 'tls.crt and tls.key of the live page, for every address of the pod')
+    .option(
+      '--page-tls-dir <dir>',
+      'directory with tls.crt and tls.key of the live page, which is then served on every address of the pod',
+    )
     .addOption(
-      new Option('--node-name <name>', 'the node it runs on, which is updated last of the control plane').env(
-        'NODE_NAME',
-      ),
+      new Option(
+        '--node-name <name>',
+        'node that the operator runs on; it is updated last of the control plane',
+      ).env('NODE_NAME'),
     )
     .option(
       '--staging-limit <count>',
-      'nodes of a pool that may bring an update to their disks at once',
+      'number of nodes of a pool that may stage an update at the same time',
       wholeNumber(1),
       defaultRolloutOptions.stagingLimit,
     )
     .option(
       '--drain-grace-seconds <seconds>',
-      "time that drained pods have to end; without it each pod's own",
+      "termination grace period of drained pods; default: each pod's own",
       wholeNumber(0),
     )
     .option(
       '--drain-report-minutes <minutes>',
-      'a drain that takes longer makes its pool Degraded and is told in an event',
+      'a drain that takes longer is reported in an event and makes its pool Degraded',
       wholeNumber(1),
       drain.reportAfterSeconds / 60,
     )
     .option(
       '--drain-keep-unmanaged',
-      'let pods without a controller block a drain, in place of evicting them',
+      'let pods without a controller block a drain instead of evicting them',
       false,
     )
     .option(
       '--drain-keep-empty-dir',
-      'let pods with emptyDir volumes block a drain, in place of evicting them',
+      'let pods with emptyDir volumes block a drain instead of evicting them',
       false,
     )
     .option(
       '--keep-images <count>',
-      'images that a pool keeps beyond those in use, to go back to',
+      'number of images that a pool keeps for rollbacks, beyond those in use',
       wholeNumber(0),
       3,
     )
-    .option(
-      '--image <pullspec>',
-      "Shale's image, for the builder; by default the one of this process's own pod",
-    )
-    .option('--kubeconfig <file>', 'the cluster, where this is not one of its pods')
-    .option('--log-level <level>', "pino's: debug, info, warn, error", 'info');
+    .option('--image <pullspec>', "Shale image for the builder; default: the image of the operator's own pod")
+    .option('--kubeconfig <file>', 'kubeconfig of the cluster, for an operator outside of it')
+    .option('--log-level <level>', 'debug, info, warn or error', 'info');
   return withLimitFlags(withFlags);
 }
 

@@ -4,6 +4,7 @@ import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../api/machine-os-config.ts';
 import type { NewObject } from '../api/object.ts';
+import { plural } from '../api/plural.ts';
 import { decideRights, type ObservedRight, type RightChange } from './builder-rights.ts';
 import { decidePrune, isUsed, type PrunedBuild } from './decide-prune.ts';
 import { decideMachineOSConfigs, type MachineOSConfigChanges, madeBySwitch } from './machine-os-configs.ts';
@@ -66,7 +67,7 @@ export function decideLayering(seen: LayeringObservation): LayeringStep {
   if (waiting.length === 0) return { kind: 'settled' };
   return {
     kind: 'wait',
-    why: `${waiting.length} images are still run by nodes on their way back to the stock image`,
+    why: `nodes that are returning to the stock image still run ${plural(waiting.length, 'image')}`,
   };
 }
 

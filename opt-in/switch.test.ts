@@ -105,7 +105,7 @@ test('on and invalid are told, each with what an admin wants to know', () => {
       type: 'Layering',
       status: 'True',
       reason: 'SwitchedOn',
-      message: 'Images go to r.io/os/{pool}',
+      message: 'Images are pushed to r.io/os/{pool}',
       lastTransitionTime: '2026-06-01T00:00:00Z',
     },
   ]);

@@ -177,8 +177,12 @@ export function withLayeringCondition(
     case 'off':
       return conditions.filter(({ type }) => type !== LAYERING_CONDITION);
     case 'on':
-      return set('True', 'SwitchedOn', `Images go to ${state.settings.imageRepository}`);
+      return set('True', 'SwitchedOn', `Images are pushed to ${state.settings.imageRepository}`);
     case 'invalid':
-      return set('Unknown', 'InvalidSwitch', `What was in force stays so: ${formatProblems(state.problems)}`);
+      return set(
+        'Unknown',
+        'InvalidSwitch',
+        `The previous settings remain in effect: ${formatProblems(state.problems)}`,
+      );
   }
 }

@@ -96,12 +96,12 @@ export function policyStatus(
       ? {
           status: 'True',
           reason: 'AsSpecified',
-          message: 'The policies of spec and the defaults are in force',
+          message: 'The policies of spec and the defaults are in effect',
         }
       : {
           status: 'False',
           reason: 'InvalidPolicy',
-          message: `The last good policies stay in force: ${problems.map(formatProblem).join('; ')}`,
+          message: `The last valid policies remain in effect: ${problems.map(formatProblem).join('; ')}`,
         };
   return {
     ...status,

@@ -123,7 +123,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: patience(5 * M
     await write({ enabled: 'maybe', pools: 'infra', imageRepositry: 'misspelt' });
     await until('the operator says so', async () => (await condition())?.reason === 'InvalidSwitch');
     expect((await condition())?.message).toMatch(
-      /^What was in force stays so: .*data.enabled.*data.imageRepositry|data.imageRepositry.*data.enabled/,
+      /^The previous settings remain in effect: .*data.enabled.*data.imageRepositry|data.imageRepositry.*data.enabled/,
     );
     await until('an event says so', async () => {
       const { items } = await client.list(Events, { signal });
