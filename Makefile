@@ -48,6 +48,7 @@ types:
 check:
 	node manifests/generate.ts --check
 	node test/checks/import-directions.ts
+	node test/checks/house.ts
 
 VITEST := node node_modules/vitest/vitest.mjs run
 

@@ -13,8 +13,8 @@ import { formatReference, parseReference, type Reference } from '../../image/ref
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { RegistryError } from '../../image/registry/registry-error.ts';
 import { BuildFailure } from '../build-failure.ts';
+import { byDigest } from '../by-digest.ts';
 import type { Slots } from '../slots.ts';
-import { byDigest } from '../steps/append-build.ts';
 import {
   type BuildSecret,
   CONTAINERFILE,

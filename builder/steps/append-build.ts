@@ -3,14 +3,14 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import type { ClusterPolicies } from '../../api/machine-configuration.ts';
 import { nodePaths } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
-import { type DigestedPullspec, parseDigest, parseDigestedPullspec } from '../../api/references.ts';
+import { type DigestedPullspec, parseDigest } from '../../api/references.ts';
 import { encodeTransitionLabel, predictTransitions } from '../../disruption/transitions.ts';
 import { describeImage, type ImageDescription } from '../../image/append.ts';
 import { type Digest, digestOf } from '../../image/digest.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
 import { writeLayer } from '../../image/layer/write-layer.ts';
 import { pushAppended } from '../../image/push-image.ts';
-import { formatReference, parseReference, type Reference } from '../../image/reference.ts';
+import { parseReference, type Reference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
@@ -18,6 +18,7 @@ import { formatProblem } from '../../machineconfig/problem.ts';
 import { labelsOf, type Source } from '../attest/build-facts.ts';
 import { type SealOptions, sealImage } from '../attest/seal-image.ts';
 import { asBuildFailure, BuildFailure } from '../build-failure.ts';
+import { byDigest } from '../by-digest.ts';
 import { layerContent } from '../layer/layer-content.ts';
 import type { BuildResult } from '../status.ts';
 import { type Step, untraced } from './build-trace.ts';
@@ -173,12 +174,4 @@ function nodeConfigOf(rendered: MachineConfig): NodeConfig {
   if (parsed.ok) return parsed.config;
   const problems = parsed.problems.map(formatProblem).join('; ');
   throw new BuildFailure('InvalidConfig', `MachineConfig ${rendered.metadata.name}: ${problems}`);
-}
-
-/** @returns the image of a repository that has a digest. */
-export function byDigest(
-  { registry, repository }: Pick<Reference, 'registry' | 'repository'>,
-  digest: Digest,
-): DigestedPullspec {
-  return parseDigestedPullspec(formatReference({ registry, repository, digest }));
 }

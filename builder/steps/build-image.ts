@@ -9,12 +9,13 @@ import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { signImage } from '../../image/signature/sign-image.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { asBuildFailure, BuildFailure } from '../build-failure.ts';
+import { byDigest } from '../by-digest.ts';
 import type { BuildSecret } from '../engine/build-context.ts';
 import { type EngineImage, type EngineParts, engineImage } from '../engine/engine-image.ts';
 import { engineSpecOf } from '../engine/engine-spec.ts';
 import { layerContent } from '../layer/layer-content.ts';
 import type { BuildResult, ImageInstance } from '../status.ts';
-import { type AppendInput, appendBuild, byDigest } from './append-build.ts';
+import { type AppendInput, appendBuild } from './append-build.ts';
 import { untraced } from './build-trace.ts';
 
 export interface BuildInput extends Omit<AppendInput, 'stockImage'> {

@@ -22,7 +22,7 @@ import {
   poolConfiguration,
   sameConfiguration,
 } from '../rendering/pool-rendering.ts';
-import { Foresight, withForeseen } from '../rendering/predicted-transitions.ts';
+import { Predictions, withPredicted } from '../rendering/predicted-transitions.ts';
 import { renderSpan } from '../reports/spans.ts';
 
 export interface RenderingControllerParts {
@@ -53,11 +53,11 @@ type Outcome<T> =
  */
 export class RenderingController {
   readonly #parts: RenderingControllerParts;
-  readonly #foresight: Foresight;
+  readonly #predictions: Predictions;
 
   constructor(parts: RenderingControllerParts) {
     this.#parts = parts;
-    this.#foresight = new Foresight(parts);
+    this.#predictions = new Predictions(parts);
   }
 
   /** @throws ApiError */
@@ -93,9 +93,9 @@ export class RenderingController {
       await this.#createRendered(rendered, signal);
     } else {
       // Before the pool has it as its target: whoever looks knows what it will cost before a node is touched.
-      const foreseen = this.#foresight.of(pool, rendered);
-      await this.#createRendered(withForeseen(rendered, foreseen), signal);
-      await this.#foresight.tell(pool, rendered, foreseen, signal);
+      const predicted = this.#predictions.of(pool, rendered);
+      await this.#createRendered(withPredicted(rendered, predicted), signal);
+      await this.#predictions.tell(pool, rendered, predicted, signal);
       const body = { metadata: { resourceVersion: pool.metadata.resourceVersion }, spec: { configuration } };
       caches.pools.remember(
         await client.patch(MachineConfigPools, pool.metadata.name, { type: 'merge', body }, { signal }),

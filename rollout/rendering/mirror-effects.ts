@@ -1,4 +1,4 @@
-import { type DisruptionAction, formatActions } from '../../api/disruption-action.ts';
+import { type DisruptionAction, type DisruptionCause, formatActions } from '../../api/disruption-action.ts';
 import type {
   ImageContentSourcePolicy,
   ImageDigestMirrorSet,
@@ -7,7 +7,6 @@ import type {
 import type { MirrorKind } from '../../api/machine-configuration.ts';
 import { mirrorRuleChanges } from '../../disruption/registries-conf-change.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
-import type { ForeseenTransition } from './predicted-transitions.ts';
 
 export type MirrorObject = ImageContentSourcePolicy | ImageDigestMirrorSet | ImageTagMirrorSet;
 
@@ -43,7 +42,7 @@ export function mirrorEffect(
   object: MirrorObject & { readonly kind: string },
   from: NodeConfig,
   to: NodeConfig,
-  transition: ForeseenTransition,
+  transition: { readonly causes: readonly DisruptionCause[] },
 ): MirrorEffect | undefined {
   const changes = mirrorRuleChanges(textOf(from), textOf(to));
   const sources = sourcesOf(object);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { defaultPolicySettings, effectivePolicies } from '../../disruption/effective-policies.ts';
 import { formatEffects } from './mirror-effects.ts';
-import { type ForeseenTransition, foresee, formatForeseen } from './predicted-transitions.ts';
+import { formatPredicted, type PredictedTransition, predictForNodes } from './predicted-transitions.ts';
 
 const restart = { type: 'Restart' as const, restart: { serviceName: 'chronyd.service' } };
 const policies = effectivePolicies(
@@ -39,13 +39,13 @@ const configs = new Map(
 );
 const to = configs.get('c') ?? rendered('c', {});
 const look = (...running: (string | undefined)[]) =>
-  foresee({ running, configs: (name) => configs.get(name), to, policies });
+  predictForNodes({ running, configs: (name) => configs.get(name), to, policies });
 
 describe('what a rendering will ask', () => {
   it('is told for each config that nodes run, most nodes first', () => {
-    const foreseen = look('b', 'a', 'a', undefined, 'gone', 'c');
+    const predicted = look('b', 'a', 'a', undefined, 'gone', 'c');
     expect(
-      foreseen.map(({ from, nodes, actions }) => [from, nodes, actions.map(({ type }) => type)]),
+      predicted.map(({ from, nodes, actions }) => [from, nodes, actions.map(({ type }) => type)]),
     ).toEqual([
       ['a', 2, ['Restart']],
       ['b', 1, ['Reboot']],
@@ -54,12 +54,12 @@ describe('what a rendering will ask', () => {
   });
 
   it('is written with the summary first', () => {
-    const text = formatForeseen(look('a', 'a', 'b'));
+    const text = formatPredicted(look('a', 'a', 'b'));
     expect(text).toMatch(
       /^\{"summary":"2 nodes: Restart\(chronyd\.service\); 1 node: Reboot","transitions":\[/,
     );
     expect(text).toContain('"rule":"policy for /etc/chrony.conf"');
-    expect(formatForeseen([])).toContain('no node runs anything yet');
+    expect(formatPredicted([])).toContain('no node runs anything yet');
   });
 
   it('leaves out causes where they are too many, and then transitions', () => {
@@ -70,16 +70,16 @@ describe('what a rendering will ask', () => {
       rule: 'r'.repeat(200),
       actions: [],
     } as const;
-    const one = (from: string): ForeseenTransition => ({
+    const one = (from: string): PredictedTransition => ({
       from,
       nodes: 1,
       actions: [],
       causes: Array(100).fill(cause),
     });
-    const without = formatForeseen([one('a')]);
+    const without = formatPredicted([one('a')]);
     expect(without).not.toContain('rrr');
     expect(without).toContain('"from":"a"');
-    const many = formatForeseen(Array.from({ length: 2000 }, (_, i) => one(`rendered-${i}`)));
+    const many = formatPredicted(Array.from({ length: 2000 }, (_, i) => one(`rendered-${i}`)));
     expect(many.length).toBeLessThanOrEqual(16 * 1024);
     expect(many).not.toContain('transitions');
   });

@@ -23,7 +23,7 @@ import type { RolloutOptions } from '../options.ts';
 import { formatEffects, type MirrorObject, mirrorEffect } from './mirror-effects.ts';
 
 /** What a rendering will ask of the nodes that run one config now. */
-export interface ForeseenTransition {
+export interface PredictedTransition {
   /** Name of the rendered config that they run. */
   readonly from: string;
   /** How many nodes of the pool run it. */
@@ -32,7 +32,7 @@ export interface ForeseenTransition {
   readonly causes: readonly DisruptionCause[];
 }
 
-export interface ForeseenInput {
+export interface PredictionInput {
   /** Names of the configs that the pool's nodes run, one for each node; undefined for a node that has not said. */
   readonly running: readonly (string | undefined)[];
   readonly configs: (name: string) => MachineConfig | undefined;
@@ -45,7 +45,12 @@ export interface ForeseenInput {
  *
  * @returns a transition for each config that nodes run and that can still be compared, most nodes first.
  */
-export function foresee({ running, configs, to, policies }: ForeseenInput): readonly ForeseenTransition[] {
+export function predictForNodes({
+  running,
+  configs,
+  to,
+  policies,
+}: PredictionInput): readonly PredictedTransition[] {
   const target = nodeConfigOf(to);
   if (target === undefined) return [];
   const names = running.filter((name) => name !== undefined);
@@ -81,7 +86,7 @@ const MAX_BYTES = 16 * 1024;
  * @returns the annotation of a rendered config: JSON, the summary first; without causes where they are too many, and
  *   without transitions where even these are.
  */
-export function formatForeseen(transitions: readonly ForeseenTransition[]): string {
+export function formatPredicted(transitions: readonly PredictedTransition[]): string {
   const summary = transitions.map(
     ({ nodes, actions }) => `${nodes} ${nodes === 1 ? 'node' : 'nodes'}: ${formatActions(actions)}`,
   );
@@ -105,7 +110,7 @@ export function formatForeseen(transitions: readonly ForeseenTransition[]): stri
   return fitting ?? JSON.stringify({ summary: first.summary.slice(0, MAX_BYTES / 2) });
 }
 
-export interface ForesightParts {
+export interface PredictionsParts {
   readonly client: ApiClient;
   readonly caches: Caches;
   readonly log: Logger;
@@ -113,18 +118,18 @@ export interface ForesightParts {
 }
 
 /** Works out what a rendering will ask of nodes, and writes it down: on the rendered config, and on the mirror objects that have a part in it. */
-export class Foresight {
-  readonly #parts: ForesightParts;
+export class Predictions {
+  readonly #parts: PredictionsParts;
 
-  constructor(parts: ForesightParts) {
+  constructor(parts: PredictionsParts) {
     this.#parts = parts;
   }
 
   /** @returns what the rendering will ask of the nodes of the pool as they are now. */
-  of(pool: MachineConfigPool, rendered: MachineConfig): readonly ForeseenTransition[] {
+  of(pool: MachineConfigPool, rendered: MachineConfig): readonly PredictedTransition[] {
     const { caches, options } = this.#parts;
     const status = caches.machineConfigurations.get(MACHINE_CONFIGURATION)?.status;
-    return foresee({
+    return predictForNodes({
       running: caches.machineConfigNodes
         .list()
         .filter(({ spec }) => spec.pool.name === pool.metadata.name)
@@ -143,12 +148,12 @@ export class Foresight {
   async tell(
     pool: MachineConfigPool,
     rendered: MachineConfig,
-    transitions: readonly ForeseenTransition[],
+    transitions: readonly PredictedTransition[],
     signal: AbortSignal,
   ): Promise<void> {
     const { client, caches, log } = this.#parts;
     const { name } = rendered.metadata;
-    const text = formatForeseen(transitions);
+    const text = formatPredicted(transitions);
     if (caches.machineConfigs.get(name)?.metadata.annotations?.[annotations.transitions] !== text) {
       const body = { metadata: { annotations: { [annotations.transitions]: text } } };
       caches.machineConfigs.remember(
@@ -167,7 +172,7 @@ export class Foresight {
   async #tellMirrors(
     pool: MachineConfigPool,
     rendered: MachineConfig,
-    transition: ForeseenTransition,
+    transition: PredictedTransition,
     signal: AbortSignal,
   ): Promise<void> {
     const { client, caches } = this.#parts;
@@ -190,11 +195,11 @@ export class Foresight {
 }
 
 /** @returns the rendered config with what it will ask of nodes, in one write with itself. */
-export function withForeseen(
+export function withPredicted(
   rendered: MachineConfig,
-  transitions: readonly ForeseenTransition[],
+  transitions: readonly PredictedTransition[],
 ): MachineConfig {
   const { metadata } = rendered;
-  const told = { ...metadata.annotations, [annotations.transitions]: formatForeseen(transitions) };
+  const told = { ...metadata.annotations, [annotations.transitions]: formatPredicted(transitions) };
   return { ...rendered, metadata: { ...metadata, annotations: told } };
 }
