@@ -75,7 +75,7 @@ describe.skipIf(noLab !== undefined)(
       await want('rendered-3', image, 'Live');
       await lab.until('the restart', ({ status }) =>
         (status?.conditions ?? []).some(
-          ({ type, message }) => type === 'UpdateExecuted' && message === 'Restart(lab.service)',
+          ({ type, message }) => type === 'UpdateExecuted' && message === 'Running Restart(lab.service)',
         ),
       );
       await lab.killDaemon();
