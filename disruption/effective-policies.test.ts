@@ -55,4 +55,12 @@ describe('effectivePolicies', () => {
     expect(digest([a, b])).toBe(digest([b, a]));
     expect(digest([a])).not.toBe(digest([a, b]));
   });
+
+  test("the digest changes with the container runtime's unit, and not where an older Shale recorded none", () => {
+    const policies = effectivePolicies(undefined, defaultPolicySettings);
+    const { containerRuntimeUnit: _, ...older } = policies;
+    const containerd = { ...policies, containerRuntimeUnit: 'containerd.service' };
+    expect(policyDigest(older)).toBe(policyDigest(policies));
+    expect(policyDigest(containerd)).not.toBe(policyDigest(policies));
+  });
 });

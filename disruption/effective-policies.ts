@@ -45,7 +45,10 @@ function override<T extends object>(
 
 /** @returns the digest that identifies policies in the labels of images and in the specs of nodes. */
 export function policyDigest(policies: ClusterPolicies): Digest {
-  return `sha256:${createHash('sha256').update(canonicalJson(policies)).digest('hex')}` as Digest;
+  const { containerRuntimeUnit: unit, ...others } = policies;
+  // Images labelled before the unit was recorded assumed MCO's: they keep their digest, and an upgrade rebuilds none of them.
+  const digested = unit === defaultPolicySettings.containerRuntimeUnit ? others : policies;
+  return `sha256:${createHash('sha256').update(canonicalJson(digested)).digest('hex')}` as Digest;
 }
 
 /** Settings of the default policies that differ between hosts. */
