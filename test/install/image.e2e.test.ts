@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
@@ -30,8 +30,20 @@ let dir: string;
 beforeAll(async () => {
   dir = await mkdtemp(path.join(tmpdir(), 'shale-image-'));
   await execa(path.join(ROOT, 'bin/image-packages'));
+  await copyContext();
 }, patience(BUILD_MS));
 afterAll(() => rm(dir, { recursive: true, force: true }));
+
+/** Engines read the whole context before they leave out what .containerignore names; other tests write below .shale meanwhile. */
+async function copyContext(): Promise<void> {
+  const [archive, context] = [path.join(dir, 'context.tar'), contextIn(dir)];
+  const without = ['.git', '.shale', 'node_modules'].map((name) => `--exclude=./${name}`);
+  await mkdir(context);
+  await execa('tar', ['--create', '--file', archive, '--directory', ROOT, ...without, '.']);
+  await execa('tar', ['--extract', '--file', archive, '--directory', context]);
+  await rm(archive);
+}
+const contextIn = (directory: string) => path.join(directory, 'context');
 
 for (const { kind, address } of engines) {
   const obstacle = engineObstacle(kind);
@@ -40,7 +52,11 @@ for (const { kind, address } of engines) {
     let engine: StartedEngine;
     const cli = async (...args: string[]): Promise<string> => {
       const env = { DOCKER_BUILDKIT: '0' };
-      const { all } = await execa(kind, [address, engine.url, ...args], { cwd: ROOT, env, all: true });
+      const { all } = await execa(kind, [address, engine.url, ...args], {
+        cwd: contextIn(dir),
+        env,
+        all: true,
+      });
       return all;
     };
     const shale = (...args: string[]) => cli('run', '--rm', '--network=none', IMAGE, ...args);

@@ -99,7 +99,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(
       rebootSoftly = async () => undefined;
       const second = await run('rendered-2', await build('rendered-2', SOFT, COMPOSEFS));
       expect(second.softReboot).toBeUndefined();
-      expect(second.source).toContain('did not take place within 0.05 s');
+      expect(second.source).toContain('did not happen within 0.05 s');
     });
 
     test('reboots fully where it came back to what it ran', async () => {
@@ -111,7 +111,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(
       };
       const second = await run('rendered-2', await build('rendered-2', SOFT, COMPOSEFS));
       expect(second.softReboot).toBeUndefined();
-      expect(second.source).toContain('not into the target');
+      expect(second.source).toContain('did not boot the target');
     });
   },
 );

@@ -96,5 +96,6 @@ export async function removeNode(dir: string, signal = AbortSignal.timeout(TIMEO
       () => undefined,
     );
   }
-  await rm(dir, { recursive: true, force: true });
+  // A command of ostree that ended with its daemon may write for a moment longer.
+  await rm(dir, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
 }
