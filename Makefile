@@ -40,6 +40,7 @@ test: install-tests lint types check tests ## what decides whether a change land
 
 lint:
 	biome ci --error-on-warnings .
+	knip --no-progress
 
 types:
 	tsc -p .

@@ -9,8 +9,6 @@ import { z } from 'zod';
 export type Digest = string & { readonly __brand: 'Digest' };
 /** An image by digest: `host[:port]/repository@sha256:…`; the only form a node ever applies. */
 export type DigestedPullspec = string & { readonly __brand: 'DigestedPullspec' };
-/** The name of a rendered MachineConfig: `rendered-<pool>-<hash>`. */
-export type RenderedName = string & { readonly __brand: 'RenderedName' };
 
 const DIGEST = /^sha256:[a-f0-9]{64}$/;
 

@@ -64,7 +64,7 @@ function whenGranted({ spec }: DaemonObservation, target: Target, update: Update
 }
 
 /** @returns the grant level that actions need. */
-export function levelOf(actions: readonly DisruptionAction[]): Level {
+function levelOf(actions: readonly DisruptionAction[]): Level {
   return isDisruptive(actions) ? 'Disrupt' : 'Live';
 }
 

@@ -66,7 +66,7 @@ const reload = (serviceName: string): EffectiveAction => ({ type: 'Reload', relo
 const restart = (serviceName: string): EffectiveAction => ({ type: 'Restart', restart: { serviceName } });
 
 /** The policies where the admin has none: MCO's defaults (pkg/apihelpers, defaultClusterPolicies). */
-export function defaultPolicies({
+function defaultPolicies({
   containerRuntimeUnit,
 }: PolicySettings): Required<Omit<ClusterPolicies, 'imageMirrors'>> {
   const reloadRuntime = [reload(containerRuntimeUnit)];

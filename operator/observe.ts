@@ -159,7 +159,7 @@ function ownerPool({ metadata }: MachineConfig): string | undefined {
  * Whether a changed Node can make a difference to a rollout. Kubelets write heartbeats and image lists all day; with
  * thousands of nodes most events are of that kind.
  */
-export function nodeChangeMatters(before: Node | undefined, after: Node): boolean {
+function nodeChangeMatters(before: Node | undefined, after: Node): boolean {
   return before === undefined || JSON.stringify(relevant(before)) !== JSON.stringify(relevant(after));
 }
 

@@ -150,7 +150,7 @@ export function formatProblems(problems: readonly SwitchProblem[]): string {
 }
 
 /** Condition of the MachineConfiguration: whether layering is switched on. Absent where it is off. */
-export const LAYERING_CONDITION = 'Layering';
+const LAYERING_CONDITION = 'Layering';
 
 /** Conditions that a custom resource takes; the end of a long list of problems is told by the event alone. */
 const MESSAGE_LENGTH = 2048;

@@ -76,7 +76,7 @@ export async function sealImage(
 }
 
 /** What is attached to an image. The same build has the same artifacts. */
-export function attestations(facts: BuildFacts, entries: readonly LayerEntry[]): readonly Artifact[] {
+function attestations(facts: BuildFacts, entries: readonly LayerEntry[]): readonly Artifact[] {
   return [
     {
       artifactType: IN_TOTO_TYPE,

@@ -252,7 +252,7 @@ const FORBIDDEN = [
  *
  * @param path absolute and normalised, as the renderer leaves it.
  */
-export function placeOf(path: string): PathPlace {
+function placeOf(path: string): PathPlace {
   const within = (root: string) => path === root || path.startsWith(`${root}/`);
   const forbidden = FORBIDDEN.find(within);
   if (forbidden !== undefined)

@@ -112,7 +112,7 @@ export function isStuck({ step, plan }: JournalEntry): boolean {
  *
  * @throws TypeError
  */
-export function assertFollows(before: JournalEntry | undefined, next: JournalEntry): void {
+function assertFollows(before: JournalEntry | undefined, next: JournalEntry): void {
   if (before === undefined) return;
   const same =
     before.plan.config === next.plan.config &&

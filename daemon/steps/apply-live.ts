@@ -72,7 +72,7 @@ export async function applyLiveUpdate(
 }
 
 /** The running system was changed, and only a reboot can bring it to the target. */
-export class LiveUpdateFailed extends Error {
+class LiveUpdateFailed extends Error {
   override readonly name = 'LiveUpdateFailed';
 }
 
@@ -93,7 +93,7 @@ export class TargetMismatch extends Error {
  *
  * @throws LiveUpdateFailed for whatever goes wrong; the signal's reason when the daemon was told to end.
  */
-export async function orRequireReboot(signal: AbortSignal, work: () => Promise<void>): Promise<void> {
+async function orRequireReboot(signal: AbortSignal, work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (cause) {
@@ -108,7 +108,7 @@ export async function orRequireReboot(signal: AbortSignal, work: () => Promise<v
  *
  * @throws LiveUpdateFailed when only a reboot can bring it about now; anything else when the system is as it was before.
  */
-export async function updateLive(work: UpdateWork, { next, plan }: Update): Promise<void> {
+async function updateLive(work: UpdateWork, { next, plan }: Update): Promise<void> {
   const { ports, signal } = work;
   const way =
     next.mode === 'Layered'

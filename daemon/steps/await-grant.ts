@@ -93,7 +93,7 @@ export async function otherHolder(
  *   operator alone sees to it.
  * @throws ApiError
  */
-export async function leaseObstacle({
+async function leaseObstacle({
   client,
   node,
   namespace,

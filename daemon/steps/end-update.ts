@@ -118,10 +118,7 @@ export function recordOf(
  * @param current the record.
  * @returns undefined when the booted image says nothing of Shale: then the node is a fresh one.
  */
-export function currentAfterBoot(
-  current: Current | undefined,
-  { image, labels }: Deployment,
-): Current | undefined {
+function currentAfterBoot(current: Current | undefined, { image, labels }: Deployment): Current | undefined {
   if (current?.mode === 'Standard') {
     return image === undefined || image === current.baseImage ? current : { ...current, baseImage: image };
   }

@@ -62,7 +62,7 @@ export async function rollBack(
  *
  * @param context its `current` is what the disk has.
  */
-export async function takeBackFiles(
+async function takeBackFiles(
   work: UpdateWork,
   previous: Extract<Current, { mode: 'Standard' }>,
 ): Promise<void> {
@@ -76,7 +76,7 @@ export async function takeBackFiles(
  * @param context its `current` is what the node is to leave. @param previous what it ran before; undefined on a node that
  *   Shale had not configured then.
  */
-export async function makePreviousNextBoot(work: UpdateWork, previous: Current | undefined): Promise<void> {
+async function makePreviousNextBoot(work: UpdateWork, previous: Current | undefined): Promise<void> {
   if (previous !== undefined && imageOf(previous) !== undefined) {
     // The way back is an update like any other.
     return makeNextBoot(work, { next: previous });

@@ -70,7 +70,7 @@ export function workOf(
 }
 
 /** What the disk has: the record, unless an update that waits for its reboot has written its config over it. */
-export function onDisk({ current, journal, bootedImage }: Observation): Current | undefined {
+function onDisk({ current, journal, bootedImage }: Observation): Current | undefined {
   if (journal?.written !== true) return current;
   return writtenOver(current, journal.next, bootedImage);
 }

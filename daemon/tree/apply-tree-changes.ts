@@ -26,12 +26,12 @@ export interface ApplyOptions {
 }
 
 /** The source of a change is no longer what it was when the change was planned. */
-export class SourceChangedError extends Error {
+class SourceChangedError extends Error {
   override readonly name = 'SourceChangedError';
 }
 
 /** A parent of a changed path is not the directory it was when the change was planned. */
-export class ParentChangedError extends Error {
+class ParentChangedError extends Error {
   override readonly name = 'ParentChangedError';
 }
 

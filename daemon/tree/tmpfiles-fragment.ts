@@ -14,7 +14,7 @@ export interface TmpfilesLine {
 }
 
 /** A fragment that systemd-tmpfiles would complain about. */
-export class TmpfilesSyntaxError extends Error {
+class TmpfilesSyntaxError extends Error {
   override readonly name = 'TmpfilesSyntaxError';
 }
 

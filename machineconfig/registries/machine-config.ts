@@ -105,7 +105,7 @@ const ATOMIC_SEGMENTS = 3;
  *
  * @returns the file's text; undefined where nothing is blocked or allowed, and the distribution's own file stays.
  */
-export function formatPolicyJson({ blocked, allowed }: RegistrySources): string | undefined {
+function formatPolicyJson({ blocked, allowed }: RegistrySources): string | undefined {
   if (blocked.length === 0 && allowed.length === 0) return undefined;
   const scopes = [
     ...allowed.map((scope) => [scope, accept] as const),

@@ -21,7 +21,7 @@ export interface MirrorEffect {
 }
 
 /** @returns sources that a mirror object has rules for. */
-export function sourcesOf(object: MirrorObject): readonly string[] {
+function sourcesOf(object: MirrorObject): readonly string[] {
   const { spec } = object;
   const rules =
     ('repositoryDigestMirrors' in spec && spec.repositoryDigestMirrors) ||

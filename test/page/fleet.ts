@@ -42,7 +42,7 @@ export type Part =
   | 'maintenance';
 
 /** @param now ms since the epoch. */
-export function imageOf(config: string): string {
+function imageOf(config: string): string {
   const digit = [...config].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) % 16, 7).toString(16);
   return `registry.example:5000/os/${config.split('-')[1]}@sha256:${`${digit}4f`.repeat(22).slice(0, 64)}`;
 }
@@ -69,8 +69,8 @@ export interface PoolPlan {
   readonly actions: UpdatePlan['actions'];
   readonly causes: DisruptionCause[];
 }
-export const REBOOTS: PoolPlan = { actions: [{ type: 'Drain' }, { type: 'Reboot' }], causes: CAUSES };
-export const RESTARTS: PoolPlan = {
+const REBOOTS: PoolPlan = { actions: [{ type: 'Drain' }, { type: 'Reboot' }], causes: CAUSES };
+const RESTARTS: PoolPlan = {
   actions: [{ type: 'Restart', service: 'chronyd.service' }],
   causes: CAUSES.slice(1),
 };

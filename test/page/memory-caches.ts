@@ -4,7 +4,7 @@ import type { PageCaches, Watched } from '../../page/server/page-caches.ts';
 import type { Fleet } from './fleet.ts';
 
 /** Objects of one kind that a test changes itself. */
-export class MemoryCache<T extends KubernetesObject> implements Watched<T> {
+class MemoryCache<T extends KubernetesObject> implements Watched<T> {
   readonly #objects: Map<string, T>;
   readonly #handlers: ((change: Change<T>) => void)[] = [];
 

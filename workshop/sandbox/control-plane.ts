@@ -71,7 +71,7 @@ const Kubeconfig = z.object({
  *   --flatten` writes it.
  * @throws Error that names the file and what it lacks.
  */
-export async function useExistingCluster(file: string): Promise<ControlPlane> {
+async function useExistingCluster(file: string): Promise<ControlPlane> {
   const text = await readFile(file, 'utf8');
   const { server, caPem } = clusterOf(file, text);
   const connection = await kubeconfigConnection({ path: file });
@@ -119,7 +119,7 @@ function sendOver(connection: Connection): Send {
  *
  * @param file written anew. @returns what to call for every request. @throws Error when the file can't be written.
  */
-export function createAuditLog(file: string): (event: AuditEvent) => void {
+function createAuditLog(file: string): (event: AuditEvent) => void {
   const told = new Set<string>();
   writeFileSync(file, '');
   return (event) => {

@@ -140,7 +140,7 @@ export async function readDeliveries(root: string): Promise<Deliveries> {
 }
 
 /** Writes one of them, whole or not at all, and durably. */
-export async function writeDelivery(root: string, name: CertificateName, delivery: Delivery): Promise<void> {
+async function writeDelivery(root: string, name: CertificateName, delivery: Delivery): Promise<void> {
   const given = { ...(await readDeliveries(root)), [name]: delivery };
   await writeRecord(recordIn(root), { version: 1, given });
 }

@@ -42,7 +42,7 @@ async function pathsOfState(root: string, current: Current | undefined): Promise
 }
 
 /** @returns those of the config that an image carries; none for an image that was not made of one. @param root of the image. */
-export async function pathsOfImage(root: string): Promise<ReadonlySet<string>> {
+async function pathsOfImage(root: string): Promise<ReadonlySet<string>> {
   const text = await readFile(path.join(root, nodePaths.imageConfig), 'utf8').catch(ignoreMissing);
   if (text === undefined) return new Set();
   const parsed = parseNodeConfig(JSON.parse(text) as MachineConfig);

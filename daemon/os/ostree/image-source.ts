@@ -31,7 +31,7 @@ export interface SourceLayer {
 }
 
 /** The host has too little room for an image. Nothing was written. */
-export class DiskSpaceError extends Error {
+class DiskSpaceError extends Error {
   override readonly name = 'DiskSpaceError';
 }
 

@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 
 /** A command that ended in the guest with another code than 0. */
-export class GuestCommandError extends Error {
+class GuestCommandError extends Error {
   override readonly name = 'GuestCommandError';
 }
 

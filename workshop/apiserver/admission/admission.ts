@@ -103,7 +103,7 @@ function refused({ resource, name }: AdmissionRequest, binding: StoredObject, de
 }
 
 /** @returns whether a policy's or binding's matchResources are for a request; nothing said is for every one. */
-export function matchesRequest(
+function matchesRequest(
   constraints: JsonObject | undefined,
   request: AdmissionRequest,
   namespace: StoredObject | undefined,

@@ -44,7 +44,7 @@ function apply(mediaType: string, object: StoredObject, patch: Json): Json {
 const SERVER_FIELDS: readonly string[] = ['metadata', 'status'];
 
 /** @returns paths of fields that were sent and that the schema dropped: `spec.nodeSelektor`. */
-export function unknownFields(sent: JsonObject, kept: JsonObject): readonly string[] {
+function unknownFields(sent: JsonObject, kept: JsonObject): readonly string[] {
   return Object.keys(sent)
     .filter((field) => !SERVER_FIELDS.includes(field))
     .flatMap((field) => lost(sent[field], kept[field], field));

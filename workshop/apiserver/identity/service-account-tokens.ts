@@ -21,7 +21,7 @@ export interface TokenClaims {
   readonly id: string;
 }
 
-export const ISSUER = 'https://kubernetes.default.svc';
+const ISSUER = 'https://kubernetes.default.svc';
 
 /** @returns claims of a new token. @param lifetime in seconds. */
 export function newClaims(

@@ -1,4 +1,4 @@
-import { type JsonObject, objectsAt, withField } from '../json.ts';
+import { type JsonObject, withField } from '../json.ts';
 import { builtinResource } from '../resources/builtin.ts';
 import { bucketOf, type Resource } from '../resources/resource.ts';
 import { alreadyExists, type Cause, forbidden, invalid, notFound } from '../status.ts';
@@ -106,9 +106,4 @@ export function identityOf(
   object: JsonObject,
 ): Pick<StoredObject, 'apiVersion' | 'kind'> {
   return { apiVersion: String(object['apiVersion']), kind: resource.kind };
-}
-
-/** @returns whether an object has an owner with this uid. */
-export function isOwnedBy(object: StoredObject, uid: string): boolean {
-  return objectsAt(object, 'metadata', 'ownerReferences').some((owner) => owner['uid'] === uid);
 }

@@ -1,4 +1,4 @@
-import { equal, isObject, type JsonObject, withField } from '../json.ts';
+import { equal, type JsonObject, withField } from '../json.ts';
 import { bucketOf, type Resource } from '../resources/resource.ts';
 import { conflict, notFound } from '../status.ts';
 import { keyOf } from '../store/store.ts';
@@ -134,9 +134,4 @@ function asksForMore(current: StoredObject, next: StoredObject): boolean {
 function withNextGeneration(object: StoredObject): StoredObject {
   const generation = (object.metadata.generation ?? 0) + 1;
   return { ...object, metadata: { ...object.metadata, generation } };
-}
-
-/** @returns the body of a request as an object. */
-export function asObject(value: unknown): JsonObject | undefined {
-  return isObject(value as JsonObject) ? (value as JsonObject) : undefined;
 }

@@ -72,7 +72,7 @@ export type WireField =
   | { readonly number: number; readonly type: 'bytes'; readonly value: Buffer };
 
 /** @returns the fields of a message in their order. @throws Error for bytes that are no message. */
-export function readFields(message: Buffer): readonly WireField[] {
+function readFields(message: Buffer): readonly WireField[] {
   const fields: WireField[] = [];
   let offset = 0;
 

@@ -51,7 +51,7 @@ export function watchObjects(
 }
 
 /** @returns the error that an ERROR event of a watch holds, and that a watch from too long ago is answered with. */
-export function tooOld(resourceVersion: string, compacted: number) {
+function tooOld(resourceVersion: string, compacted: number) {
   return expired(`too old resource version: ${resourceVersion} (${compacted})`);
 }
 

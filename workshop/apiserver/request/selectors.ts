@@ -119,10 +119,7 @@ export function matchesLabels(selector: LabelSelector, labels: Readonly<Record<s
 }
 
 /** @returns whether labels fulfil a requirement. */
-export function fulfils(
-  { key, operator, values }: Requirement,
-  labels: Readonly<Record<string, string>>,
-): boolean {
+function fulfils({ key, operator, values }: Requirement, labels: Readonly<Record<string, string>>): boolean {
   // A label may be called `constructor`.
   const value = Object.hasOwn(labels, key) ? labels[key] : undefined;
   switch (operator) {

@@ -150,6 +150,6 @@ export function celValue(value: Json | undefined): unknown {
 }
 
 /** @returns a value that may not be there, as CEL's optional type. */
-export function celOptional(value: Json | undefined): unknown {
+function celOptional(value: Json | undefined): unknown {
   return value === undefined ? Optional.none() : Optional.of(celValue(value));
 }

@@ -31,7 +31,7 @@ function shown(value: Json): string {
   return isObject(value) ? '"object"' : JSON.stringify(value);
 }
 
-export function typeName(value: Json): string {
+function typeName(value: Json): string {
   if (value === null) return 'null';
   if (isArray(value)) return 'array';
   if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'number';
@@ -214,7 +214,7 @@ const FORMATS: Readonly<Record<string, (value: string) => boolean>> = {
 };
 
 /** @returns what is wrong with a string of a format; undefined for nothing, or a format that isn't checked. */
-export function formatProblem(format: string, value: string): string | undefined {
+function formatProblem(format: string, value: string): string | undefined {
   const check = FORMATS[format];
   return check === undefined || check(value)
     ? undefined

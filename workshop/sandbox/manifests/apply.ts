@@ -41,11 +41,7 @@ export async function applyObjects(
  *
  * @throws ApiError with the server's reason.
  */
-export async function applyObject(
-  client: ApiClient,
-  object: KubernetesObject,
-  signal: AbortSignal,
-): Promise<void> {
+async function applyObject(client: ApiClient, object: KubernetesObject, signal: AbortSignal): Promise<void> {
   const kind = kindOf(object);
   const { name, namespace } = object.metadata;
   const where = { signal, ...(namespace === undefined ? {} : { namespace }) };

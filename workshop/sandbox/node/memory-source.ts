@@ -10,7 +10,7 @@ export interface MemoryImage {
 }
 
 /** No registry has the image. */
-export class UnknownImageError extends Error {
+class UnknownImageError extends Error {
   override readonly name = 'UnknownImageError';
 }
 

@@ -13,7 +13,7 @@ export interface RootfsRecipe {
 }
 
 /** A machine with systemd and ostree, and no kernel: it is booted in a container. */
-export const CONTAINER_RECIPE: RootfsRecipe = {
+const CONTAINER_RECIPE: RootfsRecipe = {
   packages: ['systemd', 'systemd-sysv', 'dbus', 'ostree'],
   // Nothing here uses them, and they are a quarter of all.
   hooks: ['--customize-hook=rm -rf "$1"/usr/share/perl "$1"/usr/lib/*/perl "$1"/usr/lib/*/gconv'],

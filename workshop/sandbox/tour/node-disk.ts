@@ -82,7 +82,7 @@ export interface DoneJob {
 }
 
 /** @returns what a machine's systemd restarted and reloaded in all its boots, oldest first, as its journal has it. */
-export async function readServiceJobs(leader: number): Promise<readonly DoneJob[]> {
+async function readServiceJobs(leader: number): Promise<readonly DoneJob[]> {
   const run = osCommandRunner(hostNamespaces(leader));
   const output = await run(
     ['journalctl', '--no-pager', '--output=json', 'JOB_TYPE=restart', 'JOB_TYPE=reload', 'JOB_RESULT=done'],

@@ -46,7 +46,7 @@ export function isSuccess({ steps, totalSteps }: TourReport): boolean {
 }
 
 /** @returns the row of a node's last update; undefined where it made none. */
-export function rowOfLastUpdate({ metadata, spec, status }: MachineConfigNode): NodeRow | undefined {
+function rowOfLastUpdate({ metadata, spec, status }: MachineConfigNode): NodeRow | undefined {
   const update = status?.lastUpdate;
   if (update === undefined) return undefined;
   return {

@@ -140,7 +140,7 @@ export interface Disturbance {
  * @param poolOf names the pool of a node, where it has one.
  * @returns a function that ends the watch and returns the worst that was seen.
  */
-export function watchDisturbance(
+function watchDisturbance(
   view: Pick<ClusterView, 'changes' | 'nodes' | 'pods'>,
   poolOf: (node: Node) => string | undefined,
 ): () => Disturbance {

@@ -12,7 +12,7 @@ import { buildOf, POOLS, rollOut, sameConfig } from '../roll-out.ts';
 import type { TourContext, TourStep } from '../step.ts';
 
 /** @returns the switch as an admin writes it. */
-export function switchConfigMap(tour: TourContext, enabled: boolean): ConfigMap {
+function switchConfigMap(tour: TourContext, enabled: boolean): ConfigMap {
   return {
     apiVersion: 'v1',
     kind: 'ConfigMap',
