@@ -1,0 +1,185 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { Leases, Nodes } from '../../api/kubernetes.ts';
+import { MachineConfigs } from '../../api/machine-config.ts';
+import { MachineConfigNodes } from '../../api/machine-config-node.ts';
+import { MachineConfigPools } from '../../api/machine-config-pool.ts';
+import type { Kind, KubernetesObject } from '../../api/object.ts';
+import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
+import { type SteppedOperator, steppedOperator } from '../../test/fixtures/fleet/stepped-operator.ts';
+import {
+  aMachineConfigNode,
+  aNode,
+  aPool,
+  aRenderedConfig,
+  condition,
+  REBOOT,
+} from '../../test/fixtures/objects.ts';
+
+const signal = new AbortController().signal;
+const WORKER = 'node-role.kubernetes.io/worker';
+const CONFIG = 'rendered-worker-2';
+const START = Date.parse('2026-06-01T00:00:00Z');
+const kind = (group: string, version: string, name: string): Kind<KubernetesObject> => ({
+  group,
+  version,
+  kind: name,
+  plural: `${name.toLowerCase()}s`,
+  namespaced: name === 'Machine',
+});
+const OpenShiftMachines = kind('machine.openshift.io', 'v1beta1', 'Machine');
+const ClusterApiMachines = kind('cluster.x-k8s.io', 'v1beta2', 'Machine');
+const NodeMaintenances = kind('nodemaintenance.medik8s.io', 'v1beta1', 'NodeMaintenance');
+
+let cluster: MemoryCluster;
+let operator: SteppedOperator;
+let clock: number;
+
+beforeEach(() => {
+  cluster = new MemoryCluster();
+  clock = START;
+  operator = steppedOperator(cluster, () => clock);
+  cluster.put(MachineConfigs, aRenderedConfig(CONFIG));
+  cluster.put(
+    MachineConfigPools,
+    aPool('worker', {
+      configuration: { name: CONFIG },
+      nodeSelector: { matchLabels: { [WORKER]: '' } },
+      maxUnavailable: 2,
+    }),
+  );
+});
+
+/** A node that has staged the target and needs a reboot for it. */
+function putStaged(name: string, annotations: Readonly<Record<string, string>> = {}, ready = true): void {
+  const metadata = { name, uid: `uid-${name}`, labels: { [WORKER]: '' }, annotations };
+  const status = { conditions: [condition('Ready', ready ? 'True' : 'False')] };
+  cluster.put(Nodes, aNode(name, { metadata, status }));
+  const plan = { config: CONFIG, staged: true, actions: [...REBOOT], causes: [], source: 'test' };
+  cluster.put(
+    MachineConfigNodes,
+    aMachineConfigNode(
+      name,
+      { configVersion: { desired: CONFIG } },
+      { plan, conditions: [condition('NodeDegraded', 'False')] },
+    ),
+  );
+}
+
+function putMachine(of: Kind<KubernetesObject>, name: string, isDeleted: boolean): void {
+  const deletion = isDeleted ? { deletionTimestamp: '2026-06-01T00:00:00Z' } : {};
+  const metadata = { name, namespace: 'machines', ...deletion };
+  cluster.put(of, { apiVersion: `${of.group}/${of.version}`, kind: of.kind, metadata });
+}
+
+const openShift = (machine: string) => ({ 'machine.openshift.io/machine': `machines/${machine}` });
+const clusterApi = (machine: string) => ({
+  'cluster.x-k8s.io/machine': machine,
+  'cluster.x-k8s.io/cluster-namespace': 'machines',
+});
+
+async function pass(): Promise<void> {
+  operator.catchUp();
+  clock += 1_000;
+  await operator.pools.reconcile('worker', signal);
+}
+
+const isCordoned = (name: string) => cluster.get(Nodes, name)?.spec?.unschedulable === true;
+const isLeased = (name: string) => cluster.get(Leases, `node-${name}`) !== undefined;
+const updating = () =>
+  cluster.get(MachineConfigPools, 'worker')?.status?.conditions?.find(({ type }) => type === 'Updating')
+    ?.message;
+
+describe('a node whose Machine is being deleted', () => {
+  it.each([
+    ['OpenShift', OpenShiftMachines, openShift('m-a')],
+    ['Cluster API', ClusterApiMachines, clusterApi('m-a')],
+  ])(
+    'is skipped (%s): it is neither leased nor cordoned, and another one is updated',
+    async (_what, of, refers) => {
+      putStaged('a', refers);
+      putStaged('b', of === OpenShiftMachines ? openShift('m-b') : clusterApi('m-b'));
+      putMachine(of, 'm-a', true);
+      putMachine(of, 'm-b', false);
+      for (let index = 0; index < 4; index += 1) await pass();
+      expect([isLeased('a'), isCordoned('a')]).toEqual([false, false]);
+      expect([isLeased('b'), isCordoned('b')]).toEqual([true, true]);
+      expect(updating()).toMatch(/; a: skipped: its Machine is being deleted/);
+    },
+  );
+
+  it('is not waited for once it is down', async () => {
+    putStaged('a', openShift('m-a'), false);
+    putMachine(OpenShiftMachines, 'm-a', true);
+    await pass();
+    expect(isLeased('a')).toBe(false);
+    const status = cluster.get(MachineConfigPools, 'worker')?.status;
+    expect(status?.conditions?.find(({ type }) => type === 'Updated')).toMatchObject({
+      status: 'True',
+      message: `0 of 1 node runs ${CONFIG}; a is not waited for: its Machine is being deleted`,
+    });
+  });
+
+  it('is asked about again after half a minute, and updated when its Machine stays', async () => {
+    putStaged('a', openShift('m-a'));
+    putMachine(OpenShiftMachines, 'm-a', true);
+    await pass();
+    await pass();
+    putMachine(OpenShiftMachines, 'm-a', false);
+    await pass();
+    expect(isLeased('a')).toBe(false);
+    clock += 30_000;
+    operator.membership.wake('a');
+    await pass();
+    await pass();
+    expect(isLeased('a')).toBe(true);
+  });
+
+  it.each([
+    ['without a Machine', {}],
+    ['whose Machine nobody has', openShift('gone')],
+    ['whose reference has no namespace', { 'machine.openshift.io/machine': 'gone' }],
+    ['whose Machine has no namespace', { 'cluster.x-k8s.io/machine': 'm' }],
+  ])('a node %s is updated', async (_what, refers) => {
+    putStaged('a', refers);
+    await pass();
+    expect([isLeased('a'), isCordoned('a')]).toEqual([true, true]);
+  });
+});
+
+describe('a node with an active NodeMaintenance', () => {
+  it('is skipped, and the next one is updated', async () => {
+    putStaged('a');
+    putStaged('b');
+    cluster.put(NodeMaintenances, {
+      apiVersion: 'nodemaintenance.medik8s.io/v1beta1',
+      kind: 'NodeMaintenance',
+      metadata: { name: 'm' },
+      spec: { nodeName: 'a' },
+    } as KubernetesObject);
+    await pass();
+    expect([isLeased('a'), isCordoned('a')]).toEqual([false, false]);
+    expect(isLeased('b')).toBe(true);
+    expect(updating()).toMatch(/a: skipped: a NodeMaintenance is active/);
+  });
+});
+
+it('a node whose lease somebody else holds is not cordoned, and the pool says who holds it', async () => {
+  putStaged('a');
+  const time = new Date(START).toISOString();
+  cluster.put(Leases, {
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: { name: 'node-a', uid: 'uid-lease' },
+    spec: { holderIdentity: 'ops', leaseDurationSeconds: 3_600, acquireTime: time, renewTime: time },
+  });
+  await pass();
+  expect(isCordoned('a')).toBe(false);
+  expect(updating()).toMatch(/a: skipped: its lease is held by ops/);
+});
+
+it('what a failing API server does not tell is not taken for a no', async () => {
+  putStaged('a', openShift('m-a'));
+  cluster.trouble = () => 'unavailable';
+  await expect(pass()).rejects.toMatchObject({ status: 503 });
+  expect(isCordoned('a')).toBe(false);
+});
