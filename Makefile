@@ -7,7 +7,7 @@ SHELL := /bin/sh
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo -E env PATH="$(PATH)")
 
-.PHONY: help install install-machines install-tests demo down test lint types check unit tests soak lab image image-packages manifests chart format bench bench-daemon bench-images bench-rollout clean
+.PHONY: help install install-machines install-tests demo down test lint types check unit tests soak lab mutants image image-packages manifests chart format bench bench-daemon bench-images bench-rollout clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -64,6 +64,12 @@ soak: install-tests ## every case of every test: each point at which a process c
 
 lab: install-tests ## only the tests on machines with systemd (test/node-lab), one of them virtual: every case of them
 	SHALE_SOAK=all $(SUDO) $(VITEST) test/node-lab
+
+ROOM ?= disruption
+SAMPLE ?= 100
+
+mutants: ## change ROOM's code in SAMPLE places, one at a time, and report what no test notices
+	node test/checks/mutation/run.ts --room $(ROOM) --sample $(SAMPLE)
 
 ENGINE ?= podman
 IMAGE ?= shale:latest
