@@ -15,7 +15,7 @@ help: ## show this list
 install: ## install the npm and Debian packages that are missing
 	@bin/bootstrap
 
-install-tests: install ## install what only tests need, too
+install-tests: install ## also install what only tests need
 	@bin/bootstrap debian-tests
 
 .PHONY: page
@@ -26,17 +26,17 @@ page: ## build the live page, which shale ui and the operator serve
 install-machines: install
 	@bin/bootstrap debian-machines || true
 
-demo: $(if $(filter directory,$(NODES)),install,install-machines) ## a cluster on this machine, and a tour of Shale's main job (KEEP=1 leaves it up; NODES=directory: on directories, in a third of the time)
+demo: $(if $(filter directory,$(NODES)),install,install-machines) ## run a cluster on this machine and a tour of the main features (KEEP=1 keeps it running; NODES=directory is three times as fast)
 	@$(SUDO) bin/shale sandbox tour $(if $(KEEP),--keep) --nodes $(or $(NODES),auto)
 
-down: ## take down the cluster that make demo KEEP=1 left up
+down: ## stop the cluster that make demo KEEP=1 kept running
 	@$(SUDO) bin/shale sandbox down
 
 clean: ## remove what was installed and made here
 	@$(SUDO) bin/shale sandbox down 2>/dev/null || true
 	$(SUDO) rm -rf .shale node_modules page/dist charts/dist
 
-test: install-tests lint types check tests ## what decides whether a change lands: every test, and of the soak tests a sample (SHALE_SEED=N repeats one)
+test: install-tests lint types check tests ## decide whether a change lands: every check and test, and a sample of the soak tests (SHALE_SEED=N repeats it)
 
 lint:
 	biome ci --error-on-warnings .
@@ -53,16 +53,16 @@ check:
 
 VITEST := node node_modules/vitest/vitest.mjs run
 
-unit: ## the tests that need nothing installed and no root
+unit: ## run the tests that need neither root nor packages
 	$(VITEST) --project unit
 
 tests:
 	$(SUDO) $(VITEST)
 
-soak: install-tests ## every case of every test: each point at which a process can be killed, machines that a boot loader boots
+soak: install-tests ## run every case of every test: each point at which a process can be killed, machines that a boot loader boots
 	SHALE_SOAK=all $(SUDO) $(VITEST)
 
-lab: install-tests ## only the tests on machines with systemd (test/node-lab), one of them virtual: every case of them
+lab: install-tests ## run every case of the tests on machines with systemd (test/node-lab), one of them virtual
 	SHALE_SOAK=all $(SUDO) $(VITEST) test/node-lab
 
 ROOM ?= disruption
@@ -79,20 +79,20 @@ image: page ## build Shale's image (ENGINE=podman or docker, IMAGE=name:tag, BAS
 	  --build-arg VERSION=$$(node -p 'require("./package.json").version') \
 	  --build-arg REVISION=$$(git rev-parse HEAD 2>/dev/null || echo unknown) .
 
-image-packages: ## install the image's npm packages beforehand, for an engine that reaches no npm registry
+image-packages: ## install the image's npm packages beforehand, for an engine without access to an npm registry
 	@bin/image-packages
 
 manifests: ## generate manifests/crds and the reference from the code
 	node manifests/generate.ts
 
-chart: ## make the Helm chart from manifests/, in charts/dist/shale
+chart: ## generate the Helm chart from manifests/, in charts/dist/shale
 	@bin/bootstrap npm
 	node charts/make.ts
 
-format: ## format and mend what can be mended by itself
+format: ## format, and fix what can be fixed automatically
 	biome check --write .
 
-bench: ## print the figures of bench/, of what needs no registry
+bench: ## print those figures of bench/ that need no registry
 	@for file in bench/render.ts bench/diff.ts; do echo "== $$file"; node $$file || exit 1; done
 
 bench-daemon: install ## print what a live update costs a node (needs root, two minutes)

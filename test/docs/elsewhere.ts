@@ -16,6 +16,7 @@ export const ELSEWHERE: Readonly<Record<string, Reasons>> = {
     'npm test': 'runs tests, as the one that reads this page does',
     'make test': 'is what runs this test',
     'make soak': 'takes hours',
+    'make mutants ROOM=disruption': 'takes minutes, and judges tests rather than the page',
     'make format': 'writes to the checkout',
   },
   'README.md': {
