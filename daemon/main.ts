@@ -157,7 +157,10 @@ async function run(flags: DaemonFlags, openNode: OpenNode, signal: AbortSignal):
   try {
     await runDaemon({
       ports: openNode(flags, imageSource(flags)),
-      client: createApiClient(connection, telemetry && { onRequest: telemetry.metrics.requested }),
+      client: createApiClient(
+        connection,
+        telemetry && { onRequest: (request) => telemetry.metrics.requested(request) },
+      ),
       nodeName: flags.nodeName,
       namespace: flags.namespace,
       leaseNamespace: flags.leaseNamespace,

@@ -32,7 +32,9 @@ describe.skipIf(noDirectoryNodes !== undefined)(
       await using daemon = await startDaemon(node, {
         metrics,
         clientOf: async ({ access: { url, token, caPem } }) =>
-          createApiClient(tokenConnection(url, token, caPem), { onRequest: metrics.requested }),
+          createApiClient(tokenConnection(url, token, caPem), {
+            onRequest: (request) => metrics.requested(request),
+          }),
       });
       const policyDigest = await policies(daemon);
       const standard = standardSpec(policyDigest);

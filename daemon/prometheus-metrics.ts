@@ -1,6 +1,10 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import type { NodeMetrics } from './steps/node-metrics.ts';
-import { NODE_STATES, PROBLEMS } from './steps/phase.ts';
+import type { UpdateRecord } from '../api/machine-config-node.ts';
+import type { CertificateName } from '../api/node-certificates.ts';
+import type { RequestObservation } from '../cluster/http-api-client.ts';
+import type { BackendName } from './os/os-tool.ts';
+import type { NodeMetrics, Result, TimedPart, TimedStep, UpdateWay } from './steps/node-metrics.ts';
+import { NODE_STATES, type NodeState, PROBLEMS, type Problem } from './steps/phase.ts';
 
 /** A look takes milliseconds, an image's pull minutes, a step that waits for a reboot ten minutes at most. */
 const STEP_SECONDS = [0.1, 1, 5, 30, 120, 600];
@@ -11,105 +15,122 @@ const REBOOT_SECONDS = [15, 30, 60, 120, 300, 600, 1_800];
 /** A live change takes seconds, a reboot with its health checks minutes. */
 const UPDATE_SECONDS = [1, 5, 30, 120, 300, 900, 3_600];
 
-/** @returns metrics for Prometheus, and what to tell them by. */
-export function prometheusMetrics(): { readonly metrics: NodeMetrics; readonly registry: Registry } {
-  const registry = new Registry();
-  const registers = [registry];
-  const state = new Gauge({
+/** A daemon's metrics for Prometheus. In a module of its own, because only a daemon that is scraped loads the client library. */
+export class PrometheusMetrics implements NodeMetrics {
+  readonly registry = new Registry();
+  readonly #state = new Gauge({
     name: 'shale_daemon_state',
     help: `1 for the state that the node is in: ${NODE_STATES.join(', ')}.`,
     labelNames: ['state'],
-    registers,
+    registers: [this.registry],
   });
-  const problem = new Gauge({
+  readonly #problem = new Gauge({
     name: 'shale_daemon_problem',
     help: `1 for the problem that prevents the node from reaching its target: ${PROBLEMS.join(', ')}.`,
     labelNames: ['reason'],
-    registers,
+    registers: [this.registry],
   });
-  const stagedBytes = new Gauge({
+  readonly #stagedBytes = new Gauge({
     name: 'shale_daemon_staged_bytes',
     help: 'Bytes of the last target that were staged, out of those that the disk lacked.',
-    registers,
+    registers: [this.registry],
   });
-  const stagingBytes = new Gauge({
+  readonly #stagingBytes = new Gauge({
     name: 'shale_daemon_staging_size_bytes',
     help: 'Bytes of the last target that the disk lacked; 0 until that is known.',
-    registers,
+    registers: [this.registry],
   });
-  const steps = new Histogram({
+  readonly #steps = new Histogram({
     name: 'shale_daemon_step_seconds',
     help: 'Seconds that a step took, by step and result (done, failed).',
     labelNames: ['step', 'result'],
     buckets: STEP_SECONDS,
-    registers,
+    registers: [this.registry],
   });
-  const parts = new Histogram({
+  readonly #parts = new Histogram({
     name: 'shale_daemon_live_apply_seconds',
     help: 'Seconds of a part of an update to the running system: content, or an action (DaemonReload, Reload, Restart).',
     labelNames: ['part', 'result'],
     buckets: PART_SECONDS,
-    registers,
+    registers: [this.registry],
   });
-  const reboots = new Histogram({
+  readonly #reboots = new Histogram({
     name: 'shale_daemon_reboot_seconds',
     help: "Seconds from the request for an update's reboot until the daemon runs again.",
     buckets: REBOOT_SECONDS,
-    registers,
+    registers: [this.registry],
   });
-  const updates = new Histogram({
+  readonly #updates = new Histogram({
     name: 'shale_daemon_update_seconds',
     help: 'Seconds of an update from its grant to its end, by way (live, softReboot, reboot) and result (Succeeded, RolledBack, Failed).',
     labelNames: ['way', 'result'],
     buckets: UPDATE_SECONDS,
-    registers,
+    registers: [this.registry],
   });
-  const drifts = new Counter({
+  readonly #drifts = new Counter({
     name: 'shale_daemon_drifts_total',
     help: 'Times that config drift was detected, or that it changed.',
-    registers,
+    registers: [this.registry],
   });
-  const certificates = new Counter({
+  readonly #writtenCertificates = new Counter({
     name: 'shale_daemon_certificates_total',
     help: 'Certificates that were written (done) or could not be written (failed), by name (registryCAs, kubeletCA, pullSecret).',
     labelNames: ['name', 'result'],
-    registers,
+    registers: [this.registry],
   });
-  const backend = new Gauge({
+  readonly #osBackend = new Gauge({
     name: 'shale_daemon_backend',
     help: "1 for the tool that manages the host's operating system: bootc, rpm-ostree, ostree.",
     labelNames: ['backend'],
-    registers,
+    registers: [this.registry],
   });
-  const requests = new Counter({
+  readonly #requests = new Counter({
     name: 'shale_daemon_api_requests_total',
     help: 'Requests to the API server by verb, resource and HTTP status; none if there was no answer.',
     labelNames: ['verb', 'resource', 'code'],
-    registers,
+    registers: [this.registry],
   });
-  return {
-    registry,
-    metrics: {
-      is(now, why) {
-        for (const each of NODE_STATES) state.set({ state: each }, each === now ? 1 : 0);
-        for (const reason of PROBLEMS) problem.set({ reason }, reason === why ? 1 : 0);
-      },
-      staging(bytesDone, bytesTotal) {
-        stagedBytes.set(bytesDone);
-        stagingBytes.set(bytesTotal);
-      },
-      step: (step, seconds, result) => steps.observe({ step, result }, seconds),
-      applied: (part, seconds, result) => parts.observe({ part, result }, seconds),
-      rebooted: (seconds) => reboots.observe(seconds),
-      updated: (way, result, seconds) => updates.observe({ way, result }, seconds),
-      driftFound: () => drifts.inc(),
-      certificates: (name, result) => certificates.inc({ name, result }),
-      backend(name) {
-        backend.reset();
-        backend.set({ backend: name }, 1);
-      },
-      requested: ({ verb, resource, status }) =>
-        requests.inc({ verb, resource, code: status === 0 ? 'none' : String(status) }),
-    },
-  };
+
+  is(now: NodeState, why?: Problem): void {
+    for (const state of NODE_STATES) this.#state.set({ state }, state === now ? 1 : 0);
+    for (const reason of PROBLEMS) this.#problem.set({ reason }, reason === why ? 1 : 0);
+  }
+
+  staging(bytesDone: number, bytesTotal: number): void {
+    this.#stagedBytes.set(bytesDone);
+    this.#stagingBytes.set(bytesTotal);
+  }
+
+  step(step: TimedStep, seconds: number, result: Result): void {
+    this.#steps.observe({ step, result }, seconds);
+  }
+
+  applied(part: TimedPart, seconds: number, result: Result): void {
+    this.#parts.observe({ part, result }, seconds);
+  }
+
+  rebooted(seconds: number): void {
+    this.#reboots.observe(seconds);
+  }
+
+  updated(way: UpdateWay, result: UpdateRecord['result'], seconds: number): void {
+    this.#updates.observe({ way, result }, seconds);
+  }
+
+  driftFound(): void {
+    this.#drifts.inc();
+  }
+
+  certificates(name: CertificateName, result: Result): void {
+    this.#writtenCertificates.inc({ name, result });
+  }
+
+  backend(backend: BackendName): void {
+    this.#osBackend.reset();
+    this.#osBackend.set({ backend }, 1);
+  }
+
+  requested({ verb, resource, status }: RequestObservation): void {
+    this.#requests.inc({ verb, resource, code: status === 0 ? 'none' : String(status) });
+  }
 }

@@ -10,16 +10,16 @@ export interface DaemonTelemetry extends Telemetry {
 
 /** Serves a daemon's metrics and health. The client library is loaded only for a daemon that is watched. */
 export async function startDaemonTelemetry(port: number, host?: string): Promise<DaemonTelemetry> {
-  const [{ prometheusMetrics }, { metricsPage }] = await Promise.all([
+  const [{ PrometheusMetrics }, { metricsPage }] = await Promise.all([
     import('./prometheus-metrics.ts'),
     import('../cluster/telemetry.ts'),
   ]);
   let isSynced = false;
-  const { metrics, registry } = prometheusMetrics();
+  const metrics = new PrometheusMetrics();
   const telemetry = await startTelemetry({
     port,
     ...present({ host }),
-    metrics: metricsPage(registry),
+    metrics: metricsPage(metrics.registry),
     notReady: () => (isSynced ? undefined : 'Reading its MachineConfigNode'),
   });
   return {

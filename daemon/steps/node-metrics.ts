@@ -32,7 +32,7 @@ export interface NodeMetrics {
   requested(request: RequestObservation): void;
 }
 
-/** For a daemon that nobody watches. */
+/** For a daemon that is not scraped: the Prometheus client would cost it memory for nothing. */
 export const noMetrics: NodeMetrics = {
   is: () => undefined,
   staging: () => undefined,

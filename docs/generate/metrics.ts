@@ -1,7 +1,7 @@
 import { Registry } from 'prom-client';
 import { BuildMetrics } from '../../builder/metrics.ts';
 import { registerProcessMetrics } from '../../cluster/telemetry.ts';
-import { prometheusMetrics as daemonMetrics } from '../../daemon/prometheus-metrics.ts';
+import { PrometheusMetrics as DaemonMetrics } from '../../daemon/prometheus-metrics.ts';
 import { RolloutMetrics } from '../../rollout/reports/metrics.ts';
 import { code, page, table } from './markdown.ts';
 
@@ -25,7 +25,7 @@ export function metricsPage(): string {
     metricsTable(new BuildMetrics().registry),
     '## Daemon',
     'Of one node; the ServiceMonitor adds its name as the label `node`.',
-    metricsTable(daemonMetrics().registry),
+    metricsTable(new DaemonMetrics().registry),
     '## Every process',
     metricsTable(ofProcess),
   ]);

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { BuildMetrics } from '../../builder/metrics.ts';
 import { registerProcessMetrics } from '../../cluster/telemetry.ts';
-import { prometheusMetrics as daemonMetrics } from '../../daemon/prometheus-metrics.ts';
+import { PrometheusMetrics as DaemonMetrics } from '../../daemon/prometheus-metrics.ts';
 import { RolloutMetrics } from '../../rollout/reports/metrics.ts';
 import { ALERT_CASES, type AlertCase } from './alert-cases.ts';
 import { isOnPath } from './on-path.ts';
@@ -124,7 +124,7 @@ describe.runIf(isOnPath('promtool'))('Prometheus (skipped where there is no prom
   test.each([
     ['operator', new RolloutMetrics(() => new Map([['pools', 1]])).registry],
     ['builder', new BuildMetrics().registry],
-    ['daemon', daemonMetrics().registry],
+    ['daemon', new DaemonMetrics().registry],
     ['process', ofProcess()],
   ])('has nothing to say against the metrics of the %s', async (_, registry) => {
     const { exitCode, stderr } = await execa('promtool', ['check', 'metrics'], {
