@@ -5,7 +5,7 @@ import { code, page, table } from './markdown.ts';
 /** @returns the page of every command with its flags, as `--help` has them. */
 export async function commandsPage(): Promise<string> {
   return page('Commands and flags', 'cli/', [
-    'What `--help` tells of each command. What they are good for: [The command line](cli.md).',
+    'The output of `--help` for each command. [The command line](cli.md) explains what the commands are for.',
     ...(await checkoutProgram()).commands.flatMap((command) => sections(command, 'shale')),
   ]);
 }

@@ -10,7 +10,7 @@ export function kindPages(): ReadonlyMap<string, string> {
     description,
   ]);
   const list = page('Kinds', 'api/', [
-    'Each is a CustomResourceDefinition of `manifests/crds`. `kubectl explain` tells the same of a cluster’s own.',
+    'Each kind is a CustomResourceDefinition in `manifests/crds`. `kubectl explain` shows the fields that a cluster has.',
     table(['kind', 'for kubectl', 'what it is'], rows),
   ]);
   const pages = crdDefinitions.map((definition): [string, string] => [

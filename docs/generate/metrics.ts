@@ -18,13 +18,13 @@ export function metricsPage(): string {
   const ofProcess = new Registry();
   registerProcessMetrics(ofProcess);
   return page('Metrics', 'rollout/reports/, builder/, daemon/ and cluster/', [
-    'For Prometheus, at `/metrics` of the port that `--metrics-port` names; `manifests/components/monitoring` has a ServiceMonitor, alerts and a dashboard. A label’s values are few: pools, controllers, resources of the API, and words of Shale’s own.',
+    'Each process serves its metrics for Prometheus at `/metrics` of `--metrics-port`. `manifests/components/monitoring` has a ServiceMonitor, alerts and a dashboard. Labels have few values: pools, controllers, API resources and constants.',
     '## Operator',
     metricsTable(new RolloutMetrics(() => new Map()).registry),
     '## Machine OS Builder',
     metricsTable(new BuildMetrics().registry),
     '## Daemon',
-    'Of one node; the ServiceMonitor adds its name as the label `node`.',
+    'For one node; the ServiceMonitor adds its name as the label `node`.',
     metricsTable(new DaemonMetrics().registry),
     '## Every process',
     metricsTable(ofProcess),

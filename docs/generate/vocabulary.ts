@@ -18,13 +18,13 @@ import { code, page, table } from './markdown.ts';
 
 export function namesPage(): string {
   return page('Labels and annotations', 'api/described-names.ts', [
-    'Those under `machineconfiguration.openshift.io` are MCO’s, and mean here what they mean there. What each setting of a pool or a node does, and what comes of one that can’t be read: [The operator](operator.md).',
+    'Those under `machineconfiguration.openshift.io` are MCO’s and have the same meaning as there. For what each setting of a pool or a node does, and what happens if it can’t be parsed, see [The operator](operator.md).',
     '## Annotations',
     namesTable(describedAnnotations),
     '## Labels',
     namesTable(describedLabels),
     '## Labels of an image',
-    'Beside those of OCI: [Where an image comes from](../supply-chain.md).',
+    'In addition to those of OCI; see [Supply chain](../supply-chain.md).',
     namesTable(describedImageLabels),
   ]);
 }
@@ -37,16 +37,16 @@ function namesTable(names: Readonly<Record<string, DescribedName>>): string {
 export function conditionsPage(): string {
   const of = (conditions: Readonly<Record<string, string>>) =>
     table(
-      ['condition', 'what it means that it is True'],
+      ['condition', 'meaning if True'],
       Object.entries(conditions).map(([type, meaning]) => [code(type), meaning]),
     );
   return page('Conditions', 'api/described-conditions.ts', [
-    'Of `status.conditions`. Each has a reason in one word and a message in words; `kubectl wait --for=condition=TYPE` waits for one.',
-    '## Of a MachineConfigPool',
+    'In `status.conditions`. Each has a reason in CamelCase and a message; `kubectl wait --for=condition=TYPE` waits for one.',
+    '## MachineConfigPool',
     of(poolConditions),
-    '## Of a MachineConfigNode',
+    '## MachineConfigNode',
     of(nodeConditions),
-    '## Of a MachineOSBuild',
+    '## MachineOSBuild',
     of(buildConditions),
   ]);
 }
@@ -60,15 +60,15 @@ export function eventsPage(): string {
     meaning,
   ]);
   return page('Events', 'api/events.ts', [
-    '`kubectl describe` shows them with their object, `kubectl get events -A` all of them. An event of the same text counts up. Those of cluster-scoped objects are in the namespace `default`. A build that failed gives the reason of its failure: [Why an image was not built](build-failures.md).',
+    '`kubectl describe` shows the events of an object, `kubectl get events -A` all of them. Repeated events increase the count of the first one. Events of cluster-scoped objects are in the namespace `default`. The event of a failed build has the [reason of its failure](build-failures.md).',
     table(['reason', 'type', 'on', 'by', 'meaning'], rows),
   ]);
 }
 
 export function buildFailuresPage(): string {
   const rows = Object.entries(buildFailures).map(([reason, mend]) => [code(reason), mend]);
-  return page('Why an image was not built', 'api/described-conditions.ts', [
-    'The reason of the condition Failed of a MachineOSBuild, and of its event. Which are tried again by themselves, and how often: [How a build ends](builder.md#how-a-build-ends).',
+  return page('Reasons of failed builds', 'api/described-conditions.ts', [
+    'The reason of the condition Failed of a MachineOSBuild, and of its event. [How a build ends](builder.md#how-a-build-ends) lists which ones are retried, and how often.',
     table(['reason', 'what to do'], rows),
   ]);
 }
