@@ -36,17 +36,25 @@ const CODE = [
 /** Test files farther away than this many of the nearest hardly ever notice what the nearer ones did not. */
 const MOST_TEST_FILES = 12;
 
+const OTHER_PROJECTS = ['integration', 'e2e', 'soak'];
+
+/** @returns the files of a Vitest project: vitest.config.ts tells them apart by their names. */
+function testFilesOf(project: string): string {
+  return project === 'unit' ? '**/*.test.ts' : `**/*.${project}.test.ts`;
+}
+
 interface Placed extends Mutant {
   readonly file: string;
 }
 
+/** How many of a sample's files are tried unchanged, before and after it. */
+const CONTROLS = 3;
+
 type Verdict = 'killed' | 'survived' | 'not covered';
 
 class MutationRun {
-  #current: Placed | undefined;
   readonly #graph: ImportGraph;
   readonly #projects: readonly string[];
-  #vitest: Vitest | undefined;
 
   constructor(projects: readonly string[]) {
     this.#projects = projects;
@@ -62,41 +70,47 @@ class MutationRun {
       );
   }
 
-  async start(): Promise<void> {
-    this.#vitest = await createVitest(
+  /** A vitest of its own for each mutant: one that goes on to the next still knows the last one's modules. */
+  #startVitest(mutant: Placed): Promise<Vitest> {
+    const { include, exclude } = this.#testFiles();
+    return createVitest(
       {
         watch: false,
-        bail: 1,
-        // A mutant's tests share a worker and what they import: starting both anew for each would be most of the time.
-        isolate: false,
+        // Not the project's configuration: a plugin that is given here would not reach the projects in it.
+        config: false,
+        include,
+        exclude,
+        // It knows a module by its file, which no mutant changes.
+        fsModuleCache: false,
         maxWorkers: 1,
         fileParallelism: false,
-        project: this.#projects.filter((name) => name !== ''),
+        bail: 1,
         reporters: [{}],
         silent: true,
         passWithNoTests: true,
         // A mutant that loops for ever is killed by its time.
         testTimeout: 30_000,
-        onConsoleLog: () => false,
       },
-      { root, plugins: [this.#standIn()], logLevel: 'silent' },
+      { root, plugins: [this.#standIn(mutant)], logLevel: 'silent' },
     );
-    await this.#vitest.standalone();
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#vitest?.close();
+  #testFiles(): { readonly include: string[]; readonly exclude: string[] } {
+    const others = this.#projects.includes('unit')
+      ? OTHER_PROJECTS.filter((name) => !this.#projects.includes(name))
+      : [];
+    return {
+      include: this.#projects.map(testFilesOf),
+      exclude: ['**/node_modules/**', ...others.map(testFilesOf)],
+    };
   }
 
-  /** Serves the current mutant's text in place of its file's. */
-  #standIn(): Plugin {
+  /** Serves a mutant's text in place of its file's. */
+  #standIn(mutant: Placed): Plugin {
     return {
       name: 'shale:mutant',
       enforce: 'pre',
-      load: (id) =>
-        this.#current !== undefined && id === this.#absolute(this.#current)
-          ? this.#current.source
-          : undefined,
+      load: (id) => (id === this.#absolute(mutant) ? mutant.source : undefined),
     };
   }
 
@@ -106,36 +120,43 @@ class MutationRun {
 
   /** @param mutant what is tried. @returns whether a test noticed it. */
   async try(mutant: Placed): Promise<Verdict> {
-    const specifications = this.#specificationsFor(mutant.file);
-    if (specifications.length === 0) return 'not covered';
-    this.#current = mutant;
+    const vitest = await this.#startVitest(mutant);
     try {
-      return (await this.#fails(mutant, specifications)) ? 'killed' : 'survived';
+      await vitest.standalone();
+      const specifications = this.#specificationsFor(vitest, mutant.file);
+      if (specifications.length === 0) return 'not covered';
+      const { testModules, unhandledErrors } = await vitest.runTestSpecifications(specifications);
+      const isNoticed = unhandledErrors.length > 0 || testModules.some((module) => !module.ok());
+      return isNoticed ? 'killed' : 'survived';
     } finally {
-      this.#current = undefined;
-      this.#vitest?.invalidateFile(this.#absolute(mutant));
+      await vitest.close();
     }
   }
 
-  async #fails(mutant: Placed, specifications: readonly TestSpecification[]): Promise<boolean> {
-    const vitest = this.#vitest;
-    if (vitest === undefined) throw new Error('the run has not been started');
-    vitest.invalidateFile(this.#absolute(mutant));
-    vitest.state.clearErrors();
-    const { testModules, unhandledErrors } = await vitest.runTestSpecifications([...specifications]);
-    return unhandledErrors.length > 0 || testModules.some((module) => !module.ok());
+  /**
+   * Tries the code as it is, in place of some mutants: what fails then says nothing of a mutant.
+   *
+   * @throws {Error} when a test fails.
+   */
+  async assertPassesUnchanged(mutants: readonly Placed[]): Promise<void> {
+    for (const file of new Set(mutants.slice(0, CONTROLS).map((mutant) => mutant.file))) {
+      const source = readFileSync(path.join(root, file), 'utf8');
+      if ((await this.try({ file, source, line: 0, change: 'none' })) === 'killed') {
+        throw new Error(`tests of ${file} fail without a change; run them with vitest first`);
+      }
+    }
   }
 
-  #specificationsFor(file: string): TestSpecification[] {
+  #specificationsFor(vitest: Vitest, file: string): TestSpecification[] {
     const own = file.replace(/\.tsx?$/, '');
     const tests = [...distancesTo(this.#graph, file)]
-      .filter(([test]) => /\.test\.tsx?$/.test(test))
+      .filter(([test]) => /\.test\.tsx?$/.test(test) && !test.startsWith('test/checks/'))
       .sort(
         ([a, near], [b, far]) =>
           Number(b.startsWith(own)) - Number(a.startsWith(own)) || near - far || (a < b ? -1 : 1),
       );
     return tests
-      .flatMap(([test]) => this.#vitest?.getModuleSpecifications(path.join(root, test)) ?? [])
+      .flatMap(([test]) => vitest.getModuleSpecifications(path.join(root, test)))
       .slice(0, MOST_TEST_FILES);
   }
 }
@@ -168,8 +189,7 @@ async function main(): Promise<number> {
     },
   });
   if (values.room === undefined) throw new Error('no room named: --room disruption, for example');
-  await using run = new MutationRun(values.project);
-  await run.start();
+  const run = new MutationRun(values.project);
   let missed = false;
   for (const room of values.room) {
     const rate = await tryRoom(run, room, Number(values.sample), Number(values.seed));
@@ -183,11 +203,13 @@ async function tryRoom(run: MutationRun, room: string, sample: number, seed: num
   const all = run.mutants(room);
   const chosen = choose(all, sample, seed);
   let killed = 0;
+  await run.assertPassesUnchanged(chosen);
   for (const mutant of chosen) {
     const verdict = await run.try(mutant);
     if (verdict === 'killed') killed += 1;
     else process.stdout.write(`${verdict}: ${mutant.file}:${mutant.line}: ${mutant.change}\n`);
   }
+  await run.assertPassesUnchanged(chosen);
   const rate = (100 * killed) / Math.max(1, chosen.length);
   process.stdout.write(
     `${room}: ${killed} of ${chosen.length} mutants killed (${rate.toFixed(1)} %); ${all.length} in all, seed ${seed}\n`,
