@@ -4,6 +4,7 @@
  */
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import { plural } from '../../api/plural.ts';
 import { type Floors, upwardArrows } from './floors.ts';
 import { findCircles, type ImportGraph, isTestFile, readImportGraph } from './import-graph.ts';
 
@@ -50,7 +51,7 @@ function figures(graph: ImportGraph): string[] {
     const lines = [...graph.keys()].filter((file) => file.startsWith(`${room}/`)).map(linesOf);
     lines.sort((a, b) => a - b);
     const sum = lines.reduce((total, count) => total + count, 0);
-    return `${room}: ${lines.length} files, ${sum} lines, median ${lines[lines.length >> 1] ?? 0}, largest ${lines.at(-1) ?? 0}, ${floors[room]?.length ?? 1} floors`;
+    return `${room}: ${lines.length} files, ${sum} lines, median ${lines[lines.length >> 1] ?? 0}, largest ${lines.at(-1) ?? 0}, ${plural(floors[room]?.length ?? 1, 'floor')}`;
   });
 }
 
