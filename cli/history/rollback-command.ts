@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { annotations } from '../../api/names.ts';
-import type { ApiClient } from '../../cluster/api-client.ts';
+import { type ApiClient, isConflict } from '../../cluster/api-client.ts';
 import {
   type ClusterFlags,
   onCluster,
@@ -61,6 +61,22 @@ async function rollBack(
   flags: RollbackFlags,
   signal: AbortSignal,
 ): Promise<void> {
+  const { pool, target } = await onConflictAgain(() => requestRollback(client, name, flags, signal));
+  print(
+    `pool ${name}: rolling back to ${target.config}${target.image === undefined ? '' : ` (${target.image})`}`,
+  );
+  print(`  held there until its MachineConfigs change or you run: shale rollback ${name} --clear`);
+  if (pool.spec.paused === true)
+    process.stderr.write(`warning: pool ${name} is paused: its nodes do not roll back until it is resumed\n`);
+  await waitIfAsked(client, flags, (seen) => rollbackArrival(name, target, seen), signal);
+}
+
+/**
+ * Decides what a pool rolls back to, and writes it to the pool.
+ *
+ * @throws {ApiError} a conflict when the pool changed in between.
+ */
+async function requestRollback(client: ApiClient, name: string, flags: RollbackFlags, signal: AbortSignal) {
   const { to, reason = '' } = flags;
   const input = await readHistory(client, name, signal);
   const machineOSConfig = await client.find(MachineOSConfigs, name, { signal });
@@ -78,13 +94,21 @@ async function rollBack(
   const by = await whoAmI(client, signal);
   const at = new Date().toISOString().replace(/\.\d+Z$/, 'Z');
   await annotate(client, pool, JSON.stringify({ ...target, by, reason, at }), signal);
-  print(
-    `pool ${name}: rolling back to ${target.config}${target.image === undefined ? '' : ` (${target.image})`}`,
-  );
-  print(`  held there until its MachineConfigs change or you run: shale rollback ${name} --clear`);
-  if (pool.spec.paused === true)
-    process.stderr.write(`warning: pool ${name} is paused: its nodes do not roll back until it is resumed\n`);
-  await waitIfAsked(client, flags, (seen) => rollbackArrival(name, target, seen), signal);
+  return { pool, target };
+}
+
+/** Writers of a pool's status are few; more conflicts in a row than this need a person. */
+const MOST_ATTEMPTS = 5;
+
+/** During a rollout the operator writes a pool's status every few seconds: what was decided is decided again from the pool as it is. */
+async function onConflictAgain<T>(act: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await act();
+    } catch (error) {
+      if (!isConflict(error) || attempt === MOST_ATTEMPTS) throw error;
+    }
+  }
 }
 
 async function waitIfAsked(
@@ -112,7 +136,10 @@ async function clear(
   if (pool.metadata.annotations?.[annotations.rollback] === undefined) {
     print(`pool ${name}: there is no rollback to clear`);
   } else {
-    await annotate(client, pool, null, signal);
+    await onConflictAgain(async () => {
+      const { pool: current } = await readHistory(client, name, signal);
+      await annotate(client, current, null, signal);
+    });
     print(
       `pool ${name}: updating to what its MachineConfigs specify: ${pool.spec.configuration?.name ?? 'nothing yet'}`,
     );
