@@ -1,5 +1,6 @@
 import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import { importedSpecifiers } from './import-graph.ts';
 
 /**
  * The rooms and their arrows (docs/architecture.md): which room may import from which. A file outside of every room
@@ -73,8 +74,6 @@ export interface Violation {
   readonly why: string;
 }
 
-const IMPORT = /(?:\bfrom\s*|\bimport\s*\(\s*|\bimport\s+)['"]([^'"]+)['"]/g;
-
 /**
  * Judges the imports of one file.
  *
@@ -87,8 +86,7 @@ export function violations(file: string, source: string): Violation[] {
   const allowed = arrows[room];
   if (allowed === undefined) return [];
   const found: Violation[] = [];
-  for (const match of source.matchAll(IMPORT)) {
-    const imported = match[1] ?? '';
+  for (const imported of importedSpecifiers(source)) {
     const target = targetOf(file, imported);
     const why = target === undefined ? impure(room, file, imported) : againstArrow(room, allowed, target);
     if (why !== undefined) found.push({ file, imported, why });
