@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { CrdDefinition, PrinterColumn } from './crd-definitions.ts';
 import type { KubernetesObject } from './object.ts';
+import { present } from './present.ts';
 
 /** A JSON schema as CustomResourceDefinitions take it (OpenAPI v3, "structural"). */
 export type StructuralSchema = { [key: string]: unknown };
@@ -77,7 +78,7 @@ function printerColumn({ name, type, path, description, wide }: PrinterColumn): 
     name,
     type,
     jsonPath: path,
-    ...(description === undefined ? {} : { description }),
+    ...present({ description }),
     ...(wide === true ? { priority: 1 } : {}),
   };
 }

@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
+import { present } from '../api/present.ts';
 import { layerContent } from '../builder/layer/layer-content.ts';
 import type { BuildResult } from '../builder/status.ts';
 import { type AppendInput, appendBuild } from '../builder/steps/append-build.ts';
@@ -143,7 +144,7 @@ function shaleFunction({ host }: CountingProxy): Peer {
         architecture,
         version: '0',
         created: '1970-01-01T00:00:00Z',
-        ...(previous === undefined ? {} : { previousImage: previous.image }),
+        ...present({ previousImage: previous?.image }),
       };
       return measure([process.pid], async () => {
         previous = await appendBuild(createRegistryClient({ plainHttp }), input, signal);

@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { present } from '../api/present.ts';
 import type { DigestedPullspec } from '../api/references.ts';
 import { Slots } from '../builder/slots.ts';
 import { type AppendInput, appendBuild } from '../builder/steps/append-build.ts';
@@ -37,7 +38,7 @@ const lastImages = new Map<number, DigestedPullspec>();
 function inputOf(pool: number, policies: typeof none, tag: string): AppendInput {
   const previousImage = lastImages.get(pool);
   return {
-    ...(previousImage === undefined ? {} : { previousImage }),
+    ...present({ previousImage }),
     pool: `pool-${pool}`,
     rendered: renderedConfig(configFiles(FILES, pool), pool),
     baseImage: `${proxy.host}/os/stock:1`,

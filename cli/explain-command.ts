@@ -113,9 +113,7 @@ export function explainNode(
   return {
     node: name,
     pool: view.pool,
-    ...(view.mode === undefined ? {} : { mode: view.mode }),
-    ...(view.config.current === undefined ? {} : { config: view.config.current }),
-    ...(view.image?.current === undefined ? {} : { image: view.image.current }),
+    ...present({ mode: view.mode, config: view.config.current, image: view.image?.current }),
     ...(lastUpdate === undefined ? {} : { last: lastOf(lastUpdate, sources) }),
     ...(plan === undefined
       ? {}
@@ -123,7 +121,7 @@ export function explainNode(
           next: {
             ...updateOf(plan, sources),
             state: view.state,
-            ...(view.what === undefined ? {} : { what: view.what }),
+            ...present({ what: view.what }),
           },
         }),
   };

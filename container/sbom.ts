@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
+import { present } from '../api/present.ts';
 import { canonicalJson } from '../machineconfig/canonical-json.ts';
 
 /**
@@ -81,7 +82,7 @@ function npmElement([place, { name, version = '', resolved, integrity, license }
   const locator = `pkg:npm/${full.replace('@', '%40')}@${version}`;
   return {
     ...element(`SPDXRef-npm-${idOf(place)}`, full, version),
-    ...(resolved === undefined ? {} : { downloadLocation: resolved }),
+    ...present({ downloadLocation: resolved }),
     ...(integrity === undefined ? {} : { checksums: [checksumOf(integrity)] }),
     licenseDeclared: license ?? 'NOASSERTION',
     externalRefs: [purl(locator)],

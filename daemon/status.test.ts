@@ -5,6 +5,7 @@ import {
   MachineConfigNodeStatus as StatusSchema,
   type UpdatePlan,
 } from '../api/machine-config-node.ts';
+import { present } from '../api/present.ts';
 import { parseDigestedPullspec } from '../api/references.ts';
 import { statusOf } from './status.ts';
 import type { NodeReport, Phase } from './steps/phase.ts';
@@ -30,7 +31,7 @@ const object = (status?: MachineConfigNodeStatus): MachineConfigNode => ({
     configVersion: { desired: 'rendered-2' },
     configImage: { desiredImage: image('2') },
   },
-  ...(status === undefined ? {} : { status }),
+  ...present({ status }),
 });
 const report = (phase: Phase, more: Partial<NodeReport> = {}): NodeReport => ({
   phase,
@@ -75,7 +76,7 @@ test.each([
   [undefined, 'PrepareFailed'],
   [true, 'PrepareRefused'],
 ])('what keeps the target from the disk, refused: %s', (refused, reason) => {
-  const phase: Phase = { kind: 'preparing', problem: 'why', ...(refused === undefined ? {} : { refused }) };
+  const phase: Phase = { kind: 'preparing', problem: 'why', ...present({ refused }) };
   const said = statusOf(object(), report(phase), noon).conditions?.find(
     ({ type }) => type === 'UpdatePrepared',
   );

@@ -1,4 +1,5 @@
 import type { MachineConfig } from '../api/machine-config.ts';
+import { present } from '../api/present.ts';
 import type {
   IgnitionConfig,
   IgnitionDirectory,
@@ -128,7 +129,7 @@ function toUnit(unit: Unit): NodeUnit {
   return {
     name,
     ...(contents !== '' && { contents }),
-    ...(enabled !== undefined && { enabled }),
+    ...present({ enabled }),
     masked: mask,
     dropins: new Map(
       dropins

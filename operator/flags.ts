@@ -144,13 +144,13 @@ export function rolloutOptions(flags: OperatorFlags): RolloutOptions {
     nodeUser: flags.nodeUser,
     limits: limitsOf(flags),
     stagingLimit: flags.stagingLimit,
-    ...(flags.nodeName === undefined ? {} : { operatorNode: flags.nodeName }),
+    ...present({ operatorNode: flags.nodeName }),
     drain: {
       ...drain,
       reportAfterSeconds: flags.drainReportMinutes * 60,
       evictUnmanagedPods: !flags.drainKeepUnmanaged,
       evictEmptyDirPods: !flags.drainKeepEmptyDir,
-      ...(flags.drainGraceSeconds === undefined ? {} : { gracePeriodSeconds: flags.drainGraceSeconds }),
+      ...present({ gracePeriodSeconds: flags.drainGraceSeconds }),
     },
   };
 }

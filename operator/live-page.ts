@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { LiveView } from '../page/server/live-view.ts';
 import type { PageCaches } from '../page/server/page-caches.ts';
@@ -37,10 +38,7 @@ export async function livePage(
   const maintenance = new MaintenanceLookup(client, Date.now);
   const live = new LiveView({ caches, log, inMaintenance: (signal) => maintenance.nodes(signal) });
   const access = tokenAccess({ client, leaseNamespace, log });
-  const files =
-    tlsDir === undefined
-      ? undefined
-      : { directory: tlsDir, ...(checkMs === undefined ? {} : { checkMs }), log };
+  const files = tlsDir === undefined ? undefined : { directory: tlsDir, ...present({ checkMs }), log };
   return async (signal) => {
     const tls = files === undefined ? undefined : await awaitCertificate(files, signal);
     const where = tls === undefined ? { host: '127.0.0.1' } : { tls };

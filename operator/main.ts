@@ -1,6 +1,7 @@
 import { hostname } from 'node:os';
 import { Command } from 'commander';
 import type { Logger } from 'pino';
+import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { inClusterConnection, kubeconfigConnection } from '../cluster/connection.ts';
 import { createEventRecorder } from '../cluster/events.ts';
@@ -146,7 +147,7 @@ async function preparePage(
   const options = {
     port: flags.pagePort,
     leaseNamespace: flags.leaseNamespace,
-    ...(flags.pageTlsDir === undefined ? {} : { tlsDir: flags.pageTlsDir }),
+    ...present({ tlsDir: flags.pageTlsDir }),
   };
   try {
     const { livePage } = await import('./live-page.ts');

@@ -1,11 +1,12 @@
 import { expect, test } from 'vitest';
+import { present } from '../api/present.ts';
 import { builderCommand } from '../builder/main.ts';
 import { builderDeployment } from './builder-deployment.ts';
 
 const podOf = (podmanImage?: string) =>
   builderDeployment('shale-system', 'shale:1', ['--insecure-registry', 'r:1'], {
     metricsPort: 8080,
-    ...(podmanImage === undefined ? {} : { podmanImage }),
+    ...present({ podmanImage }),
   }).spec.template.spec;
 
 test('a podman beside the builder shares its socket and nothing of the host', () => {

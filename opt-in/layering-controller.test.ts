@@ -8,6 +8,7 @@ import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts
 import { MachineOSConfigs } from '../api/machine-os-config.ts';
 import { BUILDER_DEPLOYMENT, labels, MACHINE_CONFIGURATION, SWITCH_CONFIG_MAP } from '../api/names.ts';
 import type { Kind, KubernetesObject } from '../api/object.ts';
+import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { MemoryCluster, SteppedInformer } from '../test/fixtures/fleet/memory-cluster.ts';
 import { aBuild, aMachineConfigNode, aPool, aSuccess, image } from '../test/fixtures/objects.ts';
@@ -72,7 +73,7 @@ const setSwitch = (data: ConfigMap['data']) =>
     apiVersion: 'v1',
     kind: 'ConfigMap',
     metadata: { name: SWITCH_CONFIG_MAP, namespace: NAMESPACE },
-    ...(data === undefined ? {} : { data }),
+    ...present({ data }),
   });
 const ON = { enabled: 'true', imageRepository: 'registry.test:5000/os/{pool}' };
 const layeringCondition = () =>

@@ -2,6 +2,7 @@ import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import type { MachineOSConfig } from '../api/machine-os-config.ts';
 import { labels } from '../api/names.ts';
 import type { NewObject } from '../api/object.ts';
+import { present } from '../api/present.ts';
 import { type SwitchSettings, type SwitchState, takesPool } from './switch.ts';
 
 /** What has to happen to the MachineOSConfigs for the switch to be true. */
@@ -65,7 +66,7 @@ function specFor(pool: string, settings: SwitchSettings): MachineOSConfig['spec'
     ...(settings.pullSecret === undefined ? {} : { baseImagePullSecret: { name: settings.pullSecret } }),
     ...(settings.pushSecret === undefined ? {} : { renderedImagePushSecret: { name: settings.pushSecret } }),
     renderedImagePushSpec: imagePushSpec(settings.imageRepository, pool),
-    ...(settings.baseImage === undefined ? {} : { baseImage: settings.baseImage }),
+    ...present({ baseImage: settings.baseImage }),
   };
 }
 
@@ -74,10 +75,7 @@ function adminsPart(existing: MachineOSConfig | undefined): Partial<MachineOSCon
   if (existing === undefined) return {};
   const { containerFile, packages, buildArguments, buildSecrets } = existing.spec;
   return {
-    ...(containerFile === undefined ? {} : { containerFile }),
-    ...(packages === undefined ? {} : { packages }),
-    ...(buildArguments === undefined ? {} : { buildArguments }),
-    ...(buildSecrets === undefined ? {} : { buildSecrets }),
+    ...present({ containerFile, packages, buildArguments, buildSecrets }),
   };
 }
 

@@ -27,6 +27,7 @@ import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts
 import { type MachineOSConfig, MachineOSConfigs } from '../api/machine-os-config.ts';
 import { KUBELET_CA_CONFIG_MAP, NODE_PULL_SECRET, REGISTRY_CAS_CONFIG_MAP } from '../api/names.ts';
 import type { Kind, KubernetesObject } from '../api/object.ts';
+import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { createInformer, withoutManagedFields } from '../cluster/informer.ts';
 import { FreshCache } from './fresh-cache.ts';
@@ -96,14 +97,12 @@ export function keptNode(given: Node): Node {
     kind,
     metadata,
     spec: {
-      ...(unschedulable === undefined ? {} : { unschedulable }),
-      ...(taints === undefined ? {} : { taints }),
+      ...present({ unschedulable, taints }),
     },
     status: {
       conditions: (status.conditions ?? []).filter(({ type }) => type === 'Ready'),
       nodeInfo: {
-        ...(bootID === undefined ? {} : { bootID }),
-        ...(architecture === undefined ? {} : { architecture }),
+        ...present({ bootID, architecture }),
       },
     },
   };

@@ -1,4 +1,5 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
+import { present } from '../../api/present.ts';
 import type { Limits } from '../../machineconfig/ignition/contents.ts';
 import { emptyNodeConfig, type NodeConfig } from '../../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
@@ -99,12 +100,12 @@ export function poolChanges<T>(
     if (from?.ok === false) return { pool: name, problems: from.problems };
     return tell({
       pool: name,
-      ...(from === undefined ? {} : { from: from.config.name }),
+      ...present({ from: from?.config.name }),
       to: to.rendered.metadata.name,
       before: from?.config ?? emptyNodeConfig,
       after: to.config,
       rendered: {
-        ...(from === undefined ? {} : { before: from.rendered }),
+        ...present({ before: from?.rendered }),
         after: to.rendered,
       },
       refused: refusals(from?.rendered, to, { limits: after.limits, nodeUser }),

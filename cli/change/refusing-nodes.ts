@@ -62,8 +62,7 @@ function hostOf(
   const architecture = node?.status?.nodeInfo?.architecture;
   return {
     osBackend: status.osBackend,
-    ...present({ architecture }),
-    ...(status.baseImage === undefined ? {} : { baseImage: status.baseImage }),
+    ...present({ architecture, baseImage: status.baseImage }),
   };
 }
 

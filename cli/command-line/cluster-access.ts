@@ -43,8 +43,7 @@ export async function connect(flags: Partial<ClusterFlags>): Promise<ApiClient> 
 export async function connectionOf({ kubeconfig, context }: Partial<ClusterFlags>): Promise<Connection> {
   try {
     return await kubeconfigConnection({
-      ...(kubeconfig === undefined ? {} : { path: kubeconfig }),
-      ...present({ context }),
+      ...present({ path: kubeconfig, context }),
     });
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);

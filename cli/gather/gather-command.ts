@@ -4,6 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { Command } from 'commander';
 import { pack } from 'tar-stream';
+import { present } from '../../api/present.ts';
 import { SHALE_VERSION } from '../../api/version.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import {
@@ -51,7 +52,7 @@ export function gatherCommand(): Command {
         client,
         connection,
         places: flags,
-        ...(flags.node === undefined ? {} : { nodes: flags.node }),
+        ...present({ nodes: flags.node }),
         signal,
       });
       const told = [

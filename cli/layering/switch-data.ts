@@ -1,4 +1,5 @@
 import type { KubernetesObject } from '../../api/object.ts';
+import { present } from '../../api/present.ts';
 import { readSwitch, type SwitchState, takesPool } from '../../opt-in/switch.ts';
 
 /** The data of the ConfigMap `on-cluster-layering`. */
@@ -26,8 +27,7 @@ export function switchedOn(data: SwitchData, { pools, allPools, settings }: Enab
   return {
     ...rest,
     ...settings,
-    ...(next === undefined ? {} : { pools: next }),
-    ...(selector === undefined ? {} : { poolSelector: selector }),
+    ...present({ pools: next, poolSelector: selector }),
     enabled: 'true',
   };
 }

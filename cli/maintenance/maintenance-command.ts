@@ -142,8 +142,7 @@ export function maintenanceList(seen: ObservedCluster, now: number): readonly Ma
           node: node.metadata.name,
           ...(flag === undefined || flag.by === '' ? {} : { by: flag.by }),
           ...(flag === undefined || flag.reason === '' ? {} : { reason: flag.reason }),
-          ...(flag?.until === undefined ? {} : { until: flag.until }),
-          ...present({ obstacle }),
+          ...present({ until: flag?.until, obstacle }),
           cordoned: node.spec?.unschedulable === true,
         },
       ];

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { annotations } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import { acquireLease } from '../../cluster/lease.ts';
 import { drainRetryAfter, drainStep, formatDrain } from '../../rollout/act/drain-step.ts';
 import { leaseNameOf } from '../../rollout/node-leases.ts';
@@ -106,7 +107,7 @@ async function flag(access: NodeAccess, { by, reason, until }: StartRequest): Pr
       reason,
       by,
       until: new Date(until).toISOString(),
-      ...(uncordon === undefined ? {} : { uncordon }),
+      ...present({ uncordon }),
     });
     return { metadata: { annotations: { [annotations.plannedMaintenance]: text } } };
   });

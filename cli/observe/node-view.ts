@@ -52,7 +52,7 @@ export function nodeView(object: MachineConfigNode, seen: ObservedCluster, now: 
     name,
     pool: spec.pool.name,
     ...situationOf(object, node, remarkOnNode(object, seen), obstacle),
-    ...(status?.mode === undefined ? {} : { mode: status.mode }),
+    ...present({ mode: status?.mode }),
     ...(status?.osBackend === undefined ? {} : { osBackend: formatOsBackend(status.osBackend) }),
     config: { ...(runs === '' ? {} : { current: runs }), desired: spec.configVersion.desired },
     ...(current === undefined && desired === undefined
@@ -63,7 +63,7 @@ export function nodeView(object: MachineConfigNode, seen: ObservedCluster, now: 
           },
         }),
     ...(plan === undefined ? {} : { actions: formatAsked(plan) }),
-    ...(status?.staging === undefined ? {} : { staging: status.staging }),
+    ...present({ staging: status?.staging }),
     ready:
       node?.status?.conditions?.some((found) => found.type === 'Ready' && found.status === 'True') ?? false,
     cordoned: node?.spec?.unschedulable === true,
@@ -113,7 +113,7 @@ function said(state: NodeState, condition: Condition | undefined, what?: string)
   const words = what ?? condition?.message ?? '';
   return {
     state,
-    ...(condition === undefined ? {} : { since: condition.lastTransitionTime }),
+    ...present({ since: condition?.lastTransitionTime }),
     ...(words === '' ? {} : { what: words }),
   };
 }

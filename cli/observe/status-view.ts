@@ -114,8 +114,7 @@ function poolView(pool: MachineConfigPool, seen: ObservedCluster): PoolView {
     layered: machineOSConfig !== undefined,
     paused: pool.spec.paused === true,
     config: {
-      ...(config === undefined ? {} : { desired: config }),
-      ...present({ running }),
+      ...present({ desired: config, running }),
     },
     ...present({ image }),
     nodes: {
@@ -145,7 +144,7 @@ function poolSituation({ status }: MachineConfigPool): Pick<PoolView, 'state' | 
   const [updated, updating, degraded] = [condition('Updated'), condition('Updating'), condition('Degraded')];
   const tell = (state: string, found: typeof updated) => ({
     state,
-    ...(found === undefined ? {} : { since: found.lastTransitionTime }),
+    ...present({ since: found?.lastTransitionTime }),
     ...(found === undefined || found.message === '' ? {} : { what: found.message }),
   });
   if (degraded?.status === 'True') return tell('Degraded', degraded);

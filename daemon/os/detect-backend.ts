@@ -1,5 +1,6 @@
 import { access } from 'node:fs/promises';
 import path from 'node:path';
+import { present } from '../../api/present.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import {
   asksForPackages,
@@ -54,7 +55,7 @@ async function findTools({ root, run }: HostTools, signal: AbortSignal): Promise
   const host = await bootcStatus(run, signal);
   const obstacle = bootcObstacle(host);
   const isOfImage = host.status.type === 'bootcHost';
-  return { ...found, bootc: { isOfImage, ...(obstacle === undefined ? {} : { obstacle }) } };
+  return { ...found, bootc: { isOfImage, ...present({ obstacle }) } };
 }
 
 /** What a host has for keeping its operating system. */

@@ -1,3 +1,4 @@
+import { present } from '../../api/present.ts';
 import type {
   IgnitionConfig,
   IgnitionFile,
@@ -53,7 +54,7 @@ export function translateSpec2(raw: unknown, minor: Spec2Minor, report: Report):
       })),
       links: links.map((link) => ({
         ...translatePathEntry(link),
-        ...(link.target !== undefined && { target: link.target }),
+        ...present({ target: link.target }),
         ...(link.hard && { hard: true }),
       })),
       disks: disks.map(({ device, wipeTable, partitions = [] }) => ({
@@ -139,14 +140,14 @@ function translateReference(reference: Spec2Resource): Resource {
 function translatePathEntry(entry: Spec2PathEntry): PathEntry {
   return {
     path: entry.path,
-    ...(entry.overwrite !== undefined && { overwrite: entry.overwrite }),
+    ...present({ overwrite: entry.overwrite }),
     ...(entry.user && { user: translateOwner(entry.user) }),
     ...(entry.group && { group: translateOwner(entry.group) }),
   };
 }
 
 function translateOwner({ id, name = '' }: IgnitionOwner): IgnitionOwner {
-  return { ...(id !== undefined && { id }), ...(name !== '' && { name }) };
+  return { ...present({ id }), ...(name !== '' && { name }) };
 }
 
 /** Before 2.2 a mode was a plain number, so that leaving it out meant 0. */

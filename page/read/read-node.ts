@@ -3,6 +3,7 @@ import { formatAction } from '../../api/disruption-action.ts';
 import type { Lease, Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode, NodeConditionType, UpdatePlan } from '../../api/machine-config-node.ts';
 import type { Condition } from '../../api/object.ts';
+import { present } from '../../api/present.ts';
 import { holdingOf } from '../../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { type NodeState, readNode } from '../../rollout/pools/node-state.ts';
@@ -44,18 +45,16 @@ export function nodeRow(name: string, source: NodeSource, plans: PlanTable, now:
   return {
     pool: spec.pool.name,
     state: word,
-    ...(since === undefined ? {} : { since }),
-    ...(note === undefined ? {} : { note }),
+    ...present({ since, note }),
     ...(staging === undefined ? {} : { staging: { done: staging.bytesDone, total: staging.bytesTotal } }),
     ready: state.ready,
     ...(state.schedulable ? {} : { cordoned: true }),
-    ...(state.obstacle === undefined ? {} : { maintenance: state.obstacle }),
+    ...present({ maintenance: state.obstacle }),
     ...(state.zone === '' ? {} : { zone: state.zone }),
     ...(status?.configVersion?.current ? { config: status.configVersion.current } : {}),
-    ...(image === undefined ? {} : { image }),
+    ...present({ image }),
     desiredConfig: spec.configVersion.desired,
-    ...(spec.configImage === undefined ? {} : { desiredImage: spec.configImage.desiredImage }),
-    ...(status?.mode === undefined ? {} : { mode: status.mode }),
+    ...present({ desiredImage: spec.configImage?.desiredImage, mode: status?.mode }),
     ...(plan === undefined ? {} : { plan: plans.keyOf(plan) }),
     ...(lastUpdate === undefined ? {} : { last: lastOf(lastUpdate, plans) }),
   };
@@ -139,7 +138,7 @@ function lastOf(
     start: Date.parse(update.startedAt),
     end: Date.parse(update.finishedAt),
     result: update.result,
-    ...(update.message === undefined ? {} : { message: update.message }),
+    ...present({ message: update.message }),
   };
 }
 

@@ -4,6 +4,7 @@ import type { MachineConfiguration } from '../../api/machine-configuration.ts';
 import type { BuildConditionType, MachineOSBuild } from '../../api/machine-os-build.ts';
 import { labels } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
+import { present } from '../../api/present.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { inWords } from '../../disruption/summarise-policies.ts';
 import type { BuildRow, BuildStateName, PolicyRow, PoolRow, PoolTone, Table } from '../model/view.ts';
@@ -59,12 +60,14 @@ export function buildRow({ metadata, spec, status }: MachineOSBuild): BuildRow {
     state: found?.[1] ?? 'pending',
     ...(message === undefined || message === '' ? {} : { message }),
     created: time(metadata.creationTimestamp) ?? 0,
-    ...(start === undefined ? {} : { start }),
-    ...(end === undefined ? {} : { end }),
-    ...(status?.builder === undefined ? {} : { way: status.builder.imageBuilderType }),
-    ...(status?.attempts === undefined ? {} : { attempts: status.attempts }),
-    ...(status?.digestedImagePushSpec === undefined ? {} : { image: status.digestedImagePushSpec }),
-    ...(status?.baseImage === undefined ? {} : { baseImage: status.baseImage }),
+    ...present({
+      start,
+      end,
+      way: status?.builder?.imageBuilderType,
+      attempts: status?.attempts,
+      image: status?.digestedImagePushSpec,
+      baseImage: status?.baseImage,
+    }),
     transitions: status?.transitions ?? [],
   };
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
+import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { type Access, ALLOWED, type Verdict } from './access.ts';
 import { shownKinds } from './page-caches.ts';
@@ -146,14 +147,14 @@ async function mayRead(
           metadata: {},
           spec: {
             user: user.username ?? '',
-            ...(user.uid === undefined ? {} : { uid: user.uid }),
+            ...present({ uid: user.uid }),
             groups: user.groups ?? [],
             extra: user.extra ?? {},
             resourceAttributes: {
               verb: 'list',
               group: kind.group,
               resource: kind.plural,
-              ...(namespace === undefined ? {} : { namespace }),
+              ...present({ namespace }),
             },
           },
         },

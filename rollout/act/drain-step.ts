@@ -1,5 +1,6 @@
 import { type Pod, type PodDisruptionBudget, PodDisruptionBudgets, Pods } from '../../api/kubernetes.ts';
 import { plural } from '../../api/plural.ts';
+import { present } from '../../api/present.ts';
 import { type ApiClient, isNotFound, isTooManyRequests } from '../../cluster/api-client.ts';
 import { matchesSelector } from '../../machineconfig/pools.ts';
 import type { DrainOptions } from '../options.ts';
@@ -90,10 +91,7 @@ async function evict(
 ): Promise<string | undefined> {
   const { name, namespace = 'default' } = pod.metadata;
   try {
-    await client.evict(
-      { namespace, name },
-      { ...(gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds }), signal },
-    );
+    await client.evict({ namespace, name }, { ...present({ gracePeriodSeconds }), signal });
     return undefined;
   } catch (error) {
     if (isNotFound(error)) return undefined;

@@ -2,6 +2,7 @@ import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations, MACHINE_CONFIGURATION } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { PARALLEL_NODES } from '../act/carry-out.ts';
 import type { Caches } from '../caches.ts';
@@ -161,5 +162,5 @@ function runningTarget(node: MachineConfigNode | undefined): readonly NodeTarget
   const { configVersion, configImage, mode } = node?.status ?? {};
   if (configVersion === undefined || configVersion.current === '') return [];
   const image = mode === 'Layered' ? configImage?.currentImage : undefined;
-  return [{ config: configVersion.current, ...(image === undefined ? {} : { image }) }];
+  return [{ config: configVersion.current, ...present({ image }) }];
 }

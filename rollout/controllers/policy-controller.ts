@@ -6,6 +6,7 @@ import {
 } from '../../api/machine-configuration.ts';
 import { MACHINE_CONFIGURATION } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
+import { present } from '../../api/present.ts';
 import { type ApiClient, isAlreadyExists } from '../../cluster/api-client.ts';
 import { done, type Result } from '../../cluster/controller.ts';
 import { setCondition, updateStatus } from '../../cluster/update-object.ts';
@@ -105,7 +106,7 @@ export function policyStatus(
         };
   return {
     ...status,
-    ...(metadata.generation === undefined ? {} : { observedGeneration: metadata.generation }),
+    ...present({ observedGeneration: metadata.generation }),
     conditions: [...setCondition(status?.conditions ?? [], { type: CONDITION, ...verdict }, new Date(now))],
     nodeDisruptionPolicyStatus: { clusterPolicies: inForce },
     summary: summarisePolicies(inForce),

@@ -1,6 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import path from 'node:path';
 import { execa } from 'execa';
+import { present } from '../../api/present.ts';
 
 export const root = path.join(import.meta.dirname, '../..');
 
@@ -26,8 +27,7 @@ export async function shaleProcess(
   const { stdout, stderr, exitCode } = await execa(path.join(root, 'bin/shale'), args, {
     cwd: root,
     reject: false,
-    ...(input === undefined ? {} : { input }),
-    ...(env === undefined ? {} : { env }),
+    ...present({ input, env }),
   });
   return { stdout, stderr, exitCode };
 }

@@ -2,6 +2,7 @@ import { buffer } from 'node:stream/consumers';
 import { gunzipSync } from 'node:zlib';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineOSConfigSpec } from '../../api/machine-os-config.ts';
+import { present } from '../../api/present.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import { BuildFailure } from '../../builder/build-failure.ts';
 import { engineParts } from '../../builder/engine/engine-flags.ts';
@@ -48,8 +49,7 @@ export async function buildWithEngine(
   const flags = {
     engineMinutes: 5,
     engineWorkDir: workDir,
-    ...(engine === undefined ? {} : { engine }),
-    ...(engineTlsDir === undefined ? {} : { engineTlsDir }),
+    ...present({ engine, engineTlsDir }),
   };
   const result = await buildImage(
     registry.client,

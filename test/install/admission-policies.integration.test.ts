@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { present } from '../../api/present.ts';
 import { tokenConnection } from '../../cluster/connection.ts';
 import { createApiClient } from '../../cluster/http-api-client.ts';
 import {
@@ -47,7 +48,7 @@ const ignition = (rest: object, version = '3.4.0') => ({ config: { ignition: { v
 const machineConfig = (spec: object, name: string, annotations?: Record<string, string>) => ({
   apiVersion: 'machineconfiguration.openshift.io/v1',
   kind: 'MachineConfig',
-  metadata: { name, ...(annotations === undefined ? {} : { annotations }) },
+  metadata: { name, ...present({ annotations }) },
   spec,
 });
 
@@ -166,7 +167,7 @@ describe('a node that Shale is updating', () => {
   const patch = (name: string, body: object, token?: string) =>
     api.call('PATCH', `/api/v1/nodes/${name}?dryRun=All`, body, {
       contentType: merge,
-      ...(token === undefined ? {} : { token }),
+      ...present({ token }),
     });
   const warningOf = ({ headers }: Answer) => String(headers['warning'] ?? '');
   const uncordon = { spec: { unschedulable: null } };
@@ -209,7 +210,7 @@ describe("a daemon's token", () => {
     return api.call('PUT', `${path}/status?dryRun=All`, { ...body, status: { mode: 'Standard' } }, { token });
   };
   const tokenOn = (node?: string) =>
-    api.tokenOf({ namespace: NAMESPACE, name: 'shale-daemon', ...(node === undefined ? {} : { node }) });
+    api.tokenOf({ namespace: NAMESPACE, name: 'shale-daemon', ...present({ node }) });
   beforeAll(async () => {
     const object = { ...kind, metadata: { name: 'held' }, spec };
     const { status, body } = await api.call('POST', `${MCO}/machineconfignodes`, object);

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { imageLabels } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import { describeImage } from '../../image/append.ts';
 import { parseReference } from '../../image/reference.ts';
 import { type BuilderUnderTest, has, startBuilderUnderTest } from '../e2e/builder-under-test.ts';
@@ -42,15 +43,11 @@ async function labelsOf({ status }: MachineOSBuild): Promise<Readonly<Record<str
 async function renamed(build: MachineOSBuild, name: string): Promise<MachineOSBuild> {
   const { client } = under.cluster;
   const { labels } = build.metadata;
-  const metadata = { name, ...(labels === undefined ? {} : { labels }) };
+  const metadata = { name, ...present({ labels }) };
   await client.delete(MachineOSBuilds, build.metadata.name, { signal });
   const { apiVersion, kind, spec, status } = build;
   const made = await client.create(MachineOSBuilds, { apiVersion, kind, metadata, spec }, { signal });
-  return client.replaceStatus(
-    MachineOSBuilds,
-    { ...made, ...(status === undefined ? {} : { status }) },
-    { signal },
-  );
+  return client.replaceStatus(MachineOSBuilds, { ...made, ...present({ status }) }, { signal });
 }
 
 test('what is finished stays; what follows tells the way from it', {

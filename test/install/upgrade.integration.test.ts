@@ -14,6 +14,7 @@ import { MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { DEFAULT_LEASE_NAMESPACE } from '../../api/names.ts';
 import type { Condition, Kind, KubernetesObject, NewObject } from '../../api/object.ts';
+import { present } from '../../api/present.ts';
 import { isConflict } from '../../cluster/api-client.ts';
 import { createEventRecorder } from '../../cluster/events.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
@@ -195,7 +196,7 @@ test.each(recordedNodes.map(({ metadata, spec }) => [metadata.name, spec] as con
     expect(steps.get(name)).toBeUndefined();
     const now = await client.get(MachineConfigNodes, name, { signal });
     const { configVersion, configImage, osImage } = spec;
-    expect(now.spec).toMatchObject({ configVersion, ...(osImage === undefined ? {} : { osImage }) });
+    expect(now.spec).toMatchObject({ configVersion, ...present({ osImage }) });
     expect(now.spec.configImage).toEqual(configImage);
     expect((await client.get(Nodes, name, { signal })).spec?.unschedulable).toBeUndefined();
     const namespace = DEFAULT_LEASE_NAMESPACE;

@@ -2,6 +2,7 @@ import type { DisruptionAction } from '../../api/disruption-action.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import type { Grant } from '../../api/machine-config-node.ts';
 import { imageLabels } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import { encodeTransitionLabel } from '../../disruption/transitions.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
@@ -99,7 +100,7 @@ export function updatesOf(machine: UpdatedMachine, stock: readonly LayerEntry[])
     wantStandard: (config, osImage) =>
       machine.want({
         configVersion: { desired: config },
-        ...(osImage === undefined ? {} : { osImage }),
+        ...present({ osImage }),
         policyDigest: POLICY,
         grant: { level: 'Disrupt', config, leaseHolder: HOLDER },
       }),

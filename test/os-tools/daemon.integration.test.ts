@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { DisruptionAction } from '../../api/disruption-action.ts';
 import type { Grant, MachineConfigNode, MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
 import { imageLabels } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import type { ImageTool } from '../../daemon/os/image-tool/image-tool.ts';
 import { encodeTransitionLabel } from '../../disruption/transitions.ts';
@@ -25,7 +26,7 @@ describe.skipIf(noDirectoryNodes !== undefined).each(tools)('a daemon on a host 
     await using daemon = await startDaemon({ ...node, boot: () => boot() });
     const policyDigest = await policies(daemon);
     const want = async (config: string, image?: DigestedPullspec, level: Grant['level'] = 'Disrupt') => {
-      const target = { config, ...(image === undefined ? {} : { image }) };
+      const target = { config, ...present({ image }) };
       const spec: Partial<MachineConfigNodeSpec> = {
         configVersion: { desired: config },
         policyDigest,

@@ -1,5 +1,6 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { present } from '../../api/present.ts';
 import { ostreeOnNode } from './booted-root.ts';
 
 /** What the tool says on standard error before it ends with exit code 1. */
@@ -91,7 +92,7 @@ export class StandIn {
         installed: listIn(origin, 'requested'),
         removed: listIn(origin, 'remove'),
       };
-      listed.push({ ...deployment, packages, ...(reference === undefined ? {} : { reference }) });
+      listed.push({ ...deployment, packages, ...present({ reference }) });
     }
     return listed;
   }

@@ -6,6 +6,7 @@ import { startControlPlane as startOwn } from '@shale/apiserver/control-plane/st
 import type { AuditEvent } from '@shale/apiserver/http/request-listener.ts';
 import { parse } from 'yaml';
 import { z } from 'zod';
+import { present } from '../../api/present.ts';
 import { type Connection, kubeconfigConnection, tokenConnection } from '../../cluster/connection.ts';
 import { readJson, send } from '../../cluster/http-request.ts';
 
@@ -107,7 +108,7 @@ function sendOver(connection: Connection): Send {
       method,
       path,
       signal,
-      ...(body === undefined ? {} : { body }),
+      ...present({ body }),
     });
     return { status: response.statusCode ?? 0, body: await readJson(response) };
   };

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { present } from '../../api/present.ts';
 
 export interface DockerRegistry {
   /** `127.0.0.1:port` */
@@ -63,7 +64,7 @@ function configuration({ dir, tls, htpasswd }: DockerRegistryOptions, host: stri
     version: 0.1,
     log: { level: 'error' },
     storage: { filesystem: { rootdirectory: path.join(dir, 'blobs') }, delete: { enabled: true } },
-    http: { addr: host, ...(tls === undefined ? {} : { tls }) },
+    http: { addr: host, ...present({ tls }) },
     ...(htpasswd === undefined ? {} : { auth: { htpasswd: { realm: 'registry', path: htpasswd } } }),
   });
 }

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { type Node, Nodes } from '../../api/kubernetes.ts';
+import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { updateStatus } from '../../cluster/update-object.ts';
 import { goArchitecture } from '../../image/manifest.ts';
@@ -113,7 +114,7 @@ function nodeStatus(
     conditions: [...others, condition],
     nodeInfo: {
       ...node.status?.nodeInfo,
-      ...(bootID === undefined ? {} : { bootID }),
+      ...present({ bootID }),
       architecture: goArchitecture(process.arch),
       kubeletVersion: 'v1.34.0+sandbox',
     },

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { present } from '../../../api/present.ts';
 import { noPackages } from '../../../machineconfig/os-packages.ts';
 import {
   digestedImage,
@@ -75,7 +76,7 @@ export function bootcDeployments({ status }: BootcHost): ToolDeployments {
       canSoftReboot: entry.softRebootCapable,
       // One on which packages were installed has no image here.
       packages: noPackages,
-      ...(image === undefined ? {} : { image }),
+      ...present({ image }),
     });
   }
   return deployments;

@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { present } from '../../../api/present.ts';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { noPackages, type PackageSet } from '../../../machineconfig/os-packages.ts';
 import { listDeployments, type OstreeDeployment, SysrootError } from '../ostree/deployments.ts';
@@ -71,7 +72,7 @@ function arrangeDeployments(found: FoundDeployments): HostDeployments {
       isPinned,
       canSoftReboot,
       packages,
-      ...(image === undefined ? {} : { image }),
+      ...present({ image }),
     };
   };
   const all = written.map((deployment) => place(deployment, false));

@@ -1,5 +1,6 @@
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import path from 'node:path';
+import { present } from '../../../api/present.ts';
 import { type DigestedPullspec, parseDigestedPullspec } from '../../../api/references.ts';
 import { ignoreMissing } from '../../tree/tree-entry.ts';
 
@@ -77,7 +78,7 @@ export async function readDeployment(
     osName,
     directory,
     kernelArguments,
-    ...(image === undefined ? {} : { image }),
+    ...present({ image }),
   };
 }
 

@@ -1,6 +1,7 @@
 import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
+import { present } from '../../../api/present.ts';
 import { type DigestedPullspec, pullspecDigest } from '../../../api/references.ts';
 import { ignoreMissing } from '../../tree/tree-entry.ts';
 import type { Deployment } from '../backend.ts';
@@ -101,6 +102,6 @@ export async function describeDeployment(
     labels: record?.labels ?? {},
     root: directory,
     kernelArguments,
-    ...(image === undefined ? {} : { image }),
+    ...present({ image }),
   };
 }

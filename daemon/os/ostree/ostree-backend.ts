@@ -1,5 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { present } from '../../../api/present.ts';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { sameList } from '../../../machineconfig/diff.ts';
 import {
@@ -101,7 +102,7 @@ export class OstreeBackend implements OsBackend {
     };
     const record = await importImage(context, image, {
       signal,
-      ...(onProgress === undefined ? {} : { onProgress }),
+      ...present({ onProgress }),
     });
     const { booted, staged } = await this.#deployments();
     const state = stateDirectory(this.#options.sysroot);

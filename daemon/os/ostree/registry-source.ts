@@ -1,6 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { arch } from 'node:os';
 import path from 'node:path';
+import { present } from '../../../api/present.ts';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { describeImage, type ImageDescription } from '../../../image/append.ts';
 import { readLayer } from '../../../image/layer/read-layer.ts';
@@ -57,7 +58,7 @@ async function clientFor(
   const access = {
     plainHttp,
     caFor: (host: string) => certificates.get(host)?.join('\n') || undefined,
-    ...(silenceMs === undefined ? {} : { silenceMs }),
+    ...present({ silenceMs }),
     ...(auths === undefined ? {} : { auths: parseAuthFile(auths) }),
   };
   return createMirroredClient(access, { conf });

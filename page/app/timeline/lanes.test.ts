@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { present } from '../../../api/present.ts';
 import type { SegmentRow } from '../../model/view.ts';
 import { lanesOf, lastRollout, summarise, ticks, visitsOf } from './lanes.ts';
 
@@ -9,7 +10,7 @@ const segment = (node: string, kind: SegmentRow['kind'], start: number, end?: nu
   pool: 'worker',
   kind,
   start,
-  ...(end === undefined ? {} : { end }),
+  ...present({ end }),
 });
 
 test('a drain and the reboot after it are one visit, the next update is another', () => {

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { type CustomResourceDefinition, CustomResourceDefinitions } from '../../../api/kubernetes.ts';
 import type { KubernetesObject, NewObject } from '../../../api/object.ts';
+import { present } from '../../../api/present.ts';
 import { type ApiClient, isAlreadyExists, isConflict } from '../../../cluster/api-client.ts';
 import { createInformer } from '../../../cluster/informer.ts';
 import { conditionIsTrue } from '../../../cluster/update-object.ts';
@@ -44,7 +45,7 @@ export async function applyObjects(
 async function applyObject(client: ApiClient, object: KubernetesObject, signal: AbortSignal): Promise<void> {
   const kind = kindOf(object);
   const { name, namespace } = object.metadata;
-  const where = { signal, ...(namespace === undefined ? {} : { namespace }) };
+  const where = { signal, ...present({ namespace }) };
   for (let attempt = 1; ; attempt += 1) {
     try {
       const seen = await client.find(kind, name, where);

@@ -5,6 +5,7 @@ import { applyJsonPatch } from '@shale/apiserver/patch/json-patch.ts';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import type { KubernetesObject } from '../../../api/object.ts';
+import { present } from '../../../api/present.ts';
 import { readObjects } from '../../../cli/change/object-files.ts';
 
 const JsonPatch = z.strictObject({
@@ -78,7 +79,7 @@ async function generateConfigMap(
 ): Promise<KubernetesObject> {
   const data: Record<string, string> = {};
   for (const file of files) data[path.basename(file)] = await readFile(path.join(directory, file), 'utf8');
-  const metadata = { name, ...(namespace === undefined ? {} : { namespace }), labels: options.labels };
+  const metadata = { name, ...present({ namespace }), labels: options.labels };
   return { apiVersion: 'v1', kind: 'ConfigMap', metadata, data } as KubernetesObject;
 }
 

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { present } from '../../../api/present.ts';
 import { createApiClient } from '../../../cluster/http-api-client.ts';
 import { createRegistryClient } from '../../../image/registry/registry-client.ts';
 import type { ControlPlaneChoice } from '../control-plane.ts';
@@ -159,7 +160,7 @@ async function takeStep({ number, step, start, parts, updates, options }: StepTo
     seconds: secondsSince(start),
     checks,
     rows: updates.take(),
-    ...(failure === undefined ? {} : { failure }),
+    ...present({ failure }),
   });
   try {
     await step.run(tour);

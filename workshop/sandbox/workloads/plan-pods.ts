@@ -1,5 +1,6 @@
 import type { DaemonSet, Deployment, Node, Pod, PodTemplate, Taint } from '../../../api/kubernetes.ts';
 import type { KubernetesObject, NewObject } from '../../../api/object.ts';
+import { present } from '../../../api/present.ts';
 
 /**
  * What the kube-controller-manager and the scheduler would do with Deployments and DaemonSets, as far as a sandbox needs
@@ -165,9 +166,9 @@ function podFrom(owner: Owner, kind: 'Deployment' | 'DaemonSet', name: string, n
     kind: 'Pod',
     metadata: {
       name,
-      ...(owner.metadata.namespace === undefined ? {} : { namespace: owner.metadata.namespace }),
+      ...present({ namespace: owner.metadata.namespace }),
       labels: { ...template.metadata?.labels },
-      ...(template.metadata?.annotations === undefined ? {} : { annotations: template.metadata.annotations }),
+      ...present({ annotations: template.metadata?.annotations }),
       ownerReferences: [
         {
           apiVersion: 'apps/v1',
