@@ -15,12 +15,12 @@ function listening() {
     normal: (...args) => void told.push(['normal', ...args]),
     warning: (...args) => void told.push(['warning', ...args]),
   };
-  return { tellers: { log, events }, lines, told };
+  return { reporters: { log, events }, lines, told };
 }
 
 test('every line and every event of a change has its id', () => {
-  const { tellers, lines, told } = listening();
-  const { log, events } = aboutChange(tellers, CONFIG);
+  const { reporters, lines, told } = listening();
+  const { log, events } = aboutChange(reporters, CONFIG);
   log.info({ node: 'a' }, 'granted');
   events.warning(pool, 'RolloutStopped', 'two nodes failed');
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([
@@ -30,8 +30,8 @@ test('every line and every event of a change has its id', () => {
 });
 
 test('what is of no change is told as it was', () => {
-  const { tellers, lines } = listening();
-  aboutChange(tellers, undefined).log.info('no build yet');
-  aboutChange(tellers, '').log.info('no build yet');
+  const { reporters, lines } = listening();
+  aboutChange(reporters, undefined).log.info('no build yet');
+  aboutChange(reporters, '').log.info('no build yet');
   expect(lines.join('')).not.toContain('change');
 });

@@ -94,16 +94,16 @@ function eventName({ metadata }: KubernetesObject, parts: readonly string[]): st
 }
 
 /** By which a process tells what it does. */
-export interface Tellers {
+export interface Reporters {
   readonly log: Logger;
   readonly events: EventRecorder;
 }
 
 /**
  * @param config name of the rendered config that the work leads to; undefined where there is none, and nothing is added.
- * @returns the same tellers, with the change's id in every line (`change`) and on every event (label shale.dev/change).
+ * @returns the same reporters, with the change's id in every line (`change`) and on every event (label shale.dev/change).
  */
-export function aboutChange({ log, events }: Tellers, config: string | undefined): Tellers {
+export function aboutChange({ log, events }: Reporters, config: string | undefined): Reporters {
   if (config === undefined || config === '') return { log, events };
   const change = changeOf(config);
   return {

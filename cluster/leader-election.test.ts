@@ -7,7 +7,7 @@ import { startScriptedServer } from '../test/fixtures/scripted-api-server.ts';
 import { createApiClient } from './http-api-client.ts';
 import { LeadershipLost, leaderElectionTimes, leadWhenElected } from './leader-election.ts';
 
-const wish = { namespace: 'default', name: 'shale-operator', holder: 'us' };
+const request = { namespace: 'default', name: 'shale-operator', holder: 'us' };
 const SECONDS = 60_000;
 /** Of a leader that hears nothing: short, where nothing else has to happen in time. */
 const hasty = { ...leaderElectionTimes, renewDeadlineMs: 200, retryMs: 10 };
@@ -45,7 +45,7 @@ async function setUp() {
   const start = (times: typeof leaderElectionTimes) =>
     leadWhenElected({
       client,
-      lease: wish,
+      lease: request,
       log: pino({ level: 'silent' }),
       signal: stop.signal,
       times,
@@ -98,7 +98,7 @@ test(
     state.lease = {
       apiVersion: 'coordination.k8s.io/v1',
       kind: 'Lease',
-      metadata: { name: wish.name, namespace: wish.namespace, resourceVersion: String(state.version) },
+      metadata: { name: request.name, namespace: request.namespace, resourceVersion: String(state.version) },
       spec: { holderIdentity: 'them', leaseDurationSeconds: 60, renewTime },
     };
     await expect(over).rejects.toThrow(LeadershipLost);
@@ -116,7 +116,11 @@ test(
       state.lease = {
         apiVersion: 'coordination.k8s.io/v1',
         kind: 'Lease',
-        metadata: { name: wish.name, namespace: wish.namespace, resourceVersion: String(state.version) },
+        metadata: {
+          name: request.name,
+          namespace: request.namespace,
+          resourceVersion: String(state.version),
+        },
         spec: {
           holderIdentity: 'them',
           leaseDurationSeconds: 3,
@@ -146,7 +150,7 @@ test(
     state.lease = {
       apiVersion: 'coordination.k8s.io/v1',
       kind: 'Lease',
-      metadata: { name: wish.name, namespace: wish.namespace, resourceVersion: '1' },
+      metadata: { name: request.name, namespace: request.namespace, resourceVersion: '1' },
       spec: { holderIdentity: 'them', leaseDurationSeconds: 60, renewTime: new Date().toISOString() },
     };
     const over = start(patient);

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { ApiClient } from './api-client.ts';
-import { acquireLease, type LeaseWish, releaseLease } from './lease.ts';
+import { acquireLease, type LeaseRequest, releaseLease } from './lease.ts';
 import { LeaseExpiry } from './lease-expiry.ts';
 
 /** client-go's defaults: whoever leads notices that it can't renew well before another may take over. */
@@ -10,7 +10,7 @@ export const leaderElectionTimes = { leaseSeconds: 15, renewDeadlineMs: 10_000, 
 interface LeaderElectionOptions {
   /** With a connection of its own: a renewal that waits behind the leader's other requests comes too late under load. */
   readonly client: ApiClient;
-  readonly lease: Omit<LeaseWish, 'durationSeconds'>;
+  readonly lease: Omit<LeaseRequest, 'durationSeconds'>;
   /** The work of the leader; its signal is aborted when the lease is lost or the process is to stop. */
   readonly lead: (signal: AbortSignal) => Promise<void>;
   readonly log: Logger;
@@ -99,10 +99,10 @@ async function tryHold(
   limitMs: number,
   signal: AbortSignal,
 ): Promise<'ours' | 'anothers' | 'unknown'> {
-  const wish = { ...lease, durationSeconds: times.leaseSeconds };
+  const request = { ...lease, durationSeconds: times.leaseSeconds };
   const limit = AbortSignal.any([signal, AbortSignal.timeout(Math.ceil(limitMs))]);
   try {
-    const outcome = await acquireLease(client, wish, limit, { endOf: (found) => others.endOf(found) });
+    const outcome = await acquireLease(client, request, limit, { endOf: (found) => others.endOf(found) });
     if (outcome.held) return 'ours';
     log.debug({ lease: lease.name, holder: outcome.holder }, 'another process is the leader');
     return 'anothers';

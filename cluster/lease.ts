@@ -3,8 +3,8 @@ import { annotations } from '../api/names.ts';
 import { present } from '../api/present.ts';
 import { type ApiClient, isAlreadyExists, isConflict, isNotFound, type Where } from './api-client.ts';
 
-/** A wish to hold a coordination.k8s.io Lease. */
-export interface LeaseWish {
+/** A request to hold a coordination.k8s.io Lease. */
+export interface LeaseRequest {
   readonly namespace: string;
   readonly name: string;
   readonly holder: string;
@@ -72,36 +72,36 @@ interface LeaseKnowledge {
  */
 export async function acquireLease(
   client: ApiClient,
-  wish: LeaseWish,
+  request: LeaseRequest,
   signal: AbortSignal,
   { known, endOf = leaseEnd, now = Date.now }: LeaseKnowledge = {},
 ): Promise<LeaseOutcome> {
-  const where = { namespace: wish.namespace, signal };
-  const write = (lease: Lease | undefined) => writeLease(client, wish, lease, { endOf, now }, where);
+  const where = { namespace: request.namespace, signal };
+  const write = (lease: Lease | undefined) => writeLease(client, request, lease, { endOf, now }, where);
   if (known !== undefined) {
     const outcome = await write(known === 'absent' ? undefined : known);
     if (outcome !== 'outdated') return outcome;
   }
-  const outcome = await write(await client.find(Leases, wish.name, where));
+  const outcome = await write(await client.find(Leases, request.name, where));
   if (outcome !== 'outdated') return outcome;
-  const winner = await client.find(Leases, wish.name, where);
+  const winner = await client.find(Leases, request.name, where);
   const holder = winner?.spec?.holderIdentity ?? '';
-  return holder === wish.holder ? { held: true } : { held: false, holder };
+  return holder === request.holder ? { held: true } : { held: false, holder };
 }
 
 async function writeLease(
   client: ApiClient,
-  wish: LeaseWish,
+  request: LeaseRequest,
   lease: Lease | undefined,
   { endOf, now }: Required<Omit<LeaseKnowledge, 'known'>>,
   where: Where,
 ): Promise<LeaseOutcome | 'outdated'> {
   const at = new Date(now());
-  const decision = decideLease(lease, wish.holder, at.getTime(), endOf);
+  const decision = decideLease(lease, request.holder, at.getTime(), endOf);
   if (decision.kind === 'held') return { held: false, holder: decision.holder };
   try {
-    if (lease === undefined) await client.create(Leases, newLease(wish, at), where);
-    else await client.replace(Leases, renewed(lease, decision.kind, wish, at), where);
+    if (lease === undefined) await client.create(Leases, newLease(request, at), where);
+    else await client.replace(Leases, renewed(lease, decision.kind, request, at), where);
     return { held: true };
   } catch (error) {
     if (isConflict(error) || isAlreadyExists(error) || isNotFound(error)) return 'outdated';
@@ -117,21 +117,21 @@ async function writeLease(
  */
 export async function releaseLease(
   client: ApiClient,
-  wish: Omit<LeaseWish, 'durationSeconds' | 'reason'>,
+  request: Omit<LeaseRequest, 'durationSeconds' | 'reason'>,
   signal: AbortSignal,
   known?: Lease,
 ): Promise<void> {
-  const where = { namespace: wish.namespace, signal };
-  if (known !== undefined && (await deleteLease(client, wish, known, where))) return;
-  const lease = await client.find(Leases, wish.name, where);
+  const where = { namespace: request.namespace, signal };
+  if (known !== undefined && (await deleteLease(client, request, known, where))) return;
+  const lease = await client.find(Leases, request.name, where);
   // Where somebody writes it right then, an expired lease was taken over, and is no longer ours to release.
-  if (lease !== undefined) await deleteLease(client, wish, lease, where);
+  if (lease !== undefined) await deleteLease(client, request, lease, where);
 }
 
 /** @returns false when the lease is another's, or has been written since it was read. */
 async function deleteLease(
   client: ApiClient,
-  { name, holder }: Pick<LeaseWish, 'name' | 'holder'>,
+  { name, holder }: Pick<LeaseRequest, 'name' | 'holder'>,
   { metadata, spec }: Lease,
   where: Where,
 ): Promise<boolean> {
@@ -149,13 +149,13 @@ async function deleteLease(
   }
 }
 
-function newLease(wish: LeaseWish, now: Date) {
-  const { namespace, name, holder, durationSeconds } = wish;
-  const told = toldReason(wish);
+function newLease(request: LeaseRequest, now: Date) {
+  const { namespace, name, holder, durationSeconds } = request;
+  const reasonNote = noteReason(request);
   return {
     apiVersion: 'coordination.k8s.io/v1',
     kind: 'Lease',
-    metadata: { namespace, name, ...present({ annotations: told }) },
+    metadata: { namespace, name, ...present({ annotations: reasonNote }) },
     spec: {
       holderIdentity: holder,
       leaseDurationSeconds: durationSeconds,
@@ -166,29 +166,34 @@ function newLease(wish: LeaseWish, now: Date) {
   };
 }
 
-function renewed(lease: Lease, kind: 'renew' | 'takeOver' | 'create', wish: LeaseWish, now: Date): Lease {
+function renewed(
+  lease: Lease,
+  kind: 'renew' | 'takeOver' | 'create',
+  request: LeaseRequest,
+  now: Date,
+): Lease {
   const { metadata } = lease;
-  const told = toldReason(wish);
-  const spec = leaseSpec(lease, kind, wish, now);
-  return told === undefined
+  const reasonNote = noteReason(request);
+  const spec = leaseSpec(lease, kind, request, now);
+  return reasonNote === undefined
     ? { ...lease, spec }
-    : { ...lease, metadata: { ...metadata, annotations: { ...metadata.annotations, ...told } }, spec };
+    : { ...lease, metadata: { ...metadata, annotations: { ...metadata.annotations, ...reasonNote } }, spec };
 }
 
 /** With its holder's name: whoever takes the lease over without knowing the annotation leaves it there. */
-function toldReason({ holder, reason }: LeaseWish): Readonly<Record<string, string>> | undefined {
+function noteReason({ holder, reason }: LeaseRequest): Readonly<Record<string, string>> | undefined {
   return reason === undefined ? undefined : { [annotations.leaseReason]: `${holder}: ${reason}` };
 }
 
-function leaseSpec({ spec }: Lease, kind: 'renew' | 'takeOver' | 'create', wish: LeaseWish, now: Date) {
+function leaseSpec({ spec }: Lease, kind: 'renew' | 'takeOver' | 'create', request: LeaseRequest, now: Date) {
   const taken =
     kind === 'renew'
       ? {}
       : { acquireTime: microTime(now), leaseTransitions: (spec?.leaseTransitions ?? 0) + 1 };
   return {
     ...spec,
-    holderIdentity: wish.holder,
-    leaseDurationSeconds: wish.durationSeconds,
+    holderIdentity: request.holder,
+    leaseDurationSeconds: request.durationSeconds,
     renewTime: microTime(now),
     ...taken,
   };

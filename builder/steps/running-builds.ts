@@ -5,7 +5,7 @@ import { type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
-import { aboutChange, type Tellers } from '../../cluster/events.ts';
+import { aboutChange, type Reporters } from '../../cluster/events.ts';
 import type { Tracer } from '../../cluster/tracing/span.ts';
 import { updateStatus } from '../../cluster/update-object.ts';
 import { BuildFailure } from '../build-failure.ts';
@@ -179,7 +179,7 @@ export class RunningBuilds {
     log.info({ build: name, image, way }, 'build succeeded');
   }
 
-  #reporters({ rendered }: BuildJob): Tellers {
+  #reporters({ rendered }: BuildJob): Reporters {
     return aboutChange(this.#options, rendered.metadata.name);
   }
 }

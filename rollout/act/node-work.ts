@@ -6,7 +6,7 @@ import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
-import { aboutChange, type Tellers } from '../../cluster/events.ts';
+import { aboutChange, type Reporters } from '../../cluster/events.ts';
 import type { Tracer } from '../../cluster/tracing/span.ts';
 import { updateStatus } from '../../cluster/update-object.ts';
 import type { Caches } from '../caches.ts';
@@ -148,7 +148,7 @@ export class NodeWork {
     return {};
   }
 
-  #reporters(piece: WorkPiece): Tellers {
+  #reporters(piece: WorkPiece): Reporters {
     return aboutChange(this.#parts, configOf(piece));
   }
 

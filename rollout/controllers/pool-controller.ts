@@ -4,7 +4,7 @@ import { annotations } from '../../api/names.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { done, type Result, requeueAfter } from '../../cluster/controller.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
-import { aboutChange, type Tellers } from '../../cluster/events.ts';
+import { aboutChange, type Reporters } from '../../cluster/events.ts';
 import type { Tracer } from '../../cluster/tracing/span.ts';
 import { updateStatus } from '../../cluster/update-object.ts';
 import { carryOut, noFindings } from '../act/carry-out.ts';
@@ -69,34 +69,34 @@ export class PoolController {
       this.#statusWrittenAt.delete(name);
       return done;
     }
-    const seen = await this.#observer.observe(pool, signal);
-    const decision = decidePool(seen, options, now());
+    const observation = await this.#observer.observe(pool, signal);
+    const decision = decidePool(observation, options, now());
     for (const { name: node, architecture } of decision.newlySettled)
-      seen.members.settle(node, architecture, seen.moment);
+      observation.members.settle(node, architecture, observation.moment);
     const findings = noFindings();
     const failure = await outcomeOf(async () => {
-      await this.#keepRollback(seen, decision, signal);
-      await carryOut(this.#parts, seen, decision, findings, signal);
+      await this.#keepRollback(observation, decision, signal);
+      await carryOut(this.#parts, observation, decision, findings, signal);
     });
     metrics?.setPool(name, decision.states, decision.settled.nodes, findings.stuckDrains.size);
-    const wait = await this.#writeStatus(seen, decision, findings, signal);
+    const wait = await this.#writeStatus(observation, decision, findings, signal);
     if (failure !== undefined) throw failure.error;
-    const waits = [...findings.waits, lookAgainAfter(decision, seen.settings, options)];
+    const waits = [...findings.waits, lookAgainAfter(decision, observation.settings, options)];
     const next = [...waits, wait > 0 ? wait : undefined].filter((after) => after !== undefined);
     const result = next.length === 0 ? done : requeueAfter(Math.min(...next));
-    return { ...result, restMs: restAfterLook(seen.nodes.length) };
+    return { ...result, restMs: restAfterLook(observation.nodes.length) };
   }
 
   /** Maintains the annotation that holds a pool at an earlier target. */
   async #keepRollback(
-    { pool, settings, wanted, rollback }: ObservedPool,
+    { pool, settings, ownTarget, rollback }: ObservedPool,
     { rollbackTo, halted = '' }: PoolDecision,
     signal: AbortSignal,
   ): Promise<void> {
     const { now } = this.#parts;
-    const events = (config: string | undefined) => this.#tellers(pool, config).events;
+    const events = (config: string | undefined) => this.#reporters(pool, config).events;
     if (rollbackTo !== undefined) {
-      const request = automaticRequest(rollbackTo, wanted, halted, new Date(now()));
+      const request = automaticRequest(rollbackTo, ownTarget, halted, new Date(now()));
       await this.#annotate(pool, request, signal);
       events(request.config).warning(
         pool,
@@ -144,24 +144,24 @@ export class PoolController {
   }
 
   /** @param config what the pool, or the node of it, goes to; what the pool is to have, where nothing else is known. */
-  #tellers({ spec }: MachineConfigPool, config = spec.configuration?.name): Tellers {
+  #reporters({ spec }: MachineConfigPool, config = spec.configuration?.name): Reporters {
     return aboutChange(this.#parts, config);
   }
 
   /** @returns ms after which the status is to be written, where it was written a moment ago; 0: it is as it should be. */
   async #writeStatus(
-    seen: PoolObservation,
+    observation: PoolObservation,
     decision: PoolDecision,
     findings: Pick<PoolStatusInputs, 'notes' | 'stuckDrains'>,
     signal: AbortSignal,
   ): Promise<number> {
     const { client, caches, now } = this.#parts;
-    const { settings, target } = seen;
-    const { name } = seen.pool.metadata;
-    const machineCount = seen.nodes.length + decision.settled.nodes;
-    const before = seen.pool.status;
-    const { events } = this.#tellers(seen.pool, configOf(target));
-    const current = caches.pools.get(name) ?? seen.pool;
+    const { settings, target } = observation;
+    const { name } = observation.pool.metadata;
+    const machineCount = observation.nodes.length + decision.settled.nodes;
+    const before = observation.pool.status;
+    const { events } = this.#reporters(observation.pool, configOf(target));
+    const current = caches.pools.get(name) ?? observation.pool;
     const compute = (pool: MachineConfigPool) =>
       poolStatus({ pool, settings, target, machineCount, decision, ...findings }, now());
     const wait = statusWait(current.status, compute(current), this.#statusWrittenAt.get(name), now());
@@ -169,11 +169,11 @@ export class PoolController {
     const after = await updateStatus(client, MachineConfigPools, current, compute, { signal });
     if (after !== current) this.#statusWrittenAt.set(name, now());
     caches.pools.remember(after);
-    this.#traceRollout(seen, { before, after: after.status });
+    this.#traceRollout(observation, { before, after: after.status });
     if (before?.configuration?.name !== after.status?.configuration?.name)
-      events.normal(seen.pool, 'Completed', `All nodes run ${formatTarget(seen.target)}`);
+      events.normal(observation.pool, 'Completed', `All nodes run ${formatTarget(observation.target)}`);
     if (decision.halted !== undefined && !isStopped(before))
-      events.warning(seen.pool, 'RolloutStopped', `Pool ${name}: ${decision.halted}`);
+      events.warning(observation.pool, 'RolloutStopped', `Pool ${name}: ${decision.halted}`);
     return 0;
   }
 }
