@@ -7,7 +7,7 @@ const rights = builderRights('shale-system');
 const decide = (wanted: boolean, change: (present: Present, kind: string) => Present) => {
   const observed = rights.map((right) => ({
     ...right,
-    present: change(right.wanted as Present, right.kind.kind),
+    present: change(right.desired as Present, right.kind.kind),
   }));
   return decideRights(observed, wanted).map(({ to, kind }) => `${to} ${kind.kind}`);
 };
@@ -45,8 +45,8 @@ it('leave alone a service account that an admin made, and no binding', () => {
 });
 
 it('are of the one service account in the one namespace', () => {
-  for (const { wanted } of rights.slice(1)) {
-    expect(wanted).toMatchObject({
+  for (const { desired } of rights.slice(1)) {
+    expect(desired).toMatchObject({
       roleRef: { name: 'machine-os-builder' },
       subjects: [{ kind: 'ServiceAccount', name: 'machine-os-builder', namespace: 'shale-system' }],
     });

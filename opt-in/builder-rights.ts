@@ -8,7 +8,7 @@ type RightsObject = KubernetesObject & Partial<Pick<AccessBinding, 'roleRef' | '
 /** One of the objects by which the builder's pods have an identity and rights. */
 export interface BuilderRight {
   readonly kind: Kind<RightsObject>;
-  readonly wanted: NewObject<RightsObject>;
+  readonly desired: NewObject<RightsObject>;
 }
 
 export interface ObservedRight extends BuilderRight {
@@ -37,7 +37,7 @@ export function builderRights(namespace: string): readonly BuilderRight[] {
   const subjects = [{ kind: 'ServiceAccount', name: BUILDER_DEPLOYMENT, namespace }];
   const binding = (kind: Kind<AccessBinding>, role: 'Role' | 'ClusterRole'): BuilderRight => ({
     kind,
-    wanted: {
+    desired: {
       apiVersion: `${RBAC}/v1`,
       kind: kind.kind,
       metadata: kind.namespaced ? { ...metadata, namespace } : metadata,
@@ -47,7 +47,7 @@ export function builderRights(namespace: string): readonly BuilderRight[] {
   });
   const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { ...metadata, namespace } };
   return [
-    { kind: ServiceAccounts, wanted: account },
+    { kind: ServiceAccounts, desired: account },
     binding(RoleBindings, 'Role'),
     binding(ClusterRoleBindings, 'ClusterRole'),
   ];
@@ -58,22 +58,25 @@ export function builderRights(namespace: string): readonly BuilderRight[] {
  * again: its role can't be changed. A service account that somebody else made is used, and left alone: it may carry what
  * a cloud knows its workloads by.
  *
- * @param wanted whether the builder is to run.
+ * @param builderRuns whether the builder is to run.
  */
-export function decideRights(observed: readonly ObservedRight[], wanted: boolean): readonly RightChange[] {
-  return wanted
+export function decideRights(
+  observed: readonly ObservedRight[],
+  builderRuns: boolean,
+): readonly RightChange[] {
+  return builderRuns
     ? observed.flatMap((right) => changeOf(right))
     : observed.toReversed().flatMap((right) => (goesWithBuilder(right) ? [change(right, 'delete')] : []));
 }
 
 function changeOf(right: ObservedRight): RightChange[] {
-  const { present, wanted } = right;
+  const { present, desired } = right;
   if (present === undefined) return [change(right, 'create')];
-  return essenceOf(present) === essenceOf(wanted) ? [] : [change(right, 'delete')];
+  return essenceOf(present) === essenceOf(desired) ? [] : [change(right, 'delete')];
 }
 
-function change({ kind, wanted }: BuilderRight, to: RightChange['to']): RightChange {
-  return { to, kind, wanted };
+function change({ kind, desired }: BuilderRight, to: RightChange['to']): RightChange {
+  return { to, kind, desired };
 }
 
 /** Without the builder nothing holds its rights, whoever made the binding. */

@@ -49,7 +49,7 @@ const node = (current?: string, desired?: string): MachineConfigNode => ({
 const made = builderDeployment('shale-system', 'shale', []);
 const deployment = { ...made, metadata: { ...made.metadata, name: 'machine-os-builder' } };
 const noRights = builderRights('shale-system').map((right) => ({ ...right, present: undefined }));
-const allRights = noRights.map((right) => ({ ...right, present: right.wanted as never }));
+const allRights = noRights.map((right) => ({ ...right, present: right.desired as never }));
 const off: LayeringObservation = {
   state: { kind: 'off' },
   pools: [pool],

@@ -47,23 +47,23 @@ export type LayeringStep =
  * image is that image deleted. The order holds from any state in between, so that a switch flipped half way, or an
  * operator killed half way, ends where the last setting says.
  */
-export function decideLayering(seen: LayeringObservation): LayeringStep {
-  const changes = decideMachineOSConfigs(seen.state, seen.pools, seen.machineOSConfigs);
-  const builderWanted = isBuilderWanted(seen);
-  if (!builderWanted && seen.builder !== undefined) return { kind: 'stopBuilder' };
-  if (!builderWanted && seen.builderPods > 0)
+export function decideLayering(observation: LayeringObservation): LayeringStep {
+  const changes = decideMachineOSConfigs(observation.state, observation.pools, observation.machineOSConfigs);
+  const builderNeeded = isBuilderNeeded(observation);
+  if (!builderNeeded && observation.builder !== undefined) return { kind: 'stopBuilder' };
+  if (!builderNeeded && observation.builderPods > 0)
     return { kind: 'wait', why: 'the Machine OS Builder is stopping' };
-  const rights = decideRights(seen.rights, builderWanted);
+  const rights = decideRights(observation.rights, builderNeeded);
   if (rights.length > 0) return { kind: 'changeRights', changes: rights };
   if (changes.create.length + changes.replace.length + changes.delete.length > 0) {
     return { kind: 'changeMachineOSConfigs', changes };
   }
-  if (builderWanted && seen.builder === undefined) return { kind: 'startBuilder' };
-  if (seen.builder !== undefined && isOutdated(seen.builder, seen.desiredBuilder))
+  if (builderNeeded && observation.builder === undefined) return { kind: 'startBuilder' };
+  if (observation.builder !== undefined && isOutdated(observation.builder, observation.desiredBuilder))
     return { kind: 'updateBuilder' };
-  const pruned = decidePrune({ ...seen, keep: seen.keepImages });
+  const pruned = decidePrune({ ...observation, keep: observation.keepImages });
   if (pruned.length > 0) return { kind: 'prune', builds: pruned };
-  const waiting = orphanedBuilds(seen).filter((build) => isUsed(build, seen.nodes));
+  const waiting = orphanedBuilds(observation).filter((build) => isUsed(build, observation.nodes));
   if (waiting.length === 0) return { kind: 'settled' };
   return {
     kind: 'wait',
@@ -72,17 +72,17 @@ export function decideLayering(seen: LayeringObservation): LayeringStep {
 }
 
 /** What the API server fills in is not ours to compare. */
-function isOutdated(builder: Deployment, wanted: NewObject<Deployment>): boolean {
+function isOutdated(builder: Deployment, desired: NewObject<Deployment>): boolean {
   const essence = ({ spec }: Pick<Deployment, 'spec'>) =>
     JSON.stringify([
       spec.replicas ?? 1,
       spec.template.spec.containers.map(({ name, image, command, args }) => [name, image, command, args]),
     ]);
-  return essence(builder) !== essence(wanted);
+  return essence(builder) !== essence(desired);
 }
 
 /** The builder serves the switch and every MachineOSConfig that an admin made by hand. */
-function isBuilderWanted({ state, machineOSConfigs }: LayeringObservation): boolean {
+function isBuilderNeeded({ state, machineOSConfigs }: LayeringObservation): boolean {
   switch (state.kind) {
     case 'on':
       return true;
@@ -94,6 +94,6 @@ function isBuilderWanted({ state, machineOSConfigs }: LayeringObservation): bool
 }
 
 function orphanedBuilds({ builds, machineOSConfigs }: LayeringObservation): MachineOSBuild[] {
-  const wished = new Set(machineOSConfigs.map((config) => config.metadata.name));
-  return builds.filter((build) => !wished.has(build.spec.machineOSConfig.name));
+  const configs = new Set(machineOSConfigs.map((config) => config.metadata.name));
+  return builds.filter((build) => !configs.has(build.spec.machineOSConfig.name));
 }

@@ -25,10 +25,10 @@ export interface PrunedBuild {
  * A node that has not told what it runs may run any image of its pool. An image is deleted by digest, and equal inputs
  * make equal digests: it stays while any build that stays has it.
  */
-export function decidePrune(seen: PruneObservation): readonly PrunedBuild[] {
-  const pruned = seen.builds.filter((build) => !isNeeded(build, seen));
-  const staying = seen.builds.filter((build) => !pruned.includes(build));
-  const kept = new Set([...staying.flatMap(imagesOf), ...usedImages(seen.nodes)]);
+export function decidePrune(observation: PruneObservation): readonly PrunedBuild[] {
+  const pruned = observation.builds.filter((build) => !isNeeded(build, observation));
+  const staying = observation.builds.filter((build) => !pruned.includes(build));
+  const kept = new Set([...staying.flatMap(imagesOf), ...usedImages(observation.nodes)]);
   return pruned.map((build) => ({ build, images: imagesOf(build).filter((image) => !kept.has(image)) }));
 }
 
@@ -42,18 +42,18 @@ export function isUsed(build: MachineOSBuild, nodes: readonly MachineConfigNode[
   );
 }
 
-function isNeeded(build: MachineOSBuild, seen: PruneObservation): boolean {
-  if (isUsed(build, seen.nodes)) return true;
-  const config = seen.machineOSConfigs.find(
+function isNeeded(build: MachineOSBuild, observation: PruneObservation): boolean {
+  if (isUsed(build, observation.nodes)) return true;
+  const config = observation.machineOSConfigs.find(
     ({ metadata }) => metadata.name === build.spec.machineOSConfig.name,
   );
   if (config === undefined) return false;
   if (config.status?.machineOSBuild?.name === build.metadata.name || !isOver(build)) return true;
-  const alike = seen.builds
+  const alike = observation.builds
     .filter(({ spec }) => spec.machineOSConfig.name === config.metadata.name)
     .filter((other) => isOver(other) && hasSucceeded(other) === hasSucceeded(build))
     .sort(newestFirst);
-  return alike.indexOf(build) < seen.keep;
+  return alike.indexOf(build) < observation.keep;
 }
 
 function usedImages(nodes: readonly MachineConfigNode[]): string[] {

@@ -25,11 +25,11 @@ export function decideMachineOSConfigs(
   present: readonly MachineOSConfig[],
 ): MachineOSConfigChanges {
   if (state.kind === 'invalid') return { create: [], replace: [], delete: [] };
-  const wanted = state.kind === 'on' ? wantedPools(state.settings, pools) : [];
+  const selected = state.kind === 'on' ? selectedPools(state.settings, pools) : [];
   const byPool = new Map(present.map((config) => [config.spec.machineConfigPool.name, config]));
   const create: NewObject<MachineOSConfig>[] = [];
   const replace: MachineOSConfig[] = [];
-  for (const pool of wanted) {
+  for (const pool of selected) {
     if (state.kind !== 'on') break;
     const existing = byPool.get(pool);
     const spec = { ...adminsPart(existing), ...specFor(pool, state.settings) };
@@ -40,7 +40,7 @@ export function decideMachineOSConfigs(
     create,
     replace,
     delete: present.filter(
-      (config) => madeBySwitch(config) && !wanted.includes(config.spec.machineConfigPool.name),
+      (config) => madeBySwitch(config) && !selected.includes(config.spec.machineConfigPool.name),
     ),
   };
 }
@@ -52,7 +52,7 @@ export function madeBySwitch(object: {
   return object.metadata.labels?.[labels.madeBySwitch] === 'true';
 }
 
-function wantedPools(settings: SwitchSettings, pools: readonly MachineConfigPool[]): string[] {
+function selectedPools(settings: SwitchSettings, pools: readonly MachineConfigPool[]): string[] {
   return pools
     .filter((pool) => takesPool(settings, pool))
     .map(({ metadata }) => metadata.name)

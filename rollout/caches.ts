@@ -88,8 +88,8 @@ export function allCaches(caches: Caches): readonly Pick<FreshCache<KubernetesOb
  * What of a Node is held in memory. A kubelet's image list and capacities are ten times as long as what a rollout reads,
  * and with thousands of nodes most of what this process would hold.
  */
-export function keptNode(given: Node): Node {
-  const { apiVersion, kind, metadata, spec = {}, status = {} } = withoutManagedFields(given);
+export function keptNode(node: Node): Node {
+  const { apiVersion, kind, metadata, spec = {}, status = {} } = withoutManagedFields(node);
   const { unschedulable, taints } = spec;
   const { bootID, architecture } = status.nodeInfo ?? {};
   return {

@@ -70,19 +70,19 @@ export class FreshCache<T extends KubernetesObject> {
     return this.#informer.synced();
   }
 
-  #latest(key: string, seen: T | undefined): T | undefined {
+  #latest(key: string, watched: T | undefined): T | undefined {
     const deleted = this.#deleted.get(key);
-    const isGone = seen !== undefined && deleted !== undefined && !isNewer(seen, deleted);
-    return this.#newest(key, isGone ? undefined : seen);
+    const isGone = watched !== undefined && deleted !== undefined && !isNewer(watched, deleted);
+    return this.#newest(key, isGone ? undefined : watched);
   }
 
-  #newest(key: string, seen: T | undefined): T | undefined {
+  #newest(key: string, watched: T | undefined): T | undefined {
     const written = this.#written.get(key);
-    if (written === undefined) return seen;
-    const replaced = seen !== undefined && seen.metadata.uid !== written.metadata.uid;
-    if (seen !== undefined && (replaced || !isNewer(written, seen))) {
+    if (written === undefined) return watched;
+    const replaced = watched !== undefined && watched.metadata.uid !== written.metadata.uid;
+    if (watched !== undefined && (replaced || !isNewer(written, watched))) {
       this.#written.delete(key);
-      return seen;
+      return watched;
     }
     return written;
   }

@@ -33,7 +33,7 @@ function tasksOf(given: {
     steps: new Map(Object.entries(steps)),
     assign: new Map(assigned.map((name) => [name, target])),
   });
-  return { order: tasks.map(({ seen: { node } }) => node.metadata.name), tasks, more };
+  return { order: tasks.map(({ observed: { node } }) => node.metadata.name), tasks, more };
 }
 
 it('what ends work on a node comes before nodes to take, and those before targets to give', () => {

@@ -43,17 +43,17 @@ export const PARALLEL_NODES = 16;
  */
 export async function carryOut(
   parts: CarryOutParts,
-  seen: PoolObservation,
+  observation: PoolObservation,
   decision: PoolDecision,
   findings: Findings,
   signal: AbortSignal,
 ): Promise<void> {
   await createMissing(parts, decision, signal);
-  const { tasks, more } = nodeTasks(seen.nodes, decision);
+  const { tasks, more } = nodeTasks(observation.nodes, decision);
   if (more) findings.waits.push(0);
   await inParallel(tasks, PARALLEL_NODES, async (task) => {
-    await assign(parts, seen.pool, task, signal);
-    await takeStep(parts, task, findings, signal);
+    await assign(parts, observation.pool, task, signal);
+    await carryOutStep(parts, task, findings, signal);
   });
 }
 
@@ -80,7 +80,7 @@ async function createMissing(
 async function assign(
   parts: CarryOutParts,
   pool: MachineConfigPool,
-  { seen: { machineConfigNode }, patch }: NodeTask,
+  { observed: { machineConfigNode }, patch }: NodeTask,
   signal: AbortSignal,
 ): Promise<void> {
   if (patch === undefined) return;
@@ -94,9 +94,9 @@ async function assign(
   log.info({ node: name, ...target, pool: pool.metadata.name }, 'node has a target');
 }
 
-async function takeStep(
+async function carryOutStep(
   { caches, work }: CarryOutParts,
-  { seen: { node }, step }: NodeTask,
+  { observed: { node }, step }: NodeTask,
   { notes, stuckDrains, waits }: Findings,
   signal: AbortSignal,
 ): Promise<void> {
@@ -114,7 +114,7 @@ async function takeStep(
 
 /** What a decision asks to be written about one node: its target first, then its step. */
 export interface NodeTask {
-  readonly seen: ObservedNode & { readonly machineConfigNode: MachineConfigNode };
+  readonly observed: ObservedNode & { readonly machineConfigNode: MachineConfigNode };
   /** Merge patch of the MachineConfigNode's spec. */
   readonly patch: Readonly<Record<string, unknown>> | undefined;
   readonly step: NodeStep | undefined;
@@ -140,13 +140,13 @@ export function nodeTasks(
   const underWay: NodeTask[] = [];
   const taken: NodeTask[] = [];
   const assigned: NodeTask[] = [];
-  for (const seen of nodes) {
-    const { machineConfigNode } = seen;
-    const { name } = seen.node.metadata;
+  for (const observed of nodes) {
+    const { machineConfigNode } = observed;
+    const { name } = observed.node.metadata;
     if (machineConfigNode === undefined) continue;
     const assignment = assign.get(name);
     const patch = assignment === undefined ? undefined : assignmentPatch(machineConfigNode.spec, assignment);
-    const task = { seen: { ...seen, machineConfigNode }, patch, step: steps.get(name) };
+    const task = { observed: { ...observed, machineConfigNode }, patch, step: steps.get(name) };
     if (task.step?.kind === 'take') taken.push(task);
     else if (task.step !== undefined) underWay.push(task);
     else if (patch !== undefined) assigned.push(task);

@@ -18,7 +18,7 @@ export function annotationChanges(
   const progress = progressOf(spec, status);
   const state: DaemonState =
     progress.kind === 'degraded' ? 'Degraded' : progress.kind === 'updated' ? 'Done' : 'Working';
-  const wanted: Readonly<Record<string, string | undefined>> = {
+  const desired: Readonly<Record<string, string | undefined>> = {
     [annotations.currentConfig]: status?.configVersion?.current || undefined,
     [annotations.desiredConfig]: spec.configVersion.desired,
     [annotations.currentImage]: status?.configImage?.currentImage,
@@ -27,7 +27,7 @@ export function annotationChanges(
     [annotations.reason]: progress.kind === 'degraded' ? progress.why : undefined,
   };
   const present = node.metadata.annotations ?? {};
-  const changes = Object.entries(wanted).filter(([key, value]) => present[key] !== value);
+  const changes = Object.entries(desired).filter(([key, value]) => present[key] !== value);
   return changes.length === 0
     ? undefined
     : Object.fromEntries(changes.map(([key, value]) => [key, value ?? null]));

@@ -26,7 +26,7 @@ import { isRenderedFor } from '../rendering/pool-rendering.ts';
 /** A pool, its target and its settings. */
 interface ResolvedPool extends Omit<PoolObservation, 'nodes' | 'settled'> {
   /** The target that the pool would have if no rollback held it. */
-  readonly wanted: PoolTarget;
+  readonly ownTarget: PoolTarget;
   readonly rollback: Rollback;
 }
 
@@ -92,18 +92,19 @@ export class PoolObserver {
     const policyDigest = caches.machineConfigurations.get(MACHINE_CONFIGURATION)?.status?.policyDigest;
     const builds = caches.machineOSBuilds.list().filter(({ spec }) => spec.machineOSConfig.name === name);
     // A MachineOSConfig has its pool's name (machineOSConfigRules); one that is being deleted asks for nothing.
-    const found = caches.machineOSConfigs.get(name);
-    const wanted = poolTarget({
+    const machineOSConfig = caches.machineOSConfigs.get(name);
+    const ownTarget = poolTarget({
       pool,
       rendered: caches.machineConfigs.get(pool.spec.configuration?.name ?? ''),
-      machineOSConfig: found?.metadata.deletionTimestamp === undefined ? found : undefined,
+      machineOSConfig:
+        machineOSConfig?.metadata.deletionTimestamp === undefined ? machineOSConfig : undefined,
       builds,
       policyDigest,
     });
     const settings = poolSettings(pool, options);
-    const same = { pool, policyDigest, wanted };
+    const same = { pool, policyDigest, ownTarget };
     if (settings.rollback === undefined && !settings.autoRollback)
-      return { ...same, settings, target: wanted, rollback: { kind: 'none' } };
+      return { ...same, settings, target: ownTarget, rollback: { kind: 'none' } };
     const known = (): RollbackKnowledge => ({
       builds,
       ran: [...members.names()].flatMap((name) => runningTarget(caches.machineConfigNodes.get(name))),
@@ -115,16 +116,18 @@ export class PoolObserver {
       },
     });
     const rollback: Rollback =
-      settings.rollback === undefined ? { kind: 'none' } : decideRollback(settings.rollback, wanted, known());
+      settings.rollback === undefined
+        ? { kind: 'none' }
+        : decideRollback(settings.rollback, ownTarget, known());
     return {
       ...same,
       settings:
         rollback.kind === 'refused'
           ? { ...settings, closed: `the pool can't be rolled back: ${rollback.why}` }
           : settings,
-      target: rollback.kind === 'held' ? rollback.target : wanted,
+      target: rollback.kind === 'held' ? rollback.target : ownTarget,
       rollback,
-      ...(settings.autoRollback ? { lastGood: () => lastGood(pool, wanted, known()) } : {}),
+      ...(settings.autoRollback ? { lastGood: () => lastGood(pool, ownTarget, known()) } : {}),
     };
   }
 

@@ -95,7 +95,7 @@ export class RenderingController {
       // Before the pool has it as its target: whoever looks knows what it will cost before a node is touched.
       const predicted = this.#predictions.of(pool, rendered);
       await this.#createRendered(withPredicted(rendered, predicted), signal);
-      await this.#predictions.tell(pool, rendered, predicted, signal);
+      await this.#predictions.record(pool, rendered, predicted, signal);
       const body = { metadata: { resourceVersion: pool.metadata.resourceVersion }, spec: { configuration } };
       caches.pools.remember(
         await client.patch(MachineConfigPools, pool.metadata.name, { type: 'merge', body }, { signal }),
@@ -136,11 +136,11 @@ export class RenderingController {
     signal: AbortSignal,
   ): Promise<Outcome<MachineConfig | undefined>> {
     const { client, caches } = this.#parts;
-    const wanted = this.#wantedRegistries(pool);
-    if (!wanted.ok) return { ok: false, problems: wanted.problems.map(formatProblem) };
+    const desired = this.#desiredRegistries(pool);
+    if (!desired.ok) return { ok: false, problems: desired.problems.map(formatProblem) };
     const name = generatedName(pool);
     const present = caches.machineConfigs.get(name);
-    const config = wanted.machineConfig;
+    const config = desired.machineConfig;
     if (config === undefined) {
       // Only what a controller made is a controller's to delete.
       if (present !== undefined && isGenerated(present))
@@ -154,7 +154,7 @@ export class RenderingController {
     return { ok: true, config };
   }
 
-  #wantedRegistries({ metadata }: MachineConfigPool) {
+  #desiredRegistries({ metadata }: MachineConfigPool) {
     const { caches, options } = this.#parts;
     return registriesMachineConfig(metadata.name, {
       icsp: caches.contentSources.list(),
@@ -177,8 +177,8 @@ export class RenderingController {
       .list()
       .filter((config) => !names.has(config.metadata.name) || !isGenerated(config));
     const generated = pools.flatMap((pool) => {
-      const wanted = this.#wantedRegistries(pool);
-      return wanted.ok && wanted.machineConfig !== undefined ? [wanted.machineConfig] : [];
+      const desired = this.#desiredRegistries(pool);
+      return desired.ok && desired.machineConfig !== undefined ? [desired.machineConfig] : [];
     });
     return [...others, ...generated];
   }

@@ -23,26 +23,26 @@ export interface NewMachineConfigNode {
  * A node that is not Ready does not count: it may be away for long, and finds its target when it is back.
  */
 export function chooseAssignments(
-  seen: PoolObservation,
+  observation: PoolObservation,
   stagingLimit: number,
 ): ReadonlyMap<string, Assignment> {
   const assign = new Map<string, Assignment>();
-  let staging = seen.nodes.filter(
-    ({ node, machineConfigNode }) => isReady(node) && isStaging(seen, machineConfigNode),
+  let staging = observation.nodes.filter(
+    ({ node, machineConfigNode }) => isReady(node) && isStaging(observation, machineConfigNode),
   ).length;
-  for (const { node, machineConfigNode } of seen.nodes) {
+  for (const { node, machineConfigNode } of observation.nodes) {
     if (machineConfigNode === undefined) continue;
-    const keeps = targetOf(machineConfigNode.spec);
-    const wanted = nodeTarget(seen.target, machineConfigNode) ?? keeps;
-    const moves = !sameTarget(keeps, wanted);
+    const current = targetOf(machineConfigNode.spec);
+    const desired = nodeTarget(observation.target, machineConfigNode) ?? current;
+    const moves = !sameTarget(current, desired);
     const takesRoom = isReady(node);
-    const mayMove = moves && seen.pool.spec.paused !== true && (!takesRoom || staging < stagingLimit);
+    const mayMove = moves && observation.pool.spec.paused !== true && (!takesRoom || staging < stagingLimit);
     if (mayMove && takesRoom) staging += 1;
     assign.set(node.metadata.name, {
-      pool: seen.pool.metadata.name,
-      target: mayMove ? wanted : keeps,
-      policyDigest: seen.policyDigest,
-      softReboot: seen.settings.softReboot,
+      pool: observation.pool.metadata.name,
+      target: mayMove ? desired : current,
+      policyDigest: observation.policyDigest,
+      softReboot: observation.settings.softReboot,
     });
   }
   return assign;
@@ -64,16 +64,16 @@ export function changesWith(
 
 function isStaging({ target }: PoolObservation, node: MachineConfigNode | undefined): boolean {
   if (node === undefined) return false;
-  const wanted = nodeTarget(target, node);
-  if (wanted === undefined || !sameTarget(wanted, targetOf(node.spec))) return false;
+  const desired = nodeTarget(target, node);
+  if (desired === undefined || !sameTarget(desired, targetOf(node.spec))) return false;
   const { plan, configVersion, configImage } = node.status ?? {};
-  const hasIt = configVersion?.current === wanted.config && configImage?.currentImage === wanted.image;
-  return !hasIt && !(plan?.staged === true && plan.config === wanted.config && plan.image === wanted.image);
+  const hasIt = configVersion?.current === desired.config && configImage?.currentImage === desired.image;
+  return !hasIt && !(plan?.staged === true && plan.config === desired.config && plan.image === desired.image);
 }
 
 /** @returns the state of the node with its target already assigned; nothing for a node without a MachineConfigNode. */
 export function readWithAssignment(
-  seen: PoolObservation,
+  observation: PoolObservation,
   observed: ObservedNode,
   assign: ReadonlyMap<string, Assignment>,
   now: number,
@@ -82,8 +82,8 @@ export function readWithAssignment(
   const assignment = assign.get(node.metadata.name);
   if (machineConfigNode === undefined || assignment === undefined) return [];
   const spec = assignedSpec(machineConfigNode.spec, assignment);
-  const wanted = nodeTarget(seen.target, machineConfigNode);
-  const assigned = wanted !== undefined && sameTarget(wanted, targetOf(spec));
+  const desired = nodeTarget(observation.target, machineConfigNode);
+  const assigned = desired !== undefined && sameTarget(desired, targetOf(spec));
   return [readNode({ ...observed, spec, status: machineConfigNode.status, assigned }, now)];
 }
 
@@ -95,8 +95,8 @@ export function newcomers({
   settings,
   nodes,
 }: PoolObservation): readonly NewMachineConfigNode[] {
-  const given = nodeTarget(target, undefined);
-  if (given === undefined) return [];
+  const initial = nodeTarget(target, undefined);
+  if (initial === undefined) return [];
   return nodes
     .filter(({ machineConfigNode }) => machineConfigNode === undefined)
     .map(({ node }) => ({
@@ -104,10 +104,10 @@ export function newcomers({
       spec: {
         node: { name: node.metadata.name },
         pool: { name: pool.metadata.name },
-        configVersion: { desired: given.config },
+        configVersion: { desired: initial.config },
         ...present({
-          configImage: given.image === undefined ? undefined : { desiredImage: given.image },
-          osImage: given.osImage,
+          configImage: initial.image === undefined ? undefined : { desiredImage: initial.image },
+          osImage: initial.osImage,
           policyDigest,
         }),
         ...(settings.softReboot ? { softReboot: true } : {}),

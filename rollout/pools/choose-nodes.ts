@@ -97,10 +97,10 @@ export function provenNodes(
   nodes: readonly NodeState[],
   { settled = 0, soak, now }: Pick<ChoiceLimits, 'settled' | 'soak' | 'now'>,
 ): number {
-  const looked = nodes.filter(
+  const proven = nodes.filter(
     ({ assigned, progress, ready }) => assigned && ready && hasHeld(progress, soak, now),
   );
-  return settled + looked.length;
+  return settled + proven.length;
 }
 
 /** @returns the reason to leave this node alone for now, in words; undefined when there is none. */

@@ -139,7 +139,12 @@ describe('a failed node', () => {
     expect(goesBack({ autoRollback: true })).toEqual(lastGood);
     expect(goesBack({ autoRollback: false })).toBeUndefined();
     expect(goesBack({ autoRollback: true }, {}, { paused: true })).toBeUndefined();
-    const held: PoolTarget = { kind: 'held', target: { config: 'rendered-worker-2' }, why: '', wanted: NEXT };
+    const held: PoolTarget = {
+      kind: 'held',
+      target: { config: 'rendered-worker-2' },
+      why: '',
+      ownTarget: NEXT,
+    };
     expect(goesBack({ autoRollback: true }, { target: held })).toBeUndefined();
   });
 

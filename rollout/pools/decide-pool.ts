@@ -54,45 +54,47 @@ export interface PoolDecision {
  *
  * @param now ms since the epoch.
  */
-export function decidePool(seen: PoolObservation, options: RolloutOptions, now: number): PoolDecision {
-  const assign = chooseAssignments(seen, options.stagingLimit);
-  const states = seen.nodes.flatMap((observed) => readWithAssignment(seen, observed, assign, now));
-  const changing = new Set(seen.nodes.flatMap((observed) => changesWith(observed, assign)));
-  const settled = seen.settled ?? noneSettled;
-  const halted = haltedBy(states, settled.nodes, seen.settings, now);
-  const closed = closedBecause(seen, halted);
+export function decidePool(observation: PoolObservation, options: RolloutOptions, now: number): PoolDecision {
+  const assign = chooseAssignments(observation, options.stagingLimit);
+  const states = observation.nodes.flatMap((observed) =>
+    readWithAssignment(observation, observed, assign, now),
+  );
+  const changing = new Set(observation.nodes.flatMap((observed) => changesWith(observed, assign)));
+  const settled = observation.settled ?? noneSettled;
+  const halted = haltedBy(states, settled.nodes, observation.settings, now);
+  const closed = closedBecause(observation, halted);
   const patience = options.degradedPatienceSeconds * 1000;
-  const context = { closed, patience, unhealthyAfter: seen.settings.unhealthyAfter, now };
+  const context = { closed, patience, unhealthyAfter: observation.settings.unhealthyAfter, now };
   const steps = new Map<string, NodeStep>();
   for (const state of states) {
     const step = nodeStep(state, context);
     if (step.kind !== 'none') steps.set(state.name, step);
   }
   const choice =
-    closed === undefined && seen.target.kind !== 'awaiting-image'
-      ? chooseNodes(states, choiceLimits(seen, options, now))
+    closed === undefined && observation.target.kind !== 'awaiting-image'
+      ? chooseNodes(states, choiceLimits(observation, options, now))
       : { begin: [], skipped: [], slotsTaken: false };
-  const { begin, awaitsWindow } = withinWindows(choice.begin, states, seen.settings, now);
+  const { begin, awaitsWindow } = withinWindows(choice.begin, states, observation.settings, now);
   for (const { name, level } of begin) steps.set(name, { kind: 'take', level });
   return {
     at: now,
-    create: newcomers(seen),
+    create: newcomers(observation),
     assign,
     steps,
     states,
     settled,
     newlySettled: states.filter(
-      (state) => !changing.has(state.name) && isSettled(state, seen.settings.soak, now),
+      (state) => !changing.has(state.name) && isSettled(state, observation.settings.soak, now),
     ),
     skipped: choice.skipped,
     unavailable: [
-      ...seen.nodes.filter(isDownNewcomer).map(formatNewcomer),
+      ...observation.nodes.filter(isDownNewcomer).map(formatNewcomer),
       ...states.flatMap(formatUnavailable),
     ],
     slotsTaken: choice.slotsTaken,
-    halted: halted === undefined ? undefined : [halted, ...noWayBack(seen)].join('; '),
+    halted: halted === undefined ? undefined : [halted, ...noWayBack(observation)].join('; '),
     awaitsWindow,
-    rollbackTo: rollbackTo(seen, halted),
+    rollbackTo: rollbackTo(observation, halted),
   };
 }
 

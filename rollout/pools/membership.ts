@@ -87,10 +87,10 @@ export class Membership {
 
   #place(node: Node): readonly string[] {
     const { name } = node.metadata;
-    const found = poolOfNode(node, [...this.#pools.values()]);
-    if (found.ok) this.#disputes.delete(name);
-    else this.#disputes.set(name, { node: name, problem: found.problem });
-    return this.#move(name, found.ok ? found.pool?.metadata.name : undefined);
+    const claim = poolOfNode(node, [...this.#pools.values()]);
+    if (claim.ok) this.#disputes.delete(name);
+    else this.#disputes.set(name, { node: name, problem: claim.problem });
+    return this.#move(name, claim.ok ? claim.pool?.metadata.name : undefined);
   }
 
   #move(node: string, to: string | undefined): readonly string[] {

@@ -105,8 +105,8 @@ const MACHINE_DELETED = 'its Machine is being deleted';
  *
  * @param now ms since the epoch; decides whether a planned maintenance is over.
  */
-export function readNode(seen: NodeObservation, now: number): NodeState {
-  const { node, spec, status } = seen;
+export function readNode(observation: NodeObservation, now: number): NodeState {
+  const { node, spec, status } = observation;
   const { metadata } = node;
   const { bootID: kubeletBoot, architecture } = node.status?.nodeInfo ?? {};
   return {
@@ -118,12 +118,12 @@ export function readNode(seen: NodeObservation, now: number): NodeState {
     ...readiness(node),
     schedulable: node.spec?.unschedulable !== true,
     bootAgrees: kubeletBoot === undefined || status?.bootID === undefined || kubeletBoot === status.bootID,
-    inMaintenance: seen.inMaintenance,
-    obstacle: obstacleOf(seen, now),
-    away: awayOf(seen),
-    lease: seen.lease,
+    inMaintenance: observation.inMaintenance,
+    obstacle: obstacleOf(observation, now),
+    away: awayOf(observation),
+    lease: observation.lease,
     work: workOn(node, spec),
-    assigned: seen.assigned,
+    assigned: observation.assigned,
     progress: progressOf(spec, status),
   };
 }
@@ -134,7 +134,8 @@ export function progressOf(
   status: MachineConfigNodeStatus | undefined,
 ): Progress {
   if (status === undefined) return { kind: 'preparing', why: 'the daemon has not reported yet' };
-  const condition = (type: NodeConditionType) => status.conditions?.find((found) => found.type === type);
+  const condition = (type: NodeConditionType) =>
+    status.conditions?.find((candidate) => candidate.type === type);
   const degraded = condition('NodeDegraded');
   if (degraded?.status === 'True') {
     return {

@@ -46,8 +46,8 @@ function formatAllRun(nodes: number, away: number, target: string): string {
   return nodes === 1 ? `The pool's only node runs ${target}` : `All ${nodes} nodes run ${target}`;
 }
 
-function formatHold({ why, wanted }: PoolTarget & { readonly kind: 'held' }): string {
-  return `${why}; it stays there until the annotation ${annotations.rollback} is removed or its target is no longer ${formatTarget(wanted)}`;
+function formatHold({ why, ownTarget }: PoolTarget & { readonly kind: 'held' }): string {
+  return `${why}; it stays there until the annotation ${annotations.rollback} is removed or its target is no longer ${formatTarget(ownTarget)}`;
 }
 
 /** Reported before a rollout starts as well, so that an admin knows which nodes it would not reach. */

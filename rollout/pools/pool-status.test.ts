@@ -276,7 +276,7 @@ describe('a pool that was rolled back', () => {
     kind: 'held',
     target: { config: 'rendered-worker-1' },
     why: 'rolled back by ada: slow',
-    wanted: { kind: 'standard', target: { config: 'rendered-worker-2' } },
+    ownTarget: { kind: 'standard', target: { config: 'rendered-worker-2' } },
   };
 
   it('is not Updated, and says who keeps it where for how long', () => {

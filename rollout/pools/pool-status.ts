@@ -121,7 +121,7 @@ function buildState(
     case 'awaiting-image':
       return { type: target.state, message: target.why };
     case 'held':
-      return buildState(target.wanted);
+      return buildState(target.ownTarget);
     case 'layered':
       return { type: 'BuildSuccess', message: `MachineOSBuild ${target.build}: ${target.target.image}` };
   }

@@ -25,7 +25,7 @@ export type PoolTarget =
       /** Images whose content is the target's under other labels, the target among them. */
       readonly sameContent: ReadonlySet<string>;
     }
-  /** A layered image is wanted and not there: nodes keep what they have; `newcomer` is for one that has nothing. */
+  /** The layered image is not built yet: nodes keep what they have; `newcomer` is for one that has nothing. */
   | {
       readonly kind: 'awaiting-image';
       readonly config: string;
@@ -33,12 +33,12 @@ export type PoolTarget =
       readonly why: string;
       readonly newcomer: NodeTarget;
     }
-  /** The pool was rolled back (rollback.ts) and stays there; `wanted`: what it goes to when the hold ends. */
+  /** The pool was rolled back (rollback.ts) and stays there; `ownTarget`: what it goes to when the hold ends. */
   | {
       readonly kind: 'held';
       readonly target: NodeTarget;
       readonly why: string;
-      readonly wanted: PoolTarget;
+      readonly ownTarget: PoolTarget;
     };
 
 /** @returns the rendered config that a pool goes to; undefined where nothing is known to go to. */
@@ -82,7 +82,7 @@ export function poolTarget(inputs: PoolTargetInputs): PoolTarget {
   const standard = standardTarget(config, rendered);
   if (machineOSConfig === undefined) return { kind: 'standard', target: standard };
 
-  const build = wantedBuild(inputs, config);
+  const build = matchingBuild(inputs, config);
   const image = build?.status?.digestedImagePushSpec;
   if (build !== undefined && image !== undefined && hasCondition(build, 'Succeeded')) {
     return {
@@ -107,7 +107,7 @@ export function standardTarget(config: string, rendered: MachineConfig): NodeTar
 }
 
 /** The newest build of the rendered config under the policies in force; the one the builder names goes before others. */
-function wantedBuild(inputs: PoolTargetInputs, config: string): MachineOSBuild | undefined {
+function matchingBuild(inputs: PoolTargetInputs, config: string): MachineOSBuild | undefined {
   const fitting = inputs.builds.filter(
     ({ spec, metadata }) =>
       spec.machineConfig.name === config &&

@@ -25,7 +25,7 @@ const layered = (config: string, digit: string): PoolTarget => ({
   build: 'x',
   sameContent: new Set([image(digit)]),
 });
-const wanted = layered('rendered-worker-2', '2');
+const ownTarget = layered('rendered-worker-2', '2');
 const standard: PoolTarget = { kind: 'standard', target: { config: 'rendered-worker-2' } };
 const request = (more: Partial<RollbackRequest> = {}): RollbackRequest => ({
   config: 'rendered-worker-1',
@@ -36,14 +36,14 @@ const request = (more: Partial<RollbackRequest> = {}): RollbackRequest => ({
 });
 
 describe('a wish to go back', () => {
-  it('to an image that was built for the pool holds the pool there, and notes what it wanted', () => {
-    expect(decideRollback(request({ image: image('1') }), wanted, known)).toEqual({
+  it('to an image that was built for the pool holds the pool there, and records its own target', () => {
+    expect(decideRollback(request({ image: image('1') }), ownTarget, known)).toEqual({
       kind: 'held',
       target: {
         kind: 'held',
         target: { config: 'rendered-worker-1', image: image('1') },
         why: 'rolled back by ada: slow',
-        wanted,
+        ownTarget,
       },
       from: { config: 'rendered-worker-2', layered: true, image: image('2') },
     });
@@ -54,7 +54,7 @@ describe('a wish to go back', () => {
       at: '2026-01-03T00:00:00Z',
       status: aSuccess('3'),
     });
-    const decided = decideRollback(request(), wanted, { ...known, builds: [more, ...builds] });
+    const decided = decideRollback(request(), ownTarget, { ...known, builds: [more, ...builds] });
     expect(decided).toMatchObject({ target: { target: { image: image('3') } } });
   });
 
@@ -66,18 +66,18 @@ describe('a wish to go back', () => {
   it('to what a node of the pool runs needs no build', () => {
     const ran = [{ config: 'rendered-worker-0', image: image('0') }];
     const wish = request({ config: 'rendered-worker-0', image: image('0') });
-    expect(decideRollback(wish, wanted, { ...known, ran }).kind).toBe('held');
-    expect(decideRollback(wish, wanted, known).kind).toBe('refused');
+    expect(decideRollback(wish, ownTarget, { ...known, ran }).kind).toBe('held');
+    expect(decideRollback(wish, ownTarget, known).kind).toBe('refused');
   });
 
   it.each<[string, Partial<RollbackRequest>, PoolTarget, RegExp]>([
     [
       'a config that has no image',
       { config: 'rendered-worker-0' },
-      wanted,
+      ownTarget,
       /no MachineOSBuild of rendered-worker-0/,
     ],
-    ['an image of another config', { image: image('2') }, wanted, /made registry.*2, and no node/],
+    ['an image of another config', { image: image('2') }, ownTarget, /made registry.*2, and no node/],
     ['a config that is gone', { config: 'rendered-worker-0' }, standard, /no rendered MachineConfig/],
     ['an image when layering is off', { image: image('1') }, standard, /not layered/],
   ])('to %s is refused', (_what, more, target, why) => {
@@ -89,7 +89,7 @@ describe('a wish to go back', () => {
 
   const from = { config: 'rendered-worker-2', layered: true, image: image('2') };
   it.each<[string, PoolTarget, string]>([
-    ['wants the same', wanted, 'held'],
+    ['wants the same', ownTarget, 'held'],
     [
       'wants the same under other labels',
       { ...layered('rendered-worker-2', '9'), sameContent: new Set([image('2'), image('9')]) } as PoolTarget,
@@ -122,12 +122,12 @@ describe('what a pool goes back to by itself', () => {
       { config: 'rendered-worker-2', image: image('2') },
       { config: 'rendered-worker-1', image: image('1') },
     ];
-    expect(lastGood(ranBefore, wanted, { ...known, ran })).toEqual(ran[1]);
+    expect(lastGood(ranBefore, ownTarget, { ...known, ran })).toEqual(ran[1]);
   });
 
   it('is its newest image when every node has moved on', () => {
     const ran = [{ config: 'rendered-worker-2', image: image('2') }];
-    expect(lastGood(ranBefore, wanted, { ...known, ran })).toEqual({
+    expect(lastGood(ranBefore, ownTarget, { ...known, ran })).toEqual({
       config: 'rendered-worker-1',
       image: image('1'),
     });
@@ -147,7 +147,7 @@ describe('what a pool goes back to by itself', () => {
     expect(lastGood(aPool('worker'), standard, known)).toBeUndefined();
     const ran = [{ config: 'rendered-worker-2', image: image('2') }];
     const same = { status: { configuration: { name: 'rendered-worker-2' } } };
-    expect(lastGood(same, wanted, { ...known, ran })).toBeUndefined();
+    expect(lastGood(same, ownTarget, { ...known, ran })).toBeUndefined();
   });
 
   it('is asked for in words that are read back', () => {

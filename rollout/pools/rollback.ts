@@ -28,7 +28,7 @@ export function parseRollback(text: string): RollbackRequest {
   return RollbackRequest.parse(JSON.parse(text));
 }
 
-/** What becomes of a request to roll back. */
+/** The state of a request to roll back. */
 export type Rollback =
   /** Nobody requested one. */
   | { readonly kind: 'none' }
@@ -58,18 +58,18 @@ export interface RollbackKnowledge {
  * It holds for as long as the pool's own target is the one it was rolled back from: a corrected MachineConfig, another
  * image or the end of layering ends it. A pool is rolled back only to what its own builds created or its nodes ran.
  *
- * @param wanted what the pool wants without it.
+ * @param ownTarget the target that the pool would have without it.
  */
 export function decideRollback(
   request: RollbackRequest | undefined,
-  wanted: PoolTarget,
+  ownTarget: PoolTarget,
   known: RollbackKnowledge,
 ): Rollback {
   if (request === undefined) return { kind: 'none' };
   const { from, by, reason } = request;
-  const now = originOf(wanted);
+  const now = originOf(ownTarget);
   if (now === undefined) return { kind: 'refused', why: 'the pool has no target yet' };
-  if (from !== undefined && !sameOrigin(from, wanted)) {
+  if (from !== undefined && !sameOrigin(from, ownTarget)) {
     return { kind: 'over', why: `the pool's target is now ${now.image ?? now.config}` };
   }
   const target = now.layered ? layeredTarget(request, known) : standardTarget(request, known);
@@ -77,7 +77,7 @@ export function decideRollback(
   const words = `rolled back${by === '' ? '' : ` by ${by}`}${reason === '' ? '' : `: ${reason}`}`;
   return {
     kind: 'held',
-    target: { kind: 'held', target, why: words, wanted },
+    target: { kind: 'held', target, why: words, ownTarget },
     from: from === undefined ? now : undefined,
   };
 }
@@ -89,11 +89,11 @@ export function decideRollback(
  */
 export function lastGood(
   pool: Pick<MachineConfigPool, 'status'>,
-  wanted: PoolTarget,
+  ownTarget: PoolTarget,
   known: RollbackKnowledge,
 ): Pick<RollbackRequest, 'config' | 'image'> | undefined {
-  if (wanted.kind !== 'standard' && wanted.kind !== 'layered') return undefined;
-  const layered = wanted.kind === 'layered';
+  if (ownTarget.kind !== 'standard' && ownTarget.kind !== 'layered') return undefined;
+  const layered = ownTarget.kind === 'layered';
   const all = pool.status?.configuration?.name;
   const images = succeededBuilds(known.builds).toReversed();
   const built = images.map((build) => ({ config: build.spec.machineConfig.name, ...imageOf(build) }));
@@ -105,7 +105,7 @@ export function lastGood(
   const found = worked.find(
     (target) =>
       (target.image !== undefined) === layered &&
-      !isWanted(target, wanted) &&
+      !isOwnTarget(target, ownTarget) &&
       isKnown(target, layered, known),
   );
   return found === undefined
@@ -116,11 +116,11 @@ export function lastGood(
 /** @returns the annotation of a pool that is rolled back automatically. */
 export function automaticRequest(
   target: Pick<RollbackRequest, 'config' | 'image'>,
-  wanted: PoolTarget,
+  ownTarget: PoolTarget,
   reason: string,
   now: Date,
 ): RollbackRequest {
-  const from = originOf(wanted);
+  const from = originOf(ownTarget);
   return {
     ...target,
     by: 'shale',
@@ -135,9 +135,9 @@ function isKnown(target: NodeTarget, layered: boolean, known: RollbackKnowledge)
   return typeof (layered ? layeredTarget(request, known) : standardTarget(request, known)) !== 'string';
 }
 
-function isWanted({ config, image }: NodeTarget, wanted: PoolTarget): boolean {
-  if (wanted.kind === 'layered') return image !== undefined && wanted.sameContent.has(image);
-  return wanted.kind === 'standard' && wanted.target.config === config;
+function isOwnTarget({ config, image }: NodeTarget, ownTarget: PoolTarget): boolean {
+  if (ownTarget.kind === 'layered') return image !== undefined && ownTarget.sameContent.has(image);
+  return ownTarget.kind === 'standard' && ownTarget.target.config === config;
 }
 
 /** @returns the target, or why there is none. */
@@ -157,27 +157,27 @@ function standardTarget({ config, image }: RollbackRequest, known: RollbackKnowl
   return known.standardTarget(config) ?? `the pool has no rendered MachineConfig ${config}`;
 }
 
-function originOf(wanted: PoolTarget): Origin | undefined {
-  switch (wanted.kind) {
+function originOf(ownTarget: PoolTarget): Origin | undefined {
+  switch (ownTarget.kind) {
     case 'none':
       return undefined;
     case 'standard':
-      return { config: wanted.target.config, layered: false };
+      return { config: ownTarget.target.config, layered: false };
     case 'layered':
-      return { config: wanted.target.config, layered: true, image: wanted.target.image };
+      return { config: ownTarget.target.config, layered: true, image: ownTarget.target.image };
     case 'awaiting-image':
-      return { config: wanted.config, layered: true };
+      return { config: ownTarget.config, layered: true };
     case 'held':
-      return originOf(wanted.wanted);
+      return originOf(ownTarget.ownTarget);
   }
 }
 
 /** A relabelled image is the same target, and so is the first image of a config that had none. */
-function sameOrigin(from: Origin, wanted: PoolTarget): boolean {
-  const now = originOf(wanted);
+function sameOrigin(from: Origin, ownTarget: PoolTarget): boolean {
+  const now = originOf(ownTarget);
   if (now?.config !== from.config || now.layered !== from.layered) return false;
   if (from.image === undefined || now.image === undefined) return true;
-  return wanted.kind === 'layered' && wanted.sameContent.has(from.image);
+  return ownTarget.kind === 'layered' && ownTarget.sameContent.has(from.image);
 }
 
 /** Distinct targets, the one that most nodes have first. */

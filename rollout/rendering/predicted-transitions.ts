@@ -145,7 +145,7 @@ export class Predictions {
    *
    * @throws ApiError
    */
-  async tell(
+  async record(
     pool: MachineConfigPool,
     rendered: MachineConfig,
     transitions: readonly PredictedTransition[],
@@ -166,10 +166,10 @@ export class Predictions {
     );
     // The most nodes come from the first; what the others make of it says the rendered config.
     const [first] = transitions;
-    if (first !== undefined) await this.#tellMirrors(pool, rendered, first, signal);
+    if (first !== undefined) await this.#recordMirrors(pool, rendered, first, signal);
   }
 
-  async #tellMirrors(
+  async #recordMirrors(
     pool: MachineConfigPool,
     rendered: MachineConfig,
     transition: PredictedTransition,
@@ -200,6 +200,6 @@ export function withPredicted(
   transitions: readonly PredictedTransition[],
 ): MachineConfig {
   const { metadata } = rendered;
-  const told = { ...metadata.annotations, [annotations.transitions]: formatPredicted(transitions) };
-  return { ...rendered, metadata: { ...metadata, annotations: told } };
+  const annotated = { ...metadata.annotations, [annotations.transitions]: formatPredicted(transitions) };
+  return { ...rendered, metadata: { ...metadata, annotations: annotated } };
 }

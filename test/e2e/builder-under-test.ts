@@ -147,8 +147,8 @@ export async function startBuilderUnderTest(signal: AbortSignal): Promise<Builde
 
 /** What the operator does where layering is switched on; tests of the builder alone don't start that part of it. */
 export async function grantBuilderRights(client: ApiClient, signal: AbortSignal): Promise<void> {
-  for (const { kind, wanted } of builderRights(NAMESPACE)) {
-    await client.create(kind, wanted, { ...(kind.namespaced ? { namespace: NAMESPACE } : {}), signal });
+  for (const { kind, desired } of builderRights(NAMESPACE)) {
+    await client.create(kind, desired, { ...(kind.namespaced ? { namespace: NAMESPACE } : {}), signal });
   }
 }
 

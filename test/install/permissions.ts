@@ -34,7 +34,7 @@ interface Binding extends KubernetesObject {
 
 /** @returns every permission that Shale's service accounts have while layering is on. @param manifests as they are installed. */
 export function permissionsInAll(manifests: readonly KubernetesObject[]): Permission[] {
-  const rights = builderRights(DEFAULT_NAMESPACE).map(({ wanted }) => wanted as KubernetesObject);
+  const rights = builderRights(DEFAULT_NAMESPACE).map(({ desired }) => desired as KubernetesObject);
   return permissionsOf([...manifests, ...rights]);
 }
 
