@@ -9,7 +9,7 @@ import {
   writeManagedPaths,
 } from '../records/managed-paths.ts';
 import { contentDigest, readTreeEntry, type TreeEntry } from '../tree/tree-entry.ts';
-import { takeStep, type WriteStep } from '../tree/write-step.ts';
+import { type WriteStep, writeDurably } from '../tree/write-step.ts';
 import { type Desired, type DesiredTree, desiredTree } from './desired-tree.ts';
 import { type Drift, driftOf } from './drift.ts';
 import {
@@ -173,7 +173,7 @@ async function takeSteps(
   for (const step of plan.steps) {
     await announce(`${step.kind} ${step.name}`);
     await requireUnchanged(step, found);
-    await takeStep(step);
+    await writeDurably(step);
     found.delete(step.name);
   }
   if (passwords.length > 0) {

@@ -14,7 +14,7 @@ import {
   sameEntry,
   type TreeEntry,
 } from '../tree/tree-entry.ts';
-import { copyEntry, syncDirectory, takeStep, temporaryAt, type WriteStep } from '../tree/write-step.ts';
+import { copyEntry, syncDirectory, temporaryAt, type WriteStep, writeDurably } from '../tree/write-step.ts';
 import {
   dropUnusedOriginals,
   type Originals,
@@ -199,8 +199,8 @@ async function putBack(touched: Touched, backup: string): Promise<void> {
   const { name, place, before } = touched;
   const now = await readTreeEntry(place);
   if (before === undefined || sameEntry(now, before) || isTheirs(now, touched)) return;
-  if (before.kind === 'directory') await takeStep({ ...before, name, place });
-  else await takeStep({ kind: 'restore', source: backup, name, place });
+  if (before.kind === 'directory') await writeDurably({ ...before, name, place });
+  else await writeDurably({ kind: 'restore', source: backup, name, place });
 }
 
 /** A file or link that neither was there before the write nor came by it. */

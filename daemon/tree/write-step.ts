@@ -37,8 +37,8 @@ export type WriteStep = { readonly name: string; readonly place: string } & (
   | { readonly kind: 'remove directory'; readonly evenIfNotEmpty: 'leave' | 'fail' }
 );
 
-/** Takes a step durably. No file is changed in place: files of an ostree checkout are hard links into the repository. */
-export async function takeStep(step: WriteStep): Promise<void> {
+/** Writes durably. No file is changed in place: files of an ostree checkout are hard links into the repository. */
+export async function writeDurably(step: WriteStep): Promise<void> {
   switch (step.kind) {
     case 'file':
       await replace(step.place, (temporary) => writeNew(temporary, step));

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { readManagedPaths } from '../../records/managed-paths.ts';
 import { resolveInRoot } from '../../tree/resolve-in-root.ts';
 import { ignoreMissing } from '../../tree/tree-entry.ts';
-import { syncDirectory, takeStep } from '../../tree/write-step.ts';
+import { syncDirectory, writeDurably } from '../../tree/write-step.ts';
 import type { NodePorts } from '../host.ts';
 import { kernelBootID } from '../userspace-boot.ts';
 import { readMark, removeMark } from './mark.ts';
@@ -38,10 +38,10 @@ export async function armWatchdog(
   for (const [name, text] of files) {
     const contents = Buffer.from(text);
     const place = await placeOf(staged.root, name);
-    await takeStep({ kind: 'file', name, place, contents, mode: 0o644, uid: 0, gid: 0 });
+    await writeDurably({ kind: 'file', name, place, contents, mode: 0o644, uid: 0, gid: 0 });
   }
   const place = await placeOf(staged.root, link);
-  await takeStep({ kind: 'symlink', name: link, place, target: unit, uid: 0, gid: 0 });
+  await writeDurably({ kind: 'symlink', name: link, place, target: unit, uid: 0, gid: 0 });
   await syncDirectory(path.dirname(place));
   await relabel(staged.root, [wants, ...files.keys(), link], signal);
   return true;
@@ -58,14 +58,14 @@ export async function disarmWatchdog(root: string): Promise<void> {
   for (const name of [link, unit, script]) {
     const place = await resolveInRoot(root, name);
     if (place === undefined || (await lstat(place).catch(ignoreMissing)) === undefined) continue;
-    await takeStep({ kind: 'remove', name, place });
+    await writeDurably({ kind: 'remove', name, place });
     await syncDirectory(path.dirname(place));
   }
   const place = await resolveInRoot(root, wants);
   if (place === undefined || (await readdir(place).catch(ignoreMissing))?.length !== 0) return;
   const isImages = await lstat(path.join(root, 'usr', wants)).catch(ignoreMissing);
   if (isImages === undefined) {
-    await takeStep({ kind: 'remove directory', name: wants, place, evenIfNotEmpty: 'leave' });
+    await writeDurably({ kind: 'remove directory', name: wants, place, evenIfNotEmpty: 'leave' });
   }
 }
 
@@ -103,7 +103,7 @@ async function makeDirectories(root: string): Promise<void> {
   for (const name of parts.map((_, index) => `/${parts.slice(0, index + 1).join('/')}`)) {
     const place = await placeOf(root, name);
     if ((await lstat(place).catch(ignoreMissing)) !== undefined) continue;
-    await takeStep({ kind: 'directory', name, place, mode: 0o755, uid: 0, gid: 0 });
+    await writeDurably({ kind: 'directory', name, place, mode: 0o755, uid: 0, gid: 0 });
   }
 }
 

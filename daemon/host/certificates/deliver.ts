@@ -13,7 +13,7 @@ import { readRecord, writeRecord } from '../../records/durable-json.ts';
 import { contentDigestAt } from '../../tree/read-tree.ts';
 import { resolveInRoot } from '../../tree/resolve-in-root.ts';
 import { type ContentDigest, contentDigest, ignoreMissing } from '../../tree/tree-entry.ts';
-import { takeStep } from '../../tree/write-step.ts';
+import { writeDurably } from '../../tree/write-step.ts';
 import type { CertificateFile, CertificateFiles } from './certificate-files.ts';
 
 /** Whether files that are named no more go. A registry's do; the kubelet could not start without those of its own. */
@@ -76,7 +76,7 @@ async function write(
 ): Promise<void> {
   if ((await contentDigestAt(root, name)) === digest) return;
   const place = await placeFor(root, name);
-  await takeStep({ kind: 'file', name, place, contents, mode, uid: 0, gid: 0 });
+  await writeDurably({ kind: 'file', name, place, contents, mode, uid: 0, gid: 0 });
 }
 
 /** Makes a file's directory, step by step, so that no link on the way leads out of the root. */
