@@ -13,12 +13,7 @@ import { writeManagedPaths } from '../records/managed-paths.ts';
 import { recordUpdate } from './spans.ts';
 import type { Observation } from './step.ts';
 import { again, normal, type StepContext, type StepOutcome, warning } from './step-context.ts';
-import type { Update } from './update.ts';
-
-/** @returns the target of an update as text, for logs, events and conditions. */
-export function formatUpdate({ plan, next }: Update): string {
-  return next.mode === 'Layered' ? `${plan.config} in ${next.image}` : `${plan.config} in standard mode`;
-}
+import { formatTarget } from './update.ts';
 
 /** The node runs the target: records it and ends the update. */
 export async function finish(
@@ -32,8 +27,9 @@ export async function finish(
   await endWith(context, record);
   const did = formatActions(entry.plan.actions);
   const how = record.softReboot === true ? 'a soft reboot' : 'a reboot';
-  if (rebooted) normal(context, 'Rebooted', `Running ${formatUpdate(entry)} after ${how}`);
-  else normal(context, 'AppliedLive', `Running ${formatUpdate(entry)} without a reboot; actions: ${did}`);
+  if (rebooted) normal(context, 'Rebooted', `Running ${formatTarget(entry.next)} after ${how}`);
+  else
+    normal(context, 'AppliedLive', `Running ${formatTarget(entry.next)} without a reboot; actions: ${did}`);
   return again;
 }
 
@@ -46,7 +42,7 @@ export async function fail(
   const { ports, signal } = context;
   await correctCurrent(ports, observation.current, signal);
   await endWith(context, recordOf(entry, observation, 'Failed', { why }));
-  warning(context, 'Degraded', `The update to ${formatUpdate(entry)} failed: ${why}`);
+  warning(context, 'Degraded', `The update to ${formatTarget(entry.next)} failed: ${why}`);
   return again;
 }
 
@@ -62,7 +58,7 @@ export async function endUnhealthyTarget(
 ): Promise<StepOutcome> {
   await recordTarget(context, entry, observation);
   await endWith(context, recordOf(entry, observation, 'Failed', { why }));
-  warning(context, 'HealthCheckFailed', `Running ${formatUpdate(entry)}, which is not healthy: ${why}`);
+  warning(context, 'HealthCheckFailed', `Running ${formatTarget(entry.next)}, which is not healthy: ${why}`);
   return again;
 }
 

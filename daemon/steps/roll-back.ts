@@ -8,10 +8,11 @@ import { writeManagedPaths } from '../records/managed-paths.ts';
 import { verifyConfig } from '../standard/verify-config.ts';
 import { writeConfig } from '../standard/write-config.ts';
 import { waitForLease } from './await-grant.ts';
-import { correctCurrent, endWith, formatUpdate, recordOf } from './end-update.ts';
+import { correctCurrent, endWith, recordOf } from './end-update.ts';
 import { makeNextBoot, requestReboot } from './reboot.ts';
 import type { Observation } from './step.ts';
 import { again, normal, type StepContext, type StepOutcome, tryPublish, warning } from './step-context.ts';
+import { formatTarget } from './update.ts';
 import { applyConfig, type UpdateWork, writeTarget, writtenOver } from './update-context.ts';
 
 /**
@@ -49,11 +50,11 @@ export async function rollBack(
       observation.current,
     );
   }
-  normal(context, 'RollingBack', `Rebooting into what ran before ${formatUpdate(entry)}`);
+  normal(context, 'RollingBack', `Rebooting into what ran before ${formatTarget(entry.next)}`);
   return requestReboot(
     context,
     entry,
-    `shale: rolling back from ${formatUpdate(entry)}, which is not healthy`,
+    `shale: rolling back from ${formatTarget(entry.next)}, which is not healthy`,
   );
 }
 
@@ -152,6 +153,6 @@ export async function endRolledBack(
   if (observation.current?.mode === 'Layered' && entry.byHost !== true)
     await writeManagedPaths(ports.host.root, new Map());
   await endWith(context, recordOf(entry, observation, 'RolledBack', entry));
-  warning(context, 'RolledBack', `Rolled back from ${formatUpdate(entry)}: ${entry.why}`);
+  warning(context, 'RolledBack', `Rolled back from ${formatTarget(entry.next)}: ${entry.why}`);
   return again;
 }

@@ -35,8 +35,11 @@ export function isFor(given: Pick<Grant | UpdatePlan, 'config' | 'image'>, targe
   return given.config === target.config && given.image === image;
 }
 
-/** @returns the target as text, for logs, events and conditions. */
-export function formatTarget(target: Target): string {
+/**
+ * @param target what the operator wants, or what the node runs once an update is over.
+ * @returns it as text, for logs, events and conditions.
+ */
+export function formatTarget(target: Target | Current): string {
   return target.mode === 'Layered'
     ? `${target.config} in ${target.image}`
     : `${target.config} in standard mode`;
