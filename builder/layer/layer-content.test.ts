@@ -97,6 +97,22 @@ describe('layerContent', () => {
     expect(textAt(withFiles(file('/var/a b%c')), tmpfiles)).toContain('f+~ "/var/a b%%c" 0644');
   });
 
+  test.each(['a\nf+ /etc/shadow 0666 - - -', ' ', 'a\\b%c d ', '-', 'x\u2028y\r', '\t'])(
+    'a link to %j is one line that says no more than that',
+    async (target) => {
+      const link = { path: '/var/l', target, hard: false, user: { id: 0 }, group: { id: 0 } };
+      const lines = textAt({ ...empty, links: new Map([['/var/l', link]]) }, tmpfiles).split('\n');
+      expect(lines.slice(1)).toEqual([expect.stringMatching(/^L\+ \/var\/l - - - - \S(.*\S)?$/s), '']);
+    },
+  );
+
+  test.each([
+    ['path', file('/var/a\nd /etc/evil 0777 - - -')],
+    ['owner', file('/var/a', { user: { name: 'root\nd /etc/evil 0777 - - -' } })],
+  ])("a line break in a state file's %s is refused", (_what, evil) => {
+    expect(() => layerContent(withFiles(evil), rendered)).toThrow('control character');
+  });
+
   test('units: their text, their drop-ins, the links that enable them, masks', () => {
     const contents = '[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n';
     const units: NodeConfig['units'] = new Map([

@@ -36,6 +36,7 @@ export type TmpfilesLine =
  * as it is.
  *
  * @returns the fragment's text; empty when there are no lines.
+ * @throws {TmpfilesError} for a path or an owner that would be more than one line. Parsing refuses them before.
  */
 export function formatTmpfiles(lines: readonly TmpfilesLine[]): string {
   if (lines.length === 0) return '';
@@ -43,15 +44,20 @@ export function formatTmpfiles(lines: readonly TmpfilesLine[]): string {
   return `# What this image delivers outside of /usr and /etc.\n${sorted.map(formatLine).join('\n')}\n`;
 }
 
+/** A fragment has no way to write this. */
+export class TmpfilesError extends Error {
+  override readonly name = 'TmpfilesError';
+}
+
 function formatLine(line: TmpfilesLine): string {
-  const path = quotePath(line.path);
+  const path = quoteField(line.path);
   switch (line.kind) {
     case 'file':
       return `f+~ ${path} ${attributes(line)} - ${Buffer.from(line.contents).toString('base64')}`;
     case 'directory':
       return `d ${path} ${attributes(line)} - -`;
     case 'link':
-      return `L+ ${path} - - - - ${escapeSpecifiers(line.target)}`;
+      return `L+ ${path} - - - - ${escapeArgument(line.target)}`;
     case 'ownership':
       return `z ${path} ${attributes(line)} - -`;
   }
@@ -62,13 +68,37 @@ function attributes({ mode, user, group }: { mode: number; user: Owner; group: O
 }
 
 function owner(value: Owner): string {
-  return 'id' in value ? String(value.id) : value.name;
+  return 'id' in value ? String(value.id) : quoteField(value.name);
 }
 
-/** `%` begins a specifier and white space ends the field (tmpfiles.d(5)); quotes and backslashes are C-style. */
-function quotePath(path: string): string {
-  const escaped = escapeSpecifiers(path);
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are exactly what must be found
+const CONTROL = /[\x00-\x1f\x7f]/;
+
+/**
+ * `%` begins a specifier and white space ends the field (tmpfiles.d(5)); quotes and backslashes are C-style, but systemd before 254
+ * knows no other escape here, so nothing stands for a control character.
+ */
+function quoteField(text: string): string {
+  if (CONTROL.test(text)) {
+    throw new TmpfilesError(`${JSON.stringify(text)} has a control character, which tmpfiles.d can't hold`);
+  }
+  const escaped = escapeSpecifiers(text);
   return /[\s"'\\]/.test(escaped) ? `"${escaped.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"` : escaped;
+}
+
+/**
+ * An argument is the rest of the line without the white space at its ends, `-` alone means none, and C-style escapes are undone
+ * (tmpfiles.d(5); cunescape in systemd's tmpfiles.c).
+ */
+function escapeArgument(text: string): string {
+  const escaped = escapeSpecifiers(text.replaceAll('\\', '\\\\'));
+  if (escaped === '-') return '\\x2d';
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are exactly what must be escaped
+  return escaped.replaceAll(/[\x00-\x1f\x7f]|^\s|\s$/g, inHex);
+}
+
+function inHex(character: string): string {
+  return [...Buffer.from(character)].map((byte) => `\\x${byte.toString(16).padStart(2, '0')}`).join('');
 }
 
 function escapeSpecifiers(text: string): string {

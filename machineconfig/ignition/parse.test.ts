@@ -150,6 +150,24 @@ describe('validation', () => {
       ignition({ storage: { files: [file('/l/a', '')], links: [{ path: '/l', target: '/b' }] } }),
       '$.storage.files[0].path',
     ],
+    [
+      'a line break in a link target',
+      ignition({ storage: { links: [{ path: '/var/l', target: '/a\nf+ /etc/shadow 0666 - - -' }] } }),
+      '$.storage.links[0].target',
+    ],
+    [
+      'a link target that Linux has no room for',
+      ignition({ storage: { links: [{ path: '/l', target: `/${'a'.repeat(256)}` }] } }),
+      '$.storage.links[0].target',
+    ],
+    ...['a\nb', 'a b', 'a:b', 'a/b', '0', '-a', '\u007f'].map(
+      (name) =>
+        [
+          `${JSON.stringify(name)} as an owner`,
+          files({ path: '/var/a', user: { name } }),
+          '$.storage.files[0].user.name',
+        ] as [string, object, string],
+    ),
     ['link without target', ignition({ storage: { links: [{ path: '/l' }] } }), '$.storage.links[0].target'],
     [
       'file in the place of a unit',
@@ -240,6 +258,10 @@ describe('validation', () => {
     [
       'a relative link',
       ignition({ storage: { links: [{ path: '/etc/localtime', target: '../usr/share/zoneinfo/UTC' }] } }),
+    ],
+    [
+      'an owner of a domain',
+      files({ path: '/a', user: { name: 'EXAMPLE\\Ådmin' }, group: { name: 'x@y.z' } }),
     ],
     ['names with dots', files(file('/etc/..a/b..c/.d', ''))],
   ])('takes %s', (_, raw) => {

@@ -93,6 +93,15 @@ function checkLink(link: IgnitionLink, path: string, directories: ReadonlySet<st
     report.problem(`${path}.target`, 'is missing', 'what the link points to');
     return;
   }
+  // An image carries it in a line of tmpfiles.d, where a line break would begin another.
+  if (CONTROL.test(target)) {
+    report.problem(`${path}.target`, `${quote(target)} has a control character`, 'a target without one');
+    return;
+  }
+  if (isTooLong(target)) {
+    report.problem(`${path}.target`, `${quote(target)} is too long for Linux`, 'a shorter target');
+    return;
+  }
   if (!hard) {
     return;
   }
@@ -114,6 +123,13 @@ function checkEntry(entry: PathEntry, path: string, report: Report): void {
 /** uid_t and gid_t are 32 bits wide, and -1 means "leave as it is" to chown(2). */
 const MAX_ID = 0xfffffffe;
 
+/**
+ * A name may come from a domain (`admin@example.com`), so more is allowed than useradd(8) takes. `:` and line breaks end a field of
+ * passwd(5), white space one of tmpfiles.d(5), and what is a number there is an id.
+ */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are exactly what must not be there
+const OWNER_NAME = /^(?!\d+$)[^\s:/\x00-\x1f\x7f-]([^\s:/\x00-\x1f\x7f]{0,254})$/;
+
 function checkOwner(owner: IgnitionOwner | undefined, path: string, report: Report): void {
   const { id, name = '' } = owner ?? {};
   if (id !== undefined && name !== '') {
@@ -122,6 +138,13 @@ function checkOwner(owner: IgnitionOwner | undefined, path: string, report: Repo
   if (id !== undefined && (id < 0 || id > MAX_ID)) {
     report.problem(`${path}.id`, `is ${id}`, `0 to ${MAX_ID}`);
   }
+  if (name !== '' && !OWNER_NAME.test(name)) {
+    report.problem(
+      `${path}.name`,
+      `${quote(name)} is not the name of a user or group`,
+      'a name without white space, control characters, ":" and "/", and not a number (that is an id)',
+    );
+  }
 }
 
 function checkMode(mode: number | undefined, path: string, most: number, report: Report): void {
@@ -129,6 +152,9 @@ function checkMode(mode: number | undefined, path: string, most: number, report:
     report.problem(path, `is ${mode}, in octal 0${mode.toString(8)}`, `0 to 0${most.toString(8)} (${most})`);
   }
 }
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are exactly what must be found
+const CONTROL = /[\x00-\x1f\x7f]/;
 
 /** limits.h: bytes of a path without its NUL, and of one element. */
 const PATH_MAX = 4095;
@@ -155,8 +181,7 @@ export function whyNotCleanPath(path: string): string | undefined {
   if (!path.startsWith('/')) {
     return `${quote(path)} is relative`;
   }
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are exactly what must be found
-  if (/[\x00-\x1f\x7f]/.test(path)) {
+  if (CONTROL.test(path)) {
     return `${quote(path)} has a control character`;
   }
   if (isTooLong(path)) {
