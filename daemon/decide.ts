@@ -129,8 +129,8 @@ function resumeRollback(entry: JournalEntryAt<'rollingBack'>, observation: Daemo
 function bootedOther(
   entry: JournalEntry,
   { bootedImage }: DaemonObservation,
-  wanted: string | undefined,
+  expected: string | undefined,
 ): Step {
-  const why = `the node booted ${bootedImage ?? 'no known image'} instead of ${wanted ?? 'what ran before'}`;
+  const why = `the node booted ${bootedImage ?? 'no known image'} instead of ${expected ?? 'what ran before'}`;
   return { kind: 'fail', entry, why };
 }

@@ -159,7 +159,7 @@ async function pass(daemon: Daemon, started: boolean): Promise<PassResult> {
   let observation: Observation | undefined;
   let step: Step | undefined;
   let hasStarted = started;
-  let told = daemon;
+  let traced = daemon;
   try {
     if (!hasStarted) await startUp(daemon);
     hasStarted = true;
@@ -169,15 +169,15 @@ async function pass(daemon: Daemon, started: boolean): Promise<PassResult> {
     step = decide(observation);
     // An update that was begun is ended before another begins, whatever the operator wants by then.
     const config = observation.journal?.plan.config ?? observation.spec.configVersion.desired;
-    told = { ...daemon, ...aboutChange(daemon, config) };
+    traced = { ...daemon, ...aboutChange(daemon, config) };
     began = performance.now();
-    const outcome = await takeStep(told, step, observation);
+    const outcome = await takeStep(traced, step, observation);
     metrics.step(step.kind, (performance.now() - began) / 1000, 'done');
     return { started: true, outcome };
   } catch (error) {
     if (!signal.aborted) {
       metrics.step(step?.kind ?? 'observe', (performance.now() - began) / 1000, 'failed');
-      await reportFailure(told, error, step, observation);
+      await reportFailure(traced, error, step, observation);
     }
     return { started: hasStarted, outcome: undefined };
   }

@@ -56,10 +56,28 @@ export type OpenNode = (flags: HostFlags, source: ImageSource) => NodePorts;
  * @returns the subcommand that runs on every node.
  */
 export function daemonCommand(openNode: OpenNode = openSystemdNode): Command {
-  return new Command('daemon')
-    .description(
-      'Run the node daemon, which stages, applies, verifies and reports updates of one node. Runs as a DaemonSet.',
+  const command = new Command('daemon').description(
+    'Run the node daemon, which stages, applies, verifies and reports updates of one node. Runs as a DaemonSet.',
+  );
+  addClusterOptions(command);
+  addHostOptions(command);
+  addRegistryOptions(command);
+  addLimitOptions(command);
+  return command
+    .option(
+      '--metrics-port <port>',
+      'port of /metrics, /healthz and /readyz; 0: off',
+      wholeNumber(0, 65_535),
+      0,
     )
+    .option('--kubeconfig <file>', 'kubeconfig file to use instead of the service account')
+    .option('--log-level <level>', 'of pino', 'info')
+    .action((flags: DaemonFlags) => untilShutDown((signal) => run(flags, openNode, signal)));
+}
+
+/** Where its node's objects are. */
+function addClusterOptions(command: Command): void {
+  command
     .addOption(
       new Option('--node-name <name>', 'name of the node that the daemon runs on')
         .env('NODE_NAME')
@@ -70,7 +88,11 @@ export function daemonCommand(openNode: OpenNode = openSystemdNode): Command {
         .env('POD_NAMESPACE')
         .default(DEFAULT_NAMESPACE),
     )
-    .option('--lease-namespace <name>', 'namespace of the node leases', DEFAULT_LEASE_NAMESPACE)
+    .option('--lease-namespace <name>', 'namespace of the node leases', DEFAULT_LEASE_NAMESPACE);
+}
+
+function addHostOptions(command: Command): void {
+  command
     .option('--host-root <directory>', "where the host's root is mounted", '/')
     .addOption(
       new Option('--host-init <pid>', "process id of the host's init, where the host is a container")
@@ -83,7 +105,12 @@ export function daemonCommand(openNode: OpenNode = openSystemdNode): Command {
         '--os-backend <name>',
         "tool that manages the host's operating system; detected by default",
       ).choices(BACKENDS),
-    )
+    );
+}
+
+/** Registries, their credentials and the certificates that the daemon writes to its node. */
+function addRegistryOptions(command: Command): void {
+  command
     .option('--auth-file <file>', "registry credentials; default: the node's pull secret")
     .option(
       '--kubelet-ca-file <path>',
@@ -100,7 +127,12 @@ export function daemonCommand(openNode: OpenNode = openSystemdNode): Command {
       'use plain HTTP for this registry (repeatable)',
       (host: string, hosts: readonly string[]) => [...hosts, host],
       [],
-    )
+    );
+}
+
+/** How long actions and a boot into a target may take. */
+function addLimitOptions(command: Command): void {
+  command
     .option(
       '--action-limit <seconds>',
       'time limit of one reload or restart; after it the node reboots instead',
@@ -134,16 +166,7 @@ export function daemonCommand(openNode: OpenNode = openSystemdNode): Command {
       )
         .argParser(wholeNumber(0))
         .default(undefined, '5 minutes more than the longer of the two limits'),
-    )
-    .option(
-      '--metrics-port <port>',
-      'port of /metrics, /healthz and /readyz; 0: off',
-      wholeNumber(0, 65_535),
-      0,
-    )
-    .option('--kubeconfig <file>', 'kubeconfig file to use instead of the service account')
-    .option('--log-level <level>', 'of pino', 'info')
-    .action((flags: DaemonFlags) => untilShutDown((signal) => run(flags, openNode, signal)));
+    );
 }
 
 async function run(flags: DaemonFlags, openNode: OpenNode, signal: AbortSignal): Promise<void> {
@@ -170,7 +193,7 @@ async function run(flags: DaemonFlags, openNode: OpenNode, signal: AbortSignal):
       healthLimits: {
         checksMs: flags.healthCheckLimit * 1000,
         kubeletMs: flags.kubeletLimit * 1000,
-        ...(flags.daemonLimit === undefined ? {} : { daemonMs: flags.daemonLimit * 1000 }),
+        ...present({ daemonMs: flags.daemonLimit && flags.daemonLimit * 1000 }),
       },
       log,
       tracer: tracing,

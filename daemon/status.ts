@@ -46,19 +46,15 @@ export function statusOf(object: MachineConfigNode, report: NodeReport, now: Dat
     configVersion: { current: current?.config ?? '', desired: spec.configVersion.desired },
     ...(currentImage === undefined && desiredImage === undefined
       ? {}
-      : {
-          configImage: {
-            ...present({ currentImage, desiredImage }),
-          },
-        }),
+      : { configImage: present({ currentImage, desiredImage }) }),
     ...present({ mode: current?.mode }),
     ...present({ baseImage }),
     bootID: report.bootID,
     osBackend,
     ...present({ plan: plan && { ...plan, causes: plan.causes.slice(0, MOST_CAUSES) } }),
-    ...(lastUpdate === undefined
-      ? {}
-      : { lastUpdate: { ...lastUpdate, causes: lastUpdate.causes.slice(0, MOST_CAUSES) } }),
+    ...present({
+      lastUpdate: lastUpdate && { ...lastUpdate, causes: lastUpdate.causes.slice(0, MOST_CAUSES) },
+    }),
     ...present({ staging: staging && { ...staging } }),
     ...(Object.keys(certificates).length === 0 ? {} : { certificates }),
   };
@@ -85,12 +81,12 @@ function conditionsOf(
 
 /** Certificates are no part of an update, and what keeps them from the node does not degrade it. */
 function certificateConditions(
-  { certificates: wanted = {} }: MachineConfigNodeSpec,
+  { certificates: desired = {} }: MachineConfigNodeSpec,
   { certificates, withheld }: NodeReport,
 ): NodeCondition[] {
-  const named = certificateNames.filter((name) => wanted[name] !== undefined);
+  const named = certificateNames.filter((name) => desired[name] !== undefined);
   if (named.length === 0) return [];
-  const missing = named.filter((name) => wanted[name] !== certificates[name]);
+  const missing = named.filter((name) => desired[name] !== certificates[name]);
   if (missing.length === 0)
     return [condition('CertificatesApplied', 'True', 'Applied', `Applied ${named.join(', ')}`)];
   const known = missing.flatMap((name) => withheld.get(name) ?? []);

@@ -34,8 +34,8 @@ const MAX_LINKS = 40;
 export async function findHealthChecks(root: string): Promise<HealthChecks> {
   const disabled = await disabledInGreenboot(root);
   const greenboot = async (directory: string) => {
-    const found = await Promise.all(GREENBOOT.map((place) => scripts(root, `${place}/${directory}`)));
-    return found.flat().filter(({ name }) => !disabled.has(path.posix.basename(name)));
+    const lists = await Promise.all(GREENBOOT.map((place) => scripts(root, `${place}/${directory}`)));
+    return lists.flat().filter(({ name }) => !disabled.has(path.posix.basename(name)));
   };
   return {
     required: [...(await executables(root, OWN)), ...(await greenboot('required.d'))].sort(byName),
@@ -50,26 +50,26 @@ const byName = by<HealthCheck>(
 );
 
 async function executables(root: string, directory: string): Promise<HealthCheck[]> {
-  const found = (await files(root, directory)).filter(({ mode }) => (mode & 0o111) !== 0);
-  return found.map(({ name, place }) => ({ name, program: { place } }));
+  const executable = (await files(root, directory)).filter(({ mode }) => (mode & 0o111) !== 0);
+  return executable.map(({ name, place }) => ({ name, program: { place } }));
 }
 
 async function scripts(root: string, directory: string): Promise<HealthCheck[]> {
-  const found = (await files(root, directory)).filter(({ name }) => name.endsWith('.sh'));
-  return found.map(({ name, place }) => ({ name, program: { place, interpreter: 'bash' } }));
+  const scriptFiles = (await files(root, directory)).filter(({ name }) => name.endsWith('.sh'));
+  return scriptFiles.map(({ name, place }) => ({ name, program: { place, interpreter: 'bash' } }));
 }
 
 async function files(root: string, directory: string) {
   const at = await resolveInRoot(root, `${directory}/x`);
   const names = at === undefined ? [] : ((await readdir(path.dirname(at)).catch(ignoreMissing)) ?? []);
-  const found: { readonly name: string; readonly place: string; readonly mode: number }[] = [];
+  const regular: { readonly name: string; readonly place: string; readonly mode: number }[] = [];
   for (const child of names) {
     const name = `${directory}/${child}`;
     const place = await followInRoot(root, name);
     const stats = place === undefined ? undefined : await stat(place).catch(ignoreMissing);
-    if (place !== undefined && stats?.isFile() === true) found.push({ name, place, mode: stats.mode });
+    if (place !== undefined && stats?.isFile() === true) regular.push({ name, place, mode: stats.mode });
   }
-  return found;
+  return regular;
 }
 
 /** Links of the node lead to files of the node, wherever its root is mounted. */

@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { present } from '../../api/present.ts';
 import type { OsBackend } from '../os/backend.ts';
 import { bootc } from '../os/bootc/bootc.ts';
 import { DetectedBackend, detectBackend } from '../os/detect-backend.ts';
@@ -39,14 +40,16 @@ export function systemdNode(options: SystemdNodeOptions): NodePorts {
   const prefix = onHost ? [] : hostNamespaces(init);
   const run = osCommandRunner(prefix);
   const commandPath = (place: string) => (onHost ? place : path.join('/', path.relative(root, place)));
-  const wanted = osBackend === undefined ? {} : { wanted: osBackend };
   return {
     host: systemdHost({ root, init, run }),
     services: new Systemctl(run, commandPath),
     setPasswords: chpasswd(run, { commandPath }),
     relabel: selinuxLabels(root, run, commandPath),
     backend: new DetectedBackend(async ({ packages }, signal) => {
-      const name = await detectBackend({ root, run, ...wanted, forPackages: packages }, signal);
+      const name = await detectBackend(
+        { root, run, ...present({ requested: osBackend }), forPackages: packages },
+        signal,
+      );
       await makeWritable(path.join(root, 'sysroot'), { onHost, signal });
       return backendOf(name, { ...options, run, commandPath });
     }),

@@ -46,19 +46,19 @@ describe('chooseBackend', () => {
     });
     expect(chooseBackend({ ...plain, bootc }, forPackages)).toMatchObject({ name: 'bootc' });
     expect(
-      chooseBackend({ ...plain, bootc, hasRpmOstree: true }, { ...forPackages, wanted: 'bootc' }),
+      chooseBackend({ ...plain, bootc, hasRpmOstree: true }, { ...forPackages, requested: 'bootc' }),
     ).toMatchObject({ name: 'bootc' });
   });
 
   it('does as the admin says, or nothing', () => {
     const both = { ...plain, bootc, hasRpmOstree: true };
-    expect(chooseBackend(both, { wanted: 'rpm-ostree' })).toEqual({ kind: 'found', name: 'rpm-ostree' });
-    expect(chooseBackend(both, { wanted: 'ostree' })).toEqual({ kind: 'found', name: 'ostree' });
-    expect(chooseBackend(plain, { wanted: 'bootc' })).toEqual({
+    expect(chooseBackend(both, { requested: 'rpm-ostree' })).toEqual({ kind: 'found', name: 'rpm-ostree' });
+    expect(chooseBackend(both, { requested: 'ostree' })).toEqual({ kind: 'found', name: 'ostree' });
+    expect(chooseBackend(plain, { requested: 'bootc' })).toEqual({
       kind: 'none',
       why: 'bootc is not installed',
     });
-    expect(chooseBackend({ ...plain, bootc: changed }, { wanted: 'bootc' })).toEqual({
+    expect(chooseBackend({ ...plain, bootc: changed }, { requested: 'bootc' })).toEqual({
       kind: 'none',
       why: 'bootc: changed by rpm-ostree',
     });

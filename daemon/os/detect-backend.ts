@@ -24,7 +24,7 @@ interface HostTools {
   /** Runs commands on the host. */
   readonly run: RunOsCommand;
   /** By the admin's word; found out where there is none. */
-  readonly wanted?: BackendName;
+  readonly requested?: BackendName;
   /** Whether it has to install packages, if the host has one that can. */
   readonly forPackages?: boolean;
 }
@@ -46,16 +46,16 @@ async function findTools({ root, run }: HostTools, signal: AbortSignal): Promise
       () => true,
       () => false,
     );
-  const found = {
+  const tools = {
     isBootedByOstree: await has('run/ostree-booted'),
     hasRpmOstree: await has('usr/bin/rpm-ostree'),
     hasOstree: await has('usr/bin/ostree'),
   };
-  if (!(await has('usr/bin/bootc'))) return found;
+  if (!(await has('usr/bin/bootc'))) return tools;
   const host = await bootcStatus(run, signal);
   const obstacle = bootcObstacle(host);
   const isOfImage = host.status.type === 'bootcHost';
-  return { ...found, bootc: { isOfImage, ...present({ obstacle }) } };
+  return { ...tools, bootc: { isOfImage, ...present({ obstacle }) } };
 }
 
 /** What a host has for keeping its operating system. */
@@ -81,16 +81,19 @@ type BackendChoice =
  * Decides what a host's operating system is kept by. bootc comes first where the host is its own; rpm-ostree where it has
  * layered packages, which bootc refuses, or where no image is booted yet; plain ostree where there is neither.
  *
- * @param wanted by the admin; nothing else is tried then.
+ * @param requested by the admin; nothing else is tried then.
  * @param forPackages whether it has to install packages: only rpm-ostree can, so it is taken wherever it is.
  */
 export function chooseBackend(
-  found: FoundTools,
-  { wanted, forPackages = false }: { readonly wanted?: BackendName; readonly forPackages?: boolean } = {},
+  tools: FoundTools,
+  {
+    requested,
+    forPackages = false,
+  }: { readonly requested?: BackendName; readonly forPackages?: boolean } = {},
 ): BackendChoice {
-  const { bootc, hasRpmOstree, hasOstree } = found;
-  if (bootc?.obstacle !== undefined && !found.isBootedByOstree) return none(`bootc: ${bootc.obstacle}`);
-  if (!found.isBootedByOstree) {
+  const { bootc, hasRpmOstree, hasOstree } = tools;
+  if (bootc?.obstacle !== undefined && !tools.isBootedByOstree) return none(`bootc: ${bootc.obstacle}`);
+  if (!tools.isBootedByOstree) {
     return none('the host was not booted by ostree; expected one of bootc, rpm-ostree or ostree');
   }
   // All three need it: for deployments with given kernel arguments and a merged /etc.
@@ -100,13 +103,13 @@ export function chooseBackend(
     bootc: canBootc,
     'rpm-ostree': hasRpmOstree,
     // Only the tool that pulled the deployments knows their images.
-    ostree: wanted === 'ostree' || bootc === undefined,
+    ostree: requested === 'ostree' || bootc === undefined,
   };
   const order = bootc?.isOfImage === true && !forPackages ? BACKENDS : RPM_OSTREE_FIRST;
-  const name = (wanted === undefined ? order : [wanted]).find((candidate) => usable[candidate]);
+  const name = (requested === undefined ? order : [requested]).find((candidate) => usable[candidate]);
   if (name !== undefined) return { kind: 'found', name };
   if (bootc?.obstacle !== undefined) return none(`bootc: ${bootc.obstacle}`);
-  return none(`${wanted} is not installed`);
+  return none(`${requested} is not installed`);
 }
 
 const RPM_OSTREE_FIRST = ['rpm-ostree', 'bootc', 'ostree'] as const;
@@ -127,7 +130,7 @@ interface BackendNeeds {
  */
 export class DetectedBackend implements OsBackend {
   readonly #detect: (needs: BackendNeeds, signal: AbortSignal) => Promise<OsBackend>;
-  #found: OsBackend | undefined;
+  #detected: OsBackend | undefined;
   #forPackages: OsBackend | undefined;
 
   /** @param detect finds the backend. */
@@ -149,7 +152,7 @@ export class DetectedBackend implements OsBackend {
   async stage(image: DigestedPullspec, options: StageOptions): Promise<Deployment> {
     const { extraPackages, signal } = options;
     // From then on that one knows best what is staged.
-    if (asksForPackages(extraPackages)) this.#found = await this.#packagesBackend(signal);
+    if (asksForPackages(extraPackages)) this.#detected = await this.#packagesBackend(signal);
     return (await this.#backend(signal)).stage(image, options);
   }
 
@@ -183,7 +186,7 @@ export class DetectedBackend implements OsBackend {
   }
 
   async #backend(signal: AbortSignal): Promise<OsBackend> {
-    this.#found ??= await this.#detect({ packages: false }, signal);
-    return this.#found;
+    this.#detected ??= await this.#detect({ packages: false }, signal);
+    return this.#detected;
   }
 }

@@ -1,3 +1,4 @@
+import { present } from '../../api/present.ts';
 import { OsCommandError, type RunOsCommand } from './os-command.ts';
 
 /** The tools that Shale can keep a host's operating system by. */
@@ -54,8 +55,9 @@ async function askVersion(
   signal: AbortSignal,
 ): Promise<Pick<OsTool, 'version' | 'versionUnknown'>> {
   try {
-    const version = parseVersion(await run([name, '--version'], { timeoutMs: TIMEOUT_MS, signal }));
-    return version === undefined ? {} : { version };
+    return present({
+      version: parseVersion(await run([name, '--version'], { timeoutMs: TIMEOUT_MS, signal })),
+    });
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof OsCommandError)) throw error;

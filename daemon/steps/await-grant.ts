@@ -102,9 +102,9 @@ async function leaseObstacle({
 }: LeaseCheck): Promise<string | undefined> {
   const lease = await findLease({ client, node, namespace, signal });
   if (lease === 'unreadable') return undefined;
-  const found = lease?.spec?.holderIdentity ?? '';
-  if (found === holder) return undefined;
-  const by = found === '' ? 'nobody' : found;
+  const current = lease?.spec?.holderIdentity ?? '';
+  if (current === holder) return undefined;
+  const by = current === '' ? 'nobody' : current;
   return `Waiting for the node lease: ${holder} granted the update, but ${namespace}/node-${node} is held by ${by}`;
 }
 

@@ -69,9 +69,9 @@ export async function applyCertificate(
     metrics.certificates(name, 'failed');
     const why = error instanceof Error ? error.message : String(error);
     const reason = error instanceof NotNow ? error.reason : 'NotApplied';
-    const told = memory.withheld.get(name)?.why;
+    const reported = memory.withheld.get(name)?.why;
     memory.withheld.set(name, { version, under: configsOf(observation), reason, why, isDue: false });
-    if (told !== why) warning(context, 'CertificatesFailed', `Could not apply ${what}: ${why}`);
+    if (reported !== why) warning(context, 'CertificatesFailed', `Could not apply ${what}: ${why}`);
   }
 }
 

@@ -78,10 +78,10 @@ async function actionsOf(
   }
   if (current.mode === 'Standard') return rebootBecause('the node switches from standard to layered mode');
   const label = parseTransitionLabel(staged.labels[imageLabels.disruption]);
-  const found = findTransition(label, stateOf(current), spec.policyDigest);
-  return found.kind === 'known'
-    ? { actions: [...found.actions], causes: [...found.causes], source: 'the label of the image' }
-    : rebootBecause(found.why);
+  const transition = findTransition(label, stateOf(current), spec.policyDigest);
+  return transition.kind === 'known'
+    ? { actions: [...transition.actions], causes: [...transition.causes], source: 'the label of the image' }
+    : rebootBecause(transition.why);
 }
 
 function stateOf({ config, baseImage = '' }: Current): { readonly config: string; readonly base: string } {

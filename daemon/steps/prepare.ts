@@ -47,7 +47,7 @@ export async function prepareTarget(
     }
     throw error;
   } finally {
-    await progress.told();
+    await progress.reported();
   }
   const { plan } = memory.prepared;
   normal(context, 'Staged', `${formatTarget(target)}: ${formatAsked(plan)}, by ${plan.source}`);
@@ -76,7 +76,7 @@ function progressReporter(context: StepContext, observation: Observation) {
         tryPublish(context, observation, { kind: 'preparing', staging: { bytesDone, bytesTotal } }),
       );
     },
-    told: () => reporting,
+    reported: () => reporting,
   };
 }
 

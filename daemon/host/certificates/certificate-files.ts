@@ -90,10 +90,10 @@ export function pullSecretFiles(secret: Secret, version: string, path: string): 
   return new Map([[path, { contents, mode: 0o600 }]]);
 }
 
-function assertVersion(what: string, found: string, named: string): void {
-  if (found === named) return;
+function assertVersion(what: string, actual: string, named: string): void {
+  if (actual === named) return;
   throw new CertificatesRefused(
-    `${what}: found ${found}, the operator named ${named}; it may have changed since`,
+    `${what}: found ${actual}, the operator named ${named}; it may have changed since`,
   );
 }
 

@@ -38,7 +38,7 @@ export async function deliver(
 ): Promise<Delivery> {
   const before = (await readDeliveries(root))[name] ?? { version: '', files: {}, untold: [] };
   const digests = new Map(
-    [...files].sort(by(([name]) => name)).map(([file, wanted]) => [file, digestOf(wanted)]),
+    [...files].sort(by(([name]) => name)).map(([file, content]) => [file, digestOf(content)]),
   );
   const untold = new Set(before.untold);
   for (const [file, digest] of digests) {
@@ -57,7 +57,7 @@ export async function deliver(
     version: '',
     files: { ...before.files, ...delivery.files },
   });
-  for (const [file, wanted] of files) await write(root, file, wanted, digests.get(file));
+  for (const [file, content] of files) await write(root, file, content, digests.get(file));
   if (REMOVED[name]) for (const file of gone) await remove(root, file);
   await writeDelivery(root, name, delivery);
   return delivery;

@@ -60,8 +60,7 @@ interface FoundDeployments {
 }
 
 /** @throws SysrootError when the booted deployment isn't among those found. */
-function arrangeDeployments(found: FoundDeployments): HostDeployments {
-  const { known, staged, written } = found;
+function arrangeDeployments({ known, staged, written }: FoundDeployments): HostDeployments {
   const place = (deployment: OstreeDeployment, isStaged: boolean): PlacedDeployment => {
     const { image: _, ...rest } = deployment;
     const about = known.get(deployment.id);

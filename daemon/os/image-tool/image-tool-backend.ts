@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { nodePaths } from '../../../api/names.ts';
+import { present } from '../../../api/present.ts';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { sameList } from '../../../machineconfig/diff.ts';
 import { samePackages } from '../../../machineconfig/os-packages.ts';
@@ -62,8 +63,10 @@ export class ImageToolBackend implements OsBackend {
     const [rollback] = previous;
     return {
       booted: await this.#describe(booted),
-      ...(staged === undefined ? {} : { staged: await this.#describe(staged) }),
-      ...(rollback === undefined ? {} : { rollback: await this.#describe(rollback) }),
+      ...present({
+        staged: staged && (await this.#describe(staged)),
+        rollback: rollback && (await this.#describe(rollback)),
+      }),
     };
   }
 

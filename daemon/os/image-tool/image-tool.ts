@@ -74,7 +74,7 @@ export function digestedImage(name: string, digest: string | undefined): Digeste
   const slash = named.lastIndexOf('/');
   const colon = named.indexOf(':', slash);
   const repository = slash >= 0 && colon >= 0 ? named.slice(0, colon) : named;
-  const found = at < 0 ? digest : name.slice(at + 1);
-  const parsed = DigestedPullspecSchema.safeParse(`${repository}@${found}`);
+  const own = at < 0 ? digest : name.slice(at + 1);
+  const parsed = DigestedPullspecSchema.safeParse(`${repository}@${own}`);
   return parsed.success ? (parsed.data as DigestedPullspec) : undefined;
 }

@@ -85,8 +85,10 @@ export class OstreeBackend implements OsBackend {
     const { booted, staged, rollback } = await this.#deployments();
     return {
       booted: await this.#describe(booted),
-      ...(staged === undefined ? {} : { staged: await this.#describe(staged) }),
-      ...(rollback === undefined ? {} : { rollback: await this.#describe(rollback) }),
+      ...present({
+        staged: staged && (await this.#describe(staged)),
+        rollback: rollback && (await this.#describe(rollback)),
+      }),
     };
   }
 

@@ -58,8 +58,7 @@ async function clientFor(
   const access = {
     plainHttp,
     caFor: (host: string) => certificates.get(host)?.join('\n') || undefined,
-    ...present({ silenceMs }),
-    ...(auths === undefined ? {} : { auths: parseAuthFile(auths) }),
+    ...present({ silenceMs, auths: auths === undefined ? undefined : parseAuthFile(auths) }),
   };
   return createMirroredClient(access, { conf });
 }

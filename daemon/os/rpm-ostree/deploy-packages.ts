@@ -62,12 +62,12 @@ interface PackageRequest {
 const HELD_BACK = '--lock-finalization';
 
 /**
- * The next transaction on the way from the deployment that rpm-ostree would go on from to the one that is wanted. On the
+ * The next transaction on the way from the deployment that rpm-ostree would go on from to the one that is requested. On the
  * same image it is one; so it is onto another image, unless the kernel is another than the image's: that is put back
  * first, since its packages are the old image's, and put in again on the new one (MCO, daemon/update.go
  * queueRevertKernelSwap, switchKernel).
  *
- * @returns undefined when it is as wanted.
+ * @returns undefined when it is as requested.
  */
 export function packageTransaction(
   present: Composition,
@@ -102,12 +102,12 @@ export function packageTransaction(
   return ['rpm-ostree', 'uninstall', HELD_BACK, ...uninstall];
 }
 
-function packageChange(present: PackageSet, wanted: PackageSet) {
+function packageChange(present: PackageSet, requested: PackageSet) {
   return {
-    install: without(wanted.installed, present.installed),
-    uninstall: without(present.installed, wanted.installed),
-    remove: without(wanted.removed, present.removed),
-    reset: without(present.removed, wanted.removed),
+    install: without(requested.installed, present.installed),
+    uninstall: without(present.installed, requested.installed),
+    remove: without(requested.removed, present.removed),
+    reset: without(present.removed, requested.removed),
   };
 }
 
