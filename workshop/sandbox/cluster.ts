@@ -29,6 +29,7 @@ import { directoryNodes } from './node/directory-nodes.ts';
 import type { InstalledNode, NodeKind, NodeKindName } from './node-kind.ts';
 import { type SandboxRegistry, startRegistry } from './registry.ts';
 import { systemdNodes } from './systemd-node/systemd-nodes.ts';
+import { untilReady } from './until-ready.ts';
 import { createPodRunner, type RunShale } from './workloads/pod-runner.ts';
 import { createWorkloads } from './workloads/run-workloads.ts';
 
@@ -54,13 +55,15 @@ export interface Cluster {
 }
 
 const OPERATOR = 'shale-operator';
+/** A calm machine takes 10 s; machines with systemd boot in a minute. */
+const READY_MS = 240_000;
 const MANIFESTS = path.join(import.meta.dirname, '../../manifests');
 
 /**
  * Brings up a cluster on this machine: a registry, machines that boot, Shale's manifests and processes, and something to
  * drain. What an earlier cluster left in the directory is taken away first.
  *
- * @returns once everything was started. Abort the signal and await `ended` to take it down.
+ * @returns once every node has reported that it is up to date. Abort the signal and await `ended` to take it down.
  * @throws what failed; nothing runs then.
  */
 export async function startCluster(options: ClusterOptions): Promise<Cluster> {
@@ -96,10 +99,18 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
       ),
     ]);
     onProgress('Booting the nodes');
-    const ended = runToEnd(run({ ...options, signal: running }, client, kind, machines), async () => {
+    const loops = run({ ...options, signal: running }, client, kind, machines);
+    const ended = runToEnd(loops, async () => {
       stop.abort();
       await stopBoth();
     });
+    await Promise.race([untilReady(client, { deadlineMs: READY_MS, log, signal: running }), ended]).catch(
+      async (error: unknown) => {
+        stop.abort();
+        await Promise.allSettled([ended]);
+        throw error;
+      },
+    );
     return { client, registry, stockImage: image, engine: engine.shown, ended };
   } catch (error) {
     stop.abort();

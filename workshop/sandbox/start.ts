@@ -31,7 +31,7 @@ export interface StartOptions {
   readonly signal: AbortSignal;
 }
 
-const START_MS = 120_000;
+const START_MS = 300_000;
 /** The first time, Debian is built from packages. */
 const START_WITH_SYSTEMD_MS = 900_000;
 /** The longest grace of its processes, and time to take the nodes away; then it is killed, and its processes with it. */

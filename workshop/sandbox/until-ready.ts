@@ -1,0 +1,85 @@
+import type { Logger } from 'pino';
+import { type DaemonSet, DaemonSets, type Deployment, Deployments } from '../../api/kubernetes.ts';
+import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
+import { DAEMON_SET, OPERATOR_DEPLOYMENT } from '../../api/names.ts';
+import type { Kind, KubernetesObject } from '../../api/object.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import { createInformer, type Informer } from '../../cluster/informer.ts';
+import { conditionIsTrue } from '../../cluster/update-object.ts';
+import { poolObjects } from './cluster-objects.ts';
+import { createChanges, type Look, waitUntil } from './wait-until.ts';
+
+interface ReadyWait {
+  readonly deadlineMs: number;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Waits until every process of Shale's runs and every node has reported that it runs what its pool asks for: a person's
+ * next command is about a cluster, not about one that is starting.
+ *
+ * @throws WaitTimeout that says what is missing; the signal's reason.
+ */
+export async function untilReady(client: ApiClient, { deadlineMs, log, signal }: ReadyWait): Promise<void> {
+  const stop = new AbortController();
+  const watching = AbortSignal.any([signal, stop.signal]);
+  const changes = createChanges();
+  const started: Promise<void>[] = [];
+  const open = async <T extends KubernetesObject>(kind: Kind<T>): Promise<Informer<T>> => {
+    const informer = createInformer(client, kind, { log });
+    informer.onChange(() => changes.notify());
+    started.push(informer.start(watching));
+    await informer.synced();
+    return informer;
+  };
+  try {
+    const [pools, deployments, daemonSets] = await Promise.all([
+      open(MachineConfigPools),
+      open(Deployments),
+      open(DaemonSets),
+    ]);
+    const look = (): Look<true> => {
+      const missing = missingParts({
+        pools: pools.list(),
+        deployments: deployments.list(),
+        daemonSets: daemonSets.list(),
+      });
+      return missing.length === 0 ? { met: true } : { seen: missing.join(', ') };
+    };
+    await waitUntil({ what: 'the cluster is ready', changes, look, deadlineMs, signal });
+  } finally {
+    stop.abort();
+    await Promise.all(started);
+  }
+}
+
+interface Parts {
+  readonly pools: readonly MachineConfigPool[];
+  readonly deployments: readonly Deployment[];
+  readonly daemonSets: readonly DaemonSet[];
+}
+
+/** @returns what of a ready cluster is missing, for a person. */
+export function missingParts({ pools, deployments, daemonSets }: Parts): string[] {
+  const operator = deployments.find(({ metadata }) => metadata.name === OPERATOR_DEPLOYMENT)?.status;
+  const daemons = daemonSets.find(({ metadata }) => metadata.name === DAEMON_SET)?.status;
+  const isOperatorThere = (operator?.availableReplicas ?? 0) > 0;
+  const areDaemonsThere = (daemons?.numberReady ?? 0) >= (daemons?.desiredNumberScheduled ?? 1);
+  return [
+    ...(isOperatorThere ? [] : ['the operator is not running']),
+    ...(areDaemonsThere ? [] : ['not all node daemons are running']),
+    ...poolObjects()
+      .map(({ metadata }) => metadata.name)
+      .filter((name) => !isUpdated(pools.find(({ metadata }) => metadata.name === name)))
+      .map((name) => `pool ${name} is not Updated`),
+  ];
+}
+
+/** Of what it asks for now: before the first rendering there is nothing that its nodes could run. */
+function isUpdated(pool: MachineConfigPool | undefined): boolean {
+  if (pool?.spec.configuration === undefined) return false;
+  const { metadata, status } = pool;
+  const isOfNow = metadata.generation === undefined || status?.observedGeneration === metadata.generation;
+  return isOfNow && conditionIsTrue(status?.conditions, 'Updated');
+}
