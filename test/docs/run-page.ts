@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -7,37 +7,58 @@ import { deadline, patience } from '../fixtures/patience.ts';
 import { agrees, type Step } from './console.ts';
 import type { Page } from './pages.ts';
 import { stepsOfPage } from './rules.ts';
-import { openShell, sandboxOf } from './shell.ts';
+import { openShell, type Shell, sandboxOf } from './shell.ts';
 
 /** ms; a rollout that reboots every node takes 15 s on an idle machine. */
 const STEP_LIMIT_MS = 360_000;
 const DOWN_LIMIT_MS = 90_000;
 const POLL_MS = 50;
+/** What a failure shows of each log of the page's sandbox. */
+const LOG_LINES = 12;
 
 /**
  * Types a page's commands into a shell of its own, in order, and compares what they print with what the page shows. What
  * sandbox the page started is taken down.
  *
- * @throws Error that names the line, for a command that fails, or prints something else than is shown.
+ * @throws Error that names the line, for a command that fails, or prints something else than is shown; with the ends of the
+ *   sandbox's logs, which go with it.
  */
 export async function runPage(page: Page): Promise<void> {
   const dir = await mkdtemp(path.join(tmpdir(), 'shale-docs-'));
   const shell = openShell(dir);
+  const steps = stepsOfPage(page);
   try {
-    const steps = stepsOfPage(page);
-    for (const [index, step] of steps.entries()) {
-      const { output, exitCode } = await shell.run(step.command, patience(STEP_LIMIT_MS));
-      const where = `${page.file}:${step.line}: ${step.command}`;
-      // A command may say no on purpose; then the page shows its exit code.
-      const shown = steps[index + 1]?.command.startsWith('echo $?') === true;
-      if (exitCode !== 0 && !shown) throw new Error(`${where}: exit code ${exitCode}\n${output}`);
-      expectAsShown(step, where, output);
-    }
+    for (const [index, step] of steps.entries()) await takeStep(page, shell, step, steps[index + 1]);
+  } catch (error) {
+    if (error instanceof Error) error.message += `\n${await logTails(sandboxOf(dir))}`;
+    throw error;
   } finally {
     shell.close();
     await takeDown(sandboxOf(dir));
     await rm(dir, { recursive: true, force: true });
   }
+}
+
+async function takeStep(page: Page, shell: Shell, step: Step, next: Step | undefined): Promise<void> {
+  const where = `${page.file}:${step.line}: ${step.command}`;
+  const { output, exitCode } = await shell.run(step.command, patience(STEP_LIMIT_MS));
+  // A command may say no on purpose; then the page shows its exit code.
+  const isExpected = exitCode === 0 || next?.command.startsWith('echo $?') === true;
+  // Many readers of a log see its first line only: the command's last words are in it.
+  if (!isExpected)
+    throw new Error(`exit code ${exitCode}: ${output.trimEnd().split('\n').at(-1)}\n${where}\n${output}`);
+  expectAsShown(step, where, output);
+}
+
+async function logTails(sandbox: string): Promise<string> {
+  const { ownLog, logs } = sandboxLayout(sandbox);
+  const names = await readdir(logs).catch(() => []);
+  const files = [ownLog, ...names.sort().map((name) => path.join(logs, name))];
+  const tails = files.map(async (file) => {
+    const text = await readFile(file, 'utf8').catch(() => '');
+    return `--- the end of ${path.basename(file)}\n${text.trimEnd().split('\n').slice(-LOG_LINES).join('\n')}`;
+  });
+  return (await Promise.all(tails)).join('\n');
 }
 
 /**
