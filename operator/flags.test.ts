@@ -1,6 +1,15 @@
-import { expect, test } from 'vitest';
+import { Command } from 'commander';
+import { describe, expect, it, test } from 'vitest';
 import { builderCommand } from '../builder/main.ts';
-import { builderArguments } from './flags.ts';
+import { limitsInMiB } from '../machineconfig/rendered-annotations.ts';
+import { defaultRolloutOptions } from '../rollout/options.ts';
+import {
+  builderArguments,
+  builderSurroundings,
+  type OperatorFlags,
+  rolloutOptions,
+  withOperatorFlags,
+} from './flags.ts';
 
 test.each([
   [{ insecureRegistry: [], attest: true, builderMetricsPort: 0 }, []],
@@ -26,11 +35,92 @@ test.each([
       '8080',
     ],
   ],
-])('what the operator was told %j reaches the builder in words it knows', (flags, expected) => {
+])('the flags %j reach the builder as arguments that it has', (flags, expected) => {
   const args = builderArguments(flags);
   expect(args).toEqual(expected);
   const builder = builderCommand().action(() => undefined);
   builder.parse([...args], { from: 'user' });
   const { builderMetricsPort: metricsPort, ...shared } = flags;
   expect(builder.opts()).toMatchObject({ ...shared, metricsPort });
+});
+
+/** Parses a command line of the operator. */
+function parsed(args: readonly string[]): OperatorFlags {
+  const command = withOperatorFlags(new Command('operator')).exitOverride();
+  command.configureOutput({ writeErr: () => undefined });
+  command.parse([...args], { from: 'user' });
+  return command.opts<OperatorFlags>();
+}
+
+describe('without flags', () => {
+  it('rollouts have the default options', () => {
+    const { drain, ...options } = rolloutOptions(parsed([]));
+    const { drain: defaultDrain, ...defaults } = defaultRolloutOptions;
+    expect(options).toEqual(defaults);
+    expect(drain).toEqual(defaultDrain);
+  });
+
+  it('nothing listens, no engine runs beside the builder, and three images are kept', () => {
+    const flags = parsed([]);
+    expect(flags).toMatchObject({ metricsPort: 0, pagePort: 0, builderMetricsPort: 0, keepImages: 3 });
+    expect(flags).toMatchObject({ attest: true, insecureRegistry: [], logLevel: 'info' });
+    expect(builderArguments(flags)).toEqual([]);
+    expect(builderSurroundings(flags)).toEqual({});
+  });
+});
+
+test('each flag of rollouts sets its option', () => {
+  const args = [
+    ...['--namespace', 'n', '--lease-namespace', 'l', '--container-runtime-unit', 'containerd.service'],
+    ...['--node-user', 'admin', '--node-name', 'node-1', '--staging-limit', '7'],
+    ...['--drain-grace-seconds', '0', '--drain-report-minutes', '2'],
+    ...['--drain-keep-unmanaged', '--drain-keep-empty-dir', '--max-file-mib', '1', '--max-config-mib', '2'],
+  ];
+  expect(rolloutOptions(parsed(args))).toMatchObject({
+    namespace: 'n',
+    leaseNamespace: 'l',
+    containerRuntimeUnit: 'containerd.service',
+    nodeUser: 'admin',
+    operatorNode: 'node-1',
+    stagingLimit: 7,
+    limits: limitsInMiB({ file: 1, config: 2 }),
+    drain: {
+      reportAfterSeconds: 120,
+      gracePeriodSeconds: 0,
+      evictUnmanagedPods: false,
+      evictEmptyDirPods: false,
+    },
+  });
+});
+
+test('a Podman sidecar is no engine that the builder is pointed to', () => {
+  const flags = parsed(['--engine', 'podman-sidecar', '--engine-image', 'podman:1']);
+  expect(builderArguments(flags)).toEqual([]);
+  expect(builderSurroundings(flags)).toEqual({ podmanImage: 'podman:1' });
+});
+
+test("an engine on TCP reaches the builder with its certificates' directory", () => {
+  const flags = parsed(['--engine', 'tcp://e:1', '--engine-tls-dir', '/tls', '--builder-metrics-port', '81']);
+  expect(builderArguments(flags)).toEqual(
+    expect.arrayContaining(['--engine', 'tcp://e:1', '--engine-tls-dir', '/tls', '--metrics-port', '81']),
+  );
+  expect(builderSurroundings(flags)).toEqual({ metricsPort: 81 });
+});
+
+test.each([
+  ['--staging-limit', '0', '1'],
+  ['--drain-report-minutes', '0', '1'],
+  ['--drain-grace-seconds', '-1', '0'],
+  ['--keep-images', '-1', '0'],
+  ['--metrics-port', '65536', '65535'],
+  ['--page-port', '65536', '65535'],
+  ['--builder-metrics-port', '65536', '65535'],
+  ['--metrics-port', '-1', '0'],
+  ['--page-port', '-1', '0'],
+  ['--builder-metrics-port', '-1', '0'],
+  ['--max-file-mib', '0', '1'],
+  ['--max-config-mib', '0', '1'],
+])('%s %s is rejected, %s is not', (flag, bad, good) => {
+  expect(() => parsed([flag, bad])).toThrow(flag);
+  expect(() => parsed([flag, good])).not.toThrow();
 });

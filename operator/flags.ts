@@ -160,7 +160,7 @@ type BuilderFlags = Pick<
   'insecureRegistry' | 'attest' | 'signingKeySecret' | 'engine' | 'engineTlsDir' | 'builderMetricsPort'
 >;
 
-/** What the operator was told about images is for the builder to do. */
+/** @returns the builder's arguments: what the operator's flags say about images is for the builder to do. */
 export function builderArguments({
   insecureRegistry,
   attest,

@@ -1,0 +1,338 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { Node } from '../api/kubernetes.ts';
+import { annotations } from '../api/names.ts';
+import type { KubernetesObject } from '../api/object.ts';
+import type { Change } from '../cluster/informer.ts';
+import type { LayeringCaches } from '../opt-in/observe-layering.ts';
+import type { Caches } from '../rollout/caches.ts';
+import { Membership } from '../rollout/pools/membership.ts';
+import {
+  aBuild,
+  aMachineConfigNode,
+  aMachineOSConfig,
+  aNode,
+  aPool,
+  aRenderedConfig,
+  condition,
+} from '../test/fixtures/objects.ts';
+import { LAYERING_KEY, routeEvents, routeLayeringEvents } from './observe.ts';
+
+const RENDER_DELAY = 700;
+const ANNOTATIONS_DELAY = 2_000;
+const LAYERING_DELAY = 2_000;
+
+/** A cache whose events the test makes. */
+class Watch<T extends KubernetesObject> {
+  readonly #objects = new Map<string, T>();
+  readonly #handlers: ((change: Change<T>) => void)[] = [];
+
+  onChange = (handler: (change: Change<T>) => void) => void this.#handlers.push(handler);
+  list = () => [...this.#objects.values()];
+  start = async () => undefined;
+  synced = async () => undefined;
+
+  put(object: T): void {
+    const old = this.#objects.get(object.metadata.name);
+    this.#objects.set(object.metadata.name, object);
+    this.#emit(old === undefined ? { type: 'ADDED', object } : { type: 'MODIFIED', object, old });
+  }
+
+  delete(name: string): void {
+    const old = this.#objects.get(name);
+    if (old === undefined) throw new Error(`${name} does not exist`);
+    this.#objects.delete(name);
+    this.#emit({ type: 'DELETED', object: old, old });
+  }
+
+  #emit(change: Change<T>): void {
+    for (const handler of this.#handlers) handler(change);
+  }
+}
+
+const CACHES = [
+  'nodes',
+  'leases',
+  'registryCAs',
+  'kubeletCA',
+  'pullSecret',
+  'pools',
+  'machineConfigs',
+  'machineConfigNodes',
+  'machineConfigurations',
+  'machineOSConfigs',
+  'machineOSBuilds',
+  'digestMirrors',
+  'tagMirrors',
+  'contentSources',
+  'imageConfigs',
+] as const satisfies readonly (keyof Caches)[];
+type AnyWatch = Watch<KubernetesObject>;
+
+let caches: Record<(typeof CACHES)[number], AnyWatch>;
+let queued: string[];
+let warnings: string[];
+
+/** Keys as they were queued since the last call, in alphabetical order: `queue key`, with the delay where there is one. */
+function since(): string[] {
+  const keys = [...new Set(queued)].toSorted();
+  queued.length = 0;
+  return keys;
+}
+
+function object(name: string, kind = 'Any'): KubernetesObject {
+  return { apiVersion: 'v1', kind, metadata: { name } };
+}
+
+function workerNode(name: string, change: Partial<Pick<Node, 'metadata' | 'spec' | 'status'>> = {}): Node {
+  const labels = { 'node-role.kubernetes.io/worker': '' };
+  return aNode(name, { ...change, metadata: { name, labels, ...change.metadata } });
+}
+
+const labelled = (...roles: string[]) => ({
+  labels: Object.fromEntries(roles.map((role) => [`node-role.kubernetes.io/${role}`, ''])),
+});
+
+function queue(name: string) {
+  return {
+    add: (key: string) => void queued.push(`${name} ${key}`),
+    addAfter: (key: string, ms: number) => void queued.push(`${name} ${key} after ${ms} ms`),
+  };
+}
+
+beforeEach(() => {
+  queued = [];
+  warnings = [];
+  caches = Object.fromEntries(CACHES.map((name) => [name, new Watch()])) as typeof caches;
+  routeEvents({
+    caches: caches as unknown as Caches,
+    membership: new Membership(),
+    queues: {
+      pools: queue('pools'),
+      policy: queue('policy'),
+      certificates: queue('certificates'),
+      departed: queue('departed'),
+      annotations: queue('annotations'),
+      rendering: queue('rendering'),
+    },
+    renderDelayMs: RENDER_DELAY,
+    events: {
+      normal: () => undefined,
+      warning: (about, reason, message) => void warnings.push(`${about.metadata.name} ${reason}: ${message}`),
+    },
+  });
+  caches.pools.put(aPool('worker'));
+  caches.pools.put(aPool('infra'));
+  caches.nodes.put(workerNode('a'));
+  since();
+});
+
+describe('pools', () => {
+  it('a new pool is looked at and rendered at once', () => {
+    caches.pools.put(aPool('gpu'));
+    expect(since()).toEqual(['pools gpu', 'rendering gpu']);
+  });
+
+  it('a new pool takes nodes from the pools that they were in', () => {
+    caches.nodes.put(workerNode('b', { metadata: { name: 'b', ...labelled('worker', 'gpu') } }));
+    since();
+    caches.pools.put(aPool('gpu'));
+    expect(since()).toEqual(['pools gpu', 'pools worker', 'rendering gpu']);
+  });
+
+  it('nodes of a deleted pool are left to the controller of nodes without a pool', () => {
+    caches.pools.delete('worker');
+    expect(since()).toEqual(['departed a', 'pools worker']);
+  });
+
+  it('a pool that has no nodes leaves none behind', () => {
+    caches.nodes.put(aNode('in-no-pool'));
+    since();
+    caches.pools.put({ ...aPool('infra'), metadata: { name: 'infra', generation: 1 } });
+    expect(since()).toEqual(['pools infra']);
+  });
+
+  it.each([
+    ['another spec', { metadata: { name: 'worker', generation: 2 } }, true],
+    ['another configuration that every node runs', { status: { configuration: { name: 'r-2' } } }, true],
+    ['other counts', { status: { machineCount: 3 } }, false],
+  ])('%s: rendered again: %j %s', (_what, change, renders) => {
+    caches.pools.put({ ...aPool('worker'), ...change } as KubernetesObject);
+    expect(since()).toEqual(['pools worker', ...(renders ? ['rendering worker after 700 ms'] : [])]);
+  });
+});
+
+describe('nodes', () => {
+  const changes: [string, Parameters<typeof workerNode>[1]][] = [
+    ['another object of the same name', { metadata: { name: 'a', uid: 'uid-other' } }],
+    ['an annotation', { metadata: { name: 'a', annotations: { [annotations.poweredOff]: '{}' } } }],
+    ['its deletion', { metadata: { name: 'a', deletionTimestamp: '2026-06-01T00:00:00Z' } }],
+    ['a cordon', { spec: { unschedulable: true } }],
+    ['a taint', { spec: { taints: [{ key: 'x', effect: 'NoSchedule' }] } }],
+    ['Ready no longer', { status: { conditions: [condition('Ready', 'False')] } }],
+    [
+      'Ready again',
+      { status: { conditions: [{ ...condition('Ready'), lastTransitionTime: '2026-06-01T00:00:00Z' }] } },
+    ],
+    ['another boot', { status: { conditions: [condition('Ready')], nodeInfo: { bootID: '2' } } }],
+    [
+      'its architecture',
+      { status: { conditions: [condition('Ready')], nodeInfo: { architecture: 'arm64' } } },
+    ],
+  ];
+  it.each(changes)('%s is for its pool and for its annotations', (_what, change) => {
+    caches.nodes.put(
+      workerNode('a', { ...change, metadata: { uid: 'uid-a', name: 'a', ...change?.metadata } }),
+    );
+    expect(since()).toEqual([`annotations a after ${ANNOTATIONS_DELAY} ms`, 'pools worker']);
+  });
+
+  it("a kubelet's heartbeat is for nobody", () => {
+    const { status } = workerNode('a');
+    const conditions = [...(status?.conditions ?? []), condition('DiskPressure', 'False')];
+    caches.nodes.put(workerNode('a', { status: { conditions } }));
+    expect(since()).toEqual([]);
+  });
+
+  it('a node that moves is for both pools', () => {
+    caches.nodes.put(workerNode('a', { metadata: { name: 'a', ...labelled('infra') } }));
+    expect(since()).toEqual([`annotations a after ${ANNOTATIONS_DELAY} ms`, 'pools infra', 'pools worker']);
+  });
+
+  it('a node in no pool is looked after by the controller of such nodes', () => {
+    caches.nodes.put(aNode('a'));
+    expect(since()).toEqual([`annotations a after ${ANNOTATIONS_DELAY} ms`, 'departed a', 'pools worker']);
+  });
+
+  it('a deleted node is for its pool and for what was left on it', () => {
+    caches.nodes.delete('a');
+    expect(since()).toEqual(['departed a', 'pools worker']);
+  });
+
+  it('two pools that claim a node are reported once, and again when others do', () => {
+    const conflict = (...roles: string[]) =>
+      workerNode('a', { metadata: { name: 'a', ...labelled(...roles) } });
+    caches.pools.put(aPool('gpu'));
+    caches.nodes.put(conflict('infra', 'gpu'));
+    expect(warnings).toEqual([expect.stringMatching(/^a PoolConflict: .*gpu.*infra|infra.*gpu/)]);
+    const { metadata } = conflict('infra', 'gpu');
+    caches.nodes.put(workerNode('a', { metadata, spec: { unschedulable: true } }));
+    expect(warnings).toHaveLength(1);
+    caches.nodes.put(conflict('gpu'));
+    caches.nodes.put(conflict('infra', 'gpu'));
+    expect(warnings).toHaveLength(2);
+  });
+});
+
+describe('MachineConfigs', () => {
+  it('a rendered config that somebody changed is for its pool alone', () => {
+    const rendered = aRenderedConfig('rendered-worker-1');
+    const owner = { apiVersion: 'v1', kind: 'MachineConfigPool', name: 'worker', uid: 'u', controller: true };
+    caches.machineConfigs.put({
+      ...rendered,
+      metadata: { ...rendered.metadata, ownerReferences: [owner] },
+    });
+    expect(since()).toEqual(['pools worker', 'rendering worker']);
+  });
+
+  it.each([
+    ['no owner', []],
+    ['an owner of another kind', [{ kind: 'KubeletConfig', controller: true }]],
+    ['a pool that does not control it', [{ kind: 'MachineConfigPool', controller: false }]],
+  ])('a config with %s may be selected by any pool', (_what, owners) => {
+    const ownerReferences = owners.map((owner) => ({ apiVersion: 'v1', name: 'worker', uid: 'u', ...owner }));
+    const config = aRenderedConfig('50-motd');
+    caches.machineConfigs.put({ ...config, metadata: { ...config.metadata, ownerReferences } });
+    expect(since()).toEqual(['rendering infra after 700 ms', 'rendering worker after 700 ms']);
+  });
+});
+
+describe('MachineConfigNodes', () => {
+  it("a daemon's report is for the node's pool, its certificates and its annotations", () => {
+    caches.machineConfigNodes.put(aMachineConfigNode('a'));
+    expect(since()).toEqual([
+      `annotations a after ${ANNOTATIONS_DELAY} ms`,
+      'certificates a',
+      'pools worker',
+    ]);
+  });
+
+  it('one whose node is in no pool is for the pool that it names, and for what was left on the node', () => {
+    caches.machineConfigNodes.put(aMachineConfigNode('gone', { pool: { name: 'infra' } }));
+    expect(since()).toEqual([
+      `annotations gone after ${ANNOTATIONS_DELAY} ms`,
+      'certificates gone',
+      'departed gone',
+      'pools infra',
+    ]);
+  });
+});
+
+it('a node lease is for the pool of its node; one of a node in no pool for what was left there', () => {
+  caches.leases.put(object('node-a', 'Lease'));
+  expect(since()).toEqual(['pools worker']);
+  caches.leases.put(object('node-b', 'Lease'));
+  expect(since()).toEqual(['departed b']);
+  caches.leases.put(object('kube-scheduler', 'Lease'));
+  expect(since()).toEqual([]);
+});
+
+it('policies concern every pool', () => {
+  caches.machineConfigurations.put(object('cluster'));
+  expect(since()).toEqual(['policy cluster', 'pools infra', 'pools worker']);
+});
+
+it('a MachineOSConfig and a build are for their pool', () => {
+  caches.machineOSConfigs.put(aMachineOSConfig('worker'));
+  expect(since()).toEqual(['pools worker']);
+  caches.machineOSBuilds.put(aBuild('worker-1', 'rendered-worker-1'));
+  expect(since()).toEqual(['pools worker']);
+});
+
+it.each(['registryCAs', 'kubeletCA', 'pullSecret'] as const)('%s are for every node', (name) => {
+  caches.machineConfigNodes.put(aMachineConfigNode('a'));
+  caches.machineConfigNodes.put(aMachineConfigNode('b'));
+  since();
+  caches[name].put(object('any'));
+  expect(since()).toEqual(['certificates a', 'certificates b']);
+});
+
+it.each(['digestMirrors', 'tagMirrors', 'contentSources', 'imageConfigs'] as const)(
+  'several %s that are applied together are one rendering of each pool',
+  (name) => {
+    caches[name].put(object('any'));
+    expect(since()).toEqual(['rendering infra after 700 ms', 'rendering worker after 700 ms']);
+  },
+);
+
+describe('layering', () => {
+  const shared = [
+    'pools',
+    'machineConfigNodes',
+    'machineConfigurations',
+    'machineOSConfigs',
+    'machineOSBuilds',
+  ] as const;
+  const own = { switches: new Watch(), deployments: new Watch(), rights: new Watch() };
+
+  it.each([...Object.keys(own), ...shared])('%s', (name) => {
+    const all = { ...caches, ...own } as Record<string, AnyWatch>;
+    routeLayeringEvents(
+      {
+        shared: caches,
+        switches: own.switches,
+        deployments: own.deployments,
+        rights: [{ informer: own.rights }],
+      } as unknown as LayeringCaches,
+      queue('layering'),
+    );
+    const { metadata } = object('any');
+    all[name]?.put({
+      metadata,
+      spec: { pool: { name: '' }, machineConfigPool: { name: '' }, machineOSConfig: { name: '' } },
+    } as never);
+    const isSoon = ['pools', 'machineConfigNodes', 'machineConfigurations'].includes(name);
+    expect(since().filter((key) => key.startsWith('layering'))).toEqual([
+      `layering ${LAYERING_KEY}${isSoon ? ` after ${LAYERING_DELAY} ms` : ''}`,
+    ]);
+  });
+});
