@@ -33,11 +33,16 @@ export function operatorCommand(): Command {
     'Render pools, roll changes out, and start and stop layering; runs in the cluster.',
   );
   return withOperatorFlags(command).action((flags: OperatorFlags) =>
-    untilShutDown((signal) => run(flags, signal)),
+    untilShutDown((signal) => runOperator(flags, signal)),
   );
 }
 
-async function run(flags: OperatorFlags, signal: AbortSignal): Promise<void> {
+/**
+ * Runs the operator until the signal: it waits until it leads, and works while it does.
+ *
+ * @throws {StartupError} when it must not or can't start; what made a controller fail, because a new process starts over.
+ */
+export async function runOperator(flags: OperatorFlags, signal: AbortSignal): Promise<void> {
   const log = createLogger(NAME, flags.logLevel);
   const client = await connect(flags);
   const other = await detectOtherOperator(client, signal);
@@ -84,7 +89,7 @@ interface Leading {
   readonly signal: AbortSignal;
 }
 
-/** All controllers end together: where one can't go on, a new process begins anew. */
+/** All controllers end together: where one can't continue, a new process starts over. */
 async function lead({ client, log, image, flags, telemetry, tracing, signal }: Leading): Promise<void> {
   const { namespace } = flags;
   const events = createEventRecorder(client, NAME, log);
@@ -133,7 +138,7 @@ async function lead({ client, log, image, flags, telemetry, tracing, signal }: L
 }
 
 /**
- * Its code is loaded only where the page is served. That it can't be served keeps no rollout from going on.
+ * Loads the page's code only where the page is served. If the page can't be served, rollouts continue.
  *
  * @returns what serves it until the signal.
  */
@@ -143,7 +148,7 @@ async function preparePage(
   flags: OperatorFlags,
   log: Logger,
 ): Promise<((signal: AbortSignal) => Promise<void>) | undefined> {
-  const tell = (error: unknown) => log.error({ err: error }, 'the live page is not served');
+  const logFailure = (error: unknown) => log.error({ err: error }, 'the live page is not served');
   const options = {
     port: flags.pagePort,
     leaseNamespace: flags.leaseNamespace,
@@ -154,15 +159,15 @@ async function preparePage(
     const serve = await livePage(client, pageCaches(caches), options, log);
     return (signal) =>
       serve(signal).catch((error: unknown) => {
-        if (!signal.aborted) tell(error);
+        if (!signal.aborted) logFailure(error);
       });
   } catch (error) {
-    tell(error);
+    logFailure(error);
     return undefined;
   }
 }
 
-/** The caches that the page is read from, and no others: it looks again whenever one of them changes. */
+/** The caches that the page reads, and no others: it is refreshed whenever one of them changes. */
 function pageCaches(caches: Caches): PageCaches {
   const { pools, machineConfigNodes, nodes, machineOSBuilds, leases, machineConfigurations } = caches;
   return { pools, machineConfigNodes, nodes, machineOSBuilds, leases, machineConfigurations };

@@ -1,0 +1,136 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { Command } from 'commander';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { type Deployment, Deployments, Leases, Namespaces } from '../api/kubernetes.ts';
+import { MachineConfigurations } from '../api/machine-configuration.ts';
+import { MACHINE_CONFIGURATION } from '../api/names.ts';
+import {
+  type ClusterUnderTest,
+  NAMESPACE,
+  seen,
+  startClusterUnderTest,
+} from '../test/e2e/cluster-under-test.ts';
+import { freePort } from '../test/e2e/operator-process.ts';
+import { deadline, patience } from '../test/fixtures/patience.ts';
+import { eventually } from '../workshop/apiserver/conformance/api.ts';
+import { type OperatorFlags, withOperatorFlags } from './flags.ts';
+import { runOperator } from './main.ts';
+
+const signal = deadline(120_000);
+let cluster: ClusterUnderTest;
+let dir: string;
+
+beforeAll(async () => {
+  cluster = await startClusterUnderTest(signal);
+  dir = await mkdtemp(path.join(tmpdir(), 'shale-operator-main-'));
+  await writeFile(path.join(dir, 'kubeconfig'), cluster.kubeconfig());
+  vi.stubEnv('POD_NAME', 'shale-operator-0');
+}, patience(60_000));
+afterAll(async () => {
+  vi.unstubAllEnvs();
+  await cluster.stop();
+  await rm(dir, { recursive: true });
+});
+
+function flagsOf(...args: readonly string[]): OperatorFlags {
+  const command = withOperatorFlags(new Command('operator'));
+  const shared = ['--namespace', NAMESPACE, '--kubeconfig', path.join(dir, 'kubeconfig')];
+  command.parse([...shared, '--log-level', 'silent', ...args], { from: 'user' });
+  return command.opts<OperatorFlags>();
+}
+
+/** @returns the operator in this process, and what stops it and waits for its end. */
+function start(...args: readonly string[]) {
+  const stop = new AbortController();
+  const ended = runOperator(flagsOf(...args), stop.signal);
+  // It is waited for at the end; a test that fails before that reports its own error.
+  ended.catch(() => undefined);
+  return {
+    stop: async () => {
+      stop.abort();
+      await ended.catch((error: unknown) => {
+        if (error !== stop.signal.reason) throw error;
+      });
+    },
+  };
+}
+
+function policiesReported() {
+  return seen(
+    cluster.client,
+    MachineConfigurations,
+    MACHINE_CONFIGURATION,
+    ({ status }) => status?.policyDigest !== undefined,
+  );
+}
+
+async function get(port: number, where: string): Promise<{ status: number; text: string } | undefined> {
+  try {
+    const response = await fetch(`http://127.0.0.1:${port}${where}`, { signal });
+    return { status: response.status, text: await response.text() };
+  } catch {
+    return undefined;
+  }
+}
+
+test('leads under its pod name, serves metrics once it knows the cluster, and ends with the signal', {
+  timeout: patience(60_000),
+}, async () => {
+  const port = await freePort();
+  const operator = start('--metrics-port', String(port), '--image', 'shale:test');
+  await policiesReported();
+  const lease = await cluster.client.get(Leases, 'shale-operator', { namespace: NAMESPACE, signal });
+  expect(lease.spec?.holderIdentity).toBe('shale-operator-0');
+  const ready = await eventually(
+    () => get(port, '/readyz'),
+    (answer) => answer?.status === 200,
+  );
+  expect(ready?.status).toBe(200);
+  const metrics = await get(port, '/metrics');
+  for (const controller of ['pools', 'rendering', 'policy', 'certificates', 'annotations', 'departed'])
+    expect(metrics?.text).toContain(`shale_operator_queue_length{controller="${controller}"}`);
+  expect(metrics?.text).toMatch(/shale_operator_reconcile_seconds_count\{controller="policy"\} [1-9]/);
+  await operator.stop();
+  expect(await get(port, '/healthz')).toBeUndefined();
+});
+
+test('serves no metrics unless it is given a port; a page that can not be served stops no rollout', {
+  timeout: patience(60_000),
+}, async () => {
+  await cluster.client.delete(MachineConfigurations, MACHINE_CONFIGURATION, { signal });
+  vi.stubEnv('SHALE_PAGE_DIR', path.join(dir, 'no-such-page'));
+  const pagePort = await freePort();
+  const operator = start('--image', 'shale:test', '--page-port', String(pagePort));
+  await policiesReported();
+  expect(await get(pagePort, '/')).toBeUndefined();
+  await operator.stop();
+});
+
+test('says what it lacks where neither its pod nor its Deployment exists', async () => {
+  await cluster.client.delete(Deployments, 'shale-operator', { namespace: NAMESPACE, signal });
+  await expect(runOperator(flagsOf(), signal)).rejects.toMatchObject({
+    name: 'StartupError',
+    kind: 'unavailable',
+  });
+});
+
+test("does not start beside OpenShift's own operator", async () => {
+  const namespace = 'openshift-machine-config-operator';
+  const metadata = { name: namespace };
+  await cluster.client.create(Namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata }, { signal });
+  const labels = { app: 'machine-config-operator' };
+  const template = { metadata: { labels }, spec: { containers: [{ name: 'a', image: 'a' }] } };
+  const deployment: Deployment = {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name: 'machine-config-operator' },
+    spec: { selector: { matchLabels: labels }, template },
+  };
+  await cluster.client.create(Deployments, deployment, { namespace, signal });
+  await expect(runOperator(flagsOf('--image', 'shale:test'), signal)).rejects.toMatchObject({
+    kind: 'refused',
+    message: expect.stringContaining('two operators would undo'),
+  });
+});
