@@ -42,6 +42,8 @@ export interface ImageDocuments {
 
 const OCI_MANIFEST = 'application/vnd.oci.image.manifest.v1+json';
 const MAX_CONFIG_BYTES = 8 * 1024 * 1024;
+/** Tools make indexes of images; indexes of indexes are allowed (OCI image-spec, image-index.md) and may go on for ever. */
+const MAX_INDEX_DEPTH = 3;
 
 /**
  * Puts one layer on an image, or none, and sets labels. Pure: the same input gives the same bytes.
@@ -96,21 +98,34 @@ function sorted(record: Readonly<Record<string, string>>): Record<string, string
 /**
  * Reads what describes an image: its manifest, for an index the one of the architecture, and its configuration. No layer.
  *
- * @throws RegistryError, ContentError
+ * @throws RegistryError
+ * @throws ContentError also when indexes are nested more than 3 deep.
  */
-export async function describeImage(
+export function describeImage(
   client: RegistryClient,
   reference: Reference,
   architecture: string,
   signal: AbortSignal,
 ): Promise<ImageDescription> {
+  return describeNested({ client, architecture, signal }, reference, 0);
+}
+
+/** @param depth how many indexes led to the reference. */
+async function describeNested(
+  asked: { readonly client: RegistryClient; readonly architecture: string; readonly signal: AbortSignal },
+  reference: Reference,
+  depth: number,
+): Promise<ImageDescription> {
+  const { client, architecture, signal } = asked;
   const where = `${reference.registry}/${reference.repository}`;
   const raw = await client.getManifest(reference, signal);
   const parsed = parseManifest(raw.bytes, where);
   if (parsed.kind === 'index') {
+    if (depth === MAX_INDEX_DEPTH)
+      throw new ContentError(`${where}: image indexes are nested more than ${MAX_INDEX_DEPTH} deep`);
     const digest = chooseByPlatform(parsed.index, architecture, where);
     const { registry, repository } = reference;
-    const image = await describeImage(client, { registry, repository, digest }, architecture, signal);
+    const image = await describeNested(asked, { registry, repository, digest }, depth + 1);
     return { ...image, platforms: platformsOf(parsed.index) };
   }
   const { config } = parsed.manifest;

@@ -5,7 +5,7 @@ import { startScriptedServer } from '../../test/fixtures/registry/scripted-serve
 import { digestOf } from '../digest.ts';
 import { parseReference } from '../reference.ts';
 import { createRegistryClient } from './registry-client.ts';
-import { ATTEMPTS, parseRetryAfter, RegistryError, retryDelay } from './registry-error.ts';
+import { ATTEMPTS, ContentError, parseRetryAfter, RegistryError, retryDelay } from './registry-error.ts';
 
 const signal = deadline(300_000);
 const NOW = Date.parse('2026-01-01T00:00:00Z');
@@ -50,6 +50,22 @@ describe('before the next attempt', () => {
       }),
     );
   });
+});
+
+test('control characters of a registry are shown, and do nothing', async () => {
+  const message = 'no\u001b[2J\r\nforged: line\u0007\u2028\u202eend\u0085';
+  const host = await startScriptedServer((_request, response) =>
+    response.writeHead(403).end(JSON.stringify({ errors: [{ code: 'DE\u0000NIED', message }] })),
+  );
+  const client = createRegistryClient({ plainHttp: new Set([host]) });
+  const error = await client.getManifest(parseReference(`${host}/os:1`), signal).catch((e: unknown) => e);
+  expect(error).toMatchObject({
+    code: 'DE\\u{0}NIED',
+    message: expect.stringContaining(
+      'no\\u{1b}[2J\\u{d}\\u{a}forged: line\\u{7}\\u{2028}\\u{202e}end\\u{85} (HTTP 403)',
+    ),
+  });
+  expect(new ContentError('the index has \u009blinux').message).toBe('the index has \\u{9b}linux');
 });
 
 /** Answers with each status in turn, and then with success. */

@@ -1,6 +1,17 @@
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 
+/**
+ * What a registry says ends in conditions, events, logs and terminals: its control and formatting characters (Unicode
+ * categories Cc, Cf, Zl and Zp) are shown as escapes, and can neither forge lines nor steer a terminal.
+ */
+function escaped(text: string): string {
+  return text.replace(
+    /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
+    (character) => `\\u{${character.codePointAt(0)?.toString(16) ?? ''}}`,
+  );
+}
+
 /** An answer of a registry that is not a success, or a connection that broke. */
 export class RegistryError extends Error {
   /** distribution-spec "Error Codes", such as MANIFEST_UNKNOWN or UNAUTHORIZED; '' where the registry gave none. */
@@ -22,9 +33,9 @@ export class RegistryError extends Error {
     },
     options?: ErrorOptions,
   ) {
-    super(message, options);
+    super(escaped(message), options);
     this.name = 'RegistryError';
-    this.code = about.code ?? '';
+    this.code = escaped(about.code ?? '');
     this.status = about.status;
     this.temporary =
       about.temporary ??
@@ -49,7 +60,7 @@ export function withLaterFailure(first: unknown, later: unknown): unknown {
 /** What came is not what was asked for: another size, another digest, or no manifest at all. */
 export class ContentError extends Error {
   constructor(message: string, options?: ErrorOptions) {
-    super(message, options);
+    super(escaped(message), options);
     this.name = 'ContentError';
   }
 }
