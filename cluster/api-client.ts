@@ -119,6 +119,16 @@ export class ApiUnreachable extends Error {
   }
 }
 
+/** An event of a watch is larger than any object can be: what was watched has to be listed again. */
+export class WatchEventTooLarge extends Error {
+  override readonly name = 'WatchEventTooLarge';
+
+  /** @param limit bytes. */
+  constructor(plural: string, limit: number) {
+    super(`watch ${plural}: an event is larger than the limit of ${limit} bytes`);
+  }
+}
+
 /** Where a name has several addresses and none answers, Node.js says nothing but the code of it. */
 function messageOf(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause);

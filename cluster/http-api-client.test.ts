@@ -3,7 +3,14 @@ import type { Socket } from 'node:net';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { ConfigMaps, Nodes, Pods } from '../api/kubernetes.ts';
 import { startScriptedServer } from '../test/fixtures/scripted-api-server.ts';
-import { type ApiClient, ApiUnreachable, isConflict, isGone, isTooManyRequests } from './api-client.ts';
+import {
+  type ApiClient,
+  ApiUnreachable,
+  isConflict,
+  isGone,
+  isTooManyRequests,
+  WatchEventTooLarge,
+} from './api-client.ts';
 import type { Connection } from './connection.ts';
 import { type ApiClientOptions, createApiClient, type RequestObservation } from './http-api-client.ts';
 
@@ -164,6 +171,41 @@ test('a watch whose connection is cut does not look like one that ended', async 
     for await (const _ of client.watch(ConfigMaps));
   })();
   await expect(watching).rejects.toThrow();
+});
+
+test('a line separator in an object is part of its text and not the end of an event', async () => {
+  const data = { text: 'one\u2028two\u2029three\r\n' };
+  const { client } = await clientOf((_request, response) => {
+    const object = { ...configMap('ä'), data };
+    const lines = Buffer.from(`\n${JSON.stringify({ type: 'ADDED', object })}\n`);
+    const middle = lines.indexOf(Buffer.from('ä')) + 1;
+    // Chunks end in the middle of a character.
+    response.write(lines.subarray(0, middle), () => response.end(lines.subarray(middle)));
+  });
+  const seen: unknown[] = [];
+  for await (const event of client.watch(ConfigMaps)) if (event.type === 'ADDED') seen.push(event.object);
+  expect(seen).toEqual([{ ...configMap('ä'), data }]);
+});
+
+test('an event without an end ends the watch, and its connection, before it fills the memory', async () => {
+  const closed = Promise.withResolvers<void>();
+  let sent = 0;
+  const { client } = await clientOf((_request, response) => {
+    response.once('close', closed.resolve);
+    const chunk = Buffer.alloc(1024 * 1024, 'x');
+    const more = () => {
+      if (response.destroyed || sent > 64) return;
+      sent += 1;
+      response.write(chunk, more);
+    };
+    more();
+  });
+  const watching = (async () => {
+    for await (const _ of client.watch(ConfigMaps));
+  })();
+  await expect(watching).rejects.toThrow(WatchEventTooLarge);
+  await closed.promise;
+  expect(sent).toBeLessThan(40);
 });
 
 test('each request is told by verb, resource and status, without names, and one without an answer too', async () => {

@@ -126,3 +126,15 @@ test('where watching fails again and again it lists', async () => {
   await until('MODIFIED a@7');
   expect(state.lists).toBe(2);
 });
+
+test('after an event that is too large it lists again', async () => {
+  const { state, watch, changes, until } = await setUp();
+  const { response } = await watch(0);
+  state.items = [object('a', '1'), object('b', '2')];
+  state.version = '2';
+  response.write(Buffer.alloc(17 * 1024 * 1024, 'x'));
+  await until('ADDED b@2');
+  expect(state.lists).toBe(2);
+  expect((await watch(1)).from).toBe('2');
+  expect(changes).toEqual(['ADDED a@1', 'ADDED b@2']);
+});

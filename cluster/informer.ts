@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Kind, KubernetesObject } from '../api/object.ts';
 import type { ApiClient, Selection } from './api-client.ts';
-import { isGone } from './api-client.ts';
+import { isGone, WatchEventTooLarge } from './api-client.ts';
 import { type Backoff, backoffMs } from './work-queue.ts';
 
 /** One change of what an informer holds. */
@@ -186,9 +186,12 @@ class WatchingInformer<T extends KubernetesObject> implements Informer<T> {
   }
 }
 
-/** A connection that broke has lost nothing: what happened meanwhile can be watched from where it was. */
+/**
+ * A connection that broke has lost nothing: what happened meanwhile can be watched from where it was. An event that is
+ * too large would only come again there.
+ */
 function losesTrack(error: unknown, failures: number): boolean {
-  return isGone(error) || failures > RESUMED_FAILURES;
+  return isGone(error) || error instanceof WatchEventTooLarge || failures > RESUMED_FAILURES;
 }
 
 /**
