@@ -54,6 +54,18 @@ describe('contents', () => {
     expect(check(bomb)).toMatchObject([{ path: '$.contents.source', reason: 'is too large' }]);
   });
 
+  it.each([
+    ['files that are too large', { fileBytes: text.length - 1, configBytes: 2 * text.length }],
+    ['files that are too large together', { fileBytes: text.length, configBytes: 2 * text.length - 1 }],
+  ])('decompresses nothing any more after %s', (_name, limits) => {
+    const reader = new ContentsReader(limits);
+    const together = { reason: 'makes the files of the config too large together' };
+    for (const path of ['$[0]', '$[1]', '$[2]']) reader.check(gzipped, path);
+    expect(reader.check(gzipped, '$[3]')).toMatchObject([together]);
+    // What is not gzip would be another problem, if it were looked at.
+    expect(reader.check({ compression: 'gzip', source: 'data:,no' }, '$[4]')).toMatchObject([together]);
+  });
+
   it.each([plain, gzipped])('counts exactly up to the limit of a file', (resource) => {
     expect(check(resource, { ...DEFAULT_LIMITS, fileBytes: text.length })).toEqual([]);
     expect(check(resource, { ...DEFAULT_LIMITS, fileBytes: text.length - 1 })).toHaveLength(1);

@@ -89,12 +89,21 @@ export class ContentsReader {
   }
 
   #gunzip(encoded: Uint8Array, path: string): Decoded {
+    const left = this.#limits.configBytes - this.#bytes;
+    if (left < 0) return { problem: this.#configTooLarge(path) };
+    const atMost = Math.min(this.#limits.fileBytes, left);
     try {
       // One byte over the limit is enough to know; zlib stops there.
-      return { bytes: gunzipSync(encoded, { maxOutputLength: this.#limits.fileBytes + 1 }) };
+      return { bytes: gunzipSync(encoded, { maxOutputLength: atMost + 1 }) };
     } catch (cause) {
-      const tooLarge = cause instanceof Error && 'code' in cause && cause.code === 'ERR_BUFFER_TOO_LARGE';
-      return { problem: tooLarge ? this.#fileTooLarge(path) : notGzip(path, cause) };
+      if (!(cause instanceof Error && 'code' in cause && cause.code === 'ERR_BUFFER_TOO_LARGE')) {
+        return { problem: notGzip(path, cause) };
+      }
+      // Counted as well: a config of many such files must not have each of them decompressed.
+      this.#bytes += atMost + 1;
+      return {
+        problem: left < this.#limits.fileBytes ? this.#configTooLarge(path) : this.#fileTooLarge(path),
+      };
     }
   }
 
@@ -103,13 +112,15 @@ export class ContentsReader {
     if (bytes > this.#limits.fileBytes) {
       return this.#fileTooLarge(path);
     }
-    return this.#bytes <= this.#limits.configBytes
-      ? undefined
-      : {
-          path: `${path}.source`,
-          reason: 'makes the files of the config too large together',
-          expected: `at most ${this.#limits.configBytes} bytes of decompressed contents in one config`,
-        };
+    return this.#bytes <= this.#limits.configBytes ? undefined : this.#configTooLarge(path);
+  }
+
+  #configTooLarge(path: string): Problem {
+    return {
+      path: `${path}.source`,
+      reason: 'makes the files of the config too large together',
+      expected: `at most ${this.#limits.configBytes} bytes of decompressed contents in one config`,
+    };
   }
 
   #fileTooLarge(path: string): Problem {
