@@ -12,7 +12,7 @@ import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
  *
  * @param names files, directories (their .yaml, .yml and .json files, by name) or `-` for standard input.
  * @returns every document, in order; the items of a List in its place.
- * @throws CommandError (exit code 2) that names the file: not there, not YAML, or a document that is no object.
+ * @throws CommandError (exit code 2) that names the file: it does not exist, is not YAML, or a document is no object.
  */
 export async function readObjects(names: readonly string[]): Promise<KubernetesObject[]> {
   const objects: KubernetesObject[] = [];
@@ -42,11 +42,7 @@ async function readFileObjects(file: string): Promise<KubernetesObject[]> {
           const why = cause instanceof Error ? cause.message : String(cause);
           throw new CommandError(`${file} can't be read: ${why}`, exitCodes.usage, { cause });
         });
-  // Kubernetes reads YAML 1.1, where a mode written 0644 is octal.
-  return parseAllDocuments(source, { version: '1.1' }).flatMap((document) => {
-    const [error] = document.errors;
-    if (error !== undefined) throw new CommandError(`${file}: ${error.message.trimEnd()}`, exitCodes.usage);
-    const value: unknown = document.toJS();
+  return valuesOf(source, file).flatMap((value) => {
     if (value === null) return [];
     const items =
       (value as { kind?: unknown; items?: unknown }).kind === 'List'
@@ -60,6 +56,28 @@ async function readFileObjects(file: string): Promise<KubernetesObject[]> {
     }
     return items;
   });
+}
+
+/**
+ * @returns the value of each document; null for an empty one.
+ * @throws CommandError also for aliases that expand without limit or contain themselves, and for endless nesting.
+ */
+function valuesOf(source: string, file: string): unknown[] {
+  try {
+    // Kubernetes reads YAML 1.1, where a mode written 0644 is octal.
+    return parseAllDocuments(source, { version: '1.1' }).map((document) => {
+      const [error] = document.errors;
+      if (error !== undefined) throw new CommandError(`${file}: ${error.message.trimEnd()}`, exitCodes.usage);
+      const value: unknown = document.toJS();
+      // What contains itself can't be JSON, which the API server takes.
+      JSON.stringify(value);
+      return value;
+    });
+  } catch (cause) {
+    if (cause instanceof CommandError) throw cause;
+    const why = cause instanceof Error ? (cause.message.split('\n')[0] ?? '') : String(cause);
+    throw new CommandError(`${file}: can't be read as objects: ${why}`, exitCodes.usage, { cause });
+  }
 }
 
 function isObject(value: unknown): value is KubernetesObject {

@@ -1,0 +1,37 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { exitCodes } from '../command-line/exit-codes.ts';
+import { readObjects } from './object-files.ts';
+
+async function fileOf(text: string): Promise<string> {
+  const dir = await mkdtemp(path.join(tmpdir(), 'shale-objects-'));
+  onTestFinished(() => rm(dir, { recursive: true }));
+  const file = path.join(dir, 'object.yaml');
+  await writeFile(file, text);
+  return file;
+}
+
+const HEAD = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n';
+/** Each level has nine of the one before: 9^7 items of the last. */
+const LAUGHS = [
+  'a: &a [x]',
+  ...[...'bcdefgh'].map((name, i) => `${name}: &${name} [${Array(9).fill(`*${'abcdefg'[i]}`)}]`),
+];
+
+test('aliases are replaced by what they stand for', async () => {
+  const [object] = await readObjects([await fileOf(`${HEAD}a: &a [x]\nb: *a\n`)]);
+  expect(object).toMatchObject({ a: ['x'], b: ['x'] });
+});
+
+test.each([
+  ['aliases that expand to millions of items', `${HEAD}${LAUGHS.join('\n')}\n`],
+  ['an alias of what contains it', `${HEAD}a: &a [*a]\n`],
+  ['nesting without end', `${HEAD}a: ${'['.repeat(100_000)}\n`],
+])('%s: the file is refused, and it is no bug in Shale', async (_name, text) => {
+  const file = await fileOf(text);
+  const error = await readObjects([file]).catch((caught: unknown) => caught);
+  expect(error).toMatchObject({ name: 'CommandError', exitCode: exitCodes.usage });
+  expect(String(error)).toContain(file);
+});
