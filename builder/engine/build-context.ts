@@ -2,6 +2,7 @@ import { createReadStream } from 'node:fs';
 import { pack } from 'tar-stream';
 import { by } from '../../api/order.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
+import { tarMode } from '../../image/layer/write-layer.ts';
 import { TREE } from './engine-spec.ts';
 
 /** Name of the Containerfile in a context. */
@@ -36,7 +37,7 @@ export function secretFile(index: number): string {
 export async function writeBuildContext({ containerfile, tree, secrets }: BuildContext): Promise<Buffer> {
   const archive = pack();
   const file = (name: string, content: Uint8Array, mode: number) =>
-    archive.entry({ name, mode, uid: 0, gid: 0, mtime: new Date(0) }, Buffer.from(content));
+    archive.entry({ name, mode: tarMode(mode), uid: 0, gid: 0, mtime: new Date(0) }, Buffer.from(content));
   file(CONTAINERFILE, Buffer.from(containerfile), 0o644);
   // buildah reads .containerignore before .dockerignore, Docker only the latter.
   for (const name of ['.containerignore', '.dockerignore']) file(name, Buffer.from(`${SECRETS}*\n`), 0o644);

@@ -53,6 +53,18 @@ describe('writeLayer', () => {
     expect(layer.diffId).toBe(digestOf(gunzipSync(layer.bytes)));
   });
 
+  test('a file that nobody may read stays one', async () => {
+    const layer = await writeLayer([
+      file('/etc/shadow', 'x', { mode: 0 }),
+      { type: 'directory', path: '/etc/closed', mode: 0, uid: 0, gid: 0 },
+    ]);
+    expect(await listing(layer)).toEqual([
+      'directory 755 etc/ @0',
+      'directory 0 etc/closed/ @0',
+      'file 0 etc/shadow @0',
+    ]);
+  });
+
   test('long paths and UTF-8 arrive', async () => {
     const path = `/etc/${'ä'.repeat(90)}/${'x'.repeat(150)}`;
     expect((await listing(await writeLayer([file(path)]))).at(-1)).toContain(path.slice(1));

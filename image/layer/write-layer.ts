@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { constants } from 'node:fs';
 import { posix } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { type Extract, type Header, pack } from 'tar-stream';
@@ -151,6 +152,14 @@ async function packEntries(entries: readonly Packed[]): Promise<Buffer> {
   return bytes.subarray(0, bytes.length - END_OF_ARCHIVE.length);
 }
 
+/**
+ * @returns a mode that tar-stream writes as it is. It takes 0 for no mode, and would let everybody read such a file; the
+ *   bit of a regular file (inode(7)) is not written.
+ */
+export function tarMode(mode: number): number {
+  return mode | constants.S_IFREG;
+}
+
 function headerOf(entry: LayerEntry): Partial<Header> & Pick<Header, 'name'> {
   const name = entry.path.slice(1);
   switch (entry.type) {
@@ -158,13 +167,19 @@ function headerOf(entry: LayerEntry): Partial<Header> & Pick<Header, 'name'> {
       return {
         name,
         type: 'file',
-        mode: entry.mode,
+        mode: tarMode(entry.mode),
         uid: entry.uid,
         gid: entry.gid,
         size: entry.content.length,
       };
     case 'directory':
-      return { name: `${name}/`, type: 'directory', mode: entry.mode, uid: entry.uid, gid: entry.gid };
+      return {
+        name: `${name}/`,
+        type: 'directory',
+        mode: tarMode(entry.mode),
+        uid: entry.uid,
+        gid: entry.gid,
+      };
     case 'symlink':
       return { name, type: 'symlink', linkname: entry.target, mode: 0o777, uid: entry.uid, gid: entry.gid };
     case 'hardlink':

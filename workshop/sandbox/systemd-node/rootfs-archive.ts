@@ -8,7 +8,7 @@ import { z } from 'zod';
 import type { ImageSource } from '../../../daemon/os/ostree/image-source.ts';
 import { type Digest, finish, parseDigest } from '../../../image/digest.ts';
 import type { LayerEntry, LayerItem } from '../../../image/layer/entry.ts';
-import { writeLayer } from '../../../image/layer/write-layer.ts';
+import { tarMode, writeLayer } from '../../../image/layer/write-layer.ts';
 import { ensureRootfs, type RootfsRecipe } from './rootfs.ts';
 import { rootfsLayer } from './rootfs-layer.ts';
 
@@ -85,13 +85,17 @@ async function add(archive: ReturnType<typeof pack>, item: LayerItem): Promise<v
     case 'file': {
       const { mode, uid, gid, content } = item;
       const bytes = content instanceof Uint8Array ? Buffer.from(content) : await buffer(content);
-      await entry(archive, { name, mode, uid, gid, mtime, type: 'file', size: bytes.length }, bytes);
+      await entry(
+        archive,
+        { name, mode: tarMode(mode), uid, gid, mtime, type: 'file', size: bytes.length },
+        bytes,
+      );
       break;
     }
     case 'directory':
       await entry(archive, {
         name: `${name}/`,
-        mode: item.mode,
+        mode: tarMode(item.mode),
         uid: item.uid,
         gid: item.gid,
         mtime,
