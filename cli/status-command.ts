@@ -84,6 +84,8 @@ async function waitUntilThere(
       seen,
     );
   };
+  // A wrong name or a cluster that can't be read at all is reported at once.
+  look(await observeCluster(client, flags, signal));
   const { timeout } = flags;
   const wait = { client, places: flags, look, holds: TAKEN_UP_MS, timeout };
   await waitForArrival({ ...wait, output: process.stderr, signal });

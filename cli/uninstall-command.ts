@@ -71,7 +71,7 @@ async function uninstall(client: ApiClient, flags: UninstallFlags, signal: Abort
   if (obstacle !== undefined) throw new CommandError(obstacle);
   if (choice === 'revert') {
     const pools = seen.pools.map(({ metadata }) => metadata.name);
-    await switchOff(client, flags, seen.switchMap !== undefined, signal);
+    await switchOff(client, flags, signal);
     const goal = { layered: [], standard: pools, clean: true };
     const look = (now: ObservedCluster) => layeringArrival(goal, now);
     const { timeout } = flags;
@@ -94,13 +94,15 @@ async function uninstall(client: ApiClient, flags: UninstallFlags, signal: Abort
 async function switchOff(
   client: ApiClient,
   { namespace }: UninstallFlags,
-  there: boolean,
   signal: AbortSignal,
 ): Promise<void> {
-  // No ConfigMap at all means off.
-  if (!there) return;
   const body = { data: { enabled: 'false' } };
-  await client.patch(ConfigMaps, SWITCH_CONFIG_MAP, { type: 'merge', body }, { namespace, signal });
+  await client
+    .patch(ConfigMaps, SWITCH_CONFIG_MAP, { type: 'merge', body }, { namespace, signal })
+    .catch((error: unknown) => {
+      // Without the ConfigMap layering is off.
+      if (!isNotFound(error)) throw error;
+    });
 }
 
 /** ms; its pods have 30 s to end unless somebody gave them more. */

@@ -155,6 +155,16 @@ export function isGone(error: unknown): boolean {
   return error instanceof ApiError && error.status === 410;
 }
 
+/**
+ * @returns whether the same request may succeed later: the server did not respond, is overloaded or has an error of its own
+ *   (API conventions, "HTTP Status codes").
+ */
+export function isTemporary(error: unknown): boolean {
+  return error instanceof ApiError
+    ? error.status === 429 || error.status >= 500
+    : error instanceof ApiUnreachable;
+}
+
 /** @returns whether the server asks to come back later; an eviction is refused so by a PodDisruptionBudget. */
 export function isTooManyRequests(error: unknown): boolean {
   return error instanceof ApiError && error.status === 429;

@@ -1,6 +1,7 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Condition } from '../api/object.ts';
-import { conditionIsTrue, setCondition } from './update-object.ts';
+import { ApiError } from './api-client.ts';
+import { conditionIsTrue, retryOnConflict, setCondition } from './update-object.ts';
 
 const earlier = new Date('2026-01-01T00:00:00.500Z');
 const later = new Date('2026-01-02T00:00:00Z');
@@ -28,4 +29,44 @@ test('a condition keeps its place among the others', () => {
   ).toEqual(['A', 'B']);
   expect(conditionIsTrue(others, 'A')).toBe(true);
   expect(conditionIsTrue(others, 'C')).toBe(false);
+});
+
+describe('retryOnConflict', () => {
+  /** Fails with these errors, one after the other, and then succeeds. */
+  const failing = (errors: readonly Error[]) => {
+    let calls = 0;
+    return {
+      calls: () => calls,
+      act: async () => {
+        const error = errors[calls];
+        calls += 1;
+        if (error !== undefined) throw error;
+        return 'written';
+      },
+    };
+  };
+  const refused = (status: number, reason: string) => new ApiError(status, 'patch', { reason });
+
+  test.each([
+    ['the object changed', refused(409, 'Conflict')],
+    ['the object was created', refused(409, 'AlreadyExists')],
+  ])('acts again when %s in between', async (_, error) => {
+    const { act, calls } = failing([error, error]);
+    expect(await retryOnConflict(act)).toBe('written');
+    expect(calls()).toBe(3);
+  });
+
+  test('throws another error at once', async () => {
+    const forbidden = refused(403, 'Forbidden');
+    const { act, calls } = failing([forbidden]);
+    await expect(retryOnConflict(act)).rejects.toBe(forbidden);
+    expect(calls()).toBe(1);
+  });
+
+  test('throws the last conflict when they do not end', async () => {
+    const errors = Array.from({ length: 20 }, () => refused(409, 'Conflict'));
+    const { act, calls } = failing(errors);
+    await expect(retryOnConflict(act)).rejects.toBe(errors[5]);
+    expect(calls()).toBe(6);
+  });
 });

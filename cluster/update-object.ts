@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Condition, Kind, KubernetesObject } from '../api/object.ts';
 import { present } from '../api/present.ts';
-import { type ApiClient, isConflict } from './api-client.ts';
+import { type ApiClient, isAlreadyExists, isConflict } from './api-client.ts';
 
 /**
  * Reads, computes and writes an object's status until nobody else wrote in between.
@@ -26,7 +26,7 @@ export async function updateStatus<T extends KubernetesObject & { readonly statu
       ? current
       : client.replaceStatus(kind, { ...current, status }, where);
   };
-  return retryOnConflict(object, write, () => client.get(kind, name, where));
+  return writeWithRetry(object, write, () => client.get(kind, name, where));
 }
 
 /**
@@ -54,34 +54,45 @@ export async function updateAnnotation<T extends KubernetesObject>(
     const body = { metadata: { resourceVersion, annotations: { [annotation]: value } } };
     await client.patch(kind, name, { type: 'merge', body }, where);
   };
-  await retryOnConflict(object, write, () => client.get(kind, name, where));
+  await writeWithRetry(object, write, () => client.get(kind, name, where));
 }
 
-/** Writers of one object are few; more conflicts in a row than this mean that somebody fights over it. */
+/** Writers of one object are few; after this many conflicts in a row another writer undoes each change. */
 const ATTEMPTS = 6;
 
 /**
- * Writes an object until nobody else wrote in between.
+ * Reads, decides and writes again while another writer is faster (client-go, util/retry, RetryOnConflict).
  *
- * @param object as it was last seen.
- * @param write makes the change on the object it is given, and is refused where that is no longer the present one.
- * @param read the object as it is now; asked after a conflict.
- * @throws what `write` and `read` throw; the last conflict where they don't end.
+ * @param act reads the object, decides and writes it with its resourceVersion; where the object did not exist, creates it.
+ * @throws what `act` throws; the last conflict when they don't end.
  */
-async function retryOnConflict<T, R>(
+export async function retryOnConflict<T>(act: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await act();
+    } catch (error) {
+      const isOutdated = isConflict(error) || isAlreadyExists(error);
+      if (!isOutdated || attempt === ATTEMPTS) throw error;
+    }
+  }
+}
+
+/**
+ * Writes an object until no other writer is faster.
+ *
+ * @param object as it was last read; read again after a conflict only.
+ */
+function writeWithRetry<T, R>(
   object: T,
   write: (object: T) => Promise<R>,
   read: () => Promise<T>,
 ): Promise<R> {
-  let current = object;
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await write(current);
-    } catch (error) {
-      if (!isConflict(error) || attempt === ATTEMPTS) throw error;
-      current = await read();
-    }
-  }
+  let known: T | undefined = object;
+  return retryOnConflict(async () => {
+    const current = known ?? (await read());
+    known = undefined;
+    return write(current);
+  });
 }
 
 /**

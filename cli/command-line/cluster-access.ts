@@ -1,10 +1,11 @@
 import { userInfo } from 'node:os';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../../api/names.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 import type { ApiClient, Selection } from '../../cluster/api-client.ts';
-import { ApiError, ApiUnreachable, isNotFound } from '../../cluster/api-client.ts';
+import { ApiError, ApiUnreachable, isNotFound, isTemporary } from '../../cluster/api-client.ts';
 import { type Connection, kubeconfigConnection } from '../../cluster/connection.ts';
 import { createApiClient } from '../../cluster/http-api-client.ts';
 import { shutdownSignal } from '../../cluster/process.ts';
@@ -125,12 +126,13 @@ export async function readAll<T extends KubernetesObject>(
     return (await client.list(kind, { ...selection, signal })).items;
   } catch (error) {
     selection.signal?.throwIfAborted();
+    const cause = deadline.aborted ? new ApiUnreachable(`list ${kind.plural}`, deadline.reason) : error;
     const why = isNotFound(error)
       ? `the cluster does not have ${kind.plural}.${kind.group}: install Shale's manifests first (kubectl apply -k manifests/base)`
-      : error instanceof Error
-        ? error.message
-        : String(error);
-    throw new CommandError(why, exitCodes.unavailable, { cause: error });
+      : cause instanceof Error
+        ? cause.message
+        : String(cause);
+    throw new CommandError(why, exitCodes.unavailable, { cause });
   }
 }
 
@@ -139,8 +141,46 @@ export async function unlessForbidden<T>(read: Promise<T>): Promise<T | undefine
   try {
     return await read;
   } catch (error) {
-    const cause = error instanceof CommandError ? error.cause : error;
+    const cause = causeOf(error);
     if (cause instanceof ApiError && cause.status === 403) return undefined;
     throw error;
+  }
+}
+
+function causeOf(error: unknown): unknown {
+  return error instanceof CommandError ? error.cause : error;
+}
+
+/** ms between two attempts while the API server is unavailable. */
+const RETRY_MS = 1_000;
+
+interface RetryOptions {
+  /** By performance.now(). */
+  readonly deadline: number;
+  /** Reports why the command is still waiting. */
+  readonly show: (text: string) => void;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Repeats a step of a command that waits while the API server is unavailable: nodes go on with their update while a control
+ * plane restarts.
+ *
+ * @param act reads, or writes something that may be written twice.
+ * @throws what `act` throws when it is not temporary, or when the deadline has passed.
+ */
+export async function retryUntil<T>(
+  { deadline, show, signal }: RetryOptions,
+  act: () => Promise<T>,
+): Promise<T> {
+  for (;;) {
+    try {
+      return await act();
+    } catch (error) {
+      const left = deadline - performance.now();
+      if (signal.aborted || left <= 0 || !isTemporary(causeOf(error))) throw error;
+      show(`waiting for the API server: ${error instanceof Error ? error.message : String(error)}`);
+      await delay(Math.min(RETRY_MS, left), undefined, { signal });
+    }
   }
 }

@@ -2,7 +2,8 @@ import { Command } from 'commander';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { annotations } from '../../api/names.ts';
-import { type ApiClient, isConflict } from '../../cluster/api-client.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import { retryOnConflict } from '../../cluster/update-object.ts';
 import {
   type ClusterFlags,
   onCluster,
@@ -61,7 +62,7 @@ async function rollBack(
   flags: RollbackFlags,
   signal: AbortSignal,
 ): Promise<void> {
-  const { pool, target } = await onConflictAgain(() => requestRollback(client, name, flags, signal));
+  const { pool, target } = await retryOnConflict(() => requestRollback(client, name, flags, signal));
   print(
     `pool ${name}: rolling back to ${target.config}${target.image === undefined ? '' : ` (${target.image})`}`,
   );
@@ -72,7 +73,8 @@ async function rollBack(
 }
 
 /**
- * Decides what a pool rolls back to, and writes it to the pool.
+ * Decides what a pool rolls back to, and writes it to the pool. During a rollout the operator writes the pool's status
+ * every few seconds, so that a conflict is common.
  *
  * @throws {ApiError} a conflict when the pool changed in between.
  */
@@ -95,20 +97,6 @@ async function requestRollback(client: ApiClient, name: string, flags: RollbackF
   const at = new Date().toISOString().replace(/\.\d+Z$/, 'Z');
   await annotate(client, pool, JSON.stringify({ ...target, by, reason, at }), signal);
   return { pool, target };
-}
-
-/** Writers of a pool's status are few; more conflicts in a row than this need a person. */
-const MOST_ATTEMPTS = 5;
-
-/** During a rollout the operator writes a pool's status every few seconds: what was decided is decided again from the pool as it is. */
-async function onConflictAgain<T>(act: () => Promise<T>): Promise<T> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await act();
-    } catch (error) {
-      if (!isConflict(error) || attempt === MOST_ATTEMPTS) throw error;
-    }
-  }
 }
 
 async function waitIfAsked(
@@ -136,7 +124,7 @@ async function clear(
   if (pool.metadata.annotations?.[annotations.rollback] === undefined) {
     print(`pool ${name}: there is no rollback to clear`);
   } else {
-    await onConflictAgain(async () => {
+    await retryOnConflict(async () => {
       const { pool: current } = await readHistory(client, name, signal);
       await annotate(client, current, null, signal);
     });

@@ -5,6 +5,7 @@ import { plural } from '../../api/plural.ts';
 import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { isNotFound } from '../../cluster/api-client.ts';
+import { retryOnConflict } from '../../cluster/update-object.ts';
 import { madeBySwitch } from '../../opt-in/machine-os-configs.ts';
 import { formatProblems } from '../../opt-in/switch.ts';
 import {
@@ -64,14 +65,15 @@ export function enableCommand(): Command {
     .addHelpText('after', ENABLE_EXAMPLES)
     .action((flags: EnableFlags) =>
       onCluster(flags, async (client, signal) => {
-        const seen = await observeCluster(client, flags, signal);
-        refuseUnknownPools(flags.pool, seen);
         const { pool: pools, allPools = false } = flags;
-        const data = switchedOn(dataOf(seen), { pools, allPools, settings: settingsOf(flags) });
-        const layered = layeredBy(data, seen);
-        const secrets = [data['pushSecret'], data['pullSecret']];
+        const request = { pools, allPools, settings: settingsOf(flags) };
+        const written = await switchLayering(client, flags, signal, (seen) => {
+          const data = switchedOn(dataOf(seen), request);
+          return { data, goal: { layered: layeredBy(data, seen), standard: [], clean: false } };
+        });
+        const secrets = [written.data['pushSecret'], written.data['pullSecret']];
         for (const line of await secretWarnings(client, flags.namespace, secrets, signal)) warn(line);
-        await carryOut(client, flags, seen, data, { layered, standard: [], clean: false }, signal);
+        await report(client, flags, written, signal);
       }),
     );
 }
@@ -85,22 +87,26 @@ export function disableCommand(): Command {
   );
   return withSwitchFlags(command).action((flags: SwitchFlags) =>
     onCluster(flags, async (client, signal) => {
-      const seen = await observeCluster(client, flags, signal);
-      refuseUnknownPools(flags.pool, seen);
-      const names = seen.pools.map(({ metadata }) => metadata.name);
-      const data = switchedOff(dataOf(seen), flags.pool, seen.pools);
-      const asked = flags.pool.length === 0 ? names : flags.pool;
-      const standard = asked.filter((pool) => !isAdmins(pool, seen));
-      const clean = meaningOf(data).kind === 'off';
-      for (const pool of asked.filter((name) => isAdmins(name, seen))) {
+      const written = await switchLayering(client, flags, signal, (seen) => {
+        const data = switchedOff(dataOf(seen), flags.pool, seen.pools);
+        const standard = poolsToRevert(flags, seen).filter((pool) => !isAdmins(pool, seen));
+        return { data, goal: { layered: [], standard, clean: meaningOf(data).kind === 'off' } };
+      });
+      const { seen, goal } = written;
+      for (const pool of poolsToRevert(flags, seen).filter((name) => isAdmins(name, seen))) {
         warn(
           `pool ${pool} stays layered: its MachineOSConfig was created by hand; delete it to return the pool to standard mode`,
         );
       }
-      for (const line of await standardModeWarnings(client, seen, standard, signal)) warn(line);
-      await carryOut(client, flags, seen, data, { layered: [], standard, clean }, signal);
+      for (const line of await standardModeWarnings(client, seen, goal.standard, signal)) warn(line);
+      await report(client, flags, written, signal);
     }),
   );
+}
+
+/** @returns the pools that the flags name; without any, all of them. */
+function poolsToRevert({ pool }: SwitchFlags, seen: ObservedCluster): readonly string[] {
+  return pool.length === 0 ? seen.pools.map(({ metadata }) => metadata.name) : pool;
 }
 
 function withSwitchFlags(command: Command): Command {
@@ -141,12 +147,39 @@ function isAdmins(pool: string, { machineOSConfigs }: ObservedCluster): boolean 
   );
 }
 
-async function carryOut(
+/** What one of the commands decides from the cluster as it is. */
+interface SwitchDecision {
+  readonly data: SwitchData;
+  readonly goal: LayeringGoal;
+}
+
+interface WrittenSwitch extends SwitchDecision {
+  readonly seen: ObservedCluster;
+  /** Whether there was anything to write. */
+  readonly changed: boolean;
+}
+
+/** Decides what the ConfigMap should contain and writes it; decides again when it changed in between. */
+function switchLayering(
   client: ApiClient,
   flags: SwitchFlags,
-  seen: ObservedCluster,
-  data: SwitchData,
-  goal: LayeringGoal,
+  signal: AbortSignal,
+  decide: (seen: ObservedCluster) => SwitchDecision,
+): Promise<WrittenSwitch> {
+  return retryOnConflict(async () => {
+    const seen = await observeCluster(client, flags, signal);
+    refuseUnknownPools(flags.pool, seen);
+    const decision = decide(seen);
+    const changed = await writeSwitch(client, flags.namespace, seen, decision.data, signal);
+    return { ...decision, seen, changed };
+  });
+}
+
+/** Prints what was written, what delays it and, with --wait, the progress of the nodes. */
+async function report(
+  client: ApiClient,
+  flags: SwitchFlags,
+  { seen, data, goal, changed }: WrittenSwitch,
   signal: AbortSignal,
 ): Promise<void> {
   const pools = [...goal.layered, ...goal.standard];
@@ -159,7 +192,6 @@ async function carryOut(
   if ((seen.operator?.status?.availableReplicas ?? 0) === 0) {
     warn(`no operator is running in namespace ${flags.namespace}: nothing changes until one is running`);
   }
-  const changed = await writeSwitch(client, flags.namespace, seen, data, signal);
   const where = `ConfigMap ${flags.namespace}/${SWITCH_CONFIG_MAP}`;
   print(`${where}: ${changed ? '' : 'unchanged, '}${formatSwitch(data)}`);
   for (const pool of pools) print(`  pool ${pool}: ${wayOf(pool, goal, seen)}`);
@@ -170,7 +202,7 @@ async function carryOut(
   print('done');
 }
 
-/** @returns whether there was anything to write. @throws ApiError on a conflict: another's change must be seen first. */
+/** @returns whether there was anything to write. @throws {ApiError} on a conflict. */
 async function writeSwitch(
   client: ApiClient,
   namespace: string,

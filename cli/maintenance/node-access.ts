@@ -6,7 +6,7 @@ import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-co
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
-import { isConflict } from '../../cluster/api-client.ts';
+import { retryOnConflict } from '../../cluster/update-object.ts';
 import { leaseNameOf } from '../../rollout/node-leases.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 import { parseDuration } from '../command-line/quantities.ts';
@@ -27,9 +27,6 @@ export interface NodeAccess {
   readonly leaseNamespace: string;
   readonly signal: AbortSignal;
 }
-
-/** Writes of the kubelet come in between; more than a few in a row are something else. */
-const ATTEMPTS = 5;
 
 /** @throws CommandError for a node that is not there. */
 export async function observeNode(access: NodeAccess): Promise<MaintenanceObservation> {
@@ -69,21 +66,13 @@ export async function readLease({
  * @throws ApiError, after several conflicts too.
  */
 export async function patchNode(access: NodeAccess, change: (node: Node) => object): Promise<Node> {
-  for (let attempt = 1; ; attempt += 1) {
+  const { client, signal } = access;
+  return retryOnConflict(async () => {
     const node = await readNode(access);
     const { metadata = {}, ...rest } = change(node) as { metadata?: object };
     const body = { ...rest, metadata: { ...metadata, resourceVersion: node.metadata.resourceVersion } };
-    try {
-      return await access.client.patch(
-        Nodes,
-        access.node,
-        { type: 'merge', body },
-        { signal: access.signal },
-      );
-    } catch (error) {
-      if (!isConflict(error) || attempt === ATTEMPTS) throw error;
-    }
-  }
+    return client.patch(Nodes, access.node, { type: 'merge', body }, { signal });
+  });
 }
 
 const Flag = z.object({

@@ -5,6 +5,7 @@ import { acquireLease } from '../../cluster/lease.ts';
 import { drainRetryAfter, drainStep, formatDrain } from '../../rollout/act/drain-step.ts';
 import { leaseNameOf } from '../../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
+import { retryUntil } from '../command-line/cluster-access.ts';
 import { CommandError } from '../command-line/exit-codes.ts';
 import { print, progressLine } from '../command-line/output.ts';
 import { formatDuration } from '../command-line/quantities.ts';
@@ -64,9 +65,11 @@ async function untilFree(
   deadline: number,
 ): Promise<void> {
   const line = progressLine(process.stderr);
+  const retry = { deadline, signal: access.signal, show: (text: string) => line.show(text) };
   try {
     for (;;) {
-      const decision = decideStart(await observeNode(access), holder, Date.now());
+      const seen = await (request.wait ? retryUntil(retry, () => observeNode(access)) : observeNode(access));
+      const decision = decideStart(seen, holder, Date.now());
       if (decision.kind === 'go' || (decision.kind === 'tell' && request.yes)) return;
       if (!request.wait && (await acceptedBy(decision, access))) return;
       if (performance.now() >= deadline) {
@@ -148,12 +151,15 @@ async function drain(access: NodeAccess, request: StartRequest, deadline: number
   const options = { ...defaultRolloutOptions.drain, evictUnmanagedPods: request.force };
   const started = performance.now();
   const line = progressLine(process.stderr);
+  const retry = { deadline, signal: access.signal, show: (text: string) => line.show(text) };
   try {
     for (;;) {
       // After that somebody else may have the lease.
       if (Date.now() >= request.until)
         throw new CommandError(`node ${access.node}: the maintenance has expired`);
-      const progress = await drainStep(access.client, access.node, options, access.signal);
+      const progress = await retryUntil(retry, () =>
+        drainStep(access.client, access.node, options, access.signal),
+      );
       if (progress.kind === 'drained') break;
       const seen = `node ${access.node} ${formatDrain(progress)}`;
       const now = performance.now();

@@ -7,7 +7,7 @@ import { MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { BUILDER_DEPLOYMENT, OPERATOR_DEPLOYMENT, SWITCH_CONFIG_MAP } from '../../api/names.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
-import type { ApiClient } from '../../cluster/api-client.ts';
+import { type ApiClient, isTemporary } from '../../cluster/api-client.ts';
 import { createInformer } from '../../cluster/informer.ts';
 import { MaintenanceLookup } from '../../rollout/node-claims.ts';
 import { readAll, unlessForbidden } from '../command-line/cluster-access.ts';
@@ -21,7 +21,8 @@ export interface Places {
 }
 
 /** A cluster that is looked at again whenever something changes. */
-interface ClusterWatch {
+export interface ClusterWatch {
+  /** While the API server is unavailable, the cluster as it was last seen. */
   observe(): Promise<ObservedCluster>;
   /** Resolves soon after the next change, or after that many ms without one. @throws the signal's reason. */
   changed(withinMs: number): Promise<void>;
@@ -67,8 +68,12 @@ export async function watchCluster(
   const log = warningsOnStandardError();
   const started: Promise<void>[] = [];
   let change = Promise.withResolvers<void>();
-  const observe = await openObservation(client, places, async (kind, where) => {
-    // An informer tries for ever; what can't be read at all must be told at once.
+  const close = async () => {
+    stop.abort();
+    await Promise.all(started);
+  };
+  const opened = openObservation(client, places, async (kind, where) => {
+    // An informer retries for ever; a kind that can't be read at all has to be reported at once.
     await readAll(client, kind, { ...where, signal: watching });
     const informer = createInformer(client, kind, { ...where, log });
     informer.onChange(() => change.resolve());
@@ -76,6 +81,15 @@ export async function watchCluster(
     await informer.synced();
     return () => informer.list();
   });
+  const observe = await opened
+    .then(async (look) => {
+      await look(watching);
+      return look;
+    })
+    .catch(async (error: unknown) => {
+      await close();
+      throw error;
+    });
   signal.throwIfAborted();
   return {
     observe: () => observe(watching),
@@ -87,10 +101,7 @@ export async function watchCluster(
       await delay(SETTLE_MS, undefined, { signal: watching });
       change = Promise.withResolvers<void>();
     },
-    async close() {
-      stop.abort();
-      await Promise.all(started);
-    },
+    close,
   };
 }
 
@@ -100,6 +111,16 @@ async function openObservation(
   open: Source,
 ): Promise<(signal: AbortSignal) => Promise<ObservedCluster>> {
   const maintenance = new MaintenanceLookup(client, Date.now);
+  let inMaintenance: ReadonlySet<string> | undefined;
+  const nodesInMaintenance = async (signal: AbortSignal): Promise<ReadonlySet<string>> => {
+    try {
+      inMaintenance = (await unlessForbidden(maintenance.nodes(signal))) ?? new Set();
+    } catch (error) {
+      // As with the other kinds, what was read last stays valid until the server responds again.
+      if (inMaintenance === undefined || !isTemporary(error)) throw error;
+    }
+    return inMaintenance;
+  };
   const [pools, machineConfigNodes, machineOSConfigs, builds, nodes, switchMaps, deployments, leases] =
     await Promise.all([
       open(MachineConfigPools),
@@ -122,7 +143,7 @@ async function openObservation(
     machineConfigNodes: machineConfigNodes().toSorted(byName),
     nodes: nodes(),
     leases: leases?.(),
-    inMaintenance: (await unlessForbidden(maintenance.nodes(signal))) ?? new Set(),
+    inMaintenance: await nodesInMaintenance(signal),
   });
 }
 

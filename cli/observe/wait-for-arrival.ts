@@ -1,8 +1,9 @@
 import type { ApiClient } from '../../cluster/api-client.ts';
+import { retryUntil } from '../command-line/cluster-access.ts';
 import { CommandError } from '../command-line/exit-codes.ts';
 import { type ProgressOutput, progressLine } from '../command-line/output.ts';
 import { formatDuration } from '../command-line/quantities.ts';
-import { type Places, watchCluster } from './cluster-watch.ts';
+import { type ClusterWatch, type Places, watchCluster } from './cluster-watch.ts';
 import type { ObservedCluster } from './observed-cluster.ts';
 import type { Arrival } from './pool-arrival.ts';
 
@@ -34,11 +35,14 @@ const STOP_HOLDS_MS = 10_000;
 export async function waitForArrival(wait: ArrivalWait): Promise<void> {
   const { client, places, look, holds = 0, timeout, output, signal } = wait;
   const deadline = performance.now() + timeout;
-  const watch = await watchCluster(client, places, signal);
   const line = progressLine(output);
+  let watch: ClusterWatch | undefined;
   let arrivedSince: number | undefined;
   let stoppedSince: number | undefined;
   try {
+    watch = await retryUntil({ deadline, signal, show: (text) => line.show(text) }, () =>
+      watchCluster(client, places, signal),
+    );
     for (;;) {
       const arrival = look(await watch.observe());
       const now = performance.now();
@@ -57,7 +61,7 @@ export async function waitForArrival(wait: ArrivalWait): Promise<void> {
     }
   } finally {
     line.end();
-    await watch.close();
+    await watch?.close();
   }
 }
 
