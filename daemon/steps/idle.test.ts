@@ -1,7 +1,19 @@
-import { expect, test } from 'vitest';
-import { deployment, imageOf, observation, stepUnderTest } from '../../test/fixtures/step-context.ts';
+import { access, mkdir, readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { nodePaths } from '../../api/names.ts';
+import {
+  deployment,
+  imageOf,
+  type NodeUnderTest,
+  observation,
+  standard,
+  stepUnderTest,
+} from '../../test/fixtures/step-context.ts';
+import type { OsBackend, OsStatus } from '../os/backend.ts';
 import type { Current } from '../records/current.ts';
 import { beIdle } from './idle.ts';
+import { noMetrics } from './node-metrics.ts';
 
 const current: Current = { version: 1, mode: 'Layered', config: 'rendered-1', image: imageOf('1') };
 
@@ -16,13 +28,29 @@ test('a node at its target deletes once what it no longer needs, and again after
     },
   });
 
-  await beIdle(context, observation({ current }));
+  expect(await beIdle(context, observation({ current }))).toEqual({ kind: 'wait', ms: 600_000 });
   await beIdle(context, observation({ current }));
   expect(cleanups).toBe(1);
 
   await beIdle(context, observation({ current, bootID: 'boot-2' }));
   expect(cleanups).toBe(2);
-  expect(phases).toEqual([{ kind: 'updated' }, { kind: 'updated' }, { kind: 'updated' }]);
+  await beIdle(context, observation({ current: { ...current, config: 'rendered-2' }, bootID: 'boot-2' }));
+  expect(cleanups).toBe(3);
+  expect(phases).toEqual(Array.from({ length: 4 }, () => ({ kind: 'updated' })));
+});
+
+test('what was prepared for another target is forgotten', async () => {
+  const { context } = await stepUnderTest({
+    backend: settled({ booted: deployment('/booted', { image: imageOf('1') }) }),
+  });
+  context.memory.prepared = {
+    plan: { config: 'rendered-2', staged: true, actions: [], causes: [], source: 'test' },
+    next: current,
+    policyDigest: undefined,
+    softRebootAllowed: false,
+  };
+  await beIdle(context, observation({ current }));
+  expect(context.memory.prepared).toBeUndefined();
 });
 
 test('a node whose next boot could not be settled tries again', async () => {
@@ -48,4 +76,175 @@ test('a node whose next boot could not be settled tries again', async () => {
   expect(cleanups).toBe(0);
   await beIdle(context, observation({ current }));
   expect(cleanups).toBe(1);
+});
+
+function settled(status: OsStatus, done: string[] = []): Partial<OsBackend> {
+  return {
+    status: async () => status,
+    cleanup: async () => {
+      done.push('cleanup');
+    },
+    unstage: async () => {
+      done.push('unstage');
+    },
+    stage: async (image, { extraKernelArguments }) => {
+      done.push(`stage ${image} ${JSON.stringify(extraKernelArguments)}`);
+      return deployment('/staged', { image });
+    },
+  };
+}
+
+describe('the next boot is what runs', () => {
+  const onImage = (digit: string) => deployment(`/${digit}`, { image: imageOf(digit) });
+  const onStock: Current = { ...standard('rendered-1'), baseImage: imageOf('0') };
+  const stageFirst = `stage ${imageOf('1')} {"remove":[],"add":[]}`;
+
+  test.each<[string, Current | undefined, OsStatus, readonly string[]]>([
+    ['the booted image', current, { booted: onImage('1') }, []],
+    [
+      'the booted image, with another staged',
+      current,
+      { booted: onImage('1'), staged: onImage('2') },
+      ['unstage'],
+    ],
+    ['an image applied live and staged', current, { booted: onImage('0'), staged: onImage('1') }, []],
+    ['an image applied live and not staged', current, { booted: onImage('0') }, [stageFirst]],
+    [
+      'an image applied live, with another staged',
+      current,
+      { booted: onImage('0'), staged: onImage('2') },
+      [stageFirst],
+    ],
+    ['standard mode', onStock, { booted: onImage('0') }, []],
+    [
+      'standard mode, with its own image staged',
+      onStock,
+      { booted: onImage('0'), staged: onImage('0') },
+      ['unstage'],
+    ],
+    [
+      'standard mode, with another image staged',
+      onStock,
+      { booted: onImage('0'), staged: onImage('2') },
+      ['unstage'],
+    ],
+    ['nothing of Shale', undefined, { booted: onImage('0') }, []],
+    [
+      'an image that is not known, with one staged',
+      undefined,
+      { booted: deployment('/booted'), staged: onImage('2') },
+      ['unstage'],
+    ],
+  ])('on a node that runs %s', async (_name, runs, status, expected) => {
+    const done: string[] = [];
+    const { context } = await stepUnderTest({ backend: settled(status, done) });
+
+    await beIdle(context, observation({ current: runs }));
+
+    expect(done).toEqual([...expected, 'cleanup']);
+  });
+});
+
+describe('config drift in standard mode', () => {
+  const config = standard('rendered-1', [
+    { path: '/etc/app.conf', content: 'right' },
+    { path: '/etc/systemd/system/app.service', content: '[Service]\n' },
+  ]);
+
+  /** A node on which the config's files are as it has them. */
+  async function written(more: NodeUnderTest = {}) {
+    const found: string[] = [];
+    const node = await stepUnderTest({
+      backend: settled({ booted: deployment('/booted') }),
+      ...more,
+      context: { metrics: { ...noMetrics, driftFound: () => found.push('drift') } },
+    });
+    const at = (name: string) => path.join(node.root, name);
+    await mkdir(at('etc/systemd/system'), { recursive: true });
+    await writeFile(at('etc/app.conf'), 'right');
+    await writeFile(at('etc/systemd/system/app.service'), '[Service]\n');
+    const look = () => beIdle(node.context, observation({ current: config }));
+    const force = async () => {
+      await mkdir(path.dirname(at(nodePaths.forceFile)), { recursive: true });
+      await writeFile(at(nodePaths.forceFile), '');
+    };
+    return { ...node, at, look, force, driftsFound: () => found.length };
+  }
+
+  test('is reported once, and its end once', async () => {
+    const { at, look, phases, events, driftsFound } = await written();
+    await look();
+    expect(events).toEqual([]);
+
+    await writeFile(at('etc/app.conf'), 'wrong');
+    await look();
+    await look();
+    expect(phases.map(({ kind }) => kind)).toEqual(['updated', 'drifted', 'drifted']);
+    expect(phases[1]).toMatchObject({ why: expect.stringContaining('/etc/app.conf: has sha256') });
+    expect(events).toEqual([expect.stringContaining('/etc/app.conf: has sha256')]);
+    expect(driftsFound()).toBe(1);
+
+    await writeFile(at('etc/app.conf'), 'right');
+    await look();
+    await look();
+    expect(phases.at(-1)).toEqual({ kind: 'updated' });
+    expect(events.slice(1)).toEqual(['The node matches its config again']);
+    expect(driftsFound()).toBe(1);
+  });
+
+  test('is reported again when it differs', async () => {
+    const { at, look, events } = await written();
+    await writeFile(at('etc/app.conf'), 'wrong');
+    await look();
+    await writeFile(at('etc/systemd/system/app.service'), 'wrong, too');
+    await look();
+    expect(events).toEqual([
+      expect.not.stringContaining('app.service'),
+      expect.stringMatching(/app\.conf.*app\.service/),
+    ]);
+  });
+
+  test('is ended by the force file, which is removed, and systemd reads its units again', async () => {
+    const reloads: string[] = [];
+    const { at, look, force, events, phases } = await written({
+      services: { daemonReload: async () => void reloads.push('reload') },
+    });
+    await writeFile(at('etc/systemd/system/app.service'), 'wrong');
+    await force();
+    await look();
+    expect(await readFile(at('etc/systemd/system/app.service'), 'utf8')).toBe('[Service]\n');
+    expect(phases).toEqual([{ kind: 'updated' }]);
+    expect(events).toEqual([
+      expect.stringMatching(/^Restored from rendered-1, .*: \/etc\/systemd\/system\/app\.service\. Services/),
+    ]);
+    expect(reloads).toEqual(['reload']);
+    await expect(access(at(nodePaths.forceFile))).rejects.toThrow('ENOENT');
+  });
+
+  test('of no unit needs no reload of systemd', async () => {
+    const { at, look, force, events } = await written();
+    await writeFile(at('etc/app.conf'), 'wrong');
+    await force();
+    await look();
+    expect(await readFile(at('etc/app.conf'), 'utf8')).toBe('right');
+    expect(events).toEqual([expect.stringContaining('Restored from rendered-1')]);
+  });
+
+  test('that is not there leaves the force file nothing to do', async () => {
+    const { at, look, force, events } = await written();
+    await force();
+    await look();
+    expect(events).toEqual([expect.stringContaining('nothing differs from rendered-1')]);
+    await expect(access(at(nodePaths.forceFile))).rejects.toThrow('ENOENT');
+  });
+
+  test('ends with standard mode, and says nothing of an edit in layered mode', async () => {
+    const { at, look, context, phases, events } = await written();
+    await writeFile(at('etc/app.conf'), 'wrong');
+    await look();
+    await beIdle(context, observation({ current: undefined }));
+    expect(phases.at(-1)).toEqual({ kind: 'updated' });
+    expect(context.memory.drift).toBeUndefined();
+    expect(events).toHaveLength(1);
+  });
 });
