@@ -1,7 +1,4 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
-import { parseAllDocuments } from 'yaml';
+import { expect, test } from 'vitest';
 import { serviceAccountUser, type User } from '../access/attributes.ts';
 import type { JsonObject } from '../json.ts';
 import type { AdmissionRequest } from '../objects/object-metadata.ts';
@@ -11,11 +8,11 @@ import { createStore } from '../store/store.ts';
 import type { StoredObject } from '../stored-object.ts';
 import { createAdmission } from './admission.ts';
 
-const NODES: Resource = {
+const WIDGETS: Resource = {
   ...builtinResource('', 'nodes'),
-  group: 'machineconfiguration.openshift.io',
-  plural: 'machineconfignodes',
-  kind: 'MachineConfigNode',
+  group: 'example.dev',
+  plural: 'widgets',
+  kind: 'Widget',
 };
 
 function storeWith(...objects: readonly JsonObject[]) {
@@ -33,48 +30,18 @@ function storeWith(...objects: readonly JsonObject[]) {
 
 const request = (more: Partial<AdmissionRequest>): AdmissionRequest => ({
   operation: 'UPDATE',
-  resource: NODES,
+  resource: WIDGETS,
   subresource: 'status',
   namespace: '',
   name: 'a',
-  user: serviceAccountUser('shale-system', 'shale-daemon'),
+  user: serviceAccountUser('default', 'robot'),
   object: { metadata: { name: 'a' } },
   ...more,
 });
 
 const onNode = (name: string): User => ({
-  ...serviceAccountUser('shale-system', 'shale-daemon'),
+  ...serviceAccountUser('default', 'robot'),
   extra: { 'authentication.kubernetes.io/node-name': [name] },
-});
-
-describe("this project's own policy", () => {
-  const file = join(import.meta.dirname, '../../../manifests/base/daemon-admission.yaml');
-  const admit = createAdmission(
-    storeWith(
-      ...parseAllDocuments(readFileSync(file, 'utf8')).map((document) => document.toJS() as JsonObject),
-    ),
-  );
-
-  test('lets a daemon write the node it runs on', async () => {
-    await expect(admit(request({ user: onNode('a') }))).resolves.toBeUndefined();
-  });
-
-  test.each([
-    ['of another node', onNode('b')],
-    ['without a node', serviceAccountUser('shale-system', 'shale-daemon')],
-  ])('keeps a daemon %s from it', async (_, user) => {
-    await expect(admit(request({ user }))).rejects.toMatchObject({
-      code: 422,
-      message: expect.stringContaining(
-        "ValidatingAdmissionPolicy 'shale-daemon-own-node' with binding 'shale-daemon-own-node' denied request: a daemon may write only",
-      ),
-    });
-  });
-
-  test('is not about others, nor about other resources', async () => {
-    await admit(request({ user: serviceAccountUser('shale-system', 'shale-operator') }));
-    await admit(request({ resource: builtinResource('', 'nodes'), user: onNode('b') }));
-  });
 });
 
 function policy(spec: JsonObject): JsonObject {
@@ -91,6 +58,47 @@ function binding(validationActions: readonly string[]): JsonObject {
     spec: { policyName: 'p', validationActions },
   };
 }
+
+test.each([
+  ['lets a user of that node pass', onNode('a'), WIDGETS, undefined],
+  ['denies one of another node', onNode('b'), WIDGETS, 'its own'],
+  ['denies one of no node', serviceAccountUser('default', 'robot'), WIDGETS, 'its own'],
+  ['is not about another user', serviceAccountUser('default', 'other'), WIDGETS, undefined],
+  ['is not about another resource', onNode('b'), builtinResource('', 'nodes'), undefined],
+])('a policy about who asks %s', async (_name, user, resource, denial) => {
+  const spec = {
+    matchConstraints: {
+      resourceRules: [
+        {
+          apiGroups: ['example.dev'],
+          apiVersions: ['*'],
+          operations: ['UPDATE'],
+          resources: ['widgets/status'],
+        },
+      ],
+    },
+    matchConditions: [
+      { name: 'robot', expression: "request.userInfo.username == 'system:serviceaccount:default:robot'" },
+    ],
+    validations: [
+      {
+        expression:
+          "request.userInfo.?extra[?'authentication.kubernetes.io/node-name'].orValue([]) == [object.metadata.name]",
+        message: 'its own only',
+      },
+    ],
+  };
+  const admit = createAdmission(storeWith(policy(spec), binding(['Deny'])));
+  const admitted = admit(request({ user, resource }));
+  await (denial === undefined
+    ? expect(admitted).resolves.toBeUndefined()
+    : expect(admitted).rejects.toMatchObject({
+        code: 422,
+        message: expect.stringContaining(
+          `ValidatingAdmissionPolicy 'p' with binding 'b' denied request: ${denial}`,
+        ),
+      }));
+});
 
 test('variables, message expressions and reasons', async () => {
   const spec = {
