@@ -6,7 +6,7 @@ import { parse } from 'yaml';
 import { z } from 'zod';
 import type { KubernetesObject } from '../../../api/object.ts';
 import { present } from '../../../api/present.ts';
-import { readObjects } from '../../../cli/change/object-files.ts';
+import { readObjects } from './read-objects.ts';
 
 const JsonPatch = z.strictObject({
   target: z.strictObject({ kind: z.string(), name: z.string().optional() }),
@@ -63,7 +63,7 @@ export async function readKustomization(
   for (const resource of parsed.data.resources) {
     const place = path.join(directory, resource);
     const isDirectory = (await stat(place)).isDirectory();
-    objects.push(...(isDirectory ? await readKustomization(place) : await readObjects([place])));
+    objects.push(...(isDirectory ? await readKustomization(place) : await readObjects(place)));
   }
   for (const component of parsed.data.components) {
     objects = await readKustomization(path.join(directory, component), objects);

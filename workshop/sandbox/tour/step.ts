@@ -1,9 +1,9 @@
 import path from 'node:path';
 import type { KubernetesObject } from '../../../api/object.ts';
-import { readObjects } from '../../../cli/change/object-files.ts';
 import type { ApiClient } from '../../../cluster/api-client.ts';
 import type { RegistryClient } from '../../../image/registry/registry-client.ts';
 import type { SandboxLayout, SandboxRecord } from '../layout.ts';
+import { readObjects } from '../manifests/read-objects.ts';
 import type { Look } from '../wait-until.ts';
 import type { ClusterView } from './cluster-view.ts';
 
@@ -49,7 +49,9 @@ export class CheckFailed extends Error {
 
 export const EXAMPLES = path.join(import.meta.dirname, '../../../examples');
 
-/** @returns the objects of files of examples/, by their names there. @throws CommandError that names the file. */
-export function readExamples(...names: readonly string[]): Promise<KubernetesObject[]> {
-  return readObjects(names.map((name) => path.join(EXAMPLES, name)));
+/** @returns the objects of files of examples/, by their names there; `''` is all of them. */
+export async function readExamples(...names: readonly string[]): Promise<KubernetesObject[]> {
+  const objects: KubernetesObject[] = [];
+  for (const name of names) objects.push(...(await readObjects(path.join(EXAMPLES, name))));
+  return objects;
 }
