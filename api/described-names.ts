@@ -22,6 +22,12 @@ export const describedLabels = {
     meaning:
       '`true` on objects that the layering switch created: only these are deleted when layering is switched off',
   },
+  usableInBuilds: {
+    name: 'shale.dev/usable-in-builds',
+    on: 'Secret',
+    meaning:
+      '`true`: commands of a build may read the Secret if `buildSecrets` of a MachineOSConfig names it. Other Secrets are refused',
+  },
   change: {
     name: 'shale.dev/change',
     on: 'Event',

@@ -72,7 +72,7 @@ export const MachineOSConfigSpec = z.object({
     .max(20)
     .exactOptional()
     .describe(
-      "Shale's own: Secrets in the builder's namespace that commands may read at /run/secrets/<Secret>/<key>, with RUN --mount=type=secret,id=<Secret>/<key>. They are not part of any layer.",
+      "Shale's own: Secrets in the builder's namespace, with the label shale.dev/usable-in-builds: true, that commands may read at /run/secrets/<Secret>/<key>, with RUN --mount=type=secret,id=<Secret>/<key>. They are not part of any layer.",
     ),
 });
 export type MachineOSConfigSpec = z.infer<typeof MachineOSConfigSpec>;

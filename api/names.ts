@@ -22,6 +22,8 @@ export const KUBELET_CA_CONFIG_MAP = 'kubelet-ca';
 export const KUBELET_CA_KEY = 'ca-bundle.crt';
 /** The nodes' own pull secret, of type kubernetes.io/dockerconfigjson. */
 export const NODE_PULL_SECRET = 'node-pull-secret';
+/** The certificate of the live page (manifests/components/live-page-service). */
+export const PAGE_TLS_SECRET = 'shale-page-tls';
 export const PULL_SECRET_KEY = '.dockerconfigjson';
 /** The one MachineConfiguration object. */
 export const MACHINE_CONFIGURATION = 'cluster';

@@ -7,9 +7,7 @@ import {
   BUILD_NAME_VERSION,
   type BuildObservation,
   buildName,
-  buildRetryPolicy,
   decideBuild,
-  decideRetry,
   pushSpecOf,
   requestedBase,
 } from './decide.ts';
@@ -289,22 +287,6 @@ test('the order of what is written in any order is not in the name, that of buil
   ];
   expect(new Set([spec, ...changed].map(nameOf)).size).toBe(changed.length + 1);
   expect(nameOf(spec)).toMatch(/^worker-[0-9a-f]{32}$/);
-});
-
-test('retries back off up to a bound, which also bounds what a server asks for', () => {
-  const delays = [1, 2, 3, 4].map((attempt) => decideRetry(buildRetryPolicy, attempt, true));
-  expect(delays).toEqual([1_000, 2_000, 4_000, 8_000].map((inMs) => ({ kind: 'retry', inMs })));
-  const long = { ...buildRetryPolicy, attempts: 9 };
-  expect(decideRetry(long, 8, true)).toEqual({ kind: 'retry', inMs: 15_000 });
-  expect(decideRetry(long, 1, true, 3_600_000)).toEqual({ kind: 'retry', inMs: 15_000 });
-  expect(decideRetry(long, 4, true, 10)).toEqual({ kind: 'retry', inMs: 8_000 });
-});
-
-test('only what may pass by itself is tried again, and not for ever', () => {
-  expect(decideRetry(buildRetryPolicy, 1, false)).toEqual({ kind: 'giveUp' });
-  expect(decideRetry(buildRetryPolicy, 1, true)).toEqual({ kind: 'retry', inMs: 1000 });
-  expect(decideRetry(buildRetryPolicy, 1, true, 9000)).toEqual({ kind: 'retry', inMs: 9000 });
-  expect(decideRetry(buildRetryPolicy, buildRetryPolicy.attempts, true)).toEqual({ kind: 'giveUp' });
 });
 
 test('a build that failed says why and keeps when it began', () => {

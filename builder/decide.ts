@@ -232,34 +232,3 @@ export function buildName(inputs: BuildInputs): string {
 export function pushSpecOf(pushSpec: string, build: string): string {
   return `${pushSpec.slice(0, pushSpec.lastIndexOf(':'))}:${build}`;
 }
-
-/** How often a build is attempted while its failures are temporary, and the delays in between. */
-interface RetryPolicy {
-  readonly attempts: number;
-  readonly firstDelayMs: number;
-  readonly longestDelayMs: number;
-}
-
-/**
- * Five attempts over about half a minute outlast a registry's restart; after that the build fails for good. The rebuild
- * annotation, or any changed input, starts another build.
- */
-export const buildRetryPolicy: RetryPolicy = { attempts: 5, firstDelayMs: 1_000, longestDelayMs: 15_000 };
-
-type RetryDecision = { readonly kind: 'retry'; readonly inMs: number } | { readonly kind: 'giveUp' };
-
-/**
- * @param attempt the attempt that just failed, counted from 1.
- * @param temporary whether another attempt can succeed with the same inputs.
- * @param retryAfterMs the delay that the server asked for, if any.
- */
-export function decideRetry(
-  policy: RetryPolicy,
-  attempt: number,
-  temporary: boolean,
-  retryAfterMs?: number,
-): RetryDecision {
-  if (!temporary || attempt >= policy.attempts) return { kind: 'giveUp' };
-  const backoff = Math.min(policy.firstDelayMs * 2 ** (attempt - 1), policy.longestDelayMs);
-  return { kind: 'retry', inMs: Math.max(backoff, Math.min(retryAfterMs ?? 0, policy.longestDelayMs)) };
-}

@@ -1,12 +1,10 @@
-import { ConfigMaps, type Secret, Secrets } from '../api/kubernetes.ts';
+import { ConfigMaps, Secrets } from '../api/kubernetes.ts';
 import { REGISTRY_CAS_CONFIG_MAP } from '../api/names.ts';
 import { registryOfKey } from '../api/node-certificates.ts';
-import { by } from '../api/order.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import type { RegistryAccess } from '../image/registry/connection.ts';
 import { type AuthFile, parseAuthFile } from '../image/registry/credentials.ts';
 import { parseSigningKey, type SigningKey, SigningKeyError } from '../image/signature/signing-key.ts';
-import type { BuildSecret } from './engine/build-context.ts';
 
 /** A Secret that a MachineOSConfig names and that can't be used. The message contains nothing of its data. */
 export class SecretError extends Error {
@@ -80,7 +78,7 @@ async function readAuthorities(
 }
 
 /** The keys of the Secret's data, as in the Secrets that cosign creates. */
-const KEY = 'cosign.key';
+export const KEY = 'cosign.key';
 const PASSWORD = 'cosign.password';
 
 /** The Secret with the key that signs images. */
@@ -120,31 +118,4 @@ export class SigningKeySecret {
     }
     return this.#last.key;
   }
-}
-
-/**
- * Reads the Secrets that commands may use, each key as one: `<Secret>/<key>`.
- *
- * @throws SecretError for one that is missing or empty; ApiError.
- */
-export async function readBuildSecrets(
-  { client, namespace }: Pick<RegistryAccessOptions, 'client' | 'namespace'>,
-  names: readonly string[],
-  signal: AbortSignal,
-): Promise<readonly BuildSecret[]> {
-  const read = names.map(async (name) => {
-    const secret = await client.find(Secrets, name, { namespace, signal });
-    if (secret === undefined) throw new SecretError(`Secret ${namespace}/${name}: not found`);
-    const values = secretValues(secret);
-    if (values.length === 0) throw new SecretError(`Secret ${namespace}/${name}: has no data`);
-    return values;
-  });
-  return (await Promise.all(read)).flat();
-}
-
-/** @returns each key of a Secret as one secret, in order of the keys. */
-export function secretValues({ metadata, data = {} }: Secret): readonly BuildSecret[] {
-  return Object.entries(data)
-    .sort(by(([key]) => key))
-    .map(([key, value]) => ({ id: `${metadata.name}/${key}`, value: Buffer.from(value, 'base64') }));
 }

@@ -58,6 +58,12 @@ export interface ApiClient {
   get<T extends KubernetesObject>(kind: Kind<T>, name: string, where?: Where): Promise<T>;
   /** @returns undefined when there is no such object. */
   find<T extends KubernetesObject>(kind: Kind<T>, name: string, where?: Where): Promise<T | undefined>;
+  /** Reads no more than an object's metadata (API concepts, "Metadata-only"). @returns undefined when there is no such object. */
+  findMetadata<T extends KubernetesObject>(
+    kind: Kind<T>,
+    name: string,
+    where?: Where,
+  ): Promise<Pick<T, 'metadata'> | undefined>;
   /** Follows the pages of a long list. */
   list<T extends KubernetesObject>(kind: Kind<T>, options?: ListOptions<T>): Promise<ListResult<T>>;
   /** Ends when the server ends it; throws ApiError 410 when the version is too old. */

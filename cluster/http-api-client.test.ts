@@ -46,6 +46,27 @@ test('an object that is not there is undefined to find and an error to get', asy
   await expect(client.get(Nodes, 'a')).rejects.toThrow('get Node a: no such node');
 });
 
+test('metadata is asked for without the rest, and the rest is dropped where a server sends it', async () => {
+  const accepted: (string | undefined)[] = [];
+  const { client } = await clientOf((request, response, body) => {
+    accepted.push(request.headers.accept);
+    json({ ...configMap('a'), data: { secret: 'value' } })(request, response, body);
+  });
+  expect(await client.findMetadata(ConfigMaps, 'a', { namespace: 'default' })).toEqual({
+    metadata: configMap('a').metadata,
+  });
+  expect(accepted).toEqual(['application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1']);
+});
+
+test('metadata of an object that does not exist is undefined; any other failure is an error', async () => {
+  const { client } = await clientOf((request, response, body) => {
+    const status = request.url?.endsWith('/gone') === true ? 404 : 403;
+    json({ kind: 'Status', message: 'no' }, status)(request, response, body);
+  });
+  expect(await client.findMetadata(Nodes, 'gone')).toBeUndefined();
+  await expect(client.findMetadata(Nodes, 'a')).rejects.toThrow('get metadata of Node a: no');
+});
+
 test('an error never shows the token', async () => {
   const { client } = await clientOf(json({ message: 'no' }, 403));
   const error = await client.get(Nodes, 'a').catch((caught: unknown) => caught);

@@ -29,6 +29,9 @@ const READ_ATTEMPTS = 3;
 const FIRST_RETRY_MS = 200;
 const LONGEST_RETRY_MS = 5_000;
 
+/** Without the plain type as a second choice: a server that can't leave out the rest has to refuse. */
+const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
+
 const PATCH_TYPES = {
   merge: 'application/merge-patch+json',
   json: 'application/json-patch+json',
@@ -93,6 +96,28 @@ class HttpApiClient implements ApiClient {
   ): Promise<T | undefined> {
     try {
       return await this.get(kind, name, where);
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
+  }
+
+  async findMetadata<T extends KubernetesObject>(
+    kind: Kind<T>,
+    name: string,
+    where: Where = {},
+  ): Promise<Pick<T, 'metadata'> | undefined> {
+    try {
+      const { metadata } = (await this.#call({
+        method: 'GET',
+        path: resourcePath(kind, placeOf(name, where)),
+        verb: 'get',
+        resource: resourceOf(kind),
+        what: `get metadata of ${kind.kind} ${name}`,
+        accept: METADATA_ONLY,
+        signal: where.signal,
+      })) as Pick<T, 'metadata'>;
+      return { metadata };
     } catch (error) {
       if (isNotFound(error)) return undefined;
       throw error;

@@ -9,6 +9,8 @@ export interface HttpRequest {
   readonly query?: Readonly<Record<string, string | undefined>>;
   readonly body?: unknown;
   readonly contentType?: string;
+  /** Absent: the object itself as JSON. */
+  readonly accept?: string;
   /** Whether it does no harm if the server processes it twice; absent: it is, as every read, replacement and deletion is. */
   readonly isRepeatable?: boolean;
   readonly signal: AbortSignal;
@@ -44,7 +46,7 @@ async function open(connection: Connection, given: HttpRequest): Promise<ClientR
   }
   const headers = {
     ...(await connection.authorize()),
-    accept: 'application/json',
+    accept: given.accept ?? 'application/json',
     'user-agent': 'shale',
   };
   const request = url.protocol === 'http:' ? httpRequest : httpsRequest;

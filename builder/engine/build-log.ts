@@ -1,4 +1,5 @@
 import type { BuildSecret } from './build-context.ts';
+import { secretPattern } from './secret-forms.ts';
 
 /** What a MachineOSBuild shows of a log; the builder's own log has it whole. */
 const KEPT_LINES = 200;
@@ -6,21 +7,17 @@ const LONGEST_LINE = 500;
 /** Shorter values stand in every text by chance. */
 const SHORTEST_SECRET = 6;
 
-/** The output of a build: lines as they end, none with a secret's value in it. */
+/** The output of a build: lines as they end, none with a secret's value in a form that a person would try (secret-forms.ts). */
 export class BuildLog {
   readonly #onLine: (line: string) => void;
-  readonly #secrets: readonly string[];
+  readonly #secrets: readonly RegExp[];
   readonly #lines: string[] = [];
   #rest = '';
 
   /** @param onLine is given each line, masked. */
   constructor(secrets: readonly BuildSecret[], onLine: (line: string) => void) {
     this.#onLine = onLine;
-    this.#secrets = secrets
-      .flatMap(({ value }) => Buffer.from(value).toString('utf8').split(/\r?\n/))
-      .map((line) => line.trim())
-      .filter((line) => line.length >= SHORTEST_SECRET)
-      .sort((a, b) => b.length - a.length);
+    this.#secrets = patternsOf(secrets);
   }
 
   /** Takes output as it comes, in pieces of any size. */
@@ -42,7 +39,7 @@ export class BuildLog {
   }
 
   mask(text: string): string {
-    return this.#secrets.reduce((masked, secret) => masked.replaceAll(secret, '***'), text);
+    return this.#secrets.reduce((masked, secret) => masked.replace(secret, '***'), text);
   }
 
   #add(line: string): void {
@@ -52,4 +49,16 @@ export class BuildLog {
     this.#lines.push(masked.slice(0, LONGEST_LINE));
     if (this.#lines.length > KEPT_LINES) this.#lines.shift();
   }
+}
+
+/** A command may print a whole value encoded, or one line of it. */
+function patternsOf(secrets: readonly BuildSecret[]): RegExp[] {
+  const values = secrets.flatMap(({ value }) => {
+    const text = Buffer.from(value).toString('utf8').trim();
+    return [text, ...text.split(/\r?\n/).map((line) => line.trim())];
+  });
+  return [...new Set(values)]
+    .filter((value) => value.length >= SHORTEST_SECRET)
+    .sort((a, b) => b.length - a.length)
+    .map(secretPattern);
 }

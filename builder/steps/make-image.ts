@@ -15,15 +15,10 @@ import { SigningKeyError } from '../../image/signature/signing-key.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { sourceOf } from '../attest/build-facts.ts';
 import { BuildFailure } from '../build-failure.ts';
+import { readBuildSecrets, reservedSecrets } from '../build-secrets.ts';
 import type { EngineAccessParts } from '../engine/engine-flags.ts';
 import type { BuildCaches } from '../observe.ts';
-import {
-  type RegistryAccessOptions,
-  readBuildSecrets,
-  readRegistryAccess,
-  SecretError,
-  SigningKeySecret,
-} from '../secrets.ts';
+import { type RegistryAccessOptions, readRegistryAccess, SecretError, SigningKeySecret } from '../secrets.ts';
 import type { BuildResult } from '../status.ts';
 import { buildForArchitectures } from './build-image.ts';
 import type { Step } from './build-trace.ts';
@@ -95,7 +90,8 @@ export class ImageMaker {
         step,
         spec: machineOSConfig.spec,
         rebuild: machineOSConfig.metadata.annotations?.[annotations.rebuild] ?? '',
-        readSecrets: (names) => readBuildSecrets(this.#options, names, signal).catch(secretFailure),
+        readSecrets: (names) =>
+          readBuildSecrets(this.#options, names, this.#reservedSecrets(), signal).catch(secretFailure),
       },
       {
         ...engine,
@@ -103,6 +99,11 @@ export class ImageMaker {
       },
       signal,
     );
+  }
+
+  #reservedSecrets(): ReadonlySet<string> {
+    const { caches, signingKeySecret } = this.#options;
+    return reservedSecrets(signingKeySecret, caches.machineOSConfigs.list(), caches.builds.list());
   }
 }
 

@@ -9,7 +9,7 @@ import { aboutChange, type Reporters } from '../../cluster/events.ts';
 import type { Tracer } from '../../cluster/tracing/span.ts';
 import { updateStatus } from '../../cluster/update-object.ts';
 import { BuildFailure } from '../build-failure.ts';
-import { buildRetryPolicy, decideRetry } from '../decide.ts';
+import { decideRetry } from '../decide-retry.ts';
 import type { BuildMetrics } from '../metrics.ts';
 import { Slots } from '../slots.ts';
 import { type BuildPhase, type BuildResult, buildStatus, isOver } from '../status.ts';
@@ -92,12 +92,8 @@ export class RunningBuilds {
   async #run(job: BuildJob, signal: AbortSignal): Promise<void> {
     const { metrics } = this.#options;
     const build = job.build.metadata.name;
-    const queued = performance.now();
     try {
-      await this.#slots.hold(signal, () => {
-        metrics?.started(secondsSince(queued));
-        return this.#attempts(job, signal);
-      });
+      await this.#attempts(job, signal);
     } catch (error) {
       if (signal.aborted) metrics?.interrupted();
       // Whoever aborts a build reports why. Anything else is an error of the API server: reconciliation starts it again.
@@ -107,10 +103,17 @@ export class RunningBuilds {
     }
   }
 
+  /** Between two attempts the slot is another build's: the delays may be minutes. */
   async #attempts(job: BuildJob, signal: AbortSignal): Promise<void> {
-    await this.#report(job, { kind: 'started' });
+    const queued = performance.now();
     for (let attempt = 1; ; attempt += 1) {
-      const retry = await this.#attempt(job, attempt, signal);
+      const retry = await this.#slots.hold(signal, async () => {
+        if (attempt === 1) {
+          this.#options.metrics?.started(secondsSince(queued));
+          await this.#report(job, { kind: 'started' });
+        }
+        return this.#attempt(job, attempt, signal);
+      });
       if (retry === undefined) return;
       await delay(retry.inMs, undefined, { signal });
     }
@@ -141,7 +144,7 @@ export class RunningBuilds {
       if (signal.aborted) throw error;
       const failure = BuildFailure.from(error);
       trace.failed(failure);
-      const decision = decideRetry(buildRetryPolicy, attempt, failure.temporary, failure.retryAfterMs);
+      const decision = decideRetry(attempt, failure);
       metrics?.failed(failure, secondsSince(startedAt), decision.kind === 'giveUp');
       const { log, events } = this.#reporters(job);
       log.warn(
@@ -154,8 +157,8 @@ export class RunningBuilds {
         events.warning(job.build, reason, message);
         return undefined;
       }
-      const of = buildRetryPolicy.attempts;
-      await this.#report(job, { kind: 'retrying', attempt, of, why: message, inMs: decision.inMs });
+      const { of, inMs } = decision;
+      await this.#report(job, { kind: 'retrying', attempt, of, why: message, inMs });
       return decision;
     }
   }

@@ -15,7 +15,7 @@ const floors: Readonly<Record<string, Floors>> = {
   builder: [
     ['main', 'loop'],
     ['steps'],
-    ['status', 'observe', 'decide', 'metrics', 'secrets'],
+    ['status', 'observe', 'decide', 'metrics', 'secrets', 'build-secrets'],
     ['engine', 'attest', 'layer'],
     ['.'],
   ],

@@ -33,7 +33,14 @@ export interface PoolToLayer {
   readonly pushSpec?: string;
   /** Default: the stock image by digest. */
   readonly base?: string;
+  /** What the image has beyond its MachineConfigs. */
+  readonly spec?: Partial<MachineOSConfig['spec']>;
 }
+
+/** What a test may change about the builder's process. */
+export type BuilderParts = Partial<
+  Pick<Parameters<typeof runBuilder>[0], 'client' | 'engine' | 'signingKeySecret' | 'version'>
+>;
 
 /** The operator and a registry that asks for a password; the builder runs when a test says so. */
 export interface BuilderUnderTest {
@@ -46,8 +53,8 @@ export interface BuilderUnderTest {
   /** Registries that the builder speaks plain HTTP to. */
   readonly plainHttp: Set<string>;
   registryClient(): RegistryClient;
-  /** Runs the builder with the rights of its service account until the signal. @param version of Shale; default: this one. */
-  runBuilder(until: AbortSignal, version?: string): Promise<void>;
+  /** Runs the builder with the rights of its service account until the signal. */
+  runBuilder(until: AbortSignal, parts?: BuilderParts): Promise<void>;
   /** @returns the content of an auth file for the registry, and for others at the same credentials. */
   auths(password: string, ...hosts: readonly string[]): string;
   createSecret(name: string, content: string, type?: string): Promise<void>;
@@ -101,7 +108,7 @@ export async function startBuilderUnderTest(signal: AbortSignal): Promise<Builde
     plainHttp,
     registryClient,
     auths,
-    runBuilder: (until, version) => runBuilderIn(cluster, plainHttp, until, version),
+    runBuilder: (until, parts) => runBuilderIn(cluster, plainHttp, until, parts),
     createSecret: async (name, content, type = 'kubernetes.io/dockerconfigjson') => {
       const data = { '.dockerconfigjson': Buffer.from(content).toString('base64') };
       const metadata = { name };
@@ -113,12 +120,13 @@ export async function startBuilderUnderTest(signal: AbortSignal): Promise<Builde
     },
     layerPool: async (
       pool,
-      { secret, pushSpec = `${registry.host}/os/${pool}:latest`, base: from = base },
+      { secret, pushSpec = `${registry.host}/os/${pool}:latest`, base: from = base, spec: more = {} },
     ) => {
       await client.create(MachineConfigPools, newPool(pool), { signal });
       const spec = { osImageURL: from, config: chrony('server a') };
       await client.create(MachineConfigs, newMachineConfig(pool, `50-${pool}`, spec), { signal });
-      await client.create(MachineOSConfigs, newMachineOSConfig(pool, secret, pushSpec), { signal });
+      const { spec: own, ...config } = newMachineOSConfig(pool, secret, pushSpec);
+      await client.create(MachineOSConfigs, { ...config, spec: { ...own, ...more } }, { signal });
     },
     buildOf: async (pool, holds, deadlineMs) => {
       const wants = ({ status }: MachineOSConfig) => status?.machineOSBuild !== undefined;
@@ -174,21 +182,22 @@ export async function runBuilderIn(
   cluster: ClusterUnderTest,
   plainHttp: ReadonlySet<string>,
   signal: AbortSignal,
-  version = SHALE_VERSION,
+  parts: BuilderParts = {},
 ): Promise<void> {
-  const client = await cluster.clientOf('machine-os-builder');
+  const { client = await cluster.clientOf('machine-os-builder') } = parts;
   return runBuilder({
-    client,
     events: createEventRecorder(client, 'machine-os-builder', log),
     log,
     namespace: NAMESPACE,
     plainHttp,
     architecture: 'amd64',
-    version,
+    version: SHALE_VERSION,
     created: '1970-01-01T00:00:00Z',
     parallel: 4,
     baseCheckMs: 200,
     engine: engineParts({ engineMinutes: 1, engineWorkDir: tmpdir() }, 1),
+    ...parts,
+    client,
     signal,
   });
 }

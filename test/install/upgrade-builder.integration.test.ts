@@ -24,7 +24,7 @@ afterAll(() => under.stop());
 /** Has a builder make what the pool wants, and ends it. @returns the pool's build. */
 async function runUntilBuilt(pool: string, version?: string): Promise<MachineOSBuild> {
   const stop = new AbortController();
-  const running = under.runBuilder(stop.signal, version);
+  const running = under.runBuilder(stop.signal, present({ version }));
   try {
     return await under.buildOf(pool, has('Succeeded'), DEADLINE_MS);
   } finally {

@@ -11,7 +11,7 @@ import type { RequestPath } from '../request/request-path.ts';
 import { apiVersionOf, bucketOf, type Resource } from '../resources/resource.ts';
 import { badRequest, invalid, methodNotAllowed, qualified, StatusError, success } from '../status.ts';
 import type { StoredObject } from '../stored-object.ts';
-import { parseIncludeObject, renderTable, wantsTable } from '../table/table.ts';
+import { metadataOnly, parseIncludeObject, renderTable, wantsMetadata, wantsTable } from '../table/table.ts';
 import { type Exchange, readObject, send } from './exchange.ts';
 import { readPatch, validateFields } from './patch-object.ts';
 import { inVersion, serveWatch } from './serve-watch.ts';
@@ -100,6 +100,10 @@ function sendObject(
   warnings: readonly string[] = [],
 ): void {
   const asked = inVersion(resource, object);
+  if (wantsMetadata(request.headers.accept ?? '')) {
+    send(response, code, metadataOnly(object), warnings);
+    return;
+  }
   if (!wantsTable(request.headers.accept ?? '')) {
     send(response, code, asked, warnings);
     return;

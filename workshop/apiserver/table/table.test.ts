@@ -1,6 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import type { StoredObject } from '../stored-object.ts';
-import { age, ageColumn, parseJsonPath, pathColumn, renderTable, wantsTable } from './table.ts';
+import {
+  age,
+  ageColumn,
+  parseJsonPath,
+  pathColumn,
+  renderTable,
+  wantsMetadata,
+  wantsTable,
+} from './table.ts';
 
 const now = new Date('2026-01-02T00:00:00Z');
 const object: StoredObject = {
@@ -83,5 +91,13 @@ describe('a table', () => {
     ['application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1', false],
   ])('is wanted by Accept: %s: %s', (accept, expected) => {
     expect(wantsTable(accept)).toBe(expected);
+  });
+
+  test.each([
+    ['application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1', true],
+    ['application/json', false],
+    ['application/json;as=Table;v=v1;g=meta.k8s.io', false],
+  ])('is not what Accept: %s asks for, but metadata alone: %s', (accept, expected) => {
+    expect(wantsMetadata(accept)).toBe(expected);
   });
 });

@@ -90,9 +90,7 @@ function included(object: StoredObject, include: IncludeObject): JsonObject {
     case 'Object':
       return { object };
     case 'Metadata':
-      return {
-        object: { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata: object.metadata },
-      };
+      return { object: metadataOnly(object) };
   }
 }
 
@@ -104,6 +102,16 @@ export function wantsTable(accept: string): boolean {
       (part) =>
         /;\s*as=Table\b/.test(part) && /;\s*v=v1\b/.test(part) && part.trim().startsWith('application/json'),
     );
+}
+
+/** @returns whether an Accept header asks for an object's metadata alone. */
+export function wantsMetadata(accept: string): boolean {
+  return /^application\/json\b.*;\s*as=PartialObjectMetadata\b/.test(accept.trim());
+}
+
+/** @returns an object with nothing but its metadata. */
+export function metadataOnly({ metadata }: StoredObject): JsonObject {
+  return { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata };
 }
 
 /** @returns `includeObject` of a query. */

@@ -1,0 +1,41 @@
+import type { BuildFailure } from './build-failure.ts';
+
+/** How often a build is attempted while its failures are temporary, and the delays in between. */
+interface RetryPolicy {
+  readonly attempts: number;
+  readonly firstDelayMs: number;
+  readonly longestDelayMs: number;
+}
+
+/**
+ * Five attempts over about half a minute outlast a registry's restart; after that the build fails for good. The rebuild
+ * annotation, or any changed input, starts another build.
+ */
+const REGISTRY: RetryPolicy = { attempts: 5, firstDelayMs: 1_000, longestDelayMs: 15_000 };
+
+/**
+ * Seven attempts over about 13 minutes: a container engine that can't be reached is a machine or a pod that is starting,
+ * being rescheduled or pulling its image.
+ */
+const ENGINE: RetryPolicy = { attempts: 7, firstDelayMs: 15_000, longestDelayMs: 300_000 };
+
+export type RetryDecision =
+  | { readonly kind: 'retry'; readonly inMs: number; readonly of: number }
+  | { readonly kind: 'giveUp' };
+
+/**
+ * @param attempt the attempt that just failed, counted from 1.
+ * @param failure why; temporary if another attempt can succeed with the same inputs. The delay that a server asked for counts
+ *   up to the longest of the policy.
+ * @returns when to try again, and how many attempts there are at most.
+ */
+export function decideRetry(
+  attempt: number,
+  { reason, temporary, retryAfterMs = 0 }: Pick<BuildFailure, 'reason' | 'temporary' | 'retryAfterMs'>,
+): RetryDecision {
+  const policy = reason === 'EngineUnavailable' ? ENGINE : REGISTRY;
+  if (!temporary || attempt >= policy.attempts) return { kind: 'giveUp' };
+  const backoff = Math.min(policy.firstDelayMs * 2 ** (attempt - 1), policy.longestDelayMs);
+  const inMs = Math.max(backoff, Math.min(retryAfterMs, policy.longestDelayMs));
+  return { kind: 'retry', inMs, of: policy.attempts };
+}
