@@ -3,11 +3,12 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { NodeConfig, NodeUnit } from '../../machineconfig/node-config.ts';
 import { unitLinks } from '../../machineconfig/unit-links.ts';
+import type { Attributes } from '../host-files/host-directory.ts';
+import { HostTree, type TreeRoots } from '../host-files/host-tree.ts';
 import { resolveInRoot } from '../tree/resolve-in-root.ts';
 import { readTreeEntry, type TreeEntry } from '../tree/tree-entry.ts';
-import type { DirectoryAttributes } from '../tree/write-step.ts';
 import { type Account, type Accounts, ownerIds, readAccounts } from './accounts.ts';
-import { locate, type TreeRoots } from './write-target.ts';
+import { HASH_UP_TO } from './write-target.ts';
 
 /** What a config wants at one path. */
 export interface Desired {
@@ -18,7 +19,7 @@ export interface Desired {
   /** The path that a hard link shares its inode with. */
   readonly hardLinkTo?: string;
   /** How parents that are missing are made. */
-  readonly parents: DirectoryAttributes;
+  readonly parents: Attributes;
 }
 
 /** By absolute path. */
@@ -28,7 +29,7 @@ const UNIT_DIRECTORY = '/etc/systemd/system';
 const OS_UNIT_DIRECTORY = '/usr/lib/systemd/system';
 const ROOT_ONLY = { uid: 0, gid: 0 };
 /** What MCO makes missing parents with (`defaultDirectoryPermissions`). */
-const PARENTS: DirectoryAttributes = { mode: 0o755, ...ROOT_ONLY };
+const PARENTS: Attributes = { mode: 0o755, ...ROOT_ONLY };
 
 /**
  * What a config wants on a node's disk, path by path: names of owners and homes looked up in the tree itself, units as
@@ -66,11 +67,7 @@ export async function desiredTree(target: TreeRoots, config: NodeConfig): Promis
   return tree;
 }
 
-function desiredFile(
-  contents: Uint8Array,
-  attributes: DirectoryAttributes,
-  parents: DirectoryAttributes = PARENTS,
-): Desired {
+function desiredFile(contents: Uint8Array, attributes: Attributes, parents: Attributes = PARENTS): Desired {
   const sha256 = createHash('sha256').update(contents).digest('hex');
   return { entry: { kind: 'file', sha256, ...attributes }, contents, parents };
 }
@@ -81,8 +78,11 @@ function desiredLink(target: string, ids: { readonly uid: number; readonly gid: 
 
 /** A hard link is as its target is, be that the config's or the node's. */
 async function desiredHardLink(target: TreeRoots, hardLinkTo: string, tree: DesiredTree): Promise<Desired> {
-  const entry =
-    tree.get(hardLinkTo)?.entry ?? (await readTreeEntry((await locate(target, hardLinkTo)).place));
+  const own = tree.get(hardLinkTo)?.entry;
+  if (own !== undefined) return { entry: own, hardLinkTo, parents: PARENTS };
+  await using host = new HostTree(target);
+  const { name, missingParents } = await host.locate(hardLinkTo);
+  const entry = missingParents.length > 0 ? undefined : await host.entry(name, HASH_UP_TO);
   return { entry, hardLinkTo, parents: PARENTS };
 }
 
@@ -109,7 +109,7 @@ function addKeys(tree: Map<string, Desired>, sshKeys: NodeConfig['sshKeys'], { u
   }
 }
 
-function attributesOf({ uid, gid }: Account, mode: number): DirectoryAttributes {
+function attributesOf({ uid, gid }: Account, mode: number): Attributes {
   return { mode, uid, gid };
 }
 

@@ -2,9 +2,10 @@ import { type FSWatcher, watch } from 'node:fs';
 import path from 'node:path';
 import type { Logger } from 'pino';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
+import { PathError } from '../host-files/host-file-error.ts';
+import { HostTree, rootOf, type TreeRoots } from '../host-files/host-tree.ts';
 import { desiredTree } from './desired-tree.ts';
 import { SHADOW } from './passwords.ts';
-import { locate, type TreeRoots } from './write-target.ts';
 
 /** Names to look out for, by the directory that has them or would. */
 export type WatchedNames = ReadonlyMap<string, ReadonlySet<string>>;
@@ -73,12 +74,19 @@ export class DriftWatch {
  */
 export async function watchedNames(target: TreeRoots, config: NodeConfig): Promise<WatchedNames> {
   const names = new Map<string, Set<string>>();
+  await using tree = new HostTree(target);
   const passwords = config.passwordHashes.size > 0 ? [SHADOW] : [];
   for (const name of [...(await desiredTree(target, config)).keys(), ...passwords]) {
-    const { place, missingParents } = await locate(target, name);
-    const watched = missingParents[0]?.place ?? place;
-    const directory = path.dirname(watched);
+    const location = await tree.locate(name).catch(ignoreUnreachable);
+    if (location === undefined) continue;
+    const watched = location.missingParents[0] ?? location.name;
+    const directory = path.join(rootOf(target, watched), path.posix.dirname(watched));
     names.set(directory, (names.get(directory) ?? new Set()).add(path.basename(watched)));
   }
   return names;
+}
+
+/** A look reports a path that can't be reached. */
+function ignoreUnreachable(error: unknown): undefined {
+  if (!(error instanceof PathError)) throw error;
 }

@@ -1,3 +1,4 @@
+import type { Stats } from 'node:fs';
 import { rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { nodePaths } from '../../api/names.ts';
@@ -35,6 +36,16 @@ export function driftOf(
     return drift('mode', `has mode ${octal(found.mode)}, but should have ${octal(wanted.mode)}`);
   }
   return drift('owner', `belongs to ${owner(found)}, but should belong to ${owner(wanted)}`);
+}
+
+/**
+ * @param stats what lies at a path. @param size in bytes of the file that is wanted there.
+ * @returns how a file's size differs; undefined when it doesn't, or there is no file.
+ */
+export function sizeDriftOf(path: string, stats: Stats | undefined, size: number): Drift | undefined {
+  if (stats?.isFile() !== true || stats.size === size) return undefined;
+  const message = `${path}: has ${plural(stats.size, 'byte')}, but should have ${size}`;
+  return { path, what: 'content', message };
 }
 
 function octal(mode: number): string {

@@ -3,9 +3,9 @@ import { mkdir, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import { by } from '../../api/order.ts';
+import { HostTree, type TreeRoots } from '../host-files/host-tree.ts';
 import { readRecord, writeRecord } from '../records/durable-json.ts';
 import { ignoreMissing } from '../tree/tree-entry.ts';
-import { copyEntry } from '../tree/write-step.ts';
 
 const Original = z.discriminatedUnion('kind', [
   /** As the image has it: its version under /usr/etc, or nothing. */
@@ -56,10 +56,11 @@ export async function writeOriginals(stateDir: string, originals: Originals): Pr
 }
 
 /** Copies what lies at a path, before a config takes it over. */
-export async function keepOriginal(stateDir: string, name: string, place: string): Promise<void> {
+export async function keepOriginal(roots: TreeRoots, stateDir: string, name: string): Promise<void> {
   const copy = originalAt(stateDir, name);
   await mkdir(path.dirname(copy), { recursive: true, mode: 0o700 });
-  await copyEntry(place, copy);
+  await using tree = new HostTree(roots);
+  await (await tree.parentOf(name)).copyTo(path.posix.basename(name), copy);
 }
 
 /** Removes the copies that the record doesn't speak of; they are left by writes that were undone, or restored. */

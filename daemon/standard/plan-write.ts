@@ -1,10 +1,11 @@
 import { by } from '../../api/order.ts';
+import { PathError } from '../host-files/host-file-error.ts';
+import type { Location } from '../host-files/host-tree.ts';
+import type { WriteStep } from '../host-files/write-step.ts';
 import { contentDigest, sameEntry, type TreeEntry } from '../tree/tree-entry.ts';
-import type { WriteStep } from '../tree/write-step.ts';
 import type { Desired } from './desired-tree.ts';
 import { type Drift, driftOf } from './drift.ts';
 import type { Original, Originals } from './originals.ts';
-import { type Location, type Parent, PathError } from './write-target.ts';
 
 /** All that is known, before a write, of one path that either config speaks of. */
 export interface ObservedPath {
@@ -21,7 +22,7 @@ export interface ObservedPath {
   readonly from: Desired | undefined;
   /** What the coming config wants there. */
   readonly to: Desired | undefined;
-  /** Where the target of the coming config's hard link lies. */
+  /** The name, without links, of the target of the coming config's hard link. */
   readonly hardLinkSource: string | undefined;
 }
 
@@ -38,7 +39,7 @@ export interface WritePlan {
   /** The record of originals after the write. */
   readonly originals: Originals;
   /** Paths of which a copy has to be kept before they are overwritten. */
-  readonly keep: readonly Parent[];
+  readonly keep: readonly string[];
   /** What each path held when the write was planned. */
   readonly found: ReadonlyMap<string, TreeEntry | undefined>;
   /** What each path will hold that the coming config owns. */
@@ -52,13 +53,13 @@ export interface WritePlan {
  * what is to be there, parents before children.
  *
  * @param paths every path that either config speaks of, each once. @param originals the record before the write.
- * @param made where the directories lie that `originals.made` names.
+ * @param made the directories of `originals.made`, without links.
  * @throws PathError when a parent of a path is no directory and neither config's.
  */
 export function planWrite(
   paths: readonly ObservedPath[],
   originals: Originals,
-  made: readonly Parent[],
+  made: readonly string[],
 ): WritePlan {
   const outcomes = paths.map((path) => outcomeOf(path, originals));
   const removals = new Map(
@@ -71,11 +72,11 @@ export function planWrite(
     ...writes,
     ...paths.filter(({ to }) => to?.entry !== undefined).map(({ location }) => location),
   ];
-  const isNeeded = ({ name }: Parent) => needed.some((path) => path.name.startsWith(`${name}/`));
+  const isNeeded = (name: string) => needed.some((path) => path.name.startsWith(`${name}/`));
   const owned = new Set(paths.filter(({ to }) => to !== undefined).map(({ location }) => location.name));
   for (const directory of made) {
-    if (isNeeded(directory) || owned.has(directory.name)) continue;
-    removals.set(directory.name, { kind: 'remove directory', ...directory, evenIfNotEmpty: 'leave' });
+    if (isNeeded(directory) || owned.has(directory)) continue;
+    removals.set(directory, { kind: 'remove directory', name: directory, evenIfNotEmpty: 'leave' });
   }
   return {
     foreign: outcomes.flatMap(({ foreign }) => foreign),
@@ -88,7 +89,7 @@ export function planWrite(
       paths: new Map(
         outcomes.flatMap(({ name, original, isOwned }) => (isOwned ? [[name, original] as const] : [])),
       ),
-      made: new Set([...made.filter(isNeeded), ...parents].map(({ name }) => name)),
+      made: new Set([...made.filter(isNeeded), ...parents.map(({ name }) => name)]),
     },
     found: new Map(paths.map(({ location, found }) => [location.name, found])),
     keep: outcomes.flatMap(({ keep }) => (keep === undefined ? [] : [keep])),
@@ -103,7 +104,7 @@ interface Outcome {
   readonly entry: TreeEntry | undefined;
   readonly isOwned: boolean;
   readonly original: Original;
-  readonly keep: Parent | undefined;
+  readonly keep: string | undefined;
   readonly foreign: readonly Drift[];
   readonly removal: WriteStep | undefined;
   readonly write: WriteStep | undefined;
@@ -112,7 +113,7 @@ interface Outcome {
 
 function outcomeOf(path: ObservedPath, originals: Originals): Outcome {
   const { location, found, from, to } = path;
-  const { name, place } = location;
+  const { name } = location;
   const known = originals.paths.get(name);
   const original = known ?? originalOf(path);
   const { entry, step } = to === undefined ? release(path, original) : adopt(path, to);
@@ -123,15 +124,16 @@ function outcomeOf(path: ObservedPath, originals: Originals): Outcome {
     entry,
     isOwned: to !== undefined,
     original,
-    keep: known === undefined && to !== undefined && original.kind === 'copy' ? { name, place } : undefined,
+    keep: known === undefined && to !== undefined && original.kind === 'copy' ? name : undefined,
     foreign: drift === undefined ? [] : [drift],
-    removal: isChange ? removalOf({ name, place }, found, entry) : undefined,
+    removal: isChange ? removalOf(name, found, entry) : undefined,
     write: isChange ? step : undefined,
     parents:
       isChange && step !== undefined
         ? location.missingParents.map((parent) => ({
             kind: 'directory',
-            ...parent,
+            name: parent,
+            isParent: true,
             ...((to ?? from)?.parents ?? { mode: 0o755, uid: 0, gid: 0 }),
           }))
         : [],
@@ -154,7 +156,7 @@ interface Wanted {
 }
 
 function adopt({ location, hardLinkSource }: ObservedPath, { entry, contents }: Desired): Wanted {
-  const at = { name: location.name, place: location.place };
+  const at = { name: location.name };
   if (entry === undefined) return { entry, step: undefined };
   if (hardLinkSource !== undefined)
     return { entry, step: { kind: 'hard link', source: hardLinkSource, ...at } };
@@ -165,12 +167,12 @@ function adopt({ location, hardLinkSource }: ObservedPath, { entry, contents }: 
 
 /** What a path goes back to when no config owns it any more. */
 function release({ location, stock, copy }: ObservedPath, original: Original): Wanted {
-  const at = { name: location.name, place: location.place };
+  const at = location.name;
   switch (original.kind) {
     case 'absent':
       return { entry: undefined, step: undefined };
     case 'directory':
-      return { entry: original, step: { ...original, ...at } };
+      return { entry: original, step: { ...original, name: at } };
     case 'copy':
       return restore(at, copy);
     case 'image':
@@ -178,24 +180,24 @@ function release({ location, stock, copy }: ObservedPath, original: Original): W
   }
 }
 
-function restore(at: Parent, { place, entry }: Source): Wanted {
+function restore(name: string, { place, entry }: Source): Wanted {
   if (entry === undefined) return { entry, step: undefined };
-  if (entry.kind === 'directory') return { entry, step: { ...entry, ...at } };
-  return { entry, step: { kind: 'restore', source: place, ...at } };
+  if (entry.kind === 'directory') return { entry, step: { ...entry, name } };
+  return { entry, step: { kind: 'restore', source: place, name } };
 }
 
 /** What is there goes first when nothing is to be there, or when it can't be replaced by a rename. */
 function removalOf(
-  at: Parent,
+  name: string,
   found: TreeEntry | undefined,
   wanted: TreeEntry | undefined,
 ): WriteStep | undefined {
   if (found === undefined) return undefined;
   if (found.kind === 'directory') {
     if (wanted?.kind === 'directory') return undefined;
-    return { kind: 'remove directory', ...at, evenIfNotEmpty: wanted === undefined ? 'leave' : 'fail' };
+    return { kind: 'remove directory', name, evenIfNotEmpty: wanted === undefined ? 'leave' : 'fail' };
   }
-  return wanted === undefined || wanted.kind === 'directory' ? { kind: 'remove', ...at } : undefined;
+  return wanted === undefined || wanted.kind === 'directory' ? { kind: 'remove', name } : undefined;
 }
 
 function requireWays(paths: readonly ObservedPath[], removed: ReadonlySet<string>): void {

@@ -1,5 +1,7 @@
 import path from 'node:path';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
+import { HostTree, type Location, rootOf } from '../host-files/host-tree.ts';
+import { type WriteStep, writeDurably } from '../host-files/write-step.ts';
 import {
   intendManagedPaths,
   isManaged,
@@ -9,7 +11,6 @@ import {
   writeManagedPaths,
 } from '../records/managed-paths.ts';
 import { contentDigest, readTreeEntry, type TreeEntry } from '../tree/tree-entry.ts';
-import { type WriteStep, writeDurably } from '../tree/write-step.ts';
 import { type Desired, type DesiredTree, desiredTree } from './desired-tree.ts';
 import { type Drift, driftOf } from './drift.ts';
 import {
@@ -30,7 +31,7 @@ import {
   requireRoom,
   UnlabelledError,
 } from './write-log.ts';
-import { type Location, locate, type WriteTarget } from './write-target.ts';
+import { HASH_UP_TO, type WriteTarget } from './write-target.ts';
 
 export { finishOrUndoWrite, type WriteTarget };
 
@@ -93,18 +94,17 @@ export async function writeConfig(
     managed: await readManagedPaths(recordRoot(target)),
   };
   const trees = { from: await desiredTree(target, from), to: await desiredTree(target, to) };
-  const made = await Promise.all([...before.originals.made].map((name) => locate(target, name)));
   const plan = planWrite(
     await observe(target, trees, before, signal),
     before.originals,
-    made.map(({ name, place }) => ({ name, place })),
+    await directoriesMade(target, before.originals),
   );
   const passwords = await passwordsOf(target, { from, to });
   const foreign = [...plan.foreign, ...passwords.foreign];
   if (!force && foreign.length > 0) throw new ForeignChangeError(foreign);
   const { changes } = passwords;
   if (plan.steps.length > 0 || changes.length > 0 || !sameOriginals(before.originals, plan.originals)) {
-    await requireRoom(plan.steps, [target.root, recordRoot(target)]);
+    await requireRoom(target, plan.steps);
     const announce = async (step: string): Promise<void> => {
       signal.throwIfAborted();
       await beforeStep?.(step);
@@ -167,13 +167,13 @@ async function takeSteps(
   const intended = intendManagedPaths(before.managed, etcOnly(after));
   await writeManagedPaths(recordRoot(target), intended);
   await announce('keep originals');
-  for (const { name, place } of plan.keep) await keepOriginal(stateDir, name, place);
+  for (const name of plan.keep) await keepOriginal(target, stateDir, name);
   await writeOriginals(stateDir, plan.originals);
   const found = new Map(plan.found);
   for (const step of plan.steps) {
     await announce(`${step.kind} ${step.name}`);
-    await requireUnchanged(step, found);
-    await writeDurably(step);
+    await requireUnchanged(target, step, found);
+    await writeDurably(target, step);
     found.delete(step.name);
   }
   if (passwords.length > 0) {
@@ -195,15 +195,11 @@ async function takeSteps(
 }
 
 /** What lies in /var belongs to the running root, also while a deployment is written to. */
-async function relabel(
-  { root, varRoot = root, relabel: label }: WriteTarget,
-  steps: readonly WriteStep[],
-  signal: AbortSignal,
-): Promise<void> {
-  const isIn = (directory: string) => (step: WriteStep) => step.place === path.join(directory, step.name);
-  const names = (of: readonly WriteStep[]) => of.map(({ name }) => name);
-  await label(root, names(steps.filter(isIn(root))), signal);
-  if (varRoot !== root) await label(varRoot, names(steps.filter(isIn(varRoot))), signal);
+async function relabel(target: WriteTarget, steps: readonly WriteStep[], signal: AbortSignal): Promise<void> {
+  for (const root of new Set([target.root, recordRoot(target)])) {
+    const names = steps.map(({ name }) => name).filter((name) => rootOf(target, name) === root);
+    await target.relabel(root, names, signal);
+  }
 }
 
 /**
@@ -212,11 +208,13 @@ async function relabel(
  * @param found what each path held then; a path that a step has been taken on is not looked at again.
  */
 async function requireUnchanged(
-  { name, place }: WriteStep,
+  target: WriteTarget,
+  { name }: WriteStep,
   found: ReadonlyMap<string, TreeEntry | undefined>,
 ): Promise<void> {
   if (!found.has(name)) return;
-  const drift = driftOf(name, await readTreeEntry(place), found.get(name));
+  await using tree = new HostTree(target);
+  const drift = driftOf(name, await tree.entry(name, HASH_UP_TO), found.get(name));
   if (drift !== undefined) throw new ForeignChangeError([drift], 'while it was written');
 }
 
@@ -231,23 +229,24 @@ async function observe(
   { managed }: RecordsBefore,
   signal: AbortSignal,
 ): Promise<readonly ObservedPath[]> {
-  const from = await located(target, trees.from);
-  const to = await located(target, trees.to, linksOnlyIn(trees.from, trees.to));
+  await using tree = new HostTree(target);
+  const from = await located(tree, trees.from);
+  const to = await located(tree, trees.to, linksOnlyIn(trees.from, trees.to));
   const observed: ObservedPath[] = [];
   for (const [name, { location }] of new Map([...from, ...to])) {
     signal.throwIfAborted();
-    const found = await readTreeEntry(location.place);
+    const found = await entryAt(tree, location);
     const wanted = to.get(name)?.desired;
     const source = wanted?.hardLinkTo;
     observed.push({
       location,
       found,
-      stock: await sourceAt(await stockPlace(target, name)),
-      copy: await sourceAt(originalAt(target.stateDir, name)),
+      stock: await stockOf(tree, target, name),
+      copy: await copyOf(target, name),
       isManaged: isManaged(managed, name, contentDigest(found)),
       from: from.get(name)?.desired,
       to: wanted,
-      hardLinkSource: source === undefined ? undefined : (await locate(target, source)).place,
+      hardLinkSource: source === undefined ? undefined : (await tree.locate(source)).name,
     });
   }
   return observed;
@@ -261,26 +260,41 @@ function linksOnlyIn(from: DesiredTree, to: DesiredTree): ReadonlySet<string> {
 
 /** By the name that the tree itself has for a path: two paths of a config may lead to one place. */
 async function located(
-  target: WriteTarget,
-  tree: DesiredTree,
+  tree: HostTree,
+  desired: DesiredTree,
   leaving?: ReadonlySet<string>,
 ): Promise<ReadonlyMap<string, { readonly location: Location; readonly desired: Desired }>> {
   const found = new Map<string, { readonly location: Location; readonly desired: Desired }>();
-  for (const [name, desired] of tree) {
-    const location = await locate(target, name, leaving);
-    found.set(location.name, { location, desired });
+  for (const [name, each] of desired) {
+    const location = await tree.locate(name, leaving);
+    found.set(location.name, { location, desired: each });
   }
   return found;
 }
 
-/** An ostree deployment has its own version of /etc under /usr/etc; other paths have none. */
-async function stockPlace(target: WriteTarget, name: string): Promise<string | undefined> {
-  return name.startsWith('/etc/') ? (await locate(target, `/usr${name}`)).place : undefined;
+/** Below what is no directory, or won't be one, is nothing. */
+async function entryAt(tree: HostTree, { name, missingParents }: Location): Promise<TreeEntry | undefined> {
+  return missingParents.length > 0 ? undefined : tree.entry(name, HASH_UP_TO);
 }
 
-async function sourceAt(place: string | undefined): Promise<ObservedPath['stock']> {
-  if (place === undefined) return { place: '', entry: undefined };
-  return { place, entry: await readTreeEntry(place) };
+/** An ostree deployment has its own version of /etc under /usr/etc; other paths have none. */
+async function stockOf(tree: HostTree, target: WriteTarget, name: string): Promise<ObservedPath['stock']> {
+  if (!name.startsWith('/etc/')) return { place: '', entry: undefined };
+  const location = await tree.locate(`/usr${name}`);
+  const place = path.join(rootOf(target, location.name), location.name);
+  return { place, entry: await entryAt(tree, location) };
+}
+
+async function copyOf(target: WriteTarget, name: string): Promise<ObservedPath['copy']> {
+  const place = originalAt(target.stateDir, name);
+  return { place, entry: await readTreeEntry(place, HASH_UP_TO) };
+}
+
+async function directoriesMade(target: WriteTarget, { made }: Originals): Promise<readonly string[]> {
+  await using tree = new HostTree(target);
+  const names: string[] = [];
+  for (const name of made) names.push((await tree.locate(name)).name);
+  return names;
 }
 
 function sameOriginals(a: Originals, b: Originals): boolean {

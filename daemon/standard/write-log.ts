@@ -1,20 +1,22 @@
-import { lstat, mkdir, rm, rmdir, statfs, unlink } from 'node:fs/promises';
+import type { Stats } from 'node:fs';
+import { lstat, mkdir, rm, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
-import { by } from '../../api/order.ts';
+import { byCodeUnits } from '../../api/order.ts';
 import { present } from '../../api/present.ts';
+import { hasCode, PathError } from '../host-files/host-file-error.ts';
+import { HostTree, rootOf, type TreeRoots } from '../host-files/host-tree.ts';
+import { type WriteStep, writeDurably } from '../host-files/write-step.ts';
 import { readRecord, removeRecord, writeRecord } from '../records/durable-json.ts';
 import { type ManagedPaths, writeManagedPaths } from '../records/managed-paths.ts';
 import {
   type ContentDigest,
   contentDigest,
   ignoreMissing,
-  isMissing,
   readTreeEntry,
   sameEntry,
   type TreeEntry,
 } from '../tree/tree-entry.ts';
-import { copyEntry, syncDirectory, temporaryAt, type WriteStep, writeDurably } from '../tree/write-step.ts';
 import {
   dropUnusedOriginals,
   type Originals,
@@ -25,7 +27,7 @@ import {
   writeOriginals,
 } from './originals.ts';
 import { type PasswordChange, readPasswordFields, takingBack } from './passwords.ts';
-import type { WriteTarget } from './write-target.ts';
+import { HASH_UP_TO, type WriteTarget } from './write-target.ts';
 
 const Ids = { uid: z.int(), gid: z.int() };
 const Entry = z.discriminatedUnion('kind', [
@@ -36,7 +38,9 @@ const Entry = z.discriminatedUnion('kind', [
 ]);
 
 const Touched = z.object({
+  /** Without links. */
   name: z.string(),
+  /** Where it lay. Daemons before 0.2 find it by this alone. */
   place: z.string(),
   /** What was there; absent: nothing. */
   before: Entry.exactOptional(),
@@ -74,24 +78,27 @@ export interface LoggedWrite {
  * that a step touches, and the records.
  */
 export async function openWriteLog(
-  { root, stateDir }: WriteTarget,
+  target: WriteTarget,
   { steps, after, passwords }: LoggedWrite,
   { originals, managed }: RecordsBefore,
 ): Promise<void> {
+  const { root, stateDir } = target;
   const directory = backupsIn(stateDir);
   await rm(directory, { recursive: true, force: true });
   await mkdir(directory, { recursive: true, mode: 0o700 });
-  const places = new Map(steps.map(({ name, place }) => [name, place]));
+  const names = [...new Set(steps.map(({ name }) => name))].sort(byCodeUnits);
   const touched: Touched[] = [];
-  for (const [name, place] of [...places].sort(by(([name]) => name))) {
-    const before = await readTreeEntry(place);
+  await using tree = new HostTree(target);
+  for (const name of names) {
+    const before = await tree.entry(name, HASH_UP_TO);
     if (before !== undefined && before.kind !== 'directory') {
-      await copyEntry(place, backupAt(stateDir, touched.length));
+      const parent = await tree.parentOf(name);
+      await parent.copyTo(path.posix.basename(name), backupAt(stateDir, touched.length));
     }
     const digest = after.get(name);
     touched.push({
       name,
-      place,
+      place: path.join(rootOf(target, name), name),
       ...present({ before, after: digest }),
     });
   }
@@ -149,26 +156,34 @@ export class UnlabelledError extends Error {
 
 /** What is put back is a copy, and has the label of its directory. What has to be taken back is not cancelled. */
 async function labelAgain(
-  { root: running, varRoot = running, relabel }: WriteTarget,
+  target: WriteTarget,
   root: string,
   touched: readonly Touched[],
 ): Promise<undefined> {
-  for (const tree of new Set([root, varRoot])) {
-    const names = touched.flatMap(({ name, place }) => (place === path.join(tree, name) ? [name] : []));
-    if (names.length > 0) await relabel(tree, names, new AbortController().signal);
+  const roots = rootsOf(target, root);
+  for (const tree of new Set([root, roots.varRoot])) {
+    const names = touched.map(({ name }) => name).filter((name) => rootOf(roots, name) === tree);
+    if (names.length > 0) await target.relabel(tree, names, new AbortController().signal);
   }
 }
 
+/** A write may have been to a staged deployment, and is undone by a daemon that looks at the running root. */
+function rootsOf({ root: running, varRoot = running }: WriteTarget, root: string): Required<TreeRoots> {
+  return { root, varRoot };
+}
+
 async function undoTree(
-  { stateDir, setPasswords }: WriteTarget,
+  target: WriteTarget,
   { root, touched, passwords }: z.infer<typeof WriteLog>,
 ): Promise<readonly Touched[]> {
+  const { stateDir, setPasswords } = target;
+  const roots = rootsOf(target, root);
   // A staged deployment may have been deleted since, and what was written to it is gone with it.
   const isGone = (await readTreeEntry(root)) === undefined;
-  const isLeft = ({ place }: Touched) => !(isGone && place.startsWith(`${root}/`));
-  for (const each of touched.toReversed()) if (isLeft(each)) await clear(each);
+  const isLeft = ({ name }: Touched) => !(isGone && rootOf(roots, name) === root);
+  for (const each of touched.toReversed()) if (isLeft(each)) await ignoringTheirs(clear(roots, each));
   for (const [index, each] of touched.entries()) {
-    if (isLeft(each)) await putBack(each, backupAt(stateDir, index));
+    if (isLeft(each)) await ignoringTheirs(putBack(roots, each, backupAt(stateDir, index)));
   }
   // All of them: an undo that was killed may have put some back before.
   const wereThere = touched.filter((each) => each.before !== undefined && isLeft(each));
@@ -179,44 +194,47 @@ async function undoTree(
   return wereThere;
 }
 
-/** Removes what a killed step left behind, and what is of another kind than it was. */
-async function clear(touched: Touched): Promise<void> {
-  const { place, before } = touched;
-  // Looked at first: a file system that is read-only refuses to remove even what is not there.
-  if ((await readTreeEntry(temporaryAt(place))) !== undefined) await unlink(temporaryAt(place));
-  const now = await readTreeEntry(place);
-  if (now === undefined || now.kind === before?.kind || isTheirs(now, touched)) return;
-  if (now.kind === 'directory') {
-    // Something else may have been put into it meanwhile, and stays.
-    await ignoring(isMissingOrFull, () => rmdir(place));
-  } else if (before === undefined || before.kind === 'directory') {
-    await unlink(place);
-  }
-  await syncDirectory(path.dirname(place));
+/** What is no directory any more on the way to a path, somebody else has put there meanwhile. */
+async function ignoringTheirs(undone: Promise<void>): Promise<void> {
+  await undone.catch((error: unknown) => {
+    if (!(error instanceof PathError)) throw error;
+  });
 }
 
-async function putBack(touched: Touched, backup: string): Promise<void> {
-  const { name, place, before } = touched;
-  const now = await readTreeEntry(place);
+/** Removes what a killed step left behind, and what is of another kind than it was. */
+async function clear(roots: TreeRoots, touched: Touched): Promise<void> {
+  const { name, before } = touched;
+  await using tree = new HostTree(roots);
+  const parent = await tree.directory(path.posix.dirname(name));
+  if (parent === undefined) return;
+  const base = path.posix.basename(name);
+  await parent.removeTemporary(base);
+  const now = await parent.entry(base, HASH_UP_TO);
+  if (now === undefined || now.kind === before?.kind || isTheirs(now, touched)) return;
+  if (now.kind === 'directory') {
+    await parent.removeDirectory(base).catch((error: unknown) => {
+      // Something else may have been put into it meanwhile, and stays.
+      if (!hasCode(error, 'ENOENT', 'ENOTEMPTY')) throw error;
+    });
+  } else if (before === undefined || before.kind === 'directory') {
+    await parent.remove(base);
+  }
+  await parent.sync();
+}
+
+async function putBack(roots: TreeRoots, touched: Touched, backup: string): Promise<void> {
+  const { name, before } = touched;
+  await using tree = new HostTree(roots);
+  const now = await tree.entry(name, HASH_UP_TO);
   if (before === undefined || sameEntry(now, before) || isTheirs(now, touched)) return;
-  if (before.kind === 'directory') await writeDurably({ ...before, name, place });
-  else await writeDurably({ kind: 'restore', source: backup, name, place });
+  if (before.kind === 'directory') await writeDurably(roots, { ...before, name });
+  else await writeDurably(roots, { kind: 'restore', source: backup, name });
 }
 
 /** A file or link that neither was there before the write nor came by it. */
 function isTheirs(now: TreeEntry | undefined, { before, after }: Touched): boolean {
   if (now === undefined || now.kind === 'directory' || sameEntry(now, before)) return false;
   return contentDigest(now) !== after;
-}
-
-async function ignoring(isExpected: (error: unknown) => boolean, act: () => Promise<void>): Promise<void> {
-  await act().catch((error: unknown) => {
-    if (!isExpected(error)) throw error;
-  });
-}
-
-function isMissingOrFull(error: unknown): boolean {
-  return isMissing(error) || (error instanceof Error && 'code' in error && error.code === 'ENOTEMPTY');
 }
 
 function logIn(stateDir: string): string {
@@ -242,22 +260,21 @@ const RESERVE_BYTES = 1024 * 1024;
 const BYTES_PER_STEP = 8192;
 
 /**
- * @param steps of the write. @param directories whose file systems it writes to: the tree's and that of the backups.
+ * @param target whose file systems it writes to, with that of the backups. @param steps of the write.
  * @throws NoRoomError when what comes and the backups of what goes might not fit.
  */
-export async function requireRoom(
-  steps: readonly WriteStep[],
-  directories: readonly string[],
-): Promise<void> {
+export async function requireRoom(target: WriteTarget, steps: readonly WriteStep[]): Promise<void> {
+  await using tree = new HostTree(target);
   let needed = RESERVE_BYTES;
   for (const step of steps) {
-    const replaced = await lstat(step.place).catch(ignoreMissing);
+    const replaced = await tree.stat(step.name);
     const restored = step.kind === 'restore' ? await lstat(step.source).catch(ignoreMissing) : undefined;
-    const coming = step.kind === 'file' ? step.contents.byteLength : (restored?.size ?? 0);
+    const coming =
+      step.kind === 'file' ? step.contents.byteLength : restored === undefined ? 0 : bytesOf(restored);
     // What is replaced is backed up, perhaps kept as an original, and there still while the new comes.
-    needed += BYTES_PER_STEP + coming + 2 * (replaced?.isFile() === true ? replaced.size : 0);
+    needed += BYTES_PER_STEP + coming + 2 * (replaced?.isFile() === true ? bytesOf(replaced) : 0);
   }
-  for (const directory of new Set(directories)) {
+  for (const directory of new Set([target.root, target.varRoot ?? target.root])) {
     const { bavail, bsize, blocks } = await statfs(directory);
     // A file system without a size has no limit that it could tell (statfs(2), tmpfs).
     if (blocks === 0 || bavail * bsize >= needed) continue;
@@ -265,6 +282,11 @@ export async function requireRoom(
       `${directory}: ${kibibytes(needed)} are needed to write the config and to be able to take it back, ${kibibytes(bavail * bsize)} are free`,
     );
   }
+}
+
+/** Holes of a sparse file take no room, nor do they in its copy (cp(1)). */
+function bytesOf({ size, blocks }: Stats): number {
+  return Math.min(size, blocks * 512);
 }
 
 function kibibytes(bytes: number): string {

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
-import { lstat, readlink } from 'node:fs/promises';
-import { pipeline } from 'node:stream/promises';
+import { type BigIntStats, constants } from 'node:fs';
+import { type FileHandle, lstat, open, readlink } from 'node:fs/promises';
 
 /** What lies at one path of a directory tree, as far as ostree and an image can carry it. */
 export type TreeEntry =
@@ -10,6 +9,7 @@ export type TreeEntry =
       readonly mode: number;
       readonly uid: number;
       readonly gid: number;
+      /** Of the content; for a file that is too large to be read, what stands for it and equals no digest. */
       readonly sha256: string;
     }
   | { readonly kind: 'directory'; readonly mode: number; readonly uid: number; readonly gid: number }
@@ -19,17 +19,46 @@ export type TreeEntry =
 
 const PERMISSION_BITS = 0o7777n;
 
-/** @returns what lies at the path itself (a link is not followed), or nothing when there is none. */
-export async function readTreeEntry(path: string): Promise<TreeEntry | undefined> {
+/**
+ * @param hashUpTo bytes: the content of a larger file is not read, and its size and time of change stand for it.
+ * @returns what lies at the path itself (a link is not followed), or nothing when there is none.
+ */
+export async function readTreeEntry(path: string, hashUpTo?: number): Promise<TreeEntry | undefined> {
   const stats = await lstat(path, { bigint: true }).catch(ignoreMissing);
   if (stats === undefined) return undefined;
-  const uid = Number(stats.uid);
-  const gid = Number(stats.gid);
-  const mode = Number(stats.mode & PERMISSION_BITS);
-  if (stats.isFile()) return { kind: 'file', mode, uid, gid, sha256: await sha256OfFile(path) };
-  if (stats.isDirectory()) return { kind: 'directory', mode, uid, gid };
-  if (stats.isSymbolicLink()) return { kind: 'symlink', uid, gid, target: await readlink(path) };
+  const ids = { uid: Number(stats.uid), gid: Number(stats.gid) };
+  if (stats.isFile()) return readFileEntry(path, hashUpTo);
+  if (stats.isDirectory()) return { kind: 'directory', mode: modeOf(stats), ...ids };
+  if (stats.isSymbolicLink()) return { kind: 'symlink', ...ids, target: await readlink(path) };
   return { kind: 'special' };
+}
+
+/** What was a file a moment ago may be a link or a pipe by now: neither is followed, nor waited for. */
+async function readFileEntry(
+  path: string,
+  hashUpTo = Number.POSITIVE_INFINITY,
+): Promise<TreeEntry | undefined> {
+  const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
+  const handle = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch(ignoreMissing);
+  if (handle === undefined) return undefined;
+  try {
+    const stats = await handle.stat({ bigint: true });
+    if (!stats.isFile()) return { kind: 'special' };
+    const isTooLarge = Number(stats.size) > hashUpTo;
+    return {
+      kind: 'file',
+      mode: modeOf(stats),
+      uid: Number(stats.uid),
+      gid: Number(stats.gid),
+      sha256: isTooLarge ? `unread, ${stats.size} bytes of ${stats.mtimeNs}` : await sha256Of(handle, stats),
+    };
+  } finally {
+    await handle.close();
+  }
+}
+
+function modeOf({ mode }: BigIntStats): number {
+  return Number(mode & PERMISSION_BITS);
 }
 
 /** Turns "no such path" into undefined and throws everything else; for the catch of a file operation. */
@@ -80,8 +109,11 @@ function octal(mode: number): string {
   return mode.toString(8).padStart(4, '0');
 }
 
-async function sha256OfFile(path: string): Promise<string> {
+const READ_AT_ONCE = 256n * 1024n;
+
+async function sha256Of(handle: FileHandle, { size }: BigIntStats): Promise<string> {
   const hash = createHash('sha256');
-  await pipeline(createReadStream(path), hash);
+  if (size <= READ_AT_ONCE) hash.update(await handle.readFile());
+  else for await (const chunk of handle.createReadStream({ autoClose: false })) hash.update(chunk);
   return hash.digest('hex');
 }

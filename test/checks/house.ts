@@ -25,7 +25,7 @@ const floors: Readonly<Record<string, Floors>> = {
     ['observe', 'change'],
     ['command-line'],
   ],
-  daemon: [['.'], ['steps'], ['tree-sync', 'standard'], ['host', 'os'], ['tree', 'records']],
+  daemon: [['.'], ['steps'], ['tree-sync', 'standard'], ['host', 'os'], ['tree', 'records', 'host-files']],
   image: [['signature', 'archive'], ['.'], ['registry', 'layer'], ['reference', 'digest']],
   machineconfig: [['.'], ['registries'], ['ignition'], ['problem']],
   operator: [['main'], ['loop', 'live-page'], ['.']],

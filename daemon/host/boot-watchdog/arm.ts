@@ -1,9 +1,7 @@
-import { lstat, mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { HostTree } from '../../host-files/host-tree.ts';
+import { type WriteStep, writeDurably } from '../../host-files/write-step.ts';
 import { readManagedPaths } from '../../records/managed-paths.ts';
-import { resolveInRoot } from '../../tree/resolve-in-root.ts';
-import { ignoreMissing } from '../../tree/tree-entry.ts';
-import { syncDirectory, writeDurably } from '../../tree/write-step.ts';
 import type { NodePorts } from '../host.ts';
 import { kernelBootID } from '../userspace-boot.ts';
 import { readMark, removeMark } from './mark.ts';
@@ -24,9 +22,7 @@ export async function armWatchdog(
   if (staged === undefined) return false;
   await removeMark(host.root);
   // A soft reboot leaves /run as it is.
-  for (const name of [watchdogPaths.alive, watchdogPaths.since]) {
-    await rm(path.join(host.root, name), { force: true });
-  }
+  for (const name of [watchdogPaths.alive, watchdogPaths.since]) await remove(host.root, name);
   const { link, script, unit, wants } = watchdogPaths;
   const keep = [...(await readManagedPaths(host.root)).keys(), link, unit, script];
   const files = watchdogFiles({
@@ -34,15 +30,12 @@ export async function armWatchdog(
     limitSeconds: Math.ceil(limitMs / 1000),
     rollbackScript: await backend.rollbackScript(keep, signal),
   });
-  await makeDirectories(staged.root);
+  await makeDirectory(staged.root, wants);
   for (const [name, text] of files) {
     const contents = Buffer.from(text);
-    const place = await placeOf(staged.root, name);
-    await writeDurably({ kind: 'file', name, place, contents, mode: 0o644, uid: 0, gid: 0 });
+    await write(staged.root, { kind: 'file', name, contents, mode: 0o644, uid: 0, gid: 0 });
   }
-  const place = await placeOf(staged.root, link);
-  await writeDurably({ kind: 'symlink', name: link, place, target: unit, uid: 0, gid: 0 });
-  await syncDirectory(path.dirname(place));
+  await write(staged.root, { kind: 'symlink', name: link, target: unit, uid: 0, gid: 0 });
   await relabel(staged.root, [wants, ...files.keys(), link], signal);
   return true;
 }
@@ -55,18 +48,12 @@ export async function armWatchdog(
  */
 export async function disarmWatchdog(root: string): Promise<void> {
   const { link, unit, script, wants } = watchdogPaths;
-  for (const name of [link, unit, script]) {
-    const place = await resolveInRoot(root, name);
-    if (place === undefined || (await lstat(place).catch(ignoreMissing)) === undefined) continue;
-    await writeDurably({ kind: 'remove', name, place });
-    await syncDirectory(path.dirname(place));
-  }
-  const place = await resolveInRoot(root, wants);
-  if (place === undefined || (await readdir(place).catch(ignoreMissing))?.length !== 0) return;
-  const isImages = await lstat(path.join(root, 'usr', wants)).catch(ignoreMissing);
-  if (isImages === undefined) {
-    await writeDurably({ kind: 'remove directory', name: wants, place, evenIfNotEmpty: 'leave' });
-  }
+  for (const name of [link, unit, script]) await remove(root, name);
+  await using tree = new HostTree({ root });
+  const location = await tree.locate(wants);
+  const images = await tree.locate(`/usr${wants}`);
+  if ((await tree.stat(location.name)) === undefined || (await tree.stat(images.name)) !== undefined) return;
+  await writeDurably({ root }, { kind: 'remove directory', name: location.name, evenIfNotEmpty: 'leave' });
 }
 
 /** The update is over: nothing is left of its watchdog, nor of what it did. @param root the running root. */
@@ -77,8 +64,9 @@ export async function endWatch(root: string): Promise<void> {
 
 /** Whether the watchdog is in a tree. @param root of the tree. */
 export async function isArmed(root: string): Promise<boolean> {
-  const place = await resolveInRoot(root, watchdogPaths.unit);
-  return place !== undefined && (await lstat(place).catch(ignoreMissing)) !== undefined;
+  await using tree = new HostTree({ root });
+  const { name } = await tree.locate(watchdogPaths.unit);
+  return (await tree.stat(name)) !== undefined;
 }
 
 /**
@@ -90,25 +78,35 @@ export async function takeOverWatch(
   signal: AbortSignal,
 ): Promise<void> {
   if (!(await isArmed(host.root))) return;
-  const alive = path.join(host.root, watchdogPaths.alive);
-  await mkdir(path.dirname(alive), { recursive: true });
-  await writeFile(alive, '');
+  await makeDirectory(host.root, path.posix.dirname(watchdogPaths.alive));
+  const attributes = { mode: 0o644, uid: 0, gid: 0 };
+  await write(host.root, { kind: 'file', name: watchdogPaths.alive, contents: Buffer.of(), ...attributes });
   const mark = await readMark(host.root);
   if (mark?.bootID === kernelBootID(await host.bootID())) await services.stop(WATCHDOG_UNIT, signal);
 }
 
-async function makeDirectories(root: string): Promise<void> {
-  const { wants } = watchdogPaths;
-  const parts = wants.split('/').slice(1);
-  for (const name of parts.map((_, index) => `/${parts.slice(0, index + 1).join('/')}`)) {
-    const place = await placeOf(root, name);
-    if ((await lstat(place).catch(ignoreMissing)) !== undefined) continue;
-    await writeDurably({ kind: 'directory', name, place, mode: 0o755, uid: 0, gid: 0 });
+/** Makes what is missing of it. */
+async function makeDirectory(root: string, name: string): Promise<void> {
+  await using tree = new HostTree({ root });
+  const location = await tree.locate(name);
+  for (const missing of [...location.missingParents, location.name]) {
+    await writeDurably(
+      { root },
+      { kind: 'directory', name: missing, isParent: true, mode: 0o755, uid: 0, gid: 0 },
+    );
   }
 }
 
-async function placeOf(root: string, name: string): Promise<string> {
-  const place = await resolveInRoot(root, name);
-  if (place === undefined) throw new Error(`${path.join(root, name)}: its directory is missing`);
-  return place;
+async function write(root: string, step: WriteStep): Promise<void> {
+  await using tree = new HostTree({ root });
+  const { name } = await tree.locate(step.name);
+  await writeDurably({ root }, { ...step, name });
+}
+
+/** None there: nothing done. */
+async function remove(root: string, name: string): Promise<void> {
+  await using tree = new HostTree({ root });
+  const location = await tree.locate(name);
+  if ((await tree.stat(location.name)) === undefined) return;
+  await writeDurably({ root }, { kind: 'remove', name: location.name });
 }

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { mkdir, readdir, rm, rmdir } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import { nodePaths } from '../../../api/names.ts';
@@ -9,11 +8,11 @@ import {
   certificateNames,
 } from '../../../api/node-certificates.ts';
 import { by } from '../../../api/order.ts';
+import { hasCode } from '../../host-files/host-file-error.ts';
+import { HostTree } from '../../host-files/host-tree.ts';
 import { readRecord, writeRecord } from '../../records/durable-json.ts';
 import { contentDigestAt } from '../../tree/read-tree.ts';
-import { resolveInRoot } from '../../tree/resolve-in-root.ts';
-import { type ContentDigest, contentDigest, ignoreMissing } from '../../tree/tree-entry.ts';
-import { writeDurably } from '../../tree/write-step.ts';
+import { type ContentDigest, contentDigest } from '../../tree/tree-entry.ts';
 import type { CertificateFile, CertificateFiles } from './certificate-files.ts';
 
 /** Whether files that are named no more go. A registry's do; the kubelet could not start without those of its own. */
@@ -75,36 +74,34 @@ async function write(
   digest: ContentDigest | undefined,
 ): Promise<void> {
   if ((await contentDigestAt(root, name)) === digest) return;
-  const place = await placeFor(root, name);
-  await writeDurably({ kind: 'file', name, place, contents, mode, uid: 0, gid: 0 });
-}
-
-/** Makes a file's directory, step by step, so that no link on the way leads out of the root. */
-async function placeFor(root: string, name: string): Promise<string> {
-  let directory = '';
-  for (const part of path.posix
-    .dirname(name)
-    .split('/')
-    .filter((step) => step !== '')) {
-    directory += `/${part}`;
-    const place = await resolveInRoot(root, directory);
-    if (place === undefined) throw new Error(`${directory}: a parent is not a directory`);
-    await mkdir(place, { mode: 0o755 }).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EEXIST') throw error;
-    });
+  await using tree = new HostTree({ root });
+  const location = await tree.locate(name);
+  for (const parent of location.missingParents) {
+    const above = await tree.parentOf(parent);
+    await above.makeDirectory(path.posix.basename(parent), { mode: 0o755, uid: 0, gid: 0 }, 'leave');
   }
-  const file = await resolveInRoot(root, name);
-  if (file === undefined) throw new Error(`${directory}: is not a directory`);
-  return file;
+  const directory = await tree.parentOf(location.name);
+  await directory.replaceFile(path.posix.basename(location.name), (handle) => handle.writeFile(contents), {
+    mode,
+    uid: 0,
+    gid: 0,
+  });
+  await directory.sync();
 }
 
 /** The directory goes with its last file. */
 async function remove(root: string, name: string): Promise<void> {
-  const place = await resolveInRoot(root, name);
-  if (place === undefined) return;
-  await rm(place, { force: true });
-  const left = await readdir(path.dirname(place)).catch(ignoreMissing);
-  if (left?.length === 0) await rmdir(path.dirname(place));
+  await using tree = new HostTree({ root });
+  const location = await tree.locate(name);
+  if (location.missingParents.length > 0) return;
+  const directory = await tree.parentOf(location.name);
+  const base = path.posix.basename(location.name);
+  if ((await directory.stat(base)) !== undefined) await directory.remove(base);
+  await directory.sync();
+  const parent = await tree.parentOf(directory.name);
+  await parent.removeDirectory(path.posix.basename(directory.name)).catch((error: unknown) => {
+    if (!hasCode(error, 'ENOTEMPTY')) throw error;
+  });
 }
 
 function digestOf({ contents, mode }: CertificateFile): ContentDigest {

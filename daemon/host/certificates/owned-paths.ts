@@ -4,12 +4,11 @@ import type { MachineConfig } from '../../../api/machine-config.ts';
 import { nodePaths } from '../../../api/names.ts';
 import type { NodeConfig } from '../../../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../../../machineconfig/parse-node-config.ts';
+import { HostTree } from '../../host-files/host-tree.ts';
 import type { Current } from '../../records/current.ts';
 import { nodeConfigOf } from '../../records/current.ts';
 import type { ManagedPaths } from '../../records/managed-paths.ts';
-import { resolveInRoot } from '../../tree/resolve-in-root.ts';
-import { ignoreMissing, readTreeEntry } from '../../tree/tree-entry.ts';
-import { copyEntry } from '../../tree/write-step.ts';
+import { ignoreMissing } from '../../tree/tree-entry.ts';
 import { deliveredInEtc, readDeliveries } from './deliver.ts';
 
 /**
@@ -75,11 +74,14 @@ export async function handedOverTo(root: string, stagedRoot: string): Promise<Ma
  * @param root the running root. @param stagedRoot of the deployment that is the next boot.
  */
 export async function carryCertificates(root: string, stagedRoot: string): Promise<void> {
+  await using running = new HostTree({ root });
+  await using staged = new HostTree({ root: stagedRoot });
   for (const name of deliveredInEtc(await readDeliveries(root)).keys()) {
-    const from = await resolveInRoot(root, name);
-    const to = await resolveInRoot(stagedRoot, name);
-    if (from === undefined || to === undefined) continue;
-    if ((await readTreeEntry(from))?.kind !== 'file' || (await readTreeEntry(to)) !== undefined) continue;
-    await copyEntry(from, to);
+    const [from, to] = [await running.locate(name), await staged.locate(name)];
+    if (to.missingParents.length > 0 || (await running.stat(from.name))?.isFile() !== true) continue;
+    if ((await staged.stat(to.name)) !== undefined) continue;
+    const directory = await staged.parentOf(to.name);
+    await directory.copyFrom(path.posix.basename(to.name), path.join(root, from.name));
+    await directory.sync();
   }
 }

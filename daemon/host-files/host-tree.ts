@@ -1,0 +1,225 @@
+import type { Stats } from 'node:fs';
+import { realpath } from 'node:fs/promises';
+import path from 'node:path';
+import { ignoreMissing, type TreeEntry } from '../tree/tree-entry.ts';
+import { HostDirectory } from './host-directory.ts';
+import { PathError } from './host-file-error.ts';
+
+/** A tree that a config speaks of. */
+export interface TreeRoots {
+  /** The host's root, or a staged deployment's root before a reboot. */
+  readonly root: string;
+  /** The root that has /var when `root` is a staged deployment: the host's. */
+  readonly varRoot?: string;
+}
+
+/** Where a path of a config lies, the links of its parents followed. */
+export interface Location {
+  /** What the tree calls it, without links. */
+  readonly name: string;
+  /** Parents that are no directories yet, outermost first. */
+  readonly missingParents: readonly string[];
+  /** The name of a parent that is there but no directory; nothing can be written until it is gone. */
+  readonly blockedBy: string | undefined;
+}
+
+/** How far a search for a path has come. */
+interface Way {
+  readonly pending: string[];
+  readonly missingParents: string[];
+  current: string;
+  links: number;
+  blockedBy: string | undefined;
+}
+
+/** As the kernel (path_resolution(7)). */
+const MAX_LINKS = 40;
+
+/**
+ * The directories of a tree, by name. Those on the way to the last one stay open, so that walking names in their order costs little.
+ * Not for two at a time.
+ *
+ * Links are followed in one place alone, `locate`, and only in directories that root alone can write to: a host has links of its own
+ * (`/home -> var/home`), and every other one may have been made to lead a process of root's astray. Afterwards a path is opened by the
+ * name that was found, directory by directory, and a link that has come there since is refused.
+ */
+export class HostTree implements AsyncDisposable {
+  readonly #roots: TreeRoots;
+  readonly #rootsOpen = new Map<string, HostDirectory>();
+  /** From the root to the last directory that was asked for, without the roots. */
+  #chain: HostDirectory[] = [];
+
+  constructor(roots: TreeRoots) {
+    this.#roots = roots;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const open = [...this.#chain.toReversed(), ...this.#rootsOpen.values()];
+    this.#chain = [];
+    this.#rootsOpen.clear();
+    for (const directory of open) await directory[Symbol.asyncDispose]();
+  }
+
+  /**
+   * @param name as `locate` found it: absolute, without links.
+   * @returns the directory, open until another is asked for; undefined when it, or one above it, is missing.
+   * @throws {PathError} when it, or one above it, is a link or a file.
+   */
+  async directory(name: string): Promise<HostDirectory | undefined> {
+    const names = namesTo(name);
+    const differs = names.findIndex((each, index) => this.#chain[index]?.name !== each);
+    await this.#closeFrom(differs < 0 ? names.length : differs);
+    for (const next of names.slice(this.#chain.length)) {
+      const above = this.#chain.at(-1);
+      const base = path.posix.basename(next);
+      const directory = above === undefined ? await this.#top(next) : await above.child(base);
+      if (directory === undefined) return undefined;
+      this.#chain.push(directory);
+    }
+    return this.#chain.at(-1) ?? this.#root(this.#roots.root);
+  }
+
+  /** @returns the directory that has a name. @throws {PathError} also when it is missing. */
+  async parentOf(name: string): Promise<HostDirectory> {
+    const parent = path.posix.dirname(name);
+    const directory = await this.directory(parent);
+    if (directory === undefined) throw new PathError(`${name}: there is no directory ${parent}`);
+    return directory;
+  }
+
+  /** @returns what lies at a name that `locate` found. @param hashUpTo see readTreeEntry. */
+  async entry(name: string, hashUpTo?: number): Promise<TreeEntry | undefined> {
+    return (await this.#parent(name))?.entry(path.posix.basename(name), hashUpTo);
+  }
+
+  /** @returns what lstat(2) has of a name that `locate` found. */
+  async stat(name: string): Promise<Stats | undefined> {
+    return (await this.#parent(name))?.stat(path.posix.basename(name));
+  }
+
+  /** What lies below something that is no directory is not there. */
+  async #parent(name: string): Promise<HostDirectory | undefined> {
+    return this.directory(path.posix.dirname(name)).catch((error: unknown) => {
+      if (!(error instanceof PathError)) throw error;
+      return undefined;
+    });
+  }
+
+  /**
+   * Finds where a path lies. Links of its parents are followed as a process chrooted there would follow them, so none leads outside;
+   * the last component is not followed.
+   *
+   * @param leaving names of links that are about to be removed, and so lead nowhere.
+   * @throws {PathError} when the path isn't absolute, has too many links on its way, or one that others than root could have made.
+   */
+  async locate(name: string, leaving: ReadonlySet<string> = new Set()): Promise<Location> {
+    if (!name.startsWith('/')) throw new PathError(`${JSON.stringify(name)} is not an absolute path`);
+    const way: Way = {
+      pending: stepsOf(name),
+      current: '/',
+      links: 0,
+      missingParents: [],
+      blockedBy: undefined,
+    };
+    for (let step = way.pending.shift(); step !== undefined; step = way.pending.shift()) {
+      way.current = path.posix.join(way.current, step);
+      if (way.pending.length === 0) break;
+      if (way.current !== '/') await this.#pass(way, leaving);
+      if (way.links > MAX_LINKS) {
+        throw new PathError(`${name}: more than ${MAX_LINKS} symbolic links on the way`);
+      }
+    }
+    return { name: way.current, missingParents: way.missingParents, blockedBy: way.blockedBy };
+  }
+
+  /** Takes the present name of a way for a directory, a link to follow, or something that is still to become a directory. */
+  async #pass(way: Way, leaving: ReadonlySet<string>): Promise<void> {
+    const { current, missingParents } = way;
+    const isBelowMissing = missingParents.some((parent) => current.startsWith(`${parent}/`));
+    const stats = isBelowMissing ? undefined : await this.#statOf(current);
+    if (stats?.isSymbolicLink() === true && !leaving.has(current)) {
+      const link = await this.#follow(current);
+      way.links += 1;
+      way.pending.unshift(...stepsOf(link));
+      way.current = link.startsWith('/') ? '/' : path.posix.dirname(current);
+    } else if (stats?.isDirectory() !== true) {
+      missingParents.push(current);
+      if (stats !== undefined) way.blockedBy ??= current;
+    }
+  }
+
+  async #follow(name: string): Promise<string> {
+    const directory = await this.parentOf(name);
+    if (!directory.isRootsOwn) {
+      throw new PathError(
+        `${name} is a symbolic link, and not only root can write to the directories on the way to it: such a link is not followed. Remove it, or name the path that it leads to`,
+      );
+    }
+    return directory.readLink(path.posix.basename(name));
+  }
+
+  /** A mount counts as the directory that it is. */
+  async #statOf(name: string): Promise<Stats | undefined> {
+    const stats = await this.stat(name);
+    if (stats?.isSymbolicLink() !== true || (await this.#mountAt(name)) === undefined) return stats;
+    return (await this.directory(name))?.stats();
+  }
+
+  async #top(name: string): Promise<HostDirectory | undefined> {
+    const place = await this.#mountAt(name);
+    if (place !== undefined) return HostDirectory.open(place, name);
+    return (await this.#root(rootOf(this.#roots, name))).child(path.posix.basename(name));
+  }
+
+  /**
+   * A directory node has links where a host has mounts (workshop/sandbox/node/directory-host.ts), and what lies below a mount is called
+   * by the mount's name. Such a link is relative and stays in the root; any other is a link.
+   *
+   * @returns where it leads.
+   */
+  async #mountAt(name: string): Promise<string | undefined> {
+    if (!MOUNTS.has(name)) return undefined;
+    const root = await this.#root(rootOf(this.#roots, name));
+    if ((await root.stat(path.posix.basename(name)))?.isSymbolicLink() !== true) return undefined;
+    const inside = await realpath(rootOf(this.#roots, name));
+    const real = await realpath(path.join(inside, name)).catch(ignoreMissing);
+    return real?.startsWith(`${inside}/`) === true ? real : undefined;
+  }
+
+  async #root(place: string): Promise<HostDirectory> {
+    const root = this.#rootsOpen.get(place) ?? (await HostDirectory.open(place, '/'));
+    this.#rootsOpen.set(place, root);
+    return root;
+  }
+
+  async #closeFrom(index: number): Promise<void> {
+    for (const directory of this.#chain.splice(index).reverse()) {
+      await directory[Symbol.asyncDispose]();
+    }
+  }
+}
+
+const MOUNTS: ReadonlySet<string> = new Set(['/etc', '/var']);
+
+/** @returns whether a path is state, which lies in the root that has /var. @param name without links. */
+function isState(name: string): boolean {
+  return name === '/var' || name.startsWith('/var/');
+}
+
+/** @returns the root of a tree that has a path. @param name without links. */
+export function rootOf({ root, varRoot = root }: TreeRoots, name: string): string {
+  return isState(name) ? varRoot : root;
+}
+
+function stepsOf(name: string): string[] {
+  return name.split('/').filter((part) => part !== '' && part !== '.');
+}
+
+/** @returns the names of the directories from below the root to this one. */
+function namesTo(name: string): string[] {
+  const parts = name.split('/').filter((part) => part !== '');
+  if (!name.startsWith('/') || parts.some((part) => part === '.' || part === '..')) {
+    throw new PathError(`${JSON.stringify(name)} is not an absolute path in its simplest form`);
+  }
+  return parts.map((_, index) => `/${parts.slice(0, index + 1).join('/')}`);
+}
