@@ -1,47 +1,85 @@
 import { describe, expect, test } from 'vitest';
 import { imageLabels } from '../../api/names.ts';
+import { encodeTransitionLabel } from '../../disruption/transitions.ts';
 import {
   deployment,
   imageOf,
   observation,
-  type StepUnderTest,
   standard,
   stepUnderTest,
 } from '../../test/fixtures/step-context.ts';
-import type { OsBackend } from '../os/backend.ts';
+import type { Deployment, OsBackend, StageOptions } from '../os/backend.ts';
+import type { Current } from '../records/current.ts';
+import type { JournalEntry } from '../records/journal.ts';
 import { prepareLayered } from './prepare-layered.ts';
 
 const target = { mode: 'Layered', config: 'rendered-2', image: imageOf('2') } as const;
+const stock = imageOf('0');
+const POLICY = `sha256:${'a'.repeat(64)}`;
+const layered: Current = {
+  version: 1,
+  mode: 'Layered',
+  config: 'rendered-1',
+  image: imageOf('1'),
+  baseImage: stock,
+};
+const transitions = encodeTransitionLabel({
+  version: 1,
+  policyDigest: POLICY,
+  transitions: [
+    { config: 'rendered-1', base: stock, actions: [{ type: 'DaemonReload' }], causes: [] },
+    { config: 'rendered-0', base: stock, actions: [{ type: 'Reboot' }], causes: [] },
+  ],
+});
+const labels = {
+  [imageLabels.renderedConfig]: 'rendered-2',
+  [imageLabels.baseImage]: stock,
+  [imageLabels.stockImage]: imageOf('9'),
+  [imageLabels.disruption]: transitions,
+};
 
-/** Stages an image with these labels. */
-async function staging(labels: Record<string, string>) {
-  const backend: Partial<OsBackend> = {
-    stage: async () => deployment('/staged', { image: target.image, labels }),
-    status: async () => ({ booted: deployment('/booted') }),
-  };
-  return prepare(await stepUnderTest({ backend }));
+interface Case {
+  readonly labels?: Record<string, string>;
+  readonly current?: Current | undefined;
+  readonly stuck?: JournalEntry;
+  readonly booted?: Partial<Deployment>;
+  readonly softReboot?: boolean;
 }
 
-function prepare({ context, root }: StepUnderTest) {
-  const { client, ports, signal } = context;
-  return prepareLayered(
+/** Prepares the target on a node. */
+async function prepare({ labels: own = labels, current, stuck, booted = {}, softReboot }: Case) {
+  const asked: StageOptions[] = [];
+  const backend: Partial<OsBackend> = {
+    stage: async (image, options) => {
+      asked.push(options);
+      return deployment('/staged', { image, labels: own, canSoftReboot: true });
+    },
+    status: async () => ({ booted: deployment('/booted', booted) }),
+  };
+  const { context, root } = await stepUnderTest({ backend });
+  const prepared = await prepareLayered(
     {
-      client,
-      backend: ports.backend,
+      client: context.client,
+      backend: context.ports.backend,
       root,
-      spec: observation().spec,
-      current: standard('rendered-1'),
-      stuck: undefined,
+      spec: {
+        ...observation().spec,
+        policyDigest: POLICY,
+        ...(softReboot === undefined ? {} : { softReboot }),
+      },
+      current,
+      stuck,
       onProgress: () => undefined,
-      signal,
+      signal: context.signal,
     },
     target,
   );
+  return { prepared, asked };
 }
 
 describe('an image that is staged', () => {
   test('is refused when it was built from another config', async () => {
-    await expect(staging({ [imageLabels.renderedConfig]: 'rendered-3' })).rejects.toMatchObject({
+    await expect(prepare({ labels: { [imageLabels.renderedConfig]: 'rendered-3' } })).rejects.toMatchObject({
       name: 'PrepareRefused',
       message: expect.stringMatching(/rendered-3.*rendered-2/),
     });
@@ -50,7 +88,127 @@ describe('an image that is staged', () => {
   test.each([
     ['was built from the target config', { [imageLabels.renderedConfig]: 'rendered-2' }],
     ['does not say what it was built from', {}],
-  ])('is taken when it %s', async (_name, labels) => {
-    expect((await staging(labels)).plan).toMatchObject({ config: 'rendered-2', image: target.image });
+  ])('is taken when it %s', async (_name, own) => {
+    const { prepared } = await prepare({ labels: own });
+    expect(prepared.plan).toMatchObject({ config: 'rendered-2', image: target.image });
+  });
+
+  test('is what runs next, with what its labels say of the images below it', async () => {
+    const { prepared, asked } = await prepare({ current: layered });
+    expect(prepared).toEqual({
+      plan: {
+        config: 'rendered-2',
+        image: target.image,
+        staged: true,
+        actions: [{ type: 'DaemonReload' }],
+        causes: [],
+        source: 'the label of the image',
+      },
+      next: {
+        version: 1,
+        mode: 'Layered',
+        config: 'rendered-2',
+        image: target.image,
+        baseImage: stock,
+        stockImage: imageOf('9'),
+      },
+      policyDigest: POLICY,
+      softRebootAllowed: false,
+    });
+    expect(asked.map(({ evenIfBooted }) => evenIfBooted)).toEqual([false]);
+  });
+
+  test('takes away what standard mode had added, and is a deployment of its own for a reboot', async () => {
+    const packages = { installed: ['htop'], removed: [] };
+    const current: Current = { ...standard('rendered-1'), kernelArguments: ['quiet'], packages };
+    const { prepared, asked } = await prepare({ current });
+    expect(prepared.plan).toMatchObject({
+      actions: [{ type: 'Reboot' }],
+      source: 'the node switches from standard to layered mode',
+    });
+    expect(asked.map(({ evenIfBooted }) => evenIfBooted)).toEqual([false, true]);
+    expect(asked[0]).toMatchObject({
+      extraKernelArguments: { remove: ['quiet'], add: [] },
+      extraPackages: { remove: packages, add: { installed: [], removed: [] } },
+    });
+  });
+
+  test('may be booted softly where the pool allows it', async () => {
+    const current: Current = { ...layered, config: 'rendered-0' };
+    const soft = await prepare({ current, softReboot: true });
+    expect(soft.prepared).toMatchObject({ plan: { softReboot: true }, softRebootAllowed: true });
+    const full = await prepare({ current });
+    expect(full.prepared.plan.softReboot).toBeUndefined();
+  });
+});
+
+describe('an image asks for', () => {
+  const reboot = [{ type: 'Reboot' }];
+  const stuck = { plan: { config: 'rendered-9' } } as JournalEntry;
+
+  test.each<[string, Case, readonly object[], RegExp]>([
+    [
+      'nothing, where the node has booted it',
+      { booted: { image: target.image } },
+      [],
+      /has booted this image/,
+    ],
+    [
+      'a reboot on a fresh node',
+      { booted: { image: stock } },
+      reboot,
+      /no config that a transition could start from/,
+    ],
+    [
+      'a reboot after a live update that hangs',
+      { current: layered, stuck },
+      reboot,
+      /rendered-9 was started/,
+    ],
+    [
+      'a reboot from an unknown former base',
+      { current: { ...layered, baseImage: imageOf('7') } },
+      reboot,
+      /./,
+    ],
+    [
+      'a reboot from a former base that is not recorded',
+      { current: { version: 1, mode: 'Layered', config: 'rendered-1', image: imageOf('1') } },
+      reboot,
+      /./,
+    ],
+    [
+      'a reboot from a config that its label does not have',
+      { current: { ...layered, config: 'rendered-7' } },
+      reboot,
+      /./,
+    ],
+    ['a reboot where it has no label', { current: layered, labels: {} }, reboot, /./],
+    [
+      'a reboot where its label can not be read',
+      { current: layered, labels: { [imageLabels.disruption]: '{' } },
+      reboot,
+      /./,
+    ],
+    [
+      'a reboot where its label follows other policies',
+      {
+        current: layered,
+        labels: {
+          [imageLabels.disruption]: encodeTransitionLabel({
+            version: 1,
+            policyDigest: `sha256:${'b'.repeat(64)}`,
+            transitions: [{ config: 'rendered-1', base: stock, actions: [], causes: [] }],
+          }),
+        },
+      },
+      reboot,
+      /./,
+    ],
+  ])('%s', async (_name, given, actions, source) => {
+    const { prepared } = await prepare(given);
+    expect(prepared.plan.actions).toEqual(actions);
+    expect(prepared.plan.source).toMatch(source);
+    expect(prepared.plan.source).not.toBe('the label of the image');
   });
 });

@@ -50,7 +50,7 @@ export async function prepareTarget(
     await progress.reported();
   }
   const { plan } = memory.prepared;
-  normal(context, 'Staged', `${formatTarget(target)}: ${formatAsked(plan)}, by ${plan.source}`);
+  normal(context, 'Staged', `${formatTarget(target)}: ${formatAsked(plan)} (${plan.source})`);
   return again;
 }
 

@@ -1,0 +1,287 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import type { MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
+import { nodePaths } from '../../api/names.ts';
+import { policyDigest } from '../../disruption/effective-policies.ts';
+import {
+  deployment,
+  imageOf,
+  observation,
+  standard,
+  stepUnderTest,
+} from '../../test/fixtures/step-context.ts';
+import { type OsBackend, type OsStatus, PackagesRefused } from '../os/backend.ts';
+import type { Current } from '../records/current.ts';
+import type { JournalEntry } from '../records/journal.ts';
+import { prepareStandard } from './prepare-standard.ts';
+
+type Standard = Extract<Current, { mode: 'Standard' }>;
+const APP = '/etc/app.conf';
+const file = (content: string) => [{ path: APP, content }];
+const target = { mode: 'Standard', config: 'rendered-2' } as const;
+const policies = { files: [{ path: APP, actions: [{ type: 'None' as const }] }] };
+const stock = imageOf('0');
+
+interface Case {
+  readonly current?: Current;
+  readonly rendered?: Standard['rendered'];
+  readonly osImage?: string;
+  readonly stuck?: JournalEntry;
+  readonly backend?: Partial<OsBackend>;
+  readonly status?: OsStatus;
+  readonly policyDigest?: string;
+  readonly spec?: Partial<MachineConfigNodeSpec>;
+  /** Content of the file on the disk, where there is one. */
+  readonly disk?: string;
+  readonly isForced?: boolean;
+}
+const renderedWith = (spec: object, from = standard('rendered-2', file('new'))): Standard['rendered'] => ({
+  ...from.rendered,
+  spec: { ...from.rendered.spec, ...spec },
+});
+
+async function prepare(given: Case = {}) {
+  const done: string[] = [];
+  const { context, root } = await stepUnderTest({
+    objects: (kind) =>
+      kind === 'MachineConfig'
+        ? { ...(given.rendered ?? standard('rendered-2', file('new')).rendered), status: 'left out' }
+        : { status: { nodeDisruptionPolicyStatus: { clusterPolicies: policies } } },
+    backend: {
+      status: async () => given.status ?? { booted: deployment('/booted', { image: stock }) },
+      tool: async () => ({ name: 'rpm-ostree', installsPackages: true }),
+      unstage: async () => void done.push('unstage'),
+      stage: async (image, { evenIfBooted, extraKernelArguments }) => {
+        done.push(`stage ${image} ${evenIfBooted} ${JSON.stringify(extraKernelArguments)}`);
+        return deployment('/staged', { image, canSoftReboot: true });
+      },
+      ...given.backend,
+    },
+  });
+  if (given.disk !== undefined) await writeFile(path.join(root, APP), given.disk);
+  if (given.isForced === true) {
+    await mkdir(path.dirname(path.join(root, nodePaths.forceFile)), { recursive: true });
+    await writeFile(path.join(root, nodePaths.forceFile), '');
+  }
+  const prepared = prepareStandard(
+    {
+      client: context.client,
+      backend: context.ports.backend,
+      root,
+      spec: {
+        ...observation().spec,
+        policyDigest: given.policyDigest ?? policyDigest(policies),
+        ...given.spec,
+      },
+      current: given.current,
+      stuck: given.stuck,
+      onProgress: () => undefined,
+      signal: context.signal,
+    },
+    { ...target, ...(given.osImage === undefined ? {} : { osImage: given.osImage }) },
+  );
+  return { prepared, done };
+}
+const runs = (content: string, more: Partial<Standard> = {}): Standard => ({
+  ...standard('rendered-1', file(content)),
+  baseImage: stock,
+  ...more,
+});
+
+describe('what a config asks of the node', () => {
+  test('is what the policies say of the difference, and nothing is staged', async () => {
+    const { prepared, done } = await prepare({ current: runs('old'), disk: 'old' });
+    expect(await prepared).toMatchObject({
+      plan: {
+        config: 'rendered-2',
+        staged: true,
+        actions: [],
+        source: 'the difference between the rendered configs',
+      },
+      next: { mode: 'Standard', config: 'rendered-2', baseImage: stock, kernelArguments: [] },
+      policyDigest: policyDigest(policies),
+      softRebootAllowed: false,
+    });
+    expect((await prepared).next).not.toHaveProperty('rendered.status');
+    expect(done).toEqual(['unstage']);
+  });
+
+  test('is a reboot where other policies are in force than the operator named', async () => {
+    const { prepared } = await prepare({ current: runs('old'), disk: 'old', policyDigest: 'sha256:other' });
+    expect((await prepared).plan).toMatchObject({
+      actions: [{ type: 'Reboot' }],
+      source: expect.stringContaining('the policies in force are not the ones that the operator named'),
+    });
+  });
+
+  test('of a fresh node is what its files ask, whatever it has booted', async () => {
+    const { prepared, done } = await prepare();
+    expect((await prepared).plan.actions).toEqual([]);
+    expect((await prepared).next.baseImage).toBe(stock);
+    expect(done).toEqual(['unstage']);
+  });
+
+  test('that has an osImageURL is no change on a fresh node', async () => {
+    const { prepared } = await prepare({ rendered: renderedWith({ osImageURL: stock }) });
+    expect((await prepared).plan.actions).toEqual([]);
+  });
+
+  test('is a reboot where a live update could not be finished', async () => {
+    const stuck = { plan: { config: 'rendered-9' } } as JournalEntry;
+    const { prepared } = await prepare({ current: runs('old'), disk: 'half', stuck });
+    expect((await prepared).plan).toMatchObject({
+      actions: [{ type: 'Reboot' }],
+      source: expect.stringContaining('rendered-9'),
+    });
+  });
+});
+
+describe('the deployment that a config needs', () => {
+  test.each<[string, Case, string]>([
+    [
+      'of another OS image',
+      { current: runs('old'), disk: 'old', osImage: imageOf('9') },
+      `stage ${imageOf('9')} true {"remove":[],"add":[]}`,
+    ],
+    [
+      'with kernel arguments',
+      { current: runs('old'), disk: 'old', rendered: renderedWith({ kernelArguments: ['quiet'] }) },
+      `stage ${stock} true {"remove":[],"add":["quiet"]}`,
+    ],
+    [
+      'without those of before',
+      {
+        current: runs('old', {
+          kernelArguments: ['quiet'],
+          rendered: renderedWith({ kernelArguments: ['quiet'] }, standard('rendered-1', file('old'))),
+        }),
+        disk: 'old',
+      },
+      `stage ${stock} true {"remove":["quiet"],"add":[]}`,
+    ],
+    [
+      'of the stock image of a layered one',
+      {
+        current: {
+          version: 1,
+          mode: 'Layered',
+          config: 'rendered-1',
+          image: imageOf('1'),
+          baseImage: imageOf('5'),
+          stockImage: stock,
+        },
+      },
+      `stage ${stock} true {"remove":[],"add":[]}`,
+    ],
+    [
+      'of the base of a layered image without another stock image',
+      {
+        current: {
+          version: 1,
+          mode: 'Layered',
+          config: 'rendered-1',
+          image: imageOf('1'),
+          baseImage: imageOf('5'),
+        },
+      },
+      `stage ${imageOf('5')} true {"remove":[],"add":[]}`,
+    ],
+    [
+      'of the OS image that the spec names, on the way out of layering',
+      {
+        current: {
+          version: 1,
+          mode: 'Layered',
+          config: 'rendered-1',
+          image: imageOf('1'),
+          stockImage: stock,
+        },
+        osImage: imageOf('9'),
+      },
+      `stage ${imageOf('9')} true {"remove":[],"add":[]}`,
+    ],
+  ])('is one %s', async (_name, given, staged) => {
+    const { prepared, done } = await prepare(given);
+    expect((await prepared).plan.actions).toEqual([{ type: 'Reboot' }]);
+    expect(done).toEqual([staged]);
+  });
+
+  test('may be booted softly where the pool allows it', async () => {
+    const { prepared } = await prepare({
+      current: runs('old'),
+      disk: 'old',
+      osImage: imageOf('9'),
+      spec: { softReboot: true },
+    });
+    expect(await prepared).toMatchObject({ softRebootAllowed: true, plan: { softReboot: true } });
+  });
+
+  test('switches to standard mode by a reboot', async () => {
+    const { prepared } = await prepare({
+      current: { version: 1, mode: 'Layered', config: 'rendered-1', image: imageOf('1'), baseImage: stock },
+    });
+    expect((await prepared).plan.source).toBe('the node switches from layered to standard mode');
+  });
+});
+
+describe('a target is refused', () => {
+  const refused = (message: RegExp) => ({ name: 'PrepareRefused', message: expect.stringMatching(message) });
+
+  test('where somebody has changed the disk', async () => {
+    const { prepared, done } = await prepare({ current: runs('old'), disk: 'by hand' });
+    await expect(prepared).rejects.toMatchObject(refused(/^Changed on the node.*\/etc\/app\.conf/));
+    expect(done).toEqual([]);
+  });
+
+  test('unless the admin permits overwriting', async () => {
+    const { prepared } = await prepare({ current: runs('old'), disk: 'by hand', isForced: true });
+    expect((await prepared).plan.config).toBe('rendered-2');
+  });
+
+  test('for an extension that no one knows', async () => {
+    const { prepared } = await prepare({ rendered: renderedWith({ extensions: ['usbguard', 'evil'] }) });
+    await expect(prepared).rejects.toMatchObject(
+      refused(/^rendered-2: extension "evil" is unknown; expected/),
+    );
+  });
+
+  test('for what only layering can bring', async () => {
+    const { prepared } = await prepare({
+      rendered: renderedWith({ extensions: ['usbguard'] }),
+      backend: { tool: async () => ({ name: 'ostree', installsPackages: false }) },
+    });
+    await expect(prepared).rejects.toMatchObject(refused(/^rendered-2: /));
+  });
+
+  test('where the tool refuses packages, which the message names', async () => {
+    const { prepared } = await prepare({
+      current: runs('old'),
+      disk: 'old',
+      rendered: renderedWith({ extensions: ['usbguard'] }),
+      backend: { stage: () => Promise.reject(new PackagesRefused('no repository')) },
+    });
+    await expect(prepared).rejects.toMatchObject(refused(/^rendered-2: .*usbguard.*no repository/));
+  });
+
+  test('where the tool refuses to take packages away', async () => {
+    const { prepared } = await prepare({
+      current: runs('old', { packages: { installed: ['usbguard'], removed: [] } }),
+      disk: 'old',
+      backend: { stage: () => Promise.reject(new PackagesRefused('no repository')) },
+    });
+    await expect(prepared).rejects.toMatchObject(
+      refused(/removes packages that Shale installed: no repository/),
+    );
+  });
+
+  test('but not for what may pass', async () => {
+    const { prepared } = await prepare({
+      current: runs('old'),
+      disk: 'old',
+      osImage: imageOf('9'),
+      backend: { stage: () => Promise.reject(new Error('the registry is away')) },
+    });
+    await expect(prepared).rejects.toMatchObject({ name: 'Error', message: 'the registry is away' });
+  });
+});

@@ -1,0 +1,113 @@
+import { describe, expect, test } from 'vitest';
+import { PREPARE_REFUSED } from '../../api/machine-config-node.ts';
+import type { Span, Tracer } from '../../cluster/tracing/span.ts';
+import { deployment, imageOf, observation, stepUnderTest } from '../../test/fixtures/step-context.ts';
+import type { OsBackend, StageOptions } from '../os/backend.ts';
+import { noMetrics } from './node-metrics.ts';
+import { prepareTarget } from './prepare.ts';
+import type { StepContext } from './step-context.ts';
+
+const image = imageOf('2');
+const target = { mode: 'Layered', config: 'rendered-2', image } as const;
+const step = { kind: 'prepare', target, stuck: undefined } as const;
+const { spec } = observation();
+const toImage = observation({ spec: { ...spec, configImage: { desiredImage: image } } });
+
+/** A node that stages as the test says. */
+async function staging(stage: (options: StageOptions) => Promise<void> = async () => undefined) {
+  const spans: Span[] = [];
+  const bytes: number[] = [];
+  const backend: Partial<OsBackend> = {
+    status: async () => ({ booted: deployment('/booted', { image }) }),
+    stage: async (name, options) => {
+      await stage(options);
+      return deployment('/staged', { image: name });
+    },
+  };
+  const node = await stepUnderTest({
+    backend,
+    context: { metrics: { ...noMetrics, staging: (done) => bytes.push(done) } },
+  });
+  const tracer: Tracer = { ...node.context.tracer, record: (span) => void spans.push(span) };
+  const context: StepContext = { ...node.context, tracer };
+  return { ...node, context, spans, bytes };
+}
+
+describe('preparing a target', () => {
+  test('remembers what it asks of the node, and says so', async () => {
+    const { context, phases, events, spans, bytes } = await staging();
+    context.memory.settledFor = 'before';
+
+    expect(await prepareTarget(context, step, toImage)).toEqual({ kind: 'again' });
+
+    expect(context.memory.prepared).toMatchObject({ plan: { config: 'rendered-2', image, actions: [] } });
+    expect(context.memory.settledFor).toBeUndefined();
+    expect(phases).toEqual([{ kind: 'preparing' }]);
+    expect(events).toEqual([`rendered-2 in ${image}: None (the node has booted this image)`]);
+    expect(spans).toHaveLength(1);
+    expect(spans[0]?.failure).toBeUndefined();
+    expect(bytes).toEqual([0]);
+  });
+
+  test('that fails has prepared nothing, and is traced as failed', async () => {
+    const { context, events, spans } = await staging(() => Promise.reject(new TypeError('no such image')));
+    context.memory.prepared = { plan: {} } as never;
+    await expect(prepareTarget(context, step, toImage)).rejects.toThrow('no such image');
+    expect(context.memory.prepared).toBeUndefined();
+    expect(events).toEqual([]);
+    expect(spans.map(({ failure }) => failure)).toEqual(['TypeError']);
+  });
+
+  test('that ends with the daemon is not traced', async () => {
+    const ending = new AbortController();
+    const { context, spans } = await staging(() => {
+      ending.abort();
+      return Promise.reject(new Error('interrupted'));
+    });
+    await expect(prepareTarget({ ...context, signal: ending.signal }, step, toImage)).rejects.toThrow();
+    expect(spans).toEqual([]);
+  });
+
+  test('reports progress at most once a second, and waits for the last report', async () => {
+    const { context, phases, bytes } = await staging(async ({ onProgress }) => {
+      onProgress?.(1, 10);
+      onProgress?.(2, 10);
+    });
+    await prepareTarget(context, step, toImage);
+    expect(bytes).toEqual([0, 1, 2]);
+    expect(phases.slice(1)).toEqual([]);
+  });
+
+  test.each([
+    ['leaves the refusal of this target where the admin reads it', {}, []],
+    [
+      'of another config is reported',
+      { configVersion: { current: '', desired: 'rendered-1' } },
+      [{ kind: 'preparing' }],
+    ],
+    [
+      'of another image is reported',
+      { configImage: { desiredImage: imageOf('3') } },
+      [{ kind: 'preparing' }],
+    ],
+    [
+      'that failed is reported again',
+      { conditions: [{ type: 'UpdatePrepared', status: 'False', reason: 'PrepareFailed' }] },
+      [{ kind: 'preparing' }],
+    ],
+  ])('again %s', async (_name, more, reported) => {
+    const { context, phases } = await staging();
+    const object = {
+      ...context.channel.object,
+      spec: toImage.spec,
+      status: {
+        configVersion: { current: '', desired: 'rendered-2' },
+        configImage: { desiredImage: image },
+        conditions: [{ type: 'UpdatePrepared', status: 'False', reason: PREPARE_REFUSED }],
+        ...more,
+      },
+    } as never;
+    await prepareTarget({ ...context, channel: { ...context.channel, object } }, step, toImage);
+    expect(phases).toEqual(reported);
+  });
+});
