@@ -1,6 +1,7 @@
 import type { MachineConfigNode } from '../api/machine-config-node.ts';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../api/machine-os-config.ts';
+import { byCodeUnits } from '../api/order.ts';
 import type { DigestedPullspec } from '../api/references.ts';
 import { conditionIsTrue } from '../cluster/update-object.ts';
 
@@ -94,8 +95,8 @@ function isOver(build: MachineOSBuild): boolean {
   );
 }
 
+/** Of builds that ended in the same second, the names decide. */
 function newestFirst(a: MachineOSBuild, b: MachineOSBuild): number {
-  const [endA = '', endB = ''] = [a.status?.buildEnd, b.status?.buildEnd];
-  if (endA !== endB) return endA > endB ? -1 : 1;
-  return a.metadata.name < b.metadata.name ? -1 : 1;
+  const end = ({ status }: MachineOSBuild) => status?.buildEnd ?? '';
+  return byCodeUnits(end(b), end(a)) || byCodeUnits(a.metadata.name, b.metadata.name);
 }

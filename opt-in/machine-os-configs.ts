@@ -2,6 +2,7 @@ import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import type { MachineOSConfig } from '../api/machine-os-config.ts';
 import { labels } from '../api/names.ts';
 import type { NewObject } from '../api/object.ts';
+import { by } from '../api/order.ts';
 import { present } from '../api/present.ts';
 import { type SwitchSettings, type SwitchState, takesPool } from './switch.ts';
 
@@ -63,11 +64,17 @@ function specFor(pool: string, settings: SwitchSettings): MachineOSConfig['spec'
   return {
     machineConfigPool: { name: pool },
     imageBuilder: { imageBuilderType: 'Job' },
-    ...(settings.pullSecret === undefined ? {} : { baseImagePullSecret: { name: settings.pullSecret } }),
-    ...(settings.pushSecret === undefined ? {} : { renderedImagePushSecret: { name: settings.pushSecret } }),
+    ...present({
+      baseImagePullSecret: secretReference(settings.pullSecret),
+      renderedImagePushSecret: secretReference(settings.pushSecret),
+    }),
     renderedImagePushSpec: imagePushSpec(settings.imageRepository, pool),
     ...present({ baseImage: settings.baseImage }),
   };
+}
+
+function secretReference(name: string | undefined): { readonly name: string } | undefined {
+  return name === undefined ? undefined : { name };
 }
 
 /** What the switch does not speak of is the admin's, in an object that the switch made, too. */
@@ -90,7 +97,7 @@ function newMachineOSConfig(pool: string, spec: MachineOSConfig['spec']): NewObj
 
 function sameSpec(a: MachineOSConfig['spec'], b: MachineOSConfig['spec']): boolean {
   const canonical = (spec: MachineOSConfig['spec']) =>
-    JSON.stringify(Object.entries(spec).sort(([x], [y]) => (x < y ? -1 : x > y ? 1 : 0)));
+    JSON.stringify(Object.entries(spec).toSorted(by(([key]) => key)));
   return canonical(a) === canonical(b);
 }
 

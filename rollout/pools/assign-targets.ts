@@ -109,8 +109,8 @@ export function newcomers({
           configImage: initial.image === undefined ? undefined : { desiredImage: initial.image },
           osImage: initial.osImage,
           policyDigest,
+          softReboot: settings.softReboot || undefined,
         }),
-        ...(settings.softReboot ? { softReboot: true } : {}),
       },
     }));
 }

@@ -1,4 +1,5 @@
 import { plural } from '../../api/plural.ts';
+import { present } from '../../api/present.ts';
 import type { RolloutOptions } from '../options.ts';
 import {
   changesWith,
@@ -163,7 +164,7 @@ function choiceLimits(
     soak: settings.soak,
     unhealthyAfter: settings.unhealthyAfter,
     now,
-    ...(options.operatorNode === undefined ? {} : { operatorNode: options.operatorNode }),
+    ...present({ operatorNode: options.operatorNode }),
   };
 }
 

@@ -9,6 +9,7 @@ import {
 } from '../../api/machine-config-node.ts';
 import { annotations, labels } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
+import { present } from '../../api/present.ts';
 import type { LeaseHolding } from '../node-leases.ts';
 
 /** How far a node is on its way to its target, as its daemon tells it. */
@@ -114,7 +115,7 @@ export function readNode(observation: NodeObservation, now: number): NodeState {
     zone: metadata.labels?.[ZONE] ?? '',
     createdAt: metadata.creationTimestamp ?? '',
     controlPlane: CONTROL_PLANE_ROLES.some((role) => metadata.labels?.[role] !== undefined),
-    ...(architecture === undefined ? {} : { architecture }),
+    ...present({ architecture }),
     ...readiness(node),
     schedulable: node.spec?.unschedulable !== true,
     bootAgrees: kubeletBoot === undefined || status?.bootID === undefined || kubeletBoot === status.bootID,
@@ -142,7 +143,7 @@ export function progressOf(
       kind: 'degraded',
       why: degraded.message || degraded.reason,
       since: Date.parse(degraded.lastTransitionTime),
-      ...(failedAtAnother(spec, status) ? { ofAnother: true } : {}),
+      ...present({ ofAnother: failedAtAnother(spec, status) || undefined }),
     };
   }
   const image = spec.configImage?.desiredImage;
@@ -155,8 +156,7 @@ export function progressOf(
     const { startedAt, finishedAt } = status.lastUpdate ?? {};
     return {
       kind: 'updated',
-      ...(startedAt === undefined ? {} : { startedAt: Date.parse(startedAt) }),
-      ...(finishedAt === undefined ? {} : { since: Date.parse(finishedAt) }),
+      ...present({ startedAt: parseTime(startedAt), since: parseTime(finishedAt) }),
     };
   }
   const { plan } = status;
@@ -166,11 +166,15 @@ export function progressOf(
   return preparing(condition('UpdatePrepared'), status.configVersion?.desired === config);
 }
 
+function parseTime(time: string | undefined): number | undefined {
+  return time === undefined ? undefined : Date.parse(time);
+}
+
 /** @param isOfThis whether the daemon speaks of the target that is wanted now. */
 function preparing(prepared: Condition | undefined, isOfThis: boolean): Progress {
   if (prepared?.status !== 'False' || prepared.message === '') return { kind: 'preparing' };
   const refused = isOfThis && prepared.reason === PREPARE_REFUSED;
-  return { kind: 'preparing', why: prepared.message, ...(refused ? { refused } : {}) };
+  return { kind: 'preparing', why: prepared.message, ...present({ refused: refused || undefined }) };
 }
 
 /** The daemon keeps NodeDegraded until another target is on the disk, and its record names the one that failed. */

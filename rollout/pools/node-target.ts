@@ -1,4 +1,5 @@
 import type { MachineConfigNode, MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
+import { present } from '../../api/present.ts';
 import type { NodeTarget, PoolTarget } from './pool-target.ts';
 
 /**
@@ -33,8 +34,7 @@ export function nodeTarget(pool: PoolTarget, node: MachineConfigNode | undefined
 export function targetOf(spec: MachineConfigNodeSpec): NodeTarget {
   return {
     config: spec.configVersion.desired,
-    ...(spec.configImage === undefined ? {} : { image: spec.configImage.desiredImage }),
-    ...(spec.osImage === undefined ? {} : { osImage: spec.osImage }),
+    ...present({ image: spec.configImage?.desiredImage, osImage: spec.osImage }),
   };
 }
 
@@ -72,8 +72,10 @@ export function assignmentPatch(
   if (!changed) return undefined;
   return {
     pool: { name: pool },
-    ...(policyDigest === undefined ? {} : { policyDigest }),
-    ...(rebootsOtherwise ? { softReboot: softReboot ? true : null } : {}),
+    ...present({
+      policyDigest,
+      softReboot: rebootsOtherwise ? softReboot || null : undefined,
+    }),
     ...(moved
       ? {
           configVersion: { desired: target.config },
@@ -96,10 +98,12 @@ export function assignedSpec(
     ...kept,
     pool: { name: pool },
     configVersion: { desired: target.config },
-    ...(target.image === undefined ? {} : { configImage: { desiredImage: target.image } }),
-    ...(target.osImage === undefined ? {} : { osImage: target.osImage }),
-    ...(policyDigest === undefined ? {} : { policyDigest }),
-    ...(softReboot ? { softReboot } : {}),
-    ...(grant === undefined || moved ? {} : { grant }),
+    ...present({
+      configImage: target.image === undefined ? undefined : { desiredImage: target.image },
+      osImage: target.osImage,
+      policyDigest,
+      softReboot: softReboot || undefined,
+      grant: moved ? undefined : grant,
+    }),
   };
 }

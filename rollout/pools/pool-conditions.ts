@@ -1,6 +1,7 @@
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
+import { by } from '../../api/order.ts';
 import { plural } from '../../api/plural.ts';
 import { reasonToSkip } from './choose-nodes.ts';
 import type { PoolDecision } from './decide-pool.ts';
@@ -126,9 +127,7 @@ function nodeRemarks({ decision, notes }: PoolStatusInputs): string[] {
   for (const { name, why } of decision.unavailable) remarks.set(name, `unavailable: ${why}`);
   for (const { name, why } of decision.skipped) remarks.set(name, `skipped: ${why}`);
   for (const [name, note] of notes) remarks.set(name, note);
-  return listed(
-    [...remarks].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([name, why]) => `${name}: ${why}`),
-  );
+  return listed([...remarks].toSorted(by(([name]) => name)).map(([name, why]) => `${name}: ${why}`));
 }
 
 function waitingFor(step: NodeStep): string | undefined {

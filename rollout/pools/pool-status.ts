@@ -5,6 +5,7 @@ import type {
   PoolConfiguration,
 } from '../../api/machine-config-pool.ts';
 import type { Condition } from '../../api/object.ts';
+import { present } from '../../api/present.ts';
 import { setCondition } from '../../cluster/update-object.ts';
 import { isUnavailable } from './choose-nodes.ts';
 import type { PoolDecision } from './decide-pool.ts';
@@ -42,8 +43,7 @@ export function poolStatus(inputs: PoolStatusInputs, now: number): MachineConfig
   const done = ready === machineCount - away && isResolved(inputs.target);
   const configuration = done ? configurationOf(inputs) : pool.status?.configuration;
   return {
-    ...(pool.metadata.generation === undefined ? {} : { observedGeneration: pool.metadata.generation }),
-    ...(configuration === undefined ? {} : { configuration }),
+    ...present({ observedGeneration: pool.metadata.generation, configuration }),
     machineCount,
     updatedMachineCount: updated,
     readyMachineCount: ready,
@@ -82,7 +82,7 @@ function conditionsOf(
   updated: number,
   now: number,
 ): readonly Condition[] & Condition[] {
-  const present = (inputs.pool.status?.conditions ?? []).filter(
+  const kept = (inputs.pool.status?.conditions ?? []).filter(
     // Switching layering off leaves no trace of it.
     ({ type }) => inputs.target.kind !== 'standard' || !BUILD_CONDITIONS.some((build) => build === type),
   );
@@ -95,7 +95,7 @@ function conditionsOf(
   ];
   return verdicts.reduce<Condition[]>(
     (conditions, [type, verdict]) => [...setCondition(conditions, { type, ...verdict }, new Date(now))],
-    present,
+    kept,
   );
 }
 

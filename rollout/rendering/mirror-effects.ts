@@ -5,6 +5,7 @@ import type {
   ImageTagMirrorSet,
 } from '../../api/image-sources.ts';
 import type { MirrorKind } from '../../api/machine-configuration.ts';
+import { by } from '../../api/order.ts';
 import { mirrorRuleChanges } from '../../disruption/registries-conf-change.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 
@@ -65,7 +66,7 @@ function textOf(config: NodeConfig): string | undefined {
  */
 export function formatEffects(before: string | undefined, pool: string, effect: MirrorEffect): string {
   const pools = { ...readPools(before), [pool]: { ...effect, actions: formatActions(effect.actions) } };
-  const sorted = Object.fromEntries(Object.entries(pools).sort(([a], [b]) => (a < b ? -1 : 1)));
+  const sorted = Object.fromEntries(Object.entries(pools).toSorted(by(([name]) => name)));
   const summary = Object.entries(sorted).map(([name, { actions }]) => `${name}: ${actions}`);
   return JSON.stringify({ summary: summary.join('; '), pools: sorted });
 }

@@ -1,0 +1,350 @@
+import { describe, expect, it } from 'vitest';
+import { annotations } from '../../api/names.ts';
+import { aPool, aState, condition, image, REBOOT, someSettings } from '../../test/fixtures/objects.ts';
+import type { PoolDecision } from './decide-pool.ts';
+import type { NodeState } from './node-state.ts';
+import type { NodeStep } from './node-step.ts';
+import {
+  degradedVerdict,
+  formatTarget,
+  nodeDegradedVerdict,
+  type PoolStatusInputs,
+  updatedVerdict,
+  updatingVerdict,
+  type Verdict,
+} from './pool-conditions.ts';
+import { noneSettled } from './pool-observation.ts';
+import type { PoolTarget } from './pool-target.ts';
+
+const CONFIG = 'rendered-worker-2';
+const STANDARD: PoolTarget = { kind: 'standard', target: { config: CONFIG } };
+const LAYERED: PoolTarget = {
+  kind: 'layered',
+  target: { config: CONFIG, image: image('2') },
+  build: 'build-2',
+  sameContent: new Set([image('2')]),
+};
+const AWAITING: PoolTarget = {
+  kind: 'awaiting-image',
+  config: CONFIG,
+  state: 'Building',
+  why: 'MachineOSBuild build-2 is running',
+  newcomer: { config: CONFIG },
+};
+const NONE: PoolTarget = { kind: 'none', why: 'no configuration is rendered yet' };
+const HELD: PoolTarget = {
+  kind: 'held',
+  target: { config: 'rendered-worker-1' },
+  why: 'rolled back by ann: fan',
+  ownTarget: STANDARD,
+};
+
+interface Case extends Partial<Omit<PoolStatusInputs, 'decision' | 'settings'>> {
+  readonly states?: readonly NodeState[];
+  readonly decision?: Partial<PoolDecision>;
+  readonly settings?: Partial<PoolStatusInputs['settings']>;
+}
+
+function inputs({ states = [], decision = {}, settings = {}, ...more }: Case = {}): PoolStatusInputs {
+  return {
+    pool: aPool('worker'),
+    settings: someSettings(settings),
+    target: STANDARD,
+    machineCount: states.length,
+    decision: {
+      at: 0,
+      create: [],
+      assign: new Map(),
+      steps: new Map(),
+      states,
+      settled: noneSettled,
+      newlySettled: [],
+      skipped: [],
+      unavailable: [],
+      slotsTaken: false,
+      halted: undefined,
+      awaitsWindow: undefined,
+      rollbackTo: undefined,
+      ...decision,
+    },
+    notes: new Map(),
+    stuckDrains: new Map(),
+    ...more,
+  };
+}
+
+const text = ({ status, reason, message }: Verdict) => `${status} ${reason} ${message}`.trim();
+const off = (name: string) =>
+  aState(name, { ready: false, away: { kind: 'switched-off', why: 'switched off on request' } });
+const staged = (name: string, more: Partial<NodeState> = {}) =>
+  aState(name, { progress: { kind: 'staged', actions: REBOOT }, ...more });
+
+describe('Updated', () => {
+  it.each<[string, Case, string]>([
+    ['no node', {}, `The pool has no nodes; its target is ${CONFIG}`],
+    ['one node', { states: [aState('a')] }, `The pool's only node runs ${CONFIG}`],
+    ['two nodes', { states: [aState('a'), aState('b')] }, `All 2 nodes run ${CONFIG}`],
+    [
+      'an image',
+      { states: [aState('a'), aState('b')], target: LAYERED },
+      `All 2 nodes run ${CONFIG} as ${image('2')}`,
+    ],
+    [
+      'one node, switched off',
+      { states: [off('a')] },
+      `0 of 1 node runs ${CONFIG}; a is not waited for: switched off on request`,
+    ],
+    [
+      'one of two nodes switched off',
+      { states: [off('b'), aState('a')] },
+      `1 of 2 nodes run ${CONFIG}; b is not waited for: switched off on request`,
+    ],
+    [
+      'nodes that a rollout would skip, by name',
+      {
+        states: [
+          aState('b', { lease: { by: 'other', holder: 'ops' } }),
+          aState('a', { obstacle: 'a NodeMaintenance is active' }),
+        ],
+      },
+      `All 2 nodes run ${CONFIG}; a would be skipped: a NodeMaintenance is active; b would be skipped: its lease is held by ops`,
+    ],
+  ])('with %s', (_what, given, message) => {
+    expect(text(updatedVerdict(inputs(given), true))).toBe(`True AllNodesUpdated ${message}`);
+  });
+
+  it('is False while nodes are outstanding, and for as long as a rollback holds the pool', () => {
+    expect(text(updatedVerdict(inputs({ target: HELD }), false))).toBe('False NodesOutstanding');
+    expect(text(updatedVerdict(inputs({ target: HELD }), true))).toBe(
+      `False RolledBack The pool was rolled back by ann: fan; it stays there until the annotation ${annotations.rollback} is removed or its target is no longer ${CONFIG}`,
+    );
+  });
+});
+
+describe('Updating', () => {
+  const COUNT = `1 of 3 nodes run ${CONFIG}`;
+  const verdict = (given: Case, done = false) =>
+    text(updatingVerdict(inputs({ machineCount: 3, ...given }), done, 1));
+
+  it.each<[string, Case, string]>([
+    [
+      'a paused pool',
+      { pool: aPool('worker', { paused: true }) },
+      `False Paused The pool is paused; ${COUNT}`,
+    ],
+    ['no target', { target: NONE }, 'False NoTarget no configuration is rendered yet'],
+    [
+      'an image that is being built',
+      { target: AWAITING },
+      'True Building Nodes stay on what they run: MachineOSBuild build-2 is running',
+    ],
+    [
+      'a failed build',
+      { target: { ...AWAITING, state: 'BuildFailed', why: 'MachineOSBuild build-2 failed' } },
+      'False BuildFailed Nodes stay on what they run: MachineOSBuild build-2 failed',
+    ],
+    [
+      'failed nodes',
+      { decision: { halted: 'the rollout has stopped: 1 node failed' } },
+      `False RolloutStopped ${COUNT}; the rollout has stopped: 1 node failed`,
+    ],
+    [
+      'a setting for which no value is safe',
+      { settings: { closed: 'annotation x can’t be read' } },
+      `False NothingBegins ${COUNT}; annotation x can’t be read`,
+    ],
+    [
+      'a window that opens',
+      { decision: { awaitsWindow: { opensAt: Date.UTC(2026, 5, 6, 20) } } },
+      `True AwaitingMaintenanceWindow ${COUNT}; the next maintenance window opens at 2026-06-06T20:00:00.000Z`,
+    ],
+    [
+      'no window that ever opens',
+      { decision: { awaitsWindow: { opensAt: undefined } } },
+      `True AwaitingMaintenanceWindow ${COUNT}; no maintenance window will ever open`,
+    ],
+    [
+      'no slot',
+      { decision: { slotsTaken: true, skipped: [{ name: 'a', why: 'no' }] } },
+      `True MaxUnavailableReached ${COUNT}; no node can start: nodes that are unavailable for other reasons already use up maxUnavailable; a: skipped: no`,
+    ],
+    [
+      'skipped nodes',
+      { decision: { skipped: [{ name: 'a', why: 'its lease is held by ops' }] } },
+      `True NodesPassedBy ${COUNT}; a: skipped: its lease is held by ops`,
+    ],
+    ['nothing to remark', {}, `True NodesUpdating ${COUNT}`],
+    [
+      'a rollback',
+      { target: HELD, decision: { slotsTaken: true } },
+      'True RollingBack 1 of 3 nodes run rendered-worker-1; rolled back by ann: fan; no node can start: nodes that are unavailable for other reasons already use up maxUnavailable',
+    ],
+  ])('with %s', (_what, given, expected) => {
+    expect(verdict(given)).toBe(expected);
+  });
+
+  it('is False when every node is updated, whatever else there is to report', () => {
+    expect(verdict({ decision: { slotsTaken: true } }, true)).toBe('False AllNodesUpdated');
+    expect(verdict({ target: HELD }, true)).toMatch(
+      /^False RolledBack 1 of 3 nodes run rendered-worker-1; rolled back by ann: fan; it stays there/,
+    );
+  });
+
+  const waiting: [NodeStep, string | undefined][] = [
+    [{ kind: 'hold', why: 'the daemon applies the update' }, 'the daemon applies the update'],
+    [{ kind: 'suspend', why: 'lost its lease to ops' }, 'lost its lease to ops'],
+    [{ kind: 'back-out', why: 'the pool is paused' }, 'the pool is paused'],
+    [{ kind: 'let-go', why: 'failing for too long' }, 'failing for too long'],
+    [{ kind: 'drain' }, 'is being drained'],
+    [{ kind: 'take', level: 'Live' }, undefined],
+    [{ kind: 'finish' }, undefined],
+    [{ kind: 'none' }, undefined],
+  ];
+  it.each(waiting)('reports what a node waits for: %j', (step, why) => {
+    const remark = why === undefined ? '' : `; a: ${why}`;
+    expect(verdict({ decision: { steps: new Map([['a', step]]) } })).toBe(
+      `True NodesUpdating ${COUNT}${remark}`,
+    );
+  });
+
+  it('has one remark for each node, the one that is nearest to what is done about it', () => {
+    const preparing = aState('a', { progress: { kind: 'preparing', why: 'pulling' } });
+    const silent = aState('z', { progress: { kind: 'preparing' } });
+    const steps = new Map<string, NodeStep>([['b', { kind: 'drain' }]]);
+    const given = { states: [off('c'), preparing, silent], machineCount: 3, decision: { steps } };
+    expect(verdict(given)).toBe(
+      `True NodesUpdating ${COUNT}; a: pulling; b: is being drained; c: not waited for: switched off on request`,
+    );
+    const unavailable = [{ name: 'b', why: 'not Ready' }];
+    expect(verdict({ ...given, decision: { steps, unavailable } })).toMatch(/b: unavailable: not Ready/);
+    const skipped = [{ name: 'b', why: 'its lease is held by ops' }];
+    expect(verdict({ ...given, decision: { steps, unavailable, skipped } })).toMatch(/b: skipped: its lease/);
+    expect(verdict({ ...given, decision: { steps, skipped }, notes: new Map([['b', 'noted']]) })).toMatch(
+      /; b: noted; c/,
+    );
+  });
+
+  it.each([
+    [10, ''],
+    [11, '; and 1 more'],
+    [200, '; and 190 more'],
+  ])('names ten of %i nodes', (count, more) => {
+    const skipped = Array.from({ length: count }, (_, index) => ({
+      name: `n${String(index).padStart(3, '0')}`,
+      why: 'no',
+    }));
+    const message = verdict({ decision: { skipped: skipped.toReversed() } });
+    expect(message).toMatch(new RegExp(`; n000: skipped: no;.*; n009: skipped: no${more}$`));
+  });
+
+  it('of a pool of one node is a sentence', () => {
+    expect(text(updatingVerdict(inputs({ machineCount: 1 }), false, 0))).toBe(
+      `True NodesUpdating 0 of 1 node runs ${CONFIG}`,
+    );
+  });
+});
+
+const failed = (name: string, more: Partial<NodeState> = {}) =>
+  aState(name, { progress: { kind: 'degraded', why: 'no space', since: 0 }, ...more });
+
+describe('NodeDegraded', () => {
+  it('quotes the nodes that failed, and none that is away or well', () => {
+    expect(text(nodeDegradedVerdict([aState('a'), staged('b')]))).toBe('False NoNodeDegraded');
+    const { away } = off('x');
+    expect(text(nodeDegradedVerdict([failed('b'), failed('a'), failed('c', { away })]))).toBe(
+      'True NodesDegraded Node a is reporting: "no space", Node b is reporting: "no space"',
+    );
+  });
+});
+
+describe('Degraded', () => {
+  const verdict = (given: Case) => text(degradedVerdict(inputs(given)));
+  const refusing = (name: string, why: string, more: Partial<NodeState> = {}) =>
+    aState(name, { progress: { kind: 'preparing', why, refused: true }, ...more });
+
+  it.each<[string, Case, string]>([
+    ['nothing', { states: [staged('a')] }, 'False AsExpected'],
+    ['nodes that failed', { states: [failed('a')] }, 'True NodesDegraded Node a is reporting: "no space"'],
+    [
+      'a rendering that failed',
+      {
+        pool: {
+          ...aPool('worker'),
+          status: { conditions: [condition('RenderDegraded', 'True', 'broken config')] },
+        },
+      },
+      'True Degraded broken config',
+    ],
+    [
+      'a rendering that is well again',
+      { pool: { ...aPool('worker'), status: { conditions: [condition('RenderDegraded', 'False', 'x')] } } },
+      'False AsExpected',
+    ],
+    ['a build that runs', { target: AWAITING }, 'False AsExpected'],
+    [
+      'a build that failed',
+      { target: { ...AWAITING, state: 'BuildFailed', why: 'it failed' } },
+      'True Degraded it failed',
+    ],
+    [
+      'a rollout that has stopped',
+      { decision: { halted: 'it has stopped' } },
+      'True Degraded it has stopped',
+    ],
+    [
+      'settings that can’t be read',
+      { settings: { problems: ['x is wrong', 'y is wrong'], closed: 'x' } },
+      'True Degraded x is wrong; y is wrong',
+    ],
+    [
+      'a rollback that is refused',
+      { settings: { closed: 'unknown config' } },
+      'True Degraded unknown config',
+    ],
+    [
+      'drains that take too long, by name',
+      {
+        stuckDrains: new Map([
+          ['b', 'is being drained'],
+          ['a', 'is being drained'],
+        ]),
+      },
+      'True Degraded Node a is being drained; Node b is being drained',
+    ],
+    [
+      'nodes that refuse the target, each reason once',
+      {
+        states: [
+          refusing('b', 'usbguard'),
+          refusing('c', 'kernel'),
+          refusing('a', 'usbguard'),
+          refusing('away', 'usbguard', { away: { kind: 'switched-off', why: '' } }),
+          aState('slow', { progress: { kind: 'preparing', why: 'usbguard' } }),
+        ],
+      },
+      'True Degraded refused by a, b: usbguard; refused by c: kernel',
+    ],
+    [
+      'several causes, before what single nodes report',
+      {
+        states: [failed('a')],
+        decision: { halted: 'it has stopped' },
+        settings: { problems: ['x is wrong'] },
+      },
+      'True Degraded it has stopped; x is wrong',
+    ],
+  ])('by %s', (_what, given, expected) => {
+    expect(verdict(given)).toBe(expected);
+  });
+});
+
+it.each<[PoolTarget, string]>([
+  [NONE, 'no configuration'],
+  [STANDARD, CONFIG],
+  [LAYERED, `${CONFIG} as ${image('2')}`],
+  [AWAITING, `${CONFIG} as an image`],
+  [HELD, 'rendered-worker-1'],
+  [{ ...HELD, target: { config: 'c', image: image('1') } } as PoolTarget, `c as ${image('1')}`],
+])('a target %j is shown as %s', (target, expected) => {
+  expect(formatTarget(target)).toBe(expected);
+});
