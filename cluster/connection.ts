@@ -56,7 +56,8 @@ const WHERE_NOTHING_IS_NAMED = 'http://localhost:8080';
 
 /**
  * The connection of a person, from a kubeconfig: client-node's own reader, so that exec plugins, OIDC and the rest work
- * as in kubectl. It is loaded here and only here: it costs 130 MB, too much for a process that runs on every node.
+ * as in kubectl. It is loaded here and only here, and only for a kubeconfig that needs it: it costs 130 MB and most of the
+ * time that a command takes to start.
  *
  * @throws Error when the file, the context or its credentials can't be read.
  */
@@ -64,6 +65,14 @@ export async function kubeconfigConnection(options: {
   readonly path?: string;
   readonly context?: string;
 }): Promise<Connection> {
+  // YAML and schemas are nothing that a daemon in a pod needs.
+  const { readPlainKubeconfig } = await import('./kubeconfig.ts');
+  const plain = await readPlainKubeconfig(options.path, options.context);
+  if (plain !== undefined) {
+    const { server, token, ...tls } = plain;
+    const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+    return { baseUrl: new URL(server), agent: createAgent(server, tls), authorize: async () => headers };
+  }
   const { KubeConfig } = await import('@kubernetes/client-node');
   const config = new KubeConfig();
   if (options.path === undefined) config.loadFromDefault();

@@ -1,0 +1,83 @@
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { parse } from 'yaml';
+import { z } from 'zod';
+import { present } from '../api/present.ts';
+
+/** What a kubeconfig says where reading it is all there is to do. */
+export interface PlainKubeconfig {
+  /** https */
+  readonly server: string;
+  /** PEM. */
+  readonly ca?: Buffer;
+  readonly cert?: Buffer;
+  readonly key?: Buffer;
+  readonly token?: string;
+}
+
+const base64 = z.base64().transform((text) => Buffer.from(text, 'base64'));
+const Name = z.object({ name: z.string() });
+const Kubeconfig = z.object({
+  'current-context': z.string().optional(),
+  contexts: z.array(Name.extend({ context: z.object({ cluster: z.string(), user: z.string() }) })),
+  clusters: z.array(Name.extend({ cluster: z.unknown() })),
+  users: z.array(Name.extend({ user: z.unknown() })),
+});
+const Cluster = z.strictObject({
+  server: z.url({ protocol: /^https$/ }),
+  'certificate-authority-data': base64.optional(),
+});
+const User = z.strictObject({
+  token: z.string().optional(),
+  'client-certificate-data': base64.optional(),
+  'client-key-data': base64.optional(),
+});
+
+/**
+ * Reads a kubeconfig whose credentials are in it: a token or a client certificate. client-node reads every other one, and
+ * costs 800 modules and most of the time that a command takes to start.
+ *
+ * @param file undefined: the one that kubectl uses.
+ * @param context undefined: the current one.
+ * @returns undefined for everything that needs more, such as an exec plugin, OIDC, a proxy or several files, and for what
+ *   can't be read: then client-node's error says why.
+ */
+export async function readPlainKubeconfig(
+  file: string | undefined,
+  context: string | undefined,
+): Promise<PlainKubeconfig | undefined> {
+  try {
+    const text = await readFile(file ?? defaultFile(), 'utf8');
+    return plainKubeconfig(parse(text), context);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A list of several files is no file's name, and so can't be read. */
+function defaultFile(): string {
+  return process.env['KUBECONFIG'] || path.join(process.env['HOME'] ?? '/', '.kube/config');
+}
+
+function plainKubeconfig(object: unknown, name: string | undefined): PlainKubeconfig {
+  const config = Kubeconfig.parse(object);
+  const context = onlyOne(config.contexts, name ?? config['current-context']).context;
+  const cluster = Cluster.parse(onlyOne(config.clusters, context.cluster).cluster);
+  const { token, ...user } = User.parse(onlyOne(config.users, context.user).user);
+  return {
+    // As client-node does: a path is added to it.
+    server: cluster.server.replace(/\/$/, ''),
+    ...present({
+      ca: cluster['certificate-authority-data'],
+      cert: user['client-certificate-data'],
+      key: user['client-key-data'],
+      token,
+    }),
+  };
+}
+
+function onlyOne<T extends { readonly name: string }>(all: readonly T[], name: string | undefined): T {
+  const [found, ...others] = all.filter((each) => each.name === name);
+  if (found === undefined || others.length > 0) throw new Error(`not exactly one is named ${name}`);
+  return found;
+}
