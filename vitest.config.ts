@@ -45,6 +45,7 @@ export default defineConfig({
           name: project,
           include: [`**/*.${project}.test.ts`],
           exclude,
+          globalSetup: ['test/fixtures/bundle-programs.ts'],
           setupFiles: ['test/fixtures/attach-logs.ts'],
           // They wait for processes, disks and each other's leases more than they compute.
           maxWorkers: cores + 2,

@@ -11,6 +11,7 @@ import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { DIE_WITH_PARENT } from '../../workshop/apiserver/control-plane/child-process.ts';
 import { startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
 import { createNode, removeNode } from '../../workshop/sandbox/node/create.ts';
+import { runWithNode } from '../../workshop/sandbox/programs.ts';
 import { type ImageContent, pushImage } from '../../workshop/sandbox/registry.ts';
 import { type BootedNode, bootSystemdNode } from '../../workshop/sandbox/systemd-node/node.ts';
 import { keepLogFile } from '../fixtures/kept-logs.ts';
@@ -131,7 +132,7 @@ function startDaemon(logFile: string, args: readonly string[]): ChildProcess {
   const log = openSync(logFile, 'a');
   try {
     const [command, ...before] = DIE_WITH_PARENT;
-    const node = [process.execPath, '--disable-warning=ExperimentalWarning', MAIN, 'daemon'];
+    const node = [...runWithNode(MAIN), 'daemon'];
     return spawn(command, [...before, ...node, ...args], { stdio: ['ignore', log, log] });
   } finally {
     closeSync(log);

@@ -7,6 +7,7 @@ import { type ControlPlaneChoice, startControlPlane } from './control-plane.ts';
 import { type SandboxLayout, SandboxRecord, sandboxLayout, writeRecord } from './layout.ts';
 import { lockSandbox } from './lock.ts';
 import type { NodeKindName } from './node-kind.ts';
+import { runWithNode } from './programs.ts';
 
 /** What the process that holds a sandbox tells the one that started it. */
 export const ServeMessage = z.discriminatedUnion('type', [
@@ -20,11 +21,6 @@ export type ServeMessage = z.infer<typeof ServeMessage>;
 export const KEEP = 'keep';
 
 const SHALE = path.join(import.meta.dirname, '../../cli/main.ts');
-
-/** @returns the command that runs a program with the Node that this process runs on, and its first arguments. */
-export function runWithNode(program: string): readonly [command: string, ...args: string[]] {
-  return [process.execPath, '--disable-warning=ExperimentalWarning', program];
-}
 
 export interface ServeOptions {
   readonly dir: string;

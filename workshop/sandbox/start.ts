@@ -8,8 +8,9 @@ import type { SandboxRecord } from './layout.ts';
 import { sandboxLayout } from './layout.ts';
 import { isLocked, SandboxInUse } from './lock.ts';
 import type { NodeKindName } from './node-kind.ts';
+import { runWithNode } from './programs.ts';
 import { missingForSystemdNodes, missingRequirement } from './requirements.ts';
-import { KEEP, runWithNode, ServeMessage } from './serve.ts';
+import { KEEP, ServeMessage } from './serve.ts';
 
 /** A sandbox that this process started. It goes down with this process, unless it is kept. */
 export interface StartedSandbox {
