@@ -229,7 +229,7 @@ export const describedImageLabels = {
   engineInputs: {
     name: 'dev.shale.engine-inputs',
     on: 'image of an engine',
-    meaning: 'a hash of the image’s inputs: equal inputs reuse the image',
+    meaning: 'a hash of the image’s inputs: equal inputs reuse an image that this cluster recorded or signed',
   },
 } as const satisfies Readonly<Record<string, DescribedName>>;
 

@@ -10,10 +10,11 @@ import { SHALE_VERSION } from '../api/version.ts';
 import { cleanSource, type Source, sourceOf } from '../builder/attest/build-facts.ts';
 import type { SealOptions } from '../builder/attest/seal-image.ts';
 import { secretValues } from '../builder/build-secrets.ts';
+import { byDigest } from '../builder/by-digest.ts';
 import type { BuildSecret } from '../builder/engine/build-context.ts';
 import { type EngineFlags, engineParts, withEngineFlags } from '../builder/engine/engine-flags.ts';
-import { type EngineImageKey, findEngineImage } from '../builder/engine/engine-image.ts';
 import { engineSpecOf } from '../builder/engine/engine-spec.ts';
+import { type EngineImageKey, engineImageTarget, imageOf } from '../builder/engine/find-engine-image.ts';
 import { buildForArchitectures } from '../builder/steps/build-image.ts';
 import type { KnownState } from '../builder/steps/known-states.ts';
 import { policyDigest } from '../disruption/effective-policies.ts';
@@ -108,7 +109,7 @@ export function buildCommand(): Command {
           rebuild: '',
           readSecrets: (names) => secretsOf(objects, names),
         },
-        { ...engineParts(options, 1), onLine: (line) => process.stderr.write(`${line}\n`) },
+        { ...engineParts(options, 1), recorded: [], onLine: (line) => process.stderr.write(`${line}\n`) },
         signal,
       ).catch(rethrow);
       process.stderr.write(`${result.summary}\n`);
@@ -181,8 +182,12 @@ async function baseBefore(
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const engineSpec = engineSpecOf(spec, request.rendered, request.architecture);
-  if (engineSpec !== undefined)
-    return (await findEngineImage(client, { ...request, engineSpec }, signal)).image;
+  if (engineSpec !== undefined) {
+    // The label of a transition says nothing about an image that is built, so the tag is enough.
+    const { target, inputs } = await engineImageTarget(client, { ...request, engineSpec }, signal);
+    const digest = await imageOf(client, target, inputs, signal);
+    return digest === undefined ? undefined : byDigest(target, digest);
+  }
   const base = parseReference(request.baseImage);
   const { digest } = await describeImage(client, base, request.architecture, signal);
   return `${base.registry}/${base.repository}@${digest}`;

@@ -16,7 +16,7 @@ export interface EngineFlags {
 }
 
 /** What every build needs of an engine. */
-export type EngineAccessParts = Omit<EngineParts, 'client' | 'onLine'>;
+export type EngineAccessParts = Omit<EngineParts, 'client' | 'onLine' | 'recorded'>;
 
 /** @returns the command with these flags. */
 export function withEngineFlags(command: Command): Command {
@@ -65,6 +65,7 @@ export function engineParts(
     },
     workDir: engineWorkDir,
     slots: new Slots(parallel),
+    built: new Set(),
     limitMs: engineMinutes * 60_000,
   };
 }

@@ -1,17 +1,16 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import path from 'node:path';
-import type { MachineConfig } from '../../api/machine-config.ts';
 import { imageLabels } from '../../api/names.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
-import { describeImage, type ImageDescription } from '../../image/append.ts';
+import { describeImage } from '../../image/append.ts';
 import { unpackImageArchive, writeImageArchive } from '../../image/archive.ts';
 import type { Digest } from '../../image/digest.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
 import { parseImageConfig } from '../../image/manifest.ts';
 import { pushOnBase } from '../../image/push-image.ts';
-import { formatReference, parseReference, type Reference } from '../../image/reference.ts';
+import { formatReference, parseReference } from '../../image/reference.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
-import { RegistryError } from '../../image/registry/registry-error.ts';
+import type { SigningKey } from '../../image/signature/signing-key.ts';
 import { BuildFailure } from '../build-failure.ts';
 import { byDigest } from '../by-digest.ts';
 import type { Slots } from '../slots.ts';
@@ -25,26 +24,18 @@ import {
 import { BuildLog } from './build-log.ts';
 import { type ContainerEngine, type EngineAbout, EngineError, StepFailed } from './container-engine.ts';
 import { effectiveContainerfile } from './containerfile.ts';
+import { type EngineInputs, type EngineSpec, engineInputsDigest } from './engine-spec.ts';
 import {
-  type EngineInputs,
-  type EngineSpec,
-  engineImageName,
-  engineInputsDigest,
-  readsTree,
-} from './engine-spec.ts';
+  type EngineImageKey,
+  type EngineImageLookup,
+  findEngineImage,
+  signEngineImage,
+} from './find-engine-image.ts';
 
-export interface EngineImageRequest {
-  readonly engineSpec: EngineSpec;
+export interface EngineImageRequest extends EngineImageKey {
   readonly pool: string;
-  /** By tag or digest. */
-  readonly baseImage: string;
-  /** Where the pool's images go; the engine's image is kept beside them. */
-  readonly pushSpec: string;
-  readonly rendered: MachineConfig;
-  /** In Go's words. */
-  readonly architecture: string;
-  /** Value of the rebuild annotation; '' where there is none. */
-  readonly rebuild: string;
+  /** Signs which inputs the image was built from. */
+  readonly key?: SigningKey | undefined;
   /** @returns the rendered config's files; asked only for a Containerfile that reads them. */
   readonly tree: () => readonly LayerEntry[];
   /** @returns the values of the Secrets that the spec names; asked only when commands run. @throws BuildFailure */
@@ -61,6 +52,10 @@ export interface EngineParts {
   readonly slots: Slots;
   /** ms that the engine may take for one image. */
   readonly limitMs: number;
+  /** Engine images that this process built; a retry uses them again. */
+  readonly built: Set<DigestedPullspec>;
+  /** Engine images that successful builds of this cluster recorded. */
+  readonly recorded: readonly DigestedPullspec[];
   /** Is given each line that the engine prints, masked. */
   readonly onLine: (line: string) => void;
 }
@@ -75,67 +70,9 @@ export interface EngineImage {
   readonly logTail: readonly string[];
 }
 
-/** What an engine's image is known by. */
-export type EngineImageKey = Omit<EngineImageRequest, 'pool' | 'tree' | 'secrets'>;
-
-interface Sought {
-  readonly inputs: EngineInputs;
-  readonly base: { readonly reference: Reference; readonly description: ImageDescription };
-  readonly target: Reference;
-  /** The base image by digest. */
-  readonly stockImage: DigestedPullspec;
-  /** Absent where the registry has none. */
-  readonly image: DigestedPullspec | undefined;
-}
-
 /**
- * Looks for the image that commands made of the base before.
- *
- * @throws RegistryError, ContentError
- */
-export async function findEngineImage(
-  client: RegistryClient,
-  request: EngineImageKey,
-  signal: AbortSignal,
-): Promise<Sought> {
-  const { engineSpec, architecture, rendered, rebuild } = request;
-  const reference = parseReference(request.baseImage);
-  const description = await describeImage(client, reference, architecture, signal);
-  const stockImage = byDigest(reference, description.digest);
-  const inputs: EngineInputs = {
-    ...engineSpec,
-    baseImage: stockImage,
-    architecture,
-    renderedConfig: readsTree(engineSpec.containerfile) ? rendered.metadata.name : '',
-    rebuild,
-  };
-  const target = parseReference(engineImageName(request.pushSpec, inputs));
-  const digest = await findImage(client, target, inputs, signal);
-  const image = digest === undefined ? undefined : byDigest(target, digest);
-  return { inputs, base: { reference, description }, target, stockImage, image };
-}
-
-/** @returns the digest of an engine's image of these inputs; undefined where the registry has none. */
-async function findImage(
-  client: RegistryClient,
-  target: Reference,
-  inputs: EngineInputs,
-  signal: AbortSignal,
-): Promise<Digest | undefined> {
-  try {
-    const { digest, config } = await describeImage(client, target, inputs.architecture, signal);
-    return config.config?.Labels?.[imageLabels.engineInputs] === engineInputsDigest(inputs)
-      ? digest
-      : undefined;
-  } catch (error) {
-    if (error instanceof RegistryError && error.status === 404) return undefined;
-    throw error;
-  }
-}
-
-/**
- * The image that commands make of the base. An image of equal inputs that is in the registry already is taken; so a
- * rendered config that changes costs no engine's work.
+ * The image that commands make of the base. An image of equal inputs that this cluster built before is used again; so a
+ * rendered config that changes costs no engine's work. Nobody else's image is: whoever may push could plant one.
  *
  * The engine is given nothing of registries: base and result go through this process, with its credentials, CAs and
  * mirrors.
@@ -147,14 +84,19 @@ export async function engineImage(
   request: EngineImageRequest,
   signal: AbortSignal,
 ): Promise<EngineImage> {
-  const sought = await findEngineImage(parts.client, request, signal);
-  const { stockImage, image, target } = sought;
+  const trust = { known: [...parts.built, ...parts.recorded], key: request.key };
+  const lookup = await findEngineImage(parts.client, request, trust, signal);
+  const { stockImage, image, target } = lookup;
   if (image !== undefined) return { image, stockImage, built: false, logTail: [] };
   const secrets = request.engineSpec.buildSecrets.length === 0 ? [] : await request.secrets();
   const log = new BuildLog(secrets, parts.onLine);
-  const work: Work = { ...parts, ...sought, request, secrets, log };
+  const work: Work = { ...parts, ...lookup, request, secrets, log };
   const digest = await parts.slots.hold(signal, () => makeInTime(work, signal));
-  return { image: byDigest(target, digest), stockImage, built: true, logTail: log.tail };
+  const own = byDigest(target, digest);
+  parts.built.add(own);
+  if (request.key !== undefined)
+    await signEngineImage(parts.client, lookup, { digest, key: request.key }, signal);
+  return { image: own, stockImage, built: true, logTail: log.tail };
 }
 
 /** @throws BuildFailure with what the engine printed; the signal's reason. */
@@ -174,7 +116,7 @@ async function makeInTime(work: Work, signal: AbortSignal): Promise<Digest> {
   }
 }
 
-interface Work extends EngineParts, Sought {
+interface Work extends Omit<EngineParts, 'built'>, EngineImageLookup {
   readonly request: EngineImageRequest;
   readonly secrets: readonly BuildSecret[];
   readonly log: BuildLog;

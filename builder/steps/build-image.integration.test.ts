@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { imageLabels } from '../../api/names.ts';
+import type { DigestedPullspec } from '../../api/references.ts';
 import {
   defaultPolicySettings,
   effectivePolicies,
@@ -23,6 +24,8 @@ const engine = {
   workDir: '/tmp',
   slots: new Slots(1),
   limitMs: 1,
+  built: new Set<DigestedPullspec>(),
+  recorded: [],
   onLine: () => undefined,
 };
 

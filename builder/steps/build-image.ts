@@ -165,6 +165,7 @@ async function makeBase(
         rendered,
         architecture,
         rebuild,
+        key: input.seal?.key,
         tree: () => treeOf(rendered),
         secrets: () => input.readSecrets(engineSpec.buildSecrets),
       },

@@ -17,6 +17,7 @@ import { sourceOf } from '../attest/build-facts.ts';
 import { BuildFailure } from '../build-failure.ts';
 import { readBuildSecrets, reservedSecrets } from '../build-secrets.ts';
 import type { EngineAccessParts } from '../engine/engine-flags.ts';
+import { recordedEngineImages } from '../engine/find-engine-image.ts';
 import type { BuildCaches } from '../observe.ts';
 import { type RegistryAccessOptions, readRegistryAccess, SecretError, SigningKeySecret } from '../secrets.ts';
 import type { BuildResult } from '../status.ts';
@@ -95,6 +96,7 @@ export class ImageMaker {
       },
       {
         ...engine,
+        recorded: recordedEngineImages(builds),
         onLine: (line) => log.info({ build: build.metadata.name, line }, 'engine'),
       },
       signal,

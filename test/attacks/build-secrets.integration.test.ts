@@ -32,6 +32,7 @@ beforeAll(async () => {
       },
       workDir: tmpdir(),
       slots: new Slots(1),
+      built: new Set(),
       limitMs: 60_000,
     },
   });

@@ -30,6 +30,8 @@ export interface EngineBuildSetup {
   readonly engineTlsDir?: string;
   readonly pool: string;
   readonly signal: AbortSignal;
+  /** Engine images that earlier builds recorded; by default none. */
+  readonly recorded?: readonly DigestedPullspec[];
 }
 
 export interface Built {
@@ -40,7 +42,7 @@ export interface Built {
 
 /** Builds as the builder does. */
 export async function buildWithEngine(
-  { registry, base, workDir, engine, engineTlsDir, pool, signal }: EngineBuildSetup,
+  { registry, base, workDir, engine, engineTlsDir, pool, signal, recorded = [] }: EngineBuildSetup,
   spec: Partial<MachineOSConfigSpec>,
   input: Partial<BuildInput> = {},
   onLine: (line: string) => void = () => undefined,
@@ -71,6 +73,7 @@ export async function buildWithEngine(
     },
     {
       ...engineParts(flags, 1),
+      recorded,
       onLine: (line) => {
         lines.push(line);
         onLine(line);

@@ -91,7 +91,11 @@ for (const { name, kind, buildKit } of engines) {
       const spec = containerFile('RUN echo once > /etc/once');
       const first = await build(spec);
       const from = { config: renderedConfig('one'), base: first.result.baseImage };
-      const second = await build(spec, { rendered: renderedConfig('two'), froms: [from] });
+      const recorded = [first.result.baseImage];
+      const second = await buildWithEngine({ ...setup(engine.url, name), recorded }, spec, {
+        rendered: renderedConfig('two'),
+        froms: [from],
+      });
       expect(second).toMatchObject({
         lines: [],
         result: { way: 'Append', baseImage: first.result.baseImage },
