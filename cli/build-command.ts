@@ -36,7 +36,7 @@ import {
   withRegistryFlags,
 } from './command-line/registry-flags.ts';
 
-/** `shale build`: the image that the Machine OS Builder would make of these files. */
+/** `shale build`: builds the image that the Machine OS Builder would build from these files. */
 export function buildCommand(): Command {
   const command = new Command('build')
     .description(
@@ -142,8 +142,8 @@ function sourceFor(
   options: SupplyOptions & { readonly pool: string },
 ): Source {
   const pool = cluster.pools.find(({ metadata }) => metadata.name === options.pool);
-  const said = cleanSource({ url: options.sourceUrl, revision: options.sourceRevision });
-  return { ...sourceOf(pool), ...said };
+  const fromFlags = cleanSource({ url: options.sourceUrl, revision: options.sourceRevision });
+  return { ...sourceOf(pool), ...fromFlags };
 }
 
 function renderFor(cluster: ReturnType<typeof offlineCluster>, name: string) {
@@ -155,7 +155,7 @@ function renderFor(cluster: ReturnType<typeof offlineCluster>, name: string) {
   return rendering.rendered;
 }
 
-/** What nodes run before: the rendered config of the files, on the base or on what an engine has made of it for them. */
+/** @returns what nodes run before: the rendered config of the files, on the base image or on what an engine built from it. */
 async function stateBefore(
   client: RegistryClient,
   objects: readonly KubernetesObject[],
@@ -169,7 +169,7 @@ async function stateBefore(
   for (const architecture of new Set(options.architecture)) {
     const request = { baseImage, pushSpec, rendered: config, architecture, rebuild: '' };
     const base = await baseBefore(client, request, spec, signal).catch(rethrow);
-    // An image that was never made is run by nobody.
+    // No node runs an image that was never built.
     if (base !== undefined) states.push({ config, base, architecture });
   }
   return states;
@@ -193,13 +193,13 @@ async function baseBefore(
   return `${base.registry}/${base.repository}@${digest}`;
 }
 
-/** @returns the MachineOSConfig of a pool, where the files have one: what its image has beyond the MachineConfigs. */
+/** @returns the MachineOSConfig of a pool, if the files contain one: it adds to the image what MachineConfigs can't. */
 function specFor(objects: readonly KubernetesObject[], pool: string): MachineOSConfigSpec | undefined {
   const configs = objects.filter(({ kind }) => kind === MachineOSConfigs.kind) as MachineOSConfig[];
   return configs.findLast(({ metadata }) => metadata.name === pool)?.spec;
 }
 
-/** @throws CommandError for one that the files don't have. */
+/** @throws {CommandError} when the files don't contain a Secret. */
 async function secretsOf(
   objects: readonly KubernetesObject[],
   names: readonly string[],

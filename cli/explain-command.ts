@@ -19,18 +19,18 @@ import { observeCluster } from './observe/cluster-watch.ts';
 import { nodeView } from './observe/node-view.ts';
 import type { ObservedCluster } from './observe/observed-cluster.ts';
 
-/** `shale explain`: why a node did what it did, and will do what it will. */
+/** `shale explain`: why the last update of a node required what it did, and what the next one requires. */
 export function explainCommand(): Command {
   const command = new Command('explain').argument('<node>');
   return withLeaseNamespace(withClusterFlags(command))
     .addOption(outputFlag(...TABLE_FORMATS))
     .action((node: string, flags: ClusterFlags & { leaseNamespace: string; output: string }) =>
       onCluster(flags, async (client, signal) => {
-        const [seen, machineConfigs] = await Promise.all([
+        const [cluster, machineConfigs] = await Promise.all([
           observeCluster(client, flags, signal),
           readAll(client, MachineConfigs, { signal }),
         ]);
-        const explained = explainNode(node, seen, machineConfigs, Date.now());
+        const explained = explainNode(node, cluster, machineConfigs, Date.now());
         if (explained === undefined) {
           throw new CommandError(
             `MachineConfigNode ${node} does not exist: no pool selects such a node`,
@@ -43,26 +43,26 @@ export function explainCommand(): Command {
     );
 }
 
-/** Why a node does what it does: from the MachineConfig by way of path, policy and action to the result. */
+/** The updates of a node: for each cause its MachineConfigs, path, policy and actions, and the result. */
 interface NodeExplanation {
   readonly node: string;
   readonly pool: string;
   readonly mode?: 'Standard' | 'Layered';
-  /** What it runs; absent where it has not said. */
+  /** The rendered config that it runs; absent until the daemon reports it. */
   readonly config?: string;
   readonly image?: string;
   readonly last?: ExplainedUpdate & {
     readonly result: UpdateRecord['result'];
     readonly startedAt: string;
     readonly finishedAt: string;
-    /** Whether the node booted anew. */
+    /** Whether the node rebooted. */
     readonly rebooted: boolean;
-    /** Whether its kernel ran on meanwhile; absent where it did not. */
+    /** Present when it was a soft reboot, which keeps the kernel. */
     readonly softly?: true;
     readonly message?: string;
   };
   readonly next?: ExplainedUpdate & {
-    /** How far it is, as shale status tells. */
+    /** The state of the node, as in `shale status`. */
     readonly state: string;
     readonly what?: string;
   };
@@ -70,41 +70,41 @@ interface NodeExplanation {
 
 interface ExplainedUpdate {
   readonly config: string;
-  /** By which logs, events and traces tell of it. */
+  /** Identifies the change in logs, events and traces. */
   readonly change: ChangeId;
   readonly image?: string;
   readonly causes: readonly ExplainedCause[];
-  /** All of them together, in words. */
+  /** The actions of all causes together, as text. */
   readonly actions: string;
-  /** What the actions were taken from. */
+  /** Where the actions come from: the image label or the policies in force. */
   readonly source: string;
 }
 
 interface ExplainedCause {
-  /** MachineConfigs of the pool that say something of it now; none where it was taken away. */
+  /** MachineConfigs of the pool that set the subject now; empty when it was removed. */
   readonly machineConfigs: readonly string[];
   readonly change: DisruptionCause['change'];
   readonly subject: string;
   /** The policy or rule that decided. */
   readonly rule: string;
-  /** What it asks for, in words. */
+  /** The actions of the rule, as text. */
   readonly actions: string;
 }
 
 /**
  * @param machineConfigs every MachineConfig of the cluster. @param now ms since the epoch.
- * @returns undefined for a node that no pool has.
+ * @returns undefined for a node that no pool selects.
  */
 export function explainNode(
   name: string,
-  seen: ObservedCluster,
+  cluster: ObservedCluster,
   machineConfigs: readonly MachineConfig[],
   now: number,
 ): NodeExplanation | undefined {
-  const object = seen.machineConfigNodes.find(({ metadata }) => metadata.name === name);
+  const object = cluster.machineConfigNodes.find(({ metadata }) => metadata.name === name);
   if (object === undefined) return undefined;
-  const view = nodeView(object, seen, now);
-  const pool = seen.pools.find(({ metadata }) => metadata.name === view.pool);
+  const view = nodeView(object, cluster, now);
+  const pool = cluster.pools.find(({ metadata }) => metadata.name === view.pool);
   const sources = inOrder(
     pool?.spec.configuration?.source?.map((source) => source.name ?? '') ?? [],
     machineConfigs,
@@ -168,7 +168,7 @@ function updateOf(
   };
 }
 
-/** @returns the explanation for people: a chain in a line for each cause. */
+/** @returns the explanation as text, with one line for each cause. */
 export function formatExplanation(explained: NodeExplanation): string {
   const { node, pool, mode, config, image, last, next } = explained;
   return [

@@ -47,11 +47,11 @@ export function policiesCommand(): Command {
 
 interface InForce {
   readonly policies: ClusterPolicies;
-  /** What keeps them from being what spec says. */
+  /** Why the policies in force differ from spec. */
   readonly remarks: readonly string[];
 }
 
-/** @returns of a live cluster what its operator says is in force, and of files what an operator would make of them. */
+/** @returns for a live cluster what its operator reports as in force; for files what an operator would derive from them. */
 function inForce(cluster: OfflineCluster, live: boolean, settings: PolicySettings): InForce {
   const given = policiesOf(cluster, settings);
   const { machineConfiguration } = cluster;

@@ -4,13 +4,13 @@ import { LeadershipLost } from '../cluster/leader-election.ts';
 import { StartupError } from '../operator/preconditions.ts';
 import { CommandError, exitCodes } from './command-line/exit-codes.ts';
 
-/** Each is loaded only when it is called: a node's daemon need not carry what the page is made of. */
+/** Each command is loaded only when it runs, so that a node daemon doesn't hold the code of the page in memory. */
 export type Commands = Readonly<
   Record<
     string,
     {
       readonly description: string;
-      /** @param whole the program with all that can be typed, for a command that completes it. */
+      /** @param whole loads the complete command line, for the command that prints completion scripts. */
       readonly load: (whole: () => Promise<Command>) => Promise<Command>;
     }
   >
@@ -141,7 +141,7 @@ export async function program(isLoaded: (name: string) => boolean, more: Command
     .showHelpAfterError('(run shale --help for a list of commands)');
   const commands = await commandsFor(isLoaded, more);
   for (const command of commands) shale.addCommand(command);
-  // Errors of use end here, not in the middle of commander, so that every way out has its exit code.
+  // commander would end the process at a usage error, with an exit code of its own.
   for (const command of [shale, ...commands, ...commands.flatMap(({ commands: own }) => own)]) {
     command.exitOverride();
   }

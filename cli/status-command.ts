@@ -30,12 +30,12 @@ Examples:
   shale status --wait             wait until every node runs its target; exit code 1 if that fails
   shale status node/worker-0      a node, if a pool has the same name`;
 
-/** ms; on a terminal the times since count on. */
+/** ms; on a terminal the ages are redrawn every second. */
 const REDRAW_MS = 1_000;
-/** ms; anywhere else only changes are told. A planned maintenance that ends by itself makes no event. */
+/** ms; elsewhere only changes are printed. No watch event reports that a planned maintenance has expired. */
 const LOOK_AGAIN_MS = 30_000;
 
-/** `shale status`: how far pools, builds and nodes are, and what they wait for. */
+/** `shale status`: the progress of pools, builds and nodes, and what each is waiting for. */
 export function statusCommand(): Command {
   const command = new Command('status').argument('[pool|node]', 'show only this pool or node');
   const withFlags = withLeaseNamespace(withClusterFlags(command))
@@ -61,27 +61,28 @@ async function showOnce(
   flags: StatusFlags,
   signal: AbortSignal,
 ): Promise<void> {
-  if (flags.wait === true) await waitUntilThere(client, name, flags, signal);
+  if (flags.wait === true) await waitUntilUpdated(client, name, flags, signal);
   const now = Date.now();
   const view = chosen(statusView(await observeCluster(client, flags, signal), now), name);
   if (isForPeople(flags)) print(textOf(view, name, flags, now));
   else printAs(flags.output, StatusOutput, view);
 }
 
-/** @throws CommandError when a pool comes to a stop, or the time is over. */
-async function waitUntilThere(
+/** @throws {CommandError} when a pool can't continue, or when the timeout has passed. */
+async function waitUntilUpdated(
   client: ApiClient,
   name: string | undefined,
   flags: StatusFlags,
   signal: AbortSignal,
 ): Promise<void> {
-  const look = (seen: ObservedCluster) => {
-    const { pools, nodes } = chosen(statusView(seen, Date.now()), name);
+  const look = (cluster: ObservedCluster) => {
+    const { pools, nodes } = chosen(statusView(cluster, Date.now()), name);
     const [node] = nodes;
-    if (name !== undefined && pools.length === 0 && node !== undefined) return nodeArrival(node.name, seen);
+    if (name !== undefined && pools.length === 0 && node !== undefined)
+      return nodeArrival(node.name, cluster);
     return poolsArrival(
       pools.map((pool) => pool.name),
-      seen,
+      cluster,
     );
   };
   // A wrong name or a cluster that can't be read at all is reported at once.
@@ -120,7 +121,7 @@ function isForPeople({ output }: StatusFlags): boolean {
   return output === 'table' || output === 'wide';
 }
 
-/** @throws CommandError for a name that no pool and no node has. */
+/** @throws {CommandError} when no pool or node has the name. */
 function chosen(view: StatusView, given: string | undefined): StatusView {
   if (given === undefined) return view;
   const [, kind, name = given] = /^(pool|node)\/(.*)$/.exec(given) ?? [];
@@ -144,7 +145,7 @@ function printChanges(before: StatusView | undefined, after: StatusView, now: nu
   for (const line of changedLines(before, after)) print(`${time} ${line}`);
 }
 
-/** JSON by the line and YAML by the document, so that each can be read as it comes. */
+/** One line of JSON or one YAML document for each view, so that a reader can process a stream. */
 function printDocument(format: string, view: StatusView): void {
   if (format === 'json') {
     print(JSON.stringify(StatusOutput.parse(view)));

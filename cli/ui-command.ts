@@ -20,7 +20,7 @@ interface UiFlags extends ClusterFlags {
 
 const LOOPBACK = '127.0.0.1';
 
-/** `shale ui`: the live page on this machine, with the rights of the kubeconfig's user. */
+/** `shale ui`: the live page on this machine, with the permissions of the kubeconfig's user. */
 export function uiCommand(): Command {
   const command = new Command('ui').description(
     'Serve the live page on this machine, for your own browser and with your own permissions; read-only.',
@@ -35,7 +35,7 @@ export function uiCommand(): Command {
 async function serve(flags: UiFlags, signal: AbortSignal): Promise<void> {
   const assets = await builtPage(process.env['SHALE_PAGE_DIR']);
   const client = await connect(flags);
-  await refuseBlind(client, flags.leaseNamespace, signal);
+  await checkReadable(client, flags.leaseNamespace, signal);
   const log = createLogger('shale-ui', flags.logLevel);
   const { caches, start } = createPageCaches(client, flags.leaseNamespace, log);
   const maintenance = new MaintenanceLookup(client, Date.now);
@@ -61,9 +61,9 @@ async function builtPage(directory: string | undefined): Promise<ReadonlyMap<str
   }
 }
 
-/** A watch that is refused is tried again for ever; a person wants to know at once. @throws CommandError */
-async function refuseBlind(client: ApiClient, leaseNamespace: string, signal: AbortSignal): Promise<void> {
-  // Of nothing: what matters is the answer.
+/** An informer retries a forbidden watch for ever, so each kind is read once before. @throws {CommandError} */
+async function checkReadable(client: ApiClient, leaseNamespace: string, signal: AbortSignal): Promise<void> {
+  // Selects no object: only whether the request is allowed matters.
   const fieldSelector = 'metadata.name=none';
   const reads = shownKinds(leaseNamespace).map(({ kind, namespace }) =>
     readAll(client, kind, { fieldSelector, ...present({ namespace }), signal }),

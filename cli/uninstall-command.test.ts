@@ -19,16 +19,16 @@ const config = (made: boolean) =>
 test.each([
   ['a cluster in standard mode', observed({ machineConfigNodes: [standard] }), undefined],
   [
-    'images that are kept',
+    'layered nodes and --keep',
     observed({ machineConfigNodes: [layered], machineOSConfigs: [config(false)] }),
     'keep',
   ],
   [
-    'images that are taken back',
+    'layered nodes and --revert',
     observed({ machineConfigNodes: [layered], machineOSConfigs: [config(true)] }),
     'revert',
   ],
-] as const)('%s: nothing in the way', (_, cluster, choice) => {
+] as const)('%s: nothing prevents it', (_, cluster, choice) => {
   expect(uninstallObstacle(cluster, choice)).toBeUndefined();
 });
 
@@ -40,13 +40,13 @@ test.each([
     'worker-0: an update is in progress, and would leave the node cordoned',
   ],
   [
-    'images of which nothing was said',
+    'layered nodes without a flag',
     observed({ machineConfigNodes: [layered] }),
     undefined,
     '1 node runs images',
   ],
   [
-    'layering that has just begun',
+    'layering that was just enabled',
     observed({ machineOSConfigs: [config(true)] }),
     undefined,
     'layering is enabled, and 0 nodes run images',
@@ -57,11 +57,11 @@ test.each([
     'revert',
     'MachineOSConfig infra was created by hand: delete it',
   ],
-] as const)('%s: in the way', (_, cluster, choice, why) => {
+] as const)('%s: refused', (_, cluster, choice, why) => {
   expect(uninstallObstacle(cluster, choice)).toContain(why);
 });
 
-test('every variant of what is in the way is a sentence', () => {
+test('every variant of an obstacle is a sentence', () => {
   const second = { ...held, metadata: { ...held.metadata, name: 'worker-1' } };
   expect(uninstallObstacle(observed({ nodes: [second, held] }), 'keep')).toMatch(
     /^worker-0, worker-1: an update is in progress, and would leave the nodes cordoned; /,

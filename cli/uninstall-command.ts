@@ -47,7 +47,7 @@ Examples:
 
 Not removed: the namespaces with their Secrets, and what MachineConfigs wrote to nodes in standard mode.`;
 
-/** `shale uninstall`: takes Shale out of a cluster, and leaves its nodes in a state that is said. */
+/** `shale uninstall`: removes Shale from a cluster, with nodes on the stock image or as they are, as the user chose. */
 export function uninstallCommand(): Command {
   const command = new Command('uninstall')
     .addOption(
@@ -66,11 +66,11 @@ export function uninstallCommand(): Command {
 
 async function uninstall(client: ApiClient, flags: UninstallFlags, signal: AbortSignal): Promise<void> {
   const choice = flags.revert === true ? 'revert' : flags.keep === true ? 'keep' : undefined;
-  const seen = await observeCluster(client, flags, signal);
-  const obstacle = uninstallObstacle(seen, choice);
+  const cluster = await observeCluster(client, flags, signal);
+  const obstacle = uninstallObstacle(cluster, choice);
   if (obstacle !== undefined) throw new CommandError(obstacle);
   if (choice === 'revert') {
-    const pools = seen.pools.map(({ metadata }) => metadata.name);
+    const pools = cluster.pools.map(({ metadata }) => metadata.name);
     await switchOff(client, flags, signal);
     const goal = { layered: [], standard: pools, clean: true };
     const look = (now: ObservedCluster) => layeringArrival(goal, now);
@@ -81,7 +81,7 @@ async function uninstall(client: ApiClient, flags: UninstallFlags, signal: Abort
   await stopOperator(client, flags, signal);
   await remove(client, Deployments, BUILDER_DEPLOYMENT, flags.namespace, signal);
   for (const kind of INSTALLED_KINDS) await removeAll(client, kind, signal);
-  // The switch says what was wanted of this installation; the next one begins with its own.
+  // Otherwise the next installation would start with the layering switch of this one.
   await remove(client, ConfigMaps, SWITCH_CONFIG_MAP, flags.namespace, signal);
   if (flags.withObjects === true) await removeAll(client, DEFINITIONS, signal);
   print(
@@ -105,14 +105,14 @@ async function switchOff(
     });
 }
 
-/** ms; its pods have 30 s to end unless somebody gave them more. */
+/** ms; pods have 30 s to terminate unless terminationGracePeriodSeconds says otherwise. */
 const OPERATOR_ENDS_MS = 60_000;
 const LOOK_AGAIN_MS = 500;
 
 /**
- * The operator ends before anything that it needs goes. It may have begun with a node since it was looked at.
+ * Stops the operator before anything that it needs is deleted. It may have started an update since the cluster was observed.
  *
- * @throws CommandError that names nodes which it has left cordoned; everything else is still there then.
+ * @throws {CommandError} that names the nodes which it has left cordoned; nothing else has been deleted then.
  */
 async function stopOperator(client: ApiClient, flags: UninstallFlags, signal: AbortSignal): Promise<void> {
   const { namespace } = flags;
@@ -138,7 +138,7 @@ async function removeAll(
   signal: AbortSignal,
 ): Promise<void> {
   const { items } = await client.list(kind, { labelSelector: INSTALLED, signal }).catch((error: unknown) => {
-    // A kind that the cluster doesn't have.
+    // The cluster doesn't have this kind.
     if (isNotFound(error)) return { items: [] };
     throw error;
   });
@@ -157,23 +157,23 @@ async function remove<T extends KubernetesObject>(
   if (deleted) print(`deleted ${kind.kind} ${name}`);
 }
 
-/** What becomes of nodes that run an image: they go back to the stock image first, or stay as they are for good. */
+/** What happens to nodes that run an image: they return to the stock image first, or stay as they are. */
 type LayeredNodes = 'revert' | 'keep' | undefined;
 
 /**
  * @param choice what the user chose by a flag; undefined without one.
- * @returns why Shale can't be taken away now, and what to do about it; undefined when it can.
+ * @returns why Shale can't be removed now and what to do; undefined when it can.
  */
-export function uninstallObstacle(seen: ObservedCluster, choice: LayeredNodes): string | undefined {
-  const held = heldNodes(seen);
+export function uninstallObstacle(cluster: ObservedCluster, choice: LayeredNodes): string | undefined {
+  const held = heldNodes(cluster);
   if (held.length > 0) {
     return `${held.join(', ')}: an update is in progress, and would leave the ${noun(held.length, 'node')} cordoned; wait until it has finished (shale status), or pause the pool so that no other node starts`;
   }
-  const layered = seen.machineConfigNodes.filter(({ status }) => status?.mode === 'Layered');
-  if (choice === undefined && (layered.length > 0 || seen.machineOSConfigs.length > 0)) {
+  const layered = cluster.machineConfigNodes.filter(({ status }) => status?.mode === 'Layered');
+  if (choice === undefined && (layered.length > 0 || cluster.machineOSConfigs.length > 0)) {
     return `layering is enabled, and ${plural(layered.length, 'node')} ${noun(layered.length, 'runs', 'run')} images; use --revert to return nodes to the stock image first, with one reboot each, or --keep to leave them as they are, without further updates`;
   }
-  const byHand = seen.machineOSConfigs.filter((config) => !madeBySwitch(config));
+  const byHand = cluster.machineOSConfigs.filter((config) => !madeBySwitch(config));
   if (choice === 'revert' && byHand.length > 0) {
     const names = byHand.map(({ metadata }) => metadata.name).join(', ');
     return byHand.length === 1
@@ -205,7 +205,7 @@ const RBAC = 'rbac.authorization.k8s.io';
 const ADMISSION = 'admissionregistration.k8s.io';
 
 /**
- * What the manifests install beside the operator's Deployment, in the order in which it goes: processes before what they
+ * What the manifests install besides the operator's Deployment, in the order of deletion: processes before what they
  * need, bindings before what they bind. A cluster may lack a kind: those of the Prometheus operator.
  */
 export const INSTALLED_KINDS: readonly Kind<KubernetesObject>[] = [
@@ -226,5 +226,5 @@ export const INSTALLED_KINDS: readonly Kind<KubernetesObject>[] = [
   ServiceAccounts,
 ];
 
-/** With them go all objects of their kinds: the MachineConfigs and pools that people wrote. */
+/** Deleting a CRD deletes its objects too: the MachineConfigs and pools that admins wrote. */
 const DEFINITIONS: Kind<KubernetesObject> = CustomResourceDefinitions;

@@ -12,7 +12,7 @@ import { CommandError } from './command-line/exit-codes.ts';
 import { outputFlag, print, printAs, TABLE_FORMATS } from './command-line/output.ts';
 import { ValidateOutput } from './command-line/output-schemas.ts';
 
-/** `shale validate`: exit code 0 for what is valid, 1 with every problem for what is not. */
+/** `shale validate`: exits with 0 when everything is valid, otherwise with 1 after printing every problem. */
 export function validateCommand(): Command {
   const command = new Command('validate').description(
     'Validate MachineConfigs and node disruption policies.',
@@ -41,10 +41,10 @@ export function validateCommand(): Command {
 const marked = (warnings: readonly string[]): string[] => warnings.map((warning) => `warning: ${warning}`);
 
 /**
- * What is valid and yet can't be had on every host. Pools with images of their own have no such limits, and one that can't
- * be rendered is a matter of `plan`.
+ * What is valid but not every host can apply in standard mode. Layered pools have no such limits, and `plan` reports pools
+ * that can't be rendered.
  *
- * @param live the cluster, where there is one; without it, which hosts they are is not known.
+ * @param live the cluster, if there is one; without it the backends of the nodes are unknown.
  */
 function standardModeWarnings(cluster: OfflineCluster, live: LiveCluster | undefined): string[] {
   const layered = new Set(cluster.machineOSConfigs.map(({ spec }) => spec.machineConfigPool.name));

@@ -3,7 +3,7 @@ import type { ConfigChange, NodeConfig, NodeFile, NodeUnit, Owner } from '../../
 
 type Side = 'before' | 'after';
 
-/** @returns the name of what changed, as people speak of it. */
+/** @returns a name for what changed, for people. */
 export function subjectOf(change: ConfigChange): string {
   switch (change.kind) {
     case 'file':
@@ -22,9 +22,9 @@ export function subjectOf(change: ConfigChange): string {
 }
 
 /**
- * @param side which of the two configs this is: that a secret is another one can be said without it.
- * @returns what a config has there, as lines that can be compared: attributes first, then decoded contents; '' for
- *   nothing. Never a password hash, and SSH keys by their fingerprints.
+ * @param side which of the two configs this is: the text of a secret only shows that it differs from the other side's.
+ * @returns the config's state of the subject as lines to compare: attributes first, then decoded contents; '' when the
+ *   config doesn't have it. Password hashes are omitted, and SSH keys are replaced by their fingerprints.
  */
 export function textOf(config: NodeConfig, change: ConfigChange, side: Side): string {
   switch (change.kind) {
@@ -68,7 +68,7 @@ function fileText(file: NodeFile | undefined): string {
   return `${head}# ${file.contents.length} bytes, sha256 ${hash}\n`;
 }
 
-/** @returns undefined for what is no text in UTF-8. */
+/** @returns undefined when the contents are not UTF-8. */
 function decode(contents: Uint8Array): string | undefined {
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(contents);
@@ -93,11 +93,10 @@ function unitText(unit: NodeUnit | undefined): string {
 const KEY = /(?<=^|\s)AAAA[A-Za-z0-9+/]+=*(?=\s|$)/;
 
 /**
- * An authorized key with its fingerprint, as `ssh-keygen -l` prints it, in place of the key: two can be told apart at a
- * glance.
+ * Replaces an authorized key by its fingerprint, as `ssh-keygen -l` prints it, so that two keys are easy to distinguish.
  *
  * @param line of authorized_keys (sshd(8)): options, type, key, comment.
- * @returns the line itself where it holds no key.
+ * @returns the line itself when it contains no key.
  */
 function withFingerprint(line: string): string {
   return line.replace(KEY, (key) => {

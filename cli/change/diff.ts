@@ -17,7 +17,7 @@ export interface ChangeDiff {
 /** What changes on the nodes of a pool. `shale diff -o json` prints a list of these. */
 export type PoolDiff = BrokenPool | (ChangedPool & { readonly changes: readonly ChangeDiff[] });
 
-/** What is between two MachineConfigs that were named. */
+/** The differences between two named MachineConfigs. */
 export interface ConfigDiff {
   readonly from: string;
   readonly to: string;
@@ -66,7 +66,7 @@ export function patchOf(
   );
 }
 
-/** @returns the diffs for people: a line for each pool or pair of configs, and its patches below. */
+/** @returns the diffs as text: a line for each pool or pair of configs, and its patches below. */
 export function formatDiffs(diffs: readonly (PoolDiff | ConfigDiff)[]): string {
   return diffs
     .flatMap((diff) => {

@@ -16,7 +16,7 @@ export interface FileFlags extends ClusterFlags, LimitFlags {
 
 const FILES = 'files or directories with objects, or - for standard input';
 
-/** @returns the command with `-f` and the flags of a cluster, which counts where no file is named. */
+/** @returns the command with `-f` and the flags of a cluster, which is used when no file is named. */
 export function withFilesOrCluster(command: Command): Command {
   const files = command.option(
     '-f, --filename <file...>',
@@ -26,7 +26,7 @@ export function withFilesOrCluster(command: Command): Command {
   return withLimitFlags(withClusterFlags(files));
 }
 
-/** @returns the objects of the files, or, where none is named, of the cluster. @throws CommandError. */
+/** @returns the objects of the files or, when none is named, of the cluster. @throws {CommandError} */
 export async function objectsOf(flags: FileFlags): Promise<readonly KubernetesObject[]> {
   if (flags.filename.length > 0) return readObjects(flags.filename);
   return (await readLiveCluster(await connect(flags))).objects;
@@ -39,7 +39,7 @@ export interface ChangeFlags extends FileFlags {
   readonly leaseNamespace?: string;
 }
 
-/** @returns the command with the flags that name a change and what it is made to. */
+/** @returns the command with the flags that name a change and the state before it. */
 export function withChange(command: Command): Command {
   const changed = command
     .option('--from <file...>', 'files with the current state; default: the state of the cluster', [])
@@ -55,15 +55,15 @@ export function withChange(command: Command): Command {
 export interface Change {
   readonly before: OfflineCluster;
   readonly after: OfflineCluster;
-  /** The cluster that `before` was read from; absent for files. */
+  /** The cluster that `before` was read from; absent when it was read from files. */
   readonly live?: LiveCluster;
 }
 
 /**
  * Reads what the flags name.
  *
- * @throws CommandError for what can't be read, malformed objects, and where there is no pool at all: silence would be
- *   taken for "nothing changes".
+ * @throws {CommandError} when something can't be read or is malformed, and when there is no pool at all: an empty output
+ *   would mean "nothing changes".
  */
 export async function readChange(flags: ChangeFlags): Promise<Change> {
   const limits = limitsOf(flags);
@@ -83,7 +83,7 @@ export async function readChange(flags: ChangeFlags): Promise<Change> {
   return { before, after, ...present({ live }) };
 }
 
-/** @throws CommandError that tells of every malformed object once. */
+/** @throws {CommandError} that names every malformed object once. */
 export function refuseMalformed(...clusters: readonly OfflineCluster[]): void {
   const problems = new Set(clusters.flatMap(({ malformed }) => malformed));
   if (problems.size > 0) throw new CommandError([...problems].join('\n'), exitCodes.usage);

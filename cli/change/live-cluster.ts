@@ -17,10 +17,10 @@ import type { ApiClient } from '../../cluster/api-client.ts';
 import { MaintenanceLookup } from '../../rollout/node-claims.ts';
 import { readAll, unlessForbidden } from '../command-line/cluster-access.ts';
 
-/** A command that answers a person must not hang on a cluster that does not answer. */
+/** ms; an interactive command must not hang when the API server doesn't respond. */
 const MAINTENANCE_DEADLINE_MS = 60_000;
 
-/** What has a part in rendering. */
+/** The kinds that affect rendering. */
 const KINDS: readonly Kind<KubernetesObject>[] = [
   MachineConfigs,
   MachineConfigPools,
@@ -32,23 +32,23 @@ const KINDS: readonly Kind<KubernetesObject>[] = [
   ImageConfigs,
 ];
 
-/** What a cluster has, and what its nodes are in. */
+/** The objects of a cluster, and the state of its nodes. */
 export interface LiveCluster {
-  /** What has a part in rendering, without what controllers made of it: that is made again. */
+  /** Objects that affect rendering, without what controllers generated from them: commands generate it again. */
   readonly objects: readonly KubernetesObject[];
   /** The rendered configs, by name. */
   readonly rendered: ReadonlyMap<string, MachineConfig>;
   readonly machineConfigNodes: readonly MachineConfigNode[];
   readonly nodes: readonly Node[];
-  /** Of every pool; none where whoever asks may not read them. */
+  /** Of every pool; empty when the user is not allowed to list them. */
   readonly builds: readonly MachineOSBuild[];
-  /** The leases of nodes; undefined where whoever asks may not read them. */
+  /** The leases of nodes; undefined when the user is not allowed to list them. */
   readonly leases: readonly Lease[] | undefined;
   /** Names of nodes with an active NodeMaintenance (medik8s). */
   readonly inMaintenance: ReadonlySet<string>;
 }
 
-/** @throws CommandError when the cluster can't be read, or Shale is not installed in it. */
+/** @throws {CommandError} when the cluster can't be read, or Shale is not installed in it. */
 export async function readLiveCluster(
   client: ApiClient,
   leaseNamespace = DEFAULT_LEASE_NAMESPACE,

@@ -14,22 +14,22 @@ async function fileOf(text: string): Promise<string> {
 }
 
 const HEAD = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n';
-/** Each level has nine of the one before: 9^7 items of the last. */
+/** Each level contains the one before nine times: 9^7 items in all. */
 const LAUGHS = [
   'a: &a [x]',
   ...[...'bcdefgh'].map((name, i) => `${name}: &${name} [${Array(9).fill(`*${'abcdefg'[i]}`)}]`),
 ];
 
-test('aliases are replaced by what they stand for', async () => {
+test('aliases are expanded', async () => {
   const [object] = await readObjects([await fileOf(`${HEAD}a: &a [x]\nb: *a\n`)]);
   expect(object).toMatchObject({ a: ['x'], b: ['x'] });
 });
 
 test.each([
   ['aliases that expand to millions of items', `${HEAD}${LAUGHS.join('\n')}\n`],
-  ['an alias of what contains it', `${HEAD}a: &a [*a]\n`],
-  ['nesting without end', `${HEAD}a: ${'['.repeat(100_000)}\n`],
-])('%s: the file is refused, and it is no bug in Shale', async (_name, text) => {
+  ['an alias that contains itself', `${HEAD}a: &a [*a]\n`],
+  ['nesting without limit', `${HEAD}a: ${'['.repeat(100_000)}\n`],
+])('%s: the file is rejected as invalid usage', async (_name, text) => {
   const file = await fileOf(text);
   const error = await readObjects([file]).catch((caught: unknown) => caught);
   expect(error).toMatchObject({ name: 'CommandError', exitCode: exitCodes.usage });

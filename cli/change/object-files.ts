@@ -12,7 +12,7 @@ import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
  *
  * @param names files, directories (their .yaml, .yml and .json files, by name) or `-` for standard input.
  * @returns every document, in order; the items of a List in its place.
- * @throws CommandError (exit code 2) that names the file: it does not exist, is not YAML, or a document is no object.
+ * @throws CommandError (exit code 2) that names the file: it does not exist, is not YAML, or a document is not an object.
  */
 export async function readObjects(names: readonly string[]): Promise<KubernetesObject[]> {
   const objects: KubernetesObject[] = [];
@@ -23,10 +23,10 @@ export async function readObjects(names: readonly string[]): Promise<KubernetesO
 
 async function filesOf(name: string): Promise<string[]> {
   if (name === '-') return [name];
-  const found = await stat(name).catch((cause: unknown) => {
+  const stats = await stat(name).catch((cause: unknown) => {
     throw new CommandError(`${name}: no such file or directory`, exitCodes.usage, { cause });
   });
-  if (!found.isDirectory()) return [name];
+  if (!stats.isDirectory()) return [name];
   const entries = await readdir(name);
   return entries
     .filter((entry) => /\.(ya?ml|json)$/.test(entry))
@@ -69,7 +69,7 @@ function valuesOf(source: string, file: string): unknown[] {
       const [error] = document.errors;
       if (error !== undefined) throw new CommandError(`${file}: ${error.message.trimEnd()}`, exitCodes.usage);
       const value: unknown = document.toJS();
-      // What contains itself can't be JSON, which the API server takes.
+      // An object that contains itself can't be converted to JSON, which the API server requires.
       JSON.stringify(value);
       return value;
     });
@@ -89,18 +89,18 @@ function isObject(value: unknown): value is KubernetesObject {
   );
 }
 
-/** An object, and what is wrong with its shape: a line for each problem. */
+/** An object, and how its structure violates the schema: one line for each problem. */
 interface ShapedObject {
   readonly object: KubernetesObject;
   readonly problems: readonly string[];
 }
 
 /**
- * Looks at an object as the API server would before it stores it. The Ignition config of a MachineConfig is left to the
- * parser of Ignition, which says more.
+ * Validates an object as the API server does before it stores it. The Ignition config of a MachineConfig is left to the
+ * Ignition parser, whose messages are more precise.
  *
- * @returns the object as it would be stored: a null where a field can't be null is no value (apiextensions, "Defaulting
- *   and Nullable"). Kinds that Shale does not bring are taken as they are.
+ * @returns the object as it would be stored: null in a field that is not nullable is dropped (apiextensions, "Defaulting
+ *   and Nullable"). Kinds that Shale doesn't define are left as they are.
  */
 export function shapeOf(object: KubernetesObject): ShapedObject {
   const definition = crdDefinitions.find(

@@ -31,14 +31,14 @@ import { registriesMachineConfig } from '../../machineconfig/registries/machine-
 import { renderPool } from '../../machineconfig/render.ts';
 import { shapeOf } from './object-files.ts';
 
-/** What objects say a cluster has, as far as rendering needs it. */
+/** The objects of a cluster that rendering needs. */
 export interface OfflineCluster {
-  /** Objects that are not what their kind asks for, one line for each problem; they are in none of the other fields. */
+  /** Problems of objects that violate their schema, one line each; these objects are in none of the other fields. */
   readonly malformed: readonly string[];
   readonly pools: readonly MachineConfigPool[];
   readonly configs: readonly MachineConfig[];
   readonly machineConfiguration: MachineConfiguration | undefined;
-  /** Of the pools that have images. */
+  /** Of the layered pools. */
   readonly machineOSConfigs: readonly MachineOSConfig[];
   readonly mirrors: {
     readonly icsp: readonly ImageContentSourcePolicy[];
@@ -46,18 +46,18 @@ export interface OfflineCluster {
     readonly itms: readonly ImageTagMirrorSet[];
     readonly image: ImageConfig | undefined;
   };
-  /** How far compressed contents may unfold. */
+  /** Limits for decompressed contents. */
   readonly limits: Limits;
 }
 
-/** Written to rendered configs where a controller would write its version. */
+/** Written to rendered configs in place of the controller's version. */
 const VERSION = 'offline';
 
 /**
- * Sorts objects of files into a cluster. Kinds that have no part in rendering are left out; of two objects of one kind
- * and name the later one counts, as if it had been applied over the first.
+ * Sorts objects of files into a cluster. Kinds that don't affect rendering are ignored; of two objects of the same kind
+ * and name the later one is used, as if it had been applied over the first.
  *
- * @returns the cluster; pools that no file defines are made as OpenShift makes them, one for each role of the
+ * @returns the cluster; pools that no file defines are created as OpenShift does, one for each role of the
  *   MachineConfigs: `worker` and `master` select their own, any other inherits worker's.
  */
 export function offlineCluster(
@@ -92,11 +92,11 @@ export function offlineCluster(
 }
 
 /**
- * The cluster as it is once a change is applied.
+ * The cluster after a change is applied.
  *
- * @param prune the change is everything there will be: what it does not name is gone. Pools are kept when the change
- *   names none, because they come from whoever made the cluster as often as from where its MachineConfigs are kept; and so
- *   are MachineOSConfigs, which the switch makes.
+ * @param prune the change is the complete new state: objects that it doesn't contain are deleted. Pools are kept when it
+ *   contains none, because they often come from the installer and not from the repository of the MachineConfigs;
+ *   MachineOSConfigs are kept too, because the layering switch creates them.
  */
 export function changedCluster(
   before: readonly KubernetesObject[],
@@ -105,7 +105,7 @@ export function changedCluster(
 ): OfflineCluster {
   if (!prune) return offlineCluster([...before, ...change], limits);
   const { pools, machineOSConfigs } = offlineCluster(before, limits);
-  const names = (wanted: string) => change.some(({ kind }) => kind === wanted);
+  const names = (sought: string) => change.some(({ kind }) => kind === sought);
   const kept = [
     ...(names(MachineConfigPools.kind) ? [] : pools),
     ...(names(MachineOSConfigs.kind) ? [] : machineOSConfigs),
@@ -137,7 +137,7 @@ function missingPools(
   }));
 }
 
-/** @returns everything that is wrong, one line each; empty for a valid cluster. */
+/** @returns every problem, one line each; empty for a valid cluster. */
 export function problemsOf(cluster: OfflineCluster): string[] {
   const policy = cluster.machineConfiguration?.spec?.nodeDisruptionPolicy;
   return [
@@ -164,7 +164,7 @@ export type OfflineRendering =
       readonly ok: true;
       readonly rendered: MachineConfig;
       readonly config: NodeConfig;
-      /** The MachineConfigs that went into it. */
+      /** The MachineConfigs that it was rendered from. */
       readonly configs: readonly MachineConfig[];
     }
   | { readonly ok: false; readonly problems: readonly string[] };
@@ -192,8 +192,8 @@ export function renderOffline(cluster: OfflineCluster, pool: MachineConfigPool):
 }
 
 /**
- * @param settings what the operator is told by its flags.
- * @returns the disruption policies that spec gives: the defaults, overridden by the MachineConfiguration's.
+ * @param settings from the operator's flags.
+ * @returns the disruption policies of spec: the defaults, overridden by the MachineConfiguration's.
  */
 export function policiesOf(
   { machineConfiguration }: OfflineCluster,

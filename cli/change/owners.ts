@@ -15,7 +15,7 @@ interface Named {
 
 /**
  * @param configs MachineConfigs in merge order.
- * @returns names of those that say something of a subject: the last one is what counts, where only one can.
+ * @returns names of those that set a subject; where only one can apply, the last one does.
  */
 export function configsWith(subject: Subject, configs: readonly MachineConfig[]): readonly string[] {
   return configs.filter((config) => speaksOf(subject, config)).map(({ metadata }) => metadata.name);

@@ -18,7 +18,7 @@ export interface BrokenPool {
   readonly problems: readonly string[];
 }
 
-/** Between which renderings of a pool a change lies. */
+/** The names of a pool's rendered configs before and after a change. */
 export interface ChangedPool {
   readonly pool: string;
   /** Name of the rendered config before; absent for a pool that is new. */
@@ -32,7 +32,7 @@ export interface PoolChange extends ChangedPool {
   readonly after: NodeConfig;
   /** The same as objects; absent before for a pool that is new. */
   readonly rendered: { readonly before?: MachineConfig; readonly after: MachineConfig };
-  /** What running nodes can't be brought to without being made anew, in words; the operator refuses the change then. */
+  /** Changes that running nodes can't apply without being reinstalled, as text; the operator then refuses the change. */
   readonly refused: readonly string[];
 }
 
@@ -40,14 +40,14 @@ type ReadConfig =
   | { readonly ok: true; readonly config: NodeConfig; readonly rendered: MachineConfig }
   | { readonly ok: false; readonly problems: readonly string[] };
 
-/** What the pools were before a change. */
+/** The state of the pools before a change. */
 export interface PoolsBefore {
   readonly names: readonly string[];
-  /** @returns undefined where a pool had nothing before. */
+  /** @returns undefined for a pool that had no rendered config. */
   configOf(pool: string): ReadConfig | undefined;
 }
 
-/** @returns what a cluster's MachineConfigs ask of its pools. */
+/** @returns what a cluster's MachineConfigs specify for its pools. */
 export function asRendered(cluster: OfflineCluster): PoolsBefore {
   return {
     names: cluster.pools.map(({ metadata }) => metadata.name),
@@ -58,7 +58,7 @@ export function asRendered(cluster: OfflineCluster): PoolsBefore {
   };
 }
 
-/** @returns the rendered config that every node of a pool has taken, whatever its MachineConfigs ask by now. */
+/** @returns the rendered config that every node of a pool runs, whatever its MachineConfigs specify now. */
 export function asRunning(
   cluster: OfflineCluster,
   rendered: ReadonlyMap<string, MachineConfig>,
@@ -81,24 +81,24 @@ export function asRunning(
 }
 
 /**
- * Looks at every pool as it was and as it will be.
+ * Compares every pool before and after a change.
  *
- * @param tell makes what a command says of a pool that can be rendered.
+ * @param describe returns a command's result for a pool that can be rendered.
  * @param nodeUser see irreconcilable.
  */
 export function poolChanges<T>(
   before: PoolsBefore,
   after: OfflineCluster,
-  tell: (change: PoolChange) => T,
+  describe: (change: PoolChange) => T,
   nodeUser?: string,
 ): (T | BrokenPool)[] {
-  const told = after.pools.map((pool) => {
+  const described = after.pools.map((pool) => {
     const { name } = pool.metadata;
     const to = renderOffline(after, pool);
     if (!to.ok) return { pool: name, problems: to.problems };
     const from = before.configOf(name);
     if (from?.ok === false) return { pool: name, problems: from.problems };
-    return tell({
+    return describe({
       pool: name,
       ...present({ from: from?.config.name }),
       to: to.rendered.metadata.name,
@@ -112,7 +112,7 @@ export function poolChanges<T>(
     });
   });
   const gone = before.names.filter((name) => !after.pools.some(({ metadata }) => metadata.name === name));
-  return [...told, ...gone.map(takenAway)];
+  return [...described, ...gone.map(takenAway)];
 }
 
 function refusals(

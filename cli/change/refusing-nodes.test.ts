@@ -30,31 +30,31 @@ const refusing = (...nodes: readonly (readonly [string, MachineConfigNodeStatus 
     { pool: 'worker', rendered, config },
   );
 
-test('nodes with the same reasons are told together', () => {
+test('nodes with the same reasons are grouped', () => {
   const rpmOstree = { ...OSTREE, osBackend: { name: 'rpm-ostree', installsPackages: true } } as const;
   const bootc = { ...OSTREE, osBackend: { name: 'bootc', installsPackages: false } } as const;
-  const found = refusing(['b', OSTREE], ['a', OSTREE], ['c', rpmOstree], ['d', bootc]);
-  expect(found.map(({ nodes, osBackend }) => [osBackend, ...nodes])).toEqual([
+  const refusals = refusing(['b', OSTREE], ['a', OSTREE], ['c', rpmOstree], ['d', bootc]);
+  expect(refusals.map(({ nodes, osBackend }) => [osBackend, ...nodes])).toEqual([
     ['ostree 2022.7', 'a', 'b'],
     ['bootc', 'd'],
   ]);
 });
 
 test.each<[string, MachineConfigNodeStatus | undefined, number]>([
-  ['has not said what keeps its operating system', { ...runs('rendered-worker-1') }, 0],
-  ['has never spoken', undefined, 0],
-  ['has it already', { ...OSTREE, ...runs('rendered-worker-2') }, 0],
+  ['has not reported its backend', { ...runs('rendered-worker-1') }, 0],
+  ['has never reported', undefined, 0],
+  ['already runs it', { ...OSTREE, ...runs('rendered-worker-2') }, 0],
   [
-    'has it as an image, and is to go back to the stock image',
+    'runs it as an image and returns to the stock image',
     { ...OSTREE, ...runs('rendered-worker-2', 'Layered') },
     1,
   ],
-  ['runs a config that is gone', { ...OSTREE, ...runs('rendered-worker-0') }, 1],
+  ['runs a config that no longer exists', { ...OSTREE, ...runs('rendered-worker-0') }, 1],
 ])('a node that %s', (_what, status, count) => {
   expect(refusing(['a', status])).toHaveLength(count);
 });
 
-test('a few nodes are named and the rest is counted', () => {
+test('a few nodes are named and the others are counted', () => {
   const [all] = refusing(...Array.from({ length: 12 }, (_, index) => [`n${10 + index}`, OSTREE] as const));
   expect(all === undefined ? '' : formatRefusal(all)).toMatch(
     /^nodes n10, .*, n19 and 2 more \(ostree 2022\.7\) can't apply it without layering: extensions usbguard: /,

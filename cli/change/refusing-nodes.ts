@@ -8,10 +8,10 @@ import { nodeConfigOf } from '../../rollout/rendering/predicted-transitions.ts';
 import { formatOsBackend } from '../command-line/output.ts';
 import type { LiveCluster } from './live-cluster.ts';
 
-/** Nodes of a pool that can't take a config without layering, and keep what they run. */
+/** Nodes of a pool that can't apply a config without layering and stay on their current one. */
 export interface RefusingNodes {
   readonly nodes: readonly string[];
-  /** What keeps their operating system, with its version. */
+  /** The backend of their operating system, with its version. */
   readonly osBackend: string;
   readonly why: readonly string[];
 }
@@ -23,8 +23,8 @@ interface StandardTarget {
 }
 
 /**
- * @returns who of a pool in standard mode refuses a config, nodes with the same reasons together; a node that has not said
- *   what keeps its operating system is in none.
+ * @returns the nodes of a pool in standard mode that refuse a config, grouped by reason; nodes that have not reported their
+ *   backend are left out.
  */
 export function refusingNodes(
   cluster: Pick<LiveCluster, 'machineConfigNodes' | 'nodes' | 'rendered'>,
@@ -66,18 +66,18 @@ function hostOf(
   };
 }
 
-/** @returns undefined where it is gone or can't be read. */
+/** @returns undefined when it no longer exists or can't be parsed. */
 function runningConfig(
   { status }: MachineConfigNode,
   rendered: LiveCluster['rendered'],
 ): NodeConfig | undefined {
-  // An image is left behind with all that it brought.
+  // With the image, everything that it contains is removed.
   if (status?.mode === 'Layered') return emptyNodeConfig;
   const current = status?.configVersion?.current ?? '';
   return current === '' ? emptyNodeConfig : nodeConfigOf(rendered.get(current));
 }
 
-/** Nodes named in one line; the rest is counted. */
+/** Nodes named in one line; the others are counted. */
 const NAMED_NODES = 10;
 
 /** @returns one line for people. */

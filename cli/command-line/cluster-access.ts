@@ -11,7 +11,7 @@ import { createApiClient } from '../../cluster/http-api-client.ts';
 import { shutdownSignal } from '../../cluster/process.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
 
-/** Flags of commands that can look at a cluster. */
+/** Flags of commands that access a cluster. */
 export interface ClusterFlags {
   readonly kubeconfig?: string;
   readonly context?: string;
@@ -19,7 +19,7 @@ export interface ClusterFlags {
   readonly namespace: string;
 }
 
-/** A command that answers a person doesn't hang on a cluster that does not. */
+/** ms; an interactive command must not hang when the API server doesn't respond. */
 const DEADLINE_MS = 60_000;
 
 /** @returns the command with `--kubeconfig`, `--context` and `--namespace`, as kubectl has them. */
@@ -40,7 +40,7 @@ export async function connect(flags: Partial<ClusterFlags>): Promise<ApiClient> 
   return createApiClient(await connectionOf(flags));
 }
 
-/** @returns how the cluster of the flags or the environment is reached. @throws CommandError when there is none. */
+/** @returns the connection to the cluster of the flags or the environment. @throws {CommandError} when there is none. */
 export async function connectionOf({ kubeconfig, context }: Partial<ClusterFlags>): Promise<Connection> {
   try {
     return await kubeconfigConnection({
@@ -59,11 +59,11 @@ export async function connectionOf({ kubeconfig, context }: Partial<ClusterFlags
 }
 
 /**
- * Does a command's work on a cluster.
+ * Runs a command on a cluster.
  *
  * @param work its signal is aborted by Ctrl-C.
- * @throws CommandError for a cluster that can't be reached, refuses a request or is interrupted; what else the work
- *   throws.
+ * @throws {CommandError} when the cluster can't be reached or refuses a request, and when the command is interrupted; any
+ *   other error of the work.
  */
 export async function onCluster(
   flags: ClusterFlags,
@@ -83,7 +83,7 @@ export async function onCluster(
   }
 }
 
-/** Of a watch: Node's errors of sockets, name resolution and TLS carry the system's or OpenSSL's code. */
+/** For watches: Node's errors of sockets, name resolution and TLS have a code of the system or of OpenSSL. */
 function isNetworkError(error: unknown): error is Error {
   return error instanceof Error && 'code' in error && typeof error.code === 'string';
 }
@@ -100,21 +100,21 @@ const SelfSubjectReviews: Kind<SelfSubjectReview> = {
   namespaced: false,
 };
 
-/** @returns the user that the cluster takes the caller for; where it can't be asked, the one of this machine. */
+/** @returns the user as the API server authenticates it; the local user when it doesn't serve that review. */
 export async function whoAmI(client: ApiClient, signal: AbortSignal): Promise<string> {
   const question = { apiVersion: 'authentication.k8s.io/v1', kind: 'SelfSubjectReview', metadata: {} };
   try {
     const { status } = await client.create(SelfSubjectReviews, question, { signal });
     return status?.userInfo?.username ?? userInfo().username;
   } catch (error) {
-    // Kubernetes has it since 1.28, and an admin may have taken it away.
+    // SelfSubjectReview is available since Kubernetes 1.28, and an admin may have disabled it.
     if (error instanceof ApiError && (error.status === 403 || error.status === 404))
       return userInfo().username;
     throw error;
   }
 }
 
-/** @returns every object of a kind. @throws CommandError when they can't be read, or the cluster has no such kind. */
+/** @returns every object of a kind. @throws {CommandError} when they can't be read, or the cluster doesn't have the kind. */
 export async function readAll<T extends KubernetesObject>(
   client: ApiClient,
   kind: Kind<T>,
@@ -136,7 +136,7 @@ export async function readAll<T extends KubernetesObject>(
   }
 }
 
-/** Leases and NodeMaintenances are another team's: whoever may not read them still sees the rest. */
+/** Leases and NodeMaintenances may belong to another team: a user who can't read them still gets everything else. */
 export async function unlessForbidden<T>(read: Promise<T>): Promise<T | undefined> {
   try {
     return await read;

@@ -1,4 +1,4 @@
-/** What shale's exit code means, in the code and, for people, in docs/reference/exit-codes.md. */
+/** The exit codes of shale; docs/reference/exit-codes.md is generated from them. */
 export const exitCodes = {
   ok: 0,
   /** The command ran and the check failed: an invalid MachineConfig, a failed step of the tour. */
@@ -13,7 +13,7 @@ export const exitCodes = {
   interrupted: 130,
 } as const;
 
-/** The same for a reader of the reference; Markdown. */
+/** Their meanings for the reference, as Markdown. */
 export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> = {
   ok: 'success; for `diff`: no changes',
   failed:
@@ -25,7 +25,7 @@ export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> 
   interrupted: 'interrupted by Ctrl-C',
 };
 
-/** @param known the pools that there are. @returns the error for the name of a pool that does not exist. */
+/** @param known names of the existing pools. @returns the error for a pool that does not exist. */
 export function noSuchPool(
   name: string,
   known: readonly string[],
@@ -34,7 +34,7 @@ export function noSuchPool(
   return new CommandError(`no pool is named ${name}; the pools are: ${known.join(', ') || 'none'}`, exitCode);
 }
 
-/** An error whose message is all a person needs: printed as one line, without a stack. */
+/** An error whose message is enough for the user: printed as one line, without a stack. */
 export class CommandError extends Error {
   readonly exitCode: number;
 

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { DisruptionAction } from '../../api/disruption-action.ts';
 import { ClusterPolicies } from '../../api/machine-configuration.ts';
 
-/** Where a node is on its way, from the one end to the other. */
+/** The states of a node during an update, in order. */
 const NODE_STATES = [
   'silent',
   'staging',
@@ -15,13 +15,13 @@ const NODE_STATES = [
 ] as const;
 export type NodeState = (typeof NODE_STATES)[number];
 
-/** What a change costs a node, cheapest first. `live`: files change under its feet, and nothing else happens. */
+/** The disruption of a node by a change, least first. `live`: files change and nothing else happens. */
 export const COSTS = ['nothing', 'live', 'reload', 'restart', 'drain', 'reboot'] as const;
 export type Cost = (typeof COSTS)[number];
 
 /**
- * What `-o json` and `-o yaml` print; nothing is printed that does not fit. Scripts build on it: fields are added, and
- * never renamed or taken away. docs/reference/cli.md tells of each.
+ * Schemas of what `-o json` and `-o yaml` print; the output is validated against them. Scripts depend on it: fields may be
+ * added, but never renamed or removed. docs/reference/cli.md documents each.
  */
 const problems = z.array(z.string());
 const change = z.enum(['added', 'changed', 'removed']);
@@ -35,7 +35,7 @@ const Cause = z.strictObject({
   actions: z.array(DisruptionAction),
 });
 
-/** How many nodes of a pool pay what; together they are all of its nodes. */
+/** The number of a pool's nodes by disruption; the sum is all of its nodes. */
 const outcomes = z.strictObject(
   Object.fromEntries(COSTS.map((cost) => [cost, z.number()])) as Record<Cost, z.ZodNumber>,
 );

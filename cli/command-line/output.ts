@@ -5,7 +5,7 @@ import { plural } from '../../api/plural.ts';
 
 /** What commands print on standard output: text for people, JSON or YAML for programs. */
 
-/** How commands about MachineConfigs print; the first is for people, and the default. */
+/** Output formats of commands about MachineConfigs; the first is the default. */
 export const TABLE_FORMATS = ['table', 'json', 'yaml'];
 
 /** @param choices the first is the default. */
@@ -22,8 +22,8 @@ export function print(text: string): void {
  * Prints a value for programs.
  *
  * @param format `json` or `yaml`.
- * @param schema what the reference promises (output-schemas.ts).
- * @throws ZodError when the value is not what is promised: scripts must not find that out.
+ * @param schema the documented format (output-schemas.ts).
+ * @throws {ZodError} when the value doesn't match the schema, rather than passing it to a script.
  */
 export function printAs(format: string, schema: z.ZodType, value: unknown): void {
   const checked = schema.parse(value);
@@ -35,9 +35,9 @@ export function printAs(format: string, schema: z.ZodType, value: unknown): void
 }
 
 /**
- * Lays out rows as kubectl does: columns by two spaces at least, no lines.
+ * Lays out rows as kubectl does: columns are separated by at least two spaces.
  *
- * @returns the lines, without blanks at their ends.
+ * @returns the lines, without trailing spaces.
  */
 export function textTable(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
   const all = [head, ...rows];
@@ -50,7 +50,7 @@ export function textTable(head: readonly string[], rows: readonly (readonly stri
   );
 }
 
-/** Where progress is told: standard error, or a test's own. */
+/** Where progress is printed: standard error, or a test's own stream. */
 export interface ProgressOutput {
   readonly isTTY?: boolean;
   readonly columns?: number;
@@ -58,17 +58,17 @@ export interface ProgressOutput {
 }
 
 interface ProgressLine {
-  /** Tells how far the work is; the same again is told once. */
+  /** Prints the progress; repeated text is printed once. */
   show(text: string): void;
-  /** Leaves the last line to whatever is printed next. */
+  /** Clears the line for the next output. */
   end(): void;
 }
 
 const DEFAULT_COLUMNS = 100;
-/** Back to the line's beginning, and everything on it away (ECMA-48: EL). */
+/** Returns to the start of the line and erases it (ECMA-48: EL). */
 const CLEAR_LINE = '\r\u001b[2K';
 
-/** On a terminal one line that changes; anywhere else a line for each change, as logs want it. */
+/** On a terminal one line that changes; elsewhere a line for each change, as suits a log. */
 export function progressLine(output: ProgressOutput): ProgressLine {
   let last = '';
   return {
@@ -86,7 +86,7 @@ export function progressLine(output: ProgressOutput): ProgressLine {
   };
 }
 
-/** A part of a terminal that is drawn over and over in its place. */
+/** An area of a terminal that is redrawn in place. */
 interface Screen {
   draw(text: string): void;
 }
@@ -97,10 +97,10 @@ interface TerminalOutput {
   write(text: string): unknown;
 }
 
-/** ECMA-48: ED, everything from the cursor on away. */
+/** Erases everything after the cursor (ECMA-48: ED). */
 const CLEAR_BELOW = '\u001b[J';
 
-/** A text that would scroll can't be drawn over: it is cut to the terminal's height and width. */
+/** Text that scrolls can't be redrawn, so it is cut to the terminal's height and width. */
 export function createScreen(output: TerminalOutput): Screen {
   let drawn = 0;
   return {

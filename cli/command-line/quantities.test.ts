@@ -11,7 +11,7 @@ test.each([
   expect(parseDuration(text)).toBe(ms);
 });
 
-test.each(['', '0s', '30', '-5m', '5m1h', '1.5h', 'soon'])('%j is no time span', (text) => {
+test.each(['', '0s', '30', '-5m', '5m1h', '1.5h', 'soon'])('%j is not a duration', (text) => {
   expect(() => parseDuration(text)).toThrow(InvalidArgumentError);
 });
 

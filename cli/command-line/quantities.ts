@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 const UNITS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000 } as const;
 
 /**
- * Reads a time span as kubectl's flags and people write it: `90s`, `30m`, `2h`, `1h30m`, `7d`.
+ * Parses a duration as kubectl's flags accept it: `90s`, `30m`, `2h`, `1h30m`, `7d`.
  *
  * @returns ms, more than 0.
  * @throws InvalidArgumentError, which commander prints with the flag's name.
@@ -18,7 +18,7 @@ export function parseDuration(text: string): number {
   throw new InvalidArgumentError('a duration such as 90s, 30m, 2h, 1h30m or 7d');
 }
 
-/** @returns a span of ms in words that parseDuration reads, its two largest units; `0s` for less than a second. */
+/** @returns a duration in its two largest units, as parseDuration accepts it; `0s` for less than a second. @param ms */
 export function formatDuration(ms: number): string {
   const parts: string[] = [];
   let rest = Math.max(0, Math.floor(ms / 1000)) * 1000;
@@ -30,7 +30,7 @@ export function formatDuration(ms: number): string {
   return parts.length === 0 ? '0s' : parts.slice(0, 2).join('');
 }
 
-/** @returns `--timeout`, in ms. @param standard what it is unless given, as formatDuration writes it. */
+/** @returns the flag `--timeout`, in ms. @param standard its default, as formatDuration writes it. */
 export function timeoutFlag(standard: string): Option {
   return new Option('--timeout <span>', 'maximum time to wait, such as 90s, 30m or 2h')
     .argParser(parseDuration)
@@ -45,14 +45,14 @@ export function formatBytes(bytes: number): string {
   return `${rank === 0 ? value : value.toFixed(1)} ${units[rank]}`;
 }
 
-/** Flags of commands that can wait for what they have begun. */
+/** Flags of commands that can wait for the rollout that they started. */
 export interface WaitFlags {
   readonly wait?: boolean;
   /** ms */
   readonly timeout: number;
 }
 
-/** @returns the command with `--wait` and `--timeout`. @param until what is waited for, for the help. */
+/** @returns the command with `--wait` and `--timeout`. @param until the state to wait for, for the help. */
 export function withWaitFlags(command: Command, until: string): Command {
   return command.option('--wait', `wait until ${until}`).addOption(timeoutFlag('2h'));
 }

@@ -17,10 +17,10 @@ import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import { ContentError, RegistryError } from '../../image/registry/registry-error.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
 
-/** A command that hangs on a registry is of no use to anybody. */
+/** ms; a command must not hang when a registry doesn't respond. */
 export const REGISTRY_DEADLINE_MS = 300_000;
 
-/** Flags that say how registries are reached. */
+/** Flags for access to registries. */
 export interface RegistryFlags {
   readonly plainHttp: string[];
   readonly authfile?: string;
@@ -37,7 +37,7 @@ export function withRegistryFlags(command: Command): Command {
     .option('--registries-conf <file>', 'registries.conf with the mirrors to pull from');
 }
 
-/** @returns the command with `--architecture`, which says which image of an index is meant. */
+/** @returns the command with `--architecture`, which selects an image of an index. */
 export function withArchitecture(command: Command): Command {
   return command.addOption(
     new Option('--architecture <name>', 'architecture of the image to use from an index').default(
@@ -48,9 +48,9 @@ export function withArchitecture(command: Command): Command {
 }
 
 /**
- * @param own where the command pushes to, if it does; mirrors have no part in that.
- * @param known how registries are reached where no flag says otherwise.
- * @returns a client that reaches registries as the flags say.
+ * @param own the repository that the command pushes to, if any; mirrors don't apply to it.
+ * @param known access to registries that no flag overrides.
+ * @returns a client that accesses registries as the flags specify.
  * @throws CommandError
  */
 export async function registryClient(
@@ -93,7 +93,7 @@ export async function readText(file: string): Promise<string> {
   }
 }
 
-/** @throws CommandError for trouble with a registry or an image: a message, and no stack. */
+/** @throws {CommandError} for an error of a registry or an image, which is printed without a stack. */
 export function rethrow(error: unknown): never {
   if (
     error instanceof RegistryError ||

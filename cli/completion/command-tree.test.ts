@@ -28,18 +28,18 @@ test.each<[string[], string[], boolean]>([
   [['status', '--context', ''], [], false],
   [['diff', ''], [], true],
   [['maintenance', ''], ['start', 'status'], false],
-  // It is not the command of that name.
+  // A value, not the command of that name.
   [['maintenance', 'status', '-'], ['-h', '--help'], false],
   [['--help', 'st'], ['status'], false],
 ])('%j', (words, expected, files) => {
-  const found = candidatesFor(program, words);
-  expect({ words: found.words.map(({ word }) => word), files: found.files }).toEqual({
+  const candidates = candidatesFor(program, words);
+  expect({ words: candidates.words.map(({ word }) => word), files: candidates.files }).toEqual({
     words: expected,
     files,
   });
 });
 
-test('kubectl gets words with what they mean, and whether files may follow', () => {
+test('the output for kubectl contains descriptions and the directive for files', () => {
   expect(forKubectl(candidatesFor(program, ['st']))).toBe('status\thow it is\n:4');
   expect(forKubectl(candidatesFor(program, ['status', '--kubeconfig', '']))).toBe(':0');
 });

@@ -6,7 +6,7 @@ export interface CommandNode {
   readonly description: string;
   readonly options: readonly OptionNode[];
   readonly commands: readonly CommandNode[];
-  /** Whether what stands after it may be files. */
+  /** Whether its arguments may be files. */
   readonly takesFiles: boolean;
 }
 
@@ -14,24 +14,24 @@ export interface OptionNode {
   /** As they are typed: `-o`, `--output`. */
   readonly flags: readonly string[];
   readonly description: string;
-  /** What may stand after it; undefined for a flag without a value. */
+  /** The kind of its value; undefined for a flag without a value. */
   readonly value: ValueKind | undefined;
 }
 
 export type ValueKind =
   | { readonly kind: 'choices'; readonly choices: readonly string[] }
   | { readonly kind: 'file' }
-  /** Nothing that a shell could know. */
+  /** A value that can't be completed. */
   | { readonly kind: 'text' };
 
-/** @returns what commander knows of a command, and of those below it. */
+/** @returns the flags, arguments and subcommands of a command, as registered with commander. */
 export function commandTree(command: Command): CommandNode {
   const help = command.createHelp();
   return {
     name: command.name(),
     description: command.description(),
     options: help.visibleOptions(command).map(optionNode),
-    // commander's own help command completes nothing that --help does not tell.
+    // Without commander's own help command, which does the same as --help.
     commands: command.commands.map(commandTree),
     takesFiles: command.registeredArguments.some(({ variadic }) => variadic),
   };
@@ -50,7 +50,7 @@ function valueKind({ argChoices, flags }: Option): ValueKind {
   return /<(file|dir)/.test(flags) ? { kind: 'file' } : { kind: 'text' };
 }
 
-/** A command with the words that lead to it, `/` between and before them; '' for the program itself. */
+/** A command with its path, such as `/image/inspect`; '' for the program itself. */
 export interface PlacedCommand {
   readonly path: string;
   readonly command: CommandNode;
@@ -64,17 +64,17 @@ export function placedCommands(command: CommandNode, path = ''): readonly Placed
   ];
 }
 
-/** What may stand in a place of a command line. */
+/** The candidates at one position of a command line. */
 interface Candidates {
   readonly words: readonly { readonly word: string; readonly description: string }[];
-  /** Files may stand there, too. */
+  /** Whether files are candidates, too. */
   readonly files: boolean;
 }
 
 /**
  * Completes a command line.
  *
- * @param words those after the program's name, the last one being typed ('' where none is begun).
+ * @param words after the program's name; the last one is being typed ('' before its first character).
  */
 export function candidatesFor(program: CommandNode, words: readonly string[]): Candidates {
   const typed = words.at(-1) ?? '';
@@ -89,7 +89,7 @@ export function candidatesFor(program: CommandNode, words: readonly string[]): C
   };
 }
 
-/** The words of a command, its flags once a dash is typed or nothing else could be. */
+/** Flags are candidates once a dash is typed, or when a command has no other candidates. */
 function isAsked(word: string, typed: string): boolean {
   return typed.startsWith('-') || !word.startsWith('-');
 }
@@ -117,11 +117,11 @@ function valuesOf({ value }: OptionNode): Candidates['words'] {
   return value?.kind === 'choices' ? value.choices.map((word) => ({ word, description: '' })) : [];
 }
 
-/** ShellCompDirective of cobra, whose protocol kubectl speaks to plugins (kubectl, "plugins": kubectl_complete-<name>). */
+/** ShellCompDirectiveNoFileComp of cobra, whose protocol kubectl uses for plugins (kubectl_complete-<name>). */
 const NO_FILES = 4;
 const FILES = 0;
 
-/** @returns candidates as kubectl reads them of a plugin: a word and its description in a line, then the directive. */
+/** @returns candidates in the format that kubectl expects of a plugin: a line for each, then the directive. */
 export function forKubectl({ words, files }: Candidates): string {
   const lines = words.map(({ word, description }) => (description === '' ? word : `${word}\t${description}`));
   return [...lines, `:${files ? FILES : NO_FILES}`].join('\n');

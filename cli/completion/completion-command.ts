@@ -18,9 +18,9 @@ To load completions in every new shell:
 kubectl completes 'kubectl shale' if bin/kubectl_complete-shale is on the PATH.`;
 
 /**
- * `shale completion`: what a shell needs to complete shale's commands and flags.
+ * `shale completion`: the completion scripts for shells.
  *
- * @param program makes the whole command line, every command loaded.
+ * @param program loads the complete command line.
  */
 export function completionCommand(program: () => Promise<Command>): Command {
   const command = new Command('completion').addHelpText('after', HELP);

@@ -6,7 +6,7 @@ import {
   type ValueKind,
 } from './command-tree.ts';
 
-/** @returns a script for `source`: completion of shale, and of kubectl-shale where it is called by that name. */
+/** @returns a script for `source` that completes shale and kubectl-shale. */
 export function bashCompletion(program: CommandNode): string {
   const placed = placedCommands(program);
   return `# bash completion of shale; made by 'shale completion bash'
@@ -112,7 +112,7 @@ function wordsCaseInZsh({ path, command }: PlacedCommand): string {
   return `    '${path}') ${flags}; else ${rest}; fi ;;`;
 }
 
-/** _describe parts a word from its description by a colon. */
+/** _describe expects a colon between a word and its description. */
 function entry(word: string, description: string): string {
   return quoted(`${word}:${description.replaceAll(':', ' -')}`);
 }
@@ -167,18 +167,18 @@ function argumentOf({ value }: OptionNode): string {
   }
 }
 
-/** @returns text as one word of sh, bash, zsh or fish, whatever is in it. */
+/** @returns the text quoted as one word of sh, bash, zsh or fish. */
 function quoted(text: string): string {
-  // fish knows \\' within single quotes, the others don't: an apostrophe stands outside of them for all.
+  // Only fish supports \\' within single quotes, so an apostrophe is quoted separately for all.
   return `'${text.replaceAll('\\', '').replaceAll("'", "'\"'\"'")}'`;
 }
 
-/** @returns a list of words as one word. */
+/** @returns a list of words, quoted as one word. */
 function shellWords(words: readonly string[]): string {
   return quoted(words.join(' '));
 }
 
-/** @returns the options after which a value stands. */
+/** @returns the options that take a value. */
 function valueFlags({ options }: CommandNode): readonly (OptionNode & { readonly value: ValueKind })[] {
   return options.flatMap((option) =>
     option.value === undefined ? [] : [{ ...option, value: option.value }],
@@ -186,7 +186,7 @@ function valueFlags({ options }: CommandNode): readonly (OptionNode & { readonly
 }
 
 /**
- * @param completeValue what the shell does for a value.
+ * @param completeValue returns the shell code that completes a value.
  * @returns the cases of `case "$at:$previous"` in bash and zsh, one for each option that takes a value.
  */
 function valueCases({ path, command }: PlacedCommand, completeValue: (value: ValueKind) => string): string[] {

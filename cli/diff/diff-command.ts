@@ -20,7 +20,7 @@ Examples:
   shale diff worker-0 r.example.com/os/worker@sha256:…   what a node runs, and what an image contains
   shale diff r.example.com/os/worker@sha256:… r.example.com/os/worker@sha256:…   two images, by their contents`;
 
-/** `shale diff`: what changes on nodes' disks. Exit code as kubectl's: 0 nothing, 1 something, above 1 an error. */
+/** `shale diff`: what changes on the disks of nodes. Exits like kubectl diff: 0 no changes, 1 changes, above 1 an error. */
 export function diffCommand(): Command {
   const command = new Command('diff')
     .description('Show how a change affects the files, units and kernel arguments of nodes.')

@@ -26,13 +26,13 @@ import { bothSides, type NamingCluster, oneSide, type Side } from './named-confi
 export interface DiffNamedFlags extends ChangeFlags, RegistryFlags {
   readonly pool?: string;
   readonly running?: boolean;
-  /** In Go's words. */
+  /** GOARCH, such as amd64. */
   readonly architecture: string;
 }
 
 /**
- * Compares two configs, each named by a file of its own, by the image that carries it, or as the cluster or `-f` has it: a
- * MachineConfig, a pool or a node. Of one pool or node: what it runs with what it is to run.
+ * Compares two configs. Each is given as a file, as an image, or as the name of a MachineConfig, a pool or a node in the
+ * cluster or in the files of `-f`. For a single pool or node it compares what it runs with its target.
  *
  * @throws CommandError
  */
@@ -56,7 +56,7 @@ export async function diffNamed(named: readonly string[], flags: DiffNamedFlags)
     if (await isFile(name)) return { config: await onlyConfigOf(name) };
     return isImage(name) ? imageOf(name, flags) : oneSide(name, await cluster());
   };
-  // In order: of two that are wrong the first is told.
+  // One after the other, so that of two errors the first is reported.
   const before = await sideOf(from);
   return compare(from, to, before, await sideOf(to), flags);
 }
@@ -66,7 +66,7 @@ function compare(from: string, to: string, before: Side, after: Side, flags: Dif
   return { from, to, changes: [...baseChange(before, after), ...changes] };
 }
 
-/** Two images may carry one config and be of other bases. */
+/** Two images may contain the same config and have different base images. */
 function baseChange({ baseImage: before }: Side, { baseImage: after }: Side): ConfigDiff['changes'] {
   if (before === undefined || after === undefined || before === after) return [];
   const subject = 'baseImage';
@@ -80,7 +80,7 @@ function baseChange({ baseImage: before }: Side, { baseImage: after }: Side): Co
   ];
 }
 
-/** No MachineConfig's name has a slash; and a file that is not there has no registry before it. */
+/** The name of a MachineConfig contains no slash, and the path of a missing file doesn't start with a registry. */
 function isImage(name: string): boolean {
   try {
     const { tag, digest } = parseReference(name);
@@ -97,13 +97,13 @@ async function imageOf(name: string, flags: DiffNamedFlags): Promise<Side> {
   return readMake(client, parseReference(name), { name, architecture }, signal).catch(asUnavailable);
 }
 
-/** 1 would say that there is a difference. @throws CommandError */
+/** Exit code 1 would mean that there are differences. @throws {CommandError} */
 function asUnavailable(error: unknown): never {
   try {
     return rethrow(error);
-  } catch (told) {
-    if (!(told instanceof CommandError) || told === error) throw told;
-    throw new CommandError(told.message, exitCodes.unavailable, { cause: error });
+  } catch (thrown) {
+    if (!(thrown instanceof CommandError) || thrown === error) throw thrown;
+    throw new CommandError(thrown.message, exitCodes.unavailable, { cause: error });
   }
 }
 
@@ -111,7 +111,7 @@ async function isFile(name: string): Promise<boolean> {
   return (await stat(name).catch(() => undefined))?.isFile() === true;
 }
 
-/** @returns what the files of `-f` have, or, where none is named, the cluster. */
+/** @returns the objects of the files of `-f` or, when none is named, of the cluster. */
 async function namingCluster(flags: DiffNamedFlags): Promise<NamingCluster> {
   if (flags.filename.length === 0) return readLiveCluster(await connect(flags));
   const objects = machineConfigsOf(await readObjects(flags.filename));
@@ -138,21 +138,22 @@ function nodeConfigOf(config: MachineConfig, flags: DiffNamedFlags): NodeConfig 
   throw new CommandError(lines.join('\n'), exitCodes.usage);
 }
 
-/** What an image of Shale's is made of. */
+/** What Shale built an image from. */
 interface ImageMake {
-  /** The rendered config that it carries. */
+  /** The rendered config that it contains. */
   readonly config: MachineConfig;
   /** By digest. */
   readonly baseImage: string;
 }
 
-/** Bytes; a rendered config is an object of the API server, which takes none larger than etcd's limit. */
+/** Bytes; a rendered config is stored in etcd, whose limit for a request is smaller. */
 const MAX_CONFIG_BYTES = 16 * 1024 * 1024;
 
 /**
- * Reads from an image itself what it was made of: no cluster is needed, and the MachineConfigs may be gone.
+ * Reads from the image itself what it was built from: this works without a cluster and after the MachineConfigs were
+ * deleted.
  *
- * @param name for messages. @param architecture which image of an index, in Go's words.
+ * @param name for messages. @param architecture of the image to read from an index, as GOARCH.
  * @throws CommandError for an image that Shale did not build; RegistryError, ContentError, LayerError.
  */
 async function readMake(
@@ -171,7 +172,7 @@ async function readMake(
     if (item.type !== 'file' || `/${item.path}` !== nodePaths.imageConfig) continue;
     carried = parseConfig(await textOf(item.content), name);
   }
-  // Only now the layer is known to be the one that the image names.
+  // The digest of the layer is verified only at its end.
   if (carried === undefined) throw notOurs(name);
   return { config: carried, baseImage };
 }

@@ -47,7 +47,10 @@ const cluster: NamingCluster = {
   ],
   builds: [build],
 };
-const told = ({ config: { metadata }, baseImage }: ReturnType<typeof oneSide>) => [metadata.name, baseImage];
+const summary = ({ config: { metadata }, baseImage }: ReturnType<typeof oneSide>) => [
+  metadata.name,
+  baseImage,
+];
 
 test.each([
   ['50-chrony', ['50-chrony', undefined]],
@@ -57,18 +60,18 @@ test.each([
   ['pool/both', ['rendered-b', undefined]],
   ['node/both', ['rendered-a', 'old base']],
   ['machineconfig/both', ['both', undefined]],
-])('%s beside another', (name, side) => {
-  expect(told(oneSide(name, cluster))).toEqual(side);
+])('%s compared with another', (name, side) => {
+  expect(summary(oneSide(name, cluster))).toEqual(side);
 });
 
 test.each([
   ['worker', ['rendered-a', undefined], ['rendered-b', undefined]],
   ['node/worker-0', ['rendered-a', 'old base'], ['rendered-b', 'new base']],
 ])('%s alone', (name, before, after) => {
-  expect(bothSides(name, cluster).map(told)).toEqual([before, after]);
+  expect(bothSides(name, cluster).map(summary)).toEqual([before, after]);
 });
 
-describe('what can not be told', () => {
+describe('names that can not be compared', () => {
   test.each([
     ['nobody', 'nobody is not a MachineConfig, pool or node, and no such file exists'],
     ['pool/worker-0', 'pool/worker-0 is not a MachineConfig, pool or node, and no such file exists'],

@@ -6,16 +6,16 @@ import { present } from '../../api/present.ts';
 import { type LiveCluster, machineConfigsOf } from '../change/live-cluster.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 
-/** A config, and with it, where it is known, the image's base. */
+/** A config and, if it is known, the base image of its image. */
 export interface Side {
   readonly config: MachineConfig;
   readonly baseImage?: string;
 }
 
-/** What a name may stand for: a pool runs what all of its nodes have taken. */
+/** Of a pool or node: what it runs, or its target. A pool runs the last config that all of its nodes took. */
 type Moment = 'runs' | 'is to run';
 
-/** What a name stands for in a cluster, in the words of kubectl's TYPE/NAME. */
+/** An object that a name refers to, with the type of kubectl's TYPE/NAME. */
 type Named =
   | { readonly type: 'machineconfig'; readonly config: MachineConfig }
   | { readonly type: 'pool'; readonly pool: MachineConfigPool }
@@ -23,7 +23,7 @@ type Named =
 
 export type NamingCluster = Pick<LiveCluster, 'objects' | 'rendered' | 'machineConfigNodes' | 'builds'>;
 
-/** @returns both sides of a pool or a node: what it runs, and what it is to run. @throws CommandError */
+/** @returns what a pool or node runs, and its target. @throws {CommandError} */
 export function bothSides(name: string, cluster: NamingCluster): readonly [Side, Side] {
   const named = find(name, cluster);
   if (named.type === 'machineconfig') {
@@ -36,21 +36,21 @@ export function bothSides(name: string, cluster: NamingCluster): readonly [Side,
 }
 
 /**
- * @param name of a MachineConfig, a pool or a node; `pool/NAME` where there are several.
- * @returns of a node what it runs, of a pool what its MachineConfigs ask for.
- * @throws CommandError
+ * @param name of a MachineConfig, a pool or a node; `pool/NAME` when it is ambiguous.
+ * @returns for a node what it runs, for a pool what its MachineConfigs specify.
+ * @throws {CommandError}
  */
 export function oneSide(name: string, cluster: NamingCluster): Side {
   const named = find(name, cluster);
   return sideOf(name, named, cluster, named.type === 'node' ? 'runs' : 'is to run');
 }
 
-function find(asked: string, { objects, rendered, machineConfigNodes }: NamingCluster): Named {
-  const [, type, name = asked] = /^(machineconfig|pool|node)\/(.*)$/.exec(asked) ?? [];
+function find(given: string, { objects, rendered, machineConfigNodes }: NamingCluster): Named {
+  const [, type, name = given] = /^(machineconfig|pool|node)\/(.*)$/.exec(given) ?? [];
   const isNamed = ({ metadata }: KubernetesObject) => metadata.name === name;
   const isPool = (object: KubernetesObject): object is MachineConfigPool =>
     object.kind === MachineConfigPools.kind;
-  // Of files, the last word counts.
+  // In files, the last object of a name is used.
   const config = [...machineConfigsOf(objects), ...rendered.values()].findLast(isNamed);
   const pool = objects.filter(isPool).find(isNamed);
   const node = machineConfigNodes.find(isNamed);
@@ -59,41 +59,41 @@ function find(asked: string, { objects, rendered, machineConfigNodes }: NamingCl
     ...(pool === undefined ? [] : [{ type: 'pool' as const, pool }]),
     ...(node === undefined ? [] : [{ type: 'node' as const, node }]),
   ];
-  const found = all.filter((candidate) => type === undefined || candidate.type === type);
-  const [only, ...more] = found;
+  const candidates = all.filter((candidate) => type === undefined || candidate.type === type);
+  const [only, ...more] = candidates;
   if (only === undefined) {
     throw new CommandError(
-      `${asked} is not a MachineConfig, pool or node, and no such file exists`,
+      `${given} is not a MachineConfig, pool or node, and no such file exists`,
       exitCodes.usage,
     );
   }
   if (more.length === 0) return only;
-  const names = found.map((candidate) => `${candidate.type}/${name}`).join(' or ');
-  throw new CommandError(`${asked} is ambiguous; expected ${names}`, exitCodes.usage);
+  const names = candidates.map((candidate) => `${candidate.type}/${name}`).join(' or ');
+  throw new CommandError(`${given} is ambiguous; expected ${names}`, exitCodes.usage);
 }
 
-function sideOf(asked: string, named: Named, cluster: NamingCluster, moment: Moment): Side {
+function sideOf(given: string, named: Named, cluster: NamingCluster, moment: Moment): Side {
   if (named.type === 'machineconfig') return named;
   const { configName, baseImage } = targetOf(named, cluster, moment);
   if (configName === '') {
     throw new CommandError(
       moment === 'runs'
-        ? `${named.type} ${asked} has not reported a rendered config yet`
-        : `${named.type} ${asked} has no target yet`,
+        ? `${named.type} ${given} has not reported a rendered config yet`
+        : `${named.type} ${given} has no target yet`,
       exitCodes.usage,
     );
   }
   const config = cluster.rendered.get(configName);
   if (config === undefined) {
     throw new CommandError(
-      `${configName}, ${moment === 'runs' ? 'which' : 'the target of'} ${named.type} ${asked}${moment === 'runs' ? ' runs' : ''}, no longer exists`,
+      `${configName}, ${moment === 'runs' ? 'which' : 'the target of'} ${named.type} ${given}${moment === 'runs' ? ' runs' : ''}, no longer exists`,
       exitCodes.usage,
     );
   }
   return { config, ...present({ baseImage }) };
 }
 
-/** @returns '' for the config where there is none. */
+/** @returns the target; its config is '' when there is none. */
 function targetOf(
   named: Exclude<Named, { readonly type: 'machineconfig' }>,
   { builds }: NamingCluster,

@@ -6,12 +6,12 @@ import { condition } from '../../test/fixtures/observed-cluster.ts';
 import { areServed, judgeDefinitions, judgeLeaseTimes, judgeServer } from './check-api-server.ts';
 
 const NOW = Date.parse('2026-11-20T10:00:00Z');
-const levels = (found: readonly { readonly level: string }[]) => found.map(({ level }) => level);
+const levels = (finding: readonly { readonly level: string }[]) => finding.map(({ level }) => level);
 const facts = { version: 'v1.33.1', minor: 33, time: NOW, localTime: NOW };
 
 describe('the API server', () => {
   test.each<[string, Partial<typeof facts>, string[]]>([
-    ['as it should be', {}, ['ok', 'ok']],
+    ['of a supported version', {}, ['ok', 'ok']],
     ['of an old version', { version: 'v1.27.3', minor: 27 }, ['failure', 'ok']],
     ['whose clock is a little ahead', { time: NOW + 4_000 }, ['ok', 'ok']],
     ['whose clock is far behind', { time: NOW - 90_000 }, ['ok', 'warning']],
@@ -20,10 +20,10 @@ describe('the API server', () => {
   });
 });
 
-describe('leases renewed', () => {
+describe('the renewal of a lease', () => {
   test.each<[string, string | undefined, string[], boolean?]>([
     ['just now', '2026-11-20T10:00:01.000000Z', ['ok']],
-    ['long ago, by a node that is gone', '2026-11-19T10:00:00.000000Z', ['ok'], false],
+    ['long ago, by a node that no longer exists', '2026-11-19T10:00:00.000000Z', ['ok'], false],
     ['long ago, by a node that is Ready', '2026-11-20T09:58:00.000000Z', ['failure']],
     ['in a little while', '2026-11-20T10:00:30.000000Z', ['warning']],
     ['in an hour', '2026-11-20T11:00:00.000000Z', ['failure']],
@@ -50,7 +50,7 @@ function withNodes(change: (text: string) => string): readonly CustomResourceDef
 }
 
 describe('the CRDs', () => {
-  test('of this version are as they should be', () => {
+  test('of this version are accepted', () => {
     expect(judgeDefinitions(PRESENT)).toMatchObject([{ level: 'ok' }]);
     expect(areServed(PRESENT)).toBe(true);
   });

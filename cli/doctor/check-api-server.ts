@@ -8,12 +8,12 @@ import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 import { type Finding, findings } from './finding.ts';
 
-/** What an API server says of itself. */
+/** What an API server reports about itself. */
 interface ServerFacts {
   /** Such as v1.33.1. */
   readonly version: string;
   readonly minor: number;
-  /** ms since the epoch: the server's clock, as exact as its Date header. */
+  /** ms since the epoch: the server's clock, from its Date header. */
   readonly time: number;
   /** ms since the epoch: this machine's clock at the same moment. */
   readonly localTime: number;
@@ -21,16 +21,16 @@ interface ServerFacts {
 
 const Version = z.object({ gitVersion: z.string(), minor: z.string() });
 
-/** The first with ValidatingAdmissionPolicy (v1), which keeps daemons to their own nodes. */
+/** The first version with ValidatingAdmissionPolicy (v1), which limits each daemon to its own node. */
 const OLDEST_MINOR = 30;
-/** ms; a Date header has whole seconds, and an answer takes its time. */
+/** ms; a Date header has whole seconds, and the response takes time. */
 const TOLERATED_SKEW_MS = 5_000;
-/** ms; node leases last 300 s, and a renewal that seems later than it is must not let one expire. */
+/** ms; node leases last 300 s, and skew must not make a renewed lease seem expired. */
 const WORST_SKEW_MS = 60_000;
 const DEADLINE_MS = 30_000;
 
-/** @throws CommandError when the server does not answer. */
-export async function askServer(connection: Connection, signal: AbortSignal): Promise<ServerFacts> {
+/** @throws {CommandError} when the server does not respond. */
+export async function readServerFacts(connection: Connection, signal: AbortSignal): Promise<ServerFacts> {
   const either = AbortSignal.any([signal, AbortSignal.timeout(DEADLINE_MS)]);
   try {
     const response = await send(connection, { method: 'GET', path: '/version', signal: either });
@@ -71,15 +71,15 @@ export function judgeServer({ version, minor, time, localTime }: ServerFacts): F
   ];
 }
 
-/** By whom a lease is renewed, and when it says it was. */
+/** The holder of a lease, and the time of its last renewal by the holder's clock. */
 export interface LeaseTime {
   readonly of: string;
   readonly renewTime: string | undefined;
-  /** Whether the holder is known to renew it now: a node that is Ready does so every ten seconds. */
+  /** Whether the holder renews it now: the kubelet of a Ready node does so every ten seconds. */
   readonly isAlive: boolean;
 }
 
-/** A holder whose renewals lie in the future, or seem old while it works, has another clock than the server. */
+/** Renewals in the future, or old renewals of a holder that is working, mean that its clock is wrong. */
 export function judgeLeaseTimes(leases: readonly LeaseTime[], now: number): Finding[] {
   const { warning, failure, ok } = findings('clocks');
   const off = leases.flatMap(({ of, renewTime, isAlive }) => {
@@ -100,37 +100,37 @@ export function judgeLeaseTimes(leases: readonly LeaseTime[], now: number): Find
   });
 }
 
-/** Fields named in a finding; the rest is counted. */
+/** Fields named in a finding; the others are counted. */
 const NAMED_FIELDS = 5;
 
 /**
  * Compares the cluster's CustomResourceDefinitions with those of this version.
  *
- * @param present every definition that the cluster has.
+ * @param present every CustomResourceDefinition of the cluster.
  */
 export function judgeDefinitions(present: readonly CustomResourceDefinition[]): Finding[] {
   const { ok, failure } = findings('CRDs');
-  const mend = 'kubectl apply -k manifests/crds, from the version that is running';
+  const fix = 'kubectl apply -k manifests/crds, from the version that is running';
   const wrong = crdDefinitions.flatMap((definition) => {
-    const wanted = crdOf(definition);
-    const { name } = wanted.metadata;
-    const found = present.find(({ metadata }) => metadata.name === name);
-    if (found === undefined) return [failure(`${name} is missing`, mend)];
-    if (!conditionIsTrue(found.status?.conditions, 'Established')) {
+    const expected = crdOf(definition);
+    const { name } = expected.metadata;
+    const installed = present.find(({ metadata }) => metadata.name === name);
+    if (installed === undefined) return [failure(`${name} is missing`, fix)];
+    if (!conditionIsTrue(installed.status?.conditions, 'Established')) {
       return [failure(`${name} is not Established`, `run kubectl describe crd ${name} to see why`)];
     }
-    const missing = missingFields(schemaOf(wanted.spec), schemaOf(found.spec));
+    const missing = missingFields(schemaOf(expected.spec), schemaOf(installed.spec));
     if (missing.length === 0) return [];
     const more = missing.length - NAMED_FIELDS;
     const named = `${missing.slice(0, NAMED_FIELDS).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
-    return [failure(`${name} belongs to another version: it does not have ${named}`, mend)];
+    return [failure(`${name} belongs to another version: it does not have ${named}`, fix)];
   });
   return wrong.length === 0
     ? [ok(`all ${crdDefinitions.length} are installed and belong to this version`)]
     : wrong;
 }
 
-/** @returns whether Shale's own objects can be read at all. */
+/** @returns whether the API server serves Shale's own kinds. */
 export function areServed(present: readonly CustomResourceDefinition[]): boolean {
   const names = new Set(present.map(({ metadata }) => metadata.name));
   return crdDefinitions.every((definition) => names.has(crdOf(definition).metadata.name));
@@ -146,18 +146,18 @@ function schemaOf(spec: Readonly<Record<string, unknown>>): Schema {
   return versions.find(({ storage }) => storage === true)?.schema?.openAPIV3Schema ?? {};
 }
 
-/** What one schema has as properties and the other has not, by path. The API server prunes what it does not know. */
-function missingFields(wanted: Schema, found: Schema, path = ''): string[] {
-  if (found['x-kubernetes-preserve-unknown-fields'] === true) return [];
-  const properties = Object.entries((wanted['properties'] ?? {}) as Record<string, Schema>);
-  const known = (found['properties'] ?? {}) as Record<string, Schema>;
+/** @returns the paths of properties that only the expected schema has: the API server prunes their values. */
+function missingFields(expected: Schema, actual: Schema, path = ''): string[] {
+  if (actual['x-kubernetes-preserve-unknown-fields'] === true) return [];
+  const properties = Object.entries((expected['properties'] ?? {}) as Record<string, Schema>);
+  const known = (actual['properties'] ?? {}) as Record<string, Schema>;
   const own = properties.flatMap(([name, schema]) => {
     const at = path === '' ? name : `${path}.${name}`;
     const other = known[name];
     return other === undefined ? [at] : missingFields(schema, other, at);
   });
-  const items = wanted['items'] as Schema | undefined;
+  const items = expected['items'] as Schema | undefined;
   return items === undefined
     ? own
-    : [...own, ...missingFields(items, (found['items'] ?? {}) as Schema, `${path}[]`)];
+    : [...own, ...missingFields(items, (actual['items'] ?? {}) as Schema, `${path}[]`)];
 }

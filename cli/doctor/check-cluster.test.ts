@@ -8,12 +8,15 @@ const NOW = Date.parse('2026-11-20T11:00:00Z');
 test.each([
   ['UnsupportedHost', /^install an OS that bootc, rpm-ostree or ostree manages/],
   ['UpdateFailed', /^run shale explain a to see/],
-])('of a node that is degraded for %s the mend is its own', (reason, mend) => {
+])('a node that is degraded for %s has a fix of its own', (reason, mend) => {
   const conditions = [condition('NodeDegraded', 'True', 'the reason in words', reason)];
-  const seen = observed({ nodes: [node('a')], machineConfigNodes: [machineConfigNode('a', { conditions })] });
-  const found = judgeNodes(seen, NOW).find(({ what }) => what.startsWith('a is degraded'));
-  expect(found).toMatchObject({ level: 'failure', mend: expect.stringMatching(mend) });
-  expect(found?.what).toContain('the reason in words');
+  const cluster = observed({
+    nodes: [node('a')],
+    machineConfigNodes: [machineConfigNode('a', { conditions })],
+  });
+  const finding = judgeNodes(cluster, NOW).find(({ what }) => what.startsWith('a is degraded'));
+  expect(finding).toMatchObject({ level: 'failure', mend: expect.stringMatching(mend) });
+  expect(finding?.what).toContain('the reason in words');
 });
 
 test.each([
@@ -29,6 +32,6 @@ test.each([
     metadata: { name: 'shale-daemon' },
     status: { desiredNumberScheduled, numberReady },
   } as DaemonSet;
-  const [, found] = judgeProcesses(observed({}), daemons, 'shale-system');
-  expect(found).toMatchObject({ level, what });
+  const [, finding] = judgeProcesses(observed({}), daemons, 'shale-system');
+  expect(finding).toMatchObject({ level, what });
 });

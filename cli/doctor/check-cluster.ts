@@ -7,12 +7,12 @@ import { nodeView } from '../observe/node-view.ts';
 import type { ObservedCluster } from '../observe/observed-cluster.ts';
 import { type Finding, findings } from './finding.ts';
 
-/** Nodes named in a finding; the rest is counted. */
+/** Nodes named in a finding; the others are counted. */
 const NAMED_NODES = 5;
 
-/** Judges whether Shale's processes run. @param daemons undefined where there is no DaemonSet. */
+/** Checks that Shale's processes are running. @param daemons undefined when the DaemonSet doesn't exist. */
 export function judgeProcesses(
-  seen: ObservedCluster,
+  cluster: ObservedCluster,
   daemons: DaemonSet | undefined,
   namespace: string,
 ): Finding[] {
@@ -20,17 +20,17 @@ export function judgeProcesses(
   const logs = (what: string) =>
     `kubectl -n ${namespace} describe ${what}; kubectl -n ${namespace} logs ${what}`;
   const install = 'kubectl apply -k manifests/base';
-  const wantsBuilder = seen.machineOSConfigs.length > 0;
+  const wantsBuilder = cluster.machineOSConfigs.length > 0;
   return [
-    seen.operator === undefined
+    cluster.operator === undefined
       ? failure(`Deployment ${namespace}/shale-operator does not exist`, install)
-      : (seen.operator.status?.availableReplicas ?? 0) > 0
+      : (cluster.operator.status?.availableReplicas ?? 0) > 0
         ? ok('the operator is running')
         : failure('the operator is not running', logs('deployment/shale-operator')),
     daemons === undefined
       ? failure(`DaemonSet ${namespace}/shale-daemon does not exist`, install)
       : judgeDaemons(daemons, logs('daemonset/shale-daemon')),
-    ...(!wantsBuilder || (seen.builder?.status?.availableReplicas ?? 0) > 0
+    ...(!wantsBuilder || (cluster.builder?.status?.availableReplicas ?? 0) > 0
       ? []
       : [
           warning(
@@ -50,23 +50,26 @@ function judgeDaemons({ status }: DaemonSet, fix: string): Finding {
   return failure(`${missing} of ${total} ${noun(missing, 'is', 'are')} not ready`, fix);
 }
 
-/** Judges what an admin has set, and what the daemons say of their nodes. @param now ms since the epoch. */
-export function judgeNodes(seen: ObservedCluster, now: number): Finding[] {
+/** Checks the admin's settings and what the daemons report about their nodes. @param now ms since the epoch. */
+export function judgeNodes(cluster: ObservedCluster, now: number): Finding[] {
   const { ok, warning, failure } = findings('nodes');
-  const state = readSwitch(seen.switchMap);
-  const views = seen.machineConfigNodes.map((node) => nodeView(node, seen, now));
+  const state = readSwitch(cluster.switchMap);
+  const views = cluster.machineConfigNodes.map((node) => nodeView(node, cluster, now));
   const silent = views.filter((view) => view.state === 'silent').map(({ name }) => name);
   const unsupported = new Set(
-    seen.machineConfigNodes.filter(isUnsupported).map(({ metadata }) => metadata.name),
+    cluster.machineConfigNodes.filter(isUnsupported).map(({ metadata }) => metadata.name),
   );
   const degraded = views.filter((view) => view.state === 'degraded');
-  const placed = seen.nodes.map((node) => ({ node: node.metadata.name, pool: poolOfNode(node, seen.pools) }));
+  const placed = cluster.nodes.map((node) => ({
+    node: node.metadata.name,
+    pool: poolOfNode(node, cluster.pools),
+  }));
   const homeless = placed.flatMap(({ node, pool }) => (pool.ok && pool.pool === undefined ? [node] : []));
-  const found = [
+  const results = [
     ...(state.kind === 'invalid'
       ? [failure(formatProblems(state.problems), 'correct the ConfigMap, or write it with shale enable')]
       : []),
-    ...(seen.pools.length === 0
+    ...(cluster.pools.length === 0
       ? [
           warning(
             'there is no MachineConfigPool, so no node is managed',
@@ -104,12 +107,12 @@ export function judgeNodes(seen: ObservedCluster, now: number): Finding[] {
       ),
     ),
   ];
-  return found.length === 0
+  return results.length === 0
     ? [ok(`${plural(views.length, 'node')} ${noun(views.length, 'reports', 'report')}, none is degraded`)]
-    : found;
+    : results;
 }
 
-/** The daemon finds none of its backends there (daemon/os/detect-backend.ts). */
+/** Whether the daemon reports that it supports none of the node's backends (daemon/os/detect-backend.ts). */
 function isUnsupported({ status }: MachineConfigNode): boolean {
   const degraded = status?.conditions?.find(({ type }) => type === 'NodeDegraded');
   return degraded?.status === 'True' && degraded.reason === 'UnsupportedHost';

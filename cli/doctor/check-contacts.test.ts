@@ -36,20 +36,20 @@ test.each([
     /attempt 2 of 5 failed$/,
   ],
 ])('of the builder: %s', (level, newest, what) => {
-  const [found] = judgeContacts(observed({ machineOSConfigs: [CONFIG], builds: [newest] }), NOW);
-  expect(found).toMatchObject({
+  const [finding] = judgeContacts(observed({ machineOSConfigs: [CONFIG], builds: [newest] }), NOW);
+  expect(finding).toMatchObject({
     level,
     check: 'registries, from the builder',
     what: expect.stringMatching(what),
   });
 });
 
-test('a build that failed for another reason says nothing of the registry', () => {
+test('a build that failed for another reason does not concern the registry', () => {
   const builds = [build(condition('Failed', 'True', 'a step failed', 'ContainerfileFailed'))];
   expect(judgeContacts(observed({ machineOSConfigs: [CONFIG], builds }), NOW)).toEqual([]);
 });
 
-test('a node that can not pull is named, with what it says', () => {
+test('a node that can not pull is named, with its message', () => {
   const spec = { configImage: { desiredImage: IMAGE } };
   const machineConfigNodes = [
     machineConfigNode('a', { configImage: { currentImage: IMAGE } }, spec),

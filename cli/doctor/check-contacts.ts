@@ -7,27 +7,30 @@ import { formatDuration } from '../command-line/quantities.ts';
 import { nodesOfPool, type ObservedCluster } from '../observe/observed-cluster.ts';
 import { type Finding, findings } from './finding.ts';
 
-/** Reasons of a build by which its registry, or the way to it, is to blame (docs/reference/build-failures.md). */
+/** Reasons of failed builds that the registry or the network path to it causes (docs/reference/build-failures.md). */
 const REGISTRY_REASONS: ReadonlySet<string> = new Set([
   'RegistryUnavailable',
   'RegistryRefusedCredentials',
   'RegistryRefused',
   'SecretUnusable',
 ]);
-/** Nodes named in a finding; the rest is counted. */
+/** Nodes named in a finding; the others are counted. */
 const NAMED_NODES = 3;
 
 /**
- * Judges whether builder and nodes reach their registries by what they said of it last. They are in other networks than
- * whoever asks, so that no try from here could tell; to try it from there takes a pod (probe/).
+ * Checks that the builder and the nodes reach their registries, by what they last reported. They may be in other networks
+ * than the user, so that a test from this machine would prove nothing; `--probe` tests from a pod (probe/).
  *
  * @param now ms since the epoch.
  */
-export function judgeContacts(seen: ObservedCluster, now: number): Finding[] {
-  return seen.machineOSConfigs
+export function judgeContacts(cluster: ObservedCluster, now: number): Finding[] {
+  return cluster.machineOSConfigs
     .map(({ spec }) => spec.machineConfigPool.name)
     .toSorted()
-    .flatMap((pool) => [...judgeBuilder(pool, seen, now), ...judgePulls(pool, nodesOfPool(seen, pool))]);
+    .flatMap((pool) => [
+      ...judgeBuilder(pool, cluster, now),
+      ...judgePulls(pool, nodesOfPool(cluster, pool)),
+    ]);
 }
 
 function judgeBuilder(pool: string, { builds }: ObservedCluster, now: number): Finding[] {
@@ -35,8 +38,8 @@ function judgeBuilder(pool: string, { builds }: ObservedCluster, now: number): F
   const own = builds.filter(({ spec }) => spec.machineOSConfig.name === pool);
   const newest = own.toSorted((a, b) => startOf(a) - startOf(b)).at(-1);
   if (newest === undefined) {
-    const mend = `run shale status ${pool} to see what it is waiting for`;
-    return [warning(`pool ${pool}: the builder has not attempted to push an image yet`, mend)];
+    const fix = `run shale status ${pool} to see what it is waiting for`;
+    return [warning(`pool ${pool}: the builder has not attempted to push an image yet`, fix)];
   }
   const { name } = newest.metadata;
   const mend =
@@ -99,11 +102,11 @@ function hasPulled({ spec, status }: MachineConfigNode): boolean {
   return runs || conditionIsTrue(status?.conditions, 'ImagePulledFromRegistry');
 }
 
-function conditionOf({ status }: MachineOSBuild, wanted: string) {
-  return status?.conditions?.find(({ type }) => type === wanted);
+function conditionOf({ status }: MachineOSBuild, name: string) {
+  return status?.conditions?.find(({ type }) => type === name);
 }
 
-/** A build that has not begun is the newest. */
+/** A build that has not started is the newest. */
 function startOf({ metadata, status }: MachineOSBuild): number {
   const start = Date.parse(metadata.creationTimestamp ?? status?.buildStart ?? '');
   return Number.isNaN(start) ? Number.POSITIVE_INFINITY : start;

@@ -33,13 +33,13 @@ const authorization = (kind: string): Kind<AccessReview> => ({
 const SubjectAccessReviews = authorization('SubjectAccessReview');
 const SelfSubjectAccessReviews = authorization('SelfSubjectAccessReview');
 
-/** `verb resource[/subresource][.group]`, and where: in the whole cluster, beside Shale, or beside the node leases. */
+/** `verb resource[/subresource][.group]` and the scope: the cluster, Shale's namespace, or the one of the node leases. */
 type Need = readonly [what: string, where?: keyof Places];
 
 const MCO = '.machineconfiguration.openshift.io';
 const LEASES = 'leases.coordination.k8s.io';
 
-/** What each process can't do without; manifests/base/*-rbac.yaml says it, and more. */
+/** The essential permissions of each process; manifests/base/*-rbac.yaml grants these and others. */
 const NEEDS: Readonly<Record<string, readonly Need[]>> = {
   'shale-operator': [
     [`create machineconfigs${MCO}`],
@@ -76,7 +76,7 @@ const NEEDS: Readonly<Record<string, readonly Need[]>> = {
   ],
 };
 
-/** What whoever asks needs for commands that write. */
+/** What the user needs for commands that write. */
 const OWN_NEEDS: Readonly<Record<string, readonly Need[]>> = {
   'shale enable and disable': [
     ['create configmaps', 'namespace'],
@@ -86,7 +86,7 @@ const OWN_NEEDS: Readonly<Record<string, readonly Need[]>> = {
   'shale rollback': [[`patch machineconfigpools${MCO}`]],
 };
 
-/** Asks the API server what the processes' service accounts and the caller may do. @throws ApiError. */
+/** Checks the permissions of the processes' service accounts and of the user. @throws {ApiError} */
 export async function checkPermissions(
   client: ApiClient,
   places: Places,
@@ -126,12 +126,12 @@ async function checkAccount(
 ): Promise<Finding[]> {
   const { ok, warning, failure } = findings('permissions');
   const { namespace } = places;
-  // The operator gives the builder its rights together with its Deployment.
+  // The operator creates the builder's RBAC objects together with its Deployment.
   const isBuilder = account === BUILDER_DEPLOYMENT;
   if (isBuilder && (await client.find(Deployments, account, { namespace, signal })) === undefined) return [];
-  const mend = 'kubectl apply -k manifests/base';
+  const fix = 'kubectl apply -k manifests/base';
   if ((await client.find(ServiceAccounts, account, { namespace, signal })) === undefined) {
-    return [failure(`ServiceAccount ${namespace}/${account} does not exist`, mend)];
+    return [failure(`ServiceAccount ${namespace}/${account} does not exist`, fix)];
   }
   const user = `system:serviceaccount:${namespace}:${account}`;
   const groups = ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated'];
@@ -144,10 +144,10 @@ async function checkAccount(
     );
     return refused.length === 0
       ? [ok(`${account} has the permissions that it needs`)]
-      : [failure(`${account} is not allowed to ${refused.join(', ')}`, mend)];
+      : [failure(`${account} is not allowed to ${refused.join(', ')}`, fix)];
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 403) throw error;
-    const can = 'ask somebody who is allowed to create subjectaccessreviews.authorization.k8s.io';
+    const can = 'ask an administrator who is allowed to create subjectaccessreviews.authorization.k8s.io';
     return [warning(`the permissions of ${account} can't be checked: ${error.message}`, can)];
   }
 }

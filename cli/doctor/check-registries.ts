@@ -10,26 +10,26 @@ import { type RegistryFlags, registryClient } from '../command-line/registry-fla
 import { type Finding, findings } from './finding.ts';
 import type { RegistryTarget } from './registry-targets.ts';
 
-/** ms; a registry that takes longer to answer is none. */
+/** ms; a registry that takes longer to respond counts as unavailable. */
 const DEADLINE_MS = 30_000;
-/** An upload that is cancelled before its first byte: of what is never told. */
+/** A blob for an upload that is cancelled before its first byte. */
 const NO_BLOB = { digest: parseDigest(`sha256:${'0'.repeat(64)}`), size: 1 };
 
-/** Where registries are tried from, and by what. */
+/** Where registries are tested from, and with which access. */
 interface RegistryTrial {
   readonly client: ApiClient;
   /** Where Secrets and CAs are. */
   readonly namespace: string;
-  /** Beyond what the cluster says; credentials of a file stand in for the Secrets. */
+  /** In addition to the settings of the cluster; credentials from a file replace the Secrets. */
   readonly flags: RegistryFlags;
-  /** In words: `this machine`. */
+  /** For the report, such as `this machine`. */
   readonly from: string;
   readonly signal: AbortSignal;
 }
 
 /**
- * Tries what is done with each pool's registry: read an image, and begin an upload, which is cancelled. Nothing is left
- * there.
+ * Tests what Shale does with each pool's registry: it reads an image, and starts an upload, which is cancelled. Nothing is
+ * left in the registry.
  *
  * @throws CommandError for flags that can't be used; ApiError.
  */
@@ -60,7 +60,7 @@ async function tryPool(target: RegistryTarget, trial: RegistryTrial): Promise<Fi
     return [
       warning(
         `pool ${pool}: its Secrets can't be read: ${error.message}`,
-        'ask somebody who is allowed to read them, or pass credentials with --authfile',
+        'ask an administrator who is allowed to read them, or pass credentials with --authfile',
       ),
     ];
   }
@@ -100,7 +100,7 @@ async function tryPool(target: RegistryTarget, trial: RegistryTrial): Promise<Fi
 const MEND =
   'correct the address, the Secret with the credentials, the CA (ConfigMap registry-cas), or the network path to the registry';
 
-/** Without Secrets, as whoever asks may not read them, where a file has the credentials. */
+/** Doesn't read the Secrets when a file has the credentials: the user may not be allowed to read them. */
 function accessOf(
   { secrets }: RegistryTarget,
   { client, namespace, flags, signal }: RegistryTrial,
@@ -118,15 +118,15 @@ async function read(
   try {
     await registry.getManifest(parseReference(image), signal);
   } catch (error) {
-    // Whoever hears that there is none was let in.
+    // A 404 proves that access was granted.
     if (!(mayBeMissing && error instanceof RegistryError && error.status === 404)) throw error;
   }
 }
 
-/** A failure after the upload has begun makes the client cancel it. */
+/** A failure after the upload has started makes the client cancel it. */
 async function beginUpload(registry: RegistryClient, push: string, signal: AbortSignal): Promise<void> {
   const at: Reference = parseReference(push);
-  const enough = new Error('an upload can be begun');
+  const enough = new Error('an upload can be started');
   // biome-ignore lint/correctness/useYield: it ends before the first byte.
   async function* nothing(): AsyncGenerator<Uint8Array> {
     throw enough;

@@ -21,11 +21,11 @@ import { observeCluster } from '../observe/cluster-watch.ts';
 import { nothingObserved } from '../observe/observed-cluster.ts';
 import {
   areServed,
-  askServer,
   judgeDefinitions,
   judgeLeaseTimes,
   judgeServer,
   type LeaseTime,
+  readServerFacts,
 } from './check-api-server.ts';
 import { judgeNodes, judgeProcesses } from './check-cluster.ts';
 import { judgeContacts } from './check-contacts.ts';
@@ -47,7 +47,7 @@ Examples:
   shale doctor --image-repository r.example.com/os/{pool} --push-secret push --base-image r.example.com/os/stock:1
   shale doctor --probe                                      also test registries from where the builder and the nodes run`;
 
-/** `shale doctor`: whether a cluster is fit for Shale, and what to mend. */
+/** `shale doctor`: checks that a cluster is ready for Shale and explains how to fix what isn't. */
 export function doctorCommand(): Command {
   const command = withLeaseNamespace(withClusterFlags(new Command('doctor')))
     .option(
@@ -69,12 +69,12 @@ export function doctorCommand(): Command {
     .addHelpText('after', EXAMPLES)
     .action((flags: DoctorFlags) =>
       onCluster(flags, async (client, signal) => {
-        const server = await askServer(await connectionOf(flags), signal);
-        const found = [...judgeServer(server), ...(await examine(client, flags, server.time, signal))];
-        if (flags.output === 'table') print(formatFindings(found));
-        else printAs(flags.output, DoctorOutput, found);
-        const failures = found.filter(({ level }) => level === 'failure').length;
-        if (failures > 0) throw new CommandError(`${failures} of ${found.length} checks failed`);
+        const server = await readServerFacts(await connectionOf(flags), signal);
+        const results = [...judgeServer(server), ...(await examine(client, flags, server.time, signal))];
+        if (flags.output === 'table') print(formatFindings(results));
+        else printAs(flags.output, DoctorOutput, results);
+        const failures = results.filter(({ level }) => level === 'failure').length;
+        if (failures > 0) throw new CommandError(`${failures} of ${results.length} checks failed`);
       }),
     );
 }
@@ -103,19 +103,19 @@ async function examine(
     };
     return [...general, unknown, ...(await examineRegistries(client, nothingObserved, places, signal))];
   }
-  const seen = await observeCluster(client, places, signal);
+  const cluster = await observeCluster(client, places, signal);
   const { namespace } = places;
   const daemons = await client.find(DaemonSets, DAEMON_SET, { namespace, signal });
   return [
     ...general,
-    ...judgeProcesses(seen, daemons, namespace),
-    ...judgeNodes(seen, now),
-    ...judgeContacts(seen, now),
-    ...(await examineRegistries(client, seen, places, signal)),
+    ...judgeProcesses(cluster, daemons, namespace),
+    ...judgeNodes(cluster, now),
+    ...judgeContacts(cluster, now),
+    ...(await examineRegistries(client, cluster, places, signal)),
   ];
 }
 
-/** Whoever may not read them still gets the rest. */
+/** A user who can't read leases still gets the other checks. */
 async function leaseTimes(
   client: ApiClient,
   namespace: string,

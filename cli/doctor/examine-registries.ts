@@ -15,46 +15,50 @@ import { builderTargets, nodeTargets, type PlannedImage, type RegistryTarget } f
 
 export interface RegistryExamination extends RegistryFlags, PlannedImage {
   readonly namespace: string;
-  /** Whether to try from pods, too; the names of the nodes to try from, where they are given. */
+  /** Whether to test from pods, too; or the names of the nodes to test from. */
   readonly probe?: true | readonly string[];
 }
 
 /**
- * Tries the registries of all pools: from this machine, and, where it is asked for, from where builder and nodes are.
+ * Tests the registries of all pools: from this machine and, with `--probe`, from where the builder and the nodes are.
  *
  * @throws CommandError for flags that can't be used; ApiError.
  */
 export async function examineRegistries(
   client: ApiClient,
-  seen: ObservedCluster,
+  cluster: ObservedCluster,
   flags: RegistryExamination,
   signal: AbortSignal,
 ): Promise<Finding[]> {
-  const targets = builderTargets(seen, await baseImages(client, seen, signal), flags);
+  const targets = builderTargets(cluster, await baseImages(client, cluster, signal), flags);
   if (targets.length === 0) {
     const how =
       'layering is disabled, so no registry is needed yet; to test one in advance: shale doctor --image-repository …';
     return [findings('registries').ok(how)];
   }
   const { namespace } = flags;
-  const plainHttp = [...insecureRegistries(seen), ...flags.plainHttp];
+  const plainHttp = [...insecureRegistries(cluster), ...flags.plainHttp];
   const trial = { client, namespace, flags: { ...flags, plainHttp }, from: 'this machine', signal };
   const here = [...withoutBase(targets), ...(await tryRegistries(targets, trial))];
   if (flags.probe === undefined) return here;
-  const there = await probeAll(client, { seen, targets, plainHttp, namespace, probe: flags.probe }, signal);
+  const there = await probeAll(
+    client,
+    { cluster, targets, plainHttp, namespace, probe: flags.probe },
+    signal,
+  );
   return [...here, ...there];
 }
 
 function withoutBase(targets: readonly RegistryTarget[]): Finding[] {
   const { failure } = findings('registries');
-  const mend = 'set one with shale enable --base-image, or osImageURL in a MachineConfig';
+  const fix = 'set one with shale enable --base-image, or osImageURL in a MachineConfig';
   return targets
     .filter(({ pull }) => pull === undefined)
-    .map(({ pool }) => failure(`pool ${pool} has no base image`, mend));
+    .map(({ pool }) => failure(`pool ${pool} has no base image`, fix));
 }
 
 interface Probing {
-  readonly seen: ObservedCluster;
+  readonly cluster: ObservedCluster;
   readonly targets: readonly RegistryTarget[];
   readonly plainHttp: readonly string[];
   readonly namespace: string;
@@ -62,8 +66,8 @@ interface Probing {
 }
 
 async function probeAll(client: ApiClient, probing: Probing, signal: AbortSignal): Promise<Finding[]> {
-  const { seen, targets, plainHttp, namespace, probe } = probing;
-  const image = seen.operator?.spec.template.spec.containers[0]?.image;
+  const { cluster, targets, plainHttp, namespace, probe } = probing;
+  const image = cluster.operator?.spec.template.spec.containers[0]?.image;
   if (image === undefined) {
     const mend = 'kubectl apply -k manifests/base';
     return [
@@ -74,11 +78,11 @@ async function probeAll(client: ApiClient, probing: Probing, signal: AbortSignal
     ];
   }
   const secret = client.find(Secrets, NODE_PULL_SECRET, { namespace, signal });
-  const ofNodes = nodeTargets(targets, seen, (await unlessForbidden(secret)) !== undefined);
-  const nodes = probe === true ? oneNodeOfEach(targets, seen) : probe;
+  const ofNodes = nodeTargets(targets, cluster, (await unlessForbidden(secret)) !== undefined);
+  const nodes = probe === true ? oneNodeOfEach(targets, cluster) : probe;
   const places: readonly (readonly [ProbePlace, readonly RegistryTarget[]])[] = [
     [await builderPlace(client, namespace, signal), targets],
-    ...nodes.map((node) => [{ kind: 'node', node }, ofPoolOf(node, ofNodes, seen)] as const),
+    ...nodes.map((node) => [{ kind: 'node', node }, ofPoolOf(node, ofNodes, cluster)] as const),
   ];
   const probes = places.map(([place, of]) => {
     if (of.length === 0) return nothingToTry(place);
@@ -88,12 +92,12 @@ async function probeAll(client: ApiClient, probing: Probing, signal: AbortSignal
   return (await Promise.all(probes)).flat();
 }
 
-/** Before layering is on there is no builder: the operator reads the same Secrets, and is in the same network. */
+/** Before layering is enabled there is no builder: the operator reads the same Secrets and is in the same network. */
 async function builderPlace(client: ApiClient, namespace: string, signal: AbortSignal): Promise<ProbePlace> {
-  const found = await unlessForbidden(
+  const builder = await unlessForbidden(
     client.find(ServiceAccounts, BUILDER_DEPLOYMENT, { namespace, signal }),
   );
-  const account = found === undefined ? OPERATOR_DEPLOYMENT : BUILDER_DEPLOYMENT;
+  const account = builder === undefined ? OPERATOR_DEPLOYMENT : BUILDER_DEPLOYMENT;
   const pods = await unlessForbidden(client.list(Pods, { namespace, signal }));
   const pod = pods?.items.find(
     ({ spec, status }) => spec.serviceAccountName === account && status?.phase === 'Running',
@@ -107,11 +111,11 @@ function nothingToTry(place: ProbePlace): Finding[] {
   return [warning('this node belongs to no layered pool', 'specify a node of a layered pool')];
 }
 
-/** Nodes of a pool are in one network more often than not; others are tried by their names. */
-function oneNodeOfEach(targets: readonly RegistryTarget[], seen: ObservedCluster): readonly string[] {
-  const ready = new Set(seen.nodes.filter(isReady).map(({ metadata }) => metadata.name));
+/** The nodes of a pool are usually in one network; other nodes can be named with `--probe`. */
+function oneNodeOfEach(targets: readonly RegistryTarget[], cluster: ObservedCluster): readonly string[] {
+  const ready = new Set(cluster.nodes.filter(isReady).map(({ metadata }) => metadata.name));
   return targets.flatMap(({ pool }) => {
-    const members = nodesOfPool(seen, pool).map(({ metadata }) => metadata.name);
+    const members = nodesOfPool(cluster, pool).map(({ metadata }) => metadata.name);
     return members.find((name) => ready.has(name)) ?? members[0] ?? [];
   });
 }
@@ -125,7 +129,7 @@ function ofPoolOf(
   return targets.filter((target) => target.pool === pool);
 }
 
-/** @returns registries that the operator is told to speak plain HTTP to. */
+/** @returns the registries that the operator's flags allow plain HTTP for. */
 function insecureRegistries({ operator }: ObservedCluster): string[] {
   const args = operator?.spec.template.spec.containers[0]?.args ?? [];
   const at = args.indexOf('--insecure-registry');
@@ -135,7 +139,7 @@ function insecureRegistries({ operator }: ObservedCluster): string[] {
   return end === -1 ? [...rest] : rest.slice(0, end);
 }
 
-/** @returns what MachineConfigs name as the OS image, by pool. */
+/** @returns the OS images that MachineConfigs specify, by pool. */
 async function baseImages(
   client: ApiClient,
   { pools }: ObservedCluster,

@@ -2,19 +2,19 @@ import { z } from 'zod';
 import { plural } from '../../api/plural.ts';
 import { DoctorOutput } from '../command-line/output-schemas.ts';
 
-/** What a check found. */
+/** The result of a check. */
 export type Finding =
   | { readonly level: 'ok'; readonly check: string; readonly what: string }
   | {
-      /** A failure keeps Shale from working; a warning may. */
+      /** A failure prevents Shale from working; a warning may. */
       readonly level: 'warning' | 'failure';
       readonly check: string;
       readonly what: string;
-      /** How to mend it. */
+      /** How to fix it. */
       readonly mend: string;
     };
 
-/** @returns what a check of this name found. */
+/** @returns functions that create the findings of a check. */
 export function findings(check: string) {
   return {
     ok: (what: string): Finding => ({ level: 'ok', check, what }),
@@ -23,10 +23,10 @@ export function findings(check: string) {
   };
 }
 
-/** @returns findings for people: what is wrong with how to mend it below. */
-export function formatFindings(found: readonly Finding[]): string {
+/** @returns findings as text: each problem with its fix below. */
+export function formatFindings(results: readonly Finding[]): string {
   const width = 'failure'.length;
-  return found
+  return results
     .flatMap((finding) => [
       `${finding.level.padEnd(width)}  ${finding.check}: ${finding.what}`,
       ...(finding.level === 'ok' ? [] : [`${' '.repeat(width)}  -> ${finding.mend}`]),
@@ -36,15 +36,15 @@ export function formatFindings(found: readonly Finding[]): string {
 
 /** Bytes of a termination message that a kubelet keeps (Kubernetes, "Determine the Reason for Pod Failure"). */
 const MAX_BYTES = 4096;
-/** Characters; a registry's answer may be long. */
+/** Characters; the response of a registry may be long. */
 const LONGEST_WHAT = 400;
 
 const Report = z.array(DoctorOutput.element);
 
-/** @returns findings as a pod's termination message; those that don't fit are counted. */
-export function formatReport(found: readonly Finding[]): string {
-  const short = found.map((finding) => ({ ...finding, what: finding.what.slice(0, LONGEST_WHAT) }));
-  // What is wrong comes first: it is what must not be lost.
+/** @returns findings as the termination message of a pod; those that don't fit are counted. */
+export function formatReport(results: readonly Finding[]): string {
+  const short = results.map((finding) => ({ ...finding, what: finding.what.slice(0, LONGEST_WHAT) }));
+  // Problems come first, so that they are not among those that are cut.
   const inOrder = short.toSorted((a, b) => Number(a.level === 'ok') - Number(b.level === 'ok'));
   for (let count = inOrder.length; count > 0; count -= 1) {
     const text = JSON.stringify([...inOrder.slice(0, count), ...lost(inOrder, count)]);
@@ -53,15 +53,15 @@ export function formatReport(found: readonly Finding[]): string {
   return '[]';
 }
 
-function lost(found: readonly Finding[], count: number): Finding[] {
-  const more = found.length - count;
+function lost(results: readonly Finding[], count: number): Finding[] {
+  const more = results.length - count;
   if (more === 0) return [];
   return [
     { level: 'warning', check: 'registries', what: plural(more, 'more finding'), mend: 'fix these first' },
   ];
 }
 
-/** @returns undefined for what formatReport didn't write. */
+/** @returns undefined when formatReport didn't write the text. */
 export function parseReport(text: string): readonly Finding[] | undefined {
   let value: unknown;
   try {

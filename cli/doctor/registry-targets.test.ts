@@ -23,28 +23,28 @@ const LAYERED = {
   pull: 'r.example.com/stock:1',
 };
 
-test('the builder reads the base image and pushes; a MachineConfig says which base before a MachineOSConfig', () => {
-  const seen = observed({ machineOSConfigs: [CONFIG], pools: [pool([])] });
-  expect(builderTargets(seen, new Map())).toEqual([LAYERED]);
-  const named = builderTargets(seen, new Map([['worker', 'r.example.com/stock:2']]));
+test('the builder reads the base image and pushes; a MachineConfig overrides the base image of a MachineOSConfig', () => {
+  const cluster = observed({ machineOSConfigs: [CONFIG], pools: [pool([])] });
+  expect(builderTargets(cluster, new Map())).toEqual([LAYERED]);
+  const named = builderTargets(cluster, new Map([['worker', 'r.example.com/stock:2']]));
   expect(named).toEqual([{ ...LAYERED, pull: 'r.example.com/stock:2' }]);
 });
 
-test('what enable is to be given counts for pools without images', () => {
+test('flags for enable apply to pools without images', () => {
   const planned = {
     imageRepository: 'other.example.com/{pool}',
     pushSecret: 'p',
     baseImage: 'b.example.com/os:1',
   };
-  const seen = observed({ machineOSConfigs: [CONFIG], pools: [pool([])] });
-  expect(builderTargets(seen, new Map(), planned)).toEqual([LAYERED]);
+  const cluster = observed({ machineOSConfigs: [CONFIG], pools: [pool([])] });
+  expect(builderTargets(cluster, new Map(), planned)).toEqual([LAYERED]);
   expect(builderTargets(observed({ pools: [pool([])] }), new Map(), planned)).toEqual([
     { pool: 'worker', secrets: ['p'], push: 'other.example.com/worker:latest', pull: 'b.example.com/os:1' },
   ]);
   expect(builderTargets(observed({ pools: [pool([])] }), new Map(), { pushSecret: 'p' })).toEqual([]);
 });
 
-test('a node pulls the image that it is to run, or looks where it will be', () => {
+test('a node pulls its target image, or checks the repository that will contain it', () => {
   const none = observed({ machineConfigNodes: [machineConfigNode('a')] });
   expect(nodeTargets([LAYERED], none, false)).toEqual([
     { pool: 'worker', secrets: [], pull: LAYERED.push, mayBeMissing: true },

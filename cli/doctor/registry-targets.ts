@@ -5,21 +5,21 @@ import { present } from '../../api/present.ts';
 import { imagePushSpec } from '../../opt-in/machine-os-configs.ts';
 import { nodesOfPool, type ObservedCluster } from '../observe/observed-cluster.ts';
 
-/** What is tried of one pool's images. It goes into the arguments of a probe, too: names alone, and no secret. */
+/** What to test for the images of one pool. It is also an argument of a probe, so it contains names and no secrets. */
 export const RegistryTarget = z.strictObject({
   pool: z.string(),
-  /** Secrets beside Shale with the credentials; of two that are for one registry the later counts. */
+  /** Secrets with the credentials, in Shale's namespace; of two for one registry the later is used. */
   secrets: z.array(z.string()),
   /** An image to read. */
   pull: z.string().optional(),
-  /** Whether it may not be there yet: then an answer that says so is one. */
+  /** Whether the image may not exist yet; then 404 is a success. */
   mayBeMissing: z.boolean().optional(),
-  /** Where to begin an upload, which is cancelled. */
+  /** Where to start an upload, which is cancelled. */
   push: z.string().optional(),
 });
 export type RegistryTarget = z.infer<typeof RegistryTarget>;
 
-/** What `shale enable` is to be told: to be tried before. */
+/** Settings for `shale enable`, to test before it is run. */
 export interface PlannedImage {
   readonly imageRepository?: string;
   readonly pushSecret?: string;
@@ -27,14 +27,14 @@ export interface PlannedImage {
   readonly baseImage?: string;
 }
 
-/** Stands for the pools of a cluster that has none yet. */
+/** The pool to test for in a cluster that has none yet. */
 const FIRST_POOL = 'worker';
 
 /**
- * What the builder does: read the base image, push the pool's.
+ * The builder reads the base image and pushes the pool's image.
  *
  * @param baseImages base images that MachineConfigs name, by pool.
- * @param planned counts for pools without a MachineOSConfig; without an image repository for none.
+ * @param planned applies to pools without a MachineOSConfig; without an image repository to none.
  */
 export function builderTargets(
   { machineOSConfigs, pools }: Pick<ObservedCluster, 'machineOSConfigs' | 'pools'>,
@@ -75,18 +75,18 @@ function plannedTarget(
 }
 
 /**
- * What a node does: pull the image that it is to run, or, where there is none yet, look where it will be.
+ * A node pulls its target image. Before there is one, its repository is checked.
  *
  * @param targets the builder's. @param hasPullSecret whether nodes are given credentials of their own.
  */
 export function nodeTargets(
   targets: readonly RegistryTarget[],
-  seen: Pick<ObservedCluster, 'machineConfigNodes'>,
+  cluster: Pick<ObservedCluster, 'machineConfigNodes'>,
   hasPullSecret: boolean,
 ): readonly RegistryTarget[] {
   const secrets = hasPullSecret ? [NODE_PULL_SECRET] : [];
   return targets.map(({ pool, push = '' }) => {
-    const images = nodesOfPool(seen, pool).flatMap(({ spec }) => spec.configImage?.desiredImage ?? []);
+    const images = nodesOfPool(cluster, pool).flatMap(({ spec }) => spec.configImage?.desiredImage ?? []);
     const [image] = images;
     return image === undefined
       ? { pool, secrets, pull: push, mayBeMissing: true }

@@ -13,7 +13,7 @@ export interface BundleFile {
   readonly text: string;
 }
 
-/** What was collected, and what could not be, in words. */
+/** What was collected, and what could not be collected and why. */
 export interface Collected {
   readonly files: readonly BundleFile[];
   readonly problems: readonly string[];
@@ -21,7 +21,7 @@ export interface Collected {
 
 /** Lines of each container's log, the last ones. */
 const LOG_LINES = 20_000;
-/** The units by which a node boots, and runs its pods; of those that it doesn't have the journal is empty. */
+/** The units that boot a node and run its pods; units that a node doesn't have have an empty journal. */
 const UNITS = [
   'kubelet',
   'crio',
@@ -32,10 +32,10 @@ const UNITS = [
 ];
 /** Lines of each unit's journal, the last ones. */
 const JOURNAL_LINES = 5_000;
-/** A report about a fleet is not made better by the journals of all of it. */
+/** A report about a large cluster doesn't need the journals of every node. */
 const MOST_NODES = 20;
 
-/** @returns names of the nodes that have not arrived where they should be, by name, and as many as a report is to have. */
+/** @returns the names of the nodes that don't run their target, sorted, up to a limit. */
 export function nodesInQuestion(nodes: readonly MachineConfigNode[]): readonly string[] {
   return nodes
     .filter(
@@ -49,8 +49,8 @@ export function nodesInQuestion(nodes: readonly MachineConfigNode[]): readonly s
 }
 
 /**
- * Reads the journals of a node's units through its kubelet (NodeLogQuery, KEP-2258), where that answers: it has to be
- * switched on (`enableSystemLogQuery`), and whoever asks needs `get` on `nodes/proxy`.
+ * Reads the journals of a node's units through its kubelet (NodeLogQuery, KEP-2258). The kubelet needs
+ * `enableSystemLogQuery`, and the user needs `get` on `nodes/proxy`.
  *
  * @throws the signal's reason.
  */
@@ -68,14 +68,14 @@ export async function collectJournals(
       { query: unit, tailLines: String(JOURNAL_LINES) },
       signal,
     );
-    // What keeps one from being read keeps all: the kubelet, or the right to ask it.
+    // An error concerns the kubelet or the user's permissions, and so every unit.
     if (!answer.ok) return { files, problems: [`journals of node ${node}: ${answer.why}`] };
     if (!isEmpty(answer.text)) files.push({ name: `journals/${node}/${unit}.log`, text: answer.text });
   }
   return { files, problems: [] };
 }
 
-/** journalctl's word for it. */
+/** journalctl prints `-- No entries --`. */
 function isEmpty(journal: string): boolean {
   return journal.trim() === '' || journal.trim() === '-- No entries --';
 }
@@ -86,7 +86,7 @@ export interface LogSource {
   readonly signal: AbortSignal;
 }
 
-/** The log of each container, and of the one before where it was started again. */
+/** The log of each container and, after a restart, of its previous instance. */
 export function collectLogs(collecting: LogSource, { metadata, spec, status }: Pod): Promise<Collected>[] {
   return spec.containers.flatMap(({ name }) => {
     const restarts =
@@ -113,12 +113,12 @@ async function collectLog(
 
 type TextAnswer =
   | { readonly ok: true; readonly text: string }
-  /** Why there is none, in words. */
+  /** Why there is none. */
   | { readonly ok: false; readonly why: string };
 
 const DEADLINE_MS = 60_000;
 
-/** Reads what the API server, or somebody behind it, answers in plain text: a log. @throws the signal's reason. */
+/** Reads a response in plain text, such as a log. @throws the signal's reason. */
 async function readText(
   connection: Connection,
   path: string,
@@ -138,7 +138,7 @@ async function readText(
   }
 }
 
-/** Of a Status object its message (Kubernetes API concepts, "Response status"). */
+/** @returns the message of a Status object (Kubernetes API concepts, "Response status"). */
 function messageOf(body: string): string {
   try {
     return String((JSON.parse(body) as { message?: unknown }).message);

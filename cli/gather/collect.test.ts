@@ -16,7 +16,7 @@ const POD = {
 let server: ScriptedServer;
 afterEach(() => server.stop());
 
-test('logs are read, what can not be read is told, and neither keeps the other from it', async () => {
+test('logs are collected, and what can not be read is listed without stopping the others', async () => {
   server = await startScriptedServer((request, response) => {
     const url = new URL(request.url ?? '', 'http://here');
     const json = (status: number, body: object) => response.writeHead(status).end(JSON.stringify(body));

@@ -32,7 +32,7 @@ import { redact } from './redact.ts';
 
 interface Collecting extends LogSource {
   readonly client: ApiClient;
-  /** Whose journals are read; without names those of the nodes that have not arrived where they should be. */
+  /** Names of nodes to read the journals of; absent: those that don't run their target. */
   readonly nodes?: readonly string[];
 }
 
@@ -42,10 +42,10 @@ interface Part {
   readonly keep?: (object: KubernetesObject) => boolean;
 }
 
-/** Events of cluster-scoped objects live here. */
+/** The namespace of Events about cluster-scoped objects. */
 const CLUSTER_EVENTS = 'default';
 
-/** Reads everything that a bug report needs. What can't be read is told, and keeps nothing else from being read. */
+/** Reads everything that a bug report needs. What can't be read becomes a problem and doesn't stop the others. */
 export async function collect(collecting: Collecting): Promise<Collected> {
   const { namespace } = collecting.places;
   const parts = await Promise.all(partsOf(collecting.places).map((part) => collectPart(collecting, part)));
@@ -120,7 +120,7 @@ async function collectPart(
   }
 }
 
-/** Hundreds of objects are read as one list, the oldest first. */
+/** One list of all events, oldest first, is easier to read than hundreds of files. */
 function eventsFile(events: readonly KubernetesEvent[], namespace: string): BundleFile {
   const lines = events.map(({ involvedObject, type, reason, message, count = 1, lastTimestamp = '' }) => {
     const { kind, name } = involvedObject;

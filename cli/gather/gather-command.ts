@@ -28,7 +28,7 @@ interface GatherFlags extends ClusterFlags {
   readonly node?: readonly string[];
 }
 
-/** `shale gather`: what a bug report needs, in one file. */
+/** `shale gather`: collects what a bug report needs in one file. */
 export function gatherCommand(): Command {
   const command = new Command('gather')
     .option(
@@ -55,12 +55,12 @@ export function gatherCommand(): Command {
         ...present({ nodes: flags.node }),
         signal,
       });
-      const told = [
+      const summaries = [
         { name: 'version.txt', text: `shale ${SHALE_VERSION}\n` },
         { name: 'status.txt', text: `${await statusText(client, flags, now, signal)}\n` },
         { name: 'problems.txt', text: problems.map((problem) => `${problem}\n`).join('') },
       ];
-      await writeBundle(file, root, [...files, ...told], now, signal).catch((error: unknown) => {
+      await writeBundle(file, root, [...files, ...summaries], now, signal).catch((error: unknown) => {
         const why = error instanceof Error ? error.message : String(error);
         throw new CommandError(`${file} can't be written: ${why}`, exitCodes.usage, { cause: error });
       });
@@ -73,7 +73,7 @@ export function gatherCommand(): Command {
   );
 }
 
-/** A cluster that can't be looked at is what a report may be about. */
+/** The report may be about a cluster whose status can't be read. */
 async function statusText(
   client: ApiClient,
   places: Places,
@@ -89,14 +89,14 @@ async function statusText(
   }
 }
 
-/** Only its owner reads it: logs and objects of a cluster are nobody else's until they are sent. */
+/** Readable for its owner only: logs and objects of a cluster may be confidential. */
 const MODE = 0o600;
 
 /**
  * Writes files as a gzip-compressed tar (POSIX ustar), in the order of their names.
  *
- * @param root folder that they are in.
- * @throws the system's error; a file that is there already is not written over.
+ * @param root directory in the archive that contains them.
+ * @throws the system's error, also when the file already exists.
  */
 async function writeBundle(
   file: string,

@@ -49,13 +49,13 @@ test.each<[string, object]>([
     'Deployment',
     { spec: { template: { spec: { containers: [{ name: 'a', env: [{ name: 'X', value: CANARY }] }] } } } },
   ],
-])('nothing secret of a %s is left', (kind, more) => {
+])('nothing secret of a %s remains', (kind, more) => {
   const text = JSON.stringify(redact(object(kind, more)));
   expect(text).not.toContain(CANARY);
   expect(text).toContain('shale.dev/no-reboot');
 });
 
-test('what a MachineConfig is about is left', () => {
+test('paths, units and kernel arguments of a MachineConfig remain', () => {
   const config = { storage: { files: [file({ source: 'data:,abc' })] } };
   expect(redact(object('MachineConfig', { spec: { kernelArguments: ['quiet'], config } }))).toMatchObject({
     spec: {
@@ -69,7 +69,7 @@ test('what a MachineConfig is about is left', () => {
   });
 });
 
-test('a key of a Secret is left, and how long its value is', () => {
+test('the keys of a Secret and the lengths of its values remain', () => {
   expect(redact(object('Secret', { data: { 'cosign.key': 'abc' } }))).toMatchObject({
     data: { 'cosign.key': '(omitted: 3 characters)' },
   });

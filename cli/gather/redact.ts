@@ -1,9 +1,9 @@
 import type { KubernetesObject } from '../../api/object.ts';
 
-/** Holds the object as it was applied once more, values and all (kubectl apply). */
+/** kubectl apply stores the whole object here, including its values. */
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 
-/** Fields of a MachineConfig's Ignition config that hold contents, whatever they are: a file may be a key or a pull secret. */
+/** Fields of a MachineConfig's Ignition config with contents: any file may be a key or a pull secret. */
 const CONTENT_FIELDS: ReadonlySet<string> = new Set([
   'source',
   'contents',
@@ -13,8 +13,8 @@ const CONTENT_FIELDS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * An object as it may be shown to strangers. Of Secrets the keys are left, of MachineConfigs what they are about: paths,
- * units, modes, kernel arguments; of pods what their variables are called. A password hash or a pull secret is in none.
+ * Removes secrets from an object. The keys of Secrets remain; the paths, units, modes and kernel arguments of
+ * MachineConfigs; the names of pods' environment variables.
  */
 export function redact(object: KubernetesObject): KubernetesObject {
   const bare = withoutNoise(object);
@@ -65,7 +65,7 @@ function valuesLeftOut(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value ?? {}).map(([key, secret]) => [key, leftOut(secret)]));
 }
 
-/** A file's contents are an object, whose source is the text; a unit's are the text. */
+/** The contents of a file are an object with a `source`; those of a unit are a string. */
 function withoutContents(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutContents);
   if (typeof value !== 'object' || value === null) return value;

@@ -11,7 +11,7 @@ import { outputFlag, print, printAs, TABLE_FORMATS } from '../command-line/outpu
 import { HistoryOutput } from '../command-line/output-schemas.ts';
 import { type HistoryEntry, type HistoryInput, poolHistory } from './pool-history.ts';
 
-/** `shale history`: what a pool was given to run, image by image. */
+/** `shale history`: the images and rendered configs that a pool was assigned. */
 export function historyCommand(): Command {
   const command = new Command('history').argument('<pool>');
   return withClusterFlags(command)
@@ -25,7 +25,7 @@ export function historyCommand(): Command {
     );
 }
 
-/** Reads what a pool's history is made from. @throws CommandError for a pool that is not there. */
+/** Reads the objects for a pool's history. @throws {CommandError} when the pool doesn't exist. */
 export async function readHistory(
   client: ApiClient,
   name: string,

@@ -30,7 +30,7 @@ function machineConfig(name: string, files: Record<string, string>): MachineConf
   };
 }
 
-/** @returns what an operator would have rendered of them on that day. */
+/** @returns what an operator would have rendered from them on that day. */
 function rendered(configs: readonly MachineConfig[], day: number): MachineConfig {
   const rendering = renderPool({ pool: worker, configs, controllerVersion: 'test' });
   if (!rendering.ok) throw new Error(JSON.stringify(rendering.problems));
@@ -66,7 +66,7 @@ const succeeded = (digit: string, way = 'Append') => ({
   builder: { imageBuilderType: way },
 });
 
-test('of a layered pool: image by image, with what each changed and who says so now', () => {
+test('a layered pool has an entry for each image, with its changes and the MachineConfigs that set them now', () => {
   const entries = poolHistory({
     pool: { ...worker, spec: { ...spec, configuration: { name: third.metadata.name } } },
     machineConfigs: [chrony, sysctl, first, second, third],
@@ -96,11 +96,11 @@ test('of a layered pool: image by image, with what each changed and who says so 
     },
     { config: first.metadata.name, way: 'Render', nodes: 1 },
   ]);
-  // What there was before the first is not known.
+  // The config before the first one is unknown.
   expect(entries.at(-1)).not.toHaveProperty('changes');
 });
 
-test('a config that is gone leaves the changes open', () => {
+test('without a deleted config the changes are unknown', () => {
   const entries = poolHistory({
     pool: worker,
     machineConfigs: [chrony, second],

@@ -16,43 +16,43 @@ import { configsWith, type Subject } from '../change/owners.ts';
 
 export interface HistoryInput {
   readonly pool: MachineConfigPool;
-  /** Every MachineConfig of the cluster, rendered ones too. */
+  /** Every MachineConfig of the cluster, including rendered ones. */
   readonly machineConfigs: readonly MachineConfig[];
   readonly builds: readonly MachineOSBuild[];
   readonly machineConfigNodes: readonly MachineConfigNode[];
 }
 
-/** One thing that a pool was given to run: an image, or a rendered config that no image was made of. */
+/** Something that a pool was assigned: an image, or a rendered config without an image. */
 export interface HistoryEntry {
-  /** RFC 3339: when the image was done, or the config was rendered. */
+  /** RFC 3339: when the build finished, or the config was rendered. */
   readonly at: string;
   readonly config: string;
-  /** By which logs, events and traces tell of it. */
+  /** Identifies the change in logs, events and traces. */
   readonly change: ChangeId;
   /** By digest. */
   readonly image?: string;
   readonly build?: string;
-  /** How it came to be: Append, Relabel, Engine; Render for a config without an image. */
+  /** The build method: Append, Relabel or Engine; Render for a config without an image. */
   readonly way: string;
   readonly result: 'Succeeded' | 'Failed' | 'Interrupted' | 'Building';
   /** Why a build failed. */
   readonly message?: string;
-  /** What it changes on nodes, against the config before; absent where one of the two is gone. */
+  /** The changes on nodes since the config before; absent when one of the two no longer exists. */
   readonly changes?: readonly HistoryChange[];
-  /** Whether it is what the pool is to run. */
+  /** Whether it is the pool's target. */
   readonly wanted: boolean;
-  /** How many nodes run it. */
+  /** The number of nodes that run it. */
   readonly nodes: number;
 }
 
 interface HistoryChange {
   readonly subject: string;
   readonly change: ConfigChange['change'];
-  /** MachineConfigs of the pool that say something of it now. */
+  /** MachineConfigs of the pool that set the subject now. */
   readonly machineConfigs: readonly string[];
 }
 
-/** @returns what the pool was given, the newest first. */
+/** @returns what the pool was assigned, newest first. */
 export function poolHistory(input: HistoryInput): readonly HistoryEntry[] {
   const { pool, machineConfigs, builds } = input;
   const rendered = machineConfigs.filter((config) => isRenderedFor(pool, config));

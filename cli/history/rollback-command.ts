@@ -34,7 +34,7 @@ Examples:
   shale rollback worker --to rendered-worker-1f3c --wait
   shale rollback worker --clear                  follow its MachineConfigs again`;
 
-/** `shale rollback`: takes a pool back to what it ran before, and holds it there. */
+/** `shale rollback`: rolls a pool back to what it ran before, and holds it there. */
 export function rollbackCommand(): Command {
   const command = new Command('rollback')
     .argument('<pool>')
@@ -102,7 +102,7 @@ async function requestRollback(client: ApiClient, name: string, flags: RollbackF
 async function waitIfAsked(
   client: ApiClient,
   flags: RollbackFlags,
-  look: (seen: ObservedCluster) => Arrival,
+  look: (cluster: ObservedCluster) => Arrival,
   signal: AbortSignal,
 ): Promise<void> {
   if (flags.wait !== true) return;
@@ -135,7 +135,7 @@ async function clear(
   await waitIfAsked(client, flags, (seen) => poolsArrival([name], seen), signal);
 }
 
-/** @param text null takes the annotation away. @throws ApiError on a conflict: what was read is out of date then. */
+/** @param text null removes the annotation. @throws {ApiError} a conflict when the pool has changed since it was read. */
 async function annotate(
   client: ApiClient,
   { metadata }: MachineConfigPool,

@@ -36,10 +36,10 @@ function target(more: Partial<RollbackQuestion>) {
   });
 }
 
-describe('a pool goes back', () => {
+describe('a pool rolls back', () => {
   test.each<[string, Partial<RollbackQuestion>, object]>([
     ['to what came before', {}, { config: 'b', image: image('2') }],
-    ['to what every node had, half way', { running: 'a' }, { config: 'a', image: image('1') }],
+    ['during a rollout, to what every node ran before', { running: 'a' }, { config: 'a', image: image('1') }],
     ['not to what came later', { wanted: 'b', running: 'b' }, { config: 'a', image: image('1') }],
     ['from a config whose build fails', { wanted: 'd', running: 'b' }, { config: 'b', image: image('2') }],
     ['to an image', { to: image('1') }, { config: 'a', image: image('1') }],
@@ -57,7 +57,7 @@ describe('a pool goes back', () => {
   test.each<[string, Partial<RollbackQuestion>, string]>([
     ['to a build that failed', { to: 'worker-3' }, "can't roll back to worker-3; expected"],
     ['before its first image', { wanted: 'a', running: 'a' }, 'there is nothing before a to roll back to'],
-    ['where nothing was rendered', { history: [], wanted: undefined }, 'the target of the pool'],
+    ['before anything was rendered', { history: [], wanted: undefined }, 'the target of the pool'],
   ])('never %s', (_, more, why) => {
     expect(target(more)).toContain(why);
   });

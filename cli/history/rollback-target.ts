@@ -1,7 +1,7 @@
 import { present } from '../../api/present.ts';
 import type { HistoryEntry } from './pool-history.ts';
 
-/** What a pool goes back to. */
+/** The target of a rollback. */
 interface RollbackTarget {
   readonly config: string;
   /** By digest; absent in standard mode. */
@@ -9,22 +9,22 @@ interface RollbackTarget {
 }
 
 export interface RollbackQuestion {
-  /** The newest first. */
+  /** Newest first. */
   readonly history: readonly HistoryEntry[];
-  /** The rendered config that the pool is to run. */
+  /** The rendered config that is the pool's target. */
   readonly wanted: string | undefined;
-  /** The rendered config that every node of the pool has taken. */
+  /** The rendered config that every node of the pool runs. */
   readonly running: string | undefined;
   readonly layered: boolean;
-  /** An image or a rendered config; absent: the last that is not wanted now. */
+  /** An image, a build or a rendered config; absent: the last one that is not the target now. */
   readonly to: string | undefined;
 }
 
 /**
- * Finds what a pool goes back to: what is asked for; else, where a rollout is half way, what every node had before it;
- * else what came before what it is to run.
+ * Decides what a pool rolls back to: what the user named; otherwise, during a rollout, what every node ran before it;
+ * otherwise what came before the pool's target.
  *
- * @returns the target, or why there is none, in words.
+ * @returns the target, or a message that explains why there is none.
  */
 export function rollbackTarget(question: RollbackQuestion): RollbackTarget | string {
   const { history, wanted, running, layered, to } = question;
@@ -32,8 +32,8 @@ export function rollbackTarget(question: RollbackQuestion): RollbackTarget | str
     ({ result, image }) => result === 'Succeeded' && (image !== undefined) === layered,
   );
   if (to !== undefined) {
-    const found = fitting.find(({ config, image, build }) => [config, image, build].includes(to));
-    return found === undefined ? notFound(to, fitting, layered) : targetOf(found);
+    const match = fitting.find(({ config, image, build }) => [config, image, build].includes(to));
+    return match === undefined ? notFound(to, fitting, layered) : targetOf(match);
   }
   const other = fitting.filter(({ config }) => config !== wanted);
   const since = history.findLast(({ config }) => config === wanted)?.at;

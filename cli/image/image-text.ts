@@ -3,7 +3,7 @@ import { textTable } from '../command-line/output.ts';
 import { formatBytes } from '../command-line/quantities.ts';
 import type { FileView, ImageTrust, ImageView } from './image-view.ts';
 
-/** What artifacts about images are, in words, by their media types. */
+/** Names of artifacts that refer to images, by media type. */
 const ARTIFACTS: Readonly<Record<string, string>> = {
   'application/vnd.in-toto+json': 'provenance (in-toto)',
   'application/spdx+json': 'list of files (SPDX)',
@@ -11,8 +11,8 @@ const ARTIFACTS: Readonly<Record<string, string>> = {
 };
 
 /**
- * @param files of the rendered config's layer, where they were asked for.
- * @returns what `shale image inspect` prints for people.
+ * @param files of the rendered config's layer, if the user asked for them.
+ * @returns the output of `shale image inspect` as text.
  */
 export function imageText(
   name: string,

@@ -12,7 +12,7 @@ import { countSignatures, isImageSignedBy } from '../../image/signature/sign-ima
 import { parsePublicKey, SigningKeyError } from '../../image/signature/signing-key.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 
-/** One thing that the rendered config's layer puts into the image. */
+/** An entry of the rendered config's layer. */
 export interface FileView {
   readonly path: string;
   readonly type: Exclude<LayerItem['type'], 'whiteout' | 'opaque'>;
@@ -23,22 +23,22 @@ export interface FileView {
   readonly target?: string;
 }
 
-/** What an image is made of and what it asks of nodes: the same for people and for programs. */
+/** What an image was built from and what it requires of nodes, for both text and JSON. */
 export interface ImageView {
   readonly digest: string;
   readonly platform: string;
-  /** Of the index that the name leads to, where it leads to one. */
+  /** The platforms of the index, if the name refers to one. */
   readonly platforms?: readonly string[];
   readonly pool: string | null;
   readonly renderedConfig: string | null;
   readonly baseImage: string | null;
-  /** Below the base image, where an engine made that one. */
+  /** The stock image, when an engine built the base image from it. */
   readonly stockImage: string | null;
   readonly policyDigest: string | null;
   readonly created: string | null;
   readonly shaleVersion: string | null;
   readonly source: { readonly url?: string; readonly revision?: string };
-  /** Compressed, of all layers. */
+  /** The compressed size of all layers. */
   readonly bytes: number;
   readonly layers: readonly {
     readonly digest: string;
@@ -46,7 +46,7 @@ export interface ImageView {
     readonly from: 'base' | 'renderedConfig';
   }[];
   readonly transitions: readonly TransitionView[];
-  /** Why the label tells nothing; then every node reboots. */
+  /** Why the transition label can't be used; every node reboots then. */
   readonly transitionsUnknown?: string;
 }
 
@@ -57,7 +57,7 @@ interface TransitionView {
   readonly because: readonly string[];
 }
 
-/** @returns what an image's own documents tell. */
+/** @returns the view of an image from its manifest and config. */
 export function imageView({ digest, manifest, config, platforms }: ImageDescription): ImageView {
   const labels = config.config?.Labels ?? {};
   const label = parseTransitionLabel(labels[imageLabels.disruption]);
@@ -78,7 +78,7 @@ export function imageView({ digest, manifest, config, platforms }: ImageDescript
     shaleVersion: labels[imageLabels.version] ?? null,
     source: { ...present({ url, revision }) },
     bytes: manifest.layers.reduce((sum, { size }) => sum + size, 0),
-    // The rendered config is laid on last, whatever an engine did before.
+    // The layer of the rendered config is always the last one.
     layers: manifest.layers.map((layer, index) => ({
       digest: layer.digest,
       bytes: layer.size,
@@ -102,7 +102,7 @@ function transitionView({ config: from, base, actions, causes }: Transition): Tr
 /**
  * @param item of a layer.
  * @param bytes of a file's content.
- * @returns undefined for what takes away; no layer of Shale's does.
+ * @returns undefined for a whiteout, which Shale's layers don't contain.
  */
 export function fileView(item: LayerItem, bytes: number): FileView | undefined {
   if (item.type === 'whiteout' || item.type === 'opaque') return undefined;
@@ -114,7 +114,7 @@ export function fileView(item: LayerItem, bytes: number): FileView | undefined {
   return { path, type: item.type, mode, owner, ...(item.type === 'file' ? { bytes } : {}) };
 }
 
-/** What a registry has beside an image that says whether to trust it. */
+/** The artifacts of an image that prove its origin. */
 export interface ImageTrust {
   readonly referrers: readonly {
     readonly artifactType: string;
@@ -122,12 +122,12 @@ export interface ImageTrust {
     readonly bytes: number;
   }[];
   readonly signatures: number;
-  /** Whether one of the signatures is by the key that was given; absent where none was. */
+  /** Whether the key of the flag made one of the signatures; absent without the flag. */
   readonly signedByKey?: boolean;
 }
 
 /**
- * Reads what refers to an image, and checks its signature against a key.
+ * Reads the artifacts that refer to an image, and verifies its signature with a key.
  *
  * @param keyFile with a public key in PEM.
  * @throws CommandError for a key that can't be used; RegistryError, ContentError.

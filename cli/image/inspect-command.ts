@@ -25,7 +25,7 @@ interface InspectFlags extends RegistryFlags {
   readonly files?: boolean;
 }
 
-/** `shale image`: what there is to know of images in a registry. */
+/** `shale image`: inspects images in a registry. */
 export function imageCommand(): Command {
   const inspect = new Command('inspect')
     .description('Show the base image, pool, rendered config, layers and transitions of an image.')
@@ -68,7 +68,7 @@ async function look(
   };
 }
 
-/** Of the last layer: an image of Shale's has the rendered config there. */
+/** Lists the last layer, which contains the rendered config in an image of Shale. */
 async function filesOf(
   client: RegistryClient,
   reference: Reference,

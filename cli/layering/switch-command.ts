@@ -45,7 +45,7 @@ Examples:
   shale enable --pool worker --wait                                            one more pool; waits for its nodes
   shale enable                                                                 with the settings from before 'shale disable'`;
 
-/** `shale enable`: switches layering on, as an admin's own ConfigMap would. */
+/** `shale enable`: enables layering, by the ConfigMap that an admin could write as well. */
 export function enableCommand(): Command {
   const command = new Command('enable')
     .option(
@@ -67,9 +67,9 @@ export function enableCommand(): Command {
       onCluster(flags, async (client, signal) => {
         const { pool: pools, allPools = false } = flags;
         const request = { pools, allPools, settings: settingsOf(flags) };
-        const written = await switchLayering(client, flags, signal, (seen) => {
-          const data = switchedOn(dataOf(seen), request);
-          return { data, goal: { layered: layeredBy(data, seen), standard: [], clean: false } };
+        const written = await switchLayering(client, flags, signal, (cluster) => {
+          const data = switchedOn(dataOf(cluster), request);
+          return { data, goal: { layered: layeredBy(data, cluster), standard: [], clean: false } };
         });
         const secrets = [written.data['pushSecret'], written.data['pullSecret']];
         for (const line of await secretWarnings(client, flags.namespace, secrets, signal)) warn(line);
@@ -78,7 +78,7 @@ export function enableCommand(): Command {
     );
 }
 
-/** `shale disable`: switches layering off, for all pools or for some. */
+/** `shale disable`: disables layering for all pools or for some. */
 export function disableCommand(): Command {
   const command = new Command('disable').option(
     '--pool <name...>',
@@ -87,26 +87,26 @@ export function disableCommand(): Command {
   );
   return withSwitchFlags(command).action((flags: SwitchFlags) =>
     onCluster(flags, async (client, signal) => {
-      const written = await switchLayering(client, flags, signal, (seen) => {
-        const data = switchedOff(dataOf(seen), flags.pool, seen.pools);
-        const standard = poolsToRevert(flags, seen).filter((pool) => !isAdmins(pool, seen));
+      const written = await switchLayering(client, flags, signal, (cluster) => {
+        const data = switchedOff(dataOf(cluster), flags.pool, cluster.pools);
+        const standard = poolsToRevert(flags, cluster).filter((pool) => !isAdmins(pool, cluster));
         return { data, goal: { layered: [], standard, clean: meaningOf(data).kind === 'off' } };
       });
-      const { seen, goal } = written;
-      for (const pool of poolsToRevert(flags, seen).filter((name) => isAdmins(name, seen))) {
+      const { cluster, goal } = written;
+      for (const pool of poolsToRevert(flags, cluster).filter((name) => isAdmins(name, cluster))) {
         warn(
           `pool ${pool} stays layered: its MachineOSConfig was created by hand; delete it to return the pool to standard mode`,
         );
       }
-      for (const line of await standardModeWarnings(client, seen, goal.standard, signal)) warn(line);
+      for (const line of await standardModeWarnings(client, cluster, goal.standard, signal)) warn(line);
       await report(client, flags, written, signal);
     }),
   );
 }
 
 /** @returns the pools that the flags name; without any, all of them. */
-function poolsToRevert({ pool }: SwitchFlags, seen: ObservedCluster): readonly string[] {
-  return pool.length === 0 ? seen.pools.map(({ metadata }) => metadata.name) : pool;
+function poolsToRevert({ pool }: SwitchFlags, cluster: ObservedCluster): readonly string[] {
+  return pool.length === 0 ? cluster.pools.map(({ metadata }) => metadata.name) : pool;
 }
 
 function withSwitchFlags(command: Command): Command {
@@ -127,18 +127,18 @@ function dataOf({ switchMap }: ObservedCluster): SwitchData {
   return switchMap?.data ?? {};
 }
 
-function refuseUnknownPools(pools: readonly string[], seen: ObservedCluster): void {
-  const known = seen.pools.map(({ metadata }) => metadata.name);
+function refuseUnknownPools(pools: readonly string[], cluster: ObservedCluster): void {
+  const known = cluster.pools.map(({ metadata }) => metadata.name);
   const unknown = pools.filter((pool) => !known.includes(pool));
   if (unknown.length === 0) return;
   throw noSuchPool(unknown.join(', '), known);
 }
 
-/** @returns the pools that are to be layered. @throws CommandError for data that the operator would not take. */
-function layeredBy(data: SwitchData, seen: ObservedCluster): readonly string[] {
+/** @returns the pools to layer. @throws {CommandError} when the operator would reject the data. */
+function layeredBy(data: SwitchData, cluster: ObservedCluster): readonly string[] {
   const state = meaningOf(data);
   if (state.kind === 'invalid') throw new CommandError(formatProblems(state.problems), exitCodes.usage);
-  return layeredPools(state, seen.pools);
+  return layeredPools(state, cluster.pools);
 }
 
 function isAdmins(pool: string, { machineOSConfigs }: ObservedCluster): boolean {
@@ -147,14 +147,14 @@ function isAdmins(pool: string, { machineOSConfigs }: ObservedCluster): boolean 
   );
 }
 
-/** What one of the commands decides from the cluster as it is. */
+/** What a command decides from the current state of the cluster. */
 interface SwitchDecision {
   readonly data: SwitchData;
   readonly goal: LayeringGoal;
 }
 
 interface WrittenSwitch extends SwitchDecision {
-  readonly seen: ObservedCluster;
+  readonly cluster: ObservedCluster;
   /** Whether there was anything to write. */
   readonly changed: boolean;
 }
@@ -164,14 +164,14 @@ function switchLayering(
   client: ApiClient,
   flags: SwitchFlags,
   signal: AbortSignal,
-  decide: (seen: ObservedCluster) => SwitchDecision,
+  decide: (cluster: ObservedCluster) => SwitchDecision,
 ): Promise<WrittenSwitch> {
   return retryOnConflict(async () => {
-    const seen = await observeCluster(client, flags, signal);
-    refuseUnknownPools(flags.pool, seen);
-    const decision = decide(seen);
-    const changed = await writeSwitch(client, flags.namespace, seen, decision.data, signal);
-    return { ...decision, seen, changed };
+    const cluster = await observeCluster(client, flags, signal);
+    refuseUnknownPools(flags.pool, cluster);
+    const decision = decide(cluster);
+    const changed = await writeSwitch(client, flags.namespace, cluster, decision.data, signal);
+    return { ...decision, cluster, changed };
   });
 }
 
@@ -179,22 +179,22 @@ function switchLayering(
 async function report(
   client: ApiClient,
   flags: SwitchFlags,
-  { seen, data, goal, changed }: WrittenSwitch,
+  { cluster, data, goal, changed }: WrittenSwitch,
   signal: AbortSignal,
 ): Promise<void> {
   const pools = [...goal.layered, ...goal.standard];
-  for (const line of obstaclesOf(seen, pools, Date.now())) warn(line);
-  for (const { metadata, spec } of seen.pools) {
+  for (const line of obstaclesOf(cluster, pools, Date.now())) warn(line);
+  for (const { metadata, spec } of cluster.pools) {
     if (spec.paused === true && pools.includes(metadata.name)) {
       warn(`pool ${metadata.name} is paused: its nodes do not switch until it is resumed`);
     }
   }
-  if ((seen.operator?.status?.availableReplicas ?? 0) === 0) {
+  if ((cluster.operator?.status?.availableReplicas ?? 0) === 0) {
     warn(`no operator is running in namespace ${flags.namespace}: nothing changes until one is running`);
   }
   const where = `ConfigMap ${flags.namespace}/${SWITCH_CONFIG_MAP}`;
   print(`${where}: ${changed ? '' : 'unchanged, '}${formatSwitch(data)}`);
-  for (const pool of pools) print(`  pool ${pool}: ${wayOf(pool, goal, seen)}`);
+  for (const pool of pools) print(`  pool ${pool}: ${wayOf(pool, goal, cluster)}`);
   if (flags.wait !== true) return;
   const { timeout } = flags;
   const look = (now: ObservedCluster) => layeringArrival(goal, now);
@@ -218,7 +218,7 @@ async function writeSwitch(
     await client.patch(ConfigMaps, name, { type: 'merge', body }, { namespace, signal });
     return true;
   }
-  // No ConfigMap at all means off.
+  // Without the ConfigMap layering is off.
   if (meaningOf(data).kind === 'off') return false;
   const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: SWITCH_CONFIG_MAP }, data };
   await client.create(ConfigMaps, object, { namespace, signal }).catch((error: unknown) => {
@@ -241,8 +241,8 @@ function formatSwitch(data: SwitchData): string {
   return `layering is enabled for ${which}; images are pushed to ${imageRepository}`;
 }
 
-function wayOf(pool: string, { layered }: LayeringGoal, seen: ObservedCluster): string {
-  const nodes = nodesOfPool(seen, pool);
+function wayOf(pool: string, { layered }: LayeringGoal, cluster: ObservedCluster): string {
+  const nodes = nodesOfPool(cluster, pool);
   const toImage = layered.includes(pool);
   const moving = nodes.filter(({ status }) => status?.mode !== (toImage ? 'Layered' : 'Standard')).length;
   const where = toImage ? 'an image' : 'the stock image';

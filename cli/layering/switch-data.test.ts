@@ -19,7 +19,7 @@ describe('switched on', () => {
   test.each([
     ['for the first time', {}, request({ settings: { imageRepository: REPOSITORY } }), on()],
     ['again', off({ pushSecret: 'push' }), request(), on({ pushSecret: 'push' })],
-    ['again, for the pools of last time', off({ pools: 'worker' }), request(), on({ pools: 'worker' })],
+    ['again, for the same pools', off({ pools: 'worker' }), request(), on({ pools: 'worker' })],
     [
       'again, for another pool',
       off({ pools: 'worker' }),
@@ -32,18 +32,28 @@ describe('switched on', () => {
       request({ pools: ['infra'] }),
       on({ pools: 'worker,infra' }),
     ],
-    ['for a pool that is', on({ pools: 'worker' }), request({ pools: ['worker'] }), on({ pools: 'worker' })],
-    ['for one pool where all are', on(), request({ pools: ['worker'] }), on()],
-    ['for all pools', on({ pools: 'worker', poolSelector: 'a=b' }), request({ allPools: true }), on()],
-    ['again, as labels say', off({ poolSelector: 'a=b' }), request(), on({ poolSelector: 'a=b' })],
     [
-      'again, not as labels said',
+      'for a pool that is layered already',
+      on({ pools: 'worker' }),
+      request({ pools: ['worker'] }),
+      on({ pools: 'worker' }),
+    ],
+    ['for one pool when all are layered', on(), request({ pools: ['worker'] }), on()],
+    ['for all pools', on({ pools: 'worker', poolSelector: 'a=b' }), request({ allPools: true }), on()],
+    [
+      'again, with the same pool selector',
+      off({ poolSelector: 'a=b' }),
+      request(),
+      on({ poolSelector: 'a=b' }),
+    ],
+    [
+      'again, for pools instead of the pool selector',
       off({ poolSelector: 'a' }),
       request({ pools: ['infra'] }),
       on({ pools: 'infra' }),
     ],
     [
-      'for one pool beside those with a label',
+      'for one pool in addition to the pool selector',
       on({ poolSelector: 'a' }),
       request({ pools: ['infra'] }),
       on({ poolSelector: 'a', pools: 'infra' }),
@@ -63,27 +73,32 @@ describe('switched on', () => {
 describe('switched off', () => {
   test.each([
     ['for all pools', on({ pools: 'worker' }), [], off({ pools: 'worker' })],
-    ['where it never was on', {}, [], { enabled: 'false' }],
+    ['before it was ever on', {}, [], { enabled: 'false' }],
     ['for one of some', on({ pools: 'worker infra' }), ['infra'], on({ pools: 'worker' })],
     ['for one of all', on(), ['master'], on({ pools: 'infra,worker' })],
     ['for the last one', on({ pools: 'worker' }), ['worker'], off({ pools: 'worker' })],
     ['for every one of all', on(), KNOWN, off()],
-    ['for one that is not on', on({ pools: 'worker' }), ['infra'], on({ pools: 'worker' })],
+    ['for one that is not layered', on({ pools: 'worker' }), ['infra'], on({ pools: 'worker' })],
     ['for one while all are off', off(), ['infra'], off()],
-    ['for one of those with a label', on({ poolSelector: 'tier=back' }), ['infra'], on({ pools: 'master' })],
     [
-      'for one without the label',
+      'for one that the pool selector matches',
+      on({ poolSelector: 'tier=back' }),
+      ['infra'],
+      on({ pools: 'master' }),
+    ],
+    [
+      'for one that the pool selector does not match',
       on({ poolSelector: 'tier=back' }),
       ['worker'],
       on({ poolSelector: 'tier=back' }),
     ],
-  ])('%s', (_, before, asked, after) => {
-    expect(switchedOff(before, asked, pools)).toEqual(after);
+  ])('%s', (_, before, named, after) => {
+    expect(switchedOff(before, named, pools)).toEqual(after);
     expect(meaningOf(after).kind).not.toBe('invalid');
   });
 });
 
-test('only what differs is written', () => {
+test('the patch contains only what differs', () => {
   expect(dataPatch(on({ pools: 'a' }), off())).toEqual({ enabled: 'false', pools: null });
   expect(dataPatch(on(), on())).toBeUndefined();
 });

@@ -5,21 +5,21 @@ import { readSwitch, type SwitchState, takesPool } from '../../opt-in/switch.ts'
 /** The data of the ConfigMap `on-cluster-layering`. */
 export type SwitchData = Readonly<Record<string, string>>;
 
-/** What `shale enable` is told. */
+/** The flags of `shale enable`. */
 export interface EnableRequest {
-  /** Pools to take along; empty: those that the switch names, or all where it names none. */
+  /** Pools to add; empty: those that the switch names, or all if it names none. */
   readonly pools: readonly string[];
-  /** Every pool, those that come later too, whatever the switch names. */
+  /** Every pool, including pools that are created later. */
   readonly allPools: boolean;
-  /** Values of the switch's other keys; an absent one stays as it is. */
+  /** Values of the switch's other keys; absent keys keep their values. */
   readonly settings: Partial<Record<'imageRepository' | 'pushSecret' | 'pullSecret' | 'baseImage', string>>;
 }
 
-/** @returns the switch's data with the request applied. Keys that the request does not mention stay. */
+/** @returns the switch's data with the request applied; other keys keep their values. */
 export function switchedOn(data: SwitchData, { pools, allPools, settings }: EnableRequest): SwitchData {
   const { pools: named, poolSelector, ...rest } = data;
   const isOn = readSwitch({ ...FRAME, data }).kind === 'on';
-  // Off, the pools of last time are no promise: the ones that are named now are meant, and no others.
+  // While layering is off, pools that are named now replace those of the last time.
   const before = isOn || pools.length === 0 ? named : undefined;
   const selector = allPools || (!isOn && pools.length > 0) ? undefined : poolSelector;
   const coversAll = isOn && named === undefined && selector === undefined;
@@ -33,23 +33,23 @@ export function switchedOn(data: SwitchData, { pools, allPools, settings }: Enab
 }
 
 /**
- * @param pools to take back; empty: all of them.
- * @param known every pool there is, for a switch that names none.
- * @returns the switch's data without these pools, naming the others, whatever named them before; settings stay, so that it can be switched on again as it was.
+ * @param pools to return to the stock image; empty: all of them.
+ * @param known every pool of the cluster, for a switch that names none.
+ * @returns the switch's data, naming the remaining pools. Other keys keep their values, so that `shale enable` restores them.
  */
 export function switchedOff(data: SwitchData, pools: readonly string[], known: readonly Pool[]): SwitchData {
   if (pools.length === 0) return { ...data, enabled: 'false' };
   const layered = layeredPools(readSwitch({ ...FRAME, data }), known);
   const left = layered.filter((pool) => !pools.includes(pool));
   if (left.length === layered.length) return data;
-  // An empty list would mean every pool.
+  // An empty list of pools would mean every pool.
   const next = joined(left);
   if (next === undefined) return { ...data, enabled: 'false' };
   const { poolSelector: _, ...rest } = data;
   return { ...rest, pools: next };
 }
 
-/** A MachineConfigPool, as far as a switch looks at it. */
+/** The part of a MachineConfigPool that a switch depends on. */
 type Pool = Pick<KubernetesObject, 'metadata'>;
 
 /** @returns the names of the pools of `known` that the switch layers. */
@@ -59,7 +59,7 @@ export function layeredPools(state: SwitchState, known: readonly Pool[]): readon
   return known.filter((pool) => takesPool(settings, pool)).map(({ metadata }) => metadata.name);
 }
 
-/** @returns the merge patch (RFC 7386) of one to the other; undefined when they are equal. */
+/** @returns the merge patch (RFC 7386) from one to the other; undefined when they are equal. */
 export function dataPatch(from: SwitchData, to: SwitchData): Record<string, string | null> | undefined {
   const removed = Object.keys(from).filter((key) => to[key] === undefined);
   const set = Object.entries(to).filter(([key, value]) => from[key] !== value);
@@ -67,10 +67,10 @@ export function dataPatch(from: SwitchData, to: SwitchData): Record<string, stri
   return Object.fromEntries([...removed.map((key) => [key, null] as const), ...set]);
 }
 
-/** readSwitch looks at the data alone. */
+/** readSwitch uses only the data. */
 const FRAME = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: '' } } as const;
 
-/** @returns what the data would mean. */
+/** @returns the state that the data specifies. */
 export function meaningOf(data: SwitchData): SwitchState {
   return readSwitch({ ...FRAME, data });
 }

@@ -9,10 +9,10 @@ import { unlessForbidden } from '../command-line/cluster-access.ts';
 import type { ObservedCluster } from '../observe/observed-cluster.ts';
 
 /**
- * Looks at the Secrets that builds will need. They may come later, and from other hands: what is wrong is told, and keeps
- * nothing from being switched on.
+ * Checks the Secrets that builds need. Another admin may create them later, so a problem is a warning and doesn't prevent
+ * layering from being enabled.
  *
- * @returns a line for each Secret that can't be used, with how to mend it. @throws ApiError
+ * @returns a line for each Secret that can't be used, with its fix. @throws {ApiError}
  */
 export async function secretWarnings(
   client: ApiClient,
@@ -38,15 +38,15 @@ async function warningOf(
     if (error instanceof SecretError) {
       return `${error.message}; builds wait for it. To create it: kubectl -n ${namespace} create secret docker-registry ${name}`;
     }
-    // Who may not read Secrets may switch layering on all the same.
+    // Enabling layering doesn't require permission to read Secrets.
     if (error instanceof ApiError && error.status === 403) return undefined;
     throw error;
   }
 }
 
 /**
- * @param pools that go back to standard mode.
- * @returns a line for nodes that can't take their pool's config without an image: they stay on theirs. @throws ApiError
+ * @param pools that return to standard mode.
+ * @returns a line for nodes that can't apply their pool's config without an image and stay on it. @throws {ApiError}
  */
 export async function standardModeWarnings(
   client: ApiClient,
@@ -63,8 +63,8 @@ export async function standardModeWarnings(
         : await unlessForbidden(client.find(MachineConfigs, target, { signal }));
     const config = nodeConfigOf(rendered);
     if (rendered === undefined || config === undefined) return [];
-    const seen = { machineConfigNodes, nodes, rendered: new Map() };
-    return refusingNodes(seen, { pool: name, rendered, config }).map(
+    const cluster = { machineConfigNodes, nodes, rendered: new Map() };
+    return refusingNodes(cluster, { pool: name, rendered, config }).map(
       (refusing) =>
         `pool ${name}: ${formatRefusal(refusing)}; until that is fixed, ${noun(refusing.nodes.length, 'the node stays', 'the nodes stay')} on the image`,
     );

@@ -35,14 +35,14 @@ function decide(more: Partial<MaintenanceObservation>) {
   );
 }
 
-describe('a maintenance', () => {
+describe('starting a maintenance', () => {
   test.each<[string, Partial<MaintenanceObservation>]>([
-    ['nothing goes on', {}],
-    ['no pool has the node', { machineConfigNode: undefined, pool: undefined }],
-    ['it has begun before', { lease: lease(HOLDER), pool: rollingOut }],
-    ['the lease of another has expired', { lease: lease('ops', '2026-11-20T09:00:00.000000Z') }],
+    ['the node is idle', {}],
+    ['no pool selects the node', { machineConfigNode: undefined, pool: undefined }],
+    ['it was started before', { lease: lease(HOLDER), pool: rollingOut }],
+    ["another holder's lease has expired", { lease: lease('ops', '2026-11-20T09:00:00.000000Z') }],
     ['its pool updates other nodes', { pool: rollingOut }],
-  ])('begins where %s', (_, more) => {
+  ])('is allowed when %s', (_, more) => {
     expect(decide(more)).toEqual({ kind: 'go' });
   });
 
@@ -53,31 +53,31 @@ describe('a maintenance', () => {
       'a rollout of pool worker is in progress',
     ],
     [
-      'somebody else has flagged it',
+      'another person has flagged it',
       { node: node('a', { [annotations.plannedMaintenance]: '{"by":"ops","reason":"new disk"}' }) },
       'it is flagged for maintenance by ops: new disk',
     ],
-  ])('is told before where %s', (_, more, why) => {
-    expect(decide(more)).toEqual({ kind: 'tell', why: expect.stringContaining(why) });
+  ])('needs a confirmation when %s', (_, more, why) => {
+    expect(decide(more)).toEqual({ kind: 'confirm', why: expect.stringContaining(why) });
   });
 
   test.each<[string, Partial<MaintenanceObservation>, string]>([
     [
-      'the operator is at work on it',
+      'the operator is updating it',
       { lease: lease('shale-operator') },
       'it is being updated to rendered-worker-1',
     ],
     [
-      'another maintenance is',
+      'another maintenance is in progress',
       { lease: lease(maintenanceHolder('ops')) },
       'it is in maintenance: its lease is held by shale-maintenance/ops until 2026-11-20T10:10:00.000Z',
     ],
     [
-      'its daemon has leave that outlived the lease',
+      'its daemon has a grant that outlived the lease',
       { machineConfigNode: machineConfigNode('a', staged, { grant }) },
       'it has permission to update to rendered-worker-1',
     ],
-  ])('waits where %s', (_, more, why) => {
+  ])('is blocked when %s', (_, more, why) => {
     expect(decide(more)).toEqual({ kind: 'blocked', why });
   });
 });

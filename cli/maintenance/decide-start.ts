@@ -9,15 +9,15 @@ import { flagOf, isMaintenanceHolder, type MaintenanceObservation } from './node
 
 export type StartDecision =
   | { readonly kind: 'go' }
-  /** It can be gone on, which a person should know before. */
-  | { readonly kind: 'tell'; readonly why: string }
-  /** Another has the exclusive right to disrupt the node: nothing can be done but to wait. */
+  /** It is possible, after the user has confirmed it. */
+  | { readonly kind: 'confirm'; readonly why: string }
+  /** Another holder has the exclusive right to disrupt the node: the only option is to wait. */
   | { readonly kind: 'blocked'; readonly why: string };
 
 /**
- * Decides whether a maintenance may begin.
+ * Decides whether a maintenance may start.
  *
- * @param holder name under which the lease would be held. @param now ms since the epoch.
+ * @param holder identity of the lease's future holder. @param now ms since the epoch.
  */
 export function decideStart(
   { node, lease, machineConfigNode, pool }: MaintenanceObservation,
@@ -31,15 +31,15 @@ export function decideStart(
     machineConfigNode === undefined
       ? undefined
       : progressOf(machineConfigNode.spec, machineConfigNode.status).kind;
-  // Leave outlives the lease of an operator that died; the daemon may be at work on it.
+  // A grant outlives the lease when the operator dies; the daemon may still act on it.
   if (machineConfigNode?.spec.grant !== undefined && progress !== 'updated') {
     return {
       kind: 'blocked',
       why: `it has permission to update to ${machineConfigNode.spec.configVersion.desired}`,
     };
   }
-  const tell = [...rolloutOf(pool, progress), ...flagOfAnother(node, holder)];
-  return tell.length === 0 ? { kind: 'go' } : { kind: 'tell', why: tell.join('; ') };
+  const reasons = [...rolloutOf(pool, progress), ...flagOfAnother(node, holder)];
+  return reasons.length === 0 ? { kind: 'go' } : { kind: 'confirm', why: reasons.join('; ') };
 }
 
 function blockedBy(

@@ -14,13 +14,13 @@ import {
   readNode,
 } from './node-access.ts';
 
-/** s; the lease is held for the few requests that put the node back, and no longer. */
+/** s; the lease is held only for the few requests that restore the node. */
 const HOLD_SECONDS = 60;
 
 /**
- * Puts a node back as it was before its maintenance: schedulable if it was, without flag and lease.
+ * Restores a node to its state before the maintenance: schedulable if it was, without the flag and the lease.
  *
- * @throws CommandError when it is somebody else's and nobody agrees, or another works on the node by now.
+ * @throws {CommandError} when another person started it and the user doesn't confirm, or another holder has the lease now.
  */
 export async function endMaintenance(
   access: NodeAccess,
@@ -33,7 +33,7 @@ export async function endMaintenance(
     print(`node ${node}: not in maintenance`);
     return;
   }
-  if (flag !== undefined && flag.by !== by && flag.by !== '' && !yes) await askFor(access, flag.by);
+  if (flag !== undefined && flag.by !== by && flag.by !== '' && !yes) await confirmEnd(access, flag.by);
   const holder = isMaintenanceHolder(holderNow) ? holderNow : maintenanceHolder(flag?.by ?? by);
   const name = leaseNameOf(node);
   const outcome = await acquireLease(
@@ -46,16 +46,16 @@ export async function endMaintenance(
       `node ${node}: the maintenance is already over, and its lease is now held by ${outcome.holder}; run this again once the lease is released`,
     );
   }
-  const put = await patchNode(access, (present) => ({
+  const restored = await patchNode(access, (current) => ({
     metadata: { annotations: { [annotations.plannedMaintenance]: null } },
-    ...(flagOf(present)?.uncordon === true ? { spec: { unschedulable: null } } : {}),
+    ...(flagOf(current)?.uncordon === true ? { spec: { unschedulable: null } } : {}),
   }));
   await releaseLease(client, { namespace, name, holder }, signal);
-  const state = put.spec?.unschedulable === true ? 'cordoned, as before' : 'schedulable';
+  const state = restored.spec?.unschedulable === true ? 'cordoned, as before' : 'schedulable';
   print(`node ${node}: maintenance ended, ${state}`);
 }
 
-async function askFor({ node, signal }: NodeAccess, by: string): Promise<void> {
+async function confirmEnd({ node, signal }: NodeAccess, by: string): Promise<void> {
   const answer = await confirm(`node ${node}: its maintenance was started by ${by}. End it?`, signal);
   if (answer === true) return;
   throw new CommandError(

@@ -21,7 +21,7 @@ test.each([
   expect(entry?.obstacle).toBe(obstacle);
 });
 
-test('is a table that says why a node is skipped', () => {
+test('the table shows why a node is skipped', () => {
   const entries = maintenanceList(observed({ nodes: [flagged('a', '2026-11-20T09:00:00Z')] }), NOW);
   expect(formatMaintenance(entries).split('\n')).toEqual([
     'NODE  BY   REASON    UNTIL                 CORDONED  SKIPPED',

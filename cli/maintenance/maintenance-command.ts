@@ -37,7 +37,7 @@ Examples:
   shale maintenance start worker-0 --reason 'new disk' --wait   after its current update has finished
   shale maintenance end worker-0                                restore its previous state`;
 
-/** `shale maintenance`: a person's exclusive right to a node, which rollouts and the medik8s operators respect. */
+/** `shale maintenance`: takes a node out of service and holds its lease, which rollouts and the medik8s operators respect. */
 export function maintenanceCommand(): Command {
   return new Command('maintenance')
     .addCommand(startCommand())
@@ -117,25 +117,25 @@ function untilOf(text: string): number {
   }
 }
 
-/** A node that somebody works on, or wants to. `-o json` prints a list of these. */
+/** A node that is in maintenance or flagged for it. `-o json` prints a list of these. */
 interface MaintenanceEntry {
   readonly node: string;
   readonly by?: string;
   readonly reason?: string;
-  /** RFC 3339; absent: until it is ended. */
+  /** RFC 3339; absent: until the maintenance is ended. */
   readonly until?: string;
-  /** Why a rollout passes the node by now; absent once the time is over. */
+  /** Why a rollout skips the node now; absent once the maintenance has expired. */
   readonly obstacle?: string;
   readonly cordoned: boolean;
 }
 
-/** @returns every node that is flagged, leased to another than the operator, or otherwise left alone by rollouts. */
-export function maintenanceList(seen: ObservedCluster, now: number): readonly MaintenanceEntry[] {
-  return seen.nodes
+/** @returns every node that is flagged, has a lease of another holder than the operator, or is skipped for another reason. */
+export function maintenanceList(cluster: ObservedCluster, now: number): readonly MaintenanceEntry[] {
+  return cluster.nodes
     .toSorted((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1))
     .flatMap((node) => {
       const flag = flagOf(node);
-      const obstacle = obstacleOf(seen, node.metadata.name, now);
+      const obstacle = obstacleOf(cluster, node.metadata.name, now);
       if (flag === undefined && obstacle === undefined) return [];
       return [
         {

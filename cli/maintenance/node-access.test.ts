@@ -18,7 +18,7 @@ test.each(['tomorrow', '2026-11-20T09:00:00Z', '2026-13-20T09:00:00Z', '18:00'])
   expect(() => parseUntil(text, NOW)).toThrow(InvalidArgumentError);
 });
 
-test('what is written is read again, and what can not be read still says that somebody meant something', () => {
+test('a flag is read as it was written, and an unreadable one is a flag without a reason', () => {
   const flag = { reason: 'disk', by: 'me', until: '2026-11-20T14:00:00Z', uncordon: true };
   expect(flagOf(node('a', { [annotations.plannedMaintenance]: flagText(flag) }))).toEqual(flag);
   expect(flagOf(node('a', { [annotations.plannedMaintenance]: 'disk' }))).toEqual({ reason: '', by: '' });

@@ -11,16 +11,16 @@ import { leaseNameOf } from '../../rollout/node-leases.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 import { parseDuration } from '../command-line/quantities.ts';
 
-/** A node as it is when somebody wants to work on it. */
+/** What decides whether a maintenance of a node may start. */
 export interface MaintenanceObservation {
   readonly node: Node;
   readonly lease: Lease | undefined;
-  /** Absent where no pool has the node. */
+  /** Undefined when no pool selects the node. */
   readonly machineConfigNode: MachineConfigNode | undefined;
   readonly pool: MachineConfigPool | undefined;
 }
 
-/** One node, and how it is reached. */
+/** A node and the client to access it. */
 export interface NodeAccess {
   readonly client: ApiClient;
   readonly node: string;
@@ -28,7 +28,7 @@ export interface NodeAccess {
   readonly signal: AbortSignal;
 }
 
-/** @throws CommandError for a node that is not there. */
+/** @throws {CommandError} when the node does not exist. */
 export async function observeNode(access: NodeAccess): Promise<MaintenanceObservation> {
   const { client, signal } = access;
   const [node, lease, machineConfigNode] = await Promise.all([
@@ -43,11 +43,11 @@ export async function observeNode(access: NodeAccess): Promise<MaintenanceObserv
   return { node, lease, machineConfigNode, pool };
 }
 
-/** @throws CommandError for a node that is not there. */
+/** @throws {CommandError} when the node does not exist. */
 export async function readNode({ client, node, signal }: NodeAccess): Promise<Node> {
-  const found = await client.find(Nodes, node, { signal });
-  if (found === undefined) throw new CommandError(`no node ${node}`, exitCodes.usage);
-  return found;
+  const object = await client.find(Nodes, node, { signal });
+  if (object === undefined) throw new CommandError(`no node ${node}`, exitCodes.usage);
+  return object;
 }
 
 export async function readLease({
@@ -60,10 +60,10 @@ export async function readLease({
 }
 
 /**
- * Changes a Node by what it is at that moment.
+ * Patches a Node, depending on its current state.
  *
- * @param change makes the merge patch (RFC 7386) of the node as it was just read.
- * @throws ApiError, after several conflicts too.
+ * @param change returns the merge patch (RFC 7386) for the node as it was just read.
+ * @throws {ApiError} also a conflict, after several attempts.
  */
 export async function patchNode(access: NodeAccess, change: (node: Node) => object): Promise<Node> {
   const { client, signal } = access;
@@ -77,29 +77,29 @@ export async function patchNode(access: NodeAccess, change: (node: Node) => obje
 
 const Flag = z.object({
   reason: z.string().default(''),
-  /** Who is at work on the node. */
+  /** The person who works on the node. */
   by: z.string().default(''),
-  /** RFC 3339; absent: until the annotation is taken away. */
+  /** RFC 3339; absent: until the annotation is removed. */
   until: z.string().exactOptional(),
-  /** Written by `shale maintenance start` with its cordon: whether the node was schedulable before. */
+  /** Written by `shale maintenance start` when it cordons the node: whether it was schedulable before. */
   uncordon: z.boolean().exactOptional(),
 });
-/** The annotation by which a Node is flagged for maintenance. A rollout passes it by (rollout/pools/node-state.ts). */
+/** The annotation that flags a Node for maintenance. Rollouts skip the node (rollout/pools/node-state.ts). */
 type MaintenanceFlag = z.infer<typeof Flag>;
 
 const HOLDER_PREFIX = 'shale-maintenance/';
 
-/** @returns the name under which somebody at work on a node holds its lease. */
+/** @returns the identity of the holder of a node's lease during a maintenance by this person. */
 export function maintenanceHolder(by: string): string {
   return `${HOLDER_PREFIX}${by}`;
 }
 
-/** @returns whether a node lease is held by a maintenance, whoever's. */
+/** @returns whether a maintenance holds the lease, whoever started it. */
 export function isMaintenanceHolder(holder: string): boolean {
   return holder.startsWith(HOLDER_PREFIX);
 }
 
-/** @returns the flag of a Node; an empty one where it can't be read, because somebody meant something; undefined without. */
+/** @returns the flag of a Node; undefined without one. A flag that can't be parsed still counts, without a reason. */
 export function flagOf({ metadata }: Node): MaintenanceFlag | undefined {
   const text = metadata.annotations?.[annotations.plannedMaintenance];
   if (text === undefined) return undefined;
@@ -116,7 +116,7 @@ export function flagText(flag: MaintenanceFlag): string {
 }
 
 /**
- * Reads until when a maintenance may last: a span from now (`4h`) or a time (RFC 3339).
+ * Parses the end of a maintenance: a duration from now (`4h`) or a time (RFC 3339).
  *
  * @param now ms since the epoch.
  * @returns ms since the epoch, after now. @throws InvalidArgumentError.
@@ -130,9 +130,9 @@ export function parseUntil(text: string, now: number): number {
 }
 
 /**
- * Asks a person.
+ * Asks the user for a confirmation.
  *
- * @returns whether the answer is yes; undefined where nobody is there to answer.
+ * @returns whether the answer is yes; undefined when standard input is not a terminal.
  */
 export async function confirm(question: string, signal: AbortSignal): Promise<boolean | undefined> {
   if (process.stdin.isTTY !== true) return undefined;

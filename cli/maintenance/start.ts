@@ -25,30 +25,30 @@ interface StartRequest {
   readonly reason: string;
   /** ms since the epoch. */
   readonly until: number;
-  /** Go on though a rollout is in progress. */
+  /** Continue even if a rollout is in progress. */
   readonly yes: boolean;
   /** Wait for the node's update to end. */
   readonly wait: boolean;
   readonly drain: boolean;
-  /** Evict pods too that no controller would make anew. */
+  /** Also evict pods that no controller manages. */
   readonly force: boolean;
   /** ms for the wait and the drain together. */
   readonly timeout: number;
 }
 
-/** ms between two looks at a node that is waited for. */
+/** ms between two checks of a node that the command waits for. */
 const LOOK_AGAIN_MS = 2_000;
 
 /**
- * Takes a node out of service: flag, lease, cordon, drain. Each may be there already, so that a start that was broken
- * off goes on where it was.
+ * Takes a node out of service: flag, lease, cordon, drain. Each step may be done already, so that a start that was
+ * interrupted can be repeated.
  *
- * @throws CommandError when the node can't be had, or is not drained in time; what was done by then stays.
+ * @throws {CommandError} when the node is not available or not drained in time; completed steps are not undone.
  */
 export async function startMaintenance(access: NodeAccess, request: StartRequest): Promise<void> {
   const deadline = performance.now() + request.timeout;
   const holder = maintenanceHolder(request.by);
-  // With both flags the rollout is to pass the node by from now on, and only what has begun is waited for.
+  // With both flags the rollout skips the node from now on, and the command waits only for an update that has started.
   if (request.yes && request.wait) await flag(access, request);
   await untilFree(access, request, holder, deadline);
   await flag(access, request);
@@ -68,9 +68,11 @@ async function untilFree(
   const retry = { deadline, signal: access.signal, show: (text: string) => line.show(text) };
   try {
     for (;;) {
-      const seen = await (request.wait ? retryUntil(retry, () => observeNode(access)) : observeNode(access));
-      const decision = decideStart(seen, holder, Date.now());
-      if (decision.kind === 'go' || (decision.kind === 'tell' && request.yes)) return;
+      const cluster = await (request.wait
+        ? retryUntil(retry, () => observeNode(access))
+        : observeNode(access));
+      const decision = decideStart(cluster, holder, Date.now());
+      if (decision.kind === 'go' || (decision.kind === 'confirm' && request.yes)) return;
       if (!request.wait && (await acceptedBy(decision, access))) return;
       if (performance.now() >= deadline) {
         throw new CommandError(
@@ -85,7 +87,7 @@ async function untilFree(
   }
 }
 
-/** @returns true when a person says so. @throws CommandError when it can't be, or must not be, gone on. */
+/** @returns true when the user confirms. @throws {CommandError} when the start is blocked or not confirmed. */
 async function acceptedBy(
   decision: Exclude<StartDecision, { kind: 'go' }>,
   { node, signal }: NodeAccess,
@@ -102,7 +104,7 @@ async function acceptedBy(
   );
 }
 
-/** What an earlier start remembers of the cordon is kept. */
+/** Keeps what an earlier start recorded about the cordon. */
 async function flag(access: NodeAccess, { by, reason, until }: StartRequest): Promise<void> {
   await patchNode(access, (node) => {
     const uncordon = flagOf(node)?.uncordon;
@@ -116,7 +118,7 @@ async function flag(access: NodeAccess, { by, reason, until }: StartRequest): Pr
   });
 }
 
-/** No process renews the lease while a person is at work, so it is taken for the whole time. */
+/** No process renews the lease during a maintenance, so it is acquired for the whole time. */
 async function takeLease(access: NodeAccess, { until, reason }: StartRequest, holder: string): Promise<void> {
   const outcome = await acquireLease(
     access.client,
@@ -137,9 +139,9 @@ async function takeLease(access: NodeAccess, { until, reason }: StartRequest, ho
 
 async function cordon(access: NodeAccess): Promise<void> {
   await patchNode(access, (node) => {
-    const present = flagOf(node) ?? { reason: '', by: '' };
-    const uncordon = present.uncordon ?? node.spec?.unschedulable !== true;
-    const text = flagText({ ...present, uncordon });
+    const current = flagOf(node) ?? { reason: '', by: '' };
+    const uncordon = current.uncordon ?? node.spec?.unschedulable !== true;
+    const text = flagText({ ...current, uncordon });
     return {
       metadata: { annotations: { [annotations.plannedMaintenance]: text } },
       spec: { unschedulable: true },
@@ -154,21 +156,21 @@ async function drain(access: NodeAccess, request: StartRequest, deadline: number
   const retry = { deadline, signal: access.signal, show: (text: string) => line.show(text) };
   try {
     for (;;) {
-      // After that somebody else may have the lease.
+      // The lease has expired too, and another holder may have acquired it.
       if (Date.now() >= request.until)
         throw new CommandError(`node ${access.node}: the maintenance has expired`);
       const progress = await retryUntil(retry, () =>
         drainStep(access.client, access.node, options, access.signal),
       );
       if (progress.kind === 'drained') break;
-      const seen = `node ${access.node} ${formatDrain(progress)}`;
+      const state = `node ${access.node} ${formatDrain(progress)}`;
       const now = performance.now();
       if (now >= deadline) {
         throw new CommandError(
-          `${seen}; not drained after ${formatDuration(request.timeout)}: run this again to continue, or end the maintenance`,
+          `${state}; not drained after ${formatDuration(request.timeout)}: run this again to continue, or end the maintenance`,
         );
       }
-      line.show(seen);
+      line.show(state);
       const wait = Math.min(drainRetryAfter(now - started, options), deadline - now);
       await delay(wait, undefined, { signal: access.signal });
     }

@@ -13,14 +13,14 @@ import { MaintenanceLookup } from '../../rollout/node-claims.ts';
 import { readAll, unlessForbidden } from '../command-line/cluster-access.ts';
 import type { ObservedCluster } from './observed-cluster.ts';
 
-/** Where what is not cluster-wide lies. */
+/** The namespaces of objects that are not cluster-scoped. */
 export interface Places {
   /** Where Shale runs. */
   readonly namespace: string;
   readonly leaseNamespace: string;
 }
 
-/** A cluster that is looked at again whenever something changes. */
+/** Observes a cluster whenever something changes. */
 export interface ClusterWatch {
   /** While the API server is unavailable, the cluster as it was last seen. */
   observe(): Promise<ObservedCluster>;
@@ -30,16 +30,16 @@ export interface ClusterWatch {
   close(): Promise<void>;
 }
 
-/** ms; changes come in swarms, and one look after them is enough. */
+/** ms; changes come in bursts, and observing once after a burst is enough. */
 const SETTLE_MS = 100;
 
-/** How one kind is read: once, or again and again. */
+/** Reads a kind: once, or with a watch. */
 type Source = <T extends KubernetesObject>(
   kind: Kind<T>,
   where?: { readonly namespace?: string; readonly fieldSelector?: string },
 ) => Promise<() => readonly T[]>;
 
-/** @returns the cluster as it is now. @throws CommandError when it can't be read. */
+/** @returns the current state of the cluster. @throws {CommandError} when it can't be read. */
 export async function observeCluster(
   client: ApiClient,
   places: Places,
@@ -151,7 +151,7 @@ function byName(a: KubernetesObject, b: KubernetesObject): number {
   return a.metadata.name < b.metadata.name ? -1 : 1;
 }
 
-/** A watch that breaks off is opened again; a person who waits should know why nothing moves meanwhile. */
+/** Prints why a watch failed: it is retried, and until then the user sees no progress. */
 function warningsOnStandardError(): Logger {
   return pino(
     { level: 'warn' },

@@ -9,7 +9,7 @@ const IMAGE = `r.example.com/os/worker@sha256:${'a'.repeat(64)}`;
 const ON: LayeringGoal = { layered: ['worker'], standard: [], clean: false };
 const OFF: LayeringGoal = { layered: [], standard: ['worker'], clean: true };
 
-/** A node whose image is to be `desired` and is `current`; undefined: the stock image. */
+/** A node with a desired and a current image; undefined: the stock image. */
 function node(name: string, desired: string | undefined, current: string | undefined) {
   return machineConfigNode(
     name,
@@ -44,18 +44,18 @@ const built = condition('BuildSuccess', 'True');
 const updated = condition('Updated', 'True');
 
 describe('switched on', () => {
-  test('right after the switch the pool still says Updated of what was before', () => {
+  test('a pool without its MachineOSConfig is not there, although it still reports Updated', () => {
     const before = observed({
       pools: [pool([updated])],
       machineConfigNodes: [node('a', undefined, undefined)],
     });
     expect(layeringArrival(ON, before)).toEqual({
       kind: 'underway',
-      seen: 'worker: 0/1 nodes, its MachineOSConfig is not created yet',
+      progress: 'worker: 0/1 nodes, its MachineOSConfig is not created yet',
     });
   });
 
-  test('tells what nodes wait for in the words of the pool', () => {
+  test('the progress contains what nodes wait for, from the condition of the pool', () => {
     const message =
       '1 of 2 nodes run rendered-worker-1 as r.example.com/os/worker@sha256:0; b: is being drained';
     const half = observed({
@@ -65,11 +65,11 @@ describe('switched on', () => {
     });
     expect(layeringArrival(ON, half)).toEqual({
       kind: 'underway',
-      seen: 'worker: 1/2 nodes, b: is being drained',
+      progress: 'worker: 1/2 nodes, b: is being drained',
     });
   });
 
-  test('has arrived when every node runs its image and the pool says so', () => {
+  test('has arrived when every node runs its image and the pool is Updated', () => {
     const all = {
       machineOSConfigs: [machineOSConfig],
       machineConfigNodes: [node('a', IMAGE, IMAGE)],
@@ -93,30 +93,30 @@ describe('switched on', () => {
     expect(layeringArrival(ON, degraded).kind).toBe(kind);
   });
 
-  test('a paused pool is said to be', () => {
+  test('the progress mentions that a pool is paused', () => {
     const paused = observed({
       pools: [pool([], { paused: true })],
       machineOSConfigs: [machineOSConfig],
       machineConfigNodes: [node('a', undefined, undefined)],
     });
-    expect(layeringArrival(ON, paused)).toMatchObject({ seen: 'worker: 0/1 nodes, the pool is paused' });
+    expect(layeringArrival(ON, paused)).toMatchObject({ progress: 'worker: 0/1 nodes, the pool is paused' });
   });
 });
 
 describe('switched off', () => {
   const home = { pools: [pool([updated])], machineConfigNodes: [node('a', undefined, undefined)] };
 
-  test('nodes must be back, and what layering made must be gone', () => {
+  test('has arrived when nodes run the stock image and what layering created is deleted', () => {
     const away = observed({ ...home, machineConfigNodes: [node('a', undefined, IMAGE)] });
     expect(layeringArrival(OFF, away).kind).toBe('underway');
     expect(layeringArrival(OFF, observed({ ...home, builds: [build] }))).toEqual({
       kind: 'underway',
-      seen: 'still to be deleted: 1 image',
+      progress: 'still to be deleted: 1 image',
     });
     expect(layeringArrival(OFF, observed(home))).toEqual({ kind: 'arrived' });
   });
 
-  test('the images of a pool that an admin layers stay', () => {
+  test('does not wait for images of a MachineOSConfig that an admin created', () => {
     const own = { ...machineOSConfig, metadata: { name: 'infra' } };
     const theirs = { ...build, spec: { ...build.spec, machineOSConfig: { name: 'infra' } } };
     const left = observed({

@@ -11,34 +11,36 @@ import {
   stoppedBecause,
 } from './pool-arrival.ts';
 
-/** What is waited for. */
+/** The state to wait for. */
 export interface LayeringGoal {
-  /** Pools whose nodes shall run an image. */
+  /** Pools whose nodes are to run an image. */
   readonly layered: readonly string[];
-  /** Pools whose nodes shall run the stock image. */
+  /** Pools whose nodes are to run the stock image. */
   readonly standard: readonly string[];
-  /** Whether everything that layering made shall be gone. */
+  /** Whether everything that layering created is to be deleted. */
   readonly clean: boolean;
 }
 
-/** Looks how far the pools are on their way to or from layering. */
-export function layeringArrival(goal: LayeringGoal, seen: ObservedCluster): Arrival {
+/** @returns the progress of pools that switch to or from layering. */
+export function layeringArrival(goal: LayeringGoal, cluster: ObservedCluster): Arrival {
   const arrival = arrivalOfAll([
-    ...goal.layered.map((pool) => poolArrival(pool, 'Layered', seen)),
-    ...goal.standard.map((pool) => poolArrival(pool, 'Standard', seen)),
+    ...goal.layered.map((pool) => poolArrival(pool, 'Layered', cluster)),
+    ...goal.standard.map((pool) => poolArrival(pool, 'Standard', cluster)),
   ]);
   if (arrival.kind !== 'arrived') return arrival;
-  const left = goal.clean ? leftovers(seen) : [];
-  return left.length === 0 ? arrival : { kind: 'underway', seen: `still to be deleted: ${left.join(', ')}` };
+  const left = goal.clean ? leftovers(cluster) : [];
+  return left.length === 0
+    ? arrival
+    : { kind: 'underway', progress: `still to be deleted: ${left.join(', ')}` };
 }
 
-function poolArrival(name: string, mode: 'Layered' | 'Standard', seen: ObservedCluster): PartArrival {
-  const pool = seen.pools.find(({ metadata }) => metadata.name === name);
+function poolArrival(name: string, mode: 'Layered' | 'Standard', cluster: ObservedCluster): PartArrival {
+  const pool = cluster.pools.find(({ metadata }) => metadata.name === name);
   if (pool === undefined) return { name, stopped: 'the MachineConfigPool no longer exists' };
-  const nodes = nodesOfPool(seen, name);
+  const nodes = nodesOfPool(cluster, name);
   const there = nodes.filter((node) => runsDesiredMode(node, mode)).length;
   const count = `${there}/${nodes.length} nodes`;
-  const hasConfig = seen.machineOSConfigs.some(({ spec }) => spec.machineConfigPool.name === name);
+  const hasConfig = cluster.machineOSConfigs.some(({ spec }) => spec.machineConfigPool.name === name);
   if (mode === 'Standard' && hasConfig)
     return { name, missing: `${count}, its MachineOSConfig is not deleted yet` };
   if (mode === 'Layered' && !hasConfig)
@@ -63,7 +65,7 @@ function runsDesiredMode(node: MachineConfigNode, mode: 'Layered' | 'Standard'):
   );
 }
 
-/** An admin's own MachineOSConfig keeps its images and the builder. */
+/** The images of an admin's own MachineOSConfig and the builder remain. */
 function leftovers({ machineOSConfigs, builds, builder }: ObservedCluster): string[] {
   const configs = new Set(machineOSConfigs.map(({ metadata }) => metadata.name));
   const orphans = builds.filter(({ spec }) => !configs.has(spec.machineOSConfig.name)).length;

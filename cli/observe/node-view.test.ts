@@ -35,9 +35,13 @@ function view(status: MachineConfigNodeStatus | undefined, more: Parameters<type
 
 describe('the state of a node', () => {
   test.each<[string, MachineConfigNodeStatus | undefined, object]>([
-    ['whose daemon has not spoken', undefined, { state: 'silent', what: 'the daemon has not reported yet' }],
     [
-      'that pulls its image',
+      'whose daemon has not reported',
+      undefined,
+      { state: 'silent', what: 'the daemon has not reported yet' },
+    ],
+    [
+      'that stages its target',
       {
         conditions: [condition('UpdatePrepared', 'False', 'Staging the target')],
         staging: { bytesDone: 1, bytesTotal: 4 },
@@ -50,7 +54,7 @@ describe('the state of a node', () => {
       },
     ],
     [
-      'that pulls its image, since it was last done with one',
+      'that stages its target, since its last update',
       {
         conditions: [
           condition('UpdatePrepared', 'False', 'Staging the target'),
@@ -60,12 +64,12 @@ describe('the state of a node', () => {
       { state: 'staging', since: LATER },
     ],
     [
-      'that waits for leave',
+      'that waits for permission',
       { conditions: [prepared], plan },
       { state: 'staged', what: 'waits for leave', actions: 'Drain, Restart(chronyd.service)' },
     ],
     [
-      'at work',
+      'that applies its target',
       { conditions: [prepared, condition('UpdateExecuted', 'Unknown', 'restarts chronyd.service')], plan },
       { state: 'applying', since: SINCE, what: 'restarts chronyd.service' },
     ],
@@ -95,11 +99,11 @@ describe('the state of a node', () => {
 test.each([
   [{ name: 'bootc', version: '1.16.0' }, 'bootc 1.16.0'],
   [{ name: 'ostree' }, 'ostree'],
-] as const)('what keeps the operating system: %j', (osBackend, expected) => {
+] as const)('the backend %j', (osBackend, expected) => {
   expect(view({ osBackend }).osBackend).toBe(expected);
 });
 
-test('a drain is told in the words of the pool', () => {
+test('a drain is shown with the remark of the pool', () => {
   const message = '0 of 1 nodes run rendered-worker-1; a: is being drained; 2 pod(s) still end: default/web';
   const draining = view(
     { conditions: [prepared], plan },
@@ -115,7 +119,7 @@ test('a drain is told in the words of the pool', () => {
   });
 });
 
-describe('what is in the way of a node', () => {
+describe('the obstacle of a node', () => {
   test.each([
     ['the lease of another', lease('ops', '2026-11-20T10:00:00.000000Z'), 'its lease is held by ops'],
     ['the lease of another that expired', lease('ops', '2026-11-20T09:00:00.000000Z'), undefined],
@@ -148,6 +152,6 @@ test.each([
   expect(remarkOn(MESSAGE, node, NODES)).toBe(remark);
 });
 
-test('no remarks at all', () => {
+test('a message without remarks', () => {
   expect(remarkOn('The pool is paused; 0 of 3 nodes run rendered-worker-1', 'a', NODES)).toBeUndefined();
 });

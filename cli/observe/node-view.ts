@@ -10,37 +10,37 @@ import { formatOsBackend } from '../command-line/output.ts';
 import type { NodeState } from '../command-line/output-schemas.ts';
 import { type ObservedCluster, obstacleOf } from './observed-cluster.ts';
 
-/** One node as `shale status` tells of it. */
+/** One node in `shale status`. */
 export interface NodeView {
   readonly name: string;
   readonly pool: string;
   readonly state: NodeState;
-  /** RFC 3339; absent where the objects don't tell. */
+  /** RFC 3339; absent when the objects don't record it. */
   readonly since?: string;
-  /** What goes on or is waited for, in words. */
+  /** What the node is doing or waiting for. */
   readonly what?: string;
   readonly mode?: 'Standard' | 'Layered';
-  /** The tool that keeps its operating system, with its version. */
+  /** The backend of its operating system, with its version. */
   readonly osBackend?: string;
   readonly config: { readonly current?: string; readonly desired: string };
   readonly image?: { readonly current?: string; readonly desired?: string };
-  /** What the target asks of the node, in words. */
+  /** The actions that the target requires, as text. */
   readonly actions?: string;
   readonly staging?: { readonly bytesDone: number; readonly bytesTotal: number };
   readonly ready: boolean;
   readonly cordoned: boolean;
   readonly leaseHolder?: string;
-  /** Why a rollout passes the node by now. */
+  /** Why a rollout skips the node now. */
   readonly obstacle?: string;
 }
 
 /** @param now ms since the epoch. */
-export function nodeView(object: MachineConfigNode, seen: ObservedCluster, now: number): NodeView {
+export function nodeView(object: MachineConfigNode, cluster: ObservedCluster, now: number): NodeView {
   const { metadata, spec, status } = object;
   const { name } = metadata;
-  const node = seen.nodes.find((candidate) => candidate.metadata.name === name);
-  const obstacle = obstacleOf(seen, name, now);
-  const leaseHolder = holderOf(seen, name);
+  const node = cluster.nodes.find((candidate) => candidate.metadata.name === name);
+  const obstacle = obstacleOf(cluster, name, now);
+  const leaseHolder = holderOf(cluster, name);
   const { current, desired } = {
     current: status?.configImage?.currentImage,
     desired: spec.configImage?.desiredImage,
@@ -51,7 +51,7 @@ export function nodeView(object: MachineConfigNode, seen: ObservedCluster, now: 
   return {
     name,
     pool: spec.pool.name,
-    ...situationOf(object, node, remarkOnNode(object, seen), obstacle),
+    ...situationOf(object, node, remarkOnNode(object, cluster), obstacle),
     ...present({ mode: status?.mode }),
     ...(status?.osBackend === undefined ? {} : { osBackend: formatOsBackend(status.osBackend) }),
     config: { ...(runs === '' ? {} : { current: runs }), desired: spec.configVersion.desired },
@@ -65,7 +65,7 @@ export function nodeView(object: MachineConfigNode, seen: ObservedCluster, now: 
     ...(plan === undefined ? {} : { actions: formatAsked(plan) }),
     ...present({ staging: status?.staging }),
     ready:
-      node?.status?.conditions?.some((found) => found.type === 'Ready' && found.status === 'True') ?? false,
+      node?.status?.conditions?.some((entry) => entry.type === 'Ready' && entry.status === 'True') ?? false,
     cordoned: node?.spec?.unschedulable === true,
     ...present({ leaseHolder, obstacle }),
   };
@@ -79,7 +79,7 @@ function situationOf(
   remark: string | undefined,
   obstacle: string | undefined,
 ): Situation {
-  const condition = (type: NodeConditionType) => status?.conditions?.find((found) => found.type === type);
+  const condition = (type: NodeConditionType) => status?.conditions?.find((entry) => entry.type === type);
   const progress = progressOf(spec, status);
   const [rebooting, executed, prepared] = [
     condition('RebootedNode'),
@@ -87,57 +87,59 @@ function situationOf(
     condition('UpdatePrepared'),
   ];
   if (status?.conditions === undefined) return { state: 'silent', what: 'the daemon has not reported yet' };
-  if (progress.kind === 'degraded') return said('degraded', condition('NodeDegraded'));
+  if (progress.kind === 'degraded') return withCondition('degraded', condition('NodeDegraded'));
   if (progress.kind === 'updated') {
     const since = status.lastUpdate?.finishedAt ?? condition('Updated')?.lastTransitionTime;
     return { state: 'updated', ...present({ since }) };
   }
-  if (rebooting?.status === 'Unknown') return said('rebooting', rebooting);
-  if (executed?.status === 'Unknown') return said('applying', executed);
-  // What the daemon last said of being prepared may be of the target before.
+  if (rebooting?.status === 'Unknown') return withCondition('rebooting', rebooting);
+  if (executed?.status === 'Unknown') return withCondition('applying', executed);
+  // UpdatePrepared may still be about the previous target.
   if (progress.kind === 'preparing') {
-    const told = said('staging', prepared?.status === 'False' ? prepared : undefined, remark);
-    // Between two targets it is not prepared either: the time is from when the node was done with the one before.
+    const situation = withCondition('staging', prepared?.status === 'False' ? prepared : undefined, remark);
+    // UpdatePrepared is False between two targets too, so the time is that of the last change of Updated.
     const updated = condition('Updated');
-    return updated?.status === 'False' ? { ...told, since: updated.lastTransitionTime } : told;
+    return updated?.status === 'False' ? { ...situation, since: updated.lastTransitionTime } : situation;
   }
-  // The pool's remark is older than the leave: it tells of the drain before.
-  if (spec.grant !== undefined) return said('applying', undefined, 'permission granted');
+  // The pool's remark is older than the grant: it is about the drain before.
+  if (spec.grant !== undefined) return withCondition('applying', undefined, 'permission granted');
   const draining = node?.metadata.annotations?.[annotations.cordonedByShale] !== undefined;
   const waitsFor = obstacle === undefined ? remark : `skipped: ${obstacle}`;
-  return draining ? said('draining', undefined, remark) : said('staged', prepared, waitsFor);
+  return draining
+    ? withCondition('draining', undefined, remark)
+    : withCondition('staged', prepared, waitsFor);
 }
 
-/** @param what in place of the condition's own words. */
-function said(state: NodeState, condition: Condition | undefined, what?: string): Situation {
-  const words = what ?? condition?.message ?? '';
+/** @param what replaces the condition's message. */
+function withCondition(state: NodeState, condition: Condition | undefined, what?: string): Situation {
+  const text = what ?? condition?.message ?? '';
   return {
     state,
     ...present({ since: condition?.lastTransitionTime }),
-    ...(words === '' ? {} : { what: words }),
+    ...(text === '' ? {} : { what: text }),
   };
 }
 
-function remarkOnNode({ metadata, spec }: MachineConfigNode, seen: ObservedCluster): string | undefined {
-  const pool = seen.pools.find(({ metadata: { name } }) => name === spec.pool.name);
+function remarkOnNode({ metadata, spec }: MachineConfigNode, cluster: ObservedCluster): string | undefined {
+  const pool = cluster.pools.find(({ metadata: { name } }) => name === spec.pool.name);
   const message = pool?.status?.conditions?.find(({ type }) => type === 'Updating')?.message ?? '';
   if (!message.includes(`${metadata.name}: `)) return undefined;
-  const names = seen.machineConfigNodes.filter((other) => other.spec.pool.name === spec.pool.name);
+  const names = cluster.machineConfigNodes.filter((other) => other.spec.pool.name === spec.pool.name);
   return remarkOn(message, metadata.name, new Set(names.map((other) => other.metadata.name)));
 }
 
-/** An expired lease still names its last holder; obstacleOf is what counts it out. */
+/** An expired lease still names its last holder; obstacleOf ignores it. */
 function holderOf({ leases }: ObservedCluster, node: string): string | undefined {
   const holder = leases?.find(({ metadata }) => metadata.name === leaseNameOf(node))?.spec?.holderIdentity;
   return holder === '' ? undefined : holder;
 }
 
 /**
- * What a pool's condition Updating says of one node. The operator joins its remarks, each begun by the node's name, with
- * `; ` (rollout/pools/pool-status.ts), and a remark may hold that itself.
+ * Finds the remark about a node in the message of a pool's condition Updating. The operator joins remarks, each of which
+ * starts with the name of a node, with `; ` (rollout/pools/pool-status.ts); a remark may contain that separator too.
  *
- * @param nodes names of the pool's nodes: where the next remark begins.
- * @returns undefined when it says nothing of the node.
+ * @param nodes names of the pool's nodes, which mark the start of the next remark.
+ * @returns undefined when the message has no remark about the node.
  */
 export function remarkOn(message: string, node: string, nodes: ReadonlySet<string>): string | undefined {
   const parts = message.split('; ');

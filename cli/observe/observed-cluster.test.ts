@@ -6,18 +6,18 @@ import { obstaclesOf } from './observed-cluster.ts';
 
 const warnings = (subject: Node, pool = 'worker', inMaintenance: readonly string[] = []) => {
   const machineConfigNodes = [machineConfigNode('a')];
-  const seen = observed({ nodes: [subject], machineConfigNodes, inMaintenance: new Set(inMaintenance) });
-  return obstaclesOf(seen, [pool], 0);
+  const cluster = observed({ nodes: [subject], machineConfigNodes, inMaintenance: new Set(inMaintenance) });
+  return obstaclesOf(cluster, [pool], 0);
 };
 const down = { ...node('a', {}, true), status: { conditions: [condition('Ready', 'False')] } };
 
-it('warns of nodes that a rollout passes by, and of those that take one of maxUnavailable', () => {
+it('warns of nodes that a rollout skips, and of those that count towards maxUnavailable', () => {
   expect(warnings(node('a'))).toEqual([]);
   expect(warnings(down, 'worker', ['a'])).toEqual(['node a is skipped: a NodeMaintenance is active']);
   expect(warnings(down)).toEqual(['node a already counts towards maxUnavailable: not Ready, cordoned']);
 });
 
-it('says nothing of a node that Shale has at work, or of another pool', () => {
+it('does not warn of a node that Shale updates, or of another pool', () => {
   expect(warnings(node('a', { [annotations.cordonedByShale]: 'true' }, true))).toEqual([]);
   expect(warnings(down, 'infra')).toEqual([]);
 });

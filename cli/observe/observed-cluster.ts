@@ -8,9 +8,9 @@ import { holdingOf, leaseNameOf } from '../../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { maintenanceOf } from '../../rollout/pools/node-state.ts';
 
-/** What tells how far a cluster's nodes are, at one moment. */
+/** The objects that show the progress of a cluster, at one moment. */
 export interface ObservedCluster {
-  /** The opt-in switch; undefined where there is none, which means off. */
+  /** The layering switch; undefined when the ConfigMap doesn't exist, which means off. */
   readonly switchMap: ConfigMap | undefined;
   readonly operator: Deployment | undefined;
   readonly builder: Deployment | undefined;
@@ -19,13 +19,13 @@ export interface ObservedCluster {
   readonly builds: readonly MachineOSBuild[];
   readonly machineConfigNodes: readonly MachineConfigNode[];
   readonly nodes: readonly Node[];
-  /** The leases of nodes; undefined where whoever asks may not read them. */
+  /** The leases of nodes; undefined when the user is not allowed to list them. */
   readonly leases: readonly Lease[] | undefined;
   /** Names of nodes with an active NodeMaintenance (medik8s). */
   readonly inMaintenance: ReadonlySet<string>;
 }
 
-/** A cluster before Shale is there. */
+/** A cluster in which Shale is not installed. */
 export const nothingObserved: ObservedCluster = {
   switchMap: undefined,
   operator: undefined,
@@ -50,39 +50,39 @@ export function nodesOfPool(
 }
 
 /**
- * Why a rollout passes a node by, as far as the objects tell.
+ * Why a rollout skips a node, as far as the observed objects show it.
  *
  * @param now ms since the epoch.
- * @returns undefined when nothing stands in its way.
+ * @returns undefined when the rollout doesn't skip it.
  */
 export function obstacleOf(
-  seen: Pick<ObservedCluster, 'leases' | 'inMaintenance' | 'nodes'>,
+  cluster: Pick<ObservedCluster, 'leases' | 'inMaintenance' | 'nodes'>,
   node: string,
   now: number,
 ): string | undefined {
-  const lease = seen.leases?.find(({ metadata }) => metadata.name === leaseNameOf(node));
+  const lease = cluster.leases?.find(({ metadata }) => metadata.name === leaseNameOf(node));
   const holding = holdingOf(lease, defaultRolloutOptions.leaseHolder, now);
   if (holding.by === 'other') return `its lease is held by ${holding.holder}`;
-  if (seen.inMaintenance.has(node)) return 'a NodeMaintenance is active';
-  const found = seen.nodes.find(({ metadata }) => metadata.name === node);
-  return found === undefined ? undefined : maintenanceOf(found, now);
+  if (cluster.inMaintenance.has(node)) return 'a NodeMaintenance is active';
+  const object = cluster.nodes.find(({ metadata }) => metadata.name === node);
+  return object === undefined ? undefined : maintenanceOf(object, now);
 }
 
 /**
- * Warnings for whoever is about to start a rollout.
+ * Warnings before a rollout.
  *
  * @param now ms since the epoch.
- * @returns a line for each node of the pools that the rollout passes by, or that takes one of maxUnavailable from it.
+ * @returns a line for each node of the pools that the rollout skips, or that already counts towards maxUnavailable.
  */
 export function obstaclesOf(
-  seen: Pick<ObservedCluster, 'leases' | 'inMaintenance' | 'nodes' | 'machineConfigNodes'>,
+  cluster: Pick<ObservedCluster, 'leases' | 'inMaintenance' | 'nodes' | 'machineConfigNodes'>,
   pools: readonly string[],
   now: number,
 ): string[] {
-  const members = seen.machineConfigNodes.filter(({ spec }) => pools.includes(spec.pool.name));
-  const nodes = new Map(seen.nodes.map((node) => [node.metadata.name, node]));
+  const members = cluster.machineConfigNodes.filter(({ spec }) => pools.includes(spec.pool.name));
+  const nodes = new Map(cluster.nodes.map((node) => [node.metadata.name, node]));
   return members.flatMap(({ metadata: { name } }) => {
-    const why = obstacleOf(seen, name, now);
+    const why = obstacleOf(cluster, name, now);
     if (why !== undefined) return [`node ${name} is skipped: ${why}`];
     const outOfService = outOfServiceBecause(nodes.get(name));
     return outOfService === undefined
@@ -91,7 +91,7 @@ export function obstaclesOf(
   });
 }
 
-/** A node that Shale itself has at work is no obstacle. */
+/** A node that Shale itself has cordoned is not an obstacle. */
 function outOfServiceBecause(node: Node | undefined): string | undefined {
   if (node === undefined || node.metadata.annotations?.[annotations.cordonedByShale] !== undefined)
     return undefined;

@@ -18,33 +18,33 @@ const held = (one: MachineConfigPool): MachineConfigPool => ({
   ...one,
   metadata: { ...one.metadata, annotations: { [annotations.rollback]: '{}' } },
 });
-const seen = (one: MachineConfigPool, ...machineConfigNodes: MachineConfigNode[]) =>
+const cluster = (one: MachineConfigPool, ...machineConfigNodes: MachineConfigNode[]) =>
   observed({ pools: [one], machineConfigNodes });
 
-describe('what a pool is to run', () => {
+describe('the target of a pool', () => {
   const look = (one: MachineConfigPool, ...nodes: MachineConfigNode[]) =>
-    poolsArrival(['worker'], seen(one, ...nodes));
+    poolsArrival(['worker'], cluster(one, ...nodes));
 
-  test('is there when the pool says so, without nodes that nobody waits for', () => {
+  test('has arrived when the pool reports it, even if the pool ignores a node', () => {
     expect(look(pool([UPDATED]), node('a', NEW, NEW), node('off', OLD, NEW))).toEqual({ kind: 'arrived' });
   });
 
-  test('is told in the words of the pool on the way', () => {
+  test('the progress contains the message of the pool', () => {
     const message = `1 of 2 nodes run ${NEW}; b: is being drained`;
     const one = pool([condition('Updated', 'False'), condition('Updating', 'True', message)]);
     expect(look(one, node('a', NEW, NEW), node('b', OLD, NEW))).toEqual({
       kind: 'underway',
-      seen: 'worker: 1/2 nodes, b: is being drained',
+      progress: 'worker: 1/2 nodes, b: is being drained',
     });
   });
 
-  test('is not there while the status tells of an earlier spec', () => {
+  test('has not arrived while the status is about an earlier spec', () => {
     const one = pool([UPDATED], { observedGeneration: 1 });
     const newer = { ...one, metadata: { ...one.metadata, generation: 2 } };
     expect(look(newer, node('a', OLD, OLD)).kind).toBe('underway');
   });
 
-  test('is where a rollback holds it, and no longer once the rollback is taken back', () => {
+  test('a pool that a rollback holds has arrived, until the rollback is cleared', () => {
     const one = pool([ROLLED_BACK]);
     expect(look(held(one), node('a', OLD, OLD)).kind).toBe('arrived');
     expect(look(one, node('a', OLD, OLD)).kind).toBe('underway');
@@ -53,12 +53,12 @@ describe('what a pool is to run', () => {
   test.each([
     ['NodesDegraded', 'underway'],
     ['Degraded', 'stopped'],
-  ])('comes to a stop by what nobody mends: %s', (reason, kind) => {
+  ])('a pool that is degraded for %s stops, or retries by itself', (reason, kind) => {
     const one = pool([condition('Updated', 'False'), condition('Degraded', 'True', 'why', reason)]);
     expect(look(one, node('a', OLD, NEW)).kind).toBe(kind);
   });
 
-  test('never comes in a pool that is gone', () => {
+  test('stops when the pool no longer exists', () => {
     expect(poolsArrival(['worker'], observed({})).kind).toBe('stopped');
   });
 });
@@ -66,20 +66,20 @@ describe('what a pool is to run', () => {
 describe('a rollback', () => {
   const at = { config: OLD };
 
-  test('is not there by what the pool said of an earlier one', () => {
-    expect(rollbackArrival('worker', at, seen(held(pool([ROLLED_BACK])), node('a', NEW, NEW))).kind).toBe(
+  test('has not arrived while the status is about an earlier rollback', () => {
+    expect(rollbackArrival('worker', at, cluster(held(pool([ROLLED_BACK])), node('a', NEW, NEW))).kind).toBe(
       'underway',
     );
   });
 
-  test('is there when every node is sent there and the pool says so', () => {
+  test('has arrived when every node has the target and the pool reports it', () => {
     const nodes = [node('a', OLD, OLD)];
-    expect(rollbackArrival('worker', at, seen(held(pool([UPDATED])), ...nodes)).kind).toBe('underway');
-    expect(rollbackArrival('worker', at, seen(held(pool([ROLLED_BACK])), ...nodes)).kind).toBe('arrived');
+    expect(rollbackArrival('worker', at, cluster(held(pool([UPDATED])), ...nodes)).kind).toBe('underway');
+    expect(rollbackArrival('worker', at, cluster(held(pool([ROLLED_BACK])), ...nodes)).kind).toBe('arrived');
   });
 
-  test('stops when somebody takes it back', () => {
-    expect(rollbackArrival('worker', at, seen(pool([UPDATED]), node('a', OLD, OLD)))).toEqual({
+  test('stops when the rollback is cleared', () => {
+    expect(rollbackArrival('worker', at, cluster(pool([UPDATED]), node('a', OLD, OLD)))).toEqual({
       kind: 'stopped',
       why: 'pool worker: the rollback was cleared in the meantime',
     });
@@ -89,7 +89,7 @@ describe('a rollback', () => {
 test('one node', () => {
   const look = (one: MachineConfigNode) => nodeArrival('a', observed({ machineConfigNodes: [one] }));
   expect(look(node('a', NEW, NEW))).toEqual({ kind: 'arrived' });
-  expect(look(node('a', OLD, NEW))).toEqual({ kind: 'underway', seen: `a: not at ${NEW} yet` });
+  expect(look(node('a', OLD, NEW))).toEqual({ kind: 'underway', progress: `a: not at ${NEW} yet` });
   const failed = machineConfigNode('a', { conditions: [condition('NodeDegraded', 'True', 'no space')] });
   expect(look(failed)).toEqual({ kind: 'stopped', why: 'node a: no space' });
 });

@@ -4,53 +4,53 @@ import { annotations } from '../../api/names.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { nodesOfPool, type ObservedCluster } from './observed-cluster.ts';
 
-/** Where a rollback takes a pool. */
+/** The target of a rollback. */
 interface HeldAt {
   readonly config: string;
   /** By digest; absent in standard mode. */
   readonly image?: string;
 }
 
-/** Looks how far pools are on the way to what they are to run, or to where a rollback holds them. */
-export function poolsArrival(names: readonly string[], seen: ObservedCluster): Arrival {
+/** @returns the progress of pools towards their targets, or to where a rollback holds them. */
+export function poolsArrival(names: readonly string[], cluster: ObservedCluster): Arrival {
   return arrivalOfAll(
     names.map((name) => {
-      const pool = poolOf(name, seen);
-      return pool === undefined ? noSuchPool(name) : arrivalAt(pool, seen, isThere(pool));
+      const pool = poolOf(name, cluster);
+      return pool === undefined ? noSuchPool(name) : arrivalAt(pool, cluster, isThere(pool));
     }),
   );
 }
 
-/** Looks how far a pool is on its way to where a rollback takes it; whatever it said before the rollback is over. */
-export function rollbackArrival(name: string, at: HeldAt, seen: ObservedCluster): Arrival {
-  const pool = poolOf(name, seen);
+/** @returns the progress of a pool towards the target of a rollback; a status from before the rollback doesn't count. */
+export function rollbackArrival(name: string, at: HeldAt, cluster: ObservedCluster): Arrival {
+  const pool = poolOf(name, cluster);
   if (pool === undefined) return arrivalOfAll([noSuchPool(name)]);
   const isHeld = pool.metadata.annotations?.[annotations.rollback] !== undefined;
   if (!isHeld) return { kind: 'stopped', why: `pool ${name}: the rollback was cleared in the meantime` };
   const isSent = ({ spec }: MachineConfigNode) =>
     spec.configVersion.desired === at.config && spec.configImage?.desiredImage === at.image;
-  const areSent = nodesOfPool(seen, name).every(isSent);
-  return arrivalOfAll([arrivalAt(pool, seen, areSent && isAtRollback(pool))]);
+  const areSent = nodesOfPool(cluster, name).every(isSent);
+  return arrivalOfAll([arrivalAt(pool, cluster, areSent && isAtRollback(pool))]);
 }
 
-/** Looks how far one node is on the way to what it is to run. */
-export function nodeArrival(name: string, seen: ObservedCluster): Arrival {
-  const node = seen.machineConfigNodes.find(({ metadata }) => metadata.name === name);
+/** @returns the progress of one node towards its target. */
+export function nodeArrival(name: string, cluster: ObservedCluster): Arrival {
+  const node = cluster.machineConfigNodes.find(({ metadata }) => metadata.name === name);
   if (node === undefined)
     return { kind: 'stopped', why: `node ${name}: the MachineConfigNode no longer exists` };
   if (runsTarget(node)) return { kind: 'arrived' };
-  const condition = (type: string) => node.status?.conditions?.find((found) => found.type === type);
+  const condition = (type: string) => node.status?.conditions?.find((entry) => entry.type === type);
   const degraded = condition('NodeDegraded');
   if (degraded?.status === 'True') return { kind: 'stopped', why: `node ${name}: ${degraded.message}` };
   const { desired } = node.spec.configVersion;
   const message = condition('UpdatePrepared')?.message ?? '';
   return {
     kind: 'underway',
-    seen: `${name}: not at ${desired} yet${message === '' ? '' : `, ${message}`}`,
+    progress: `${name}: not at ${desired} yet${message === '' ? '' : `, ${message}`}`,
   };
 }
 
-/** @returns whether a node runs what its MachineConfigNode says it should, and is done with it. */
+/** @returns whether a node runs the target of its MachineConfigNode and has completed the update. */
 export function runsTarget({ spec, status }: MachineConfigNode): boolean {
   return (
     status?.configVersion?.current === spec.configVersion.desired &&
@@ -60,24 +60,24 @@ export function runsTarget({ spec, status }: MachineConfigNode): boolean {
   );
 }
 
-/** @returns why a pool won't go on by itself; undefined where it may. */
+/** @returns why a pool doesn't continue by itself; undefined when it may. */
 export function stoppedBecause({ status }: MachineConfigPool): string | undefined {
   const degraded = status?.conditions?.find(({ type }) => type === 'Degraded');
-  // NodesDegraded alone is a node that tries again by itself; the rollout goes on with others.
+  // With NodesDegraded alone, the node retries by itself and the rollout continues with others.
   return degraded?.status === 'True' && degraded.reason !== 'NodesDegraded' ? degraded.message : undefined;
 }
 
-/** @returns what a pool says of its way beyond its own count, which its words begin with; '' for nothing. */
+/** @returns the message of a pool's progress without the count that it starts with; '' when nothing else remains. */
 export function formatProgress({ status }: MachineConfigPool): string {
   const message = status?.conditions?.find(({ type }) => type === 'Updating')?.message;
   const rest = message?.replace(/^\d+ of \d+ nodes? runs? [^;]*(; )?/, '') ?? '';
   return rest === '' ? '' : `, ${rest}`;
 }
 
-/** @param saysSo whether the pool says that it is there, which it says without nodes that nobody waits for. */
-function arrivalAt(pool: MachineConfigPool, seen: ObservedCluster, saysSo: boolean): PartArrival {
+/** @param saysSo whether the pool reports that it has arrived, which leaves out nodes that it ignores. */
+function arrivalAt(pool: MachineConfigPool, cluster: ObservedCluster, saysSo: boolean): PartArrival {
   const { name } = pool.metadata;
-  const nodes = nodesOfPool(seen, name);
+  const nodes = nodesOfPool(cluster, name);
   const there = nodes.filter(runsTarget).length;
   const count = `${there}/${nodes.length} nodes`;
   const stopped = stoppedBecause(pool);
@@ -89,7 +89,7 @@ function arrivalAt(pool: MachineConfigPool, seen: ObservedCluster, saysSo: boole
   return { name, missing: `${count}, the pool is not Updated yet` };
 }
 
-/** A pool that is held by a rollback is where it is meant to be, and not Updated. */
+/** A pool that a rollback holds has arrived without being Updated. */
 function isThere(pool: MachineConfigPool): boolean {
   const { metadata, status } = pool;
   const isOfNow = metadata.generation === undefined || status?.observedGeneration === metadata.generation;
@@ -109,24 +109,24 @@ function noSuchPool(name: string): PartArrival {
   return { name, stopped: 'the MachineConfigPool no longer exists' };
 }
 
-/** How far what is waited for has come. */
+/** The progress towards the state to wait for. */
 export type Arrival =
   | { readonly kind: 'arrived' }
-  /** How far it is, in words. */
-  | { readonly kind: 'underway'; readonly seen: string }
-  /** It has come to a stop, and why. */
+  /** The progress, as text. */
+  | { readonly kind: 'underway'; readonly progress: string }
+  /** It doesn't continue by itself, and why. */
   | { readonly kind: 'stopped'; readonly why: string };
 
-/** How far one of several has come. */
+/** The progress of one of several pools. */
 export interface PartArrival {
   readonly name: string;
-  /** What is not there yet, in words. */
+  /** What is still missing, as text. */
   readonly missing?: string;
-  /** Why it won't come by itself. */
+  /** Why it doesn't continue by itself. */
   readonly stopped?: string;
 }
 
-/** @returns how far all of them have come: one that stands still counts more than those that are on their way. */
+/** @returns the progress of all of them; one that has stopped takes precedence over those that continue. */
 export function arrivalOfAll(parts: readonly PartArrival[]): Arrival {
   const stopped = parts.flatMap(({ name, stopped: why }) =>
     why === undefined ? [] : [`pool ${name}: ${why}`],
@@ -135,5 +135,5 @@ export function arrivalOfAll(parts: readonly PartArrival[]): Arrival {
   const missing = parts.flatMap(({ name, missing: what }) =>
     what === undefined ? [] : [`${name}: ${what}`],
   );
-  return missing.length > 0 ? { kind: 'underway', seen: missing.join(', ') } : { kind: 'arrived' };
+  return missing.length > 0 ? { kind: 'underway', progress: missing.join(', ') } : { kind: 'arrived' };
 }

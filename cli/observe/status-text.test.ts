@@ -24,11 +24,11 @@ const view = (nodes: readonly string[], builds: readonly string[]) =>
     NOW,
   );
 
-test('without a view before, everything is told', () => {
+test('without an earlier view, everything is printed', () => {
   expect(changedLines(undefined, view(['a'], ['b']))).toHaveLength(4);
 });
 
-test('of the same nothing is told', () => {
+test('equal views print nothing', () => {
   expect(changedLines(view(['a'], ['b']), view(['a'], ['b']))).toEqual([]);
 });
 

@@ -7,16 +7,16 @@ import type { BuildView, PoolView, StatusView } from './status-view.ts';
 interface TextOptions {
   /** More columns. */
   readonly wide: boolean;
-  /** Every node, also those that have nothing to do. */
+  /** Every node, including those that need no attention. */
   readonly allNodes: boolean;
   /** ms since the epoch. */
   readonly now: number;
 }
 
-/** Rows of nodes in a table; a pool of thousands is told by its counts, and by `-o json`. */
+/** Rows of nodes in a table; for a pool with thousands of nodes there are the counts and `-o json`. */
 const MOST_NODES = 50;
 
-/** @returns the view for people: how layering is, then pools, builds and nodes. */
+/** @returns the view as text: the state of layering, then pools, builds and nodes. */
 export function formatStatus(view: StatusView, options: TextOptions): string {
   const nodes = view.nodes.filter((node) => options.allNodes || isWorthTelling(node));
   const blocks = [
@@ -49,20 +49,20 @@ export function formatNode(node: NodeView, now: number): string {
     ['node', flagsOf(node) || 'ready'],
   ];
   const width = Math.max(...rows.map(([name]) => name.length));
-  const told = rows.flatMap(([name, value]) =>
+  const lines = rows.flatMap(([name, value]) =>
     value === undefined ? [] : [`  ${name.padEnd(width)}  ${value}`],
   );
-  return [`node ${node.name}`, ...told].join('\n');
+  return [`node ${node.name}`, ...lines].join('\n');
 }
 
-/** @returns what has come of one view since another, a line each and without times: for `--watch` without a terminal. */
+/** @returns the changes between two views, one line each and without times: for `--watch` without a terminal. */
 export function changedLines(before: StatusView | undefined, after: StatusView): readonly string[] {
   const old = before === undefined ? new Map<string, string>() : linesByName(before);
   const lines = linesByName(after);
   const changed = [...lines].filter(([subject, line]) => old.get(subject) !== line).map(([, line]) => line);
   const builds = new Set(before?.builds.map(({ name }) => `build ${name}`));
   const gone = [...old.keys()].filter((subject) => !lines.has(subject));
-  // A view tells of builds that are under way.
+  // A view contains only builds that are in progress or failed.
   const over = gone.map(
     (subject) => `${subject}: ${builds.has(subject) ? 'no longer in progress' : 'deleted'}`,
   );
@@ -116,7 +116,7 @@ function poolTable(pools: readonly PoolView[], { wide, now }: TextOptions): stri
   );
 }
 
-/** What a pool waits for is longer than a column. */
+/** What a pool waits for is too long for a column. */
 function poolDetail({ name, state, what }: PoolView): string[] {
   return state === 'Updated' || what === undefined ? [] : [`pool ${name}: ${what}`];
 }

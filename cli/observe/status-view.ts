@@ -7,12 +7,12 @@ import { parseRollback } from '../../rollout/pools/rollback.ts';
 import { type NodeView, nodeView } from './node-view.ts';
 import { nodesOfPool, type ObservedCluster } from './observed-cluster.ts';
 
-/** One pool as `shale status` tells of it. */
+/** One pool in `shale status`. */
 export interface PoolView {
   readonly name: string;
   /** `Updated`, `Degraded`, or the reason of the condition Updating: NodesUpdating, NodesPassedBy, Building, Paused… */
   readonly state: string;
-  /** RFC 3339; absent where the objects don't tell. */
+  /** RFC 3339; absent when the objects don't record it. */
   readonly since?: string;
   readonly what?: string;
   readonly layered: boolean;
@@ -26,7 +26,7 @@ export interface PoolView {
     readonly unavailable: number;
     readonly degraded: number;
   };
-  /** What holds it at another target than its MachineConfigs ask for. */
+  /** The rollback that holds it at another target than its MachineConfigs specify. */
   readonly rollback?: {
     readonly config: string;
     readonly image?: string;
@@ -36,7 +36,7 @@ export interface PoolView {
   };
 }
 
-/** One build that is under way or has failed. */
+/** One build that is in progress or has failed. */
 export interface BuildView {
   readonly name: string;
   readonly pool: string;
@@ -52,35 +52,35 @@ export interface BuildView {
 export interface StatusView {
   readonly layering: {
     readonly switch: 'on' | 'off' | 'invalid';
-    /** What is wrong with the switch, in words. */
+    /** Problems of the layering switch, as text. */
     readonly problems?: string;
     readonly builder: 'running' | 'starting' | 'absent';
   };
   readonly pools: readonly PoolView[];
   readonly builds: readonly BuildView[];
   readonly nodes: readonly NodeView[];
-  /** What keeps this from being all there is to tell, in words. */
+  /** Why the view may be incomplete or outdated, as text. */
   readonly remarks: readonly string[];
 }
 
-/** @returns everything that the objects tell of the cluster's state. @param now ms since the epoch. */
-export function statusView(seen: ObservedCluster, now: number): StatusView {
-  const state = readSwitch(seen.switchMap);
-  const available = seen.builder?.status?.availableReplicas ?? 0;
+/** @returns the state of the cluster. @param now ms since the epoch. */
+export function statusView(cluster: ObservedCluster, now: number): StatusView {
+  const state = readSwitch(cluster.switchMap);
+  const available = cluster.builder?.status?.availableReplicas ?? 0;
   return {
     layering: {
       switch: state.kind,
       ...(state.kind === 'invalid' ? { problems: formatProblems(state.problems) } : {}),
-      builder: seen.builder === undefined ? 'absent' : available > 0 ? 'running' : 'starting',
+      builder: cluster.builder === undefined ? 'absent' : available > 0 ? 'running' : 'starting',
     },
-    pools: seen.pools.map((pool) => poolView(pool, seen)),
-    builds: buildsToTell(seen),
-    nodes: seen.machineConfigNodes.map((node) => nodeView(node, seen, now)),
+    pools: cluster.pools.map((pool) => poolView(pool, cluster)),
+    builds: buildsToShow(cluster),
+    nodes: cluster.machineConfigNodes.map((node) => nodeView(node, cluster, now)),
     remarks: [
-      ...((seen.operator?.status?.availableReplicas ?? 0) === 0
+      ...((cluster.operator?.status?.availableReplicas ?? 0) === 0
         ? ['no operator is running, so nothing changes']
         : []),
-      ...(seen.leases === undefined ? ["node leases can't be read, so their holders are not shown"] : []),
+      ...(cluster.leases === undefined ? ["node leases can't be read, so their holders are not shown"] : []),
     ],
   };
 }
@@ -100,12 +100,12 @@ export function viewOfNode(view: StatusView, node: string): StatusView {
   return { ...view, pools: [], builds: [], nodes: view.nodes.filter(({ name }) => name === node) };
 }
 
-function poolView(pool: MachineConfigPool, seen: ObservedCluster): PoolView {
+function poolView(pool: MachineConfigPool, cluster: ObservedCluster): PoolView {
   const { name } = pool.metadata;
-  const members = nodesOfPool(seen, name);
+  const members = nodesOfPool(cluster, name);
   const config = pool.spec.configuration?.name;
   const running = pool.status?.configuration?.name;
-  const machineOSConfig = seen.machineOSConfigs.find(({ spec }) => spec.machineConfigPool.name === name);
+  const machineOSConfig = cluster.machineOSConfigs.find(({ spec }) => spec.machineConfigPool.name === name);
   const image = machineOSConfig?.status?.currentImagePullSpec;
   const rollback = rollbackOf(pool);
   return {
@@ -127,7 +127,7 @@ function poolView(pool: MachineConfigPool, seen: ObservedCluster): PoolView {
   };
 }
 
-/** What can't be read is told by the pool's own conditions. */
+/** A rollback that can't be parsed is reported by the pool's conditions. */
 function rollbackOf({ metadata }: MachineConfigPool): PoolView['rollback'] {
   const text = metadata.annotations?.[annotations.rollback];
   if (text === undefined) return undefined;
@@ -140,23 +140,23 @@ function rollbackOf({ metadata }: MachineConfigPool): PoolView['rollback'] {
 }
 
 function poolSituation({ status }: MachineConfigPool): Pick<PoolView, 'state' | 'since' | 'what'> {
-  const condition = (type: string) => status?.conditions?.find((found) => found.type === type);
+  const condition = (type: string) => status?.conditions?.find((entry) => entry.type === type);
   const [updated, updating, degraded] = [condition('Updated'), condition('Updating'), condition('Degraded')];
-  const tell = (state: string, found: typeof updated) => ({
+  const withCondition = (state: string, source: typeof updated) => ({
     state,
-    ...present({ since: found?.lastTransitionTime }),
-    ...(found === undefined || found.message === '' ? {} : { what: found.message }),
+    ...present({ since: source?.lastTransitionTime }),
+    ...(source === undefined || source.message === '' ? {} : { what: source.message }),
   });
-  if (degraded?.status === 'True') return tell('Degraded', degraded);
-  if (updated?.status === 'True') return { ...tell('Updated', updated) };
+  if (degraded?.status === 'True') return withCondition('Degraded', degraded);
+  if (updated?.status === 'True') return withCondition('Updated', updated);
   return updating === undefined
     ? { state: 'Unknown', what: 'the operator has not reported on it yet' }
-    : tell(updating.reason, updating);
+    : withCondition(updating.reason, updating);
 }
 
-/** Builds that are under way, and the last one of a pool where it failed. */
-function buildsToTell(seen: ObservedCluster): BuildView[] {
-  const sorted = seen.builds.toSorted(
+/** Builds that are in progress, and the last build of a pool if it failed. */
+function buildsToShow(cluster: ObservedCluster): BuildView[] {
+  const sorted = cluster.builds.toSorted(
     (a, b) => ageOf(a) - ageOf(b) || (a.metadata.name < b.metadata.name ? -1 : 1),
   );
   return sorted

@@ -10,9 +10,9 @@ import type { Arrival } from './pool-arrival.ts';
 interface ArrivalWait {
   readonly client: ApiClient;
   readonly places: Places;
-  /** @returns how far it is. */
-  readonly look: (seen: ObservedCluster) => Arrival;
-  /** ms that it must have arrived for; 0 unless given. */
+  /** @returns the progress. */
+  readonly look: (cluster: ObservedCluster) => Arrival;
+  /** ms for which it must have arrived; default: 0. */
   readonly holds?: number;
   /** ms */
   readonly timeout: number;
@@ -20,17 +20,17 @@ interface ArrivalWait {
   readonly signal: AbortSignal;
 }
 
-/** ms; without any change, time alone may be what is told. */
+/** ms; the progress may depend on time alone, without a change of an object. */
 const LOOK_AGAIN_MS = 5_000;
-/** ms; an operator takes up within it what was applied a moment ago, and its pools no longer say that they are done. */
+/** ms within which the operator observes a change that was just applied, and its pools are no longer Updated. */
 export const TAKEN_UP_MS = 3_000;
-/** ms that a stop must last: right after a setting was mended the objects still tell of what was wrong before. */
+/** ms for which a stop must last: right after a setting was fixed, the statuses still report the problem. */
 const STOP_HOLDS_MS = 10_000;
 
 /**
- * Waits until what is looked for is there, and tells how far it is.
+ * Waits for a state of the cluster and shows the progress.
  *
- * @throws CommandError when a pool comes to a stop or the time is over.
+ * @throws {CommandError} when a pool doesn't continue by itself, or when the timeout has passed.
  */
 export async function waitForArrival(wait: ArrivalWait): Promise<void> {
   const { client, places, look, holds = 0, timeout, output, signal } = wait;
@@ -70,7 +70,7 @@ function formatArrival(arrival: Arrival): string {
     case 'arrived':
       return 'done; checking that it stays that way';
     case 'underway':
-      return arrival.seen;
+      return arrival.progress;
     case 'stopped':
       return arrival.why;
   }

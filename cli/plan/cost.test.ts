@@ -61,13 +61,13 @@ function built(way: string, seconds: number): MachineOSBuild {
   };
 }
 
-test('nodes that reboot take as long each as the last ones did, with what lay between them', () => {
+test('nodes that reboot take as long as the last ones did, including the time between them', () => {
   const nodes = [updated('a', REBOOT, [0, 4]), updated('b', REBOOT, [5, 9]), updated('c', REBOOT, [10, 15])];
   const time = estimate({ outcomes: { ...NOTHING, reboot: 6 }, nodes, builds: [], image: undefined });
   expect(time).toEqual({ seconds: 30 * 60, why: 'the last 3 nodes to drain or reboot took 15m' });
 });
 
-test('live updates go to all nodes together, however many there are', () => {
+test('live updates of all nodes run together, whatever their number', () => {
   const nodes = [updated('a', RESTART, [0, 1]), updated('b', RESTART, [1, 2])];
   const live = (restart: number) =>
     estimate({ outcomes: { ...NOTHING, restart }, nodes, builds: [], image: undefined })?.seconds;
@@ -75,7 +75,7 @@ test('live updates go to all nodes together, however many there are', () => {
   expect(live(1)).toBe(60);
 });
 
-test('the image comes before them, and is reckoned from the newest of its way', () => {
+test('the build comes first, and takes as long as the last one with the same method', () => {
   const input = { outcomes: { ...NOTHING, live: 2 }, nodes: [updated('a', RESTART, [0, 1])] };
   const image = { way: 'Append', why: '', problems: [] } as const;
   expect(estimate({ ...input, builds: [built('Append', 20), built('Engine', 900)], image })?.seconds).toBe(
@@ -85,13 +85,13 @@ test('the image comes before them, and is reckoned from the newest of its way', 
   expect(unknown).toEqual({ why: 'there is no previous Append build of the pool' });
 });
 
-test('only what cost as much and went well says how long it takes', () => {
+test('only successful updates with the same disruption count', () => {
   const nodes = [updated('a', RESTART, [0, 1]), updated('b', REBOOT, [0, 9], { result: 'Failed' })];
   const time = estimate({ outcomes: { ...NOTHING, reboot: 2 }, nodes, builds: [], image: undefined });
   expect(time).toEqual({ why: 'no node of the pool has been drained or rebooted for an update yet' });
 });
 
-test('a reboot is not forgotten with the live update after it', () => {
+test('a live update after a reboot does not hide the reboot', () => {
   const earlier = {
     config: 'rendered-worker-0',
     actions: REBOOT,
@@ -104,7 +104,7 @@ test('a reboot is not forgotten with the live update after it', () => {
   expect([seconds('reboot'), seconds('restart')]).toEqual([240, 60]);
 });
 
-test('where nothing happens it takes no time', () => {
+test('there is no estimate when no node has to do anything', () => {
   const outcomes = { ...NOTHING, nothing: 3 };
   expect(estimate({ outcomes, nodes: [], builds: [], image: undefined })).toBeUndefined();
 });

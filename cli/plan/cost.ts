@@ -8,17 +8,17 @@ import { COSTS, type Cost } from '../command-line/output-schemas.ts';
 import { formatDuration } from '../command-line/quantities.ts';
 import type { ImageToBuild } from './image-to-build.ts';
 
-/** @returns the dearest of what a decision asks of a node. */
+/** @returns the highest cost of a decision for a node. */
 export function costOf({ actions, causes }: Decision): Cost {
   return dearest([causes.length === 0 ? 'nothing' : 'live', ...actions.map(costOfAction)]);
 }
 
-/** @returns the dearest; `nothing` of none. */
+/** @returns the highest of several costs; `nothing` for an empty list. */
 export function dearest(costs: readonly Cost[]): Cost {
   return COSTS.findLast((cost) => costs.includes(cost)) ?? 'nothing';
 }
 
-/** @returns whether a cost is that much or more. */
+/** @returns whether a cost is at least the other. */
 export function isAtLeast(cost: Cost, least: Cost): boolean {
   return COSTS.indexOf(cost) >= COSTS.indexOf(least);
 }
@@ -37,16 +37,16 @@ function costOfAction({ type }: DisruptionAction): Cost {
   }
 }
 
-/** How long a change takes until every node of a pool has it, or that it can't be told. */
+/** The time until every node of a pool runs a change, if it can be estimated. */
 export interface Estimate {
-  /** Absent where the past tells nothing. */
+  /** Absent when there is nothing to estimate from. */
   readonly seconds?: number;
-  /** From what it was reckoned, or what is missing, in words. */
+  /** What the estimate is based on, or what is missing, as text. */
   readonly why: string;
 }
 
 interface EstimateInput {
-  /** How many of the pool's nodes pay what. */
+  /** The number of the pool's nodes by cost. */
   readonly outcomes: Readonly<Record<Cost, number>>;
   /** The pool's. */
   readonly nodes: readonly MachineConfigNode[];
@@ -56,11 +56,11 @@ interface EstimateInput {
 }
 
 /**
- * Reckons from what the pool did last: the newest build of the same kind, and for nodes the newest update that cost as
- * much. Of nodes that are taken out of service the time per node counts, with the drains and the maxUnavailable that it
- * had then; the others go together.
+ * Estimates from the past: the pool's last build with the same method, and its last update with the same cost. For nodes
+ * that are drained, the estimate is the time per node, including drains and the maxUnavailable at that time; other nodes
+ * update together.
  *
- * @returns undefined where nothing happens to any node.
+ * @returns undefined when no node has to do anything.
  */
 export function estimate({ outcomes, nodes, builds, image }: EstimateInput): Estimate | undefined {
   const disrupted = outcomes.drain + outcomes.reboot;
@@ -110,7 +110,7 @@ function disruptedPart(nodes: readonly MachineConfigNode[], count: number): Part
 function livePart(nodes: readonly MachineConfigNode[], count: number): Part {
   const last = lastRollout(nodes, false);
   if (last === undefined) return { why: 'no node of the pool has been updated live yet' };
-  // One goes first, and then all others together.
+  // The first node updates alone, then all others together.
   const ms = count === 1 ? (last.end - last.start) / last.count : last.end - last.start;
   return {
     ms,
@@ -118,7 +118,7 @@ function livePart(nodes: readonly MachineConfigNode[], count: number): Part {
   };
 }
 
-/** @returns the newest update of that sort, from its first node's beginning to its last node's end, in ms. */
+/** @returns the last update of that cost, from the start of its first node to the end of its last, in ms. */
 function lastRollout(
   nodes: readonly MachineConfigNode[],
   disruptive: boolean,
@@ -137,7 +137,7 @@ function lastRollout(
   };
 }
 
-/** @returns what the node still tells of updates that went well. */
+/** @returns the successful updates that the node's status still records. */
 function pastUpdates({ status }: MachineConfigNode): UpdateTimes[] {
   const last = status?.lastUpdate;
   if (last === undefined) return [];

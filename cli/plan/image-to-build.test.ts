@@ -6,7 +6,7 @@ import { baseChange, type ImageInputs, imageToBuild } from './image-to-build.ts'
 function inputs(
   name: string,
   spec: Partial<MachineConfigSpec> = {},
-  wish: Partial<MachineOSConfigSpec> = {},
+  more: Partial<MachineOSConfigSpec> = {},
   policyDigest = 'sha256:1',
 ): ImageInputs & { readonly rendered: MachineConfig; readonly machineOSConfig: MachineOSConfig } {
   const apiVersion = 'machineconfiguration.openshift.io/v1';
@@ -25,7 +25,7 @@ function inputs(
         machineConfigPool: { name: 'worker' },
         renderedImagePushSpec: 'r.example.com/os/worker:latest',
         baseImage: 'r.example.com/base:1',
-        ...wish,
+        ...more,
       },
     },
     policyDigest,
@@ -42,25 +42,30 @@ const READS_TREE = {
 };
 
 test.each([
-  ['nothing, of equal inputs', inputs('a'), inputs('a'), undefined],
-  ['a layer, of another config', inputs('a'), inputs('b'), 'Append'],
-  ['other labels, of other policies', inputs('a'), inputs('a', {}, {}, 'sha256:2'), 'Relabel'],
+  ['nothing for equal inputs', inputs('a'), inputs('a'), undefined],
+  ['a layer for another config', inputs('a'), inputs('b'), 'Append'],
+  ['labels for other policies', inputs('a'), inputs('a', {}, {}, 'sha256:2'), 'Relabel'],
   [
-    'a layer, of another base image',
+    'a layer for another base image',
     inputs('a'),
     inputs('a', {}, { baseImage: 'r.example.com/base:2' }),
     'Append',
   ],
-  ['commands, of a new Containerfile', inputs('a'), inputs('a', {}, CONTAINERFILE), 'Engine'],
+  ['an engine build for a new Containerfile', inputs('a'), inputs('a', {}, CONTAINERFILE), 'Engine'],
   [
-    'a layer, where commands ran before',
+    'a layer on the result of an earlier engine build',
     inputs('a', {}, CONTAINERFILE),
     inputs('b', {}, CONTAINERFILE),
     'Append',
   ],
-  ['commands that read the config', inputs('a', {}, READS_TREE), inputs('b', {}, READS_TREE), 'Engine'],
-  ['commands, of an extension', inputs('a'), inputs('b', { extensions: ['usbguard'] }), 'Engine'],
-  ['commands, of another kernel', inputs('a'), inputs('b', { kernelType: 'realtime' }), 'Engine'],
+  [
+    'an engine build for commands that read the config',
+    inputs('a', {}, READS_TREE),
+    inputs('b', {}, READS_TREE),
+    'Engine',
+  ],
+  ['an engine build for an extension', inputs('a'), inputs('b', { extensions: ['usbguard'] }), 'Engine'],
+  ['an engine build for another kernel', inputs('a'), inputs('b', { kernelType: 'realtime' }), 'Engine'],
 ])('%s', (_what, before, after, way) => {
   expect(imageToBuild(before, after, ['amd64'])?.way).toBe(way);
 });
@@ -71,7 +76,7 @@ test('a pool without a MachineOSConfig has no image', () => {
   expect(imageToBuild({ ...after, rendered: inputs('a').rendered }, after, [])).toBeUndefined();
 });
 
-test('what no image can carry is told', () => {
+test('reports what no image can contain', () => {
   const contents = { source: 'data:,x' };
   const storage = { files: [{ path: '/usr/lib/modules/x', contents }] };
   const config = { ignition: { version: '3.4.0' }, storage };
@@ -80,7 +85,7 @@ test('what no image can carry is told', () => {
   ]);
 });
 
-test("another base is told, unless the config's own change tells it", () => {
+test("reports another base image, unless the config's diff already contains it", () => {
   const [before, other] = [inputs('a'), inputs('a', {}, { baseImage: 'r.example.com/base:2' })];
   expect(baseChange(before, other, imageToBuild(before, other, []))).toEqual({
     fromBase: 'r.example.com/base:1',

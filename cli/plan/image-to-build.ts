@@ -9,26 +9,26 @@ import type { BuildWay } from '../../builder/status.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 
-/** The image that a change has the builder make for a pool, and how. */
+/** The image that a change requires the builder to build for a pool, and the build method. */
 export interface ImageToBuild {
   readonly way: BuildWay;
   readonly why: string;
-  /** Why it can't be made, a line each. */
+  /** Why it can't be built, one line each. */
   readonly problems: readonly string[];
 }
 
-/** What the builder makes a pool's image of. */
+/** What the builder builds a pool's image from. */
 export interface ImageInputs {
-  /** Undefined where nothing was rendered for the pool. */
+  /** Undefined when no config was rendered for the pool. */
   readonly rendered: MachineConfig | undefined;
-  /** The pool's; without it the pool has no image. */
+  /** Undefined when the pool is not layered. */
   readonly machineOSConfig: MachineOSConfig | undefined;
   readonly policyDigest: string;
 }
 
 /**
- * @param architectures of the pool's nodes, in Go's words, as far as they are known.
- * @returns undefined where the pool has no images, or the one it has stays.
+ * @param architectures of the pool's nodes, as GOARCH, as far as they are known.
+ * @returns undefined when the pool is not layered, or its image doesn't change.
  */
 export function imageToBuild(
   before: ImageInputs,
@@ -66,8 +66,8 @@ export function imageToBuild(
 }
 
 /**
- * @returns the names of the base images before and after, where nodes come to another one: by what a MachineOSConfig says,
- *   or by what a container engine makes. What MachineConfigs say of it is a change of the config.
+ * @returns the base images before and after, when they differ because of the MachineOSConfig or of an engine build. An
+ *   osImageURL of MachineConfigs is part of the diff of the configs.
  */
 export function baseChange(
   before: ImageInputs,
@@ -85,7 +85,7 @@ function formatBase({ machineOSConfig, rendered }: ImageInputs): string {
   return requestedBase(machineOSConfig, rendered) ?? 'the stock image';
 }
 
-/** @returns what asks for another image; undefined where nothing does. */
+/** @returns why another image is needed; undefined when it isn't. */
 function firstChange(
   before: ImageInputs,
   after: ImageInputs,
@@ -97,7 +97,7 @@ function firstChange(
   return before.policyDigest === after.policyDigest ? undefined : 'policies';
 }
 
-/** Builds of one name are one (builder/build-name.ts). */
+/** Equal names mean the same build (builder/build-name.ts). */
 function nameOf(
   { rendered, machineOSConfig }: ImageInputs,
   architectures: readonly string[],

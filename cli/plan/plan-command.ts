@@ -16,7 +16,7 @@ interface PlanFlags extends ChangeFlags {
   readonly failOn?: Cost;
   readonly containerRuntimeUnit: string;
   readonly nodeUser: string;
-  /** Absent: some of it. */
+  /** Absent: the first lines. */
   readonly diff?: boolean;
 }
 
@@ -27,7 +27,7 @@ Examples:
   shale plan --prune -f configs/                           the same, with configs/ as the complete new state
   shale plan --from examples -f examples/tour/karg.yaml    from files, without a cluster`;
 
-/** `shale plan`: what a change asks of each pool's nodes, before anything is applied. */
+/** `shale plan`: predicts what a change requires of the nodes of each pool. */
 export function planCommand(): Command {
   const command = new Command('plan').description(
     'Predict what a change requires of the nodes of each pool, and explain why.',
@@ -78,7 +78,7 @@ export function planCommand(): Command {
     });
 }
 
-/** A policy that breaks a rule would not come into force: a plan by it would be of something else. */
+/** An invalid policy doesn't take effect, so a plan with it would be wrong. */
 function refuseInvalidPolicy({ before, after, live }: Change): void {
   const policy = after.machineConfiguration?.spec?.nodeDisruptionPolicy;
   if (policy === undefined || (live !== undefined && keepsPolicy(before, after))) return;

@@ -7,14 +7,14 @@ import { formatDuration } from '../command-line/quantities.ts';
 import type { PoolAsk, PoolPlan } from './plan.ts';
 
 interface PlanTextOptions {
-  /** How much of what changes in contents is printed, too; `some`: as much as fits beside the rest. */
+  /** How much of the diffs is printed; `some`: their first lines. */
   readonly diffs: 'none' | 'some' | 'all';
 }
 
-/** Lines of a pool's diffs that are shown unless all are asked for: a change of a file or two, and its plan still on one screen. */
+/** Lines of a pool's diffs that are shown by default, so that a plan with a small change fits on one screen. */
 const SHOWN_DIFF_LINES = 40;
 
-/** @returns a plan in words: a line for each pool, one below it for each cause, and the diffs. */
+/** @returns a plan as text: a line for each pool, one below it for each cause, and the diffs. */
 export function formatPlan(plans: readonly PoolPlan[], options: PlanTextOptions): string {
   return plans.flatMap((plan, index) => formatPool(plan, plans.slice(0, index), options)).join('\n');
 }
@@ -37,7 +37,7 @@ function formatPool(plan: PoolPlan, earlier: readonly PoolPlan[], { diffs }: Pla
   ];
 }
 
-/** A custom pool has worker's changes, which are shown once. */
+/** A custom pool inherits the changes of worker, which are shown once. */
 function patchesOf({ changes }: PoolAsk, earlier: readonly PoolPlan[], all: boolean): string[] {
   if (changes.length === 0) return [];
   const shown = earlier.find((plan) => 'changes' in plan && isDeepStrictEqual(plan.changes, changes));
@@ -54,7 +54,7 @@ function headOf(plan: PoolAsk): string {
   return `pool ${plan.pool}${count}: ${plan.causes.length === 0 ? 'no changes' : formatActions(plan.actions)}`;
 }
 
-/** What it means for the pool as a whole, in a line for each. */
+/** What concerns the pool as a whole, one line each. */
 function aboutOf(plan: PoolAsk): string[] {
   const { image, softReboot, time } = plan;
   const outcomes = formatOutcomes(plan);
@@ -74,7 +74,7 @@ function formatTime({ seconds, why }: NonNullable<PoolAsk['time']>): string {
   return seconds === undefined ? `unknown: ${why}` : `about ${formatDuration(seconds * 1000)} (${why})`;
 }
 
-/** @returns such as `2 restart, 1 reboot`; '' where no cluster was asked, or no node has anything to do. */
+/** @returns such as `2 restart, 1 reboot`; '' without a cluster, or when no node has to do anything. */
 function formatOutcomes({ outcomes }: PoolAsk): string {
   if (outcomes === undefined || COSTS.every((cost) => cost === 'nothing' || outcomes[cost] === 0)) return '';
   return COSTS.filter((cost) => outcomes[cost] > 0)
@@ -82,7 +82,7 @@ function formatOutcomes({ outcomes }: PoolAsk): string {
     .join(', ');
 }
 
-/** @returns a plan as Markdown, to be put under a pull request. */
+/** @returns a plan as Markdown, for a comment on a pull request. */
 export function formatPlanMarkdown(plans: readonly PoolPlan[], options: PlanTextOptions): string {
   return plans.flatMap((plan) => markdownOfPool(plan, options)).join('\n');
 }
@@ -111,10 +111,10 @@ function markdownOfPool(plan: PoolPlan, { diffs }: PlanTextOptions): string[] {
   ];
 }
 
-/** Lines of one diff under a pull request, whose host takes comments of some 64 KiB. */
+/** Lines of one diff in a comment on a pull request, which is limited to about 64 KiB. */
 const MARKDOWN_DIFF_LINES = 100;
 
-/** Folded up: a reviewer looks at the actions first. */
+/** Collapsed, so that a reviewer sees the actions first. */
 function markdownOfDiffs({ changes }: PoolAsk): string[] {
   if (changes.length === 0) return [];
   const lines = changes.flatMap(({ diff }) => {
@@ -129,7 +129,7 @@ function markdownOfDiffs({ changes }: PoolAsk): string[] {
   return [summary, '', `${fence}diff`, ...lines, fence, '', '</details>', ''];
 }
 
-/** A fence is ended by one as long as itself (CommonMark, "Fenced code blocks"): contents have none that long. */
+/** @returns a fence that is longer than any in the contents (CommonMark, "Fenced code blocks"). */
 function fenceFor(lines: readonly string[]): string {
   const longest = Math.max(
     0,
@@ -141,7 +141,7 @@ function fenceFor(lines: readonly string[]): string {
 const listItem = (text: string): string => `- ${inline(text)}`;
 const tableRow = (cells: readonly string[]): string => `| ${cells.map(inline).join(' | ')} |`;
 
-/** Text of objects must not end a cell or a line of the table it stands in. */
+/** Escapes text of objects, which must not end a cell or a line of a table. */
 function inline(text: string): string {
   return text.replace(/\r?\n/g, ' ').replaceAll('|', '\\|');
 }

@@ -31,30 +31,30 @@ import { obstaclesOf } from '../observe/observed-cluster.ts';
 import { costOf, dearest, type Estimate, estimate } from './cost.ts';
 import { baseChange, type ImageInputs, type ImageToBuild, imageToBuild } from './image-to-build.ts';
 
-/** How many nodes of a pool pay what; together they are all of its nodes. */
+/** The number of a pool's nodes by cost; the sum is all of its nodes. */
 type NodeOutcomes = Readonly<Record<Cost, number>>;
 
-/** What a change of a cluster's objects asks of the nodes of one pool. `-o json` prints a list of these. */
+/** What a change requires of the nodes of one pool. `-o json` prints a list of these. */
 export type PoolPlan = BrokenPool | PoolAsk;
 
 export interface PoolAsk extends ChangedPool {
   readonly actions: readonly DisruptionAction[];
   readonly causes: readonly DisruptionCause[];
-  /** The pool allows soft reboots, and what changes needs none of the kernel. Whether a node can, its daemon finds out. */
+  /** The pool allows soft reboots, and the change doesn't affect the kernel. Each daemon checks whether its node supports them. */
   readonly softReboot?: true;
   /** What changes on the nodes' disks. */
   readonly changes: readonly ChangeDiff[];
-  /** What the builder makes for it; absent where the pool has no images, or keeps the one it has. */
+  /** The image that the builder builds; absent when the pool is not layered, or its image doesn't change. */
   readonly image?: Omit<ImageToBuild, 'problems'>;
-  /** How many nodes the pool has, where a cluster was asked. */
+  /** The number of the pool's nodes; absent without a cluster. */
   readonly nodes?: number;
-  /** What they pay on their way from what each of them runs now. */
+  /** Their costs, each from what the node runs now. */
   readonly outcomes?: NodeOutcomes;
-  /** Nodes that refuse it, and keep what they run. */
+  /** Nodes that refuse the config and stay on their current one. */
   readonly refusing?: readonly RefusingNodes[];
-  /** Until every node has it, where a cluster was asked and some node has anything to do. */
+  /** The time until every node runs it; absent without a cluster, or when no node has to do anything. */
   readonly time?: Estimate;
-  /** What stands in the way of a rollout now, what is not known, and of files alone on which hosts it can be had; in words. */
+  /** What delays the rollout now, what is unknown and, without a cluster, which hosts can't apply it; as text. */
   readonly warnings?: readonly string[];
 }
 
@@ -68,12 +68,12 @@ interface PlanInput {
   readonly live?: { readonly cluster: LiveCluster; readonly now: number };
 }
 
-/** Works out what every pool's nodes will have to do. */
+/** @returns what the nodes of every pool will have to do. */
 export function planPools(input: PlanInput): PoolPlan[] {
   const { before, after, settings, live } = input;
   const policies = policiesAfter(before, after, settings);
   const policiesBefore = policiesAfter(before, before, settings);
-  const tell = (change: PoolChange): PoolPlan => {
+  const planOf = (change: PoolChange): PoolPlan => {
     const { before: from, after: to, refused, rendered, ...names } = change;
     if (refused.length > 0) return { pool: names.pool, problems: refused };
     const was = imageInputs(before, names.pool, rendered.before, policiesBefore);
@@ -82,11 +82,11 @@ export function planPools(input: PlanInput): PoolPlan[] {
     const image = imageToBuild(was, will, pool?.status?.architectures ?? []);
     const bases = baseChange(was, will, image);
     const decide = (config: NodeConfig) => decideActions({ from: config, to, policies, ...bases });
-    const asked = decide(from);
+    const decision = decide(from);
     const ask: PoolAsk = {
       ...names,
-      ...asked,
-      ...(pool !== undefined && mayRebootSoftly(pool, asked) ? { softReboot: true } : {}),
+      ...decision,
+      ...(pool !== undefined && mayRebootSoftly(pool, decision) ? { softReboot: true } : {}),
       changes: diffConfigs(from, to),
       ...(image === undefined ? {} : { image: { way: image.way, why: image.why } }),
     };
@@ -106,12 +106,12 @@ export function planPools(input: PlanInput): PoolPlan[] {
       ...(refusing.length === 0 ? {} : { refusing }),
     };
   };
-  return poolChanges(asRendered(before), after, tell, input.nodeUser);
+  return poolChanges(asRendered(before), after, planOf, input.nodeUser);
 }
 
 /**
- * @returns the policies that the change will be judged by: where it leaves them alone, those that the operator says are
- *   in force, which are other ones than spec's while spec is wrong.
+ * @returns the policies that apply to the change: unless it changes them, those that the operator reports as in force,
+ *   which differ from spec while spec is invalid.
  */
 function policiesAfter(
   before: OfflineCluster,
@@ -128,12 +128,12 @@ function policiesAfter(
   return policiesOf(after, { containerRuntimeUnit });
 }
 
-/** @returns whether a change leaves spec.nodeDisruptionPolicy alone. */
+/** @returns whether a change doesn't affect spec.nodeDisruptionPolicy. */
 export function keepsPolicy(before: OfflineCluster, after: OfflineCluster): boolean {
   return isDeepStrictEqual(before.machineConfiguration?.spec, after.machineConfiguration?.spec);
 }
 
-/** @returns which hosts alone can take a config, where the pool's nodes are not known. */
+/** @returns why some hosts can't apply a config, when the nodes of the pool are unknown. */
 function hostLimits({ machineOSConfig, rendered }: ImageInputs, config: NodeConfig): readonly string[] {
   if (machineOSConfig !== undefined) return [];
   return limitedInStandardMode(config, rendered?.spec.baseOSExtensionsContainerImage ?? '');
@@ -149,7 +149,7 @@ function mayRebootSoftly(
 
 interface LiveAsk {
   readonly image: ImageToBuild | undefined;
-  /** Of the pool, in words. */
+  /** About the pool, as text. */
   readonly remarks: readonly string[];
 }
 
@@ -187,7 +187,7 @@ function nodesOf(
   };
 }
 
-/** What one node pays to come from what it runs to the new rendering; a reboot where that can't be told. */
+/** The cost of one node, from what it runs to the new rendered config; a reboot when that is unknown. */
 function outcomeOf(
   { metadata, spec, status }: MachineConfigNode,
   to: NodeConfig,
@@ -212,7 +212,7 @@ function outcomeOf(
     : { cost: decide(from) };
 }
 
-/** @returns what a plan costs the node that pays most, on the way from what it runs or from the last rendering. */
+/** @returns the highest cost of a plan for a node, from what it runs or from the last rendered config. */
 export function costOfPlan(ask: PoolAsk): Cost {
   const paid = COSTS.filter((cost) => (ask.outcomes?.[cost] ?? 0) > 0);
   return dearest([costOf(ask), ...paid]);
@@ -220,7 +220,7 @@ export function costOfPlan(ask: PoolAsk): Cost {
 
 /**
  * @param now ms since the epoch.
- * @returns why a rollout does not begin at once, by what the pool itself says: a line each.
+ * @returns why a rollout doesn't start at once, by the state of the pool; one line each.
  */
 export function poolRemarks(pool: MachineConfigPool, now: number): readonly string[] {
   const { windows, liveOutsideWindows, closed, rollback } = poolSettings(pool, defaultRolloutOptions);

@@ -17,7 +17,7 @@ interface RegistryProbeFlags extends RegistryFlags {
   readonly report?: string;
 }
 
-/** `shale registry-probe`: what the pod of `doctor --probe` does, by its service account. */
+/** `shale registry-probe`: the process of the pods of `doctor --probe`, with the permissions of their service account. */
 export function registryProbeCommand(): Command {
   const command = new Command('registry-probe')
     .option('--from <where>', 'name of the place where it runs, for the report', 'here')
@@ -27,9 +27,9 @@ export function registryProbeCommand(): Command {
   return withRegistryFlags(command).action(async (flags: RegistryProbeFlags) => {
     const { from, namespace, target, report } = flags;
     const client = createApiClient(await inClusterConnection(process.env));
-    const found = await tryRegistries(target, { client, namespace, flags, from, signal: shutdownSignal() });
-    if (report === undefined) print(formatFindings(found));
-    else await writeFile(report, formatReport(found));
+    const results = await tryRegistries(target, { client, namespace, flags, from, signal: shutdownSignal() });
+    if (report === undefined) print(formatFindings(results));
+    else await writeFile(report, formatReport(results));
   });
 }
 

@@ -13,14 +13,14 @@ const podAt = (place: ProbePlace, more: Partial<Probe> = {}) =>
     ...more,
   });
 
-test('it stands for the builder: its account, its labels, its node', () => {
+test('a probe of the builder has its service account, labels and node', () => {
   const { metadata, spec } = podAt({ kind: 'builder', account: 'machine-os-builder', node: 'a' });
   expect(metadata.labels).toMatchObject({ 'app.kubernetes.io/name': 'machine-os-builder' });
   expect(spec).toMatchObject({ serviceAccountName: 'machine-os-builder', nodeName: 'a' });
   expect(spec.hostNetwork).toBeUndefined();
 });
 
-test('it stands for a node: in its network, by the names that it knows, whatever taints it has', () => {
+test('a probe of a node uses the host network and DNS, and tolerates every taint', () => {
   const { spec } = podAt({ kind: 'node', node: 'worker-0' });
   expect(spec).toMatchObject({
     serviceAccountName: 'shale-daemon',
@@ -31,7 +31,7 @@ test('it stands for a node: in its network, by the names that it knows, whatever
   });
 });
 
-test('it ends by itself, has no privileges, and is told names alone', () => {
+test('a probe has a deadline and no privileges, and its arguments contain names only', () => {
   const { spec } = podAt({ kind: 'node', node: 'a' }, { plainHttp: ['r.example.com'] });
   const [container] = spec.containers;
   expect(spec).toMatchObject({ restartPolicy: 'Never', activeDeadlineSeconds: 120 });

@@ -9,13 +9,13 @@ import { RESTRICTED_CONTAINER } from '../../../opt-in/builder-deployment.ts';
 import { type Finding, findings, parseReport } from '../finding.ts';
 import type { RegistryTarget } from '../registry-targets.ts';
 
-/** ms for a pod to be placed, its image pulled and its work done. */
+/** ms to schedule the pod, pull its image and run it. */
 const DEADLINE_MS = 120_000;
 const POLL_MS = 500;
-/** ms to take it away, also after Ctrl-C. */
+/** ms to delete the pod, also after Ctrl-C. */
 const DELETE_MS = 10_000;
 
-/** Runs a probe's pod and takes it away again, whatever comes. @returns what it found, or why it found nothing. */
+/** Runs a probe's pod and always deletes it. @returns its findings, or a finding that explains why there are none. */
 export async function runProbe(client: ApiClient, probe: Probe, signal: AbortSignal): Promise<Finding[]> {
   const { namespace, name, place } = probe;
   const { warning } = findings(`registries, from ${formatPlace(place)}`);
@@ -46,7 +46,7 @@ export async function runProbe(client: ApiClient, probe: Probe, signal: AbortSig
   }
 }
 
-/** @returns the pod as it was last seen; undefined when somebody deleted it. */
+/** @returns the last state of the pod; undefined when it was deleted. */
 async function untilEnded(
   client: ApiClient,
   { namespace, name }: Probe,
@@ -72,9 +72,9 @@ function formatPodState({ status }: Pod): string {
   return `is ${status?.phase ?? 'Pending'}${why === undefined ? '' : ` (${why})`}`;
 }
 
-/** Where a probe runs: as the builder does, in the pod network, or as a node's tools do. */
+/** Where a probe runs: in the pod network like the builder, or in the host network like the tools of a node. */
 export type ProbePlace =
-  /** `account`: the builder's, or the operator's before there is a builder. `node`: where that one runs now. */
+  /** `account`: of the builder, or of the operator before there is a builder. `node`: where its pod runs now. */
   | { readonly kind: 'builder'; readonly account: string; readonly node?: string }
   | { readonly kind: 'node'; readonly node: string };
 
@@ -82,28 +82,28 @@ export interface Probe {
   readonly place: ProbePlace;
   readonly name: string;
   readonly namespace: string;
-  /** Shale's own, as its other processes have it. */
+  /** The image of Shale's processes. */
   readonly image: string;
   readonly targets: readonly RegistryTarget[];
   readonly plainHttp: readonly string[];
 }
 
-/** Where a kubelet reads what a container says last, unless the pod names another file. */
+/** The default terminationMessagePath. */
 const TERMINATION_LOG = '/dev/termination-log';
-/** s after which a kubelet ends the pod, whoever made it being gone. */
+/** s after which the kubelet ends the pod when the command that created it no longer runs. */
 const DEADLINE_S = 120;
 
-/** On every probe: what was left behind is found by it. */
+/** On every probe, to find probes that were left behind. */
 const probeLabels = { 'app.kubernetes.io/component': 'shale-probe' } as const;
 
-/** @returns where it runs, in words. */
+/** @returns where it runs, for the report. */
 export function formatPlace(place: ProbePlace): string {
   return place.kind === 'builder' ? 'the builder' : `node ${place.node}`;
 }
 
 /**
- * The pod that tries registries from where builder and nodes are, by `shale registry-probe`: with the rights of the
- * process that it stands for, no others, and its way through the network. It says what it found with its last message.
+ * A pod that runs `shale registry-probe` in the place of the builder or of a node: with the permissions of that process
+ * and in its network. It reports its findings in its termination message.
  */
 export function probePod({ place, name, namespace, image, targets, plainHttp }: Probe): NewObject<Pod> {
   const flags = plainHttp.length === 0 ? [] : ['--plain-http', ...plainHttp];
@@ -134,7 +134,7 @@ export function probePod({ place, name, namespace, image, targets, plainHttp }: 
   };
 }
 
-/** Policies of the network that are for the builder are for its probe, too. */
+/** With the builder's labels, NetworkPolicies for the builder apply to its probe. */
 function labelsOf(place: ProbePlace): Readonly<Record<string, string>> {
   return place.kind === 'builder' ? { 'app.kubernetes.io/name': BUILDER_DEPLOYMENT } : {};
 }
@@ -150,7 +150,7 @@ function specOf(place: ProbePlace): Omit<Pod['spec'], 'containers'> {
         ],
       };
     case 'node':
-      // bootc, rpm-ostree and the daemon pull in the host's network, by the names that the host knows.
+      // bootc, rpm-ostree and the daemon pull in the host network and with the host's DNS.
       return {
         serviceAccountName: DAEMON_SET,
         nodeName: place.node,
