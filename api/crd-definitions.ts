@@ -32,6 +32,7 @@ import {
 } from './machine-os-config.ts';
 import { MACHINE_CONFIGURATION } from './names.ts';
 import type { Kind, KubernetesObject } from './object.ts';
+import { PoolRevisionSpec, PoolRevisions } from './pool-revision.ts';
 
 export interface PrinterColumn {
   readonly name: string;
@@ -135,6 +136,11 @@ export const crdDefinitions: readonly CrdDefinition[] = [
         rule: 'self.spec == oldSelf.spec',
         message: 'spec is immutable: another input is another MachineOSBuild',
       },
+      // On the whole object: a rule of the status alone would not see that the status is taken away.
+      {
+        rule: "has(oldSelf.status) && has(oldSelf.status.conditions) && oldSelf.status.conditions.exists(c, c.type == 'Succeeded' && c.status == 'True') ? has(self.status) && self.status == oldSelf.status : true",
+        message: 'status is immutable once the condition Succeeded is True',
+      },
     ],
     columns: [
       { name: 'Config', type: 'string', path: '.spec.machineConfig.name' },
@@ -167,6 +173,28 @@ export const crdDefinitions: readonly CrdDefinition[] = [
       condition('Drained', { wide: true, name: 'DrainedNode' }),
       condition('RebootedNode', { wide: true }),
       { name: 'Image', type: 'string', path: '.status.configImage.currentImage', wide: true },
+    ],
+  },
+  {
+    kind: PoolRevisions,
+    names: { short: ['poolrev'] },
+    description:
+      'What the nodes of a pool may run, as the operator recorded it before it assigned it for the first time. Rollbacks choose from these records alone.',
+    spec: PoolRevisionSpec,
+    specRequired: true,
+    rules: [
+      {
+        rule: 'self.spec == oldSelf.spec',
+        message: 'spec is immutable: another target is another PoolRevision',
+      },
+    ],
+    columns: [
+      { name: 'Pool', type: 'string', path: '.spec.machineConfigPool.name' },
+      { name: 'Revision', type: 'integer', path: '.spec.revision' },
+      { name: 'Config', type: 'string', path: '.spec.machineConfig.name' },
+      { name: 'Image', type: 'string', path: '.spec.image' },
+      { name: 'Build', type: 'string', path: '.spec.machineOSBuild.name', wide: true },
+      age,
     ],
   },
   {

@@ -49,6 +49,7 @@ const NEEDS: Readonly<Record<string, readonly Need[]>> = {
     [`patch machineconfignodes${MCO}`],
     [`create machineosconfigs${MCO}`],
     [`delete machineosbuilds${MCO}`],
+    ['create poolrevisions.shale.dev'],
     ['update machineconfigurations/status.operator.openshift.io'],
     ['patch nodes'],
     ['list pods'],
