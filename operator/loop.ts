@@ -9,6 +9,7 @@ import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
 import { createWorkQueue } from '../cluster/work-queue.ts';
 import { LayeringController, type LayeringControllerParts } from '../opt-in/layering-controller.ts';
 import { createLayeringCaches, ownCaches } from '../opt-in/observe-layering.ts';
+import { PoolRecorder, type ReadImageLabels } from '../rollout/act/keep-record.ts';
 import { NodeWork } from '../rollout/act/node-work.ts';
 import { allCaches, type Caches } from '../rollout/caches.ts';
 import { AnnotationsController } from '../rollout/controllers/annotations-controller.ts';
@@ -31,6 +32,7 @@ export interface RolloutParts {
   readonly events: EventRecorder;
   readonly log: Logger;
   readonly options: RolloutOptions;
+  readonly readImageLabels: ReadImageLabels;
   readonly signal: AbortSignal;
   /** Is told when the cluster is known and work begins. */
   readonly onReady?: () => void;
@@ -96,8 +98,9 @@ function createControllers(parts: RolloutParts, membership: Membership): Record<
   const leases = new NodeLeases({ client, cache: caches.leases, options, clocks });
   const machines = new MachineLookup(client, now);
   const work = new NodeWork({ ...shared, leases, machines });
+  const recorder = new PoolRecorder(shared);
   return {
-    pools: new PoolController({ ...shared, membership, leases, machines, work }),
+    pools: new PoolController({ ...shared, membership, leases, machines, work, recorder }),
     rendering: new RenderingController(shared),
     policy: new PolicyController(shared),
     certificates: new CertificatesController(shared),

@@ -23,6 +23,7 @@ import {
 import { registryPruner } from './image-pruner.ts';
 import { startLayeringController, startRolloutControllers } from './loop.ts';
 import { detectOtherOperator, OPERATOR_DEPLOYMENT, ownImage, StartupError } from './preconditions.ts';
+import { registryLabels } from './read-labels.ts';
 import { type OperatorTelemetry, startOperatorTelemetry } from './status.ts';
 
 const NAME = OPERATOR_DEPLOYMENT;
@@ -99,6 +100,7 @@ async function lead({ client, log, image, flags, telemetry, tracing, signal }: L
   const either = AbortSignal.any([signal, failed.signal]);
   const shared = { client, events, log, signal: either };
   const caches = createCaches(client, options, log);
+  const registry = { client, namespace, plainHttp: new Set(flags.insecureRegistry) };
   const page = flags.pagePort === 0 ? undefined : await preparePage(client, caches, flags, log);
   const controllers = [
     ...(page === undefined ? [] : [page(either)]),
@@ -106,6 +108,7 @@ async function lead({ client, log, image, flags, telemetry, tracing, signal }: L
       ...shared,
       caches,
       options,
+      readImageLabels: registryLabels(registry),
       tracer: tracing,
       ...(telemetry === undefined ? {} : { telemetry, onReady: () => telemetry.is('leading') }),
     }),
@@ -114,7 +117,7 @@ async function lead({ client, log, image, flags, telemetry, tracing, signal }: L
       caches,
       layering: {
         namespace,
-        pruner: registryPruner({ client, namespace, plainHttp: new Set(flags.insecureRegistry) }),
+        pruner: registryPruner(registry),
         desiredBuilder: builderDeployment(
           namespace,
           image,

@@ -12,6 +12,7 @@ import {
   aMachineOSConfig,
   aNode,
   aPool,
+  aRecord,
   aRenderedConfig,
   condition,
 } from '../test/fixtures/objects.ts';
@@ -61,6 +62,7 @@ const CACHES = [
   'machineConfigurations',
   'machineOSConfigs',
   'machineOSBuilds',
+  'poolRevisions',
   'digestMirrors',
   'tagMirrors',
   'contentSources',
@@ -285,6 +287,12 @@ it('a MachineOSConfig and a build are for their pool', () => {
   caches.machineOSConfigs.put(aMachineOSConfig('worker'));
   expect(since()).toEqual(['pools worker']);
   caches.machineOSBuilds.put(aBuild('worker-1', 'rendered-worker-1'));
+  expect(since()).toEqual(['pools worker']);
+});
+
+it('what is recorded is for its pool', () => {
+  for (const revision of aRecord(aPool('worker'), { config: 'rendered-worker-1' }))
+    caches.poolRevisions.put(revision);
   expect(since()).toEqual(['pools worker']);
 });
 

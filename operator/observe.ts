@@ -72,6 +72,7 @@ export function routeEvents(routes: EventRoutes): void {
     everyPool(queues.pools);
   });
   caches.machineOSConfigs.onChange(({ object }) => queues.pools.add(object.spec.machineConfigPool.name));
+  caches.poolRevisions.onChange(({ object }) => queues.pools.add(object.spec.machineConfigPool.name));
   caches.machineOSBuilds.onChange(({ object }) => queues.pools.add(object.spec.machineOSConfig.name));
   for (const cache of [caches.registryCAs, caches.kubeletCA, caches.pullSecret]) {
     cache.onChange(() => {

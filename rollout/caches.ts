@@ -27,6 +27,7 @@ import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts
 import { type MachineOSConfig, MachineOSConfigs } from '../api/machine-os-config.ts';
 import { KUBELET_CA_CONFIG_MAP, NODE_PULL_SECRET, REGISTRY_CAS_CONFIG_MAP } from '../api/names.ts';
 import type { Kind, KubernetesObject } from '../api/object.ts';
+import { type PoolRevision, PoolRevisions } from '../api/pool-revision.ts';
 import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { createInformer, withoutManagedFields } from '../cluster/informer.ts';
@@ -46,6 +47,7 @@ export interface Caches {
   readonly machineConfigurations: FreshCache<MachineConfiguration>;
   readonly machineOSConfigs: FreshCache<MachineOSConfig>;
   readonly machineOSBuilds: FreshCache<MachineOSBuild>;
+  readonly poolRevisions: FreshCache<PoolRevision>;
   readonly digestMirrors: FreshCache<ImageDigestMirrorSet>;
   readonly tagMirrors: FreshCache<ImageTagMirrorSet>;
   readonly contentSources: FreshCache<ImageContentSourcePolicy>;
@@ -72,6 +74,7 @@ export function createCaches(client: ApiClient, options: RolloutOptions, log: Lo
     machineConfigurations: cache(MachineConfigurations),
     machineOSConfigs: cache(MachineOSConfigs),
     machineOSBuilds: cache(MachineOSBuilds),
+    poolRevisions: cache(PoolRevisions),
     digestMirrors: cache(ImageDigestMirrorSets),
     tagMirrors: cache(ImageTagMirrorSets),
     contentSources: cache(ImageContentSourcePolicies),

@@ -5,6 +5,7 @@ import { annotations, MACHINE_CONFIGURATION } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { PARALLEL_NODES } from '../act/carry-out.ts';
+import type { PoolRecorder } from '../act/keep-record.ts';
 import type { Caches } from '../caches.ts';
 import { inParallel } from '../in-parallel.ts';
 import { type MachineLookup, MaintenanceLookup } from '../node-claims.ts';
@@ -12,14 +13,16 @@ import type { NodeLeases } from '../node-leases.ts';
 import type { RolloutOptions } from '../options.ts';
 import type { Membership, PoolMembers } from '../pools/membership.ts';
 import { isReady, progressOf } from '../pools/node-state.ts';
+import type { NodeTarget } from '../pools/node-target.ts';
 import {
   fingerprintOf,
   type ObservedNode,
   type PoolObservation,
   type SettledCount,
 } from '../pools/pool-observation.ts';
+import { type PoolRecord, recordOf } from '../pools/pool-record.ts';
 import { poolSettings } from '../pools/pool-settings.ts';
-import { type NodeTarget, type PoolTarget, poolTarget, standardTarget } from '../pools/pool-target.ts';
+import { type PoolTarget, poolTarget, standardTarget } from '../pools/pool-target.ts';
 import { decideRollback, lastGood, type Rollback, type RollbackKnowledge } from '../pools/rollback.ts';
 import { isRenderedFor } from '../rendering/pool-rendering.ts';
 
@@ -28,6 +31,7 @@ interface ResolvedPool extends Omit<PoolObservation, 'nodes' | 'settled'> {
   /** The target that the pool would have if no rollback held it. */
   readonly ownTarget: PoolTarget;
   readonly rollback: Rollback;
+  readonly record: PoolRecord;
 }
 
 /** What one pass over a pool observed. */
@@ -44,6 +48,7 @@ export interface PoolObserverParts {
   readonly membership: Membership;
   readonly leases: NodeLeases;
   readonly machines: MachineLookup;
+  readonly recorder: Pick<PoolRecorder, 'checkOf'>;
   readonly options: RolloutOptions;
   /** ms since the epoch. */
   readonly now: () => number;
@@ -87,8 +92,9 @@ export class PoolObserver {
 
   /** @param members the pool's nodes; their earlier targets matter only to a pool that is or may be rolled back. */
   #resolve(pool: MachineConfigPool, members: PoolMembers): ResolvedPool {
-    const { caches, options } = this.#parts;
+    const { caches, options, recorder } = this.#parts;
     const { name } = pool.metadata;
+    const record = recordOf(pool, caches.poolRevisions.list());
     const policyDigest = caches.machineConfigurations.get(MACHINE_CONFIGURATION)?.status?.policyDigest;
     const builds = caches.machineOSBuilds.list().filter(({ spec }) => spec.machineOSConfig.name === name);
     // A MachineOSConfig has its pool's name (machineOSConfigRules); one that is being deleted asks for nothing.
@@ -100,14 +106,19 @@ export class PoolObserver {
         machineOSConfig?.metadata.deletionTimestamp === undefined ? machineOSConfig : undefined,
       builds,
       policyDigest,
+      record,
+      checkOf: (build) => recorder.checkOf(name, build),
     });
     const settings = poolSettings(pool, options);
-    const same = { pool, policyDigest, ownTarget };
+    const same = { pool, policyDigest, ownTarget, record };
     if (settings.rollback === undefined && !settings.autoRollback)
       return { ...same, settings, target: ownTarget, rollback: { kind: 'none' } };
     const known = (): RollbackKnowledge => ({
-      builds,
-      ran: [...members.names()].flatMap((name) => runningTarget(caches.machineConfigNodes.get(name))),
+      record,
+      ran: [...members.names()].map((name) => runningTarget(caches.machineConfigNodes.get(name))),
+      isKept: (image) =>
+        builds.some(({ status }) => status?.digestedImagePushSpec === image) ||
+        [...members.names()].some((name) => hasImage(caches.machineConfigNodes.get(name), image)),
       standardTarget: (config) => {
         const rendered = caches.machineConfigs.get(config);
         return rendered !== undefined && isRenderedFor(pool, rendered)
@@ -161,9 +172,14 @@ function mayBeLeaving(node: Node): boolean {
   return cordonedByOthers || !isReady(node);
 }
 
-function runningTarget(node: MachineConfigNode | undefined): readonly NodeTarget[] {
+/** An image is deleted from its registry once it has no build, and no node runs it or should. */
+function hasImage(node: MachineConfigNode | undefined, image: string): boolean {
+  return node?.spec.configImage?.desiredImage === image || node?.status?.configImage?.currentImage === image;
+}
+
+function runningTarget(node: MachineConfigNode | undefined): NodeTarget | undefined {
   const { configVersion, configImage, mode } = node?.status ?? {};
-  if (configVersion === undefined || configVersion.current === '') return [];
+  if (configVersion === undefined || configVersion.current === '') return undefined;
   const image = mode === 'Layered' ? configImage?.currentImage : undefined;
-  return [{ config: configVersion.current, ...present({ image }) }];
+  return { config: configVersion.current, ...present({ image }) };
 }

@@ -8,12 +8,13 @@ import { aboutChange, type Reporters } from '../../cluster/events.ts';
 import type { Tracer } from '../../cluster/tracing/span.ts';
 import { updateStatus } from '../../cluster/update-object.ts';
 import { carryOut, noFindings } from '../act/carry-out.ts';
+import type { PoolRecorder } from '../act/keep-record.ts';
 import type { NodeWork } from '../act/node-work.ts';
 import type { Caches } from '../caches.ts';
 import type { MachineLookup } from '../node-claims.ts';
 import type { NodeLeases } from '../node-leases.ts';
 import type { RolloutOptions } from '../options.ts';
-import { decidePool, lookAgainAfter, type PoolDecision } from '../pools/decide-pool.ts';
+import { decidePool, lookAgainAfter, type PoolDecision, withoutNewTargets } from '../pools/decide-pool.ts';
 import type { Membership } from '../pools/membership.ts';
 import { formatTarget, type PoolStatusInputs } from '../pools/pool-conditions.ts';
 import type { PoolObservation } from '../pools/pool-observation.ts';
@@ -31,6 +32,7 @@ export interface PoolControllerParts {
   readonly leases: NodeLeases;
   readonly machines: MachineLookup;
   readonly work: NodeWork;
+  readonly recorder: PoolRecorder;
   readonly events: EventRecorder;
   readonly log: Logger;
   readonly options: RolloutOptions;
@@ -62,11 +64,12 @@ export class PoolController {
 
   /** @throws ApiError or AggregateError when some write failed; everything else has been done all the same. */
   async reconcile(name: string, signal: AbortSignal): Promise<Result> {
-    const { caches, options, metrics, now } = this.#parts;
+    const { caches, options, metrics, now, recorder } = this.#parts;
     const pool = caches.pools.get(name);
     if (pool === undefined) {
       metrics?.removePool(name);
       this.#statusWrittenAt.delete(name);
+      recorder.forget(name);
       return done;
     }
     const observation = await this.#observer.observe(pool, signal);
@@ -74,10 +77,16 @@ export class PoolController {
     for (const { name: node, architecture } of decision.newlySettled)
       observation.members.settle(node, architecture, observation.moment);
     const findings = noFindings();
-    const failure = await outcomeOf(async () => {
-      await this.#keepRollback(observation, decision, signal);
-      await carryOut(this.#parts, observation, decision, findings, signal);
+    const hasNewcomers = decision.create.length > 0;
+    const unrecorded = await outcomeOf(async () => {
+      findings.waits.push(await recorder.keep({ ...observation, hasNewcomers }, signal));
     });
+    const recorded = unrecorded === undefined ? decision : withoutNewTargets(observation, decision);
+    const uncarried = await outcomeOf(async () => {
+      await this.#keepRollback(observation, recorded, signal);
+      await carryOut(this.#parts, observation, recorded, findings, signal);
+    });
+    const failure = unrecorded ?? uncarried;
     metrics?.setPool(name, decision.states, decision.settled.nodes, findings.stuckDrains.size);
     const wait = await this.#writeStatus(observation, decision, findings, signal);
     if (failure !== undefined) throw failure.error;

@@ -5,6 +5,7 @@ import { MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
+import { PoolRevisions } from '../../api/pool-revision.ts';
 import type { Span } from '../../cluster/tracing/span.ts';
 import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
 import { type SteppedOperator, steppedOperator } from '../../test/fixtures/fleet/stepped-operator.ts';
@@ -12,6 +13,7 @@ import {
   aMachineConfigNode,
   aNode,
   aPool,
+  aRecord,
   aRenderedConfig,
   condition,
   RESTART,
@@ -80,6 +82,8 @@ beforeEach(() => {
     cluster.put(MachineConfigs, { ...config, metadata: { ...config.metadata, ownerReferences: [owner] } });
   }
   putPool();
+  for (const revision of aRecord(pool(), { config: OLD }, { config: NEW }))
+    cluster.put(PoolRevisions, revision);
 });
 
 /** The pool, which goes from the old config to the new one. */
@@ -155,6 +159,24 @@ describe('a write that fails', () => {
     cluster.trouble = () => 'none';
     await look();
     expect(cluster.get(MachineConfigNodes, 'a')?.spec.configVersion.desired).toBe(NEW);
+  });
+
+  it('of the record gives no node a new target, and what is under way goes on', async () => {
+    putPool({}, { maxUnavailable: 2 });
+    for (const { metadata } of cluster.list(PoolRevisions)) cluster.remove(PoolRevisions, metadata.name);
+    putNode('a', STAGED, { configVersion: { desired: OLD } });
+    putNode('b', STAGED);
+    operator.catchUp();
+    cluster.trouble = (name) => (name.startsWith('worker-') ? 'unavailable' : 'none');
+    await expect(controller.reconcile('worker', signal)).rejects.toMatchObject({ status: 503 });
+    expect(cluster.get(MachineConfigNodes, 'a')?.spec.configVersion.desired).toBe(OLD);
+    for (let index = 0; index < 5; index += 1) await look().catch(() => undefined);
+    expect(grantOf('a')).toBeUndefined();
+    expect(grantOf('b')).toBeDefined();
+    cluster.trouble = () => 'none';
+    await look();
+    expect(cluster.get(MachineConfigNodes, 'a')?.spec.configVersion.desired).toBe(NEW);
+    expect(cluster.list(PoolRevisions).map(({ spec }) => spec.machineConfig.name)).toEqual([OLD, NEW]);
   });
 
   it('of several nodes is reported as all of them', async () => {

@@ -2,15 +2,9 @@ import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode, MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
 import { present } from '../../api/present.ts';
 import { isReady, type NodeState, readNode } from './node-state.ts';
-import {
-  type Assignment,
-  assignedSpec,
-  assignmentPatch,
-  nodeTarget,
-  sameTarget,
-  targetOf,
-} from './node-target.ts';
+import { type Assignment, assignedSpec, assignmentPatch, sameTarget, targetOf } from './node-target.ts';
 import type { ObservedNode, PoolObservation } from './pool-observation.ts';
+import { nodeTarget } from './pool-target.ts';
 
 /** A MachineConfigNode to create for a node that has none. */
 export interface NewMachineConfigNode {

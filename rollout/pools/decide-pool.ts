@@ -12,7 +12,7 @@ import { type Choice, chooseNodes, maxUnavailable, provenNodes, unavailableBecau
 import { type WindowState, windowState } from './maintenance-windows.ts';
 import { awayOf, isReady, type NodeState } from './node-state.ts';
 import { downSince, isAtWork, isSettled, isUnhealthy, type NodeStep, nodeStep } from './node-step.ts';
-import type { Assignment } from './node-target.ts';
+import type { Assignment, NodeTarget } from './node-target.ts';
 import {
   noneSettled,
   type ObservedNode,
@@ -20,7 +20,6 @@ import {
   type SettledCount,
 } from './pool-observation.ts';
 import type { PoolSettings } from './pool-settings.ts';
-import type { NodeTarget } from './pool-target.ts';
 
 export interface PoolDecision {
   /** The moment it was decided for, in ms since the epoch. */
@@ -97,6 +96,16 @@ export function decidePool(observation: PoolObservation, options: RolloutOptions
     awaitsWindow,
     rollbackTo: rollbackTo(observation, halted),
   };
+}
+
+/** @returns the decision without targets that a node doesn't have yet: for a look that could not record them. */
+export function withoutNewTargets(
+  { nodes }: Pick<PoolObservation, 'nodes'>,
+  decision: PoolDecision,
+): PoolDecision {
+  const changing = new Set(nodes.flatMap((observed) => changesWith(observed, decision.assign)));
+  const kept = <T>(map: ReadonlyMap<string, T>) => new Map([...map].filter(([name]) => !changing.has(name)));
+  return { ...decision, create: [], assign: kept(decision.assign), steps: kept(decision.steps) };
 }
 
 /**

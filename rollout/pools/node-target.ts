@@ -1,33 +1,13 @@
-import type { MachineConfigNode, MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
+import type { MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
 import { present } from '../../api/present.ts';
-import type { NodeTarget, PoolTarget } from './pool-target.ts';
 
-/**
- * What one node of a pool should run.
- *
- * @param node undefined for a node that has no MachineConfigNode yet.
- * @returns undefined when the node keeps what it has.
- */
-export function nodeTarget(pool: PoolTarget, node: MachineConfigNode | undefined): NodeTarget | undefined {
-  switch (pool.kind) {
-    case 'none':
-      return undefined;
-    case 'standard':
-    case 'held':
-      return pool.target;
-    case 'awaiting-image':
-      return node === undefined ? pool.newcomer : undefined;
-    case 'layered': {
-      const current = node?.status?.configImage?.currentImage;
-      const runsIt =
-        node?.status?.mode === 'Layered' &&
-        node.status.configVersion?.current === pool.target.config &&
-        current !== undefined &&
-        pool.sameContent.has(current);
-      // A relabelled image is the same system under another name: nothing is won by moving a node to it.
-      return runsIt ? { config: pool.target.config, image: current } : pool.target;
-    }
-  }
+/** What one node should run: `image` present means layered, absent means standard mode. */
+export interface NodeTarget {
+  readonly config: string;
+  /** The layered image by digest. */
+  readonly image?: string;
+  /** The stock image of standard mode, where a MachineConfig names one. */
+  readonly osImage?: string;
 }
 
 /** @returns the target that a MachineConfigNode's spec states. */

@@ -2,8 +2,9 @@ import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { LeaseHolding } from '../node-leases.ts';
+import type { NodeTarget } from './node-target.ts';
 import type { PoolSettings } from './pool-settings.ts';
-import type { NodeTarget, PoolTarget } from './pool-target.ts';
+import type { PoolTarget } from './pool-target.ts';
 
 export interface ObservedNode {
   readonly node: Node;

@@ -1,16 +1,18 @@
 import { describe, expect, it } from 'vitest';
+import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import {
   aBuild,
   aMachineConfigNode,
   aMachineOSConfig,
   aPool,
+  aRecord,
   aRenderedConfig,
   aSuccess,
   condition,
   image,
 } from '../../test/fixtures/objects.ts';
-import { nodeTarget } from './node-target.ts';
-import { type PoolTargetInputs, poolTarget } from './pool-target.ts';
+import type { NodeTarget } from './node-target.ts';
+import { nodeTarget, type PoolTargetInputs, poolTarget } from './pool-target.ts';
 
 const CONFIG = 'rendered-worker-1';
 const target = (more: Partial<PoolTargetInputs> = {}) =>
@@ -20,8 +22,14 @@ const target = (more: Partial<PoolTargetInputs> = {}) =>
     machineOSConfig: undefined,
     builds: [],
     policyDigest: 'sha256:p',
+    record: aRecord(aPool('worker'), ...(more.builds ?? []).flatMap(madeBy)),
+    checkOf: () => undefined,
     ...more,
   });
+const madeBy = ({ spec, status }: MachineOSBuild): NodeTarget[] =>
+  status?.digestedImagePushSpec === undefined
+    ? []
+    : [{ config: spec.machineConfig.name, image: status.digestedImagePushSpec }];
 const layered = (builds: PoolTargetInputs['builds'], named?: string) =>
   target({ machineOSConfig: aMachineOSConfig('worker', named), builds });
 
@@ -167,5 +175,81 @@ describe('a relabelled image', () => {
 
   it('also when policies go back to what they were', () => {
     expect(nodeTarget(layered([first, relabelled], 'b1'), runs('2'))).toMatchObject({ image: image('2') });
+  });
+});
+
+describe('an image that is not recorded', () => {
+  const made = aBuild('b', CONFIG, { status: aSuccess('1') });
+  const build = { ...made, spec: { ...made.spec, baseImage: 'stock@sha256:0' } };
+  const unrecorded = (built: MachineOSBuild, more: Partial<PoolTargetInputs> = {}) =>
+    target({ machineOSConfig: aMachineOSConfig('worker'), builds: [built], record: [], ...more });
+  const on = (
+    status: Partial<MachineOSBuild['status']>,
+    spec: Partial<MachineOSBuild['spec']> = {},
+  ): MachineOSBuild => ({
+    ...build,
+    spec: { ...build.spec, ...spec },
+    status: { ...build.status, ...status },
+  });
+
+  it('is no target while its labels are being checked, and says what the check waits for', () => {
+    expect(unrecorded(build)).toMatchObject({ kind: 'awaiting-image', state: 'Building', candidate: build });
+    const why = 'connection refused';
+    expect(unrecorded(build, { checkOf: () => ({ kind: 'unreadable', why }) })).toMatchObject({
+      state: 'Building',
+      why: `the labels of ${image('1')} of MachineOSBuild b are being checked: ${why}`,
+      candidate: build,
+    });
+  });
+
+  it.each<[string, MachineOSBuild, Partial<PoolTargetInputs>, RegExp]>([
+    [
+      'its labels are others',
+      build,
+      { checkOf: () => ({ kind: 'refused', why: 'no label' }) },
+      /: no label$/,
+    ],
+    [
+      'it is in another repository',
+      on({ digestedImagePushSpec: image('1').replace('/os@', '/evil@') }),
+      {},
+      /in repository registry\.test:5000\/evil; expected registry\.test:5000\/os,/,
+    ],
+    [
+      'it is in another registry',
+      on({ digestedImagePushSpec: image('1').replace('test:5000', 'test') }),
+      {},
+      /in repository registry\.test\/os; expected registry\.test:5000\/os,/,
+    ],
+    [
+      'its base is another',
+      on({}, { baseImage: 'stock@sha256:1' }),
+      {},
+      /based on stock@sha256:1; expected stock@sha256:0/,
+    ],
+    ['its base is not named', on({}, { baseImage: '' }), {}, /expected stock@sha256:0/],
+  ])('is refused where %s', (_what, built, more, why) => {
+    const refused = unrecorded(built, more);
+    expect(refused).toMatchObject({
+      kind: 'awaiting-image',
+      state: 'BuildFailed',
+      why: expect.stringMatching(why),
+    });
+    expect(refused).not.toHaveProperty('candidate');
+  });
+
+  it('is not what a newcomer gets, either', () => {
+    expect(nodeTarget(unrecorded(build), undefined)).toEqual({ config: CONFIG, osImage: 'stock@sha256:0' });
+  });
+
+  it('is not the same content as one that is recorded, whatever its build claims', () => {
+    const forged = aBuild('forged', CONFIG, { at: '2025-01-01T00:00:00Z', status: aSuccess('e') });
+    const record = aRecord(aPool('worker'), { config: CONFIG, image: image('1') });
+    const pool = target({
+      machineOSConfig: aMachineOSConfig('worker', 'b'),
+      builds: [forged, build],
+      record,
+    });
+    expect(pool).toMatchObject({ kind: 'layered', sameContent: new Set([image('1')]) });
   });
 });

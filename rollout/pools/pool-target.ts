@@ -1,17 +1,12 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { BuildConditionType, MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { byCodeUnits } from '../../api/order.ts';
-
-/** What one node should run: `image` present means layered, absent means standard mode. */
-export interface NodeTarget {
-  readonly config: string;
-  /** The layered image by digest. */
-  readonly image?: string;
-  /** The stock image of standard mode, where a MachineConfig names one. */
-  readonly osImage?: string;
-}
+import { buildRefusal, type ImageCheck } from './admit-image.ts';
+import type { NodeTarget } from './node-target.ts';
+import { isRecorded, type PoolRecord, recordedTarget } from './pool-record.ts';
 
 /** What a pool goes to. */
 export type PoolTarget =
@@ -32,6 +27,8 @@ export type PoolTarget =
       readonly state: 'BuildPending' | 'Building' | 'BuildFailed';
       readonly why: string;
       readonly newcomer: NodeTarget;
+      /** A build whose image is recorded once its labels are found to name what was requested. */
+      readonly candidate?: MachineOSBuild;
     }
   /** The pool was rolled back (rollback.ts) and stays there; `ownTarget`: what it goes to when the hold ends. */
   | {
@@ -65,11 +62,16 @@ export interface PoolTargetInputs {
   readonly builds: readonly MachineOSBuild[];
   /** Digest of the disruption policies in force. */
   readonly policyDigest: string | undefined;
+  /** What the pool's nodes may run. */
+  readonly record: PoolRecord;
+  /** What the check of the image of a build found; undefined before it is checked. */
+  readonly checkOf: (build: MachineOSBuild) => ImageCheck | undefined;
 }
 
 /**
  * Decides what a pool's nodes should run.
  *
+ * Only an image of the pool's record is a target: before that, the pool waits until the operator has checked and recorded it.
  * An image counts only when it was built for the pool's rendered config and states transitions by the policies in
  * force: with others in force the daemon would have to take Reboot for everything, so the pool waits for the relabelled
  * image instead.
@@ -84,20 +86,52 @@ export function poolTarget(inputs: PoolTargetInputs): PoolTarget {
 
   const build = matchingBuild(inputs, config);
   const image = build?.status?.digestedImagePushSpec;
-  if (build !== undefined && image !== undefined && hasCondition(build, 'Succeeded')) {
-    return {
-      kind: 'layered',
-      target: { config, image },
-      build: build.metadata.name,
-      sameContent: imagesOfSameContent(inputs.builds, build, image),
-    };
+  const { record, builds } = inputs;
+  const newcomer = lastImage(record) ?? standard;
+  if (build === undefined || image === undefined || !hasCondition(build, 'Succeeded'))
+    return { kind: 'awaiting-image', config, ...awaited(build, machineOSConfig, config), newcomer };
+  if (!isRecorded(record, { config, image })) {
+    const refusal = buildRefusal(build, { machineOSConfig, rendered });
+    const check = refusal === undefined ? inputs.checkOf(build) : { kind: 'refused' as const, why: refusal };
+    return { kind: 'awaiting-image', config, ...unrecorded(build, image, check), newcomer };
   }
+  const sameContent = imagesOfSameContent(builds, build, image).filter((same) =>
+    isRecorded(record, { config, image: same }),
+  );
   return {
-    kind: 'awaiting-image',
-    config,
-    ...awaited(build, machineOSConfig, config),
-    newcomer: lastImage(inputs.builds) ?? standard,
+    kind: 'layered',
+    target: { config, image },
+    build: build.metadata.name,
+    sameContent: new Set(sameContent),
   };
+}
+
+/**
+ * What one node of a pool should run.
+ *
+ * @param node undefined for a node that has no MachineConfigNode yet.
+ * @returns undefined when the node keeps what it has.
+ */
+export function nodeTarget(pool: PoolTarget, node: MachineConfigNode | undefined): NodeTarget | undefined {
+  switch (pool.kind) {
+    case 'none':
+      return undefined;
+    case 'standard':
+    case 'held':
+      return pool.target;
+    case 'awaiting-image':
+      return node === undefined ? pool.newcomer : undefined;
+    case 'layered': {
+      const current = node?.status?.configImage?.currentImage;
+      const runsIt =
+        node?.status?.mode === 'Layered' &&
+        node.status.configVersion?.current === pool.target.config &&
+        current !== undefined &&
+        pool.sameContent.has(current);
+      // A relabelled image is the same system under another name: nothing is won by moving a node to it.
+      return runsIt ? { config: pool.target.config, image: current } : pool.target;
+    }
+  }
 }
 
 /** @returns the target of standard mode by a rendered config. */
@@ -145,24 +179,26 @@ function awaited(
   return { state: 'BuildPending', why: `MachineOSBuild ${name} has not started` };
 }
 
+/** An image that is not recorded is no target, whatever the status of its build says. */
+function unrecorded(
+  build: MachineOSBuild,
+  image: string,
+  check: ImageCheck | undefined,
+): Pick<Extract<PoolTarget, { kind: 'awaiting-image' }>, 'state' | 'why' | 'candidate'> {
+  const { name } = build.metadata;
+  if (check?.kind === 'refused')
+    return { state: 'BuildFailed', why: `the image of MachineOSBuild ${name} is refused: ${check.why}` };
+  const why = `the labels of ${image} of MachineOSBuild ${name} are being checked`;
+  return {
+    state: 'Building',
+    why: check === undefined ? why : `${why}: ${check.why}`,
+    candidate: build,
+  };
+}
+
 /** The newest image of any rendering: what the pool's other nodes most likely run. */
-function lastImage(builds: readonly MachineOSBuild[]): NodeTarget | undefined {
-  const last = succeededBuilds(builds).at(-1);
-  const made = last === undefined ? undefined : imageOf(last);
-  return last === undefined || made === undefined
-    ? undefined
-    : { config: last.spec.machineConfig.name, ...made };
-}
-
-/** @returns the builds that made an image, oldest first. */
-export function succeededBuilds(builds: readonly MachineOSBuild[]): readonly MachineOSBuild[] {
-  return builds.filter((build) => hasCondition(build, 'Succeeded')).toSorted(oldestFirst);
-}
-
-/** @returns the image that a build made, as a part of a target. */
-export function imageOf({ status }: MachineOSBuild): { readonly image: string } | undefined {
-  const image = status?.digestedImagePushSpec;
-  return image === undefined ? undefined : { image };
+function lastImage(record: PoolRecord): NodeTarget | undefined {
+  return record.map(recordedTarget).findLast(({ image }) => image !== undefined);
 }
 
 /**
@@ -173,7 +209,7 @@ function imagesOfSameContent(
   builds: readonly MachineOSBuild[],
   target: MachineOSBuild,
   image: string,
-): ReadonlySet<string> {
+): readonly string[] {
   const related = builds
     .filter(
       (build) =>
@@ -190,7 +226,7 @@ function imagesOfSameContent(
   const same = related
     .slice(Math.max(start, 0), end === -1 ? undefined : end)
     .flatMap(({ status }) => status?.digestedImagePushSpec ?? []);
-  return new Set([...same, image]);
+  return [...same, image];
 }
 
 function hasCondition(build: MachineOSBuild, type: BuildConditionType): boolean {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { aBuild, aPool, aSuccess, image } from '../../test/fixtures/objects.ts';
+import { aPool, aRecord, image } from '../../test/fixtures/objects.ts';
+import type { NodeTarget } from './node-target.ts';
 import type { PoolTarget } from './pool-target.ts';
 import {
   automaticRequest,
@@ -10,13 +11,13 @@ import {
   type RollbackRequest,
 } from './rollback.ts';
 
-const builds = [
-  aBuild('one', 'rendered-worker-1', { at: '2026-01-01T00:00:00Z', status: aSuccess('1') }),
-  aBuild('two', 'rendered-worker-2', { at: '2026-01-02T00:00:00Z', status: aSuccess('2') }),
-];
+const recorded = (...targets: readonly NodeTarget[]) => aRecord(aPool('worker'), ...targets);
+const one = { config: 'rendered-worker-1', image: image('1') };
+const two = { config: 'rendered-worker-2', image: image('2') };
 const known: RollbackKnowledge = {
-  builds,
+  record: recorded({ config: 'rendered-worker-1' }, one, two),
   ran: [],
+  isKept: () => true,
   standardTarget: (config) => (config === 'rendered-worker-1' ? { config } : undefined),
 };
 const layered = (config: string, digit: string): PoolTarget => ({
@@ -50,12 +51,12 @@ describe('a wish to go back', () => {
   });
 
   it('to a config takes the newest image of it in a layered pool', () => {
-    const more = aBuild('three', 'rendered-worker-1', {
-      at: '2026-01-03T00:00:00Z',
-      status: aSuccess('3'),
-    });
-    const decided = decideRollback(request(), ownTarget, { ...known, builds: [more, ...builds] });
+    const record = recorded(one, two, { config: 'rendered-worker-1', image: image('3') });
+    const decided = decideRollback(request(), ownTarget, { ...known, record });
     expect(decided).toMatchObject({ target: { target: { image: image('3') } } });
+    const isKept = (found: string) => found !== image('3');
+    const kept = decideRollback(request(), ownTarget, { ...known, record, isKept });
+    expect(kept).toMatchObject({ target: { target: { image: image('1') } } });
   });
 
   it('to a config is standard mode in a pool that is not layered', () => {
@@ -63,11 +64,19 @@ describe('a wish to go back', () => {
     expect(decided).toMatchObject({ target: { target: { config: 'rendered-worker-1' } } });
   });
 
-  it('to what a node of the pool runs needs no build', () => {
+  it('to what a node claims to run is refused where the record of the pool does not have it', () => {
     const ran = [{ config: 'rendered-worker-0', image: image('0') }];
-    const wish = request({ config: 'rendered-worker-0', image: image('0') });
-    expect(decideRollback(wish, ownTarget, { ...known, ran }).kind).toBe('held');
-    expect(decideRollback(wish, ownTarget, known).kind).toBe('refused');
+    const claimed = request({ config: 'rendered-worker-0', image: image('0') });
+    expect(decideRollback(claimed, ownTarget, { ...known, ran })).toEqual({
+      kind: 'refused',
+      why: `the record of the pool has no image ${image('0')} of rendered-worker-0`,
+    });
+    expect(decideRollback(claimed, ownTarget, { ...known, record: recorded(...ran) }).kind).toBe('held');
+  });
+
+  it('to an image that was deleted from the registry is refused', () => {
+    const decided = decideRollback(request(), ownTarget, { ...known, isKept: () => false });
+    expect(decided).toMatchObject({ why: `${image('1')} of rendered-worker-1 is no longer in the registry` });
   });
 
   it.each<[string, Partial<RollbackRequest>, PoolTarget, RegExp]>([
@@ -75,9 +84,14 @@ describe('a wish to go back', () => {
       'a config that has no image',
       { config: 'rendered-worker-0' },
       ownTarget,
-      /no MachineOSBuild of rendered-worker-0/,
+      /no image of rendered-worker-0/,
     ],
-    ['an image of another config', { image: image('2') }, ownTarget, /made registry.*2, and no node/],
+    [
+      'an image of another config',
+      { image: image('2') },
+      ownTarget,
+      /no image registry.*2{64} of rendered-worker-1/,
+    ],
     ['a config that is gone', { config: 'rendered-worker-0' }, standard, /no rendered MachineConfig/],
     ['an image when layering is off', { image: image('1') }, standard, /not layered/],
   ])('to %s is refused', (_what, more, target, why) => {
@@ -118,25 +132,34 @@ describe('what a pool goes back to by itself', () => {
   const ranBefore = { ...aPool('worker'), status: { configuration: { name: 'rendered-worker-1' } } };
 
   it('is what most nodes ran of the configuration that all had', () => {
-    const ran = [
-      { config: 'rendered-worker-2', image: image('2') },
-      { config: 'rendered-worker-1', image: image('1') },
-    ];
-    expect(lastGood(ranBefore, ownTarget, { ...known, ran })).toEqual(ran[1]);
+    const again = { config: 'rendered-worker-1', image: image('3') };
+    const record = recorded(one, again, two);
+    expect(lastGood(ranBefore, ownTarget, { ...known, record, ran: [two, one] })).toEqual(one);
   });
 
   it('is its newest image when every node has moved on', () => {
-    const ran = [{ config: 'rendered-worker-2', image: image('2') }];
-    expect(lastGood(ranBefore, ownTarget, { ...known, ran })).toEqual({
-      config: 'rendered-worker-1',
-      image: image('1'),
-    });
+    expect(lastGood(ranBefore, ownTarget, { ...known, ran: [two] })).toEqual(one);
   });
 
   it('is an earlier image of the same config when only the base changed', () => {
     const before = { status: { configuration: { name: 'rendered-worker-2' } } };
-    const ran = [{ config: 'rendered-worker-2', image: image('2') }];
-    expect(lastGood(before, layered('rendered-worker-2', '3'), { ...known, ran })).toEqual(ran[0]);
+    expect(lastGood(before, layered('rendered-worker-2', '3'), { ...known, ran: [two] })).toEqual(two);
+  });
+
+  it('is what more than half of the nodes run where no rollout ever ended', () => {
+    const pool = aPool('worker');
+    expect(lastGood(pool, ownTarget, { ...known, ran: [one, one, two] })).toEqual(one);
+    expect(lastGood(pool, ownTarget, { ...known, ran: [one, two, undefined] })).toBeUndefined();
+  });
+
+  it('is never what only the status of a node names', () => {
+    const evil = { config: 'rendered-worker-1', image: image('e') };
+    expect(lastGood(ranBefore, ownTarget, { ...known, ran: [evil, evil, evil] })).toEqual(one);
+    expect(lastGood(ranBefore, ownTarget, { ...known, ran: [evil], record: recorded(two) })).toBeUndefined();
+  });
+
+  it('is no image that was deleted from the registry', () => {
+    expect(lastGood(ranBefore, ownTarget, { ...known, isKept: () => false })).toBeUndefined();
   });
 
   it('is the config that all had in standard mode', () => {
@@ -145,9 +168,8 @@ describe('what a pool goes back to by itself', () => {
 
   it('is nothing where nothing is known that worked, or where it is what failed', () => {
     expect(lastGood(aPool('worker'), standard, known)).toBeUndefined();
-    const ran = [{ config: 'rendered-worker-2', image: image('2') }];
     const same = { status: { configuration: { name: 'rendered-worker-2' } } };
-    expect(lastGood(same, ownTarget, { ...known, ran })).toBeUndefined();
+    expect(lastGood(same, ownTarget, { ...known, ran: [two] })).toBeUndefined();
   });
 
   it('is asked for in words that are read back', () => {

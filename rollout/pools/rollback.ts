@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
-import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { byCodeUnits } from '../../api/order.ts';
 import { DigestedPullspecSchema } from '../../api/references.ts';
-import { imageOf, type NodeTarget, type PoolTarget, succeededBuilds } from './pool-target.ts';
+import type { NodeTarget } from './node-target.ts';
+import { isRecorded, type PoolRecord, recordedTarget } from './pool-record.ts';
+import type { PoolTarget } from './pool-target.ts';
 
 const ConfigName = z.string().min(1).max(253);
 
@@ -44,10 +45,12 @@ export type Rollback =
 
 /** What a pool can be rolled back to. */
 export interface RollbackKnowledge {
-  /** The pool's MachineOSBuilds. */
-  readonly builds: readonly MachineOSBuild[];
-  /** What nodes of the pool run or ran, as far as their daemons tell. */
-  readonly ran: readonly NodeTarget[];
+  /** The only source of targets. */
+  readonly record: PoolRecord;
+  /** What each node of the pool runs, as its status claims: it decides between targets of the record and adds none. */
+  readonly ran: readonly (NodeTarget | undefined)[];
+  /** @returns whether an image of the record is still in its registry. */
+  readonly isKept: (image: string) => boolean;
   /** @returns the target of standard mode by one of the pool's rendered configs; undefined where it is gone. */
   readonly standardTarget: (config: string) => NodeTarget | undefined;
 }
@@ -56,7 +59,7 @@ export interface RollbackKnowledge {
  * Decides about a request to roll back.
  *
  * It holds for as long as the pool's own target is the one it was rolled back from: a corrected MachineConfig, another
- * image or the end of layering ends it. A pool is rolled back only to what its own builds created or its nodes ran.
+ * image or the end of layering ends it. A layered pool is rolled back only to an image of its record.
  *
  * @param ownTarget the target that the pool would have without it.
  */
@@ -95,12 +98,15 @@ export function lastGood(
   if (ownTarget.kind !== 'standard' && ownTarget.kind !== 'layered') return undefined;
   const layered = ownTarget.kind === 'layered';
   const all = pool.status?.configuration?.name;
-  const images = succeededBuilds(known.builds).toReversed();
-  const built = images.map((build) => ({ config: build.spec.machineConfig.name, ...imageOf(build) }));
+  const recorded = known.record.map(recordedTarget).toReversed();
+  const ran = known.ran.flatMap((target) =>
+    target !== undefined && isIn(known.record, target) ? [target] : [],
+  );
   const worked = [
-    ...mostFrequent(known.ran.filter(({ config }) => config === all)),
-    ...(layered ? built.filter(({ config }) => config === all) : all === undefined ? [] : [{ config: all }]),
-    ...mostFrequent(known.ran),
+    ...mostFrequent(ran.filter(({ config }) => config === all)),
+    ...recorded.filter(({ config }) => config === all),
+    // A rollout that never ended: what more than half of the nodes run, so that no single node decides.
+    ...mostFrequent(ran, known.ran.length / 2),
   ];
   const found = worked.find(
     (target) =>
@@ -140,16 +146,22 @@ function isOwnTarget({ config, image }: NodeTarget, ownTarget: PoolTarget): bool
   return ownTarget.kind === 'standard' && ownTarget.target.config === config;
 }
 
+/** What nodes run has no stock image: their statuses don't tell it. */
+function isIn(record: PoolRecord, { config, image }: NodeTarget): boolean {
+  return record.map(recordedTarget).some((target) => target.config === config && target.image === image);
+}
+
 /** @returns the target, or why there is none. */
 function layeredTarget({ config, image }: RollbackRequest, known: RollbackKnowledge): NodeTarget | string {
-  const fitting = succeededBuilds(known.builds).filter(({ spec }) => spec.machineConfig.name === config);
-  const built = fitting.flatMap((build) => imageOf(build)?.image ?? []);
-  const found = image ?? built.at(-1);
-  if (found === undefined) return `no MachineOSBuild of ${config} has an image`;
-  const ran = known.ran.some((target) => target.config === config && target.image === found);
-  return ran || built.includes(found)
-    ? { config, image: found }
-    : `no MachineOSBuild of ${config} made ${found}, and no node of the pool runs it`;
+  if (image !== undefined && !isRecorded(known.record, { config, image }))
+    return `the record of the pool has no image ${image} of ${config}`;
+  const images = known.record.map(recordedTarget).filter((target) => target.config === config);
+  const recorded = image === undefined ? images.flatMap((target) => target.image ?? []) : [image];
+  const found = recorded.findLast(known.isKept);
+  if (found !== undefined) return { config, image: found };
+  return recorded.length === 0
+    ? `the record of the pool has no image of ${config}`
+    : `${recorded.join(' and ')} of ${config} is no longer in the registry`;
 }
 
 function standardTarget({ config, image }: RollbackRequest, known: RollbackKnowledge): NodeTarget | string {
@@ -180,8 +192,8 @@ function sameOrigin(from: Origin, ownTarget: PoolTarget): boolean {
   return ownTarget.kind === 'layered' && ownTarget.sameContent.has(from.image);
 }
 
-/** Distinct targets, the one that most nodes have first. */
-function mostFrequent(targets: readonly NodeTarget[]): readonly NodeTarget[] {
+/** Distinct targets that more than this many nodes have, the one that most have first. */
+function mostFrequent(targets: readonly NodeTarget[], moreThan = 0): readonly NodeTarget[] {
   const counts = new Map<string, { readonly target: NodeTarget; count: number }>();
   for (const target of targets) {
     const key = `${target.config} ${target.image ?? ''}`;
@@ -190,6 +202,7 @@ function mostFrequent(targets: readonly NodeTarget[]): readonly NodeTarget[] {
     counts.set(key, entry);
   }
   return [...counts]
+    .filter(([, { count }]) => count > moreThan)
     .toSorted(([a, { count: many }], [b, { count: few }]) => few - many || byCodeUnits(a, b))
     .map(([, { target }]) => target);
 }

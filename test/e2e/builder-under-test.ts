@@ -16,10 +16,12 @@ import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { parseAuthFile } from '../../image/registry/credentials.ts';
 import { createRegistryClient, type RegistryClient } from '../../image/registry/registry-client.ts';
 import { type RolloutParts, startRolloutControllers } from '../../operator/loop.ts';
+import { registryLabels } from '../../operator/read-labels.ts';
 import { builderRights } from '../../opt-in/builder-rights.ts';
 import { createCaches } from '../../rollout/caches.ts';
 import { defaultRolloutOptions, type RolloutOptions } from '../../rollout/options.ts';
 import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
+import { claimedLabels } from '../fixtures/objects.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';
 import { type ClusterUnderTest, log, NAMESPACE, seen, startClusterUnderTest } from './cluster-under-test.ts';
 
@@ -98,7 +100,7 @@ export async function startBuilderUnderTest(signal: AbortSignal): Promise<Builde
   const stock = `${registry.host}/os/stock`;
   const base = `${stock}@${await pushBaseImage(registryClient(), `${stock}:1`, signal)}`;
   const stopping = new AbortController();
-  const operator = runOperator(cluster, stopping.signal);
+  const operator = runOperator(cluster, stopping.signal, {}, { plainHttp });
 
   return {
     cluster,
@@ -161,20 +163,25 @@ export async function grantBuilderRights(client: ApiClient, signal: AbortSignal)
 }
 
 /** What a test may bring of an operator's process. */
-export type OperatorParts = Pick<RolloutParts, 'now' | 'telemetry'>;
+export type OperatorParts = Pick<RolloutParts, 'now' | 'telemetry'> & {
+  /** Registries reached over plain HTTP, from which it reads the labels of images. Absent: it believes what builds claim. */
+  readonly plainHttp?: ReadonlySet<string>;
+};
 
 /** Renders and rolls out with the rights of the operator's service account, so that what it lacks shows. */
 export async function runOperator(
   cluster: ClusterUnderTest,
   signal: AbortSignal,
   more: Partial<RolloutOptions> = {},
-  parts: OperatorParts = {},
+  { plainHttp, ...parts }: OperatorParts = {},
 ): Promise<void> {
   const client = await cluster.clientOf('shale-operator');
   const events = createEventRecorder(client, 'shale-operator', log);
   const options = { ...defaultRolloutOptions, namespace: NAMESPACE, renderDelayMs: 0, ...more };
   const caches = createCaches(client, options, log);
-  return startRolloutControllers({ ...parts, client, caches, events, log, options, signal });
+  const readImageLabels =
+    plainHttp === undefined ? claimedLabels : registryLabels({ client, namespace: NAMESPACE, plainHttp });
+  return startRolloutControllers({ ...parts, readImageLabels, client, caches, events, log, options, signal });
 }
 
 /** Runs the builder with the rights of its service account until the signal. */

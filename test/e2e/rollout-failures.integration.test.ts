@@ -79,7 +79,7 @@ test('a pool that says so goes back by itself to what worked', { timeout: patien
 test("one pool's failing build holds up no other, and its own nodes keep what they run", {
   timeout: patience(60_000),
 }, async () => {
-  const image = `registry.test/os@sha256:${'a'.repeat(64)}`;
+  const image = `registry.test/os/built@sha256:${'a'.repeat(64)}`;
   for (const pool of ['built', 'broken']) {
     await fleet.addPool(pool);
     await fleet.addNode(`${pool}-0`, pool);

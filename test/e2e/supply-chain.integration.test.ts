@@ -46,7 +46,7 @@ beforeAll(async () => {
   cluster = await startClusterUnderTest(signal);
   await pushBaseImage(client(), `${registry.host}/os/stock:1`, signal);
   await grantBuilderRights(cluster.client, signal);
-  ended.push(runOperator(cluster, stop.signal), runBuilderProcess());
+  ended.push(runOperator(cluster, stop.signal, {}, { plainHttp }), runBuilderProcess());
 }, patience(60_000));
 afterAll(async () => {
   stop.abort();

@@ -24,6 +24,7 @@ export const RARELY_USED: Readonly<Record<string, string>> = {
     'a pool goes back to a config that was rendered earlier',
   'shale-operator: delete machineconfigs.machineconfiguration.openshift.io':
     'rendered configs that nobody has used for long',
+  'shale-operator: delete poolrevisions.shale.dev': 'a pool has more than fifty that nothing uses',
   'shale-operator: update machineosconfigs.machineconfiguration.openshift.io':
     'the switch says something else than before',
   'shale-operator: patch imagecontentsourcepolicies.operator.openshift.io':

@@ -20,6 +20,7 @@ import { createEventRecorder } from '../../cluster/events.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { startRolloutControllers } from '../../operator/loop.ts';
+import { registryLabels } from '../../operator/read-labels.ts';
 import { createCaches } from '../../rollout/caches.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
@@ -85,7 +86,12 @@ beforeAll(async () => {
   const options = { ...defaultRolloutOptions, namespace: NAMESPACE, renderDelayMs: 0 };
   const events = createEventRecorder(client, 'shale-operator', log);
   const caches = createCaches(client, options, log);
-  const parts = { client, caches, events, log, options, signal: stop.signal };
+  const readImageLabels = registryLabels({
+    client,
+    namespace: NAMESPACE,
+    plainHttp: new Set([registry.host]),
+  });
+  const parts = { client, caches, events, log, options, readImageLabels, signal: stop.signal };
   const builder = runBuilderIn(cluster, new Set([registry.host]), stop.signal);
   running = Promise.all([startRolloutControllers(parts), runDaemons(), builder]);
   // What comes last is done last: then operator and builder have looked at everything that was there before.

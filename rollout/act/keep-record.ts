@@ -1,0 +1,197 @@
+import type { Logger } from 'pino';
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import type { MachineOSBuild } from '../../api/machine-os-build.ts';
+import type { MachineOSConfig } from '../../api/machine-os-config.ts';
+import { PoolRevisions } from '../../api/pool-revision.ts';
+import { type ApiClient, isAlreadyExists } from '../../cluster/api-client.ts';
+import type { Caches } from '../caches.ts';
+import { type ImageCheck, labelRefusal } from '../pools/admit-image.ts';
+import { type NodeTarget, targetOf } from '../pools/node-target.ts';
+import {
+  expiredRevisions,
+  firstTargets,
+  type NewRevision,
+  newRevisions,
+  type PoolRecord,
+} from '../pools/pool-record.ts';
+import { type PoolTarget, standardTarget } from '../pools/pool-target.ts';
+import { isRenderedFor } from '../rendering/pool-rendering.ts';
+
+/**
+ * Reads the labels of the image of a build from its registry: those of each image, if it is an index.
+ *
+ * @throws what the registry or its Secret makes impossible; asked again later.
+ */
+export type ReadImageLabels = (
+  build: MachineOSBuild,
+  machineOSConfig: MachineOSConfig,
+  signal: AbortSignal,
+) => Promise<readonly Readonly<Record<string, string>>[]>;
+
+export interface PoolRecorderParts {
+  readonly client: ApiClient;
+  readonly caches: Pick<
+    Caches,
+    'machineConfigs' | 'machineConfigNodes' | 'machineOSConfigs' | 'poolRevisions'
+  >;
+  readonly readImageLabels: ReadImageLabels;
+  readonly log: Logger;
+}
+
+/** What of an observed pool its record depends on. */
+export interface PoolToRecord {
+  readonly pool: MachineConfigPool;
+  readonly target: PoolTarget;
+  /** The target that the pool would have if no rollback held it. */
+  readonly ownTarget: PoolTarget;
+  readonly record: PoolRecord;
+  /** Whether a node is about to get its first target. */
+  readonly hasNewcomers: boolean;
+}
+
+/** ms; a registry that did not answer is asked again. */
+const READ_AGAIN = 10_000;
+/** ms; the next look writes what was found into the status. */
+const REPORT_NOW = 1;
+
+/** Keeps the records of what the nodes of each pool may run. A target is recorded before a node gets it. */
+export class PoolRecorder {
+  readonly #parts: PoolRecorderParts;
+  /** By pool: what the check of the image of its latest candidate found. */
+  readonly #checks = new Map<string, { readonly image: string; readonly check: ImageCheck }>();
+
+  constructor(parts: PoolRecorderParts) {
+    this.#parts = parts;
+  }
+
+  /** @returns what the check of a build's image found; undefined before it is checked. */
+  checkOf(pool: string, build: MachineOSBuild): ImageCheck | undefined {
+    const found = this.#checks.get(pool);
+    return found?.image === imageKey(build) ? found.check : undefined;
+  }
+
+  forget(pool: string): void {
+    this.#checks.delete(pool);
+  }
+
+  /**
+   * Records what is not recorded yet: the first targets of a pool without a record, its target, and the image that a build
+   * claims if its labels name what was requested.
+   *
+   * @returns ms until the pool has to be looked at again; undefined if only a change matters.
+   * @throws ApiError; then no node gets the target.
+   */
+  async keep(seen: PoolToRecord, signal: AbortSignal): Promise<number | undefined> {
+    const { pool, target, ownTarget, record, hasNewcomers } = seen;
+    const targets: NewRevision[] = [
+      ...(record.length === 0 ? this.#first(pool) : []),
+      ...assignable(target, hasNewcomers),
+    ].map((each) => ({ target: each }));
+    const { candidate } = ownTarget.kind === 'awaiting-image' ? ownTarget : {};
+    const revisions = newRevisions(pool, record, targets);
+    await this.#create(revisions, signal);
+    await this.#expire(seen, signal);
+    if (candidate === undefined) return undefined;
+    // The image may be among the first targets: the watch shows what was recorded, and the next look knows.
+    if (record.length === 0 && revisions.length > 0) return undefined;
+    return this.#check(seen, candidate, signal);
+  }
+
+  async #check(
+    { pool, record }: PoolToRecord,
+    build: MachineOSBuild,
+    signal: AbortSignal,
+  ): Promise<number | undefined> {
+    const { readImageLabels, caches, log } = this.#parts;
+    const { name } = pool.metadata;
+    const machineOSConfig = caches.machineOSConfigs.get(name);
+    if (machineOSConfig === undefined) return undefined;
+    const image = build.status?.digestedImagePushSpec ?? '';
+    const before = this.checkOf(name, build);
+    const check = await readImageLabels(build, machineOSConfig, signal).then(
+      (labels): ImageCheck | undefined => {
+        const why = labelRefusal(build, labels);
+        return why === undefined ? undefined : { kind: 'refused', why };
+      },
+      (error: unknown): ImageCheck => {
+        signal.throwIfAborted();
+        return { kind: 'unreadable', why: error instanceof Error ? error.message : String(error) };
+      },
+    );
+    if (check === undefined) {
+      this.#checks.delete(name);
+      const target = { config: build.spec.machineConfig.name, image };
+      await this.#create(newRevisions(pool, record, [{ target, build }]), signal);
+      return undefined;
+    }
+    this.#checks.set(name, { image: imageKey(build), check });
+    if (before?.kind === check.kind && before.why === check.why) return READ_AGAIN;
+    log.warn({ pool: name, build: build.metadata.name, image, why: check.why }, `image is ${check.kind}`);
+    return REPORT_NOW;
+  }
+
+  /** What the operator assigned before it kept a record; of what all nodes ran, the config that it rendered itself. */
+  #first(pool: MachineConfigPool): readonly NodeTarget[] {
+    const { machineConfigs, machineConfigNodes } = this.#parts.caches;
+    const ran = machineConfigs.get(pool.status?.configuration?.name ?? '');
+    return [
+      ...(ran !== undefined && isRenderedFor(pool, ran) ? [standardTarget(ran.metadata.name, ran)] : []),
+      ...firstTargets(pool.metadata.name, machineConfigNodes.list()),
+    ];
+  }
+
+  async #create(revisions: ReturnType<typeof newRevisions>, signal: AbortSignal): Promise<void> {
+    const { client, caches, log } = this.#parts;
+    for (const revision of revisions) {
+      try {
+        caches.poolRevisions.remember(await client.create(PoolRevisions, revision, { signal }));
+        const { image, machineConfig } = revision.spec;
+        log.info(
+          { revision: revision.metadata.name, config: machineConfig.name, image },
+          'target is recorded',
+        );
+      } catch (error) {
+        // The cache is behind: the name is of this pool and this target, so it is recorded.
+        if (!isAlreadyExists(error)) throw error;
+      }
+    }
+  }
+
+  async #expire(
+    { pool, target, ownTarget, record, hasNewcomers }: PoolToRecord,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { client, caches } = this.#parts;
+    const used = () => [
+      ...assignable(target, hasNewcomers),
+      ...assignable(ownTarget, hasNewcomers),
+      ...caches.machineConfigNodes
+        .list()
+        .filter(({ spec }) => spec.pool.name === pool.metadata.name)
+        .map(({ spec }) => targetOf(spec)),
+    ];
+    for (const revision of expiredRevisions(record, used)) {
+      await client.delete(PoolRevisions, revision.metadata.name, { signal });
+      caches.poolRevisions.forget(revision);
+    }
+  }
+}
+
+/** The targets that nodes of the pool may get next. */
+function assignable(target: PoolTarget, hasNewcomers: boolean): readonly NodeTarget[] {
+  switch (target.kind) {
+    case 'none':
+      return [];
+    case 'standard':
+    case 'layered':
+    case 'held':
+      return [target.target];
+    case 'awaiting-image':
+      return hasNewcomers ? [target.newcomer] : [];
+  }
+}
+
+/** The same image may be claimed for another config. */
+function imageKey({ metadata, spec, status }: MachineOSBuild): string {
+  return `${metadata.uid ?? metadata.name} ${spec.machineConfig.name} ${status?.digestedImagePushSpec ?? ''}`;
+}

@@ -1,0 +1,79 @@
+import type { MachineConfig } from '../../api/machine-config.ts';
+import type { MachineOSBuild } from '../../api/machine-os-build.ts';
+import type { MachineOSConfig } from '../../api/machine-os-config.ts';
+import { imageLabels } from '../../api/names.ts';
+
+/**
+ * Whether the image of a build may be recorded. MachineOSBuilds and their statuses are written by the builder: who has its
+ * token can claim any image there. So an image counts only from the repository that the MachineOSConfig names, which no
+ * builder writes, on the base image that was requested, and with labels that name what it was built for.
+ */
+
+/** What a look at the labels of an image found, where it may not be recorded yet. */
+export interface ImageCheck {
+  /** `refused` is final: an image by digest never changes. `unreadable`: the registry is asked again. */
+  readonly kind: 'refused' | 'unreadable';
+  readonly why: string;
+}
+
+export interface RequestedImage {
+  readonly machineOSConfig: MachineOSConfig;
+  readonly rendered: MachineConfig;
+}
+
+/**
+ * Compares a build that succeeded with what was requested.
+ *
+ * @returns why its image may not be recorded; undefined if its labels decide.
+ */
+export function buildRefusal(
+  { spec, status }: MachineOSBuild,
+  { machineOSConfig, rendered }: RequestedImage,
+): string | undefined {
+  const requested = repositoryOf(machineOSConfig.spec.renderedImagePushSpec);
+  const pushed = repositoryOf(status?.digestedImagePushSpec ?? '');
+  if (pushed !== requested)
+    return `its image is in repository ${pushed}; expected ${requested}, which the MachineOSConfig names`;
+  const base = rendered.spec.osImageURL || machineOSConfig.spec.baseImage || undefined;
+  if (base === undefined) return undefined;
+  const built = spec.baseImage ?? 'none';
+  const same = base.includes('@') ? built === base : repositoryOf(built) === repositoryOf(base);
+  return same ? undefined : `it is based on ${built}; expected ${base}`;
+}
+
+/**
+ * Compares the labels of an image with the build that claims it.
+ *
+ * @param images labels of the image, or of each image in an index.
+ * @returns why it may not be recorded.
+ */
+export function labelRefusal(
+  { spec }: MachineOSBuild,
+  images: readonly Readonly<Record<string, string>>[],
+): string | undefined {
+  if (images.length === 0) return 'the index names no image';
+  const problems = images.flatMap((labels) => {
+    const base = labels[imageLabels.stockImage] ?? labels[imageLabels.baseImage];
+    return [
+      ...mismatch(imageLabels.renderedConfig, labels[imageLabels.renderedConfig], spec.machineConfig.name),
+      ...(spec.policyDigest === undefined
+        ? []
+        : mismatch(imageLabels.policyDigest, labels[imageLabels.policyDigest], spec.policyDigest)),
+      ...(spec.baseImage === undefined
+        ? []
+        : mismatch(imageLabels.baseImage, base && repositoryOf(base), repositoryOf(spec.baseImage))),
+    ];
+  });
+  return problems[0];
+}
+
+function mismatch(label: string, found: string | undefined, expected: string): readonly string[] {
+  return found === expected ? [] : [`its label ${label} is ${found ?? 'missing'}; expected ${expected}`];
+}
+
+/** @returns host and repository of an image by tag, by digest or by both. */
+function repositoryOf(image: string): string {
+  const [name = ''] = image.split('@');
+  const colon = name.indexOf(':', name.lastIndexOf('/'));
+  return colon === -1 ? name : name.slice(0, colon);
+}

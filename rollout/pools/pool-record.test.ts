@@ -1,0 +1,110 @@
+import { describe, expect, it } from 'vitest';
+import type { PoolRevision } from '../../api/pool-revision.ts';
+import { aBuild, aMachineConfigNode, aPool, aRecord, aSuccess, image } from '../../test/fixtures/objects.ts';
+import {
+  expiredRevisions,
+  firstTargets,
+  isRecorded,
+  newRevisions,
+  recordedTarget,
+  recordOf,
+} from './pool-record.ts';
+
+const pool = aPool('worker');
+const one = { config: 'rendered-worker-1', image: image('1') };
+const two = { config: 'rendered-worker-2', image: image('2') };
+
+describe('the record of a pool', () => {
+  it('has its own revisions, oldest first', () => {
+    const [first, second] = aRecord(pool, one, two);
+    const others = aRecord(aPool('infra'), one);
+    const all = [second, ...others, first] as PoolRevision[];
+    expect(recordOf(pool, all).map(recordedTarget)).toEqual([one, two]);
+  });
+
+  it('has none that is being deleted, and none of an earlier pool of the same name', () => {
+    const [first] = aRecord(pool, one) as [PoolRevision];
+    const deleted = { ...first, metadata: { ...first.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } };
+    expect(recordOf(pool, [deleted])).toEqual([]);
+    const again = { ...pool, metadata: { ...pool.metadata, uid: 'another' } };
+    expect(recordOf(again, [first])).toEqual([]);
+    expect(newRevisions(again, [], [{ target: one }])[0]?.metadata.name).not.toBe(first.metadata.name);
+  });
+
+  it.each([
+    ['another image', { ...one, image: image('2') }],
+    ['another config', { ...one, config: 'rendered-worker-2' }],
+    ['standard mode', { config: one.config }],
+    ['another stock image', { config: one.config, osImage: 'stock@sha256:0' }],
+  ])('does not have what differs in %s', (_what, target) => {
+    expect(isRecorded(aRecord(pool, one), target)).toBe(false);
+    expect(isRecorded(aRecord(pool, target), target)).toBe(true);
+  });
+});
+
+describe('new revisions', () => {
+  it('are numbered after the latest, say where the image comes from, and belong to the pool', () => {
+    const build = aBuild('worker-b', two.config, { policyDigest: 'sha256:p', status: aSuccess('2') });
+    expect(newRevisions(pool, aRecord(pool, one), [{ target: two, build }])).toEqual([
+      {
+        apiVersion: 'shale.dev/v1',
+        kind: 'PoolRevision',
+        metadata: {
+          name: expect.stringMatching(/^worker-[0-9a-f]{16}$/),
+          ownerReferences: [
+            {
+              apiVersion: 'machineconfiguration.openshift.io/v1',
+              kind: 'MachineConfigPool',
+              name: 'worker',
+              uid: 'uid-worker',
+              controller: true,
+            },
+          ],
+        },
+        spec: {
+          machineConfigPool: { name: 'worker' },
+          revision: 2,
+          machineConfig: { name: two.config },
+          image: two.image,
+          machineOSBuild: { name: 'worker-b' },
+          baseImage: 'base',
+          policyDigest: 'sha256:p',
+        },
+      },
+    ]);
+  });
+
+  it('are created once for each target', () => {
+    const created = newRevisions(pool, aRecord(pool, one), [
+      { target: one },
+      { target: two },
+      { target: two },
+    ]);
+    expect(created.map(({ spec }) => [spec.revision, spec.image])).toEqual([[2, two.image]]);
+  });
+});
+
+it('begins with what the operator assigned to nodes of the pool, not with what their statuses claim', () => {
+  const evil = { mode: 'Layered', configImage: { currentImage: image('e') } } as const;
+  const nodes = [
+    aMachineConfigNode('a', {
+      configVersion: { desired: two.config },
+      configImage: { desiredImage: two.image },
+    }),
+    aMachineConfigNode('b', { configVersion: { desired: one.config }, osImage: 'stock' }, evil),
+    aMachineConfigNode('c', { pool: { name: 'infra' } }),
+    aMachineConfigNode('d', { configVersion: { desired: '' } }),
+  ];
+  expect(firstTargets('worker', nodes)).toEqual([
+    { config: one.config, osImage: 'stock' },
+    { config: two.config, image: two.image },
+  ]);
+});
+
+it('keeps fifty revisions beyond those in use', () => {
+  const targets = Array.from({ length: 60 }, (_, index) => ({ config: `rendered-worker-${index}` }));
+  const record = aRecord(pool, ...targets);
+  const used = targets.slice(0, 3);
+  expect(expiredRevisions(record, () => used).map(recordedTarget)).toEqual(targets.slice(3, 10));
+  expect(expiredRevisions(record.slice(0, 50), () => [])).toEqual([]);
+});

@@ -1,0 +1,134 @@
+import { createHash } from 'node:crypto';
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import type { MachineOSBuild } from '../../api/machine-os-build.ts';
+import type { NewObject, OwnerReference } from '../../api/object.ts';
+import { byCodeUnits } from '../../api/order.ts';
+import type { PoolRevision, PoolRevisionSpec } from '../../api/pool-revision.ts';
+import { present } from '../../api/present.ts';
+import { type NodeTarget, sameTarget, targetOf } from './node-target.ts';
+
+/**
+ * What the nodes of one pool may run, oldest first: the record out of which every target is chosen (api/pool-revision.ts).
+ * Statuses of nodes say what nodes run; they never put anything into it.
+ */
+export type PoolRecord = readonly PoolRevision[];
+
+/** @param revisions those of every pool. One that an earlier pool of the same name left is not of the record. */
+export function recordOf(
+  { metadata: pool }: MachineConfigPool,
+  revisions: readonly PoolRevision[],
+): PoolRecord {
+  return revisions
+    .filter(
+      ({ metadata, spec }) =>
+        spec.machineConfigPool.name === pool.name &&
+        metadata.deletionTimestamp === undefined &&
+        (pool.uid === undefined || (metadata.ownerReferences ?? []).some(({ uid }) => uid === pool.uid)),
+    )
+    .toSorted((a, b) => a.spec.revision - b.spec.revision || byCodeUnits(a.metadata.name, b.metadata.name));
+}
+
+/** @returns the target that a revision records. */
+export function recordedTarget({ spec: { machineConfig, image, osImage } }: PoolRevision): NodeTarget {
+  return { config: machineConfig.name, ...present({ image, osImage }) };
+}
+
+/** @returns whether nodes may run this target. */
+export function isRecorded(record: PoolRecord, target: NodeTarget): boolean {
+  return record.some((revision) => sameTarget(recordedTarget(revision), target));
+}
+
+/** A target that the operator is about to assign for the first time, with where its image comes from. */
+export interface NewRevision {
+  readonly target: NodeTarget;
+  readonly build?: MachineOSBuild | undefined;
+}
+
+/**
+ * Creates the revisions of targets that are not recorded yet.
+ *
+ * @param revisions in the order in which they are numbered.
+ */
+export function newRevisions(
+  pool: MachineConfigPool,
+  record: PoolRecord,
+  revisions: readonly NewRevision[],
+): readonly NewObject<PoolRevision>[] {
+  const created: NewObject<PoolRevision>[] = [];
+  const names = new Set<string>();
+  for (const { target, build } of revisions) {
+    const name = revisionName(pool, target);
+    if (isRecorded(record, target) || names.has(name)) continue;
+    names.add(name);
+    const spec = {
+      machineConfigPool: { name: pool.metadata.name },
+      revision: (record.at(-1)?.spec.revision ?? 0) + created.length + 1,
+      machineConfig: { name: target.config },
+      ...present({ image: target.image, osImage: target.osImage }),
+      ...(build === undefined ? {} : originOf(build)),
+    };
+    created.push({
+      apiVersion: 'shale.dev/v1',
+      kind: 'PoolRevision',
+      metadata: { name, ownerReferences: ownersOf(pool) },
+      spec,
+    });
+  }
+  return created;
+}
+
+/**
+ * What the record of a pool begins with that has none: the targets that the operator has assigned to its nodes. A cluster
+ * of an older version comes so; what the status of a node or of a build claims is not among them.
+ */
+export function firstTargets(pool: string, nodes: readonly MachineConfigNode[]): readonly NodeTarget[] {
+  return nodes
+    .filter(({ spec }) => spec.pool.name === pool && spec.configVersion.desired !== '')
+    .map(({ spec }) => targetOf(spec))
+    .toSorted((a, b) => byCodeUnits(keyOf(a), keyOf(b)));
+}
+
+/** How many revisions of a pool are kept beyond those that nodes are assigned to; as many as a rollback is likely to look back. */
+const KEPT_REVISIONS = 50;
+
+/**
+ * @param used the targets of the pool and of its nodes.
+ * @returns the revisions to delete: the oldest that nothing uses.
+ */
+export function expiredRevisions(record: PoolRecord, used: () => readonly NodeTarget[]): PoolRecord {
+  if (record.length <= KEPT_REVISIONS) return [];
+  const targets = used();
+  const idle = record.filter(
+    (revision) => !targets.some((target) => sameTarget(recordedTarget(revision), target)),
+  );
+  return idle.slice(0, Math.max(0, idle.length - KEPT_REVISIONS));
+}
+
+/** Equal targets have one name, so that none is recorded twice. */
+function revisionName({ metadata: { name, uid = '' } }: MachineConfigPool, target: NodeTarget): string {
+  const hash = createHash('sha256')
+    .update(`${uid} ${keyOf(target)}`)
+    .digest('hex')
+    .slice(0, 16);
+  return `${name}-${hash}`;
+}
+
+function keyOf({ config, image = '', osImage = '' }: NodeTarget): string {
+  return JSON.stringify([config, image, osImage]);
+}
+
+function originOf({ metadata, spec, status }: MachineOSBuild): Partial<PoolRevisionSpec> {
+  return {
+    machineOSBuild: { name: metadata.name },
+    ...present({ baseImage: status?.baseImage, policyDigest: spec.policyDigest }),
+  };
+}
+
+function ownersOf({
+  apiVersion,
+  kind,
+  metadata: { name, uid },
+}: MachineConfigPool): readonly OwnerReference[] {
+  return uid === undefined ? [] : [{ apiVersion, kind, name, uid, controller: true }];
+}
