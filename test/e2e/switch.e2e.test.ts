@@ -58,8 +58,10 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: patience(5 * M
     async () => {
       sandbox = await startSandboxUnderTest(signal);
       client = sandbox.client;
-      await applyObjects(client, await readExamples(''), { log, signal });
+      const examples = await readExamples('');
+      await applyObjects(client, examples, { log, signal });
       await writeSwitch(false);
+      await rendered(examples);
       await settled('Standard');
     },
     patience(3 * MINUTE),
@@ -142,6 +144,16 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: patience(5 * M
     if (operator === undefined) throw new Error('no operator to kill');
     const at = { namespace: DEFAULT_NAMESPACE, signal };
     await client.delete(Pods, operator.metadata.name, at);
+  }
+
+  /** A pool is Updated until the operator has taken up what was applied. */
+  async function rendered(objects: readonly KubernetesObject[]): Promise<void> {
+    const names = objects.filter(({ kind }) => kind === 'MachineConfig').map(({ metadata }) => metadata.name);
+    await until('every MachineConfig is in a rendered config', async () => {
+      const { items } = await client.list(MachineConfigPools, { signal });
+      const sources = items.flatMap(({ spec }) => spec.configuration?.source?.map(({ name }) => name) ?? []);
+      return names.every((name) => sources.includes(name));
+    });
   }
 
   /** Every node is in the mode, every pool says so, and with Standard nothing is left of layering. */
