@@ -66,6 +66,7 @@ export interface Container {
 export interface PodSpec {
   readonly nodeName?: string;
   readonly serviceAccountName?: string;
+  readonly automountServiceAccountToken?: boolean;
   readonly containers: readonly Container[];
   readonly volumes?: readonly ({ readonly name: string; readonly emptyDir?: unknown } & Readonly<
     Record<string, unknown>

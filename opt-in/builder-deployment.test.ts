@@ -13,7 +13,7 @@ test('a podman beside the builder shares its socket and nothing of the host', ()
   const { containers, volumes = [] } = podOf('podman:5');
   const [builder, podman] = containers;
   expect(podman).toMatchObject({ name: 'podman', image: 'podman:5' });
-  expect(volumes.every((volume) => 'emptyDir' in volume)).toBe(true);
+  expect(volumes.every((volume) => 'emptyDir' in volume || 'projected' in volume)).toBe(true);
   for (const container of containers) {
     expect(container.securityContext).toMatchObject({ runAsNonRoot: true, capabilities: { drop: ['ALL'] } });
     expect(container.securityContext).not.toHaveProperty('privileged');
@@ -27,6 +27,29 @@ test('a podman beside the builder shares its socket and nothing of the host', ()
     const mounts = (container.volumeMounts ?? []).map((mount) => (mount as { mountPath: string }).mountPath);
     expect(mounts.some((mountPath) => socket.startsWith(`${mountPath}/`))).toBe(true);
   }
+});
+
+test("the builder's token is mounted for the builder alone", () => {
+  const { automountServiceAccountToken, containers, volumes = [] } = podOf('podman:5');
+  expect(automountServiceAccountToken).toBe(false);
+  const withToken = volumes.filter((volume) => JSON.stringify(volume).includes('serviceAccountToken'));
+  expect(withToken).toHaveLength(1);
+  const mounting = containers.filter(({ volumeMounts = [] }) =>
+    volumeMounts.some((mount) => (mount as { name: string }).name === withToken[0]?.name),
+  );
+  expect(mounting.map(({ name }) => name)).toEqual(['builder']);
+  expect(mounting[0]?.volumeMounts).toContainEqual({
+    name: withToken[0]?.name,
+    mountPath: '/var/run/secrets/kubernetes.io/serviceaccount',
+    readOnly: true,
+  });
+});
+
+test('the builder runs as the user whose socket it opens', () => {
+  const users = podOf('podman:5').containers.map(
+    ({ securityContext }) => (securityContext as { runAsUser: number }).runAsUser,
+  );
+  expect(new Set(users).size).toBe(1);
 });
 
 test('without an image there is the builder alone', () => {

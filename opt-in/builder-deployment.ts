@@ -1,6 +1,7 @@
 import type { Deployment } from '../api/kubernetes.ts';
 import { BUILDER_DEPLOYMENT, labels, TRACING_ENVIRONMENT } from '../api/names.ts';
 import type { NewObject } from '../api/object.ts';
+import { present } from '../api/present.ts';
 
 /** On the builder's pods; their Deployment selects them by it. */
 export const builderPodLabels = { 'app.kubernetes.io/name': BUILDER_DEPLOYMENT } as const;
@@ -61,15 +62,13 @@ export function builderDeployment(
               env: [{ name: 'POD_NAMESPACE', valueFrom: { fieldRef: { fieldPath: 'metadata.namespace' } } }],
               // What it takes at most in nine of ten runs (docs/install.md).
               resources: { requests: { cpu: '50m', memory: '144Mi' } },
-              securityContext: RESTRICTED_CONTAINER,
-              ...(sidecar === undefined ? {} : { volumeMounts: [SOCKET_MOUNT, WORK_MOUNT] }),
+              securityContext: { ...RESTRICTED_CONTAINER, ...sidecar?.builderSecurityContext },
+              ...present({ volumeMounts: sidecar?.builderMounts }),
               ...(metricsPort === undefined ? {} : probes(metricsPort)),
             },
             ...(sidecar === undefined ? [] : [sidecar.container]),
           ],
-          ...(sidecar === undefined
-            ? {}
-            : { volumes: sidecar.volumes, securityContext: { fsGroup: PODMAN_USER } }),
+          ...sidecar?.pod,
         },
       },
     },
@@ -90,14 +89,33 @@ const SOCKET_MOUNT = { name: 'podman-socket', mountPath: '/run/podman' } as cons
 const WORK_MOUNT = { name: 'engine-work', mountPath: '/work' } as const;
 const STORAGE_MOUNT = { name: 'podman-storage', mountPath: '/home/podman/.local/share/containers' } as const;
 
+/** Where client libraries look for the service account's token (Kubernetes, "Accessing the Kubernetes API from a Pod"). */
+const TOKEN_MOUNT = {
+  name: 'api-access',
+  mountPath: '/var/run/secrets/kubernetes.io/serviceaccount',
+  readOnly: true,
+} as const;
+/** What the API server mounts by itself, into every container. An hour, and some seconds by which it is recognized. */
+const TOKEN_SOURCES = [
+  { serviceAccountToken: { path: 'token', expirationSeconds: 3607 } },
+  { configMap: { name: 'kube-root-ca.crt', items: [{ key: 'ca.crt', path: 'ca.crt' }] } },
+  { downwardAPI: { items: [{ path: 'namespace', fieldRef: { fieldPath: 'metadata.namespace' } }] } },
+];
+
 /**
  * Podman without privileges beside the builder: chroot isolation and the vfs driver need neither devices nor mounts, and
  * its user namespace is made by newuidmap, for which alone it may gain privileges.
+ *
+ * The builder's token is mounted for the builder alone: a command of a Containerfile may leave its chroot, and then reads
+ * what Podman's container has.
  */
 function podmanSidecar(image: string) {
   const socket = `unix://${SOCKET_MOUNT.mountPath}/podman.sock`;
   return {
     builderArguments: ['--engine', socket, '--engine-work-dir', WORK_MOUNT.mountPath],
+    // Podman creates its socket with mode 0600, for its own user alone.
+    builderSecurityContext: { runAsUser: PODMAN_USER },
+    builderMounts: [SOCKET_MOUNT, WORK_MOUNT, TOKEN_MOUNT],
     container: {
       name: 'podman',
       image,
@@ -111,7 +129,14 @@ function podmanSidecar(image: string) {
       },
       volumeMounts: [SOCKET_MOUNT, STORAGE_MOUNT],
     },
-    volumes: [SOCKET_MOUNT, WORK_MOUNT, STORAGE_MOUNT].map(({ name }) => ({ name, emptyDir: {} })),
+    pod: {
+      automountServiceAccountToken: false,
+      securityContext: { fsGroup: PODMAN_USER },
+      volumes: [
+        ...[SOCKET_MOUNT, WORK_MOUNT, STORAGE_MOUNT].map(({ name }) => ({ name, emptyDir: {} })),
+        { name: TOKEN_MOUNT.name, projected: { sources: TOKEN_SOURCES } },
+      ],
+    },
   };
 }
 
