@@ -49,6 +49,8 @@ export class HostDirectory implements AsyncDisposable {
   /** Whether this directory and every one above it, up to the root, can be written to by root alone. */
   readonly isRootsOwn: boolean;
   readonly #handle: FileHandle;
+  readonly #inUse = new Set<Promise<unknown>>();
+  #isClosed = false;
 
   private constructor(name: string, handle: FileHandle, isRootsOwn: boolean) {
     this.name = name;
@@ -82,15 +84,31 @@ export class HostDirectory implements AsyncDisposable {
     });
   }
 
+  /** Waits for what is still done in it: the number of a closed handle may be another directory's a moment later. */
   async [Symbol.asyncDispose](): Promise<void> {
+    while (this.#inUse.size > 0) await Promise.allSettled(this.#inUse);
+    this.#isClosed = true;
     await this.#handle.close();
+  }
+
+  async #use<T>(name: string, act: () => Promise<T>): Promise<T> {
+    if (this.#isClosed) throw new PathError(`${name}: ${this.name} is no longer open`);
+    const used = named(name, act);
+    this.#inUse.add(used);
+    try {
+      return await used;
+    } finally {
+      this.#inUse.delete(used);
+    }
   }
 
   /** @returns the directory of this name; undefined when there is none. @throws {PathError} when it is something else. */
   async child(base: string): Promise<HostDirectory | undefined> {
     const name = this.#nameOf(base);
     try {
-      return await HostDirectory.#open(this.#at(base), name, O_NOFOLLOW, this.isRootsOwn);
+      return await this.#use(name, () =>
+        HostDirectory.#open(this.#at(base), name, O_NOFOLLOW, this.isRootsOwn),
+      );
     } catch (error) {
       if (hasCode(error, 'ENOENT')) return undefined;
       if (!hasCode(error, 'ENOTDIR', 'ELOOP')) throw error;
@@ -101,31 +119,31 @@ export class HostDirectory implements AsyncDisposable {
 
   /** @returns what fstat(2) has of the directory itself. */
   async stats(): Promise<Stats> {
-    return named(this.name, () => this.#handle.stat());
+    return this.#use(this.name, () => this.#handle.stat());
   }
 
   /** @returns what lstat(2) has; undefined when there is nothing. */
   async stat(base: string): Promise<Stats | undefined> {
-    return named(this.#nameOf(base), () => lstat(this.#at(base)).catch(ignoreMissing));
+    return this.#use(this.#nameOf(base), () => lstat(this.#at(base)).catch(ignoreMissing));
   }
 
   async readLink(base: string): Promise<string> {
-    return named(this.#nameOf(base), () => readlink(this.#at(base)));
+    return this.#use(this.#nameOf(base), () => readlink(this.#at(base)));
   }
 
   /** @returns the names in it. */
   async list(): Promise<string[]> {
-    return named(this.name, () => readdir(`/proc/self/fd/${this.#handle.fd}`));
+    return this.#use(this.name, () => readdir(`/proc/self/fd/${this.#handle.fd}`));
   }
 
   /** @param hashUpTo see readTreeEntry. @returns what lies at the name; undefined when there is nothing. */
   async entry(base: string, hashUpTo?: number): Promise<TreeEntry | undefined> {
-    return named(this.#nameOf(base), () => readTreeEntry(this.#at(base), hashUpTo));
+    return this.#use(this.#nameOf(base), () => readTreeEntry(this.#at(base), hashUpTo));
   }
 
   /** @returns a file's bytes; undefined when there is no file. @param limit bytes; undefined is returned for a larger file. */
   async read(base: string, limit: number): Promise<Buffer | undefined> {
-    return named(this.#nameOf(base), async () => {
+    return this.#use(this.#nameOf(base), async () => {
       // A pipe must not be waited for; a link is none of a file's (ELOOP).
       const handle = await open(this.#at(base), O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch(
         (error: unknown) => {
@@ -218,7 +236,7 @@ export class HostDirectory implements AsyncDisposable {
     attributes: Attributes,
     ifThere: 'adjust' | 'leave' = 'adjust',
   ): Promise<void> {
-    const isNew = await named(this.#nameOf(base), () =>
+    const isNew = await this.#use(this.#nameOf(base), () =>
       mkdir(this.#at(base), { mode: 0o700 }).then(
         () => true,
         (error: unknown) => {
@@ -240,7 +258,7 @@ export class HostDirectory implements AsyncDisposable {
 
   /** Who can rename what lies beside it must not be given a directory of root's by another name. */
   async #giveTo({ uid, gid, mode }: Attributes, isParentRootsOwn: boolean): Promise<void> {
-    await named(this.name, async () => {
+    await this.#use(this.name, async () => {
       const stats = await this.#handle.stat();
       const givesAway = isRoots(stats.uid) && !isRoots(uid);
       if (!isParentRootsOwn && givesAway && (await this.list()).length > 0) {
@@ -255,19 +273,19 @@ export class HostDirectory implements AsyncDisposable {
 
   /** Removes what is no directory. @throws {HostFileError} also when there is nothing. */
   async remove(base: string): Promise<void> {
-    await named(this.#nameOf(base), () => unlink(this.#at(base)));
+    await this.#use(this.#nameOf(base), () => unlink(this.#at(base)));
   }
 
   /** Removes an empty directory. @throws {HostFileError} also when there is none, or something is in it. */
   async removeDirectory(base: string): Promise<void> {
-    await named(this.#nameOf(base), () => rmdir(this.#at(base)));
+    await this.#use(this.#nameOf(base), () => rmdir(this.#at(base)));
   }
 
   /** Removes what a killed write of a name left behind. */
   async removeTemporary(base: string): Promise<void> {
     // Looked at first: a file system that is read-only refuses to remove even what is not there.
     if ((await this.stat(temporaryName(base))) === undefined) return;
-    await named(this.#nameOf(base), () => unlink(this.#at(temporaryName(base))).catch(ignoreMissing));
+    await this.#use(this.#nameOf(base), () => unlink(this.#at(temporaryName(base))).catch(ignoreMissing));
   }
 
   /** Copies a file or link to a place that is root's alone, with owner, mode, times and extended attributes, durably (cp(1)). */
@@ -320,13 +338,13 @@ export class HostDirectory implements AsyncDisposable {
 
   /** Makes its entries durable (fsync(2)). */
   async sync(): Promise<void> {
-    await named(this.name, () => this.#handle.sync());
+    await this.#use(this.name, () => this.#handle.sync());
   }
 
   /** Under another name first, so that readers find the old or the new. */
   async #replace(base: string, make: (temporary: string) => Promise<void>): Promise<void> {
     const temporary = temporaryName(base);
-    await named(this.#nameOf(base), async () => {
+    await this.#use(this.#nameOf(base), async () => {
       const removeTemporary = () => unlink(this.#at(temporary)).catch(ignoreMissing);
       await removeTemporary();
       try {

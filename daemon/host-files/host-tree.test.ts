@@ -157,3 +157,28 @@ describe('a step', () => {
     expect((await stat(at('etc/systemd'))).mode & 0o7777).toBe(0o711);
   });
 });
+
+describe('a directory', () => {
+  it('is closed only when nothing is done in it any more', async () => {
+    let written: Promise<void>;
+    {
+      await using tree = new HostTree({ root });
+      const directory = await tree.parentOf('/etc/x');
+      written = directory.replaceFile('x', async (handle) => {
+        await new Promise(setImmediate);
+        await handle.writeFile('new');
+      });
+    }
+    await written;
+    expect((await stat(at('etc/x'))).size).toBe(3);
+  });
+
+  it('that is closed does nothing', async () => {
+    const tree = new HostTree({ root });
+    const directory = await tree.parentOf('/etc/x');
+    await tree[Symbol.asyncDispose]();
+    await expect(directory.remove('file')).rejects.toThrow('no longer open');
+    await expect(tree.directory('/etc')).rejects.toThrow('no longer open');
+    expect((await readdir(at('etc'))).sort()).toEqual(['file', 'systemd']);
+  });
+});

@@ -48,12 +48,14 @@ export class HostTree implements AsyncDisposable {
   readonly #rootsOpen = new Map<string, HostDirectory>();
   /** From the root to the last directory that was asked for, without the roots. */
   #chain: HostDirectory[] = [];
+  #isClosed = false;
 
   constructor(roots: TreeRoots) {
     this.#roots = roots;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true;
     const open = [...this.#chain.toReversed(), ...this.#rootsOpen.values()];
     this.#chain = [];
     this.#rootsOpen.clear();
@@ -74,6 +76,7 @@ export class HostTree implements AsyncDisposable {
       const base = path.posix.basename(next);
       const directory = above === undefined ? await this.#top(next) : await above.child(base);
       if (directory === undefined) return undefined;
+      await this.#requireOpen(directory);
       this.#chain.push(directory);
     }
     return this.#chain.at(-1) ?? this.#root(this.#roots.root);
@@ -187,9 +190,19 @@ export class HostTree implements AsyncDisposable {
   }
 
   async #root(place: string): Promise<HostDirectory> {
-    const root = this.#rootsOpen.get(place) ?? (await HostDirectory.open(place, '/'));
+    const opened = this.#rootsOpen.get(place);
+    if (opened !== undefined) return opened;
+    const root = await HostDirectory.open(place, '/');
+    await this.#requireOpen(root);
     this.#rootsOpen.set(place, root);
     return root;
+  }
+
+  /** A caller that did not wait for an answer would keep a directory open for ever. */
+  async #requireOpen(directory: HostDirectory): Promise<void> {
+    if (!this.#isClosed) return;
+    await directory[Symbol.asyncDispose]();
+    throw new PathError(`${directory.name}: the tree is no longer open`);
   }
 
   async #closeFrom(index: number): Promise<void> {

@@ -1,9 +1,11 @@
-import { lstat, readFile, rmdir, unlink } from 'node:fs/promises';
 import path from 'node:path';
 import { nodePaths } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import type { Host, ServiceManager } from '../host/host.ts';
 import type { Relabel } from '../host/selinux-labels.ts';
+import { applyTreeChanges } from '../host-files/apply-tree-changes.ts';
+import { hasCode, PathError } from '../host-files/host-file-error.ts';
+import { HostTree } from '../host-files/host-tree.ts';
 import type { Deployment } from '../os/backend.ts';
 import {
   forgetUnlabelledPaths,
@@ -14,11 +16,8 @@ import {
   writeManagedPaths,
   writeUnlabelledPaths,
 } from '../records/managed-paths.ts';
-import { applyTreeChanges } from '../tree/apply-tree-changes.ts';
-import { resolveInRoot } from '../tree/resolve-in-root.ts';
 import { parseTmpfiles, readFragment, type TmpfilesLine } from '../tree/tmpfiles-fragment.ts';
 import type { TreeChange } from '../tree/tree-change.ts';
-import { ignoreMissing } from '../tree/tree-entry.ts';
 import { planLiveApply } from './live-plan.ts';
 import { managedAfterApply } from './managed-etc.ts';
 
@@ -51,8 +50,6 @@ export async function applyLive(apply: LiveApply): Promise<ManagedPaths> {
   const trees = { root: host.root, booted: apply.booted, staged: apply.staged, managed };
   const plan = await planLiveApply(trees, signal);
   const options = { signal, ...present({ beforeStep }) };
-  const usr = { name: '/usr', directory: path.join(host.root, 'usr') };
-  const etc = { name: '/etc', directory: path.join(host.root, 'etc') };
   const [fragmentChanges, usrChanges] = partition(plan.usr, (change) => change.path === nodePaths.tmpfiles);
 
   const changed = [...plan.usr, ...plan.etc].map((change) => change.path);
@@ -60,8 +57,8 @@ export async function applyLive(apply: LiveApply): Promise<ManagedPaths> {
   if (unlabelled.length > 0) await writeUnlabelledPaths(host.root, unlabelled);
   const intended = intendManagedPaths(managed, plan.etcDigests);
   if (plan.etcDigests.size > 0) await writeManagedPaths(host.root, intended);
-  await applyTreeChanges(usr, usrChanges, options);
-  await applyTreeChanges(etc, plan.etc, options);
+  await applyTreeChanges(host.root, usrChanges, options);
+  await applyTreeChanges(host.root, plan.etc, options);
   if (plan.fragment !== undefined) {
     await beforeStep?.({ kind: 'tmpfiles', fragment: plan.fragment });
     await services.applyTmpfiles(plan.fragment, signal);
@@ -71,7 +68,7 @@ export async function applyLive(apply: LiveApply): Promise<ManagedPaths> {
     await beforeStep?.(change);
     await removeStatePath(host.root, change.path);
   }
-  await applyTreeChanges(usr, fragmentChanges, options);
+  await applyTreeChanges(host.root, fragmentChanges, options);
 
   await relabel(host.root, unlabelled, signal);
   await forgetUnlabelledPaths(host.root);
@@ -103,27 +100,30 @@ export async function verifyLive(
 /** A path outside of /etc and /usr; one under them is the tree's, whatever a fragment says. */
 async function removeStatePath(root: string, name: string): Promise<void> {
   if (/^\/(etc|usr(?!\/local\/))(\/|$)/.test(path.posix.normalize(name))) return;
-  const place = await resolveInRoot(root, name);
-  if (place === undefined) return;
-  const stats = await lstat(place).catch(ignoreMissing);
+  await using tree = new HostTree({ root });
+  const location = await tree.locate(name).catch(ignoreUnreachable);
+  if (location === undefined) return;
+  const stats = await tree.stat(location.name);
   if (stats === undefined) return;
-  if (!stats.isDirectory()) return unlink(place);
-  await rmdir(place).catch((error: unknown) => {
+  const directory = await tree.parentOf(location.name);
+  const base = path.posix.basename(location.name);
+  if (!stats.isDirectory()) return await directory.remove(base);
+  await directory.removeDirectory(base).catch((error: unknown) => {
     // What is in it may be the admin's.
-    if (error instanceof Error && 'code' in error && error.code === 'ENOTEMPTY') return;
-    throw error;
+    if (!hasCode(error, 'ENOTEMPTY')) throw error;
   });
 }
 
 async function isDelivered(root: string, line: TmpfilesLine): Promise<boolean> {
-  const place = await resolveInRoot(root, line.path);
-  const stats = place === undefined ? undefined : await lstat(place).catch(ignoreMissing);
-  if (place === undefined || stats === undefined) return false;
+  await using tree = new HostTree({ root });
+  const location = await tree.locate(line.path).catch(ignoreUnreachable);
+  const stats = location === undefined ? undefined : await tree.stat(location.name);
+  if (location === undefined || stats === undefined) return false;
   switch (line.type.charAt(0)) {
     case 'f':
       if (!stats.isFile()) return false;
       if (!line.type.includes('~')) return true;
-      return (await readFile(place)).equals(Buffer.from(line.argument, 'base64'));
+      return await hasContents(tree, location.name, Buffer.from(line.argument, 'base64'));
     case 'd':
       return stats.isDirectory();
     case 'L':
@@ -131,6 +131,18 @@ async function isDelivered(root: string, line: TmpfilesLine): Promise<boolean> {
     default:
       return true;
   }
+}
+
+/** A user's link on the way is not followed; what was delivered is not where it leads, and not at this path either. */
+function ignoreUnreachable(error: unknown): undefined {
+  if (!(error instanceof PathError)) throw error;
+}
+
+/** A file of another size is not read: it may be of any size. */
+async function hasContents(tree: HostTree, name: string, wanted: Buffer): Promise<boolean> {
+  const directory = await tree.parentOf(name);
+  const contents = await directory.read(path.posix.basename(name), wanted.byteLength);
+  return contents?.equals(wanted) === true;
 }
 
 function partition<T>(

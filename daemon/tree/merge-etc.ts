@@ -1,5 +1,6 @@
 import { posix } from 'node:path';
 import { byCodeUnits } from '../../api/order.ts';
+import { isTemporaryName } from '../host-files/host-directory.ts';
 import type { Tree } from './read-tree.ts';
 import { LiveApplyRefused } from './tree-change.ts';
 import { type ContentDigest, contentDigest, sameContent, sameEntry, type TreeEntry } from './tree-entry.ts';
@@ -94,17 +95,4 @@ function keepParents(path: string, running: Tree, target: Map<string, TreeEntry>
     // Those further up are there already and are left as the image has them.
     if (there !== undefined) return;
   }
-}
-
-const TEMPORARY_PREFIX = '.shale-new.';
-
-/** @returns the name under which a file is written before it takes its place, in the same directory. */
-export function temporaryName(name: string): string {
-  // A name may have 255 bytes (NAME_MAX); the rest is told apart well enough by its end.
-  return `${TEMPORARY_PREFIX}${name.slice(-60)}`;
-}
-
-/** @returns whether a name is one that a killed write left behind. */
-export function isTemporaryName(name: string): boolean {
-  return name.startsWith(TEMPORARY_PREFIX);
 }

@@ -1,7 +1,9 @@
 import type { BigIntStats, Dirent } from 'node:fs';
 import { lstat, readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { resolveInRoot } from './resolve-in-root.ts';
+import { HostDirectory } from '../host-files/host-directory.ts';
+import { hasCode, PathError } from '../host-files/host-file-error.ts';
+import { HostTree } from '../host-files/host-tree.ts';
 import {
   type ContentDigest,
   contentDigest,
@@ -15,26 +17,41 @@ import {
 export type Tree = ReadonlyMap<string, TreeEntry>;
 
 /**
- * Lists a whole tree, contents digested. Meant for /etc: everything is read.
+ * Lists a whole tree, contents digested. Meant for /etc: everything is read, and no link is followed, also where a directory becomes one
+ * meanwhile.
  *
  * @param directory where it lies. @param name what the host calls it (`/etc`).
  * @returns its entries, empty when there is no such directory. @throws the signal's reason when aborted.
  */
 export async function readTree(directory: string, name: string, signal: AbortSignal): Promise<Tree> {
   const tree = new Map<string, TreeEntry>();
-  const pending: { readonly place: string; readonly name: string }[] = [{ place: directory, name }];
-  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
-    for (const child of await namesIn(next.place)) {
-      signal.throwIfAborted();
-      const place = path.join(next.place, child);
-      const entry = await readTreeEntry(place);
-      if (entry === undefined) continue;
-      const childName = path.posix.join(next.name, child);
-      tree.set(childName, entry);
-      if (entry.kind === 'directory') pending.push({ place, name: childName });
-    }
-  }
+  await using top = await HostDirectory.open(directory, name).catch((error: unknown) => {
+    if (hasCode(error, 'ENOENT', 'ENOTDIR')) return undefined;
+    throw error;
+  });
+  if (top !== undefined) await readInto(tree, top, signal);
   return tree;
+}
+
+async function readInto(
+  tree: Map<string, TreeEntry>,
+  directory: HostDirectory,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const base of await directory.list()) {
+    signal.throwIfAborted();
+    const entry = await directory.entry(base);
+    if (entry === undefined) continue;
+    tree.set(path.posix.join(directory.name, base), entry);
+    if (entry.kind !== 'directory') continue;
+    await using below = await directory.child(base).catch(ignoreReplaced);
+    if (below !== undefined) await readInto(tree, below, signal);
+  }
+}
+
+/** What was a directory a moment ago has nothing in it now. */
+function ignoreReplaced(error: unknown): undefined {
+  if (!(error instanceof PathError)) throw error;
 }
 
 export interface TreeDifference {
@@ -118,8 +135,9 @@ async function namesIn(directory: string): Promise<string[]> {
  * @returns the content digest of what is there now.
  */
 export async function contentDigestAt(root: string, path: string): Promise<ContentDigest> {
-  const place = await resolveInRoot(root, path);
-  return contentDigest(place === undefined ? undefined : await readTreeEntry(place));
+  await using tree = new HostTree({ root });
+  const { name } = await tree.locate(path);
+  return contentDigest(await tree.entry(name));
 }
 
 interface EtcPlaces {

@@ -1,6 +1,7 @@
 import path from 'node:path';
-import { applyTreeChanges } from '../../tree/apply-tree-changes.ts';
-import { isTemporaryName, mergeEtc } from '../../tree/merge-etc.ts';
+import { applyTreeChanges } from '../../host-files/apply-tree-changes.ts';
+import { isTemporaryName } from '../../host-files/host-directory.ts';
+import { mergeEtc } from '../../tree/merge-etc.ts';
 import { readEtcTrees, readTree } from '../../tree/read-tree.ts';
 import { readFragment, statePaths } from '../../tree/tmpfiles-fragment.ts';
 import { planTreeChanges } from '../../tree/tree-change.ts';
@@ -31,9 +32,8 @@ export async function resetManagedPaths(
     isManaged: (name, digest) => managed.get(name) === digest,
     ownerSetAtBoot,
   });
-  const directory = path.join(staged.root, 'etc');
   const changes = planTreeChanges({
-    current: await readTree(directory, '/etc', signal),
+    current: await readTree(path.join(staged.root, 'etc'), '/etc', signal),
     target,
     source: (name) => path.join(staged.root, 'usr', name),
   });
@@ -41,5 +41,5 @@ export async function resetManagedPaths(
     ({ path: name }) =>
       managed.has(name) || ownerSetAtBoot.has(name) || isTemporaryName(path.posix.basename(name)),
   );
-  await applyTreeChanges({ name: '/etc', directory }, own, { signal });
+  await applyTreeChanges(staged.root, own, { signal });
 }
