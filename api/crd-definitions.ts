@@ -39,11 +39,11 @@ export interface PrinterColumn {
   readonly type: 'string' | 'integer' | 'date' | 'boolean';
   readonly path: string;
   readonly description?: string;
-  /** Shown by `-o wide` only. */
+  /** Only shown with `-o wide`. */
   readonly wide?: boolean;
 }
 
-/** What a CustomResourceDefinition says beyond its schema. */
+/** The parts of a CustomResourceDefinition besides its schema. */
 export interface CrdDefinition {
   readonly kind: Kind<KubernetesObject>;
   readonly names: { readonly short: readonly string[] };
@@ -66,7 +66,7 @@ const condition = (type: string, more: Partial<PrinterColumn> = {}): PrinterColu
   ...more,
 });
 
-/** Every kind that Shale brings a CustomResourceDefinition for, in the order they are written to manifests/crds. */
+/** Every kind that Shale installs a CustomResourceDefinition for, in the order of manifests/crds. */
 export const crdDefinitions: readonly CrdDefinition[] = [
   {
     kind: MachineConfigs,
@@ -80,7 +80,7 @@ export const crdDefinitions: readonly CrdDefinition[] = [
         name: 'GeneratedByController',
         type: 'string',
         path: '.metadata.annotations.machineconfiguration\\.openshift\\.io/generated-by-controller-version',
-        description: 'Version of the controller that made it; empty for an admin’s own.',
+        description: 'Version of the controller that created it; empty for an admin’s own.',
       },
       { name: 'IgnitionVersion', type: 'string', path: '.spec.config.ignition.version' },
       age,
@@ -154,7 +154,8 @@ export const crdDefinitions: readonly CrdDefinition[] = [
   {
     kind: MachineConfigNodes,
     names: { short: ['mcn'] },
-    description: 'One node: the operator writes what it should be (spec), the daemon what it is (status).',
+    description:
+      'One node: the operator writes its desired state (spec), the daemon its observed state (status).',
     spec: MachineConfigNodeSpec,
     specRequired: true,
     status: MachineConfigNodeStatus,
@@ -200,7 +201,8 @@ export const crdDefinitions: readonly CrdDefinition[] = [
   {
     kind: MachineConfigurations,
     names: { short: ['ndp', 'rebootpolicies'] },
-    description: 'The node disruption policy: what a change to a file, a unit or an SSH key asks of a node.',
+    description:
+      'The node disruption policy: what a change to a file, a unit or an SSH key requires of a node.',
     spec: MachineConfigurationSpec,
     specRequired: false,
     status: MachineConfigurationStatus,

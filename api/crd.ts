@@ -3,7 +3,7 @@ import type { CrdDefinition, PrinterColumn } from './crd-definitions.ts';
 import type { KubernetesObject } from './object.ts';
 import { present } from './present.ts';
 
-/** A JSON schema as CustomResourceDefinitions take it (OpenAPI v3, "structural"). */
+/** A structural schema of a CustomResourceDefinition (OpenAPI v3). */
 export type StructuralSchema = { [key: string]: unknown };
 
 export interface CrdManifest extends KubernetesObject {
@@ -11,9 +11,9 @@ export interface CrdManifest extends KubernetesObject {
 }
 
 /**
- * The CustomResourceDefinition of a kind, made from the same schema that its TypeScript type comes from.
+ * The CustomResourceDefinition of a kind, generated from the same schema as its TypeScript type.
  *
- * @returns an object that `kubectl apply` takes; equal input gives equal output, key order included.
+ * @returns an object for `kubectl apply`; equal input gives equal output, including the order of keys.
  */
 export function crdOf(definition: CrdDefinition): CrdManifest {
   const { kind, names } = definition;
@@ -60,8 +60,10 @@ function objectSchema({
       apiVersion: { type: 'string', description: 'The version of the schema this object is written in.' },
       kind: { type: 'string', description: 'The kind of the object.' },
       metadata: fixedName === undefined ? { type: 'object' } : nameIs(fixedName),
-      spec: { description: 'What is wanted.', ...structural(spec) },
-      ...(status === undefined ? {} : { status: { description: 'What is so.', ...structural(status) } }),
+      spec: { description: 'The desired state.', ...structural(spec) },
+      ...(status === undefined
+        ? {}
+        : { status: { description: 'The observed state.', ...structural(status) } }),
     },
     ...(specRequired ? { required: ['spec'] } : {}),
     ...(rules.length > 0 ? { 'x-kubernetes-validations': rules } : {}),
@@ -84,7 +86,7 @@ function printerColumn({ name, type, path, description, wide }: PrinterColumn): 
 }
 
 function structural(schema: z.ZodType): StructuralSchema {
-  // unrepresentable types would mean a schema that admits anything: better to fail the generation.
+  // An unrepresentable type would become a schema that admits anything, so the generation fails instead.
   const json = z.toJSONSchema(schema, {
     target: 'openapi-3.0',
     io: 'input',
@@ -95,7 +97,7 @@ function structural(schema: z.ZodType): StructuralSchema {
 }
 
 /**
- * Turns what zod writes into what the API server takes as structural: "preserve unknown fields" in place of open
+ * Converts a schema of zod to a structural schema: "preserve unknown fields" in place of open
  * `additionalProperties`, int-or-string without type, no bounds that only state the range of a double.
  */
 function toStructural(schema: StructuralSchema): StructuralSchema {
@@ -128,7 +130,7 @@ function openness(value: unknown): StructuralSchema {
 
 /**
  * A discriminated union on a string field becomes one object with every alternative's fields, the discriminator an
- * enum: structural schemas know no type-changing alternatives.
+ * enum: structural schemas don't support alternatives with different properties.
  */
 function unionSchema(schema: StructuralSchema): StructuralSchema {
   const alternatives = ((schema['oneOf'] ?? schema['anyOf']) as StructuralSchema[]).map(toStructural);

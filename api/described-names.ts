@@ -233,7 +233,7 @@ export const describedImageLabels = {
   },
 } as const satisfies Readonly<Record<string, DescribedName>>;
 
-/** @returns the names alone, by the same keys. */
+/** @returns only the names, by the same keys. */
 export function namesOf<const T extends Readonly<Record<string, DescribedName>>>(
   described: T,
 ): { readonly [K in keyof T]: T[K]['name'] } {

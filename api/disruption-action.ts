@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** systemd unit name with its suffix; template instances (`x@y.service`) are taken too, which MCO refuses. */
+/** systemd unit name with its suffix; template instances (`x@y.service`) are allowed, unlike in MCO. */
 export const ServiceName = z
   .string()
   .max(255)
@@ -49,8 +49,8 @@ export const EffectiveAction = z
 export type EffectiveAction = z.infer<typeof EffectiveAction>;
 
 /**
- * An action of a node, as Shale's own code uses it: the service is part of the action, so that an action without the
- * service it needs can't be constructed. Special does not occur here: it is already decided.
+ * An action of a node in Shale's own code: the service is part of the action, so that an action without its service can't
+ * be constructed. Special has been replaced by concrete actions here.
  */
 export const DisruptionAction = z.discriminatedUnion('type', [
   z.object({ type: z.literal('Drain').describe('The action of the node.') }),
@@ -88,7 +88,7 @@ export function isDisruptive(actions: readonly DisruptionAction[]): boolean {
 }
 
 /**
- * @returns an action as tables, events and logs show it: `Restart(chronyd.service)`.
+ * @returns an action as text for tables, events and logs: `Restart(chronyd.service)`.
  */
 export function formatAction(action: DisruptionAction): string {
   switch (action.type) {

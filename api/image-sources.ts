@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Kind, KubernetesObject } from './object.ts';
 
-/** A registry, repository or namespace as registries.conf's prefix takes it; `*.` stands for any subdomain. */
+/** A registry, repository or namespace, as a prefix in registries.conf; `*.` matches any subdomain. */
 const source = z
   .string()
   .min(1)
@@ -86,7 +86,7 @@ export const ImageConfigSpec = z.object({
     .describe('The registries that nodes may pull images from.'),
 });
 
-/** The one Image object, named `cluster` (config.openshift.io/v1): the fields of it that concern nodes. */
+/** The Image object `cluster` (config.openshift.io/v1), with the fields that concern nodes. */
 export interface ImageConfig extends KubernetesObject {
   readonly spec: z.infer<typeof ImageConfigSpec>;
 }

@@ -1,6 +1,6 @@
 import type { Condition, Kind, KubernetesObject, LabelSelector } from './object.ts';
 
-/** The built-in kinds that Shale reads or writes, with the fields it uses. The API server knows the rest. */
+/** The built-in kinds that Shale reads or writes, with only the fields that it uses. */
 
 export interface ConfigMap extends KubernetesObject {
   readonly data?: Readonly<Record<string, string>>;

@@ -1,4 +1,4 @@
-/** Label selectors as people write them, on a command line, in a query or in a ConfigMap. */
+/** Label selectors as text, on a command line, in a query or in a ConfigMap. */
 
 export type Requirement = {
   readonly key: string;
@@ -6,13 +6,13 @@ export type Requirement = {
   readonly values: readonly string[];
 };
 
-/** All requirements of a selector must hold; none at all selects everything. */
+/** All requirements of a selector must match; a selector without requirements selects everything. */
 export type LabelSelector = readonly Requirement[];
 
 /**
- * Reads a label selector (Kubernetes, "Labels and Selectors"): `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
+ * Parses a label selector (Kubernetes, "Labels and Selectors"): `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
  *
- * @throws TypeError for one that can't be read.
+ * @throws {TypeError} when it can't be parsed.
  */
 export function parseLabelSelector(text: string): LabelSelector {
   // Commas inside parentheses separate values, not requirements.
@@ -44,17 +44,17 @@ function parseRequirement(text: string): Requirement {
   );
 }
 
-/** @returns whether labels fulfil every requirement. NotIn also holds where the label is missing. */
+/** @returns whether labels match every requirement. NotIn also matches when the label is missing. */
 export function matchesLabels(selector: LabelSelector, labels: Readonly<Record<string, string>>): boolean {
   return selector.every((requirement) => fulfils(requirement, labels));
 }
 
-/** @returns whether labels fulfil a requirement. */
+/** @returns whether labels match a requirement. */
 export function fulfils(
   { key, operator, values }: Requirement,
   labels: Readonly<Record<string, string>>,
 ): boolean {
-  // A label may be called `constructor`.
+  // A label may have the name `constructor`.
   const value = Object.hasOwn(labels, key) ? labels[key] : undefined;
   switch (operator) {
     case 'In':

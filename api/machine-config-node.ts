@@ -5,15 +5,15 @@ import { Conditions, type Kind, type KubernetesObject, NameReference, ObservedGe
 import { DigestedPullspecSchema } from './references.ts';
 
 /**
- * The channel between operator and daemon: the operator writes what the node should be (spec), the daemon what it is
- * (status). Fields beyond MCO's are marked "Shale's own".
+ * The operator writes the desired state of the node (spec), the daemon its observed state (status). Fields that MCO doesn't
+ * have are marked "Shale's own".
  */
 
 const RenderedConfigName = z.string().min(1).max(253);
 
 /**
- * The operator's leave to go on with one target. Staging needs none. It names the target it is for, so leave that was
- * given for one target is void as soon as another one is desired.
+ * The operator's permission to update to one target. Staging needs none. A grant names its target, so that it becomes void
+ * when the target changes.
  */
 export const Grant = z.object({
   level: z

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import type { Kind, KubernetesObject, ObjectMeta } from './object.ts';
 
 /**
- * `spec.config` is an Ignition config and reaches the renderer as it was written; the schema refuses at admission only
- * what it can be sure of: a version Shale does not know, and paths that are relative or climb.
+ * `spec.config` is an Ignition config and reaches the renderer unchanged. At admission the schema rejects only what is
+ * certainly invalid: an unsupported version, and paths that are relative or contain `..`.
  */
 const RawIgnitionConfig = z
   .looseObject({

@@ -26,7 +26,7 @@ const policyPath = z
 const byPath = { 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['path'] };
 const byName = { 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['name'] };
 
-/** The mirror APIs; their objects become rules in /etc/containers/registries.conf. */
+/** The kinds of mirror objects, which become rules in /etc/containers/registries.conf. */
 export const MirrorKind = z.enum(['ImageContentSourcePolicy', 'ImageDigestMirrorSet', 'ImageTagMirrorSet']);
 export type MirrorKind = z.infer<typeof MirrorKind>;
 const byKind = { 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['kind'] };
@@ -100,7 +100,7 @@ export const ClusterPolicies = z.object({
     "Shale's own: the service of the container runtime, which the action Special reloads. If missing, Special means Reboot.",
   ),
 });
-/** status.nodeDisruptionPolicyStatus.clusterPolicies: defaults and the admin's policy merged; what is in force. */
+/** status.nodeDisruptionPolicyStatus.clusterPolicies: the policies in force, merged from defaults and the admin's. */
 export type ClusterPolicies = z.infer<typeof ClusterPolicies>;
 
 export const MachineConfigurationSpec = z.looseObject({
@@ -135,7 +135,7 @@ export const MachineConfigurationStatus = z.object({
 });
 export type MachineConfigurationStatus = z.infer<typeof MachineConfigurationStatus>;
 
-/** The one object `cluster` that holds the node disruption policy. */
+/** The object `cluster` with the node disruption policy. */
 export interface MachineConfiguration extends KubernetesObject {
   readonly spec?: z.infer<typeof MachineConfigurationSpec>;
   readonly status?: MachineConfigurationStatus;

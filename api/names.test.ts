@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { changeOf } from './names.ts';
 
-test('a change is known by the hash in the name of its rendered config', () => {
+test('the id of a change is the hash in the name of its rendered config', () => {
   expect(changeOf('rendered-infra-a-0123456789abcdef0123456789abcdef')).toBe(
     '0123456789abcdef0123456789abcdef',
   );
 });
 
-test('a config of any other name has an id of the same form, and always the same', () => {
+test('a config with another name has a stable id of the same form', () => {
   const id = changeOf('rendered-worker-1a2b3c4d');
   expect(id).toMatch(/^[a-f0-9]{32}$/);
   expect(changeOf('rendered-worker-1a2b3c4d')).toBe(id);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { registryCAsDigest, registryOfKey } from './node-certificates.ts';
 
-test('the digest knows the data and not its order', () => {
+test('the digest depends on the data and not on its order', () => {
   expect(registryCAsDigest({ a: '1', b: '2' })).toBe(registryCAsDigest({ b: '2', a: '1' }));
   expect(registryCAsDigest({ a: '1' })).not.toBe(registryCAsDigest({ a: '2' }));
   expect(registryCAsDigest({ a: '1' })).not.toBe(registryCAsDigest({ b: '1' }));
@@ -16,6 +16,6 @@ test.each([
   ['../etc', undefined],
   ['a..b', undefined],
   ['', undefined],
-])('key %j is for %j', (key, registry) => {
+])('key %j is of registry %j', (key, registry) => {
   expect(registryOfKey(key)).toBe(registry);
 });

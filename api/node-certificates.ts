@@ -5,7 +5,7 @@ import type { ObjectMeta } from './object.ts';
 import { by } from './order.ts';
 import type { Digest } from './references.ts';
 
-/** What is distributed to nodes beside images and rendered configs, each by its version. */
+/** Versions of what is distributed to nodes besides images and rendered configs. */
 export const CertificateVersions = z.object({
   registryCAs: z.string().exactOptional().describe('Version of the ConfigMap registry-cas.'),
   kubeletCA: z.string().exactOptional().describe('Version of the ConfigMap kubelet-ca.'),
@@ -18,14 +18,14 @@ export type CertificateVersions = z.infer<typeof CertificateVersions>;
 export type CertificateName = keyof CertificateVersions;
 export const certificateNames: readonly CertificateName[] = ['registryCAs', 'kubeletCA', 'pullSecret'];
 
-/** @returns how the operator names a kubelet CA, and the daemon checks it. @param data the ConfigMap's. */
+/** @returns the version of a kubelet CA, which the operator publishes and the daemon verifies. @param data of the ConfigMap. */
 export function kubeletCADigest(data: Readonly<Record<string, string>>): Digest {
   return registryCAsDigest({ [KUBELET_CA_KEY]: data[KUBELET_CA_KEY] ?? '' });
 }
 
 /**
- * @returns how the operator names a pull secret, and the daemon checks it: a version of the object, and nothing of its
- *   content. Whoever may read MachineConfigNodes could try passwords against a digest of it.
+ * @returns the version of a pull secret, from its metadata only: anyone who may read MachineConfigNodes could test
+ *   passwords against a digest of its content.
  */
 export function pullSecretVersion({ uid = '', resourceVersion = '' }: ObjectMeta): string {
   const hash = createHash('sha256').update(`${uid}/${resourceVersion}`).digest('hex');
@@ -33,10 +33,10 @@ export function pullSecretVersion({ uid = '', resourceVersion = '' }: ObjectMeta
 }
 
 /**
- * The digest by which the operator names the registry CAs a node should have and the daemon checks what it was given.
+ * The version of registry CAs, which the operator publishes and the daemon verifies.
  *
  * @param data the ConfigMap's data: a PEM bundle for each registry host.
- * @returns the same digest for the same data, in whatever order the keys come.
+ * @returns the same digest for the same data, independent of the order of keys.
  */
 export function registryCAsDigest(data: Readonly<Record<string, string>>): Digest {
   const sorted = Object.entries(data).sort(by(([key]) => key));
@@ -44,10 +44,9 @@ export function registryCAsDigest(data: Readonly<Record<string, string>>): Diges
 }
 
 /**
- * The registry that a key of the ConfigMap stands for: a ConfigMap's key can't hold a colon, so OpenShift writes two
- * dots before a port.
+ * The registry of a key of the ConfigMap. A key can't contain a colon, so OpenShift uses two dots before a port.
  *
- * @returns `host` or `host:port`; undefined for a key that is neither and could name another directory.
+ * @returns `host` or `host:port`; undefined for any other key, which could be the path of another directory.
  */
 export function registryOfKey(key: string): string | undefined {
   const registry = key.replace(/\.\.(\d{1,5})$/, ':$1');

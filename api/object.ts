@@ -1,8 +1,7 @@
 import { z } from 'zod';
 
 /**
- * The parts every Kubernetes object has (API conventions, "Objects" and "Metadata"), as types and as schemas.
- * The kinds of this folder are made of them.
+ * The common parts of Kubernetes objects (API conventions, "Objects" and "Metadata"), as types and as schemas.
  */
 
 export const OwnerReference = z.object({
@@ -37,14 +36,14 @@ export interface KubernetesObject {
   readonly metadata: ObjectMeta;
 }
 
-/** An object as its creator writes it: the server still has to give it a uid, a resourceVersion and perhaps a name. */
+/** An object before its creation: the API server sets uid, resourceVersion and, with generateName, the name. */
 export type NewObject<T extends KubernetesObject> = Omit<T, 'metadata' | 'status'> & {
   readonly metadata: Partial<ObjectMeta>;
 };
 
 /**
- * How the API server knows a kind: where it is served and what an object of it is in TypeScript. `T` has no value at
- * run time; it lets a client return the right type for the kind it is asked for.
+ * A kind: where the API server serves it, and the TypeScript type of its objects. `T` has no value at run time; it gives
+ * the results of a client their type.
  */
 export interface Kind<T extends KubernetesObject> {
   /** '' for the core group. */

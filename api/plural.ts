@@ -2,10 +2,10 @@
 const rules = new Intl.PluralRules('en');
 
 /**
- * @param count how many.
+ * @param count the number.
  * @param singular the noun for one.
- * @param plural the noun for any other number, where it isn't the singular with an s.
- * @returns the noun that goes with the number, without the number: `noun(2, 'node')` is "nodes".
+ * @param plural the noun for any other number; default: the singular with an s.
+ * @returns the noun for the number, without the number: `noun(2, 'node')` is "nodes".
  */
 export function noun(count: number, singular: string, plural = `${singular}s`): string {
   return rules.select(count) === 'one' ? singular : plural;

@@ -8,7 +8,7 @@ test('drops what is undefined and keeps every other value', () => {
   expect(result).toStrictEqual({ empty: '', zero: 0, no: false, nothing: null, list: [undefined] });
 });
 
-test('leaves the given object alone', () => {
+test('does not change the given object', () => {
   const given = { a: undefined, b: 1 };
   present(given);
   expect(Object.keys(given)).toEqual(['a', 'b']);

@@ -1,4 +1,4 @@
-/** `T` with every key whose value may be undefined made optional, and undefined taken from its type. */
+/** `T` with every key whose value may be undefined made optional, and undefined removed from its type. */
 export type Present<T> = {
   [K in keyof T as undefined extends T[K] ? never : K]: T[K];
 } & {

@@ -1,13 +1,12 @@
 import { z } from 'zod';
 
 /**
- * Strings with a meaning of their own. A branded string comes out of its parse function only, so a function that takes
- * one need not check it again.
+ * Branded strings. Only their parse functions create them, so that functions with such a parameter need not validate it.
  */
 
 /** `sha256:` and 64 hexadecimal digits (OCI image-spec, descriptor.md "Digests"). */
 export type Digest = string & { readonly __brand: 'Digest' };
-/** An image by digest: `host[:port]/repository@sha256:…`; the only form a node ever applies. */
+/** An image by digest: `host[:port]/repository@sha256:…`; the only form that nodes apply. */
 export type DigestedPullspec = string & { readonly __brand: 'DigestedPullspec' };
 
 const DIGEST = /^sha256:[a-f0-9]{64}$/;

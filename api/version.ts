@@ -1,2 +1,2 @@
-/** Shale's version, as images, rendered configs and logs name it; the same as package.json's. */
+/** Shale's version in images, rendered configs and logs; the same as in package.json. */
 export const SHALE_VERSION = '0.1.0';

@@ -104,7 +104,7 @@ describe('decideActions', () => {
     expect(decide(from, to)).toBe(expected);
   });
 
-  test('another base image always reboots, and says so', () => {
+  test('another base image always reboots, and is the cause', () => {
     const { actions, causes } = decideActions({
       from: emptyConfig,
       to: emptyConfig,
@@ -254,7 +254,7 @@ const anyConfig = fc
   .dictionary(fc.constantFrom(...paths), fc.constantFrom('a', 'b'), { maxKeys: 5 })
   .map((files) => configOf(files));
 
-test('the actions of a change are never less than what one of its paths asks for', () => {
+test('the actions of a change include what each of its paths requires', () => {
   fc.assert(
     fc.property(anyConfig, anyConfig, (from, to) => {
       const { actions, causes } = decideActions({ from, to, policies });
@@ -267,7 +267,7 @@ test('the actions of a change are never less than what one of its paths asks for
   );
 });
 
-test('no change asks for nothing', () => {
+test('no change requires no actions', () => {
   fc.assert(
     fc.property(anyConfig, (config) => {
       expect(decideActions({ from: config, to: config, policies })).toEqual({ actions: [], causes: [] });

@@ -171,10 +171,10 @@ function special(rule: string, { from, to, policies }: ActionInput): Ruling {
     return policy === undefined ? [] : [{ change, actions: policy.flatMap(toAction) }];
   });
   const changes = decided.map(({ change }) => change);
-  const asked = decided.flatMap(({ actions }) => actions);
+  const required = decided.flatMap(({ actions }) => actions);
   const rules = changes.map(({ kind, source, change }) => `policy for a ${change} ${kind} rule (${source})`);
   if (decided.length > 0 && isAllDecided(before, after, changes)) {
-    return { rule: rules.join(', '), actions: order(asked) };
+    return { rule: rules.join(', '), actions: order(required) };
   }
   if (policies.containerRuntimeUnit === undefined) {
     return rebootBecause(`${rule}: the policies in force do not name the container runtime's unit`);
@@ -184,7 +184,7 @@ function special(rule: string, { from, to, policies }: ActionInput): Ruling {
   const why = verdict.safe ? 'only mirrors for digests are added' : verdict.why;
   return {
     rule: [`${rule}: ${why}`, ...rules].join('; '),
-    actions: order([...(verdict.safe ? [] : [{ type: 'Drain' } as const]), reload, ...asked]),
+    actions: order([...(verdict.safe ? [] : [{ type: 'Drain' } as const]), reload, ...required]),
   };
 }
 

@@ -5,7 +5,7 @@ import { defaultPolicySettings, effectivePolicies, policyDigest } from './effect
 const restart = (serviceName: string) => ({ type: 'Restart' as const, restart: { serviceName } });
 
 describe('effectivePolicies', () => {
-  test("an admin's entry takes the place of the default's whole list", () => {
+  test("an admin's entry replaces the default's whole list", () => {
     const { files } = effectivePolicies(
       { files: [{ path: '/etc/containers/registries.conf', actions: [{ type: 'None' }] }] },
       defaultPolicySettings,

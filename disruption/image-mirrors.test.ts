@@ -51,7 +51,7 @@ const none: PolicyAction[] = [{ type: 'None' }];
 const one = { 'a.example.org/x': ['m.example.org/x'] };
 const two = { ...one, 'b.example.org': ['m.example.org/b'] };
 
-test('changed rules are known by the kind of their object', () => {
+test('changed rules are identified by the kind of their object', () => {
   expect(mirrorRuleChanges(conf(one, one), conf(two))).toEqual([
     { kind: 'ImageDigestMirrorSet', source: 'b.example.org', change: 'added' },
     { kind: 'ImageTagMirrorSet', source: 'a.example.org/x', change: 'removed' },
@@ -62,8 +62,8 @@ test('changed rules are known by the kind of their object', () => {
   ]);
 });
 
-describe('what a mirror rule asks of a node', () => {
-  test('is the safe rule where no policy says else', () => {
+describe('the actions of a mirror rule', () => {
+  test('are those of the safe rule when no policy matches', () => {
     expect(decide(conf(one), conf(two))[0]).toBe('Reload(crio.service)');
     expect(decide(conf(two), conf(one))[0]).toBe('Drain, Reload(crio.service)');
     expect(decide(conf(one), conf(one, one))[0]).toBe('Drain, Reload(crio.service)');
@@ -78,7 +78,7 @@ describe('what a mirror rule asks of a node', () => {
     expect(decide(conf(one), conf(two), policy)[0]).toBe('Reload(crio.service)');
   });
 
-  test('of rules that no policy decides stays the safe one', () => {
+  test('include those of the safe rule for rules that no policy matches', () => {
     const policy = [{ kind: 'ImageDigestMirrorSet' as const, removed: none }];
     const [actions, rule] = decide(conf(two), conf(one, one), policy);
     expect(actions).toBe('Drain, Reload(crio.service)');
@@ -86,18 +86,18 @@ describe('what a mirror rule asks of a node', () => {
     expect(rule).toContain('policy for a removed ImageDigestMirrorSet rule');
   });
 
-  test('and of those that are safe the reload', () => {
+  test('include the reload for safe changes that no policy matches', () => {
     const policy = [{ kind: 'ImageDigestMirrorSet' as const, removed: none }];
     const other = { ...one, 'c.example.org': ['m.example.org/c'] };
     expect(decide(conf(two), conf(other), policy)[0]).toBe('Reload(crio.service)');
   });
 
-  test('can be a reboot', () => {
+  test('can include a reboot', () => {
     const policy = [{ kind: 'ImageTagMirrorSet' as const, added: [{ type: 'Reboot' as const }] }];
     expect(decide(conf(one), conf(one, one), policy)[0]).toBe('Reboot');
   });
 
-  test('does not cover another change of the same file', () => {
+  test('do not apply to another change of the same file', () => {
     const policy = [{ kind: 'ImageDigestMirrorSet' as const, removed: none }];
     const other = conf(one).replace('docker.io', 'quay.io');
     expect(decide(conf(two), other, policy)[0]).toBe('Drain, Reload(crio.service)');

@@ -26,7 +26,7 @@ test.each<[string, string[], string, string | undefined]>([
   );
 });
 
-test('of policies as long as each other the first wins', () => {
+test('of policies with equal lengths the first one wins', () => {
   const twice: ClusterPolicies = {
     files: [
       { path: '/etc/a', actions: [{ type: 'Drain' }] },

@@ -22,7 +22,7 @@ function decide(from: NodeConfig, to: NodeConfig, policy?: NodeDisruptionPolicy)
 const state = (text: string, ...marks: string[]) =>
   configOf({ '/etc/app/x': text }, { noReboot: new Set(marks) });
 
-test('a marked file needs nothing', () => {
+test('a marked file requires no action', () => {
   const [actions, rule] = decide(state('a', '/etc/app/x'), state('b', '/etc/app/x'));
   expect(actions).toBe('None');
   expect(rule).toContain('shale.dev/no-reboot');
@@ -35,7 +35,7 @@ test("an admin's policy counts more", () => {
   ]);
 });
 
-test('a default policy counts less', () => {
+test('the mark overrides a default policy', () => {
   const at = (text: string, ...marks: string[]) =>
     configOf({ '/etc/containers/policy.json': text }, { noReboot: new Set(marks) });
   const path = '/etc/containers/policy.json';
@@ -43,7 +43,7 @@ test('a default policy counts less', () => {
   expect(decide(at('a', path), at('b', path))[0]).toBe('None');
 });
 
-test('a mark of one side alone decides nothing', () => {
+test('a mark on only one side does not apply', () => {
   expect(decide(state('a'), state('b', '/etc/app/x'))[0]).toBe('Reboot');
   expect(decide(state('a', '/etc/app/x'), state('b'))[0]).toBe('Reboot');
 });
@@ -54,7 +54,7 @@ test('an added or removed file needs the mark of the side that has it', () => {
   expect(decide(state('a'), configOf({}))[0]).toBe('Reboot');
 });
 
-test('of a marked unit systemd is told', () => {
+test('a marked unit requires a DaemonReload', () => {
   const unit = (contents: string) =>
     configOf({}, { units: unitsOf({ name: 'a.service', contents }), noReboot: new Set(['a.service']) });
   expect(decide(unit('1'), unit('2'))[0]).toBe('DaemonReload');

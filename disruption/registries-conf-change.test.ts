@@ -161,7 +161,7 @@ describe('rules that a policy decides', () => {
     `${origin('ImageDigestMirrorSet', mirrors.join(', '))}${conf([{ digestOnly: false, pull: Object.fromEntries(mirrors.map((mirror) => [mirror, 'digest-only'])) }])}`;
   const decided = (from: string, to: string) => mirrorRuleChanges(from, to);
 
-  test('nothing is decided where nothing changes', () => {
+  test('without a change nothing is decided', () => {
     expect(decided(digests(['a.io']), digests(['a.io']))).toEqual([]);
     expect(decided('', '')).toEqual([]);
   });

@@ -38,7 +38,7 @@ const parsed = parseTransitionLabel(
   encodeTransitionLabel(label(predictTransitions({ froms: [from, older], to, policies }))),
 );
 
-describe('an image says what it asks of a node', () => {
+describe('the transitions of an image', () => {
   test('a state that the label names takes its actions', () => {
     const found = findTransition(parsed, { config: 'rendered-worker-1', base: 'base@1' }, digest);
     expect(found).toMatchObject({
@@ -95,7 +95,7 @@ describe('an image says what it asks of a node', () => {
   });
 });
 
-describe('a transition asks what the policies in force say', () => {
+describe('a transition has the actions of the policies in force', () => {
   const conf = (mirror: string) =>
     configOf(
       {
@@ -142,7 +142,7 @@ describe('a transition asks what the policies in force say', () => {
     );
   });
 
-  test('the number of nodes is no part of the label', () => {
+  test('the number of nodes is not part of the label', () => {
     const more = predictTransitions({ froms: [from, from, older], to, policies });
     const less = predictTransitions({ froms: [from, older], to, policies });
     expect(encodeTransitionLabel(label(more))).toBe(encodeTransitionLabel(label(less)));

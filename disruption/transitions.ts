@@ -154,14 +154,14 @@ export function findTransition(
       why: 'the transition label was computed with other disruption policies than those in force',
     };
   }
-  const found = label.label.transitions.find(
+  const transition = label.label.transitions.find(
     ({ config, base }) => config === state.config && base === state.base,
   );
-  if (found === undefined) {
+  if (transition === undefined) {
     return {
       kind: 'reboot',
       why: `the transition label has no transition from ${state.config || 'a node without a config'} on ${state.base || 'an unknown base image'}`,
     };
   }
-  return { kind: 'known', actions: found.actions, causes: found.causes };
+  return { kind: 'known', actions: transition.actions, causes: transition.causes };
 }

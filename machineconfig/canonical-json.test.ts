@@ -6,7 +6,7 @@ it('writes keys in order and leaves out what is absent', () => {
   expect(canonicalJson({ b: [{ d: undefined, c: null }], a: 'ü' })).toBe('{"a":"ü","b":[{"c":null}]}');
 });
 
-it('does not depend on how an object was put together', () => {
+it('does not depend on the order in which an object was built', () => {
   const dictionary = fc.dictionary(fc.oneof(fc.string(), fc.constant('__proto__')), fc.jsonValue());
   fc.assert(
     fc.property(dictionary, (value) => {

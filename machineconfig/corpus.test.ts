@@ -7,7 +7,7 @@ import { parseNodeConfig } from './parse-node-config.ts';
 import { renderPool } from './render.ts';
 import { pool } from './testdata/build.ts';
 
-/** MachineConfigs as people bring them, one file each. Their names say what they are about. */
+/** Realistic MachineConfigs, one file each. Their names describe their content. */
 const folder = new URL('testdata/corpus/', import.meta.url);
 const corpus = readdirSync(folder)
   .toSorted()
@@ -26,11 +26,11 @@ function text(config: ReturnType<typeof nodeConfig>, path: string): string {
 }
 
 describe('the corpus', () => {
-  it('is a corpus', () => {
+  it('is not empty', () => {
     expect(corpus.length).toBeGreaterThanOrEqual(40);
   });
 
-  it.each(corpus)('$name passes admission, renders and can be read back', ({ config }) => {
+  it.each(corpus)('$name passes admission, renders and can be parsed again', ({ config }) => {
     // Go reads keys in any case; a schema of the API can only refuse what it knows.
     expect(MachineConfigSpec.safeParse(config.spec)).toMatchObject({ success: true });
     const { name } = nodeConfig([config]);

@@ -20,7 +20,7 @@ const anyFiles = fc.dictionary(
 );
 
 describe('diffNodeConfigs', () => {
-  test('tells additions, changes and removals, in order', () => {
+  test('returns additions, changes and removals, in order', () => {
     const changes = diffNodeConfigs(withFiles({ '/b': '1', '/c': '1' }), withFiles({ '/c': '2', '/a': '1' }));
     expect(
       changes.map((change) => (change.kind === 'file' ? `${change.change} ${change.path}` : change.kind)),
@@ -101,7 +101,7 @@ describe('diffNodeConfigs', () => {
     expect(found[0]?.change).toBe('changed');
   });
 
-  test('the order of extensions is no change, and neither is another copy of the same config', () => {
+  test('neither the order of extensions nor a copy of the same config is a change', () => {
     expect(diffNodeConfigs(whole, { ...whole, extensions: ['y', 'x'] })).toEqual([]);
     expect(diffNodeConfigs(whole, structuredClone(whole))).toEqual([]);
   });
@@ -118,7 +118,7 @@ describe('diffNodeConfigs', () => {
     expect(diffNodeConfigs(whole, without)).toMatchObject([{ kind, change: 'removed' }]);
   });
 
-  test('root by name and by number is one', () => {
+  test('root by name equals root by number', () => {
     const file = {
       path: '/etc/a',
       contents: Buffer.from(''),
@@ -138,7 +138,7 @@ describe('diffNodeConfigs', () => {
     ]);
   });
 
-  test('nothing differs from itself, and applying the difference gives the other', () => {
+  test('a config has no difference from itself, and applying the difference gives the other config', () => {
     fc.assert(
       fc.property(anyFiles, anyFiles, (a, b) => {
         expect(diffNodeConfigs(withFiles(a), withFiles(a))).toEqual([]);

@@ -13,13 +13,12 @@ import type {
 } from './node-config.ts';
 
 /**
- * What differs between two configurations of a node, by what reaches the disk: decoded bytes, modes, owners.
+ * The differences between two configurations of a node, in terms of the disk: decoded bytes, modes, owners.
  *
  * MCO compares whole file entries, so that a data URL written in another way counts as a change there; here it does not.
- * MCO does not compare directories and links; here they count, because a node would otherwise be called updated without
- * having them.
+ * MCO does not compare directories and links; here they count, because a node could otherwise be Updated without them.
  *
- * @returns the changes, ordered by kind and then by name: empty for two that mean the same.
+ * @returns the changes, ordered by kind and then by name; empty when the configurations are equivalent.
  */
 export function diffNodeConfigs(from: NodeConfig, to: NodeConfig): ConfigChange[] {
   return [
@@ -73,20 +72,20 @@ function fieldChanges(from: NodeConfig, to: NodeConfig): ConfigChange[] {
   return fields.filter(([, same]) => !same).map(([field]) => ({ kind: 'field', field, change: 'changed' }));
 }
 
-/** @returns keys and what became of them, ordered by code unit. */
+/** @returns the keys that differ and how, ordered by code unit. */
 function changes<T>(
   from: ReadonlyMap<string, T>,
   to: ReadonlyMap<string, T>,
   same: (a: T, b: T) => boolean,
 ): [key: string, change: ChangeType][] {
-  const found: [string, ChangeType][] = [];
+  const changes: [string, ChangeType][] = [];
   for (const [key, a] of from) {
     const b = to.get(key);
-    if (b === undefined) found.push([key, 'removed']);
-    else if (a !== b && !same(a, b)) found.push([key, 'changed']);
+    if (b === undefined) changes.push([key, 'removed']);
+    else if (a !== b && !same(a, b)) changes.push([key, 'changed']);
   }
-  for (const key of to.keys()) if (!from.has(key)) found.push([key, 'added']);
-  return found.sort(by(([key]) => key));
+  for (const key of to.keys()) if (!from.has(key)) changes.push([key, 'added']);
+  return changes.sort(by(([key]) => key));
 }
 
 function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
@@ -94,7 +93,7 @@ function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
 }
 
 function sameOwner(a: Owner, b: Owner): boolean {
-  // Root by name and by number is one user on every system.
+  // `root` has the id 0 on every system.
   const canonical = (owner: Owner) => ('id' in owner ? owner.id : owner.name === 'root' ? 0 : owner.name);
   return canonical(a) === canonical(b);
 }

@@ -6,7 +6,7 @@ import { parseNodeConfig } from './parse-node-config.ts';
 import { renderPool } from './render.ts';
 import { pool } from './testdata/build.ts';
 
-/** What everyone meets first must be right: every example renders, alone and all together. */
+/** Every example renders, alone and all together. */
 const examples = new URL('../examples/', import.meta.url);
 const objects = ['', 'tour/'].flatMap((folder) =>
   readdirSync(new URL(folder, examples))

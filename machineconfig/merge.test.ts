@@ -34,7 +34,7 @@ describe('merging files', () => {
     ]);
   });
 
-  it('keeps what a later config does not speak of', () => {
+  it('keeps fields that a later config does not set', () => {
     const merged = merge(
       files({ path: '/a', mode: 0o600, user: { name: 'x' }, contents: { source: 'data:,1' } }),
       files({ path: '/a', mode: 0o640 }),
@@ -92,7 +92,7 @@ describe('merging files', () => {
 });
 
 describe('merging paths of different kinds', () => {
-  it('lets the last one have the path, whatever it is', () => {
+  it('keeps the last entry of a path, whatever its kind', () => {
     const merged = merge(
       storage({ files: [{ path: '/a' }, { path: '/b' }] }),
       storage({ links: [{ path: '/a', target: '/x' }] }),
@@ -102,7 +102,7 @@ describe('merging paths of different kinds', () => {
     expect(merged.storage).not.toHaveProperty('links');
   });
 
-  it('starts a file anew that had become a link in between', () => {
+  it('does not merge a file with an earlier one when a link came in between', () => {
     const merged = merge(
       files({ path: '/a', mode: 0o600, contents: { source: 'data:,1' } }),
       storage({ links: [{ path: '/a', target: '/x' }] }),
@@ -159,7 +159,7 @@ describe('merging units', () => {
 });
 
 describe('merging everything else', () => {
-  it('unites SSH keys in the order they were first seen', () => {
+  it('unites SSH keys in the order of their first occurrence', () => {
     const merged = merge(
       users({ name: 'core', sshAuthorizedKeys: ['b', 'a'] }),
       users({ name: 'core', passwordHash: 'x', sshAuthorizedKeys: ['c', 'a'] }),
@@ -177,7 +177,7 @@ describe('merging everything else', () => {
     expect(merged.kernelArguments).toEqual({ shouldExist: ['b'], shouldNotExist: ['a'] });
   });
 
-  it('tells partitions apart by number, else by label', () => {
+  it('identifies partitions by number, otherwise by label', () => {
     const disk = (...partitions: object[]) => storage({ disks: [{ device: '/dev/sda', partitions }] });
     const merged = merge(
       disk({ number: 1, sizeMiB: 1 }, { label: 'x' }),
@@ -201,7 +201,7 @@ describe('merging everything else', () => {
     expect(merged.ignition.config?.replace?.httpHeaders).toEqual([{ name: 'B', value: '2' }]);
   });
 
-  it('gives an empty config of the newest version for nothing', () => {
+  it('returns an empty config of the newest version without inputs', () => {
     expect(mergeIgnition([])).toEqual({ ignition: { version: '3.5.0' } });
   });
 });

@@ -18,12 +18,12 @@ import { ignition3 } from './ignition/schema-3.ts';
  * - list entries of one identity merge and keep the place of the first; new entries come after; a file, directory or
  *   link replaces an entry of another kind at its path; lists without identities are appended;
  * - a file of a later config that names no compression clears the earlier one's, even if it has no contents itself;
- * - `overwrite` becomes true where no config says otherwise: nodes write files whether or not they are there.
+ * - `overwrite` defaults to true: nodes write files whether or not they exist.
  *
  * Verification hashes of files are left out: each was checked in its own config, and merging could put one config's hash
  * beside another's source, a mismatch that MCO's daemon overlooks.
  *
- * Every entry is looked at once: the work grows with the size of the configs, not with their number squared.
+ * Every entry is processed once: the time grows with the size of the configs, not with the square of their number.
  *
  * @param configs parsed and valid, in merge order
  * @returns the merged config, with fields in the schema's order and nothing empty in it
@@ -115,7 +115,7 @@ class MergedStruct {
     }
   }
 
-  /** The other lists in which an entry of the same identity has to give way. */
+  /** The other lists from which an entry of the same identity is removed. */
   #siblings(name: string): MergedList[] {
     if (!this.#schema.sharedIdentity.includes(name)) {
       return [];

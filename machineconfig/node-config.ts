@@ -1,7 +1,7 @@
 /**
- * What a rendered MachineConfig means on a node's disk: contents decoded, defaults filled in, lists turned into maps by
- * what identifies an entry. Every decision after rendering (diff, actions, image layer, the daemon's writing) is made on
- * this value, so that a re-encoded data URL is no change.
+ * A rendered MachineConfig in terms of a node's disk: contents decoded, defaults filled in, lists turned into maps by the
+ * identity of entries. Everything after rendering (diff, actions, image layer, the daemon) works on this value, so that a
+ * re-encoded data URL is not a change.
  */
 export interface NodeConfig {
   /** Name of the rendered MachineConfig. */
@@ -85,7 +85,7 @@ export type FileAspect = 'contents' | 'mode' | 'owner';
 /** Fields that only a reboot can change. */
 export type ConfigField = 'kernelArguments' | 'kernelType' | 'extensions' | 'fips' | 'osImageURL';
 
-/** What a node has that no MachineConfig configures: every rendered config is a change of this one. */
+/** The config of a node without MachineConfigs: every rendered config is a change from it. */
 export const emptyNodeConfig: NodeConfig = {
   name: '',
   files: new Map(),

@@ -21,7 +21,7 @@ describe('osPackages', () => {
 });
 
 describe('changePackages', () => {
-  it('leaves what the admin has installed and removed', () => {
+  it('keeps packages that the admin installed or removed', () => {
     const present = { installed: ['htop', 'usbguard'], removed: ['firefox'] };
     const remove = osPackages({ extensions: ['usbguard'], kernelType: 'default' });
     const add = osPackages({ extensions: ['sysstat'], kernelType: 'default' });
@@ -31,7 +31,7 @@ describe('changePackages', () => {
     });
   });
 
-  it('ends where it began on the way back', () => {
+  it('restores the original packages when the config is reverted', () => {
     const present = { installed: ['htop'], removed: [] };
     const add = osPackages({ extensions: ['ipsec'], kernelType: 'realtime' });
     const there = changePackages(present, { remove: noPackages, add });

@@ -11,10 +11,10 @@ const EXTENSIONS: Readonly<Record<string, readonly string[]>> = {
   usbguard: ['usbguard'],
 };
 
-/** Names of extensions that MCO takes. */
+/** Names of the extensions that MCO supports. */
 export const SUPPORTED_EXTENSIONS: ReadonlySet<string> = new Set(Object.keys(EXTENSIONS));
 
-/** The kernel that an image brings (MCO, daemon/update.go getKernelPackagesForTargetRelease, as the two below). */
+/** The kernel of an image (MCO, daemon/update.go getKernelPackagesForTargetRelease, also for the two below). */
 const DEFAULT_KERNEL = [
   'kernel',
   'kernel-core',
@@ -32,37 +32,37 @@ const OTHER_KERNELS: Readonly<Record<Exclude<KernelType, 'default'>, readonly st
   ],
 };
 
-/** What is other than in the image, package by package; each list sorted and without duplicates. */
+/** The differences from the packages of the image; each list is sorted and without duplicates. */
 export interface PackageSet {
   /** Installed on top of it. */
   readonly installed: readonly string[];
-  /** Packages of the image that are taken away. */
+  /** Packages of the image that are removed. */
   readonly removed: readonly string[];
 }
 
 export const noPackages: PackageSet = { installed: [], removed: [] };
 
-/** @returns the packages of extensions; one that is unknown is a package of its own name. */
+/** @returns the packages of extensions; an unknown extension is a package with its name. */
 export function extensionPackages(extensions: readonly string[]): readonly string[] {
   return sorted(extensions.flatMap((name) => EXTENSIONS[name] ?? [name]));
 }
 
-/** @returns what a config's extensions and kernel type ask of a host that installs packages itself. */
+/** @returns what a config's extensions and kernel type require of a host that installs packages itself. */
 export function osPackages({
   extensions,
   kernelType,
 }: Pick<NodeConfig, 'extensions' | 'kernelType'>): PackageSet {
-  const asked = extensionPackages(extensions);
-  if (kernelType === 'default') return { installed: asked, removed: [] };
-  return { installed: sorted([...asked, ...OTHER_KERNELS[kernelType]]), removed: sorted(DEFAULT_KERNEL) };
+  const packages = extensionPackages(extensions);
+  if (kernelType === 'default') return { installed: packages, removed: [] };
+  return { installed: sorted([...packages, ...OTHER_KERNELS[kernelType]]), removed: sorted(DEFAULT_KERNEL) };
 }
 
-/** @returns whether both are the same. */
+/** @returns whether both are equal. */
 export function samePackages(a: PackageSet, b: PackageSet): boolean {
   return a.installed.join() === b.installed.join() && a.removed.join() === b.removed.join();
 }
 
-/** @returns what is other than in the image once what was asked for before gives way to what is asked for now. */
+/** @returns the differences from the image after replacing the packages that were required before by those required now. */
 export function changePackages(
   present: PackageSet,
   { remove, add }: { readonly remove: PackageSet; readonly add: PackageSet },
@@ -88,12 +88,12 @@ function sorted(names: readonly string[]): readonly string[] {
 
 export const KERNEL_TYPES = ['default', 'realtime', '64k-pages'] as const satisfies readonly KernelType[];
 
-/** @returns whether it is one that MCO knows, by its full name. */
+/** @returns whether MCO supports an extension, by its full name. */
 export function isKernelType(text: string): text is KernelType {
   return KERNEL_TYPES.some((known) => known === text);
 }
 
-/** @returns the kernel type; MCO takes empty and unknown ones for the default (CanonicalizeKernelType). */
+/** @returns the kernel type; as in MCO, empty and unknown types are the default (CanonicalizeKernelType). */
 export function kernelTypeOf(kernelType: string | undefined): KernelType {
   return kernelType !== undefined && isKernelType(kernelType) ? kernelType : 'default';
 }

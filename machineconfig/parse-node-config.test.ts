@@ -12,7 +12,7 @@ function nodeConfig(config: unknown, spec: Partial<MachineConfigSpec> = {}) {
 
 const storage = (sections: object) => ignition({ storage: sections });
 
-describe('what a config means on a node', () => {
+describe('the config of a node', () => {
   it('decodes contents, whatever their encoding', () => {
     const text = 'grün\n';
     const encodings = {
@@ -54,7 +54,7 @@ describe('what a config means on a node', () => {
     expect(files.get('/g')).toMatchObject({ user: { id: 0 } });
   });
 
-  it('takes empty contents of units and drop-ins for none', () => {
+  it('treats empty contents of units and drop-ins as absent', () => {
     const { units } = nodeConfig(
       ignition({
         systemd: {

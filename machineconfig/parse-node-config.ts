@@ -33,10 +33,10 @@ const DEFAULT_FILE_MODE = 0o644;
 const DEFAULT_DIRECTORY_MODE = 0o755;
 
 /**
- * Reads what a rendered MachineConfig (or a single one) means on a node's disk.
+ * Converts a rendered MachineConfig (or a single one) to the config of a node.
  *
- * @param rendered as the API or an image gave it; not trusted
- * @param limits how far compressed contents may unfold; those it was rendered with
+ * @param rendered from the API or an image; not trusted
+ * @param limits for decompressed contents; those that it was rendered with
  * @returns the config with contents decoded and defaults filled in, or every problem
  */
 export function parseNodeConfig(
@@ -82,7 +82,7 @@ export function parseNodeConfig(
   };
 }
 
-/** A file whose contents no config gives means an empty file, which is what MCO writes. */
+/** A file without contents in any config is an empty file, as in MCO. */
 function decodeFiles(files: readonly IgnitionFile[], limits: Limits) {
   const contents = new ContentsReader(limits);
   const byPath = new Map<string, NodeFile>();
@@ -123,7 +123,7 @@ function byPath<T extends { readonly path: string }>(entries: readonly T[]): Rea
   return new Map(entries.map((entry) => [entry.path, entry]));
 }
 
-/** MCO's daemon takes empty contents of a unit or drop-in for none. */
+/** As in MCO's daemon, empty contents of a unit or drop-in are the same as none. */
 function toUnit(unit: Unit): NodeUnit {
   const { name, contents = '', enabled, mask = false, dropins = [] } = unit;
   return {

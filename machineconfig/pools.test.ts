@@ -55,7 +55,7 @@ describe('MachineConfigs of a pool', () => {
   const configs = [machineConfig('w', undefined), machineConfig('i', undefined, {}, 'infra')];
   const key = 'machineconfiguration.openshift.io/role';
 
-  it('are those that its selector chooses', () => {
+  it('are those that its selector matches', () => {
     const machineConfigSelector = {
       matchExpressions: [{ key, operator: 'In' as const, values: ['worker', 'infra'] }],
     };
@@ -85,19 +85,19 @@ describe('the pool of a node', () => {
     [['master', 'worker', 'infra'], 'master'],
     [[], undefined],
   ])('with the roles %j is %s', (roles, name) => {
-    const found = poolOfNode(node(...roles.map(role)), pools);
-    expect(found).toMatchObject({ ok: true });
-    expect(found.ok && found.pool?.metadata.name).toBe(name);
+    const result = poolOfNode(node(...roles.map(role)), pools);
+    expect(result).toMatchObject({ ok: true });
+    expect(result.ok && result.pool?.metadata.name).toBe(name);
   });
 
-  it('can not be said where two custom pools claim it', () => {
+  it('is an error when two custom pools select it', () => {
     expect(poolOfNode(node(role('storage'), role('infra')), pools)).toEqual({
       ok: false,
       problem: 'node n1 belongs to 2 custom pools (infra, storage); expected at most one',
     });
   });
 
-  it('may be chosen by any label', () => {
+  it('may be selected by any label', () => {
     const gpu = pool('gpu', {
       nodeSelector: { matchExpressions: [{ key: 'example.org/gpu', operator: 'Exists' }] },
     });

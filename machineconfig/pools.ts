@@ -7,8 +7,8 @@ import type { LabelSelector } from '../api/object.ts';
 export type Labels = Readonly<Record<string, string>>;
 
 /**
- * Whether a label selector chooses an object (metav1.LabelSelector): every term of it must hold. As in Kubernetes an
- * empty selector chooses everything, and NotIn holds where the label is absent.
+ * Whether a label selector matches an object (metav1.LabelSelector): every requirement must match. As in Kubernetes an
+ * empty selector matches everything, and NotIn matches when the label is absent.
  */
 export function matchesSelector(selector: LabelSelector, labels: Labels): boolean {
   const { matchLabels = {}, matchExpressions = [] } = selector;
@@ -20,7 +20,7 @@ export function matchesSelector(selector: LabelSelector, labels: Labels): boolea
   );
 }
 
-/** A pool without a selector, or with an empty one, chooses nothing: it is a slip, not a wish for everything (MCO). */
+/** A pool without a selector, or with an empty one, selects nothing: this is a mistake rather than intent (MCO). */
 function poolMatches(selector: LabelSelector | undefined, labels: Labels): boolean {
   const { matchLabels = {}, matchExpressions = [] } = selector ?? {};
   const terms = Object.keys(matchLabels).length + matchExpressions.length;
@@ -38,7 +38,7 @@ export function selectedConfigs(
 }
 
 export type PoolOfNode =
-  /** No pool: nobody manages the node. */
+  /** Without a pool the node is not managed. */
   { readonly ok: true; readonly pool?: MachineConfigPool } | { readonly ok: false; readonly problem: string };
 
 const MASTER = 'master';
@@ -46,11 +46,11 @@ const WORKER = 'worker';
 const OS_LABEL = 'kubernetes.io/os';
 
 /**
- * The one pool whose configuration a node takes, with MCO's precedence: master beats custom pools, a custom pool beats
+ * The pool that a node belongs to, with MCO's precedence: master beats custom pools, a custom pool beats
  * worker. Membership is by the pools' node selectors alone, so pools need no role labels of OpenShift.
  *
- * @returns the pool, none, or the reason why it can't be said which: more than one custom pool claims the node. A master
- *   that custom pools claim, too, is master's, unless there are several of them.
+ * @returns the pool, none, or an error when several custom pools select the node. A node that master and one custom pool
+ *   select belongs to master.
  */
 export function poolOfNode(node: Node, pools: readonly MachineConfigPool[]): PoolOfNode {
   const labels = node.metadata.labels ?? {};

@@ -1,27 +1,27 @@
-/** One thing that is wrong in a configuration: where, what, and what would be right. */
+/** A problem of a configuration: where it is, what is wrong, and what is expected. */
 export interface Problem {
-  /** A JSON path: `$.storage.files[2].contents.source`. Relative to the Ignition config or, where said so, to the object. */
+  /** A JSON path, `$.storage.files[2].contents.source`, relative to the Ignition config unless documented otherwise. */
   readonly path: string;
   readonly reason: string;
   readonly expected: string;
 }
 
-/** @returns a problem on one line, as conditions, events and the command line show it. */
+/** @returns a problem on one line, for conditions, events and the command line. */
 export function formatProblem(problem: Problem): string {
   return `${problem.path}: ${problem.reason}; expected ${problem.expected}`;
 }
 
-/** Longest quotation of what somebody wrote, in UTF-16 code units: problems end up in conditions and events. */
+/** The maximum length of a quoted value, in UTF-16 code units: conditions and events contain problems. */
 const QUOTED = 100;
 
-/** @returns a name or path in quotes for a problem's reason, cut when it is very long. Never for contents: they may be secret. */
+/** @returns a name or path in quotes for a problem, cut when it is very long. Not for contents, which may be secret. */
 export function quote(text: string): string {
   return JSON.stringify(text.length > QUOTED ? `${text.slice(0, QUOTED)}…` : text);
 }
 
-/** What is wrong with one MachineConfig, or with the rendering as a whole where `machineConfig` is ''. */
+/** The problems of a MachineConfig, or of the rendering as a whole when `machineConfig` is ''. */
 export interface ConfigProblems {
   readonly machineConfig: string;
-  /** Paths begin at the Ignition config where they begin with `$`, else at the MachineConfig's spec. */
+  /** Paths that start with `$` are relative to the Ignition config, others to the MachineConfig's spec. */
   readonly problems: readonly Problem[];
 }

@@ -12,7 +12,7 @@ function rendered(...configs: MachineConfig[]): MachineConfig {
   return rendering.rendered;
 }
 
-/** What is wrong with going from the base with `before` to the base with `after`. */
+/** @returns the problems of an update from the base with `before` to the base with `after`. */
 function refused(before: MachineConfig | undefined, after: MachineConfig | undefined) {
   const sources = after === undefined ? [base] : [base, after];
   const running = before === undefined ? rendered(base) : rendered(base, before);
@@ -28,7 +28,7 @@ function change(sections: object, spec: Partial<MachineConfigSpec> = {}): Machin
 
 const user = (name: string, fields: object = {}) => ({ passwd: { users: [{ name, ...fields }] } });
 
-describe('what a running node can not take', () => {
+describe('changes that a running node can not apply', () => {
   it.each([
     ['disks', { storage: { disks: [{ device: '/dev/sda', wipeTable: true }] } }, '$.storage.disks'],
     [
@@ -71,7 +71,7 @@ describe('what a running node can not take', () => {
     expect(refused(fips, undefined)).toEqual([['', 'spec.fips']]);
   });
 
-  it('disks taken away: no MachineConfig has them any more', () => {
+  it('removed disks, which no MachineConfig contains any more', () => {
     expect(refused(change({ storage: { disks: [{ device: '/dev/sda' }] } }), undefined)).toEqual([
       ['', '$.storage.disks'],
     ]);
@@ -86,7 +86,7 @@ describe('what a running node can not take', () => {
   });
 });
 
-describe('what a running node can take', () => {
+describe('changes that a running node can apply', () => {
   it.each([
     ['files', { storage: { files: [file('/a', '2'), file('/b', '')] } }],
     ['units', { systemd: { units: [{ name: 'a.service', enabled: true }] } }],
@@ -104,7 +104,7 @@ describe('what a running node can take', () => {
     expect(irreconcilable(rendered(base), to, [base, changed])).toHaveLength(1);
   });
 
-  it('links that go', () => {
+  it('removed links', () => {
     expect(refused(change({ storage: { links: [{ path: '/l', target: '/x' }] } }), undefined)).toEqual([]);
   });
 

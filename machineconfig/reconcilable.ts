@@ -16,11 +16,11 @@ const FORCE_FILE = nodePaths.forceFile;
 export const DEFAULT_NODE_USER = 'core';
 
 /**
- * What can't be done to a running node on the way from one rendering to another (MCO's IsRenderedConfigReconcilable):
- * what only Ignition does, at a node's first boot. Refused before any node is touched.
+ * Changes between two rendered configs that a running node can't apply (MCO's IsRenderedConfigReconcilable): only Ignition
+ * does, at a node's first boot. The operator refuses them before a node is affected.
  *
  * @param running the rendered config that the pool's nodes run
- * @param target the rendered config they should take
+ * @param target the rendered config to update to
  * @param sources the MachineConfigs that `target` was rendered from, in any order
  * @param nodeUser the user of the nodes whose keys and password may change
  * @returns problems by MachineConfig; '' where no MachineConfig has the field any more, so that it was removed
@@ -60,7 +60,7 @@ function ignitionOf({ spec, metadata }: MachineConfig, limits: Limits): Ignition
   };
 }
 
-/** Sections that must stay as they are, whatever they hold. */
+/** Sections that must not change. */
 const FIXED: readonly {
   readonly path: string;
   readonly what: string;
@@ -94,7 +94,7 @@ function changesOf(from: Partial<IgnitionConfig>, to: Partial<IgnitionConfig>, n
   return [...changed, ...linkChanges(from, to), ...userChanges(from, to, nodeUser), ...forbiddenFiles(to)];
 }
 
-/** Links may go (bug 1677198), but not come or change. */
+/** Links may be removed (bug 1677198), but not added or changed. */
 function linkChanges(from: Partial<IgnitionConfig>, to: Partial<IgnitionConfig>): Problem[] {
   const links = to.storage?.links ?? [];
   return links.length === 0 || isDeepStrictEqual(from.storage?.links, links)

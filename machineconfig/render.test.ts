@@ -60,7 +60,7 @@ describe('a rendered config', () => {
     expect(name('a', 'x')).toBe(name('b', 'x'));
   });
 
-  it('can be made of MachineConfigs without any Ignition config', () => {
+  it('can be rendered from MachineConfigs without an Ignition config', () => {
     const { rendered } = render([machineConfig('a', undefined, { kernelArguments: ['quiet'] })]);
     expect(rendered.spec).toMatchObject({
       config: { ignition: { version: '3.5.0' } },
@@ -88,7 +88,7 @@ describe('merge order', () => {
   });
 });
 
-describe('fields beside the Ignition config', () => {
+describe('fields outside the Ignition config', () => {
   it('concatenates kernel arguments and extensions with their duplicates, in merge order', () => {
     const { rendered } = render([
       machineConfig('b', undefined, { kernelArguments: ['x', 'y'], extensions: ['usbguard'] }),
@@ -181,7 +181,7 @@ describe('refusals', () => {
     expect(problems[0]?.problems[0]?.path).toMatch(/^\$\.storage\.files\[0\]/);
   });
 
-  it('name the MachineConfigs that a problem of the merge is in', () => {
+  it('name the MachineConfigs that cause a problem of the merge', () => {
     const owner = (user: object) => files(file('/a', '', { user }));
     const problems = problemsOf([
       machineConfig('one', owner({ id: 1 })),
@@ -241,7 +241,7 @@ describe('any MachineConfigs', () => {
     );
   });
 
-  it('leave their inputs as they were', () => {
+  it('do not change their inputs', () => {
     fc.assert(
       fc.property(machineConfigs, (configs) => {
         const before = JSON.stringify(configs);
@@ -264,7 +264,7 @@ describe('any MachineConfigs', () => {
     );
   });
 
-  it('merge alike all at once and in two steps', () => {
+  it('merge to the same config at once and in two steps', () => {
     fc.assert(
       fc.property(machineConfigs, fc.nat(), (configs, at) => {
         const whole = tryRender(configs);
@@ -288,7 +288,7 @@ describe('any MachineConfigs', () => {
     );
   });
 
-  it('can be read back once rendered', () => {
+  it('can be parsed after rendering', () => {
     fc.assert(
       fc.property(machineConfigs, (configs) => {
         const rendering = tryRender(configs);

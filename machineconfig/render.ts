@@ -29,9 +29,9 @@ export interface RenderInput {
   readonly pool: MachineConfigPool;
   /** The MachineConfigs that the pool selects, in any order. */
   readonly configs: readonly MachineConfig[];
-  /** Written on the rendered config, as MCO does: which controller made it. */
+  /** The version of the controller, which an annotation of the rendered config records, as in MCO. */
   readonly controllerVersion: string;
-  /** Images of the cluster's own choice, which a MachineConfig's may override. */
+  /** The default images of the cluster, which MachineConfigs can override. */
   readonly defaultImages?: { readonly os?: string; readonly extensions?: string };
   readonly limits?: Limits;
   /** Bytes of JSON that the API server stores in an object; MAX_OBJECT_BYTES unless given. */
@@ -88,9 +88,9 @@ export function renderPool(input: RenderInput): Rendering {
 }
 
 function parsedAt(parsed: readonly ParsedMachineConfig[], index: number): ParsedMachineConfig {
-  const found = parsed[index];
-  if (found === undefined) throw new Error(`there is no MachineConfig ${index} among ${parsed.length}`);
-  return found;
+  const config = parsed[index];
+  if (config === undefined) throw new Error(`there is no MachineConfig ${index} among ${parsed.length}`);
+  return config;
 }
 
 /**
@@ -109,7 +109,7 @@ function compareNames(a: string, b: string): number {
 
 /**
  * Valid configs can merge into an invalid one: a file through another's link, an owner by id and by name, contents that
- * nobody gives. MCO finds out on the node, which then degrades.
+ * no config has. In MCO they are detected on the node, which then degrades.
  */
 function validateMerged(
   ignition: IgnitionConfig,
@@ -178,7 +178,7 @@ function mergeSpecs(
   defaultImages: NonNullable<RenderInput['defaultImages']>,
 ): MachineConfigSpec {
   const specs = ordered.map((config) => config.spec);
-  // A generated config repeats the cluster's own image; only people override it.
+  // A generated config repeats the cluster's image; only an admin's config overrides it.
   const byPeople = ordered
     .filter((config) => (config.metadata.annotations?.[annotations.generatedByController] ?? '') === '')
     .map((config) => config.spec);
@@ -207,7 +207,7 @@ function jsonOf(ignition: IgnitionConfig): NonNullable<MachineConfigSpec['config
 /** As long as MCO's hash. */
 const HASH_DIGITS = 32;
 
-/** The marks decide what a change costs, so a config with others is another config. */
+/** The marks affect the actions of a change, so a config with different marks has another name. */
 function renderedName(pool: string, canonicalSpec: string, noReboot: readonly string[]): string {
   const content = createHash('sha256').update(canonicalSpec);
   if (noReboot.length > 0) content.update(JSON.stringify(noReboot));
@@ -220,7 +220,7 @@ function ownedBy(pool: MachineConfigPool, uid: string) {
   return { apiVersion, kind, name: metadata.name, uid, controller: true, blockOwnerDeletion: true };
 }
 
-/** Names the MachineConfigs that a person would shrink first. */
+/** Names the largest MachineConfigs. */
 function largest(configs: readonly MachineConfig[]): string {
   return configs
     .map((config) => ({ name: config.metadata.name, bytes: JSON.stringify(config.spec).length }))

@@ -31,23 +31,23 @@ function render(...configs: readonly MachineConfig[]) {
 }
 
 describe("an owner's marks", () => {
-  it('are carried by the rendered config', () => {
+  it('are annotations of the rendered config', () => {
     expect(render(config('a', ['/a', '/b'], '/a, a.service')).marks).toEqual(['/a', 'a.service']);
     expect(render(config('a', ['/a', '/b'], '*')).marks).toEqual(['/a', '/b', 'a.service']);
     expect(render(config('a', ['/a'])).marks).toEqual([]);
   });
 
-  it('hold only for what every MachineConfig that has it marks', () => {
+  it('apply only to entries that every MachineConfig containing them marks', () => {
     expect(render(config('a', ['/a'], '/a'), config('b', ['/a'])).marks).toEqual([]);
     expect(render(config('a', ['/a'], '/a'), config('b', ['/a'], '*')).marks).toEqual(['/a', 'b.service']);
   });
 
-  it('are part of what names the rendered config', () => {
+  it('affect the name of the rendered config', () => {
     const names = [render(config('a', ['/a'])), render(config('a', ['/a'], '/a'))].map(({ name }) => name);
     expect(new Set(names).size).toBe(2);
   });
 
-  it('that name something else are refused with what they may name', () => {
+  it('of unknown entries are rejected with the known ones', () => {
     expect(render(config('a', ['/a'], '/other')).problems).toEqual([
       {
         machineConfig: 'a',
@@ -62,7 +62,7 @@ describe("an owner's marks", () => {
     ]);
   });
 
-  it('that can not be read are none', () => {
+  it('that can not be parsed are ignored', () => {
     expect(readNoReboot(marked(machineConfig('a', ignition({})), '{'))).toEqual(new Set());
     expect(readNoReboot(marked(machineConfig('a', ignition({})), '{"a":1}'))).toEqual(new Set());
   });
@@ -77,11 +77,11 @@ const large = machineConfig(
 const renderWith = (limits?: ReturnType<typeof limitsInMiB>) =>
   renderPool({ pool: pool('worker'), configs: [large], controllerVersion: '1', ...(limits && { limits }) });
 
-it('a file that unfolds to more than its limit is refused', () => {
+it('a file that decompresses to more than its limit is rejected', () => {
   expect(JSON.stringify(renderWith())).toContain('16777216');
 });
 
-it('limits that were raised go with the rendered config to who reads it', () => {
+it('raised limits are recorded in the rendered config and used to parse it', () => {
   const rendering = renderWith(limitsInMiB({ file: 32 }));
   if (!rendering.ok) throw new Error(JSON.stringify(rendering.problems));
   expect(recordedLimits(rendering.rendered)).toEqual({ fileBytes: 32 * MIB, configBytes: 64 * MIB });
@@ -89,7 +89,7 @@ it('limits that were raised go with the rendered config to who reads it', () => 
   expect(parsed.ok && parsed.config.files.get('/etc/large')?.contents.length).toBe(17 * MIB);
 });
 
-it('a record that can not be read is none', () => {
+it('a record that can not be parsed is ignored', () => {
   const broken = {
     ...large,
     metadata: { name: 'x', annotations: { [annotations.limits]: '{"fileBytes":-1}' } },

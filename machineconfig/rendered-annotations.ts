@@ -5,7 +5,7 @@ import { DEFAULT_LIMITS, type Limits } from './ignition/contents.ts';
 import type { ParsedMachineConfig } from './parse-machine-config.ts';
 import type { ConfigProblems } from './problem.ts';
 
-/** Stands for every file and unit of the MachineConfig. */
+/** Means every file and unit of the MachineConfig. */
 const ALL = '*';
 
 export interface NoRebootMarks {
@@ -16,7 +16,7 @@ export interface NoRebootMarks {
 
 /**
  * Collects what the owners of MachineConfigs marked as needing no reboot. An entry that several MachineConfigs have is
- * marked only when each of them marks it: what one of them adds to a unit is not for another to speak of.
+ * marked only when each of them marks it: one owner can't decide about another's drop-ins.
  *
  * @param configs in merge order, each with what it was parsed to.
  * @returns the marks, or what they name that their MachineConfig doesn't have.
@@ -31,8 +31,8 @@ export function noRebootMarks(
     const named = (config.metadata.annotations?.[annotations.noReboot] ?? '')
       .split(/[\s,]+/)
       .filter((name) => name !== '');
-    const wanted = new Set(named.includes(ALL) ? own : named);
-    for (const subject of own) marks.set(subject, wanted.has(subject) && marks.get(subject) !== false);
+    const marked = new Set(named.includes(ALL) ? own : named);
+    for (const subject of own) marks.set(subject, marked.has(subject) && marks.get(subject) !== false);
     for (const name of named.filter((subject) => subject !== ALL && !own.includes(subject))) {
       problems.push({ machineConfig: config.metadata.name, problems: [unknown(name)] });
     }
@@ -54,7 +54,7 @@ function unknown(name: string) {
   };
 }
 
-/** @returns the marks of a rendered config; none where its annotation can't be read: then a reboot is what is sure. */
+/** @returns the marks of a rendered config; none when its annotation can't be parsed, because a reboot is always safe. */
 export function readNoReboot({ metadata }: MachineConfig): ReadonlySet<string> {
   const text = metadata.annotations?.[annotations.noReboot];
   if (text === undefined) return new Set();
@@ -68,15 +68,15 @@ export function readNoReboot({ metadata }: MachineConfig): ReadonlySet<string> {
 
 const Recorded = z.object({ fileBytes: z.int().positive(), configBytes: z.int().positive() });
 
-/** @returns what a rendered config records of limits that are not the default ones, for who reads it later. */
+/** @returns the annotations that record limits other than the default, for parsing the rendered config later. */
 export function recordLimits({ fileBytes, configBytes }: Limits): Readonly<Record<string, string>> {
   if (fileBytes === DEFAULT_LIMITS.fileBytes && configBytes === DEFAULT_LIMITS.configBytes) return {};
   return { [annotations.limits]: JSON.stringify({ fileBytes, configBytes }) };
 }
 
 /**
- * @returns the limits that a config was rendered with; the default ones for a record that can't be read. Who may write a
- *   rendered config may write anything on a node, so the record gives nobody more than they have.
+ * @returns the limits that a config was rendered with; the default limits when the record can't be parsed. Users who may
+ *   write a rendered config can write any file on a node, so the record grants them nothing in addition.
  */
 export function recordedLimits({ metadata }: MachineConfig): Limits {
   const text = metadata.annotations?.[annotations.limits];
@@ -90,7 +90,7 @@ export function recordedLimits({ metadata }: MachineConfig): Limits {
 
 const MIB = 1024 * 1024;
 
-/** @returns limits in bytes; the default ones where nothing is given. @param given in MiB. */
+/** @returns limits in bytes, or the default limits. @param given in MiB. */
 export function limitsInMiB(given: {
   readonly file?: number | undefined;
   readonly config?: number | undefined;

@@ -5,12 +5,12 @@ import type { ParsedMachineConfig } from './parse-machine-config.ts';
 import type { ConfigProblems, Problem } from './problem.ts';
 
 /**
- * Says which MachineConfigs a problem of their merge comes from. Nothing is recorded while merging; a problem is rare,
- * and the entry it is about is found again in the sources by its identity.
+ * Finds the MachineConfigs that cause a problem of their merge. Merging records nothing, because problems are rare: the
+ * entry is found in the sources by its identity.
  *
  * @param problems with paths in `merged`
  * @param parsed the sources, in merge order
- * @returns the problems by MachineConfig: the last one that has the entry, naming the others; '' where none has
+ * @returns the problems by MachineConfig: the last one with the entry, naming the others; '' when none has it
  */
 export function blameEntries(
   problems: readonly Problem[],

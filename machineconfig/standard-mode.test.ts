@@ -44,7 +44,7 @@ test.each<[string, Partial<NodeConfig>, HostSystem, RegExp | undefined]>([
   else expect(why).toMatch(expected);
 });
 
-test('a host of which no image is known takes files, and nothing that needs another deployment', () => {
+test('a host without a known image can apply files, but nothing that needs another deployment', () => {
   const { baseImage: _, ...unknown } = host('rpm-ostree');
   expect(refused({ files: new Map() }, unknown)).toEqual([]);
   for (const to of [usbguard, { kernelArguments: ['quiet'] }]) {

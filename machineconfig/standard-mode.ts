@@ -3,23 +3,23 @@ import { sameList } from './diff.ts';
 import type { NodeConfig } from './node-config.ts';
 import { osPackages, samePackages } from './os-packages.ts';
 
-/** What a host is, as far as it decides which configs standard mode can bring it to. */
+/** The properties of a host that determine which configs it can apply in standard mode. */
 export interface HostSystem {
-  /** What keeps its operating system. */
+  /** The backend of its operating system. */
   readonly osBackend: {
     readonly name: 'bootc' | 'rpm-ostree' | 'ostree';
     readonly version?: string;
-    /** Whether it puts packages on top of an image. Absent where it has not said. */
+    /** Whether it can install packages on top of an image. Absent when it has not reported it. */
     readonly installsPackages?: boolean;
   };
-  /** In Go's words; absent where it is not known. */
+  /** GOARCH; absent when unknown. */
   readonly architecture?: string;
-  /** The image that its operating system is of; absent where none is known. */
+  /** The image of its operating system; absent when unknown. */
   readonly baseImage?: string;
 }
 
 export interface StandardModeChange {
-  /** What the host has now. */
+  /** What the host runs now. */
   readonly from: Pick<NodeConfig, 'extensions' | 'kernelType' | 'kernelArguments'>;
   readonly to: Pick<NodeConfig, 'extensions' | 'kernelType' | 'kernelArguments' | 'osImageURL'>;
   /** The image with the packages, as the rendered config names it; '' for none. */
@@ -27,10 +27,10 @@ export interface StandardModeChange {
 }
 
 /**
- * Why a host can't be brought to a config without layering: the daemon refuses it by this rule, and whoever plans a change
- * says it before. An image made on the cluster is under none of these limits.
+ * Why a host can't apply a config without layering. The daemon refuses the config by this rule, and `shale plan` predicts
+ * it. A layered image has none of these limits.
  *
- * @returns the reasons in words, none where it can.
+ * @returns the reasons as text; empty when it can.
  */
 export function refusedInStandardMode({ from, to, extensionsImage }: StandardModeChange, host: HostSystem) {
   const { name, installsPackages = name !== 'ostree' } = host.osBackend;
@@ -48,7 +48,7 @@ export function refusedInStandardMode({ from, to, extensionsImage }: StandardMod
   ];
 }
 
-/** @returns on which hosts alone a config can be had without layering, in words, where that is not on every one. */
+/** @returns which hosts can apply a config without layering, as text; empty when every host can. */
 export function limitedInStandardMode(
   to: StandardModeChange['to'],
   extensionsImage: string,
@@ -66,14 +66,14 @@ export function limitedInStandardMode(
   ];
 }
 
-/** What follows the name of a tool that is asked for packages. */
+/** The suffix of a message after the name of a tool that can't install packages. */
 export const INSTALLS_NONE =
   "keeps the host's operating system and installs no packages; expected on-cluster layering, or a host with rpm-ostree";
 
 const NO_IMAGE =
   'kernel arguments and packages need a new deployment, and it is not known of which image the host is; expected osImageURL by digest';
 
-/** @returns what of a config needs packages beside the image, in words; '' for nothing. */
+/** @returns the parts of a config that need packages besides the image, as text; '' without any. */
 export function askedPackages({
   extensions,
   kernelType,

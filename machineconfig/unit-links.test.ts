@@ -39,11 +39,11 @@ describe('unitLinks', () => {
     expect(enabled(name, text).map(({ path }) => path)).toEqual(paths);
   });
 
-  test('a link leads to the unit that is there: ours in /etc, the template of an instance', () => {
+  test('a link points to the unit in /etc, or to the template of an instance', () => {
     expect(enabled('a@one.service', 'WantedBy=x.target')[0]?.target).toBe(`${at}/a@.service`);
   });
 
-  test('a unit of the OS is linked where the OS has it, once its text is known', () => {
+  test('a unit of the OS is linked to its path in the OS, if its text is known', () => {
     const text = install('WantedBy=multi-user.target');
     expect(unitLinks([unit('chronyd.service', { enabled: true })], () => text).links).toEqual([
       {
@@ -54,18 +54,18 @@ describe('unitLinks', () => {
     expect(unitLinks([unit('chronyd.service', { enabled: true })], none).links).toEqual([]);
   });
 
-  test('masked is a link to nothing, whatever else is said', () => {
+  test('a masked unit is a link to /dev/null, also when it is enabled', () => {
     expect(unitLinks([unit('a.service', { masked: true, enabled: true })], none).links).toEqual([
       { path: `${at}/a.service`, target: '/dev/null' },
     ]);
   });
 
-  test('disabled means that the links must not be there', () => {
+  test('the links of a disabled unit are removed', () => {
     const disabled = unit('a.service', { contents: install('WantedBy=x.target'), enabled: false });
     expect(unitLinks([disabled], none)).toEqual({ links: [], removals: [`${at}/x.target.wants/a.service`] });
   });
 
-  test('Also takes other units along', () => {
+  test('Also= includes other units', () => {
     const text = (name: string) => (name === 'a.socket' ? install('WantedBy=sockets.target') : undefined);
     const { links } = unitLinks(
       [unit('a.service', { contents: install('Also=a.socket a.service'), enabled: true })],

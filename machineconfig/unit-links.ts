@@ -8,7 +8,7 @@ export interface UnitLink {
 
 export interface UnitLinks {
   readonly links: readonly UnitLink[];
-  /** Links that must not be there: those of units that are disabled. */
+  /** Links to remove: those of disabled units. */
   readonly removals: readonly string[];
 }
 
@@ -16,13 +16,13 @@ const ETC_UNITS = '/etc/systemd/system';
 const OS_UNITS = '/usr/lib/systemd/system';
 
 /**
- * The links that `systemctl --root enable`, `disable` and `mask` would make for these units (systemctl(1), and
+ * The links that `systemctl --root enable`, `disable` and `mask` would create for these units (systemctl(1), and
  * systemd.unit(5) "[Install] Section Options"): WantedBy, RequiredBy, UpheldBy, Alias and Also.
  *
  * @param units of a rendered config.
- * @param contentsOf text of a unit that the OS brings, by its name; undefined where it is not known.
- * @returns links and removals, sorted by path. A unit that is enabled and whose text nobody knows has none: the caller
- *   says so in another way (a preset).
+ * @param contentsOf text of a unit of the OS, by its name; undefined when it is unknown.
+ * @returns links and removals, sorted by path. An enabled unit whose text is unknown has no links: the caller uses a preset
+ *   for it.
  */
 export function unitLinks(
   units: readonly NodeUnit[],
@@ -69,9 +69,9 @@ function textOf(
 
 /** A unit and those that its Also= names, each once. */
 function withAlso(name: string, text: (name: string) => string | undefined): string[] {
-  const found = new Set([name]);
-  for (const unit of found) for (const also of listOf(text(unit) ?? '', 'Also')) found.add(also);
-  return [...found];
+  const units = new Set([name]);
+  for (const unit of units) for (const also of listOf(text(unit) ?? '', 'Also')) units.add(also);
+  return [...units];
 }
 
 function installLinks(name: string, text: string, isOurs: boolean): UnitLink[] {
@@ -96,7 +96,7 @@ function linkName(name: string, text: string): string {
   return prefix === undefined || instance === undefined ? name : `${prefix}${instance}${suffix ?? ''}`;
 }
 
-/** @returns `getty@.service` for `getty@tty1.service`; undefined for a unit that is no instance. */
+/** @returns `getty@.service` for `getty@tty1.service`; undefined for a unit that is not an instance. */
 function templateOf(name: string): string | undefined {
   const [, prefix, suffix] = /^([^@]+@)[^@]+(\.[a-z]+)$/.exec(name) ?? [];
   return prefix === undefined || suffix === undefined ? undefined : `${prefix}${suffix}`;
@@ -112,7 +112,7 @@ function expand(text: string, name: string): string {
 
 /**
  * Values of a key of [Install]: every assignment adds to the list, an empty one clears it (systemd.syntax(7)).
- * Anything that is no plain unit name is left out: it becomes part of a path.
+ * Anything that is not a plain unit name is ignored, because the name becomes part of a path.
  */
 function listOf(text: string, key: string): string[] {
   let section = '';

@@ -1,10 +1,10 @@
 import path from 'node:path';
 import { defineConfig } from 'vite';
 
-/** Builds what runs in the browser (`npm run build:page`) into page/dist, where page/server/assets.ts finds it. */
+/** Builds the browser's part of the page into page/dist, which page/server/page-server.ts serves. */
 export default defineConfig({
   root: path.join(import.meta.dirname, 'app'),
-  // Wherever it is served: behind a proxy the page may have a path above it.
+  // Relative, because behind a proxy the page may be served below any path.
   base: './',
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
   build: {

@@ -82,7 +82,7 @@ export interface Storage {
   readonly raid?: readonly Raid[];
 }
 
-/** What files, directories and links have in common: the spec calls it a node. */
+/** The common fields of files, directories and links; the Ignition spec calls them nodes. */
 export interface PathEntry {
   readonly group?: IgnitionOwner;
   readonly overwrite?: boolean;

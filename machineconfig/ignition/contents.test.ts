@@ -29,7 +29,7 @@ describe('contents', () => {
     expect('bytes' in decoded && Buffer.from(decoded.bytes).toString()).toBe(text);
   });
 
-  it('takes an absent or empty source for an empty file', () => {
+  it('treats an absent or empty source as an empty file', () => {
     expect(check({})).toEqual([]);
     expect(check({ source: '' })).toEqual([]);
   });
@@ -42,13 +42,13 @@ describe('contents', () => {
     expect(check({ compression: 'gzip', source: cut })).toMatchObject([{ path: '$.contents.source' }]);
   });
 
-  it('refuses remote contents and says why', () => {
+  it('rejects remote contents with a reason', () => {
     expect(check({ source: 'https://example.org/x' })).toMatchObject([
       { reason: 'is a https URL; a node fetches nothing to configure itself' },
     ]);
   });
 
-  it('stops at the limit of a file, and does not unfold a bomb to find out', () => {
+  it('stops decompressing at the limit of a file', () => {
     const bomb = { compression: 'gzip', source: base64(gzipSync(Buffer.alloc(64 * 1024 * 1024))) };
     expect(bomb.source.length).toBeLessThan(100_000);
     expect(check(bomb)).toMatchObject([{ path: '$.contents.source', reason: 'is too large' }]);
@@ -62,7 +62,7 @@ describe('contents', () => {
     const together = { reason: 'makes the files of the config too large together' };
     for (const path of ['$[0]', '$[1]', '$[2]']) reader.check(gzipped, path);
     expect(reader.check(gzipped, '$[3]')).toMatchObject([together]);
-    // What is not gzip would be another problem, if it were looked at.
+    // Reading further would report another problem: this is not gzip.
     expect(reader.check({ compression: 'gzip', source: 'data:,no' }, '$[4]')).toMatchObject([together]);
   });
 

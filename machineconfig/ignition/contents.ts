@@ -4,7 +4,7 @@ import type { Problem } from '../problem.ts';
 import type { Resource } from './config.ts';
 import { type DataUrl, decodeDataUrl, parseDataUrl } from './data-url.ts';
 
-/** How much a config may hold once decompressed: a small object in the API can stand for gigabytes. */
+/** Limits for decompressed contents: a small object in the API can expand to gigabytes. */
 export interface Limits {
   /** Bytes of one file. */
   readonly fileBytes: number;
@@ -16,7 +16,7 @@ export const DEFAULT_LIMITS: Limits = { fileBytes: 16 * 1024 * 1024, configBytes
 
 type Decoded = { readonly bytes: Uint8Array } | { readonly problem: Problem };
 
-/** Uncompressed sources already found to be in order, with the bytes each decodes to. */
+/** Valid uncompressed sources that were checked before, with their decoded sizes in bytes. */
 export type CheckedSources = Map<string, number>;
 
 /** Decodes and checks the contents of one config's files, and counts them against the config's limit. */
@@ -25,14 +25,14 @@ export class ContentsReader {
   readonly #checked: CheckedSources;
   #bytes = 0;
 
-  /** @param checked what is known of sources; a rendering shares it, to look at no source twice */
+  /** @param checked sources that were checked before; a rendering shares it, to check each source once */
   constructor(limits: Limits, checked: CheckedSources = new Map()) {
     this.#limits = limits;
     this.#checked = checked;
   }
 
   /**
-   * Checks contents without decoding more than it must: an uncompressed data URL is never shorter than what it holds.
+   * Checks contents with as little decoding as possible: an uncompressed data URL is never shorter than its contents.
    *
    * @param path JSON path of the resource
    * @returns what is wrong: the data URL, its compression, its size or its verification hash
@@ -99,7 +99,7 @@ export class ContentsReader {
       if (!(cause instanceof Error && 'code' in cause && cause.code === 'ERR_BUFFER_TOO_LARGE')) {
         return { problem: notGzip(path, cause) };
       }
-      // Counted as well: a config of many such files must not have each of them decompressed.
+      // Files beyond the limit count too, so that a config with many of them doesn't decompress each.
       this.#bytes += atMost + 1;
       return {
         problem: left < this.#limits.fileBytes ? this.#configTooLarge(path) : this.#fileTooLarge(path),

@@ -59,7 +59,7 @@ describe('data URLs', () => {
   const percent = (data: Uint8Array) =>
     `data:,${[...data].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('')}`;
 
-  it('gives back what was encoded, either way, and knows its length beforehand', () => {
+  it('decodes what was encoded in either form, and knows the length before', () => {
     fc.assert(
       fc.property(bytes, (data) => {
         for (const url of [percent(data), `data:;base64,${Buffer.from(data).toString('base64')}`]) {
@@ -80,7 +80,7 @@ describe('data URLs', () => {
     );
   });
 
-  it('refuses a header that goes on and on', () => {
+  it('rejects a very long header', () => {
     expect(decode(`data:text/plain${';a=b'.repeat(500_000)},x`)).toBeUndefined();
   });
 });

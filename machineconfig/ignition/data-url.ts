@@ -48,7 +48,7 @@ function base64Length(data: string): number | string {
   }
   const padding = data.endsWith('==') ? 2 : data.endsWith('=') ? 1 : 0;
   const length = (data.length / 4) * 3 - padding;
-  // Decoding skips what is not base64 and so comes out short; far cheaper than looking at every character.
+  // Decoding skips invalid characters, so that the result is too short. This is far cheaper than checking every character.
   if (Buffer.from(data, 'base64').length === length && !data.includes('-') && !data.includes('_')) {
     return length;
   }

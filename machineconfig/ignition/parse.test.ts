@@ -71,11 +71,11 @@ describe('reading', () => {
     expect(parsed.ok && 'kernelArguments' in parsed.config).toBe(false);
   });
 
-  it('takes null for absence', () => {
+  it('treats null as absent', () => {
     expect(pathsOf(ignition({ storage: null, systemd: { units: null } }))).toEqual([]);
   });
 
-  it('is not fooled by keys that objects have by nature', () => {
+  it('does not confuse keys with properties that every object inherits', () => {
     const raw = JSON.parse('{"ignition":{"version":"3.5.0"},"__proto__":{"storage":1},"constructor":2}');
     expect(parseIgnition(raw)).toMatchObject({ ok: true });
   });
@@ -104,7 +104,7 @@ describe('reading', () => {
     ]);
   });
 
-  it('never names a value that could be a secret', () => {
+  it('never contains a value that could be a secret', () => {
     const secret = 'hunter2';
     const raw = ignition({
       passwd: { users: [{ name: 'core', passwordHash: [secret] }] },

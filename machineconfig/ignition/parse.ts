@@ -20,8 +20,8 @@ const SUPPORTED = '3.0.0 to 3.5.0, or 2.0.0 to 2.2.0';
  * Parses and validates an Ignition config as MCO does: 3.0.0 to 3.5.0 as they are, 2.0.0 to 2.2.0 translated; anything
  * else is refused. `MachineConfig.spec.config` without any content is no Ignition config: leave it out.
  *
- * @param raw `spec.config` as the API gave it: any JSON value, never trusted
- * @param limits how far compressed contents may unfold
+ * @param raw `spec.config` from the API: any JSON value, not trusted
+ * @param limits for decompressed contents
  * @param checked see ContentsReader
  * @returns the config in its 3.5.0 form, or every problem found; it never throws.
  */
@@ -52,7 +52,7 @@ export function parseIgnition(
     : { ok: false, problems: report.problems };
 }
 
-/** What could not be read has its problem already; its placeholder is not to be blamed again. */
+/** Ignores problems of placeholders: the value that could not be read has its own problem. */
 function validateReadable(config: IgnitionConfig, contents: ContentsReader, report: Report): void {
   const unreadable = new Set(report.problems.map((problem) => problem.path));
   const validation = new Report();

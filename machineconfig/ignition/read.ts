@@ -1,10 +1,10 @@
 import type { Problem } from '../problem.ts';
 import type { Field, ListSchema, Schema, StructSchema, StructValue, Value } from './schema.ts';
 
-/** What reading found beside the value. */
+/** The findings of reading a value. */
 export interface Findings {
   readonly problems: Problem[];
-  /** What was left out of the value: it does not make a config invalid. */
+  /** Keys that were dropped, which does not make a config invalid. */
   readonly warnings: Problem[];
 }
 
@@ -132,7 +132,7 @@ class Reader {
   }
 }
 
-/** Stands for what could not be read, so that its neighbours keep their place and can be checked. */
+/** A placeholder for a value that could not be read, so that other entries keep their index and can be checked. */
 function placeholder(schema: Schema): Value {
   switch (schema.kind) {
     case 'text':

@@ -1,7 +1,7 @@
 import type { Problem } from '../problem.ts';
 import type { Findings } from './read.ts';
 
-/** Collects what a check finds, so that a check can go on after the first problem. */
+/** Collects problems, so that a check continues after the first one. */
 export class Report implements Findings {
   readonly problems: Problem[] = [];
   readonly warnings: Problem[] = [];
@@ -16,19 +16,19 @@ export class Report implements Findings {
 
   /**
    * Reports entries that occur twice in lists that share one space of identities. Entries without identity ('') have a
-   * problem of their own and are left aside.
+   * problem of their own and are ignored.
    *
    * @param lists JSON path of each list, and the identities of its entries in order
    */
   duplicates(lists: readonly (readonly [path: string, identities: readonly string[]])[]): void {
-    const seen = new Map<string, string>();
+    const places = new Map<string, string>();
     for (const [path, identities] of lists) {
       for (const [index, identity] of identities.entries()) {
-        const first = seen.get(identity);
+        const first = places.get(identity);
         if (first !== undefined) {
           this.problem(`${path}[${index}]`, `is the same entry as ${first}`, 'each entry once in a config');
         } else if (identity !== '') {
-          seen.set(identity, `${path}[${index}]`);
+          places.set(identity, `${path}[${index}]`);
         }
       }
     }

@@ -45,7 +45,7 @@ interface FieldRules {
 export const text: Schema<string> = { kind: 'text' };
 export const integer: Schema<number> = { kind: 'integer' };
 export const flag: Schema<boolean> = { kind: 'flag' };
-/** A string without which the entry means nothing. */
+/** A required string. */
 export const requiredText: Schema<string> = { kind: 'text', required: true };
 
 /** @returns the schema of a field that configs before minor version `minor` of the spec do not have. */
@@ -53,7 +53,7 @@ export function since<T>(minor: number, schema: Schema<T>): Schema<T> {
   return { ...schema, since: minor };
 }
 
-/** @returns the schema of a struct; the compiler asks for exactly the fields of `T`. */
+/** @returns the schema of a struct; the compiler requires exactly the fields of `T`. */
 export function struct<T>(
   fields: { readonly [K in keyof Required<T>]: Schema<NonNullable<T[K]>> },
   sharedIdentity: readonly (keyof T & string)[] = [],
@@ -67,7 +67,7 @@ export function struct<T>(
   };
 }
 
-/** @returns the schema of a list whose entries are told apart by the first of `identity` that is set. */
+/** @returns the schema of a list whose entries are identified by the first field of `identity` that is set. */
 export function listBy<T>(of: Schema<T>, ...identity: readonly (keyof T & string)[]): Schema<readonly T[]> {
   return { kind: 'list', of, identity };
 }
@@ -75,7 +75,7 @@ export function listBy<T>(of: Schema<T>, ...identity: readonly (keyof T & string
 /** @returns the schema of a list of distinct strings. */
 export const textSet: Schema<readonly string[]> = { kind: 'list', of: text, identity: [] };
 
-/** @returns the schema of a list that keeps every entry: what a later config says comes after. */
+/** @returns the schema of a list that keeps every entry, with those of later configs at the end. */
 export function appended<T>(of: Schema<T>): Schema<readonly T[]> {
   return { kind: 'list', of };
 }

@@ -16,7 +16,7 @@ function pathsOf(raw: unknown) {
 }
 
 describe('Ignition 2', () => {
-  it('turns files around, keeps the last of each path, and overwrites', () => {
+  it('reverses files, keeps the last of each path, and overwrites', () => {
     const files = [
       root('/a', { contents: { source: 'data:,1' } }),
       root('/b', { contents: { source: 'data:,b' } }),
@@ -28,7 +28,7 @@ describe('Ignition 2', () => {
     ]);
   });
 
-  it('takes a file without contents for an empty one', () => {
+  it('treats a file without contents as an empty one', () => {
     expect(translated(v2({ storage: { files: [root('/a')] } })).storage?.files).toMatchObject([
       { contents: { source: '' } },
     ]);
@@ -73,7 +73,7 @@ describe('Ignition 2', () => {
     ]);
   });
 
-  it('understands the older enable', () => {
+  it('supports the older field enable', () => {
     expect(
       translated(v2({ systemd: { units: [{ name: 'a.service', enable: true }] } })).systemd?.units,
     ).toEqual([{ name: 'a.service', enabled: true, dropins: [] }]);

@@ -10,19 +10,19 @@ import { registryEntries } from './registry-entries.ts';
 import { type RegistrySources, readRegistrySources } from './registry-sources.ts';
 
 export type RegistriesMachineConfig =
-  /** Absent: the cluster says nothing of registries, and there should be no such MachineConfig. */
+  /** Absent when the cluster has no settings for registries; there must be no such MachineConfig then. */
   | { readonly ok: true; readonly machineConfig?: MachineConfig }
   | { readonly ok: false; readonly problems: readonly Problem[] };
 
-/** What a cluster says of registries. */
+/** The objects of a cluster about registries. */
 export interface RegistryObjects extends MirrorObjects {
-  /** The Image object `cluster`, where there is one. */
+  /** The Image object `cluster`, if there is one. */
   readonly image?: ImageConfig | undefined;
 }
 
 /**
- * The MachineConfig that brings the cluster's image mirrors, insecure, blocked and allowed registries to a pool's nodes,
- * named as MCO names it.
+ * The MachineConfig with the cluster's image mirrors, insecure, blocked and allowed registries for a pool's nodes. It has
+ * the same name as in MCO.
  *
  * @param pool name of the pool, which becomes the role that the config is for.
  * @param input every object of the cluster about registries, and the version that is written as the controller's.
@@ -59,7 +59,7 @@ type RegistryFiles =
   | { readonly ok: true; readonly texts: readonly (readonly [path: string, text: string])[] }
   | { readonly ok: false; readonly problems: readonly Problem[] };
 
-/** Only files that the cluster has something to say in: any other stays the distribution's. */
+/** Only files for which the cluster has settings: otherwise the distribution's files remain. */
 function registryFiles(input: RegistryObjects): RegistryFiles {
   const merged = mergeMirrorObjects(input);
   const read = readRegistrySources(input.image);
@@ -117,7 +117,7 @@ function formatPolicyJson({ blocked, allowed }: RegistrySources): string | undef
     transports: {
       atomic: Object.fromEntries(atomic),
       docker: Object.fromEntries(scopes),
-      // Images of a local engine came past no registry.
+      // Images of a local engine don't come from a registry.
       'docker-daemon': { '': accept },
     },
   };

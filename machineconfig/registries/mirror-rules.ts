@@ -12,7 +12,7 @@ export interface MirrorObjects {
   readonly itms: readonly ImageTagMirrorSet[];
 }
 
-/** What all objects together say of one source. */
+/** The merged rules of all objects for one source. */
 export interface SourceRule {
   readonly source: string;
   /** In the order in which they are tried. */
@@ -20,7 +20,7 @@ export interface SourceRule {
   readonly tagMirrors: readonly string[];
   /** The source itself is never contacted. */
   readonly blocked: boolean;
-  /** What each kind of object says of the source, where it says anything. */
+  /** The rules for the source by the kind of their objects. */
   readonly origins: readonly MirrorOrigin[];
 }
 
@@ -40,12 +40,12 @@ interface Given {
   readonly never: boolean;
   /** Whether the source is named among its mirrors. */
   readonly itself: boolean;
-  /** The object that says so, for messages. */
+  /** The object with the rule, for messages. */
   readonly by: string;
 }
 
 /**
- * Merges what mirror objects say, by source (openshift/runtime-utils, pkg/registries): mirror lists of several objects
+ * Merges mirror objects by source (openshift/runtime-utils, pkg/registries): mirror lists of several objects
  * become one in which each list's own order holds as far as possible.
  *
  * @returns the rules by source in code-unit order, or the conflicts: a source that one object falls back to and another

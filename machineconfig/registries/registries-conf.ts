@@ -25,8 +25,8 @@ export function formatSearchRegistries(registries: readonly string[]): string {
 }
 
 /**
- * Comments that say which kind of object each rule comes from: for whoever reads the file on a node, and for the decision
- * what a change of the rule asks (spec.nodeDisruptionPolicy.imageMirrors); the format itself knows no such thing.
+ * Comments with the kind of object of each rule, for readers of the file on a node and for the decision what a change of the
+ * rule requires (spec.nodeDisruptionPolicy.imageMirrors): the format itself has no field for it.
  */
 function origins(rules: readonly SourceRule[]): string {
   const lines = rules.flatMap(({ source, origins }) =>
@@ -81,7 +81,7 @@ export function formatOrigin({ kind, source, mirrors, never }: RuleOrigin): stri
   return `# ${kind}: ${source} -> ${mirrors.join(', ')}${never ? NEVER : ''}`;
 }
 
-/** @returns the rules that a registries.conf names in its comments; none of a file that Shale did not write. */
+/** @returns the rules in the comments of a registries.conf; empty for a file that Shale did not write. */
 export function readOrigins(registriesConf: string): RuleOrigin[] {
   return registriesConf.split('\n').flatMap((line): RuleOrigin[] => {
     const [, name, source, rest] = /^# (\w+): (\S+) -> (.*)$/.exec(line) ?? [];

@@ -133,7 +133,7 @@ describe('policy.json', () => {
     expect(others).toEqual({});
   });
 
-  test('is left alone where nothing is blocked or allowed', () => {
+  test('is absent when nothing is blocked or allowed', () => {
     expect(Object.keys(files({ insecureRegistries: ['a.org'] }))).toEqual([CONF]);
   });
 });

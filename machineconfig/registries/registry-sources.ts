@@ -2,7 +2,7 @@ import type { ImageConfig } from '../../api/image-sources.ts';
 import type { Problem } from '../problem.ts';
 import { isScope } from './mirror-rules.ts';
 
-/** What the cluster's Image object says of where nodes take images from, checked. */
+/** The validated registry sources of the cluster's Image object. */
 export interface RegistrySources {
   readonly insecure: readonly string[];
   readonly blocked: readonly string[];

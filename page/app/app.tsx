@@ -9,7 +9,7 @@ import { Leases, Policies } from './sections/tables.tsx';
 import { Timeline } from './timeline/timeline.tsx';
 import { announce } from './words.ts';
 
-/** The page: one view, followed, and sections that show its tables. */
+/** The page: it follows one view, and its sections show the tables of the view. */
 export function App() {
   const [view, setView] = useState<PageView>();
   const [connection, setConnection] = useState<Connection>({ kind: 'connecting' });
@@ -46,7 +46,7 @@ async function run(
   try {
     if (first) await redeemKey();
   } catch (error) {
-    // A key that was used before is no reason to lock out a tab that has its token already.
+    // A used key is an error only in a tab without a token.
     if (storedToken() === undefined) {
       onConnection({ kind: 'refused', why: error instanceof Error ? error.message : String(error) });
       return;
@@ -59,7 +59,7 @@ async function run(
   await follow({ token: storedToken, onView, onConnection: refused }, signal);
 }
 
-/** Several changes within a frame are drawn once. */
+/** Draws several changes within a frame once. */
 function useFrames(draw: (view: PageView) => void): (view: PageView) => void {
   const next = useRef<PageView | undefined>(undefined);
   return useCallback(
@@ -77,7 +77,7 @@ function useFrames(draw: (view: PageView) => void): (view: PageView) => void {
   );
 }
 
-/** A section is drawn anew only when one of the tables it shows is another. */
+/** A section is drawn again only when one of its tables has changed. */
 function Sections({ view }: { readonly view: PageView }) {
   const { pools, nodes, plans, leases, builds, logs, policies, segments } = view;
   return (
@@ -116,21 +116,21 @@ function Sections({ view }: { readonly view: PageView }) {
   );
 }
 
-/** ms between two announcements: whoever hears the page must be able to hear it out. */
+/** ms between two announcements, so that a screen reader can finish the last one. */
 const PAUSE_MS = 4_000;
 
-/** Tells changes to people who hear the page; nobody sees it. */
+/** Announces changes to screen readers; not visible. */
 function News({ view }: { readonly view: PageView | undefined }) {
   const [text, setText] = useState('');
-  const told = useRef<PageView | undefined>(undefined);
+  const announced = useRef<PageView | undefined>(undefined);
   const latest = useRef<PageView | undefined>(undefined);
   latest.current = view;
-  // What was so when the page came is no news.
-  told.current ??= view;
+  // The state when the page was opened is not announced.
+  announced.current ??= view;
   useEffect(() => {
     const timer = setInterval(() => {
-      const [before, after] = [told.current, latest.current];
-      told.current = after;
+      const [before, after] = [announced.current, latest.current];
+      announced.current = after;
       if (before === undefined || after === undefined || before === after) return;
       const news = announce(before, after);
       if (news !== '') setText(news);

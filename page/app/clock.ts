@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 
-/** @param ms between two looks at the clock. @returns the time, ms since the epoch, in a component that shows it. */
+/** @param ms between two updates. @returns the current time, ms since the epoch, for a component that shows it. */
 export function useNow(ms: number): number {
   const [now, setNow] = useState(Date.now);
   useEffect(() => {

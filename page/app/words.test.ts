@@ -41,7 +41,7 @@ test('hashes and digests are short, and words stay as they are', () => {
   ).toBe('rendered-worker-0a0a0a0a0a… as os@sha256:ffffffffff…, defaced facade');
 });
 
-test('a node is said with all that matters', () => {
+test('the line of a node contains everything that needs attention', () => {
   expect(
     formatNodeLine('w', {
       pool: 'worker',
@@ -72,7 +72,7 @@ const nodes = (states: Readonly<Record<string, NodeRow['state']>>): PageView => 
   nodes: Object.fromEntries(Object.entries(states).map(([name, state]) => [name, node(state)])),
 });
 
-describe('what is told', () => {
+describe('announcements of', () => {
   test.each<[string, PageView, PageView, string]>([
     ['a node by its name', nodes({ a: 'waiting' }), nodes({ a: 'rebooting' }), 'a: rebooting.'],
     [
@@ -87,7 +87,7 @@ describe('what is told', () => {
       nodes({ a: 'updated', b: 'updated', c: 'updated', d: 'updated' }),
       '4 nodes: up to date.',
     ],
-    ['nothing of nodes that come', nodes({}), nodes({ a: 'waiting' }), ''],
+    ['no nodes that are added', nodes({}), nodes({ a: 'waiting' }), ''],
     [
       'the end of a build',
       { ...EMPTY_VIEW, builds: { b: build } },

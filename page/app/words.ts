@@ -1,8 +1,8 @@
 import type { NodeRow, NodeStateName, PageView } from '../model/view.ts';
 
-/** How the page says things. Pure, and without the browser. */
+/** The texts of the page. Pure, and without the browser. */
 
-/** States in the order in which they matter to whoever looks. */
+/** States by the attention that they need, most first. */
 export const STATES: readonly NodeStateName[] = [
   'degraded',
   'rebooting',
@@ -14,7 +14,7 @@ export const STATES: readonly NodeStateName[] = [
   'updated',
 ];
 
-/** A state in words. */
+/** States as text. */
 export const STATE_WORDS: Readonly<Record<NodeStateName, string>> = {
   degraded: 'failed',
   rebooting: 'rebooting',
@@ -26,7 +26,7 @@ export const STATE_WORDS: Readonly<Record<NodeStateName, string>> = {
   updated: 'up to date',
 };
 
-/** What a state means, for the legend. */
+/** The meanings of states, for the legend. */
 export const STATE_MEANINGS: Readonly<Record<NodeStateName, string>> = {
   degraded: 'the update failed, or managed files were modified by hand',
   rebooting: 'rebooting into the target',
@@ -38,7 +38,7 @@ export const STATE_MEANINGS: Readonly<Record<NodeStateName, string>> = {
   updated: 'runs the target of its pool',
 };
 
-/** @returns a node in one line, as a screen reader says it. */
+/** @returns a node in one line, for screen readers. */
 export function formatNodeLine(name: string, node: NodeRow): string {
   return [
     name,
@@ -56,7 +56,7 @@ export function staged({ done, total }: NonNullable<NodeRow['staging']>): number
   return total === 0 ? 0 : Math.round((100 * done) / total);
 }
 
-/** @param ms a span of time. @returns it with the one or two units that matter: `42 s`, `3 min 5 s`, `2 h 10 min`. */
+/** @param ms a duration. @returns the duration in its one or two largest units: `42 s`, `3 min 5 s`, `2 h 10 min`. */
 export function duration(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1000));
   if (seconds < 60) return `${seconds} s`;
@@ -67,7 +67,7 @@ export function duration(ms: number): string {
   return `${Math.floor(hours / 24)} days`;
 }
 
-/** @returns how long ago, roughly: people read it, and it should not change every second. */
+/** @returns the approximate age, so that it doesn't change every second. */
 export function ago(then: number, now: number): string {
   const seconds = Math.max(0, Math.round((now - then) / 1000));
   if (seconds < 10) return 'just now';
@@ -77,12 +77,12 @@ export function ago(then: number, now: number): string {
   return `${Math.floor(seconds / 86_400)} days ago`;
 }
 
-/** @returns a text with the first digits alone of each digest and hash in it. */
+/** @returns a text with each digest and hash cut to its first digits. */
 export function withShortHashes(text: string): string {
   return text.replaceAll(/\b([0-9a-f]{10})[0-9a-f]{14,}\b/g, '$1…');
 }
 
-/** @returns an image short enough to read: repository and the first digits of its digest. */
+/** @returns a short form of an image: repository and the first digits of the digest. */
 export function shortImage(pullspec: string): string {
   const [repository = '', digest] = pullspec.split('@sha256:');
   const name = repository.split('/').slice(-2).join('/');
@@ -94,13 +94,13 @@ export function count(number: number, word: string): string {
   return `${number} ${word}${number === 1 ? '' : 's'}`;
 }
 
-/** Nodes that are named; of more only the number is told. */
+/** Nodes that are named; of more only the number is announced. */
 const NAMED = 3;
 
 /**
- * What changed, for people who hear the page: nodes by the state they came into, and builds.
+ * The changes between two views, for screen readers: nodes by their new state, and builds.
  *
- * @returns sentences; empty when nothing is worth telling.
+ * @returns sentences; empty when nothing needs an announcement.
  */
 export function announce(before: PageView, after: PageView): string {
   return [...nodeNews(before, after), ...buildNews(before, after), ...poolNews(before, after)].join(' ');

@@ -13,7 +13,7 @@ const withNodes = (nodes: PageView['nodes']): PageView => ({ ...EMPTY_VIEW, node
 const withLog = (...lines: string[]): PageView => ({ ...EMPTY_VIEW, logs: { build: lines } });
 
 describe('a patch', () => {
-  test('holds the fields that changed and no others', () => {
+  test('contains only the fields that changed', () => {
     const before = withNodes({ a: row('waiting', { note: 'its turn' }), b: row('updated') });
     const after = withNodes({ a: row('draining'), b: row('updated') });
     expect(diffViews(before, after)).toEqual({
@@ -22,27 +22,27 @@ describe('a patch', () => {
     });
   });
 
-  test('takes rows away and brings new ones', () => {
+  test('removes and adds rows', () => {
     const before = withNodes({ a: row('updated') });
     const after = withNodes({ b: row('updated') });
     expect(diffViews(before, after)?.rows.nodes).toEqual({ a: null, b: row('updated') });
   });
 
-  test('of two views that say the same is none', () => {
+  test('of two equal views is undefined', () => {
     expect(diffViews(withNodes({ a: row('updated') }), withNodes({ a: row('updated') }))).toBeUndefined();
   });
 
   test.each([
-    ['lines that came', ['a', 'b'], ['a', 'b', 'c'], { drop: 0, add: ['c'] }],
-    ['a tail that moved on', ['a', 'b', 'c'], ['b', 'c', 'd'], { drop: 1, add: ['d'] }],
+    ['new lines', ['a', 'b'], ['a', 'b', 'c'], { drop: 0, add: ['c'] }],
+    ['a tail that moved', ['a', 'b', 'c'], ['b', 'c', 'd'], { drop: 1, add: ['d'] }],
     ['equal lines', ['a', 'a'], ['a', 'a', 'a'], { drop: 0, add: ['a'] }],
     ['another log', ['a', 'b'], ['c'], { drop: 2, add: ['c'] }],
-    ['a log that was emptied', ['a'], [], { drop: 1, add: [] }],
-  ])('of a log has %s', (_, before, after, expected) => {
+    ['an emptied log', ['a'], [], { drop: 1, add: [] }],
+  ])('of a log: %s', (_, before, after, expected) => {
     expect(diffViews(withLog(...before), withLog(...after))?.logs).toEqual({ build: expected });
   });
 
-  test('leaves rows that it does not name the objects they were', () => {
+  test('keeps the objects of rows that it does not change', () => {
     const before = withNodes({ a: row('waiting'), b: row('updated') });
     const patch = diffViews(before, withNodes({ a: row('updated'), b: row('updated') }));
     if (patch === undefined) throw new Error('nothing changed');
@@ -51,7 +51,7 @@ describe('a patch', () => {
     expect(after.pools).toBe(before.pools);
   });
 
-  test('makes of any view any other', () => {
+  test('converts any view to any other', () => {
     const views = fc.record({
       nodes: fc.dictionary(
         fc.stringMatching(/^[a-e]$/),
@@ -76,7 +76,7 @@ describe('a patch', () => {
   });
 });
 
-test('rows that say the same stay the same objects', () => {
+test('equal rows stay the same objects', () => {
   const before = withNodes({ a: row('waiting', { staging: { done: 1, total: 2 } }), b: row('updated') });
   const after = shareRows(
     before,
@@ -87,7 +87,7 @@ test('rows that say the same stay the same objects', () => {
   expect(shareRows(before, structuredClone(before))).toBe(before);
 });
 
-/** fast-check's records have no prototype; what comes from JSON has. */
+/** fast-check's records have no prototype; objects parsed from JSON have. */
 function plain(value: unknown): object {
   return JSON.parse(JSON.stringify(value)) as object;
 }

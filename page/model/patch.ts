@@ -5,8 +5,8 @@ type RowTable = Exclude<keyof PageView, 'logs'>;
 type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * What makes one view of another: a JSON merge patch (RFC 7386) of the tables, where null takes a row or a field away; of a
- * log the lines that went at its start and came at its end.
+ * Converts one view to another: a JSON merge patch (RFC 7386) for the tables, where null removes a row or a field; for a log
+ * the number of lines to remove at its start and the lines to add at its end.
  */
 export interface ViewPatch {
   readonly rows: Partial<Readonly<Record<RowTable, Readonly<Record<string, Fields | null>>>>>;
@@ -20,7 +20,7 @@ interface LogPatch {
 
 const ROW_TABLES = Object.keys(EMPTY_VIEW).filter((table) => table !== 'logs') as RowTable[];
 
-/** @returns what changed; undefined where nothing did. Rows that are one object are not looked into. */
+/** @returns the changes; undefined without a change. Rows that are the same object are not compared. */
 export function diffViews(before: PageView, after: PageView): ViewPatch | undefined {
   if (before === after) return undefined;
   const rows: Partial<Record<RowTable, Record<string, Fields | null>>> = {};
@@ -32,7 +32,7 @@ export function diffViews(before: PageView, after: PageView): ViewPatch | undefi
   return Object.keys(rows).length === 0 && Object.keys(logs).length === 0 ? undefined : { rows, logs };
 }
 
-/** @returns the view with a patch applied. Rows that the patch does not name stay the same objects. */
+/** @returns the view with a patch applied. Rows that the patch doesn't change stay the same objects. */
 export function applyPatch(view: PageView, patch: ViewPatch): PageView {
   const next: Record<string, unknown> = { ...view };
   for (const table of ROW_TABLES) {
@@ -45,8 +45,8 @@ export function applyPatch(view: PageView, patch: ViewPatch): PageView {
 }
 
 /**
- * @returns the view with every row that says what it said before as the very object it was, and every table without a
- *   change likewise: later looks for what changed compare references.
+ * @returns the view, with the objects of the view before for every row and table that is equal: later comparisons compare
+ *   references.
  */
 export function shareRows(before: PageView, after: PageView): PageView {
   let changed = false;
@@ -98,7 +98,7 @@ function diffRow(before: object | undefined, after: object): Fields | undefined 
   return Object.keys(changed).length === 0 && before !== undefined ? undefined : changed;
 }
 
-/** A tail moves on: what is left of the old one begins the new one. */
+/** The tail of a log moves: the remaining lines of the old tail are the start of the new one. */
 function diffLog(before: readonly string[] | undefined, after: readonly string[]): LogPatch | undefined {
   if (before === undefined) return { drop: 0, add: after };
   let drop = 0;
@@ -127,7 +127,7 @@ function patchTable<Row, Change>(
   return next;
 }
 
-/** Fields are replaced whole: only rows are merged. */
+/** Only rows are merged; fields are replaced. */
 function mergeRow(row: Fields | undefined, change: Fields): Fields {
   const next: Record<string, unknown> = { ...row };
   for (const [field, value] of Object.entries(change)) {
@@ -141,7 +141,7 @@ function mergeLog(lines: readonly string[] | undefined, { drop, add }: LogPatch)
   return [...(lines ?? []).slice(drop), ...add];
 }
 
-/** Of what JSON can say. */
+/** Compares JSON values. */
 function isEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;

@@ -1,51 +1,51 @@
 /**
- * What the live page shows: tables of flat rows by their key, so that what changed is a small merge patch (patch.ts).
- * Server and browser share these types; times are ms since the epoch, as a browser counts them.
+ * The content of the live page: tables of flat rows by key, so that a change is a small merge patch (patch.ts). Server and
+ * browser share these types; times are ms since the epoch.
  */
 
-/** What a node is doing, as one word. */
+/** The state of a node. */
 export type NodeStateName =
   /** It runs its target. */
   | 'updated'
-  /** The target is brought to its disk. */
+  /** The target is being staged. */
   | 'preparing'
-  /** The target is on its disk; it waits for its turn. */
+  /** The target is staged; the node waits for permission. */
   | 'waiting'
   | 'draining'
-  /** The running system is changed, without a reboot so far. */
+  /** The running system is being changed, without a reboot so far. */
   | 'applying'
   | 'rebooting'
   | 'degraded'
-  /** No daemon looks after it. */
+  /** No daemon manages it. */
   | 'unmanaged';
 
 export interface NodeRow {
-  /** '' for a node of no pool. */
+  /** '' for a node without a pool. */
   readonly pool: string;
   readonly state: NodeStateName;
-  /** When it came into the state, where that is known. */
+  /** When the state began, if known. */
   readonly since?: number;
-  /** What it waits for or what is wrong, in words. */
+  /** What it waits for or what is wrong. */
   readonly note?: string;
   readonly staging?: { readonly done: number; readonly total: number };
   readonly ready: boolean;
   readonly cordoned?: true;
-  /** Why rollouts pass it by, in words. */
+  /** Why rollouts skip it. */
   readonly maintenance?: string;
   readonly zone?: string;
-  /** The rendered config and the image that it runs, and those that it should. */
+  /** The rendered config and the image that it runs, and those of its target. */
   readonly config?: string;
   readonly image?: string;
   readonly desiredConfig?: string;
   readonly desiredImage?: string;
   readonly mode?: 'Standard' | 'Layered';
-  /** Key of what its target asks of it. */
+  /** Key of the plan of its target. */
   readonly plan?: string;
   readonly last?: LastUpdate;
 }
 
 export interface LastUpdate {
-  /** Key of what the update asked of it. */
+  /** Key of the plan of the update. */
   readonly plan: string;
   readonly config: string;
   readonly start: number;
@@ -54,9 +54,9 @@ export interface LastUpdate {
   readonly message?: string;
 }
 
-/** What an update asks of a node and why; nodes that are asked the same share the row. */
+/** What an update requires of a node and why; nodes with equal plans share the row. */
 export interface PlanRow {
-  /** In order and in words; none: the change itself and nothing else. */
+  /** In order, as text; empty: the change needs no action. */
   readonly actions: readonly string[];
   readonly causes: readonly {
     readonly subject: string;
@@ -67,12 +67,12 @@ export interface PlanRow {
   readonly source: string;
 }
 
-/** How a pool is, for people who only look at its colour and its sign. */
+/** The state of a pool for its color and icon. */
 export type PoolTone = 'settled' | 'busy' | 'paused' | 'trouble';
 
 export interface PoolRow {
   readonly tone: PoolTone;
-  /** What goes on, in words. */
+  /** The progress, as text. */
   readonly headline: string;
   readonly paused: boolean;
   readonly maxUnavailable: string;
@@ -98,7 +98,7 @@ export interface BuildRow {
   readonly attempts?: number;
   readonly image?: string;
   readonly baseImage?: string;
-  /** What the image asks of nodes by what they run now, in words. */
+  /** What the image requires of nodes by what they run now, as text. */
   readonly transitions: readonly { readonly from: string; readonly actions: string }[];
 }
 
@@ -106,11 +106,11 @@ export interface PolicyRow {
   readonly kind: 'file' | 'unit' | 'SSH keys' | 'mirrors';
   readonly subject: string;
   readonly actions: string;
-  /** Whose it is. */
+  /** Who wrote it. */
   readonly source: 'admin' | 'default';
 }
 
-/** The right to disrupt a node, held by somebody. */
+/** The lease of a node, which its holder needs to disrupt it. */
 export interface LeaseRow {
   readonly node: string;
   readonly holder: string;
@@ -121,18 +121,18 @@ export interface LeaseRow {
 
 export type SegmentKind = 'drain' | 'live' | 'reboot';
 
-/** A span of time that a node gave to an update. */
+/** A period that a node spent on an update. */
 export interface SegmentRow {
   readonly node: string;
   readonly pool: string;
   readonly kind: SegmentKind;
   readonly start: number;
-  /** Absent: it goes on. */
+  /** Absent while it continues. */
   readonly end?: number;
   readonly failed?: true;
 }
 
-/** A remark on the whole. */
+/** A remark on the whole view. */
 interface RemarkRow {
   readonly text: string;
 }
@@ -145,7 +145,7 @@ export interface PageView {
   readonly policies: Table<PolicyRow>;
   readonly leases: Table<LeaseRow>;
   readonly segments: Table<SegmentRow>;
-  /** What people should know of all this: what could not be read, what is not in force. */
+  /** Remarks on the whole view: what could not be read, and policies that are not in force. */
   readonly remarks: Table<RemarkRow>;
   /** The last lines that a build's container engine printed, by the build's name. */
   readonly logs: Table<readonly string[]>;

@@ -9,7 +9,7 @@ import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { type NodeState, readNode } from '../../rollout/pools/node-state.ts';
 import type { LastUpdate, NodeRow, NodeStateName, PlanRow, Table } from '../model/view.ts';
 
-/** One node, as the objects that speak of it have it. */
+/** The objects about one node. */
 export interface NodeSource {
   readonly node: Node | undefined;
   readonly machineConfigNode: MachineConfigNode | undefined;
@@ -20,13 +20,13 @@ export interface NodeSource {
 /** Holder of the leases that Shale's rollout takes. */
 export const LEASE_HOLDER = defaultRolloutOptions.leaseHolder;
 
-/** A node that is gone, or not there yet, while its MachineConfigNode is: never Ready. */
+/** Replaces a Node that doesn't exist while its MachineConfigNode does: never Ready. */
 function absentNode(name: string): Node {
   return { apiVersion: 'v1', kind: 'Node', metadata: { name } };
 }
 
 /**
- * @param plans takes what the node's target, and its last update, ask of it.
+ * @param plans receives the plans of the node's target and of its last update.
  * @param now ms since the epoch.
  */
 export function nodeRow(name: string, source: NodeSource, plans: PlanTable, now: number): NodeRow {
@@ -61,7 +61,9 @@ export function nodeRow(name: string, source: NodeSource, plans: PlanTable, now:
 }
 
 function unmanagedRow({ metadata, spec, status }: Node): NodeRow {
-  const ready = (status?.conditions ?? []).some((found) => found.type === 'Ready' && found.status === 'True');
+  const ready = (status?.conditions ?? []).some(
+    ({ type, status: value }) => type === 'Ready' && value === 'True',
+  );
   const note = 'it has no MachineConfigNode';
   return {
     pool: '',
@@ -75,9 +77,9 @@ function unmanagedRow({ metadata, spec, status }: Node): NodeRow {
 
 type NodeConditions = readonly Condition[] | undefined;
 
-/** What the daemon does just now it says by a condition that is Unknown (daemon/status.ts). */
+/** The daemon sets the condition of its current step to Unknown (daemon/status.ts). */
 function isUnderWay(conditions: NodeConditions, type: NodeConditionType): boolean {
-  return conditions?.some((found) => found.type === type && found.status === 'Unknown') ?? false;
+  return conditions?.some((condition) => condition.type === type && condition.status === 'Unknown') ?? false;
 }
 
 function stateName({ progress, work }: NodeState, conditions: NodeConditions): NodeStateName {
@@ -88,7 +90,7 @@ function stateName({ progress, work }: NodeState, conditions: NodeConditions): N
   return work.cordon === undefined ? 'waiting' : 'draining';
 }
 
-/** The condition that began to hold when a node came into a state. */
+/** The condition whose last transition is the start of a state. */
 const SINCE: Readonly<Record<NodeStateName, NodeConditionType | undefined>> = {
   updated: 'Updated',
   preparing: 'UpdatePrepared',
@@ -111,20 +113,20 @@ function stateSince(
       ? lease?.spec?.acquireTime
       : state === 'updated' && status?.lastUpdate !== undefined
         ? status.lastUpdate.finishedAt
-        : status?.conditions?.find((found) => found.type === type)?.lastTransitionTime;
+        : status?.conditions?.find((condition) => condition.type === type)?.lastTransitionTime;
   const since = Date.parse(text ?? '');
   return Number.isNaN(since) ? undefined : since;
 }
 
 function noteOf(word: NodeStateName, state: NodeState, conditions: NodeConditions): string | undefined {
-  const said = (type: NodeConditionType) =>
-    conditions?.find((found) => found.type === type)?.message || undefined;
+  const messageOf = (type: NodeConditionType) =>
+    conditions?.find((condition) => condition.type === type)?.message || undefined;
   const { progress } = state;
   if (progress.kind === 'degraded') return progress.why;
   if (progress.kind === 'preparing' && progress.why !== undefined) return progress.why;
   if (state.lease.by === 'other' && word === 'waiting') return `its lease is held by ${state.lease.holder}`;
-  if (word === 'applying') return said('UpdateExecuted');
-  if (word === 'waiting') return said('UpdatePrepared');
+  if (word === 'applying') return messageOf('UpdateExecuted');
+  if (word === 'waiting') return messageOf('UpdatePrepared');
   return undefined;
 }
 
@@ -144,7 +146,7 @@ function lastOf(
 
 type Plan = Pick<UpdatePlan, 'actions' | 'causes' | 'source'>;
 
-/** Characters of a key: a page has a few plans, so that no two of them share one. */
+/** Characters of a key: enough for the few plans of a view to have different keys. */
 const KEY_LENGTH = 16;
 
 interface Entry {
@@ -152,10 +154,10 @@ interface Entry {
   readonly row: PlanRow;
 }
 
-/** A plan is one object for as long as its node's status does not change: it is read once. */
+/** A plan stays the same object until the status of its node changes, so its entry is computed once. */
 const entries = new WeakMap<object, Entry>();
 
-/** What updates ask of nodes, each kind once: in a rollout thousands of nodes are asked the same. */
+/** The different plans of updates: in a rollout thousands of nodes have equal plans. */
 export class PlanTable {
   readonly #rows = new Map<string, PlanRow>();
 
@@ -167,7 +169,7 @@ export class PlanTable {
     return entry.key;
   }
 
-  /** Takes what a node's target, and its last update, ask of it. */
+  /** Adds the plans of a node's target and of its last update. */
   takeOf({ status }: MachineConfigNode): void {
     if (status?.plan !== undefined) this.keyOf(status.plan);
     if (status?.lastUpdate !== undefined) this.keyOf(status.lastUpdate);

@@ -9,7 +9,7 @@ import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { inWords } from '../../disruption/summarise-policies.ts';
 import type { BuildRow, BuildStateName, PolicyRow, PoolRow, PoolTone, Table } from '../model/view.ts';
 
-/** Conditions that tell what goes on in a pool, the one that matters most first. */
+/** Conditions that describe the progress of a pool, the most important first. */
 const TELLING: readonly (readonly [PoolConditionType, PoolTone])[] = [
   ['RenderDegraded', 'trouble'],
   ['Degraded', 'trouble'],
@@ -17,16 +17,16 @@ const TELLING: readonly (readonly [PoolConditionType, PoolTone])[] = [
   ['Updated', 'settled'],
 ];
 
-/** @returns a pool by what its own status says. */
+/** @returns the row of a pool from its status. */
 export function poolRow({ spec, status }: MachineConfigPool): PoolRow {
   const conditions = status?.conditions ?? [];
   const telling = TELLING.find(([type]) =>
-    conditions.some((found) => found.type === type && found.status === 'True'),
+    conditions.some((condition) => condition.type === type && condition.status === 'True'),
   );
   const paused = spec.paused === true;
-  // A pool that can't go on says why in Updating, though it is False then.
+  // Without progress, Updating is False and its message contains the reason.
   const type = telling?.[0] ?? 'Updating';
-  const message = conditions.find((found) => found.type === type)?.message ?? '';
+  const message = conditions.find((condition) => condition.type === type)?.message ?? '';
   const tone = telling?.[1] ?? 'busy';
   return {
     tone: paused && tone !== 'trouble' && tone !== 'settled' ? 'paused' : tone,
@@ -41,7 +41,7 @@ export function poolRow({ spec, status }: MachineConfigPool): PoolRow {
   };
 }
 
-/** How a build is by the first of its conditions that is True; the ends of builds come first. */
+/** The state of a build by the first condition that is True; final states come first. */
 const STATES: readonly (readonly [BuildConditionType, BuildStateName])[] = [
   ['Succeeded', 'succeeded'],
   ['Failed', 'failed'],
@@ -50,14 +50,14 @@ const STATES: readonly (readonly [BuildConditionType, BuildStateName])[] = [
 ];
 
 export function buildRow({ metadata, spec, status }: MachineOSBuild): BuildRow {
-  const found = STATES.find(([type]) => conditionIsTrue(status?.conditions, type));
-  const message = remark(status?.conditions?.find(({ type }) => type === found?.[0]));
+  const current = STATES.find(([type]) => conditionIsTrue(status?.conditions, type));
+  const message = remark(status?.conditions?.find(({ type }) => type === current?.[0]));
   const start = time(status?.buildStart);
   const end = time(status?.buildEnd);
   return {
     pool: metadata.labels?.[labels.targetPool] ?? spec.machineOSConfig.name,
     config: spec.machineConfig.name,
-    state: found?.[1] ?? 'pending',
+    state: current?.[1] ?? 'pending',
     ...(message === undefined || message === '' ? {} : { message }),
     created: time(metadata.creationTimestamp) ?? 0,
     ...present({
@@ -72,7 +72,7 @@ export function buildRow({ metadata, spec, status }: MachineOSBuild): BuildRow {
   };
 }
 
-/** What a condition says beyond its name. */
+/** @returns the message of a condition when it adds something to the condition's type. */
 function remark(condition: Condition | undefined): string | undefined {
   return condition?.type === 'Building' && condition.reason === 'Building' ? undefined : condition?.message;
 }
@@ -82,7 +82,7 @@ function time(text: string | undefined): number | undefined {
   return Number.isNaN(value) ? undefined : value;
 }
 
-/** @returns the disruption policies in force, as the operator wrote them; none where it has not written any. */
+/** @returns the disruption policies in force, from the operator's status; empty before the operator has written it. */
 export function policyRows(configuration: MachineConfiguration | undefined): Table<PolicyRow> {
   const {
     files = [],
@@ -118,7 +118,7 @@ function row(
   };
 }
 
-/** @returns why what is in force is not what spec says, in words; undefined where it is. */
+/** @returns why the policies in force differ from spec; undefined when they don't. */
 export function policyTrouble(configuration: MachineConfiguration | undefined): string | undefined {
   if (configuration === undefined) return undefined;
   const applied = configuration.status?.conditions?.find(

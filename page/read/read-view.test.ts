@@ -67,7 +67,7 @@ describe('the state of a node', () => {
     ],
     ['waiting', 'is staged', aMachineConfigNode('a', {}, staged), {}, { note: 'waits for its turn' }],
     ['draining', 'is cordoned by Shale', aMachineConfigNode('a', {}, staged), cordoned, { cordoned: true }],
-    ['applying', 'has leave to act', aMachineConfigNode('a', { grant }, staged), cordoned, {}],
+    ['applying', 'has a grant', aMachineConfigNode('a', { grant }, staged), cordoned, {}],
     [
       'applying',
       'says what it does',
@@ -103,13 +103,13 @@ describe('the state of a node', () => {
     expect(view({ nodes: [aNode('a')] }).nodes['a']).toMatchObject({ pool: '', state: 'unmanaged' });
   });
 
-  test('is told of a node that is gone, too', () => {
+  test('exists for a deleted Node with a MachineConfigNode, too', () => {
     const { nodes } = view({ machineConfigNodes: [aMachineConfigNode('a', {}, updated)] });
     expect(nodes['a']).toMatchObject({ state: 'updated', ready: false });
   });
 });
 
-test('maintenance is told in words, by annotation and by NodeMaintenance', () => {
+test('maintenance has a reason, by annotation and by NodeMaintenance', () => {
   const flagged = aNode('a', {
     metadata: {
       name: 'a',
@@ -125,7 +125,7 @@ test('maintenance is told in words, by annotation and by NodeMaintenance', () =>
   expect(nodes['b']?.maintenance).toBe('a NodeMaintenance is active');
 });
 
-test('leases are those that somebody holds now', () => {
+test('only leases that have not expired are shown', () => {
   const expired = lease('c', 'somebody');
   const { leases } = view({
     leases: [
@@ -140,7 +140,7 @@ test('leases are those that somebody holds now', () => {
   });
 });
 
-test('nodes that are asked the same share one plan', () => {
+test('nodes with equal plans share one row', () => {
   const machineConfigNodes = ['a', 'b'].map((name) => aMachineConfigNode(name, {}, { plan: { ...plan } }));
   const { nodes, plans } = view({ machineConfigNodes });
   expect(Object.values(plans)).toEqual([{ actions: ['Reboot'], causes: [], source: 'label' }]);
@@ -165,7 +165,7 @@ describe('a pool', () => {
   });
 });
 
-test('a build tells its state, its pool, its transitions and the end of its log', () => {
+test('the row of a build has its state, pool, transitions and the end of its log', () => {
   const build = aBuild('b', TARGET, {
     status: { ...aSuccess('a'), logTail: ['one', 'two'], transitions: [{ from: 'x', actions: 'Reboot' }] },
   });
@@ -226,7 +226,7 @@ describe('the timeline', () => {
       .toSorted((a, b) => a.start - b.start)
       .map(({ kind, start, end }) => [kind, (start - NOW) / 1000, end && (end - NOW) / 1000]);
 
-  test('keeps a drain that nothing tells of any more, and one span for each thing', () => {
+  test('keeps a drain that the objects no longer contain, and has one segment for each event', () => {
     const first = view(draining);
     expect(spans(first)).toEqual([['drain', -60, undefined]]);
     const second = view(rebooting, first);
@@ -242,7 +242,7 @@ describe('the timeline', () => {
     expect(view(done, third, NOW + 32_000)).toBe(third);
   });
 
-  test('ends a drain that was given up when it is no longer seen', () => {
+  test('ends an aborted drain when it is no longer observed', () => {
     const first = view(draining);
     const second = view(
       { nodes: [aNode('a')], machineConfigNodes: [aMachineConfigNode('a')] },
@@ -252,7 +252,7 @@ describe('the timeline', () => {
     expect(spans(second)).toEqual([['drain', -60, 5]]);
   });
 
-  test('forgets after a day', () => {
+  test('drops segments after a day', () => {
     expect(spans(view(done, undefined, NOW + 25 * 3_600_000))).toEqual([]);
   });
 });

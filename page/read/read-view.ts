@@ -20,10 +20,10 @@ import { buildRow, policyRows, policyTrouble, poolRow } from './read-tables.ts';
 import { remember, segmentsOf } from './timeline.ts';
 
 /**
- * What the page shows.
+ * Computes the view of the page.
  *
  * @param objects as they are now.
- * @param before the view so far: its timeline is gone on with, and rows that still hold stay the same objects.
+ * @param before the previous view: its timeline is continued, and equal rows stay the same objects.
  * @param now ms since the epoch.
  */
 export function readView(objects: ClusterObjects, before: PageView = EMPTY_VIEW, now: number): PageView {
@@ -76,7 +76,7 @@ interface NodeReading {
   readonly segments: readonly SegmentRow[];
 }
 
-/** Most nodes of a large fleet are as they were: what was read of the same objects is not read again. */
+/** Most nodes of a large cluster don't change between two views, so the rows of unchanged objects are cached. */
 const readings = new WeakMap<MachineConfigNode, NodeReading>();
 
 function readNodeOnce(name: string, source: NodeSource, plans: PlanTable, now: number): NodeReading {
@@ -95,7 +95,7 @@ function readNodeOnce(name: string, source: NodeSource, plans: PlanTable, now: n
   return reading;
 }
 
-/** Leases run out and planned maintenance ends by the clock. */
+/** Leases and planned maintenance expire without a change of an object. */
 function changesByItself({ node, lease }: NodeSource): boolean {
   return lease !== undefined || node?.metadata.annotations?.[annotations.plannedMaintenance] !== undefined;
 }
@@ -104,7 +104,7 @@ function isSameSource(a: NodeSource, b: NodeSource): boolean {
   return a.node === b.node && a.lease === b.lease && a.inMaintenance === b.inMaintenance;
 }
 
-/** Leases of nodes that somebody holds; one that has run out is nobody's. */
+/** The node leases that have not expired. */
 function leaseRows({ leases }: ClusterObjects, now: number): Table<LeaseRow> {
   const rows: Record<string, LeaseRow> = {};
   for (const { metadata, spec } of leases) {
@@ -137,7 +137,7 @@ function byName<T extends KubernetesObject>(objects: readonly T[]): Map<string, 
   return new Map(objects.map((object) => [object.metadata.name, object]));
 }
 
-/** What the page is read from. */
+/** The objects that the view is computed from. */
 export interface ClusterObjects {
   readonly pools: readonly MachineConfigPool[];
   readonly machineConfigNodes: readonly MachineConfigNode[];
@@ -148,6 +148,6 @@ export interface ClusterObjects {
   readonly machineConfiguration: MachineConfiguration | undefined;
   /** Nodes with an active NodeMaintenance (medik8s). */
   readonly inMaintenance: ReadonlySet<string>;
-  /** What can't be read, in words. */
+  /** What can't be read, as text. */
   readonly trouble: readonly string[];
 }

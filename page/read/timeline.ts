@@ -5,34 +5,34 @@ import type { Condition } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 import type { NodeRow, SegmentKind, SegmentRow, Table } from '../model/view.ts';
 
-/** ms for which the timeline reaches back. */
+/** ms that the timeline covers. */
 const TIMELINE_MS = 24 * 3600 * 1000;
-/** Segments that are kept, the newest: a fleet of 5,000 nodes with a drain and a reboot each, and room for a second rollout. */
+/** Segments that are kept, newest first: enough for two rollouts of 5,000 nodes with a drain and a reboot each. */
 const MOST_SEGMENTS = 20_000;
-/** ms by which the daemon's own times and those of conditions, which are whole seconds, differ for one thing. */
+/** ms; tolerance for comparing the daemon's times with those of conditions, which are whole seconds. */
 const SLACK_MS = 2_000;
 
 /**
- * The timeline: what the objects tell now, and what they told before of spans that nothing tells of any more.
+ * Continues the timeline: segments from the current objects, and earlier segments that the objects no longer contain.
  *
  * @param known the timeline so far.
- * @param read what the objects tell.
- * @param now ms since the epoch: a span that nothing tells of any more ended then, where nothing says when.
+ * @param read segments from the current objects.
+ * @param now ms since the epoch: the end of a segment that the objects no longer contain, if nothing else shows its end.
  */
 export function remember(
   known: Table<SegmentRow>,
   read: readonly SegmentRow[],
   now: number,
 ): Table<SegmentRow> {
-  const told = new Map(read.map((row) => [keyOf(row), row]));
+  const current = new Map(read.map((row) => [keyOf(row), row]));
   const ofNode = Map.groupBy(read, ({ node }) => node);
   const kept = Object.values(known).flatMap((row): SegmentRow[] => {
-    if (told.has(keyOf(row))) return [];
+    if (current.has(keyOf(row))) return [];
     const others = ofNode.get(row.node) ?? [];
-    if (others.some((other) => tellsOf(other, row))) return [];
+    if (others.some((other) => replaces(other, row))) return [];
     return [row.end === undefined ? { ...row, end: endOf(row, others, now) } : row];
   });
-  const rows = [...kept, ...told.values()].filter(({ end = now }) => end > now - TIMELINE_MS);
+  const rows = [...kept, ...current.values()].filter(({ end = now }) => end > now - TIMELINE_MS);
   const newest =
     rows.length <= MOST_SEGMENTS ? rows : rows.toSorted((a, b) => b.start - a.start).slice(0, MOST_SEGMENTS);
   return Object.fromEntries(newest.map((row) => [keyOf(row), row]));
@@ -42,8 +42,8 @@ function keyOf({ node, kind, start }: SegmentRow): string {
   return `${node} ${kind} ${Math.floor(start / 1000)}`;
 }
 
-/** A daemon's record of an update, or a later look at it, replaces what was seen of it under way. */
-function tellsOf(other: SegmentRow, row: SegmentRow): boolean {
+/** Whether a segment replaces an earlier one of the same update: the daemon's record, or a later observation. */
+function replaces(other: SegmentRow, row: SegmentRow): boolean {
   if (other.kind !== row.kind) return false;
   const overlap =
     other.start <= (row.end ?? Number.POSITIVE_INFINITY) &&
@@ -51,15 +51,15 @@ function tellsOf(other: SegmentRow, row: SegmentRow): boolean {
   return overlap && (row.end === undefined || other.end !== undefined || other.start <= row.start);
 }
 
-/** What the node did next began when this ended. */
+/** A segment ends when the next one of its node starts. */
 function endOf(row: SegmentRow, others: readonly SegmentRow[], now: number): number {
   const next = others.map(({ start }) => start).filter((start) => start >= row.start);
   return Math.min(now, ...next);
 }
 
 /**
- * What a node gave to updates, as far as its objects tell it now: its last update, and the one under way. A drain that is
- * over is told by nothing any more; remember.ts keeps what was seen of it.
+ * The segments of a node's last update and of its current one. No object records a completed drain: remember() keeps what
+ * was observed of it.
  */
 export function segmentsOf(
   node: MachineConfigNode,
@@ -100,14 +100,14 @@ function underWay(
   const actions = status?.plan?.actions ?? [];
   const disruptive = isDisruptive(actions);
   const began = beganAt(status?.conditions);
-  // Leave is given and the daemon has not taken it up: the node is out of service still.
+  // Between the grant and the daemon's first action the node is still out of service.
   if (began === undefined) return disruptive ? segment('drain', taken) : [];
   const reboots = state === 'rebooting' || actions.some(({ type }) => type === 'Reboot');
   const drained = disruptive && taken < began ? segment('drain', taken, began) : [];
   return [...drained, ...segment(reboots ? 'reboot' : 'live', began)];
 }
 
-/** When the daemon began to act; while it has not, the condition is False. */
+/** When the daemon started to act; before that the condition is False. */
 function beganAt(conditions: readonly Condition[] | undefined): number | undefined {
   const executed = conditions?.find(({ type }) => type === 'UpdateExecuted');
   return executed === undefined || executed.status === 'False'

@@ -1,16 +1,16 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 
-/** Whether somebody may read the page's data. */
+/** Whether a request may read the page's data. */
 export type Verdict =
   | { readonly allowed: true }
-  /** 401: who are you; 403: not you; 503: it can't be told now. */
+  /** 401: not authenticated; 403: not authorized; 503: can't be checked now. */
   | { readonly allowed: false; readonly status: 401 | 403 | 503; readonly why: string };
 
-/** Who may read the page's data. The page itself, without data, is for everybody who can reach the port. */
+/** Access to the page's data. The files of the page are public. */
 export interface Access {
   judge(token: string | undefined): Promise<Verdict>;
-  /** Takes a key that works once. @returns the token to read with from now on; undefined for a key that doesn't work. */
+  /** Exchanges a one-time key. @returns the token for further requests; undefined when the key is not valid. */
   redeem?(key: string): string | undefined;
 }
 
@@ -18,24 +18,24 @@ export const ALLOWED: Verdict = { allowed: true };
 
 /** @returns the token of an `Authorization: Bearer` header (RFC 6750). */
 export function bearerToken({ authorization }: IncomingHttpHeaders): string | undefined {
-  const found = /^Bearer +([\w\-.~+/]+=*)$/i.exec(authorization ?? '');
-  return found?.[1];
+  const match = /^Bearer +([\w\-.~+/]+=*)$/i.exec(authorization ?? '');
+  return match?.[1];
 }
 
-/** Bytes of keys and tokens: not to be guessed. */
+/** Bytes of keys and tokens: enough to be unguessable. */
 const KEY_BYTES = 32;
-/** Sessions that are kept, the newest: each is a browser that was let in. */
+/** Sessions that are kept, newest first: one for each browser with access. */
 const MOST_SESSIONS = 64;
 
-/** Access by keys that each work once, for a page that one person serves to their own browser. */
+/** Access by one-time keys, for a page that users serve to their own browser. */
 export interface KeyAccess extends Access {
-  /** @returns a new key; the one before it works no more. */
+  /** @returns a new key, which invalidates the previous one. */
   newKey(): string;
 }
 
 /**
- * Whoever shows the key first is let in, and reads with a token of their own from then on: a key that is seen later, in a
- * terminal's scrollback or a browser's history, opens nothing.
+ * The first request with a key receives a token of its own: a key in a terminal's scrollback or a browser's history is
+ * useless later.
  *
  * @param onRedeemed is called when a key was used.
  */
@@ -68,7 +68,7 @@ function randomText(): string {
   return randomBytes(KEY_BYTES).toString('base64url');
 }
 
-/** Compared instead of the text: of equal length always, and it tells nothing by its time. */
+/** Digests have equal lengths, so that comparing them in constant time reveals nothing. */
 function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }

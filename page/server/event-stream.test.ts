@@ -8,10 +8,10 @@ import { EMPTY_VIEW, type PageView } from '../model/view.ts';
 import { streamView } from './event-stream.ts';
 import type { LiveView } from './live-view.ts';
 
-/** Far more than the sockets of one connection hold. */
+/** Far more than the socket buffers of a connection hold. */
 const LINES = 200_000;
 
-test('a reader that takes nothing for a while gets one patch for all that happened meanwhile', async () => {
+test('a reader that was slow for a while gets one patch for all changes in between', async () => {
   const bulk = Array.from({ length: LINES }, (_, index) => `line ${index} of a log that is much too long`);
   const source = viewSource({ ...EMPTY_VIEW, logs: { bulk } });
   const server = createServer((_, response) =>
@@ -44,7 +44,7 @@ test('a reader that takes nothing for a while gets one patch for all that happen
   }
 });
 
-/** A view that a test sets itself. */
+/** A view that a test sets. */
 function viewSource(first: PageView) {
   let current = first;
   const followers = new Set<() => void>();

@@ -2,15 +2,15 @@ import type { ServerResponse } from 'node:http';
 import type { PageView } from '../model/view.ts';
 import type { LiveView } from './live-view.ts';
 
-/** ms between two signs of life; the browser takes a stream without one for broken (app/follow.ts). */
+/** ms between two heartbeats; without them the browser considers the stream broken (app/connection/follow.ts). */
 const HEARTBEAT_MS = 10_000;
-/** ms that a reader may take nothing at all before it is let go. */
+/** ms after which a reader that reads nothing is disconnected. */
 const STUCK_MS = 60_000;
 
 interface StreamParts {
   readonly live: Pick<LiveView, 'current' | 'follow' | 'snapshot' | 'patchFrom'>;
   readonly response: ServerResponse;
-  /** @returns whether the reader may go on reading; asked at each sign of life. */
+  /** @returns whether the reader still has access; checked at each heartbeat. */
   readonly mayGoOn: () => Promise<boolean>;
 }
 
@@ -18,8 +18,8 @@ interface StreamParts {
  * Follows the view with server-sent events (HTML standard, "Server-sent events"): `snapshot` with the whole view, then
  * `patch` with what changed.
  *
- * Nothing queues up for a slow reader: while it takes nothing, nothing is written, and then it gets one patch from what it
- * has to what is.
+ * Nothing is queued for a slow reader: nothing is written until it reads again, and then it gets one patch from its view to
+ * the current one.
  */
 export function streamView({ live, response, mayGoOn }: StreamParts): void {
   let sent: PageView | undefined;
@@ -29,7 +29,7 @@ export function streamView({ live, response, mayGoOn }: StreamParts): void {
     if (!response.write(text)) stuckSince = performance.now();
   }
 
-  function tell(): void {
+  function sendChanges(): void {
     const view = live.current;
     if (view === undefined || view === sent || stuckSince !== undefined) return;
     if (sent === undefined) write(event('snapshot', live.snapshot()));
@@ -49,24 +49,24 @@ export function streamView({ live, response, mayGoOn }: StreamParts): void {
   response.writeHead(200, {
     'content-type': 'text/event-stream; charset=utf-8',
     'cache-control': 'no-store',
-    // Of proxies that would keep events back until they have a buffer full.
+    // Prevents proxies from buffering events.
     'x-accel-buffering': 'no',
   });
   response.flushHeaders();
-  const unfollow = live.follow(tell);
+  const unfollow = live.follow(sendChanges);
   const heartbeat = setInterval(() => void beat(), HEARTBEAT_MS);
   response.on('drain', () => {
     stuckSince = undefined;
-    tell();
+    sendChanges();
   });
   response.on('close', () => {
     clearInterval(heartbeat);
     unfollow();
   });
-  tell();
+  sendChanges();
 }
 
-/** JSON has no line feeds of its own, so one data line holds it. */
+/** JSON contains no line feeds, so that it fits in one data line. */
 function event(name: string, json: string): string {
   return `event: ${name}\ndata: ${json}\n\n`;
 }

@@ -8,27 +8,27 @@ import type { ClusterObjects } from '../read/read-view.ts';
 import { readView } from '../read/read-view.ts';
 import type { PageCaches } from './page-caches.ts';
 
-/** ms between two looks at what changed, while somebody watches: faster than this nobody reads. */
+/** ms between two updates of the view while a browser follows it. */
 const SHORTEST_PAUSE_MS = 100;
-/** ms between them while nobody does; the timeline is kept all the same. */
+/** ms between them while no browser does; the timeline needs them. */
 const UNWATCHED_PAUSE_MS = 5_000;
-/** A look may take a fifth of the process's time at most, however large the fleet. */
+/** Pause per time of an update: updates take at most a fifth of the process's time, however large the cluster. */
 const PAUSE_PER_WORK = 4;
-/** ms after which it is looked again without a change: leases run out and maintenance ends by the clock. */
+/** ms after which the view is updated without a change: leases and maintenance expire. */
 const LONGEST_QUIET_MS = 5_000;
-/** ms to ask for what is not watched. */
+/** ms; deadline of the request for objects that are not watched. */
 const ASK_DEADLINE_MS = 4_000;
 
 interface LiveViewParts {
   readonly caches: PageCaches;
-  /** @returns nodes with an active NodeMaintenance; what it throws is told on the page. */
+  /** @returns nodes with an active NodeMaintenance; the page shows the error that it throws. */
   readonly inMaintenance: (signal: AbortSignal) => Promise<ReadonlySet<string>>;
   readonly log: Logger;
-  /** ms since the epoch; the clock, unless a test brings its own. */
+  /** The current time, ms since the epoch; default: the clock. */
   readonly now?: () => number;
 }
 
-/** The page's view, kept true by watches, and told to whoever follows it. */
+/** Keeps the page's view up to date by watches, and notifies its followers. */
 export class LiveView {
   readonly #parts: LiveViewParts;
   readonly #followers = new Set<() => void>();
@@ -37,22 +37,22 @@ export class LiveView {
   #followed = Promise.withResolvers<void>();
   #inMaintenance: ReadonlySet<string> = new Set();
   #trouble: readonly string[] = [];
-  /** Events by the view that their reader has: most have the one before. Views that nobody has are forgotten. */
+  /** Patches by the view that a reader has, which is mostly the previous one. Weak: views without readers are collected. */
   #patches = new WeakMap<PageView, string>();
   #snapshot: string | undefined;
 
-  /** Call it before the caches are started: it adds its handlers to them. */
+  /** Adds handlers to the caches, so it must be called before they are started. */
   constructor(parts: LiveViewParts) {
     this.#parts = parts;
     for (const cache of Object.values(parts.caches)) cache.onChange(() => this.#changed.resolve());
   }
 
-  /** @returns the view; undefined until everything was listed once. */
+  /** @returns the view; undefined until every kind was listed once. */
   get current(): PageView | undefined {
     return this.#view;
   }
 
-  /** @param onChange is called when there is another view. @returns what ends the following. */
+  /** @param onChange is called when the view changes. @returns a function that removes the follower. */
   follow(onChange: () => void): () => void {
     this.#followers.add(onChange);
     this.#followed.resolve();
@@ -65,7 +65,7 @@ export class LiveView {
     return this.#snapshot;
   }
 
-  /** @returns what makes the present view of an earlier one, as JSON; undefined where it is the present one. */
+  /** @returns the patch from an earlier view to the current one as JSON; undefined when they are the same. */
   patchFrom(earlier: PageView): string | undefined {
     const known = this.#patches.get(earlier);
     if (known !== undefined) return known;
@@ -76,7 +76,7 @@ export class LiveView {
     return text;
   }
 
-  /** Looks at what changes until the signal. */
+  /** Updates the view until the signal. */
   async run(signal: AbortSignal): Promise<void> {
     await Promise.all(Object.values(this.#parts.caches).map((cache) => cache.synced()));
     await Promise.all([this.#lookOnAndOn(signal), this.#askOnAndOn(signal)]);
@@ -98,7 +98,7 @@ export class LiveView {
     }
   }
 
-  /** What is not watched is asked for; that it can be asked also tells whether the cluster answers. */
+  /** Polls what is not watched, which also shows whether the API server responds. */
   async #askOnAndOn(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       const before = [this.#inMaintenance, this.#trouble];
@@ -156,7 +156,7 @@ function isForbidden(error: unknown): boolean {
   return error instanceof ApiError && error.status === 403;
 }
 
-/** Waits, and no longer than the signal or the promise. */
+/** Waits until the time, the signal or the promise. */
 async function pauseFor(ms: number, signal: AbortSignal, sooner?: Promise<void>): Promise<void> {
   const enough = new AbortController();
   const either = AbortSignal.any([signal, enough.signal]);

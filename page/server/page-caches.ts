@@ -11,7 +11,7 @@ import { createInformer, type Informer } from '../../cluster/informer.ts';
 /** Objects of one kind as a watch keeps them. */
 export type Watched<T extends KubernetesObject> = Pick<Informer<T>, 'list' | 'onChange' | 'synced'>;
 
-/** What the page is read from: an operator's own caches (rollout/caches.ts), or watches made for the page. */
+/** The sources of the page: an operator's own caches (rollout/caches.ts), or watches for the page alone. */
 export interface PageCaches {
   readonly pools: Watched<MachineConfigPool>;
   readonly machineConfigNodes: Watched<MachineConfigNode>;
@@ -22,7 +22,7 @@ export interface PageCaches {
   readonly machineConfigurations: Watched<MachineConfiguration>;
 }
 
-/** The kinds that whoever looks at the page must be allowed to list, with the namespace where it is one alone. */
+/** The kinds that users of the page must be allowed to list, and the namespace of those in only one. */
 export function shownKinds(
   leaseNamespace: string,
 ): readonly { readonly kind: Kind<KubernetesObject>; readonly namespace?: string }[] {
@@ -37,9 +37,9 @@ export function shownKinds(
 }
 
 /**
- * Makes watches for the page alone.
+ * Creates watches for the page alone.
  *
- * @returns the caches, and what starts them: it ends when the signal does.
+ * @returns the caches, and a function that runs them until the signal.
  */
 export function createPageCaches(
   client: ApiClient,

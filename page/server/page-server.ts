@@ -8,12 +8,12 @@ import { type Access, bearerToken } from './access.ts';
 import { streamView } from './event-stream.ts';
 import type { LiveView } from './live-view.ts';
 
-/** Browsers that may follow at one time. */
+/** The maximum number of connected browsers. */
 const MOST_STREAMS = 64;
-/** ms for a request to arrive whole: all of them are small. */
+/** ms to receive a request; all requests are small. */
 const REQUEST_MS = 10_000;
 
-/** What the browser may do with the page: run its own files, and speak to where it came from. */
+/** The browser may only run the page's own files and connect to the page's origin. */
 const SECURITY_HEADERS = {
   'content-security-policy': [
     "default-src 'none'",
@@ -39,7 +39,7 @@ export interface Certificate {
 }
 
 export interface PageServer extends ListeningServer {
-  /** For connections from now on. @throws the system's error when the two don't fit. */
+  /** Applies to new connections. @throws the system's error when key and certificate don't match. */
   setCertificate(certificate: Certificate): void;
 }
 
@@ -47,26 +47,26 @@ interface PageServerOptions {
   readonly live: LiveView;
   readonly assets: ReadonlyMap<string, Asset>;
   readonly access: Access;
-  /** 0: one that the kernel chooses. */
+  /** 0: the kernel selects a free port. */
   readonly port: number;
-  /** Address to listen on; absent: every one. */
+  /** Address to listen on; absent: all addresses. */
   readonly host?: string;
-  /** Absent: plain HTTP, which is for loopback alone. */
+  /** Absent: plain HTTP, which is only for loopback. */
   readonly tls?: Certificate;
   readonly log: Logger;
 }
 
 /**
- * Serves the live page, read-only: the page's files to everybody, its data (`/view`, `/events`) to who may have it.
+ * Serves the live page, read-only: the page's files to everyone, its data (`/view`, `/events`) to users with access.
  *
- * @throws the system's error when the port can't be had.
+ * @throws the system's error when the port is not available.
  */
 export async function startPageServer(options: PageServerOptions): Promise<PageServer> {
   const { tls, log } = options;
   const streams = new Set<ServerResponse>();
   const listener = (request: IncomingMessage, response: ServerResponse): void => {
     for (const [name, value] of Object.entries(SECURITY_HEADERS)) response.setHeader(name, value);
-    // A reader that goes away in the middle is no error.
+    // A reader may disconnect at any time.
     response.on('error', (error) => log.debug({ err: error }, 'a reader of the page is gone'));
     answer(request, response, options, streams).catch((error: unknown) => {
       log.error({ err: error }, 'a request for the page failed');
@@ -130,7 +130,7 @@ async function answer(
   }
 }
 
-/** An API server that can't be asked just now takes nobody's right away. */
+/** Readers keep their access while the API server can't be reached to check it. */
 function mayGoOn(verdict: Awaited<ReturnType<Access['judge']>>): boolean {
   return verdict.allowed || verdict.status === 503;
 }
@@ -154,20 +154,20 @@ function say(response: ServerResponse, status: number, text: string): void {
   response.end(`${text}\n`);
 }
 
-/** One file of the page. */
+/** A file of the page. */
 export interface Asset {
   readonly body: Buffer;
   readonly type: string;
-  /** Its name holds a hash of its content. */
+  /** Whether its name contains a hash of its content. */
   readonly immutable: boolean;
 }
 
-/** The page was not built, or not where it is looked for. */
+/** The page was not built, or was built into another directory. */
 export class PageNotBuilt extends Error {
   override readonly name = 'PageNotBuilt';
 }
 
-/** Where `npm run build:page` puts the page. */
+/** The output directory of `npm run build:page`. */
 const PAGE_DIRECTORY = path.join(import.meta.dirname, '../dist');
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -178,7 +178,7 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Reads the page into memory: nothing that somebody asks for is ever looked up on the disk.
+ * Reads the page into memory, so that requests never access the disk.
  *
  * @returns its files by their path in a URL; `/` is the document.
  * @throws PageNotBuilt

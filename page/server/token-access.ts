@@ -47,14 +47,14 @@ const SubjectAccessReviews: Kind<SubjectAccessReview> = {
   namespaced: false,
 };
 
-/** ms for which an answer holds: a right that was taken away ends a page within this time. */
+/** ms to cache granted access; a revoked permission takes effect within this time. */
 const ANSWER_HOLDS_MS = 60_000;
-/** ms for which a refusal holds: whoever was just given the right need not wait long. */
+/** ms to cache denied access; a new permission takes effect within this time. */
 const REFUSAL_HOLDS_MS = 5_000;
-/** Answers that are kept; beyond them the oldest go. */
+/** The size of the cache; the oldest entries are removed. */
 const MOST_ANSWERS = 1_000;
-/** Questions to the API server at one time: who sends wrong tokens must not keep it busy. */
-const MOST_QUESTIONS = 8;
+/** The maximum number of concurrent reviews, so that requests with invalid tokens can't overload the API server. */
+const MOST_REVIEWS = 8;
 const QUESTION_DEADLINE_MS = 10_000;
 
 interface TokenAccessParts {
@@ -66,14 +66,14 @@ interface TokenAccessParts {
 }
 
 /**
- * Access by tokens of the cluster: the API server says whose a token is (TokenReview), and whether that user may list
- * every kind that the page shows (SubjectAccessReview). So nobody sees here what kubectl would not show them.
+ * Access by tokens of the cluster: the API server authenticates a token (TokenReview) and authorizes its user to list every
+ * kind that the page shows (SubjectAccessReview). The page shows nothing that kubectl would not show the same user.
  */
 export function tokenAccess({ client, leaseNamespace, log, now = Date.now }: TokenAccessParts): Access {
   const answers = new Map<string, { readonly verdict: Verdict; readonly until: number }>();
-  const asking = new Map<string, Promise<Verdict>>();
+  const pending = new Map<string, Promise<Verdict>>();
 
-  async function ask(token: string): Promise<Verdict> {
+  async function review(token: string): Promise<Verdict> {
     const signal = AbortSignal.timeout(QUESTION_DEADLINE_MS);
     try {
       const user = await userOf(client, token, signal);
@@ -99,18 +99,18 @@ export function tokenAccess({ client, leaseNamespace, log, now = Date.now }: Tok
   return {
     async judge(token) {
       if (token === undefined) return { allowed: false, status: 401, why: 'a bearer token is required' };
-      // Tokens are not kept, only what tells them apart.
+      // The cache contains digests and no tokens.
       const key = createHash('sha256').update(token).digest('hex');
       const known = answers.get(key);
       if (known !== undefined && known.until > now()) return known.verdict;
-      const underWay = asking.get(key);
-      if (underWay !== undefined) return underWay;
-      if (asking.size >= MOST_QUESTIONS) {
-        return { allowed: false, status: 503, why: 'too many are asking to come in; try again' };
+      const reused = pending.get(key);
+      if (reused !== undefined) return reused;
+      if (pending.size >= MOST_REVIEWS) {
+        return { allowed: false, status: 503, why: 'too many requests are being authorized; try again' };
       }
-      const question = ask(token).finally(() => asking.delete(key));
-      asking.set(key, question);
-      const verdict = await question;
+      const reviewing = review(token).finally(() => pending.delete(key));
+      pending.set(key, reviewing);
+      const verdict = await reviewing;
       keep(key, verdict);
       return verdict;
     },

@@ -3,7 +3,7 @@ import type { BuildRow, BuildStateName, PageView, Table } from '../../model/view
 import { useNow } from '../clock.ts';
 import { ago, duration, shortImage, withShortHashes } from '../words.ts';
 
-/** Builds that are shown, the newest: older ones are history. */
+/** The number of builds that are shown, newest first. */
 const SHOWN = 12;
 
 const WORDS: Readonly<Record<BuildStateName, string>> = {
@@ -14,7 +14,7 @@ const WORDS: Readonly<Record<BuildStateName, string>> = {
   interrupted: 'interrupted',
 };
 
-/** Builds, the newest first: how each is, what its image asks of nodes, and what it printed last. */
+/** Builds, newest first: the state, what the image requires of nodes, and the end of the log. */
 export function Builds({
   builds,
   logs,
@@ -82,7 +82,7 @@ function Times({ build: { created, start = created, end } }: { readonly build: B
   );
 }
 
-/** What the image's label asks of nodes, by what they run now. */
+/** The transitions in the image's label, by what nodes run now. */
 function Transitions({ build: { transitions } }: { readonly build: BuildRow }) {
   if (transitions.length === 0) return null;
   return (
@@ -99,7 +99,7 @@ function Transitions({ build: { transitions } }: { readonly build: BuildRow }) {
   );
 }
 
-/** The end of the log stays in sight as it grows, unless somebody scrolled away from it. */
+/** Keeps the end of a growing log visible, unless the user scrolled away from it. */
 function Log({
   name,
   lines,

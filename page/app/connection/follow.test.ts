@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { eventReader } from './follow.ts';
 
-test('events come when they are whole, wherever the text is cut, and signs of life are none', () => {
+test('events are returned when they are complete, wherever the text is cut, and heartbeats are ignored', () => {
   const text = 'event: snapshot\ndata: {"a":1}\n\n: alive\n\nevent: patch\ndata: {}\n\n';
   for (let cut = 0; cut <= text.length; cut += 1) {
     const read = eventReader();

@@ -1,16 +1,16 @@
 import { applyPatch, type ViewPatch } from '../../model/patch.ts';
 import type { PageView } from '../../model/view.ts';
 
-/** How the page stands with its server. */
+/** The state of the connection between page and server. */
 export type Connection =
   | { readonly kind: 'connecting' }
   | { readonly kind: 'live' }
-  /** Broken off; it is tried again. */
+  /** The connection broke; the page reconnects. */
   | { readonly kind: 'lost'; readonly why: string }
-  /** The server wants a token, or another one. */
+  /** The server requires a token, or another one. */
   | { readonly kind: 'refused'; readonly why: string };
 
-/** ms without a sign of life after which a stream is taken for broken: the server gives one every 10 s. */
+/** ms without data after which a stream counts as broken; the server sends a heartbeat every 10 s. */
 const SILENCE_MS = 30_000;
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 15_000;
@@ -45,7 +45,7 @@ export async function follow({ token, onView, onConnection }: Follower, signal: 
   }
 }
 
-/** @returns why the server refuses the token; undefined when the stream ended. @throws Error when it broke. */
+/** @returns why the server rejects the token; undefined when the stream ended. @throws {Error} when it broke. */
 async function readStream(
   token: string | undefined,
   signal: AbortSignal,
@@ -88,10 +88,10 @@ interface ServerEvent {
 }
 
 /**
- * Reads a stream of server-sent events (HTML standard, "Interpreting an event stream"), as far as Shale's own server
- * writes them. The browser's EventSource is not used because it can't send a token.
+ * Parses a stream of server-sent events (HTML standard, "Interpreting an event stream"), in the subset that Shale's server
+ * writes. The browser's EventSource can't send a token.
  *
- * @returns what takes the next piece of text and gives the events that are complete with it.
+ * @returns a function that takes the next piece of text and returns the events that it completes.
  */
 export function eventReader(): (text: string) => readonly ServerEvent[] {
   let rest = '';
@@ -99,8 +99,8 @@ export function eventReader(): (text: string) => readonly ServerEvent[] {
     const blocks = `${rest}${text}`.split('\n\n');
     rest = blocks.pop() ?? '';
     return blocks.flatMap((block) => {
-      const found = /^event: (.*)\ndata: (.*)$/.exec(block);
-      return found === null ? [] : [{ name: found[1] ?? '', data: found[2] ?? '' }];
+      const match = /^event: (.*)\ndata: (.*)$/.exec(block);
+      return match === null ? [] : [{ name: match[1] ?? '', data: match[2] ?? '' }];
     });
   };
 }

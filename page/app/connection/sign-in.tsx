@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 
-/** Asks for a token of the cluster, where the server wants one. */
+/** A form for a token of the cluster, if the server requires one. */
 export function SignIn({
   why,
   onToken,
@@ -38,8 +38,8 @@ export function SignIn({
 }
 
 /**
- * The token that data is read with. It is kept for this tab and this origin alone (sessionStorage): a cookie would go to
- * every port of the machine.
+ * The token to read data with. It is stored for this tab and origin only (sessionStorage): a cookie would be sent to every
+ * port of the machine.
  */
 const TOKEN = 'shale-token';
 
@@ -56,10 +56,10 @@ export function forgetToken(): void {
 }
 
 /**
- * Trades the key of the address (`#…`, which browsers send to nobody) for a token, and takes it out of the address, so that
- * history doesn't keep it.
+ * Exchanges the key in the URL's fragment, which browsers don't send to servers, for a token, and removes it from the URL
+ * and so from the history.
  *
- * @throws Error with the server's words when the key opens nothing.
+ * @throws {Error} with the server's message when the key is not valid.
  */
 export async function redeemKey(): Promise<void> {
   const key = location.hash.slice(1);

@@ -16,12 +16,12 @@ interface CellGridProps {
   readonly onSelect: (name: string) => void;
 }
 
-/** Cells that are compared and drawn together: a change draws this many at most. */
+/** Cells in a block: a change of one node draws one block. */
 const BLOCK = 20;
 
 /**
- * A pool's nodes as cells. For the keyboard it is one stop (roving tabindex): arrows, Home and End move within it, and
- * moving chooses, as in any list box.
+ * A pool's nodes as cells. Tab reaches one cell (roving tabindex); arrow keys, Home and End move within the grid and select,
+ * as in a list box.
  */
 export function CellGrid({ pool, members, size, selected, onSelect }: CellGridProps) {
   const grid = useRef<HTMLDivElement>(null);
@@ -60,7 +60,7 @@ export function CellGrid({ pool, members, size, selected, onSelect }: CellGridPr
       >
         {blocks.map((block, index) => (
           <CellBlock
-            // A block is a place in the grid, whoever is in it.
+            // A block is a position in the grid, independent of its nodes.
             key={index}
             members={block}
             named={size === 'named'}
@@ -83,11 +83,11 @@ interface CellBlockProps {
   readonly named: boolean;
   /** The cell of this block that Tab reaches. */
   readonly current: string | undefined;
-  /** Whether that cell is chosen. */
+  /** Whether that cell is selected. */
   readonly selected: boolean;
 }
 
-/** Some cells. It is drawn anew only when one of its nodes is another object: rows that did not change are the same ones. */
+/** A block of cells. It is drawn again only when one of its rows is another object: unchanged rows are the same objects. */
 class CellBlock extends Component<CellBlockProps> {
   override shouldComponentUpdate(next: CellBlockProps): boolean {
     const { members, named, current, selected } = this.props;
@@ -130,11 +130,11 @@ class CellBlock extends Component<CellBlockProps> {
   }
 }
 
-/** What a cell with a name has room for. */
+/** The state, short enough for a cell with a name. */
 function shortState({ state, staging, ready, maintenance }: NodeRow): string {
   if (maintenance !== undefined && state !== 'updated') return 'skipped';
   const words = staging === undefined ? STATE_WORDS[state] : `${STATE_WORDS[state]} ${staged(staging)} %`;
-  // Whoever reboots is not ready: it need not be said.
+  // A rebooting node is never ready.
   return ready || state === 'rebooting' ? words : `${words}, not ready`;
 }
 
@@ -144,7 +144,7 @@ function inBlocks(members: readonly Member[]): readonly (readonly Member[])[] {
   );
 }
 
-/** Where a key leads from a cell; undefined for keys that lead nowhere. */
+/** @returns the cell that a key moves to; undefined for other keys. */
 function destination(key: string, from: number, length: number, columns: number): number | undefined {
   const to: Readonly<Record<string, number>> = {
     ArrowRight: from + 1,

@@ -9,7 +9,7 @@ interface NodeDetailProps {
   readonly lease: LeaseRow | undefined;
 }
 
-/** One node: what it does, what it runs, what its update asks of it and why. */
+/** One node: its state, what it runs, what its update requires and why. */
 export function NodeDetail({ name, node, plans, lease }: NodeDetailProps) {
   const now = useNow(5_000);
   if (name === undefined) {

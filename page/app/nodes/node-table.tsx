@@ -2,7 +2,7 @@ import { useMemo, useState } from 'preact/hooks';
 import type { NodeRow, Table } from '../../model/view.ts';
 import { count, STATE_WORDS, STATES, staged, withShortHashes } from '../words.ts';
 
-/** Rows that are drawn at first, and with each further step: a table of thousands is searched, not read. */
+/** Rows that are drawn at first, and with each further step: users search a table of thousands. */
 const STEP = 100;
 
 interface NodeTableProps {
@@ -11,7 +11,7 @@ interface NodeTableProps {
   readonly onSelect: (name: string) => void;
 }
 
-/** Every node as a row, what needs eyes first; for people who read tables better than cells. */
+/** Every node as a row, nodes that need attention first; for users who prefer a table to cells. */
 export function NodeTable({ nodes, selected, onSelect }: NodeTableProps) {
   const [search, setSearch] = useState('');
   const [shown, setShown] = useState(STEP);

@@ -12,7 +12,7 @@ interface NodesProps {
   readonly leases: Table<LeaseRow>;
 }
 
-/** Pools as rows of nodes, or the same as a table, with one node in detail beside them. */
+/** Pools with cells for their nodes, or a table of all nodes; and the details of the selected node. */
 export function Nodes({ pools, nodes, plans, leases }: NodesProps) {
   const [selected, setSelected] = useState<string>();
   const [asTable, setAsTable] = useState(false);
@@ -66,7 +66,7 @@ export function Nodes({ pools, nodes, plans, leases }: NodesProps) {
 
 const COLLATOR = new Intl.Collator('en', { numeric: true });
 
-/** Names as people sort them, `worker-9` before `worker-10`; sorted anew only when there are others. */
+/** Names in natural order, `worker-9` before `worker-10`; sorted again only when the names change. */
 function useSortedNames(nodes: Table<NodeRow>): readonly string[] {
   const known = useRef<{ readonly given: readonly string[]; readonly sorted: readonly string[] }>({
     given: [],
@@ -80,7 +80,7 @@ function useSortedNames(nodes: Table<NodeRow>): readonly string[] {
   return known.current.sorted;
 }
 
-/** Every pool, with nodes or without, and last the nodes of none. */
+/** Every pool, including empty ones; nodes without a pool come last. */
 function byPool(
   pools: Table<PoolRow>,
   nodes: Table<NodeRow>,
@@ -99,7 +99,7 @@ function byPool(
   );
 }
 
-/** So that every node of the fleet is in sight at once. */
+/** Chosen so that every node of the cluster is visible at once. */
 function cellSize(nodes: number): CellSize {
   if (nodes <= 60) return 'named';
   if (nodes <= 600) return 'large';

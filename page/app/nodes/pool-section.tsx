@@ -4,7 +4,7 @@ import { CellGrid, type CellSize, type Member } from './cell-grid.tsx';
 
 interface PoolSectionProps {
   readonly name: string;
-  /** Absent: a pool that is gone, or the nodes of none. */
+  /** Undefined for a deleted pool, and for nodes without a pool. */
   readonly pool: PoolRow | undefined;
   readonly members: readonly Member[];
   readonly size: CellSize;
@@ -14,7 +14,7 @@ interface PoolSectionProps {
 
 const TONES = { settled: 'up to date', busy: 'updating', paused: 'paused', trouble: 'degraded' } as const;
 
-/** One pool: what goes on in it, how many nodes are where, and every node. */
+/** One pool: its progress, the number of nodes by state, and every node. */
 export function PoolSection({ name, pool, members, size, selected, onSelect }: PoolSectionProps) {
   const title = name === '' ? 'Not in a pool' : name;
   const counts = countStates(members);
@@ -47,7 +47,7 @@ export function PoolSection({ name, pool, members, size, selected, onSelect }: P
   );
 }
 
-/** How the nodes are shared out among the states, as one bar; the legend says it in numbers. */
+/** The shares of the states as a bar; the legend has the numbers. */
 function Share({
   counts,
   total,

@@ -8,7 +8,7 @@ const WORDS: Readonly<Record<Connection['kind'], string>> = {
   refused: 'Refused',
 };
 
-/** Where one is, whether it is live, and what one should know of the whole. */
+/** The cluster, the state of the connection, and remarks on the whole view. */
 export function Header({
   connection,
   remarks,

@@ -2,10 +2,10 @@ import type { LeaseRow, NodeRow, PolicyRow, Table } from '../../model/view.ts';
 import { useNow } from '../clock.ts';
 import { ago, count } from '../words.ts';
 
-/** Rows that are shown of each list; a maintenance of a whole rack is more than one reads. */
+/** The number of rows that are shown of each list. */
 const SHOWN = 50;
 
-/** Who may disrupt which node now, and which nodes rollouts leave alone. */
+/** The holders of node leases, and the nodes that rollouts skip. */
 export function Leases({
   leases,
   nodes,
@@ -54,7 +54,7 @@ function More({ hidden }: { readonly hidden: number }) {
   return hidden > 0 ? <p class="quiet">and {count(hidden, 'more node')}</p> : null;
 }
 
-/** The disruption policies in force, the admin's first. */
+/** The disruption policies in force, the admin's own first. */
 export function Policies({ policies }: { readonly policies: Table<PolicyRow> }) {
   const rows = Object.values(policies).toSorted(
     (a, b) => a.source.localeCompare(b.source, 'en') || a.subject.localeCompare(b.subject, 'en'),

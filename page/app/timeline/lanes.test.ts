@@ -13,7 +13,7 @@ const segment = (node: string, kind: SegmentRow['kind'], start: number, end?: nu
   ...present({ end }),
 });
 
-test('a drain and the reboot after it are one visit, the next update is another', () => {
+test('a drain and the following reboot are one visit, and the next update is another', () => {
   const visits = visitsOf(
     [
       segment('a', 'reboot', 40_000, 90_000),
@@ -30,7 +30,7 @@ test('a drain and the reboot after it are one visit, the next update is another'
   ]);
 });
 
-test('in a lane no two visits overlap, and none is lost', () => {
+test('no visits in a lane overlap, and every visit is in a lane', () => {
   const visit = fc
     .record({ start: fc.integer({ min: 0, max: 1e6 }), length: fc.integer({ min: 0, max: 1e5 }) })
     .map(({ start, length }) => ({ node: 'n', start, end: start + length, segments: [] }));
@@ -49,7 +49,7 @@ test('in a lane no two visits overlap, and none is lost', () => {
 });
 
 describe('the last rollout', () => {
-  test('ends before a long time without any work, and goes on to now while a node is at work', () => {
+  test('starts after a long pause, and extends to now while a node is updating', () => {
     const now = 200 * MINUTE;
     const segments = [
       segment('a', 'reboot', 10 * MINUTE, 12 * MINUTE),
@@ -63,13 +63,13 @@ describe('the last rollout', () => {
     expect(going.to).toBe(now);
   });
 
-  test('is never too narrow to be read', () => {
+  test('has a minimum width', () => {
     const { from, to } = lastRollout([segment('a', 'live', 1e9, 1e9 + 500)], 2e9);
     expect(to - from).toBeGreaterThanOrEqual(3 * MINUTE);
   });
 });
 
-test('a summary counts what is over, with medians', () => {
+test('a summary counts completed updates, with medians', () => {
   const segments = [
     segment('a', 'drain', 0, 10),
     segment('b', 'drain', 0, 30),

@@ -1,21 +1,21 @@
 import type { SegmentKind, SegmentRow } from '../../model/view.ts';
 
-/** One node's update: what it gave to it, one span after another. */
+/** One update of a node: its consecutive segments. */
 export interface Visit {
   readonly node: string;
   readonly start: number;
-  /** When it ended; now, while it goes on. */
+  /** When it ended; the current time while it continues. */
   readonly end: number;
   readonly segments: readonly SegmentRow[];
 }
 
-/** ms between two spans of one update: the daemon begins a moment after it is given leave. */
+/** ms between two segments of one update: the daemon starts shortly after the grant. */
 const GAP_MS = 60_000;
-/** ms between two updates in a lane, so that they can be told apart. */
+/** ms between two updates in a lane, so that they are distinguishable. */
 const BREATH_MS = 1_000;
 
 /**
- * Joins spans of one node that follow each other.
+ * Joins consecutive segments of a node.
  *
  * @param now ms since the epoch.
  */
@@ -40,8 +40,7 @@ export function visitsOf(segments: readonly SegmentRow[], now: number): readonly
 }
 
 /**
- * Packs updates into as few lanes as there were nodes at work at one time: however many nodes a rollout has, the chart is
- * as high as its breadth.
+ * Packs updates into lanes: as many as there were concurrent updates, however many nodes a rollout has.
  */
 export function lanesOf(visits: readonly Visit[]): readonly (readonly Visit[])[] {
   const lanes: Visit[][] = [];
@@ -53,9 +52,9 @@ export function lanesOf(visits: readonly Visit[]): readonly (readonly Visit[])[]
   return lanes;
 }
 
-/** ms without any node at work that part one rollout from the next. */
+/** ms without an update that separate two rollouts. */
 const PART_MS = 15 * 60_000;
-/** ms that a chart shows at least. */
+/** ms; the minimum width of a chart. */
 const NARROWEST_MS = 3 * 60_000;
 
 /** A span of time to show, ms since the epoch. */
@@ -64,7 +63,7 @@ export interface Span {
   readonly to: number;
 }
 
-/** @returns the time of the last rollout, with a little room on both sides; up to now while it goes on. */
+/** @returns the time of the last rollout, with a margin on both sides; up to now while it continues. */
 export function lastRollout(segments: readonly SegmentRow[], now: number): Span {
   const newestFirst = segments.toSorted((a, b) => (b.end ?? now) - (a.end ?? now));
   const last = newestFirst[0];
@@ -86,7 +85,7 @@ interface SpanSummary {
   readonly medianMs: number;
 }
 
-/** @returns for each kind how often it was and how long it took; of what is over. */
+/** @returns for each kind the number and duration of completed segments. */
 export function summarise(segments: readonly SegmentRow[]): readonly SpanSummary[] {
   return (['drain', 'live', 'reboot'] as const).flatMap((kind) => {
     const spans = segments

@@ -11,7 +11,7 @@ const KIND_WORDS: Readonly<Record<SegmentKind, string>> = {
   reboot: 'reboot',
 };
 
-/** ms that are shown; undefined: as long as the last rollout took. */
+/** ms that are shown; undefined: the last rollout. */
 const WINDOWS = [
   { label: 'Last rollout', ms: undefined },
   { label: '2 hours', ms: 2 * 3_600_000 },
@@ -24,10 +24,10 @@ const HIGHEST = 360;
 const LANE = { most: 18, least: 1.5 };
 const PIXELS_PER_TICK = 110;
 
-/** ms between two drawings: a second, or what a pixel stands for. */
+/** ms between two drawings: a second, or the width of a pixel. */
 const TICK = { least: 1_000, most: 30_000, pixels: 1_000 };
 
-/** What nodes gave to updates over time: drains, live changes and reboots. It moves on with the clock alone. */
+/** The drains, live changes and reboots of nodes over time. It is drawn by the clock, not by changes. */
 export function Timeline({ segments }: { readonly segments: Table<SegmentRow> }) {
   const [windowMs, setWindowMs] = useState<number>();
   const { now, all, span } = useTicks(segments, windowMs);
@@ -61,7 +61,7 @@ interface Look {
   readonly span: Span;
 }
 
-/** Thousands of updates take a while to lay out: changes are taken up at the next tick. */
+/** The layout of thousands of updates is slow, so changes appear at the next tick. */
 function useTicks(segments: Table<SegmentRow>, windowMs: number | undefined): Look {
   const latest = useRef(segments);
   latest.current = segments;
@@ -97,7 +97,7 @@ function Body({ all, span, now }: Look) {
   );
 }
 
-/** The chart in words, for everybody. */
+/** The chart as text. */
 function Summary({ segments }: { readonly segments: readonly SegmentRow[] }) {
   const going = segments.filter(({ end }) => end === undefined).length;
   return (
@@ -119,7 +119,7 @@ interface ChartProps {
   readonly now: number;
 }
 
-/** One path for each kind, however many nodes: thousands of elements would be slow to lay out. */
+/** One path for each kind: the layout of thousands of elements would be slow. */
 function Chart({ visits, span: { from, to }, now }: ChartProps) {
   const [box, width] = useWidth();
   const [pointed, setPointed] = useState<Visit>();
@@ -187,7 +187,7 @@ function pathOf(
   { x, lane, now }: Scale,
 ): string {
   const gap = lane > 6 ? 2 : 0;
-  // Narrower, as a live change is less than a reboot: kinds differ by shape, too.
+  // Narrower, so that kinds also differ by shape and not only by color.
   const inset = kind === 'live' ? (lane - gap) / 4 : 0;
   const parts: string[] = [];
   lanes.forEach((visits, index) => {
@@ -204,11 +204,11 @@ function pathOf(
   return parts.join('');
 }
 
-/** Pixels that a letter of a name takes, and that are left around it. */
+/** Pixels of a letter of a name, and of the padding around a name. */
 const LETTER = 6.2;
 const ROUND = 4;
 
-/** Names stand in updates that have room for them, each on a plate: on stripes they could not be read. */
+/** Names of nodes in updates that are wide enough, on a background because stripes would make them unreadable. */
 function Names({ lanes, lane, x }: { readonly lanes: readonly (readonly Visit[])[] } & Omit<Scale, 'now'>) {
   const high = lane - 6;
   return (
@@ -251,7 +251,7 @@ function clock(time: number, windowMs: number): string {
   return (windowMs < 10 * 60_000 ? TO_SECONDS : TO_MINUTES).format(time);
 }
 
-/** @returns what to put on an element, and how wide that element is, in pixels. */
+/** @returns a ref for an element, and the width of that element in pixels. */
 function useWidth() {
   const element = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(800);
