@@ -49,6 +49,11 @@ export interface StageOptions {
    * `finalizeStaged`.
    */
   readonly evenIfBooted?: boolean;
+  /**
+   * Called with the labels of the image before a layer is fetched or a deployment is made: what is staged boots after a
+   * loss of power, whatever is found out about it later. What it throws ends the staging.
+   */
+  readonly accept?: (labels: Readonly<Record<string, string>>) => void;
   /** Bytes fetched so far and in all. */
   readonly onProgress?: (bytesDone: number, bytesTotal: number) => void;
   readonly signal: AbortSignal;

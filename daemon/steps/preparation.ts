@@ -1,6 +1,6 @@
 import type { MachineConfigNodeSpec, UpdatePlan } from '../../api/machine-config-node.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
-import type { Deployment, OsBackend } from '../os/backend.ts';
+import type { Deployment, OsBackend, StageOptions } from '../os/backend.ts';
 import type { Current } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { chooseReboot, planReboot } from './choose-reboot.ts';
@@ -24,15 +24,15 @@ export interface Preparation {
 /**
  * Stages a deployment.
  *
- * @param evenIfBooted for a target that is reached by a reboot: see StageOptions.
+ * @param options `evenIfBooted` for a target that is reached by a reboot: see StageOptions.
  * @throws what OsBackend.stage throws.
  */
 export function stageTarget(
   { backend, onProgress, signal }: Pick<Preparation, 'backend' | 'onProgress' | 'signal'>,
   { image, ...extra }: DeploymentChange,
-  { evenIfBooted }: { readonly evenIfBooted: boolean },
+  options: Pick<StageOptions, 'evenIfBooted' | 'accept'>,
 ): Promise<Deployment> {
-  return backend.stage(image, { ...extra, evenIfBooted, onProgress, signal });
+  return backend.stage(image, { ...extra, ...options, onProgress, signal });
 }
 
 /** What a target asks of the node, and who says so. */

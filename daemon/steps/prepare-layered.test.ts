@@ -44,14 +44,21 @@ interface Case {
   readonly stuck?: JournalEntry;
   readonly booted?: Partial<Deployment>;
   readonly softReboot?: boolean;
+  /** Filled with the images that the backend deploys. */
+  readonly deployed?: string[];
+  /** Whether the backend shows the labels before it stages. */
+  readonly asks?: boolean;
 }
 
 /** Prepares the target on a node. */
-async function prepare({ labels: own = labels, current, stuck, booted = {}, softReboot }: Case) {
+async function prepare(given: Case) {
+  const { labels: own = labels, current, stuck, booted = {}, softReboot, deployed = [], asks = true } = given;
   const asked: StageOptions[] = [];
   const backend: Partial<OsBackend> = {
     stage: async (image, options) => {
       asked.push(options);
+      if (asks) options.accept?.(own);
+      deployed.push(image);
       return deployment('/staged', { image, labels: own, canSoftReboot: true });
     },
     status: async () => ({ booted: deployment('/booted', booted) }),
@@ -78,18 +85,24 @@ async function prepare({ labels: own = labels, current, stuck, booted = {}, soft
 }
 
 describe('an image that is staged', () => {
-  test('is refused when it was built from another config', async () => {
-    await expect(prepare({ labels: { [imageLabels.renderedConfig]: 'rendered-3' } })).rejects.toMatchObject({
-      name: 'PrepareRefused',
-      message: expect.stringMatching(/rendered-3.*rendered-2/),
-    });
+  test.each<[string, Record<string, string>, RegExp]>([
+    [
+      'was built from another config',
+      { [imageLabels.renderedConfig]: 'rendered-3' },
+      /rendered-3.*rendered-2/,
+    ],
+    ['does not name its config', {}, /has no label dev\.shale\.rendered-config; expected rendered-2/],
+  ])('is refused when it %s, before anything is staged', async (_name, own, message) => {
+    const refusal = { name: 'PrepareRefused', message: expect.stringMatching(message) };
+    const deployed: string[] = [];
+    await expect(prepare({ labels: own, deployed })).rejects.toMatchObject(refusal);
+    expect(deployed).toEqual([]);
+    // What is on the disk is not believed, either.
+    await expect(prepare({ labels: own, asks: false })).rejects.toMatchObject(refusal);
   });
 
-  test.each([
-    ['was built from the target config', { [imageLabels.renderedConfig]: 'rendered-2' }],
-    ['does not say what it was built from', {}],
-  ])('is taken when it %s', async (_name, own) => {
-    const { prepared } = await prepare({ labels: own });
+  test('is taken when it was built from the target config', async () => {
+    const { prepared } = await prepare({ labels: { [imageLabels.renderedConfig]: 'rendered-2' } });
     expect(prepared.plan).toMatchObject({ config: 'rendered-2', image: target.image });
   });
 
@@ -144,6 +157,7 @@ describe('an image that is staged', () => {
 
 describe('an image asks for', () => {
   const reboot = [{ type: 'Reboot' }];
+  const ofTarget = { [imageLabels.renderedConfig]: target.config };
   const stuck = { plan: { config: 'rendered-9' } } as JournalEntry;
 
   test.each<[string, Case, readonly object[], RegExp]>([
@@ -183,10 +197,10 @@ describe('an image asks for', () => {
       reboot,
       /./,
     ],
-    ['a reboot where it has no label', { current: layered, labels: {} }, reboot, /./],
+    ['a reboot where it has no label', { current: layered, labels: ofTarget }, reboot, /./],
     [
       'a reboot where its label can not be read',
-      { current: layered, labels: { [imageLabels.disruption]: '{' } },
+      { current: layered, labels: { ...ofTarget, [imageLabels.disruption]: '{' } },
       reboot,
       /./,
     ],
@@ -195,6 +209,7 @@ describe('an image asks for', () => {
       {
         current: layered,
         labels: {
+          ...ofTarget,
           [imageLabels.disruption]: encodeTransitionLabel({
             version: 1,
             policyDigest: `sha256:${'b'.repeat(64)}`,

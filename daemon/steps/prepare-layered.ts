@@ -18,7 +18,7 @@ type LayeredTarget = Extract<Target, { mode: 'Layered' }>;
 /**
  * Brings a layered image to the disk and reads from its label what it asks of this node. Not disruptive.
  *
- * @throws PrepareRefused when the image is of another config than the operator says, and what staging throws.
+ * @throws PrepareRefused when the labels of the image don't name the config that the operator assigned, and what staging throws.
  */
 export async function prepareLayered(
   preparation: Preparation,
@@ -31,14 +31,15 @@ export async function prepareLayered(
     extraKernelArguments: { remove, add: [] },
     extraPackages: { remove: packagesOf(current), add: noPackages },
   };
-  const staged = await stageTarget(preparation, change, { evenIfBooted: false });
-  refuseOtherConfig(staged, target);
+  const accept = (labels: Deployment['labels']) => refuseOtherConfig(labels, target);
+  const staged = await stageTarget(preparation, change, { evenIfBooted: false, accept });
+  refuseOtherConfig(staged.labels, target);
   const actions = await actionsOf(preparation, target, staged);
   const required = reboots({ plan: actions })
     ? await withRebootChoice(
         preparation,
         actions,
-        await stageTarget(preparation, change, { evenIfBooted: true }),
+        await stageTarget(preparation, change, { evenIfBooted: true, accept }),
       )
     : actions;
   return {
@@ -55,11 +56,15 @@ export async function prepareLayered(
   };
 }
 
-/** Labels are believed only where they agree with what the operator wants. An image that says nothing is no proof. */
-function refuseOtherConfig({ labels }: Deployment, { config, image }: LayeredTarget): void {
+/** Whoever writes the target doesn't decide what an image is: an image that doesn't name the target's config is not it. */
+function refuseOtherConfig(labels: Deployment['labels'], { config, image }: LayeredTarget): void {
   const built = labels[imageLabels.renderedConfig];
-  if (built === undefined || built === config) return;
-  throw new PrepareRefused(`${image} was built from ${built}; expected ${config}`);
+  if (built === config) return;
+  throw new PrepareRefused(
+    built === undefined
+      ? `${image} has no label ${imageLabels.renderedConfig}; expected ${config}: it was not built by Shale, or its registry can't be read`
+      : `${image} was built from ${built}; expected ${config}`,
+  );
 }
 
 async function actionsOf(

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { PREPARE_REFUSED } from '../../api/machine-config-node.ts';
+import { imageLabels } from '../../api/names.ts';
 import type { Span, Tracer } from '../../cluster/tracing/span.ts';
 import { deployment, imageOf, observation, stepUnderTest } from '../../test/fixtures/step-context.ts';
 import type { OsBackend, StageOptions } from '../os/backend.ts';
@@ -21,7 +22,7 @@ async function staging(stage: (options: StageOptions) => Promise<void> = async (
     status: async () => ({ booted: deployment('/booted', { image }) }),
     stage: async (name, options) => {
       await stage(options);
-      return deployment('/staged', { image: name });
+      return deployment('/staged', { image: name, labels: { [imageLabels.renderedConfig]: target.config } });
     },
   };
   const node = await stepUnderTest({

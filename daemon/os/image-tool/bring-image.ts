@@ -61,7 +61,7 @@ interface BroughtImage {
 export async function bringImage(
   context: BringContext,
   image: DigestedPullspec,
-  { extraPackages, signal, onProgress = () => undefined }: StageOptions,
+  { extraPackages, accept, signal, onProgress = () => undefined }: StageOptions,
 ): Promise<BroughtImage> {
   const { root, pullSecretFile, tool } = context;
   const before = await hostDeployments(context, signal);
@@ -71,9 +71,11 @@ export async function bringImage(
   const there = deploymentOf(before, image, packages);
   if (there !== undefined) {
     await describeIfPossible(context, image, signal);
+    await acceptRecorded(context, image, accept);
     return { from: there, deployments: before };
   }
   const layers = await missingLayers(context, before, image, signal);
+  await acceptRecorded(context, image, accept);
   await sharePullSecret(root, pullSecretFile);
   // The tool goes on from what is staged.
   if (asksForPackages(extraPackages) && countBeforeBooted > 0) await tool.dropNext(countBeforeBooted, signal);
@@ -121,6 +123,15 @@ async function describeIfPossible(
   if ((await readImageRecord(context.stateDirectory, image)) !== undefined) return;
   const described = await context.source.open(image, signal).catch(() => signal.throwIfAborted());
   if (described !== undefined) await keepRecord(context, image, described);
+}
+
+/** An image of which nothing is known has no labels. */
+async function acceptRecorded(
+  { stateDirectory }: BringContext,
+  image: DigestedPullspec,
+  accept: StageOptions['accept'],
+): Promise<void> {
+  if (accept !== undefined) accept((await readImageRecord(stateDirectory, image))?.labels ?? {});
 }
 
 async function keepRecord(

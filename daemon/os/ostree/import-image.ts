@@ -1,6 +1,7 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { DigestedPullspec } from '../../../api/references.ts';
+import type { StageOptions } from '../backend.ts';
 import { extractLayer, LayerNotesSchema, writeAttributed } from './extract-layer.ts';
 import {
   type ImageRecord,
@@ -27,6 +28,8 @@ interface ImportContext {
 }
 
 interface ImportOptions {
+  /** See StageOptions. */
+  readonly accept?: StageOptions['accept'];
   readonly onProgress?: (bytesDone: number, bytesTotal: number) => void;
   readonly signal: AbortSignal;
 }
@@ -41,13 +44,16 @@ interface ImportOptions {
 export async function importImage(
   context: ImportContext,
   image: DigestedPullspec,
-  { onProgress, signal }: ImportOptions,
+  { accept, onProgress, signal }: ImportOptions,
 ): Promise<ImageRecord> {
   const refs = await context.ostree.refs('shale', signal);
   const known = await readImageRecord(stateDirectory(context.sysroot), image);
-  if (known !== undefined && refs.has(imageRef(image))) return known;
-
+  if (known !== undefined && refs.has(imageRef(image))) {
+    accept?.(known.labels);
+    return known;
+  }
   const { labels, layers } = await context.source.open(image, signal);
+  accept?.(labels);
   const missing = layers.filter(({ diffId }) => !refs.has(layerRef(diffId)));
   await requireSpace(context.sysroot, spaceNeeded(missing));
   const temporary = path.join(stateDirectory(context.sysroot), 'tmp');

@@ -93,7 +93,7 @@ export class OstreeBackend implements OsBackend {
   }
 
   async stage(image: DigestedPullspec, options: StageOptions): Promise<Deployment> {
-    const { signal, onProgress } = options;
+    const { accept, signal, onProgress } = options;
     refusePackages('ostree', options.extraPackages);
     const context = {
       ostree: this.#ostree,
@@ -104,7 +104,7 @@ export class OstreeBackend implements OsBackend {
     };
     const record = await importImage(context, image, {
       signal,
-      ...present({ onProgress }),
+      ...present({ accept, onProgress }),
     });
     const { booted, staged } = await this.#deployments();
     const state = stateDirectory(this.#options.sysroot);
