@@ -1,0 +1,188 @@
+import { describe, expect, it } from 'vitest';
+import type { MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
+import {
+  aMachineConfigNode,
+  aNode,
+  aPool,
+  condition,
+  image,
+  REBOOT,
+  someSettings,
+} from '../../test/fixtures/objects.ts';
+import { changesWith, chooseAssignments, newcomers, readWithAssignment } from './assign-targets.ts';
+import type { ObservedNode, PoolObservation } from './pool-observation.ts';
+import type { PoolTarget } from './pool-target.ts';
+
+const OLD = 'rendered-worker-1';
+const NEW = 'rendered-worker-2';
+const STANDARD: PoolTarget = { kind: 'standard', target: { config: NEW } };
+const LAYERED: PoolTarget = {
+  kind: 'layered',
+  target: { config: NEW, image: image('2') },
+  build: 'b',
+  sameContent: new Set([image('2')]),
+};
+
+interface NodeCase {
+  readonly desired?: string;
+  readonly desiredImage?: string;
+  readonly status?: MachineConfigNodeStatus;
+  readonly ready?: boolean;
+}
+
+function node(
+  name: string,
+  { desired = OLD, desiredImage, status, ready = true }: NodeCase = {},
+): ObservedNode {
+  const spec = {
+    configVersion: { desired },
+    ...(desiredImage === undefined ? {} : { configImage: { desiredImage } }),
+  };
+  return {
+    node: aNode(name, { status: { conditions: [condition('Ready', ready ? 'True' : 'False')] } }),
+    machineConfigNode: aMachineConfigNode(name, spec, status),
+    lease: { by: 'nobody' },
+    inMaintenance: false,
+    machineDeleting: false,
+  };
+}
+
+function observation(nodes: readonly ObservedNode[], more: Partial<PoolObservation> = {}): PoolObservation {
+  return {
+    pool: aPool('worker'),
+    settings: someSettings(),
+    target: STANDARD,
+    policyDigest: 'sha256:p',
+    nodes,
+    ...more,
+  };
+}
+
+const runs = (current: string, more: MachineConfigNodeStatus = {}) => ({
+  configVersion: { current, desired: current },
+  ...more,
+});
+const plan = (config: string, staged = true, planned?: string) => ({
+  ...runs(OLD),
+  plan: {
+    config,
+    staged,
+    actions: [...REBOOT],
+    causes: [],
+    source: 'x',
+    ...(planned === undefined ? {} : { image: planned }),
+  },
+});
+
+describe('a node counts against the staging limit', () => {
+  /** @returns whether a second node is given its target at once. */
+  const isRoomBeside = (first: ObservedNode, target: PoolTarget = STANDARD) =>
+    chooseAssignments(observation([first, node('b')], { target }), 1).get('b')?.target.config === NEW;
+
+  it.each<[string, NodeCase, boolean]>([
+    ['that was given the target and has reported nothing', { desired: NEW }, false],
+    ['that runs another config and stages', { desired: NEW, status: runs(OLD) }, false],
+    ['that has staged a part of it', { desired: NEW, status: plan(NEW, false) }, false],
+    ['that has staged another config', { desired: NEW, status: plan('rendered-worker-9') }, false],
+    ['that has staged it', { desired: NEW, status: plan(NEW) }, true],
+    ['that runs it', { desired: NEW, status: runs(NEW) }, true],
+    ['that is not Ready', { desired: NEW, ready: false }, true],
+    ['that is given it now', {}, false],
+    ['that is not Ready and is given it now', { ready: false }, true],
+  ])('%s: %j, room beside it: %s', (_what, given, room) => {
+    expect(isRoomBeside(node('a', given))).toBe(room);
+  });
+
+  it.each<[string, NodeCase, boolean]>([
+    ['that runs the config with another image', { status: runs(NEW) }, false],
+    ['that has staged the config with another image', { status: plan(NEW, true, image('1')) }, false],
+    ['that has staged the image', { status: plan(NEW, true, image('2')) }, true],
+    ['that runs the image', { status: runs(NEW, { configImage: { currentImage: image('2') } }) }, true],
+  ])('of a layered pool, %s', (_what, given, room) => {
+    const first = node('a', { desired: NEW, desiredImage: image('2'), ...given });
+    expect(isRoomBeside(first, LAYERED)).toBe(room);
+  });
+});
+
+describe('a target', () => {
+  const assignedTo = (given: NodeCase, more: Partial<PoolObservation> = {}) =>
+    chooseAssignments(observation([node('a', given)], more), 9).get('a');
+
+  it('comes with the pool, the policies and the way to reboot', () => {
+    const settings = someSettings({ softReboot: true });
+    expect(assignedTo({}, { settings })).toEqual({
+      pool: 'worker',
+      target: { config: NEW },
+      policyDigest: 'sha256:p',
+      softReboot: true,
+    });
+  });
+
+  it.each<[string, Partial<PoolObservation>]>([
+    ['in a paused pool', { pool: aPool('worker', { paused: true }) }],
+    ['in a pool without a target', { target: { kind: 'none', why: '' } }],
+  ])('stays as it is %s', (_what, more) => {
+    expect(assignedTo({}, more)?.target).toEqual({ config: OLD });
+  });
+
+  it('stays as it is without room to stage, and a node without a MachineConfigNode has none', () => {
+    expect(chooseAssignments(observation([node('a')]), 0).get('a')?.target).toEqual({ config: OLD });
+    const bare = { ...node('new'), machineConfigNode: undefined };
+    expect(chooseAssignments(observation([bare]), 9).size).toBe(0);
+  });
+});
+
+it('only nodes whose MachineConfigNode has to be written change', () => {
+  const nodes = [node('a'), node('b', { desired: NEW }), { ...node('c'), machineConfigNode: undefined }];
+  const assign = chooseAssignments(observation(nodes, { policyDigest: undefined }), 9);
+  expect(nodes.flatMap((each) => changesWith(each, assign))).toEqual(['a', 'c']);
+  expect(changesWith(node('d'), assign)).toEqual(['d']);
+});
+
+describe('a state', () => {
+  const stateOf = (given: ObservedNode, more: Partial<PoolObservation> = {}, limit = 9) => {
+    const seen = observation([given], more);
+    return readWithAssignment(seen, given, chooseAssignments(seen, limit), 0);
+  };
+
+  it('is read as if the target was assigned already', () => {
+    expect(stateOf(node('a', { status: plan(NEW) }))).toMatchObject([
+      { name: 'a', assigned: true, progress: { kind: 'staged' } },
+    ]);
+    expect(stateOf(node('a'), {}, 0)).toMatchObject([{ assigned: false }]);
+    expect(stateOf(node('a'), { target: { kind: 'none', why: '' } })).toMatchObject([{ assigned: false }]);
+  });
+
+  it('is there only for a node with a MachineConfigNode and an assignment', () => {
+    expect(stateOf({ ...node('a'), machineConfigNode: undefined })).toEqual([]);
+    expect(readWithAssignment(observation([]), node('a'), new Map(), 0)).toEqual([]);
+  });
+});
+
+describe('new MachineConfigNodes', () => {
+  const bare = { ...node('new'), machineConfigNode: undefined };
+  const specOf = (more: Partial<PoolObservation>) => newcomers(observation([node('a'), bare], more))[0]?.spec;
+  const shared = { node: { name: 'new' }, pool: { name: 'worker' }, configVersion: { desired: NEW } };
+
+  it('are for nodes that have none, with the target of the pool', () => {
+    expect(newcomers(observation([node('a'), bare])).map((each) => each.node.metadata.name)).toEqual(['new']);
+    expect(specOf({ policyDigest: undefined })).toEqual(shared);
+    expect(specOf({})).toEqual({ ...shared, policyDigest: 'sha256:p' });
+    expect(specOf({ target: LAYERED, policyDigest: undefined })).toEqual({
+      ...shared,
+      configImage: { desiredImage: image('2') },
+    });
+    const osImage = 'registry.test:5000/stock:1';
+    const target: PoolTarget = { kind: 'standard', target: { config: NEW, osImage } };
+    const settings = someSettings({ softReboot: true });
+    expect(specOf({ target, settings, policyDigest: undefined })).toEqual({
+      ...shared,
+      osImage,
+      softReboot: true,
+    });
+  });
+
+  it('are none while the pool has no target', () => {
+    expect(newcomers(observation([bare], { target: { kind: 'none', why: '' } }))).toEqual([]);
+  });
+});
