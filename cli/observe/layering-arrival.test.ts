@@ -65,7 +65,7 @@ describe('switched on', () => {
     });
     expect(layeringArrival(ON, half)).toEqual({
       kind: 'underway',
-      progress: 'worker: 1/2 nodes, b: is being drained',
+      progress: `worker: 1/2 nodes; the operator reports: ${message}`,
     });
   });
 

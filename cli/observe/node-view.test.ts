@@ -9,7 +9,7 @@ import {
   pool,
   SINCE,
 } from '../../test/fixtures/observed-cluster.ts';
-import { nodeView, remarkOn } from './node-view.ts';
+import { nodeView } from './node-view.ts';
 
 const NOW = Date.parse('2026-11-20T10:05:00Z');
 const LATER = '2026-11-20T10:04:00Z';
@@ -103,19 +103,48 @@ test.each([
   expect(view({ osBackend }).osBackend).toBe(expected);
 });
 
-test('a drain is shown with the remark of the pool', () => {
-  const message = '0 of 1 nodes run rendered-worker-1; a: is being drained; 2 pod(s) still end: default/web';
-  const draining = view(
-    { conditions: [prepared], plan },
-    {
-      pools: [pool([condition('Updating', 'True', message)])],
-      nodes: [node('a', { [annotations.cordonedByShale]: 'true' }, true)],
-    },
-  );
-  expect(draining).toMatchObject({
-    state: 'draining',
-    what: 'is being drained; 2 pod(s) still end: default/web',
-    cordoned: true,
+describe('a node that is being drained', () => {
+  const cordoned = { nodes: [node('a', { [annotations.cordonedByShale]: 'true' }, true)] };
+  const held = { ...cordoned, leases: [lease('shale-operator', '2026-11-20T10:00:00.000000Z')] };
+
+  test('says what its MachineConfigNode reports of the drain', () => {
+    const message = "The node is being drained; pod default/web can't be evicted: PodDisruptionBudget web";
+    const drained = { ...condition('Drained', 'Unknown', message), lastTransitionTime: LATER };
+    expect(view({ conditions: [prepared, drained], plan }, held)).toMatchObject({
+      state: 'draining',
+      since: LATER,
+      what: message,
+      cordoned: true,
+    });
+  });
+
+  test.each([
+    ['under the lease of the operator', held, 'is being drained'],
+    ['under no lease', cordoned, undefined],
+    [
+      'in a pool that was paused since',
+      { ...held, pools: [pool([], { paused: true })] },
+      'the pool is paused',
+    ],
+  ])('%s, before anything is reported', (_what, more, what) => {
+    expect(view({ conditions: [prepared], plan }, more).what).toBe(what);
+  });
+});
+
+describe('a node that prepares its target', () => {
+  const staging = { conditions: [condition('UpdatePrepared', 'False', 'Staging the target')] };
+
+  test('and is down reports what its daemon reported last, and that it is not Ready', () => {
+    const { status: _ready, ...down } = node('a');
+    expect(view(staging, { nodes: [down] })).toMatchObject({
+      state: 'staging',
+      what: 'Staging the target',
+      ready: false,
+    });
+  });
+
+  test('and does not exist any more says what its daemon reported last', () => {
+    expect(view(staging, { nodes: [] })).toMatchObject({ state: 'staging', what: 'Staging the target' });
   });
 });
 
@@ -135,23 +164,4 @@ describe('the obstacle of a node', () => {
       obstacle: 'a NodeMaintenance is active',
     });
   });
-});
-
-const NODES = new Set(['a', 'b', 'c']);
-const MESSAGE =
-  "1 of 3 nodes run rendered-worker-1; a: is being drained; pod default/web can't be evicted: PodDisruptionBudget web (allows 0 disruptions); 2 pod(s) still end: default/x; b: passed by: its lease is held by ops; and 1 more";
-
-test.each([
-  [
-    'a',
-    "is being drained; pod default/web can't be evicted: PodDisruptionBudget web (allows 0 disruptions); 2 pod(s) still end: default/x",
-  ],
-  ['b', 'passed by: its lease is held by ops'],
-  ['c', undefined],
-])('of node %s', (node, remark) => {
-  expect(remarkOn(MESSAGE, node, NODES)).toBe(remark);
-});
-
-test('a message without remarks', () => {
-  expect(remarkOn('The pool is paused; 0 of 3 nodes run rendered-worker-1', 'a', NODES)).toBeUndefined();
 });

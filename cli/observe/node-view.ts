@@ -1,11 +1,15 @@
 import { formatAsked } from '../../api/disruption-action.ts';
-import type { Node } from '../../api/kubernetes.ts';
+import type { Lease, Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode, NodeConditionType } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
 import type { Condition } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
-import { leaseNameOf } from '../../rollout/node-leases.ts';
-import { progressOf } from '../../rollout/pools/node-state.ts';
+import { holdingOf, leaseNameOf } from '../../rollout/node-leases.ts';
+import { defaultRolloutOptions } from '../../rollout/options.ts';
+import { closedByAdmin, nodeRemark } from '../../rollout/pools/node-remark.ts';
+import { progressOf, readNode } from '../../rollout/pools/node-state.ts';
+import { nodeStep } from '../../rollout/pools/node-step.ts';
+import { poolSettings } from '../../rollout/pools/pool-settings.ts';
 import { formatOsBackend } from '../command-line/output.ts';
 import type { NodeState } from '../command-line/output-schemas.ts';
 import { type ObservedCluster, obstacleOf } from './observed-cluster.ts';
@@ -51,7 +55,12 @@ export function nodeView(object: MachineConfigNode, cluster: ObservedCluster, no
   return {
     name,
     pool: spec.pool.name,
-    ...situationOf(object, node, remarkOnNode(object, cluster), obstacle),
+    ...situationOf(
+      object,
+      node,
+      node === undefined ? undefined : remarkOn(object, node, cluster, now),
+      obstacle,
+    ),
     ...present({ mode: status?.mode }),
     ...(status?.osBackend === undefined ? {} : { osBackend: formatOsBackend(status.osBackend) }),
     config: { ...(runs === '' ? {} : { current: runs }), desired: spec.configVersion.desired },
@@ -101,12 +110,11 @@ function situationOf(
     const updated = condition('Updated');
     return updated?.status === 'False' ? { ...situation, since: updated.lastTransitionTime } : situation;
   }
-  // The pool's remark is older than the grant: it is about the drain before.
   if (spec.grant !== undefined) return withCondition('applying', undefined, 'permission granted');
   const draining = node?.metadata.annotations?.[annotations.cordonedByShale] !== undefined;
   const waitsFor = obstacle === undefined ? remark : `skipped: ${obstacle}`;
   return draining
-    ? withCondition('draining', undefined, remark)
+    ? withCondition('draining', condition('Drained'), condition('Drained') === undefined ? remark : undefined)
     : withCondition('staged', prepared, waitsFor);
 }
 
@@ -120,37 +128,39 @@ function withCondition(state: NodeState, condition: Condition | undefined, what?
   };
 }
 
-function remarkOnNode({ metadata, spec }: MachineConfigNode, cluster: ObservedCluster): string | undefined {
-  const pool = cluster.pools.find(({ metadata: { name } }) => name === spec.pool.name);
-  const message = pool?.status?.conditions?.find(({ type }) => type === 'Updating')?.message ?? '';
-  if (!message.includes(`${metadata.name}: `)) return undefined;
-  const names = cluster.machineConfigNodes.filter((other) => other.spec.pool.name === spec.pool.name);
-  return remarkOn(message, metadata.name, new Set(names.map((other) => other.metadata.name)));
+/** What the node waits for, as the operator decides it from the same objects. */
+function remarkOn(
+  { metadata, spec, status }: MachineConfigNode,
+  node: Node,
+  cluster: ObservedCluster,
+  now: number,
+): string | undefined {
+  const { name } = metadata;
+  const state = readNode(
+    {
+      ...{ node, spec, status, assigned: true },
+      lease: holdingOf(leaseOf(cluster, name), defaultRolloutOptions.leaseHolder, now),
+      inMaintenance: cluster.inMaintenance.has(name),
+    },
+    now,
+  );
+  const pool = cluster.pools.find((candidate) => candidate.metadata.name === spec.pool.name);
+  const settings = pool === undefined ? undefined : poolSettings(pool, defaultRolloutOptions);
+  const context = {
+    closed: pool === undefined || settings === undefined ? undefined : closedByAdmin(pool, settings),
+    patience: defaultRolloutOptions.degradedPatienceSeconds * 1000,
+    unhealthyAfter: settings?.unhealthyAfter ?? defaultRolloutOptions.unhealthyAfterSeconds * 1000,
+    now,
+  };
+  return nodeRemark(state, nodeStep(state, context));
 }
 
 /** An expired lease still names its last holder; obstacleOf ignores it. */
-function holderOf({ leases }: ObservedCluster, node: string): string | undefined {
-  const holder = leases?.find(({ metadata }) => metadata.name === leaseNameOf(node))?.spec?.holderIdentity;
+function holderOf(cluster: ObservedCluster, node: string): string | undefined {
+  const holder = leaseOf(cluster, node)?.spec?.holderIdentity;
   return holder === '' ? undefined : holder;
 }
 
-/**
- * Finds the remark about a node in the message of a pool's condition Updating. The operator joins remarks, each of which
- * starts with the name of a node, with `; ` (rollout/pools/pool-status.ts); a remark may contain that separator too.
- *
- * @param nodes names of the pool's nodes, which mark the start of the next remark.
- * @returns undefined when the message has no remark about the node.
- */
-export function remarkOn(message: string, node: string, nodes: ReadonlySet<string>): string | undefined {
-  const parts = message.split('; ');
-  const subjectOf = (part: string) => {
-    const name = part.slice(0, Math.max(0, part.indexOf(': ')));
-    return nodes.has(name) ? name : undefined;
-  };
-  const first = parts.findIndex((part) => subjectOf(part) === node);
-  if (first === -1) return undefined;
-  const rest = parts.slice(first + 1);
-  const next = rest.findIndex((part) => subjectOf(part) !== undefined || /^and \d+ more$/.test(part));
-  const remark = [parts[first]?.slice(node.length + 2) ?? '', ...(next === -1 ? rest : rest.slice(0, next))];
-  return remark.join('; ');
+function leaseOf({ leases }: ObservedCluster, node: string): Lease | undefined {
+  return leases?.find(({ metadata }) => metadata.name === leaseNameOf(node));
 }

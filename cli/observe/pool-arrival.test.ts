@@ -34,7 +34,7 @@ describe('the target of a pool', () => {
     const one = pool([condition('Updated', 'False'), condition('Updating', 'True', message)]);
     expect(look(one, node('a', NEW, NEW), node('b', OLD, NEW))).toEqual({
       kind: 'underway',
-      progress: 'worker: 1/2 nodes, b: is being drained',
+      progress: `worker: 1/2 nodes; the operator reports: ${message}`,
     });
   });
 

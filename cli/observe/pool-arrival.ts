@@ -67,11 +67,10 @@ export function stoppedBecause({ status }: MachineConfigPool): string | undefine
   return degraded?.status === 'True' && degraded.reason !== 'NodesDegraded' ? degraded.message : undefined;
 }
 
-/** @returns the message of a pool's progress without the count that it starts with; '' when nothing else remains. */
+/** @returns what the operator reports of a pool's progress, to follow a count of nodes; '' for nothing. */
 export function formatProgress({ status }: MachineConfigPool): string {
-  const message = status?.conditions?.find(({ type }) => type === 'Updating')?.message;
-  const rest = message?.replace(/^\d+ of \d+ nodes? runs? [^;]*(; )?/, '') ?? '';
-  return rest === '' ? '' : `, ${rest}`;
+  const message = status?.conditions?.find(({ type }) => type === 'Updating')?.message ?? '';
+  return message === '' ? '' : `; the operator reports: ${message}`;
 }
 
 /** @param saysSo whether the pool reports that it has arrived, which leaves out nodes that it ignores. */

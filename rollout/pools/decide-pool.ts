@@ -10,6 +10,7 @@ import {
 } from './assign-targets.ts';
 import { type Choice, chooseNodes, maxUnavailable, provenNodes, unavailableBecause } from './choose-nodes.ts';
 import { type WindowState, windowState } from './maintenance-windows.ts';
+import { closedByAdmin } from './node-remark.ts';
 import { awayOf, isReady, type NodeState } from './node-state.ts';
 import { downSince, isAtWork, isSettled, isUnhealthy, type NodeStep, nodeStep } from './node-step.ts';
 import type { Assignment, NodeTarget } from './node-target.ts';
@@ -236,5 +237,5 @@ function noWayBack({ pool, settings, target, lastGood }: PoolObservation): strin
 }
 
 function closedBecause({ pool, settings }: PoolObservation, halted: string | undefined): string | undefined {
-  return pool.spec.paused === true ? 'the pool is paused' : (settings.closed ?? halted);
+  return closedByAdmin(pool, settings) ?? halted;
 }

@@ -202,16 +202,20 @@ describe('Updating', () => {
   ];
   it.each(waiting)('reports what a node waits for: %j', (step, why) => {
     const remark = why === undefined ? '' : `; a: ${why}`;
-    expect(verdict({ decision: { steps: new Map([['a', step]]) } })).toBe(
-      `True NodesUpdating ${COUNT}${remark}`,
-    );
+    expect(
+      verdict({ states: [staged('a')], machineCount: 3, decision: { steps: new Map([['a', step]]) } }),
+    ).toBe(`True NodesUpdating ${COUNT}${remark}`);
   });
 
   it('has one remark for each node, the one that is nearest to what is done about it', () => {
     const preparing = aState('a', { progress: { kind: 'preparing', why: 'pulling' } });
     const silent = aState('z', { progress: { kind: 'preparing' } });
     const steps = new Map<string, NodeStep>([['b', { kind: 'drain' }]]);
-    const given = { states: [off('c'), preparing, silent], machineCount: 3, decision: { steps } };
+    const given = {
+      states: [off('c'), preparing, staged('b'), silent],
+      machineCount: 3,
+      decision: { steps },
+    };
     expect(verdict(given)).toBe(
       `True NodesUpdating ${COUNT}; a: pulling; b: is being drained; c: not waited for: switched off on request`,
     );

@@ -5,8 +5,8 @@ import { by } from '../../api/order.ts';
 import { plural } from '../../api/plural.ts';
 import { reasonToSkip } from './choose-nodes.ts';
 import type { PoolDecision } from './decide-pool.ts';
+import { nodeRemark } from './node-remark.ts';
 import type { NodeState } from './node-state.ts';
-import type { NodeStep } from './node-step.ts';
 import type { PoolSettings } from './pool-settings.ts';
 import type { PoolTarget } from './pool-target.ts';
 
@@ -113,37 +113,17 @@ function formatWindow({ opensAt }: NonNullable<PoolDecision['awaitsWindow']>): s
     : `the next maintenance window opens at ${new Date(opensAt).toISOString()}`;
 }
 
-/** One remark per node that waits for something. cli/observe/pool-remarks.ts reads them: each starts with the node's name. */
+/** One remark for each node that waits for something. */
 function nodeRemarks({ decision, notes }: PoolStatusInputs): string[] {
   const remarks = new Map<string, string>();
-  for (const { name, progress, away } of decision.states) {
-    if (progress.kind === 'preparing' && progress.why !== undefined) remarks.set(name, progress.why);
-    if (away !== undefined) remarks.set(name, `not waited for: ${away.why}`);
-  }
-  for (const [name, step] of decision.steps) {
-    const why = waitingFor(step);
-    if (why !== undefined) remarks.set(name, why);
+  for (const state of decision.states) {
+    const remark = nodeRemark(state, decision.steps.get(state.name));
+    if (remark !== undefined) remarks.set(state.name, remark);
   }
   for (const { name, why } of decision.unavailable) remarks.set(name, `unavailable: ${why}`);
   for (const { name, why } of decision.skipped) remarks.set(name, `skipped: ${why}`);
   for (const [name, note] of notes) remarks.set(name, note);
   return listed([...remarks].toSorted(by(([name]) => name)).map(([name, why]) => `${name}: ${why}`));
-}
-
-function waitingFor(step: NodeStep): string | undefined {
-  switch (step.kind) {
-    case 'hold':
-    case 'suspend':
-    case 'back-out':
-    case 'let-go':
-      return step.why;
-    case 'drain':
-      return 'is being drained';
-    case 'take':
-    case 'finish':
-    case 'none':
-      return undefined;
-  }
 }
 
 export function nodeDegradedVerdict(states: readonly NodeState[]): Verdict {

@@ -1,0 +1,42 @@
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import type { NodeState } from './node-state.ts';
+import type { NodeStep } from './node-step.ts';
+import type { PoolSettings } from './pool-settings.ts';
+
+/**
+ * What a node waits for. The operator composes the pool's condition Updating from it, and `shale status` its line for the
+ * node: nobody has to read it back from the condition's message.
+ *
+ * @param step what the operator does for the node next (node-step.ts); undefined where nothing is under way.
+ * @returns a clause that completes "NODE: …"; undefined where there is nothing to report.
+ */
+export function nodeRemark(node: NodeState, step: NodeStep | undefined): string | undefined {
+  const waits = step === undefined ? undefined : stepRemark(step);
+  if (waits !== undefined) return waits;
+  if (node.away !== undefined) return `not waited for: ${node.away.why}`;
+  return node.progress.kind === 'preparing' ? node.progress.why : undefined;
+}
+
+function stepRemark(step: NodeStep): string | undefined {
+  switch (step.kind) {
+    case 'hold':
+    case 'suspend':
+    case 'back-out':
+    case 'let-go':
+      return step.why;
+    case 'drain':
+      return 'is being drained';
+    case 'take':
+    case 'finish':
+    case 'none':
+      return undefined;
+  }
+}
+
+/** @returns why no update may start in a pool, as its admin has set it; undefined where updates may start. */
+export function closedByAdmin(
+  { spec }: MachineConfigPool,
+  { closed }: Pick<PoolSettings, 'closed'>,
+): string | undefined {
+  return spec.paused === true ? 'the pool is paused' : closed;
+}
