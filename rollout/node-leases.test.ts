@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type Lease, Leases } from '../api/kubernetes.ts';
 import { MemoryCluster, SteppedInformer } from '../test/fixtures/fleet/memory-cluster.ts';
 import { FreshCache } from './fresh-cache.ts';
@@ -84,4 +84,61 @@ it('renews when the clock is set back: to others the lease would run out', async
   setClock(-HOUR);
   await leases.hold('a', 'update', signal);
   expect(inCluster()?.spec?.renewTime).toMatch(/^2026-05-31T23:00:00/);
+});
+
+describe('the lease of a node', () => {
+  const third = (defaultRolloutOptions.leaseSeconds * 1000) / 3;
+
+  it('is acquired, and renewed once a third of its time is over', async () => {
+    const { leases, inCluster, catchUp, setClock } = leasesOfOperator();
+    expect(await leases.hold('a', 'update to x', signal)).toEqual({ by: 'us' });
+    expect(inCluster()?.spec).toMatchObject({
+      holderIdentity: defaultRolloutOptions.leaseHolder,
+      leaseDurationSeconds: defaultRolloutOptions.leaseSeconds,
+    });
+    catchUp();
+    const first = inCluster()?.metadata.resourceVersion;
+    setClock(third - 1);
+    expect(await leases.hold('a', 'update to x', signal)).toEqual({ by: 'us' });
+    expect(inCluster()?.metadata.resourceVersion).toBe(first);
+    setClock(1);
+    expect(await leases.hold('a', 'update to x', signal)).toEqual({ by: 'us' });
+    expect(inCluster()?.metadata.resourceVersion).not.toBe(first);
+  });
+
+  it('tells since when it is held; without one, now', async () => {
+    const { leases, catchUp, setClock, othersLease } = leasesOfOperator();
+    expect(leases.takenAt('a')).toBe(at(0));
+    await leases.hold('a', 'update', signal);
+    catchUp();
+    setClock(5_000);
+    expect(leases.takenAt('a')).toBe(at(0));
+    othersLease();
+    catchUp();
+    expect(leases.takenAt('a')).toBe(at(5));
+  });
+
+  it('is ours until it is released, expired or not', async () => {
+    const { leases, catchUp, setClock, inCluster } = leasesOfOperator();
+    expect(leases.isOurs('a')).toBe(false);
+    await leases.hold('a', 'update', signal);
+    catchUp();
+    expect(leases.isOurs('a')).toBe(true);
+    setClock(defaultRolloutOptions.leaseSeconds * 1000);
+    expect(leases.holding('a')).toEqual({ by: 'nobody', left: true });
+    expect(leases.isOurs('a')).toBe(true);
+    await leases.release('a', signal);
+    expect(inCluster()?.spec?.holderIdentity ?? '').toBe('');
+    // Before the watch shows it, too.
+    expect(leases.isOurs('a')).toBe(false);
+  });
+
+  it('of another is neither ours nor released', async () => {
+    const { leases, othersLease, catchUp, inCluster } = leasesOfOperator();
+    othersLease();
+    catchUp();
+    expect(leases.isOurs('a')).toBe(false);
+    await leases.release('a', signal);
+    expect(inCluster()?.spec?.holderIdentity).toBe('them');
+  });
 });
