@@ -1,0 +1,54 @@
+import { expect, test } from 'vitest';
+import { builderDeployment } from './builder-deployment.ts';
+
+const restricted = {
+  allowPrivilegeEscalation: false,
+  readOnlyRootFilesystem: true,
+  runAsNonRoot: true,
+  runAsUser: 65532,
+  capabilities: { drop: ['ALL'] },
+  seccompProfile: { type: 'RuntimeDefault' },
+};
+
+test('one builder runs at a time, restricted, with what it takes in nine of ten runs', () => {
+  const { metadata, spec } = builderDeployment('n', 'shale:1', ['--no-attest']);
+  expect(metadata).toMatchObject({ name: 'machine-os-builder', namespace: 'n' });
+  expect(spec).toMatchObject({ replicas: 1, strategy: { type: 'Recreate' } });
+  expect(spec.selector).toEqual({ matchLabels: spec.template.metadata?.labels });
+  const [builder] = spec.template.spec.containers;
+  expect(builder).toMatchObject({
+    image: 'shale:1',
+    args: ['machine-os-builder', '--no-attest'],
+    resources: { requests: { cpu: '50m', memory: '144Mi' } },
+    securityContext: restricted,
+  });
+  for (const absent of ['ports', 'livenessProbe', 'readinessProbe', 'volumeMounts'])
+    expect(builder).not.toHaveProperty(absent);
+  expect(spec.template.spec).not.toHaveProperty('securityContext');
+});
+
+test('a builder that serves its health is restarted after a minute without an answer', () => {
+  const { spec } = builderDeployment('n', 'shale:1', [], { metricsPort: 81 });
+  expect(spec.template.spec.containers[0]).toMatchObject({
+    ports: [{ name: 'metrics', containerPort: 81 }],
+    livenessProbe: { httpGet: { path: '/healthz', port: 81 }, periodSeconds: 20, failureThreshold: 3 },
+    readinessProbe: { httpGet: { path: '/readyz', port: 81 }, periodSeconds: 10 },
+  });
+});
+
+test("Podman runs as its image's user, may become others by newuidmap alone, and owns the shared socket", () => {
+  const { spec } = builderDeployment('n', 'shale:1', [], { podmanImage: 'podman:5' });
+  const { containers, volumes } = spec.template.spec;
+  expect(spec.template.spec).toMatchObject({ securityContext: { fsGroup: 1000 } });
+  expect(volumes?.slice(0, 3)).toEqual(
+    ['podman-socket', 'engine-work', 'podman-storage'].map((name) => ({ name, emptyDir: {} })),
+  );
+  expect(containers[0]?.args?.slice(1)).toEqual([
+    ...['--engine', 'unix:///run/podman/podman.sock', '--engine-work-dir', '/work'],
+  ]);
+  expect(containers[1]).toMatchObject({
+    image: 'podman:5',
+    securityContext: { runAsUser: 1000, capabilities: { drop: ['ALL'], add: ['SETUID', 'SETGID'] } },
+    command: expect.arrayContaining(['--time', '0', 'unix:///run/podman/podman.sock']),
+  });
+});
