@@ -1,9 +1,19 @@
-import { readFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { execa } from 'execa';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import type { DaemonSet } from '../api/kubernetes.ts';
+import { PREPARE_REFUSED, type UpdateRecord } from '../api/machine-config-node.ts';
+import { ApiError, ApiUnreachable } from '../cluster/api-client.ts';
+import { eventually, nodeObject, runLoop } from '../test/fixtures/daemon-loop.ts';
+import { deployment, imageOf, standard } from '../test/fixtures/step-context.ts';
+import { isArmed } from './host/boot-watchdog/arm.ts';
+import { watchdogPaths } from './host/boot-watchdog/watchdog-files.ts';
+import { UnsupportedHostError } from './os/detect-backend.ts';
+import { type Current, PrepareRefused, readCurrent, writeCurrent } from './records/current.ts';
+import { type JournalEntry, openJournal } from './records/journal.ts';
+import { writeLastUpdate } from './records/last-update.ts';
 
 const MANIFEST = path.join(import.meta.dirname, '../manifests/base/daemon.yaml');
 
@@ -25,4 +35,306 @@ test('what work has left is given back by a daemon with the options of its manif
   });
   const { atWork, after } = JSON.parse(stdout) as { atWork: number; after: number };
   expect(after).toBeLessThan(atWork / 2);
+});
+
+const CONFIG: Extract<Current, { mode: 'Standard' }> = standard('rendered-2');
+const atTarget = (root: string) => writeCurrent(root, CONFIG);
+const { grant: _grant, ...ungranted } = nodeObject().spec;
+
+describe('the loop of a daemon', () => {
+  test('does nothing until the operator has created its object, and then what that asks', async () => {
+    const { server, steps, timesSynced } = await runLoop({ before: atTarget });
+    await eventually(() => expect(timesSynced()).toBe(1));
+    expect(steps).toEqual([]);
+    server.put(nodeObject());
+    await eventually(() => expect(steps).toEqual(['idle done']));
+    expect(server.status?.configVersion).toEqual({ current: 'rendered-2', desired: 'rendered-2' });
+    expect(timesSynced()).toBe(1);
+  });
+
+  test('reports a node that is at its target, and waits for a change of the spec', async () => {
+    const { server, steps, states } = await runLoop({ object: nodeObject(), before: atTarget });
+    await eventually(() => expect(steps).toEqual(['idle done']));
+    expect(server.condition('Updated')).toBe('Updated: The node runs its target');
+    expect(states).toEqual(['updated']);
+    server.put(nodeObject({ policyDigest: 'sha256:other' }));
+    await eventually(() => expect(steps).toEqual(['idle done', 'idle done']));
+  });
+
+  test('looks again at once after a step that changed something', async () => {
+    const { steps } = await runLoop({
+      object: {
+        ...nodeObject(),
+        spec: {
+          ...ungranted,
+          configVersion: { desired: 'rendered-2' },
+          configImage: { desiredImage: imageOf('2') },
+        },
+      },
+      backend: {
+        stage: async (image) => deployment('/staged', { image }),
+        status: async () => ({ booted: deployment('/booted', { image: imageOf('2') }) }),
+      },
+    });
+    await eventually(() => expect(steps).toEqual(['prepare done', 'awaitGrant done']));
+  });
+
+  test('tries again what failed, and reports why it can not say what the node is', async () => {
+    let failures = 3;
+    const { server, steps, states } = await runLoop({
+      object: nodeObject(),
+      before: atTarget,
+      backend: {
+        cleanup: async () => {
+          failures -= 1;
+          if (failures > 0) throw new Error('the disk is on fire');
+        },
+      },
+    });
+    await eventually(() => expect(steps).toEqual(['idle failed', 'idle failed', 'idle done']));
+    expect(states).toEqual([
+      'updated',
+      'degraded DaemonFailed',
+      'updated',
+      'degraded DaemonFailed',
+      'updated',
+    ]);
+    expect(server.condition('NodeDegraded')).toContain('AsExpected');
+  });
+
+  test.each([
+    ['an unsupported host', new UnsupportedHostError('no ostree here'), 'UnsupportedHost: no ostree here'],
+    ['any other trouble', new Error('no permission'), 'DaemonFailed: no permission'],
+  ])('says of %s what it is', async (_name, error, expected) => {
+    const { server, steps, states } = await runLoop({
+      object: nodeObject(),
+      before: atTarget,
+      backend: { tool: () => Promise.reject(error) },
+    });
+    await eventually(() => expect(server.condition('NodeDegraded')).toBe(expected));
+    expect(steps[0]).toBe('observe failed');
+    expect(states[0]).toBe(`degraded ${expected.split(':')[0]}`);
+  });
+
+  test.each([
+    ['is refused', new PrepareRefused('not here'), `${PREPARE_REFUSED}: not here`],
+    ['fails', new Error('the registry is away'), 'PrepareFailed: the registry is away'],
+  ])('says of a target that %s why it could not be prepared', async (_name, error, expected) => {
+    const { server, steps } = await runLoop({
+      object: nodeObject({ configImage: { desiredImage: imageOf('2') } }),
+      backend: { stage: () => Promise.reject(error) },
+    });
+    await eventually(() => expect(server.condition('UpdatePrepared')).toBe(expected));
+    expect(steps[0]).toBe('prepare failed');
+    expect(server.condition('NodeDegraded')).toContain('AsExpected');
+  });
+
+  test.each([
+    ['gives no answer', new ApiUnreachable('PUT status', new Error('refused'))],
+    ['refuses a request', new ApiError(500, 'PUT status', {})],
+  ])('an API server that %s makes the node no worse', async (_name, error) => {
+    let writes = 0;
+    const { server, states, steps } = await runLoop({
+      object: nodeObject(),
+      before: atTarget,
+      onStatus: () => {
+        writes += 1;
+        if (writes === 1) throw error;
+      },
+    });
+    await eventually(() => expect(steps.at(-1)).toBe('idle done'));
+    expect(steps[0]).toBe('idle failed');
+    expect(states).not.toContain('degraded DaemonFailed');
+    expect(server.condition('NodeDegraded')).toContain('AsExpected');
+  });
+
+  test('that can not write its trouble goes on', async () => {
+    let cleanups = 0;
+    let writes = 0;
+    const { steps } = await runLoop({
+      object: nodeObject(),
+      before: atTarget,
+      backend: {
+        cleanup: async () => {
+          cleanups += 1;
+          if (cleanups === 1) throw new Error('the disk is on fire');
+        },
+      },
+      onStatus: () => {
+        writes += 1;
+        if (writes === 2) throw new Error('no permission');
+      },
+    });
+    await eventually(() => expect(steps).toEqual(['idle failed', 'idle done']));
+  });
+
+  test('tries certificates again that could not be applied, after a while', async () => {
+    const { server, steps } = await runLoop({
+      object: nodeObject({ certificates: { kubeletCA: 'sha256:1' } }),
+      before: atTarget,
+      options: { postponedMs: 5 },
+    });
+    const tries = () => steps.filter((step) => step.startsWith('applyCertificate')).length;
+    await eventually(() => expect(tries()).toBeGreaterThanOrEqual(2));
+    expect(server.requests).toContain('get ConfigMap');
+    await eventually(() => expect(server.condition('CertificatesApplied')).toContain('NotApplied'));
+  });
+
+  test('leaves certificates alone meanwhile', async () => {
+    const { steps } = await runLoop({
+      object: nodeObject({ certificates: { kubeletCA: 'sha256:1' } }),
+      before: atTarget,
+      options: { postponedMs: 3_600_000 },
+    });
+    await eventually(() => expect(steps).toEqual(['applyCertificate done', 'idle done']));
+  });
+
+  test('ends when it is told to, and reports no failure of what that interrupts', async () => {
+    const { server, steps, end } = await runLoop({
+      object: nodeObject(),
+      before: atTarget,
+      backend: {
+        cleanup: (signal) =>
+          new Promise((_resolve, reject) => {
+            signal.addEventListener('abort', () => reject(new Error('interrupted')));
+          }),
+      },
+    });
+    await eventually(() => expect(server.condition('Updated')).toContain('Updated'));
+    await end();
+    expect(steps).toEqual([]);
+    expect(server.condition('NodeDegraded')).toContain('AsExpected');
+  });
+});
+
+describe('a daemon that starts', () => {
+  const layered: Current = { version: 1, mode: 'Layered', config: 'rendered-2', image: imageOf('2') };
+  const toImage = nodeObject({ configImage: { desiredImage: imageOf('2') } });
+  const record: UpdateRecord = {
+    config: 'rendered-2',
+    actions: [],
+    causes: [],
+    source: 'test',
+    startedAt: '2026-01-01T00:00:00.000Z',
+    finishedAt: '2026-01-01T00:00:00.000Z',
+    bootIDBefore: 'boot-1',
+    bootIDAfter: 'boot-1',
+    result: 'Succeeded',
+  };
+  const arm = async (root: string) => {
+    for (const name of [watchdogPaths.unit, watchdogPaths.script]) {
+      await mkdir(path.dirname(path.join(root, name)), { recursive: true });
+      await writeFile(path.join(root, name), '');
+    }
+  };
+
+  test('waits until the boot has settled', async () => {
+    const settled = Promise.withResolvers<void>();
+    const { steps } = await runLoop({
+      object: nodeObject(),
+      before: atTarget,
+      host: { bootSettled: () => settled.promise },
+    });
+    await Promise.resolve();
+    expect(steps).toEqual([]);
+    settled.resolve();
+    await eventually(() => expect(steps).toEqual(['idle done']));
+  });
+
+  test('starts again what it could not do at its start', async () => {
+    let tries = 0;
+    const { steps, server } = await runLoop({
+      object: nodeObject(),
+      before: atTarget,
+      host: {
+        bootSettled: async () => {
+          tries += 1;
+          if (tries === 1) throw new Error('the boot has not settled');
+        },
+      },
+    });
+    await eventually(() => expect(steps).toEqual(['observe failed', 'idle done']));
+    expect(tries).toBe(2);
+    expect(server.condition('NodeDegraded')).toContain('AsExpected');
+  });
+
+  test('corrects its record after a boot into something else', async () => {
+    const { root, steps } = await runLoop({
+      object: toImage,
+      before: (place) => writeCurrent(place, layered),
+      backend: {
+        status: async () => ({ booted: deployment('/booted', { image: imageOf('7') }) }),
+        stage: async (image) => deployment('/staged', { image }),
+      },
+    });
+    await eventually(() => expect(steps[0]).toBe('prepare done'));
+    expect(await readCurrent(root)).toBeUndefined();
+  });
+
+  test('believes its record in the boot in which it was written', async () => {
+    const { root, steps } = await runLoop({
+      object: toImage,
+      before: async (place) => {
+        await writeCurrent(place, layered);
+        await writeLastUpdate(place, record);
+      },
+      backend: {
+        status: async () => ({ booted: deployment('/booted', { image: imageOf('7') }) }),
+        stage: async (image) => deployment('/staged', { image }),
+      },
+    });
+    await eventually(() => expect(steps).toEqual(['idle done']));
+    expect(await readCurrent(root)).toEqual(layered);
+  });
+
+  test('takes out a watchdog that no update needs', async () => {
+    const { root, steps } = await runLoop({
+      object: nodeObject(),
+      before: async (place) => {
+        await atTarget(place);
+        await arm(place);
+      },
+    });
+    await eventually(() => expect(steps).toEqual(['idle done']));
+    expect(await isArmed(root)).toBe(false);
+  });
+
+  const rebooting: JournalEntry = {
+    version: 1,
+    step: 'rebooting',
+    plan: { config: 'rendered-2', staged: true, actions: [{ type: 'Reboot' }], causes: [], source: 'test' },
+    next: CONFIG,
+    bootID: 'boot-0',
+    startedAt: '2026-01-01T00:00:00.000Z',
+  };
+
+  test('resumes the update of its journal, and takes over from the watchdog', async () => {
+    const { root, steps, server } = await runLoop({
+      object: nodeObject(),
+      before: async (place) => {
+        await openJournal(place).write(rebooting);
+        await arm(place);
+      },
+      host: { softBootSince: async () => undefined },
+    });
+    await eventually(() => expect(steps).toEqual(['verify done', 'idle done']));
+    expect(await readFile(path.join(root, watchdogPaths.alive), 'utf8')).toBe('');
+    expect(server.status?.lastUpdate).toMatchObject({ config: 'rendered-2', result: 'Succeeded' });
+    expect(await isArmed(root)).toBe(false);
+  });
+
+  test('leaves the watchdog to do its work where its own journal can not be read', async () => {
+    const { root, steps, server } = await runLoop({
+      object: nodeObject(),
+      before: async (place) => {
+        await arm(place);
+        await mkdir(path.join(place, 'var/lib/shale'), { recursive: true });
+        await writeFile(path.join(place, 'var/lib/shale/journal.json'), '{');
+      },
+    });
+    await eventually(() => expect(server.condition('NodeDegraded')).toContain('journal.json'));
+    expect(steps[0]).toBe('observe failed');
+    expect(await isArmed(root)).toBe(true);
+    await expect(readFile(path.join(root, watchdogPaths.alive))).rejects.toThrow('ENOENT');
+  });
 });
