@@ -1,0 +1,130 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { ConfigMaps, type Secret, Secrets } from '../api/kubernetes.ts';
+import { isSignedBy, parsePublicKey } from '../image/signature/signing-key.ts';
+import { MemoryCluster } from '../test/fixtures/fleet/memory-cluster.ts';
+import { readRegistryAccess, SecretError, SigningKeySecret } from './secrets.ts';
+
+const { signal } = new AbortController();
+const base64 = (text: string) => Buffer.from(text).toString('base64');
+const secret = (name: string, data?: Readonly<Record<string, string>>): Secret => ({
+  apiVersion: 'v1',
+  kind: 'Secret',
+  metadata: { name, namespace: 'shale-system' },
+  ...(data === undefined
+    ? {}
+    : { data: Object.fromEntries(Object.entries(data).map(([key, text]) => [key, base64(text)])) }),
+});
+const auths = (user: string, ...hosts: string[]) =>
+  JSON.stringify({ auths: Object.fromEntries(hosts.map((host) => [host, { auth: base64(`${user}:p`) }])) });
+
+function clusterWith(...secrets: readonly Secret[]) {
+  const cluster = new MemoryCluster();
+  for (const each of secrets) cluster.put(Secrets, each);
+  const options = { client: cluster.client(), namespace: 'shale-system', plainHttp: new Set(['r:1']) };
+  return { cluster, options };
+}
+
+describe('access to registries', () => {
+  test('is made of the Secrets that are named, of which the later wins, and of the CAs', async () => {
+    const { cluster, options } = clusterWith(
+      secret('pull', { '.dockerconfigjson': auths('pull', 'a.example.com', 'b.example.com') }),
+      secret('push', { '.dockerconfigjson': auths('push', 'b.example.com') }),
+    );
+    cluster.put(ConfigMaps, {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: 'registry-cas', namespace: 'shale-system' },
+      data: { 'a.example.com..5000': 'PEM', 'not a host': 'x' },
+    });
+    const access = await readRegistryAccess(options, ['pull', undefined, 'push'], signal);
+    expect([...(access.auths ?? [])].map(([host, login]) => [host, login])).toEqual([
+      ['a.example.com', { username: 'pull', password: 'p' }],
+      ['b.example.com', { username: 'push', password: 'p' }],
+    ]);
+    expect(access.caFor?.('a.example.com:5000')).toBe('PEM');
+    expect(access.caFor?.('b.example.com')).toBeUndefined();
+    expect(access.plainHttp?.has('r:1')).toBe(true);
+  });
+
+  test('without Secrets and CAs is access without credentials', async () => {
+    const access = await readRegistryAccess(clusterWith().options, [undefined], signal);
+    expect(access.auths?.size).toBe(0);
+    expect(access.caFor?.('a')).toBeUndefined();
+  });
+
+  test('takes the older type of Secret, too', async () => {
+    const old = JSON.stringify({ 'a.example.com': { auth: base64('old:p') } });
+    const { options } = clusterWith(secret('old', { '.dockercfg': old }));
+    const access = await readRegistryAccess(options, ['old'], signal);
+    expect([...(access.auths ?? [])].map(([host]) => host)).toEqual(['a.example.com']);
+  });
+
+  test.each<[string, Secret | undefined, string]>([
+    ['is missing', undefined, 'Secret shale-system/named: not found'],
+    ['has no data', secret('named'), 'has neither .dockerconfigjson nor .dockercfg'],
+    ['has other data', secret('named', { key: 'hidden-value' }), 'has neither'],
+    ['is no JSON', secret('named', { '.dockerconfigjson': '{hidden-value' }), 'Secret shale-system/named: '],
+  ])('a Secret that %s is named in the error, and its content is not', async (_, present, why) => {
+    const { options } = clusterWith(...(present === undefined ? [] : [present]));
+    const error = await readRegistryAccess(options, ['named'], signal).catch((caught: unknown) => caught);
+    expect(error).toBeInstanceOf(SecretError);
+    expect(String(error)).toContain(why);
+    expect(String(error)).not.toContain('hidden-value');
+  });
+});
+
+describe('the signing key', () => {
+  const pem = () =>
+    String(
+      generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'pem' }),
+    );
+  const bytes = Buffer.from('payload');
+
+  test('is read once while it stays the same, and again when it was rotated', async () => {
+    const { cluster, options } = clusterWith(secret('signing', { 'cosign.key': pem() }));
+    const key = new SigningKeySecret(options, 'signing');
+    const first = await key.read(signal);
+    expect(await key.read(signal)).toBe(first);
+    cluster.put(Secrets, secret('signing', { 'cosign.key': pem() }));
+    const second = await key.read(signal);
+    expect(second.publicKey).not.toBe(first.publicKey);
+    const publicKey = parsePublicKey(second.publicKey, 'key');
+    expect(isSignedBy(publicKey, bytes, second.sign(bytes))).toBe(true);
+    expect(isSignedBy(publicKey, bytes, first.sign(bytes))).toBe(false);
+  });
+
+  test('is decrypted again when its password changed', async () => {
+    const encrypted = (password: string) =>
+      String(
+        generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({
+          type: 'pkcs8',
+          format: 'pem',
+          cipher: 'aes-256-cbc',
+          passphrase: password,
+        }),
+      );
+    const text = encrypted('right');
+    const { cluster, options } = clusterWith(
+      secret('signing', { 'cosign.key': text, 'cosign.password': 'right' }),
+    );
+    const key = new SigningKeySecret(options, 'signing');
+    await key.read(signal);
+    cluster.put(Secrets, secret('signing', { 'cosign.key': text, 'cosign.password': 'wrong' }));
+    await expect(key.read(signal)).rejects.toThrow(
+      'Secret shale-system/signing, cosign.key: is encrypted, and the password is wrong',
+    );
+  });
+
+  test.each<[string, Secret[], string]>([
+    ['a missing Secret', [], 'Secret shale-system/signing: not found'],
+    ['a Secret without the key', [secret('signing', { other: 'x' })], 'has no cosign.key'],
+    ['a Secret without data', [secret('signing')], 'has no cosign.key'],
+    ['something else', [secret('signing', { 'cosign.key': 'hidden-value' })], 'is not a private key'],
+  ])('%s is an error that says where, and never what', async (_, secrets, why) => {
+    const key = new SigningKeySecret(clusterWith(...secrets).options, 'signing');
+    const error = await key.read(signal).catch((caught: unknown) => caught);
+    expect(String(error)).toContain(why);
+    expect(String(error)).not.toContain('hidden-value');
+  });
+});

@@ -1,0 +1,237 @@
+import { pino } from 'pino';
+import { describe, expect, test, vi } from 'vitest';
+import { MachineOSBuilds } from '../../api/machine-os-build.ts';
+import { parseDigestedPullspec } from '../../api/references.ts';
+import { noTracer } from '../../cluster/tracing/span.ts';
+import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
+import { aBuild, aMachineOSConfig, aRenderedConfig, image } from '../../test/fixtures/objects.ts';
+import { patience } from '../../test/fixtures/patience.ts';
+import { BuildFailure } from '../build-failure.ts';
+import { BuildMetrics } from '../metrics.ts';
+import { type BuildResult, outcomeOf } from '../status.ts';
+import { type BuildJob, RunningBuilds, type RunningBuildsOptions } from './running-builds.ts';
+
+const NOW = '2026-06-01T00:00:00.000Z';
+const result: BuildResult = {
+  image: parseDigestedPullspec(image('a')),
+  baseImage: parseDigestedPullspec(image('b')),
+  way: 'Append',
+  transitions: [],
+  summary: 'one layer',
+  bytes: { sent: 3, mounted: 4 },
+  warnings: ['no provenance'],
+};
+
+class World {
+  readonly cluster = new MemoryCluster();
+  readonly events: string[] = [];
+  readonly metrics = new BuildMetrics();
+  readonly builds: RunningBuilds;
+
+  constructor(build: RunningBuildsOptions['build'], parallel = 4) {
+    const record =
+      (type: string) =>
+      (object: { readonly metadata: { readonly name: string } }, reason: string, message: string) => {
+        this.events.push(`${type} ${object.metadata.name} ${reason}: ${message}`);
+      };
+    this.builds = new RunningBuilds({
+      client: this.cluster.client(),
+      events: { normal: record('Normal'), warning: record('Warning') },
+      log: pino({ enabled: false }),
+      now: () => new Date(NOW),
+      build,
+      parallel,
+      metrics: this.metrics,
+      tracer: noTracer,
+    });
+  }
+
+  job(name: string): BuildJob {
+    const build = this.cluster.put(MachineOSBuilds, aBuild(name, 'rendered-worker-1'));
+    return {
+      build,
+      machineOSConfig: aMachineOSConfig('worker'),
+      rendered: aRenderedConfig('rendered-worker-1'),
+      baseImage: image('b'),
+      architectures: ['amd64'],
+    };
+  }
+
+  condition(name: string, type: string) {
+    return this.cluster
+      .get(MachineOSBuilds, name)
+      ?.status?.conditions?.find((condition) => condition.type === type);
+  }
+
+  async ended(): Promise<void> {
+    await vi.waitFor(() => expect(this.builds.names().size).toBe(0), { timeout: patience(20_000) });
+  }
+
+  async metric(name: string): Promise<string[]> {
+    const text = await this.metrics.registry.metrics();
+    return text.split('\n').filter((line) => line.startsWith(name));
+  }
+}
+
+/** Work that ends only when its build is aborted. */
+const untilAborted = (_job: BuildJob, _step: unknown, signal: AbortSignal) =>
+  new Promise<never>((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+  });
+
+describe('a build that succeeds', () => {
+  test('is recorded, with an event for it and for each warning, and counted', async () => {
+    const world = new World(async () => result);
+    world.builds.start(world.job('one'));
+    expect(world.builds.names()).toEqual(new Set(['one']));
+    await world.ended();
+    expect(world.cluster.get(MachineOSBuilds, 'one')?.status).toMatchObject({
+      buildStart: NOW,
+      buildEnd: NOW,
+      digestedImagePushSpec: image('a'),
+    });
+    expect(world.condition('one', 'Succeeded')?.message).toBe('one layer');
+    expect(world.events).toEqual([
+      `Normal one BuildSucceeded: ${image('a')}: one layer`,
+      'Warning one ProvenanceNotAttached: no provenance',
+    ]);
+    expect(await world.metric('shale_builder_builds_total')).toEqual([
+      'shale_builder_builds_total{result="Succeeded",way="Append"} 1',
+    ]);
+    expect(await world.metric('shale_builder_layer_bytes_total')).toEqual([
+      'shale_builder_layer_bytes_total{how="sent"} 3',
+      'shale_builder_layer_bytes_total{how="mounted"} 4',
+    ]);
+    expect(await world.metric('shale_builder_phase_seconds_count')).toEqual([
+      'shale_builder_phase_seconds_count{phase="queue"} 1',
+      'shale_builder_phase_seconds_count{phase="build"} 1',
+    ]);
+  });
+
+  test('is run once, however often it is started', async () => {
+    let runs = 0;
+    const world = new World(async () => {
+      runs += 1;
+      return result;
+    });
+    const job = world.job('one');
+    world.builds.start(job);
+    world.builds.start(job);
+    await world.ended();
+    expect(runs).toBe(1);
+  });
+});
+
+describe('a build that fails', () => {
+  test('for good is recorded with its reason and log, and not tried again', async () => {
+    let runs = 0;
+    const world = new World(() => {
+      runs += 1;
+      return Promise.reject(new BuildFailure('ContainerfileFailed', 'exit 3', { logTail: ['last'] }));
+    });
+    world.builds.start(world.job('one'));
+    await world.ended();
+    expect(runs).toBe(1);
+    expect(world.condition('one', 'Failed')).toMatchObject({
+      reason: 'ContainerfileFailed',
+      message: 'exit 3',
+    });
+    expect(world.cluster.get(MachineOSBuilds, 'one')?.status?.logTail).toEqual(['last']);
+    expect(world.events).toEqual(['Warning one ContainerfileFailed: exit 3']);
+    expect(await world.metric('shale_builder_builds_total')).toEqual([
+      'shale_builder_builds_total{result="Failed",way=""} 1',
+    ]);
+  });
+
+  test('for a while is tried again, and other builds have its slot in between', async () => {
+    const order: string[] = [];
+    const world = new World(async ({ build }) => {
+      order.push(build.metadata.name);
+      if (order.length === 1) throw new BuildFailure('RegistryUnavailable', 'refused', { temporary: true });
+      return result;
+    }, 1);
+    world.builds.start(world.job('one'));
+    world.builds.start(world.job('two'));
+    await vi.waitFor(() => expect(outcomeOfNamed(world, 'two')).toBe('Succeeded'), {
+      timeout: patience(20_000),
+    });
+    expect(world.condition('one', 'Building')).toMatchObject({
+      status: 'True',
+      reason: 'Retrying',
+      message: 'Attempt 1 of 5 failed: refused. Retrying in 1 s',
+    });
+    await world.ended();
+    expect(order).toEqual(['one', 'two', 'one']);
+    expect(outcomeOfNamed(world, 'one')).toBe('Succeeded');
+    expect(world.cluster.get(MachineOSBuilds, 'one')?.status?.attempts).toBe(1);
+  });
+
+  test('by an error that nobody expected is tried again', async () => {
+    let runs = 0;
+    const world = new World(async () => {
+      runs += 1;
+      if (runs === 1) throw new Error('odd');
+      return result;
+    });
+    world.builds.start(world.job('one'));
+    await world.ended();
+    expect(runs).toBe(2);
+  });
+});
+
+describe('a build that is stopped', () => {
+  test('ends before abort returns, and its status is left to whoever aborts it', async () => {
+    const world = new World(untilAborted);
+    world.builds.start(world.job('one'));
+    await vi.waitFor(() => expect(world.condition('one', 'Building')?.status).toBe('True'));
+    await world.builds.abort('one');
+    expect(world.builds.names().size).toBe(0);
+    expect(outcomeOfNamed(world, 'one')).toBeUndefined();
+    expect(await world.metric('shale_builder_builds_total')).toEqual([
+      'shale_builder_builds_total{result="Interrupted",way=""} 1',
+    ]);
+    await world.builds.abort('nobody');
+  });
+
+  test.each([
+    [true, 'Interrupted'],
+    [false, undefined],
+  ])('with all others is marked (%s): %s', async (mark, outcome) => {
+    const world = new World(untilAborted, 1);
+    for (const name of ['one', 'two']) world.builds.start(world.job(name));
+    await vi.waitFor(() => expect(world.condition('one', 'Building')?.status).toBe('True'));
+    await world.builds.stopAll(mark);
+    for (const name of ['one', 'two']) expect(outcomeOfNamed(world, name)).toBe(outcome);
+    if (mark) expect(world.condition('one', 'Interrupted')?.message).toContain('was stopped');
+  });
+});
+
+test('a final status is never written over', async () => {
+  const world = new World(async () => result);
+  const job = world.job('one');
+  const conditions = [
+    { type: 'Failed', status: 'True' as const, reason: 'X', message: '', lastTransitionTime: NOW },
+  ];
+  world.cluster.put(MachineOSBuilds, { ...job.build, status: { conditions } });
+  world.builds.start(job);
+  await world.ended();
+  expect(world.cluster.get(MachineOSBuilds, 'one')?.status).toEqual({ conditions });
+});
+
+test('a status that can not be written ends the build; it can be started again', async () => {
+  const world = new World(async () => result);
+  const job = world.job('one');
+  world.cluster.trouble = () => 'unavailable';
+  world.builds.start(job);
+  await world.ended();
+  expect(outcomeOfNamed(world, 'one')).toBeUndefined();
+  world.cluster.trouble = () => 'none';
+  world.builds.start(job);
+  await world.ended();
+  expect(outcomeOfNamed(world, 'one')).toBe('Succeeded');
+});
+
+function outcomeOfNamed({ cluster }: World, name: string) {
+  const build = cluster.get(MachineOSBuilds, name);
+  return build === undefined ? undefined : outcomeOf(build);
+}
