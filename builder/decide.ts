@@ -51,8 +51,8 @@ export type BuildDecision =
  * A failed build stays failed until one of its inputs, or the rebuild annotation, changes. An interrupted build whose
  * inputs are requested again is recreated, because the conditions of a final build can't change (MCO's rule).
  */
-export function decideBuild(seen: BuildObservation): BuildDecision {
-  const { machineOSConfig, pool, rendered, policyDigest, baseImage } = seen;
+export function decideBuild(observation: BuildObservation): BuildDecision {
+  const { machineOSConfig, pool, rendered, policyDigest, baseImage } = observation;
   const poolName = machineOSConfig.spec.machineConfigPool.name;
   if (pool === undefined)
     return { kind: 'wait', why: `Waiting for MachineConfigPool ${poolName}, which does not exist` };
@@ -70,7 +70,7 @@ export function decideBuild(seen: BuildObservation): BuildDecision {
     };
   }
   const rebuild = machineOSConfig.metadata.annotations?.[annotations.rebuild];
-  const architectures = architecturesOf(pool, seen.ownArchitecture);
+  const architectures = architecturesOf(pool, observation.ownArchitecture);
   const inputs = {
     machineOSConfig,
     renderedConfig,
@@ -81,8 +81,8 @@ export function decideBuild(seen: BuildObservation): BuildDecision {
   };
   const ownName = buildName(inputs);
   const build =
-    seen.builds.find((candidate) => candidate.metadata.name === ownName) ??
-    buildToTakeOver(seen.builds, { ...inputs, rebuild, ownArchitecture: seen.ownArchitecture });
+    observation.builds.find((candidate) => candidate.metadata.name === ownName) ??
+    buildToTakeOver(observation.builds, { ...inputs, rebuild, ownArchitecture: observation.ownArchitecture });
   const name = build?.metadata.name ?? ownName;
   return {
     kind: 'build',
@@ -92,8 +92,10 @@ export function decideBuild(seen: BuildObservation): BuildDecision {
     policyDigest,
     architectures,
     build,
-    next: nextStep(build, seen.running.has(name)),
-    interrupt: seen.builds.filter((candidate) => candidate.metadata.name !== name && !isOver(candidate)),
+    next: nextStep(build, observation.running.has(name)),
+    interrupt: observation.builds.filter(
+      (candidate) => candidate.metadata.name !== name && !isOver(candidate),
+    ),
   };
 }
 
@@ -149,13 +151,13 @@ interface RequestedImage {
  */
 function buildToTakeOver(
   builds: readonly MachineOSBuild[],
-  wanted: RequestedImage,
+  requested: RequestedImage,
 ): MachineOSBuild | undefined {
-  const { metadata, status } = wanted.machineOSConfig;
+  const { metadata, status } = requested.machineOSConfig;
   // Without a generation it is unknown whether the spec is still the same.
   if (status?.observedGeneration === undefined || status.observedGeneration !== metadata.generation) return;
   const current = builds.find((build) => build.metadata.name === status.machineOSBuild?.name);
-  return current !== undefined && isNamedOtherwise(current) && isOfSameInputs(current, wanted)
+  return current !== undefined && isNamedOtherwise(current) && isOfSameInputs(current, requested)
     ? current
     : undefined;
 }
@@ -165,18 +167,18 @@ function isNamedOtherwise({ metadata }: MachineOSBuild): boolean {
   return metadata.annotations?.[annotations.buildNameVersion] !== BUILD_NAME_VERSION;
 }
 
-function isOfSameInputs(build: MachineOSBuild, wanted: RequestedImage): boolean {
+function isOfSameInputs(build: MachineOSBuild, requested: RequestedImage): boolean {
   const { machineConfig, baseImage, policyDigest } = build.spec;
   const instances = build.status?.instances?.map(({ architecture }) => architecture);
-  const architectures = instances ?? [wanted.ownArchitecture];
+  const architectures = instances ?? [requested.ownArchitecture];
   return (
     outcomeOf(build) === 'Succeeded' &&
     // The value of the annotation at the time of the build is unknown.
-    wanted.rebuild === undefined &&
-    machineConfig.name === wanted.renderedConfig &&
-    baseImage === wanted.baseImage &&
-    policyDigest === wanted.policyDigest &&
-    architectures.toSorted().join() === wanted.architectures.join()
+    requested.rebuild === undefined &&
+    machineConfig.name === requested.renderedConfig &&
+    baseImage === requested.baseImage &&
+    policyDigest === requested.policyDigest &&
+    architectures.toSorted().join() === requested.architectures.join()
   );
 }
 

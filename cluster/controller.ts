@@ -24,7 +24,7 @@ export interface ControllerOptions {
   readonly reconcile: (key: string, signal: AbortSignal) => Promise<Result>;
   readonly log: Logger;
   readonly signal: AbortSignal;
-  /** Is told of every pass. */
+  /** Called after every pass. */
   readonly onPass?: (pass: Pass) => void;
   /** @returns what belongs in the log of a pass that failed, beside its key. */
   readonly fields?: (key: string) => Readonly<Record<string, unknown>>;

@@ -8,9 +8,9 @@ import type { KubernetesObject, NewObject } from '../api/object.ts';
 import { present } from '../api/present.ts';
 import { type ApiClient, isAlreadyExists } from './api-client.ts';
 
-/** Tells what an admin would look for with `kubectl describe`. Fire and forget: it never fails the work it tells of. */
+/** Records events for `kubectl describe`. Fire and forget: it never fails the work that it records. */
 export interface EventRecorder {
-  /** @param change that it tells of; the event is labelled with its id. */
+  /** @param change that the event belongs to; the event is labelled with its id. */
   normal(object: KubernetesObject, reason: NormalReason, message: string, change?: ChangeId): void;
   warning(
     object: KubernetesObject,
@@ -27,7 +27,7 @@ const CLUSTER_SCOPED_NAMESPACE = 'default';
 const DEADLINE_MS = 10_000;
 
 /**
- * @param component who tells, such as shale-operator.
+ * @param component that reports, such as shale-operator.
  * @returns a recorder that creates each event once and increments its count when it is recorded again.
  */
 export function createEventRecorder(client: ApiClient, component: string, log: Logger): EventRecorder {
@@ -89,11 +89,11 @@ export function createEventRecorder(client: ApiClient, component: string, log: L
 
 /** Equal events have one name, so that the second is found as the first again. */
 function eventName({ metadata }: KubernetesObject, parts: readonly string[]): string {
-  const told = JSON.stringify([metadata.uid ?? '', metadata.namespace ?? '', ...parts]);
-  return `${metadata.name}.${createHash('sha256').update(told).digest('hex').slice(0, 16)}`;
+  const identity = JSON.stringify([metadata.uid ?? '', metadata.namespace ?? '', ...parts]);
+  return `${metadata.name}.${createHash('sha256').update(identity).digest('hex').slice(0, 16)}`;
 }
 
-/** By which a process tells what it does. */
+/** Where a process reports what it does. */
 export interface Reporters {
   readonly log: Logger;
   readonly events: EventRecorder;
@@ -115,7 +115,7 @@ export function aboutChange({ log, events }: Reporters, config: string | undefin
   };
 }
 
-/** @returns what belongs in a line of a log that tells of a rendered config. */
+/** @returns the field for log lines about a rendered config. */
 export function changeField(config: string | undefined): { readonly change?: string } {
   return config === undefined || config === '' ? {} : { change: changeOf(config) };
 }

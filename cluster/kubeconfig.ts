@@ -77,7 +77,7 @@ function plainKubeconfig(object: unknown, name: string | undefined): PlainKubeco
 }
 
 function onlyOne<T extends { readonly name: string }>(all: readonly T[], name: string | undefined): T {
-  const [found, ...others] = all.filter((each) => each.name === name);
-  if (found === undefined || others.length > 0) throw new Error(`not exactly one is named ${name}`);
-  return found;
+  const [named, ...others] = all.filter((each) => each.name === name);
+  if (named === undefined || others.length > 0) throw new Error(`not exactly one is named ${name}`);
+  return named;
 }

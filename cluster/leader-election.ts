@@ -102,7 +102,7 @@ async function tryHold(
   const request = { ...lease, durationSeconds: times.leaseSeconds };
   const limit = AbortSignal.any([signal, AbortSignal.timeout(Math.ceil(limitMs))]);
   try {
-    const outcome = await acquireLease(client, request, limit, { endOf: (found) => others.endOf(found) });
+    const outcome = await acquireLease(client, request, limit, { endOf: (lease) => others.endOf(lease) });
     if (outcome.held) return 'ours';
     log.debug({ lease: lease.name, holder: outcome.holder }, 'another process is the leader');
     return 'anothers';

@@ -18,7 +18,7 @@ export const systemClocks: Clocks = { now: Date.now, monotonic: () => performanc
 const PATIENCE = 300_000;
 
 /** One state of a lease; `until` by the clock that nobody can set. */
-interface Seen {
+interface ObservedLease {
   readonly state: string;
   readonly until: number;
 }
@@ -34,7 +34,7 @@ interface Seen {
  */
 export class LeaseExpiry {
   readonly #clocks: Clocks;
-  readonly #seen = new Map<string, Seen>();
+  readonly #observed = new Map<string, ObservedLease>();
 
   constructor(clocks: Clocks = systemClocks) {
     this.#clocks = clocks;
@@ -47,7 +47,7 @@ export class LeaseExpiry {
 
   /** A lease of that name that is created again starts a new observation. */
   forget({ metadata }: Lease): void {
-    this.#seen.delete(keyOf(metadata));
+    this.#observed.delete(keyOf(metadata));
   }
 
   /** @returns until when the lease is its holder's, in ms since the epoch as this machine's clock counts now. */
@@ -56,22 +56,22 @@ export class LeaseExpiry {
     return now() + this.#look(lease).until - monotonic();
   }
 
-  #look(lease: Lease): Seen {
+  #look(lease: Lease): ObservedLease {
     const key = keyOf(lease.metadata);
-    const before = this.#seen.get(key);
+    const before = this.#observed.get(key);
     const state = stateOf(lease);
     if (before?.state === state) return before;
-    const seen = { state, until: this.#clocks.monotonic() + this.#timeLeft(lease, before !== undefined) };
-    this.#seen.set(key, seen);
-    return seen;
+    const observed = { state, until: this.#clocks.monotonic() + this.#timeLeft(lease, before !== undefined) };
+    this.#observed.set(key, observed);
+    return observed;
   }
 
   #timeLeft(lease: Lease, sawItChange: boolean): number {
-    const told = leaseEnd(lease) - this.#clocks.now();
-    if (told === Number.POSITIVE_INFINITY) return told;
+    const left = leaseEnd(lease) - this.#clocks.now();
+    if (left === Number.POSITIVE_INFINITY) return left;
     const whole = (lease.spec?.leaseDurationSeconds ?? 0) * 1000;
     if (sawItChange) return whole;
-    return Math.min(Math.max(told, PATIENCE), whole);
+    return Math.min(Math.max(left, PATIENCE), whole);
   }
 }
 

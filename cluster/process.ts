@@ -61,7 +61,7 @@ export async function untilShutDown(work: (signal: AbortSignal) => Promise<void>
   }
 }
 
-/** Clients wrap the reason as the cause of their own error, or tell of an AbortError. */
+/** Clients wrap the reason as the cause of their own error, or throw an AbortError. */
 function brokeOff(error: unknown, reason: unknown): boolean {
   if (error === reason) return true;
   if (!(error instanceof Error)) return false;

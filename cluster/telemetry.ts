@@ -5,7 +5,7 @@ import type { Server as TlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { Counter, Gauge, type Registry } from 'prom-client';
 
-/** What a process tells whoever looks after it. */
+/** What a process reports for monitoring. */
 export type Telemetry = ListeningServer;
 
 interface TelemetryOptions {
@@ -90,14 +90,14 @@ export async function listen(
   };
 }
 
-/** @returns what `/metrics` answers with: a registry's metrics, and what every process tells of itself. */
+/** @returns what `/metrics` answers with: a registry's metrics, and those that every process has. */
 export function metricsPage(registry: Registry): TelemetryOptions['metrics'] {
   registerProcessMetrics(registry);
   return async () => ({ text: await registry.metrics(), type: registry.contentType });
 }
 
 /**
- * What every process tells of itself, by the names that Prometheus' client libraries have in common. Not prom-client's own
+ * The metrics that every process has, by the names that Prometheus' client libraries have in common. Not prom-client's own
  * collection, which measures the event loop a hundred times a second, also of a process that does nothing.
  */
 export function registerProcessMetrics(registry: Registry): void {

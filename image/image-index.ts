@@ -25,7 +25,7 @@ interface IndexDocument {
  * Makes an image index (OCI image-spec, image-index.md), or a manifest list where all its images are Docker's, which old
  * clients of Docker's understand. Pure: the same images in any order give the same bytes.
  *
- * @throws ContentError for two images of one platform: a node could not tell which is its own.
+ * @throws ContentError for two images of one platform: a node could not choose between them.
  */
 export function imageIndex(instances: readonly Instance[]): IndexDocument {
   const byPlatform = new Map<string, Instance>();
@@ -76,10 +76,10 @@ async function instanceOf(
   digest: Digest,
   signal: AbortSignal,
 ): Promise<Instance> {
-  const found = await describeImage(client, { registry, repository, digest }, '', signal);
-  const { os, architecture, variant } = found.config;
+  const image = await describeImage(client, { registry, repository, digest }, '', signal);
+  const { os, architecture, variant } = image.config;
   return {
-    descriptor: { mediaType: found.mediaType, digest, size: found.manifestBytes },
+    descriptor: { mediaType: image.mediaType, digest, size: image.manifestBytes },
     platform: { os, architecture, ...(variant === undefined ? {} : { variant }) },
   };
 }

@@ -62,13 +62,13 @@ export async function listReferrers(
     pages === undefined
       ? [(await readList(client, { ...bare(at), tag: digestTag(digest) }, signal))?.index]
       : pages.map((bytes) => indexOf(bytes, `referrers of ${formatReference({ ...bare(at), digest })}`));
-  const found = new Map<Digest, Referrer>();
+  const referrers = new Map<Digest, Referrer>();
   for (const entry of indexes.flatMap((index) => index?.manifests ?? [])) {
     const { mediaType, digest: of, size } = entry;
     const { artifactType, annotations } = Named.parse(entry);
-    found.set(of, { mediaType, digest: of, size, artifactType, annotations });
+    referrers.set(of, { mediaType, digest: of, size, artifactType, annotations });
   }
-  return [...found.values()];
+  return [...referrers.values()];
 }
 
 /**
@@ -87,8 +87,8 @@ export async function deleteWithReferrers(
   const referrers = await listReferrers(client, at, digest, signal);
   for (const referrer of referrers) await client.deleteManifest(at, referrer.digest, signal);
   for (const suffix of ['', ...SIDE_TAGS]) {
-    const found = await manifestAt(client, { ...bare(at), tag: `${digestTag(digest)}${suffix}` }, signal);
-    if (found !== undefined) await client.deleteManifest(at, found.digest, signal);
+    const manifest = await manifestAt(client, { ...bare(at), tag: `${digestTag(digest)}${suffix}` }, signal);
+    if (manifest !== undefined) await client.deleteManifest(at, manifest.digest, signal);
   }
   return client.deleteManifest(at, digest, signal);
 }

@@ -14,7 +14,7 @@ const IMAGE = 'SPDXRef-Image';
 const BASE = 'SPDXRef-BaseImage';
 
 /**
- * The files that an image adds to its base, as an SPDX document (version 2.3). What the base holds is the base's to tell;
+ * The files that an image adds to its base, as an SPDX document (version 2.3). The files of the base are not listed;
  * it is named by its digest. Links and directories have no content, and so no place among SPDX's files.
  *
  * @param entries of the image's layer.

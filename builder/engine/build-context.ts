@@ -60,17 +60,17 @@ const SHORTEST = 8;
  *   found: this catches a copy, not an intent.
  */
 export async function findSecret(file: string, secrets: readonly BuildSecret[]): Promise<string | undefined> {
-  const sought = secrets
+  const values = secrets
     .map(({ id, value }) => ({ id, value: trimmed(value) }))
     .filter(({ value }) => value.length >= SHORTEST);
-  if (sought.length === 0) return undefined;
-  const longest = Math.max(...sought.map(({ value }) => value.length));
+  if (values.length === 0) return undefined;
+  const longest = Math.max(...values.map(({ value }) => value.length));
   let window: Buffer = Buffer.alloc(0);
   for await (const chunk of createReadStream(file)) {
     // A value may begin in one chunk and end in the next.
     window = Buffer.concat([window.subarray(-(longest - 1)), chunk as Buffer]);
-    const found = sought.find(({ value }) => window.includes(value));
-    if (found !== undefined) return found.id;
+    const match = values.find(({ value }) => window.includes(value));
+    if (match !== undefined) return match.id;
   }
   return undefined;
 }

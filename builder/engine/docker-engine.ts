@@ -175,7 +175,7 @@ function optionsOf(
   };
 }
 
-/** Reads a stream of messages to its end. @throws StepFailed or Error for the error that a message tells. */
+/** Reads a stream of messages to its end. @throws {StepFailed | Error} when a message reports an error. */
 function follow(
   stream: NodeJS.ReadableStream,
   onMessage: (message: ProgressMessage) => void,

@@ -213,8 +213,8 @@ async function loadImage(
 function withHistory(bytes: Uint8Array): Uint8Array {
   const config = parseImageConfig(bytes, 'the base image');
   const layers = config.rootfs.diff_ids.length;
-  const told = (config.history ?? []).filter(({ empty_layer = false }) => !empty_layer).length;
-  if (told === layers) return bytes;
+  const described = (config.history ?? []).filter(({ empty_layer = false }) => !empty_layer).length;
+  if (described === layers) return bytes;
   const history = config.rootfs.diff_ids.map(() => ({ created_by: 'base image' }));
   return Buffer.from(JSON.stringify({ ...config, history }));
 }
@@ -236,11 +236,11 @@ function ownLayers(
   layers: readonly { readonly diffId: Digest; readonly file: string | undefined }[],
   base: readonly Digest[],
 ): string[] {
-  const stands = base.every((diffId, index) => layers[index]?.diffId === diffId);
-  if (!stands) {
+  const isOnBase = base.every((diffId, index) => layers[index]?.diffId === diffId);
+  if (!isOnBase) {
     throw new BuildFailure(
       'NotOnBase',
-      "the Containerfile's last stage does not stand on the base image; it has to be FROM configs",
+      "the Containerfile's last stage is not based on the base image; it has to be FROM configs",
     );
   }
   return layers.slice(base.length).map(({ diffId, file }) => {
@@ -286,7 +286,7 @@ function asBuildFailure(error: unknown, log: BuildLog): unknown {
   }
   return new BuildFailure(
     'ContainerfileFailed',
-    `${message}. The last output: ${last}. Mend containerFile, packages or extensions; status.logTail has more`,
+    `${message}. The last output: ${last}. Fix containerFile, packages or extensions; status.logTail has more lines`,
     { cause: error, logTail },
   );
 }

@@ -48,7 +48,7 @@ export interface AppendInput {
   readonly source?: Source;
   /** Signature and provenance; without it neither. */
   readonly seal?: SealOptions;
-  /** Is told of the steps; nobody is without it. */
+  /** Called around each step, for traces; absent: no traces. */
   readonly step?: Step;
 }
 
@@ -136,8 +136,8 @@ function refuseOtherArchitecture(
 }
 
 /** Nodes never change their architecture. */
-function isFor(wanted: string): (state: KnownState) => boolean {
-  return ({ architecture }) => architecture === undefined || architecture === wanted;
+function isFor(imageArchitecture: string): (state: KnownState) => boolean {
+  return ({ architecture }) => architecture === undefined || architecture === imageArchitecture;
 }
 
 function previousIn({ registry, repository }: Reference, image: string | undefined): Digest | undefined {
@@ -145,7 +145,7 @@ function previousIn({ registry, repository }: Reference, image: string | undefin
   return previous?.registry === registry && previous.repository === repository ? previous.digest : undefined;
 }
 
-/** What labels and provenance both tell. */
+/** What both labels and provenance contain. */
 function provenanceOf(input: AppendInput, baseImage: DigestedPullspec) {
   return {
     pool: input.pool,
@@ -162,7 +162,7 @@ function provenanceOf(input: AppendInput, baseImage: DigestedPullspec) {
   };
 }
 
-/** Of the file by which a node, and whoever looks into the image, can tell what is in it. */
+/** Digest of the rendered config that the image carries, which nodes and people read. */
 function renderedConfigDigest(entries: readonly LayerEntry[]): Digest {
   const carried = entries.find(({ path }) => path === nodePaths.imageConfig);
   if (carried?.type !== 'file') throw new Error(`the layer has no ${nodePaths.imageConfig}`);

@@ -77,7 +77,7 @@ async function joined(
   const target = parseReference(pushSpec);
   const images = made.map(({ result }) => parseDigest(parseReference(result.image).digest ?? ''));
   const digest = await pushIndex(client, target, images, signal);
-  // Who pulls by the index is shown its signature, and then that of the image.
+  // A client that pulls by the index verifies its signature first, then that of the image.
   if (seal?.key !== undefined) await signImage(client, target, { digest, key: seal.key }, signal);
   const base = parseReference(baseImage);
   const baseDigest = base.digest ?? (await client.getManifest(base, signal)).digest;
@@ -174,7 +174,7 @@ async function makeBase(
   );
 }
 
-/** What can't become a layer is told when the layer is made. */
+/** Entries that can't become a layer are reported when the layer is written. */
 function treeOf(rendered: MachineConfig): readonly LayerEntry[] {
   const parsed = parseNodeConfig(rendered);
   const content = parsed.ok ? layerContent(parsed.config, rendered, true) : undefined;

@@ -10,13 +10,13 @@ export interface KnownState {
   readonly config: MachineConfig;
   /** By digest. */
   readonly base: string;
-  /** What the base is for, in Go's words; absent where nothing tells. */
+  /** Architecture of the base as GOARCH; absent if unknown. */
   readonly architecture?: string;
 }
 
 /**
- * The states that a new image's label should say the way from: what the pool's nodes report, and what its earlier images
- * make of nodes that are on their way to them. From any other state the way is a reboot.
+ * The states whose transitions a new image's label should list: what the pool's nodes report, and what nodes that are being
+ * updated to its earlier images will run. From any other state the transition is a reboot.
  *
  * @param configs rendered configs by name; a state whose config is gone can't be compared with anything.
  * @returns each state once, in order of its names.

@@ -40,7 +40,7 @@ export interface ImageMakerOptions extends RegistryAccessOptions {
   readonly log: Logger;
 }
 
-/** Builds and pushes images from what the cluster's objects say at that moment. */
+/** Builds and pushes images from the cluster's objects as they are when a build starts. */
 export class ImageMaker {
   readonly #options: ImageMakerOptions;
   readonly #signingKey: SigningKeySecret | undefined;
@@ -143,10 +143,10 @@ const DROPIN = /^\/etc\/containers\/registries\.conf\.d\/[^/]+\.conf$/;
  */
 export function renderedRegistries(rendered: MachineConfig): RegistriesConf {
   const parsed = parseNodeConfig(rendered);
-  const found = parsed.ok ? parsed.config.files : new Map<string, never>();
-  const paths = [...found.keys()].filter((path) => DROPIN.test(path)).sort();
+  const configured = parsed.ok ? parsed.config.files : new Map<string, never>();
+  const paths = [...configured.keys()].filter((path) => DROPIN.test(path)).sort();
   const files = [MAIN, ...paths].flatMap((path): ConfFile[] => {
-    const contents = found.get(path)?.contents;
+    const contents = configured.get(path)?.contents;
     return contents === undefined ? [] : [{ name: path, text: Buffer.from(contents).toString('utf8') }];
   });
   try {

@@ -56,7 +56,7 @@ interface SpanAttributes {
   readonly 'k8s.node.name'?: string;
 }
 
-/** Where a process tells what it did. Fire and forget: it never fails the work it tells of. */
+/** Records what a process did. Fire and forget: it never fails the work that it records. */
 export interface Tracer {
   record(span: Span): void;
   /** Sends what is not sent yet, within seconds; for a process that is about to be ended. Never throws. */

@@ -2,7 +2,7 @@ import type { Tracing, TracingOptions } from './otlp.ts';
 import { noTracer } from './span.ts';
 
 /**
- * Tells a collector of every change, by OTLP over HTTP, where OpenTelemetry's own environment variables name one
+ * Sends a trace of every change to a collector, by OTLP over HTTP, where OpenTelemetry's own environment variables name one
  * (https://opentelemetry.io/docs/specs/otel/protocol/exporter/): otherwise nothing of OpenTelemetry is even loaded.
  */
 export async function startTracing(options: TracingOptions): Promise<Tracing> {

@@ -93,18 +93,18 @@ function record(key: string, value: Uint8Array): Buffer {
  */
 export function readPaxRecords(header: Uint8Array): ReadonlyMap<string, Uint8Array> {
   const bytes = Buffer.from(header.buffer, header.byteOffset, header.byteLength);
-  const found = new Map<string, Uint8Array>();
+  const records = new Map<string, Uint8Array>();
   for (let at = 0; at < bytes.length; ) {
     const space = bytes.indexOf(0x20, at);
     const length = space === -1 ? Number.NaN : Number(bytes.toString('latin1', at, space));
     if (!Number.isInteger(length) || length <= space - at || at + length > bytes.length) break;
     const equals = bytes.indexOf(0x3d, space);
     if (equals !== -1 && equals < at + length) {
-      found.set(bytes.toString('utf8', space + 1, equals), bytes.subarray(equals + 1, at + length - 1));
+      records.set(bytes.toString('utf8', space + 1, equals), bytes.subarray(equals + 1, at + length - 1));
     }
     at += length;
   }
-  return found;
+  return records;
 }
 
 /** @returns the extended attributes among a PAX header's records, by name. */

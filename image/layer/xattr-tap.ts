@@ -43,11 +43,11 @@ export class XattrTap {
       this.#state = left === 0 ? { kind: 'header' } : { kind: 'skip', left };
       return taken;
     }
-    const wanted = (state.kind === 'header' ? BLOCK : state.left) - this.#held;
-    const taken = Math.min(there, wanted);
+    const needed = (state.kind === 'header' ? BLOCK : state.left) - this.#held;
+    const taken = Math.min(there, needed);
     this.#block.push(chunk.subarray(at, at + taken));
     this.#held += taken;
-    if (taken === wanted) this.#complete(state);
+    if (taken === needed) this.#complete(state);
     return taken;
   }
 

@@ -38,19 +38,19 @@ function tokenRequest(
   scope: string,
 ): TokenRequest {
   const url = new URL(realm);
-  const wanted = scopes.length === 0 ? [scope] : scopes;
+  const requested = scopes.length === 0 ? [scope] : scopes;
   if (credentials !== undefined && 'identityToken' in credentials) {
     const form = new URLSearchParams({
       grant_type: 'refresh_token',
       ...(service === undefined ? {} : { service }),
       client_id: CLIENT_ID,
-      scope: wanted.join(' '),
+      scope: requested.join(' '),
       refresh_token: credentials.identityToken,
     });
     return { method: 'POST', url, form };
   }
   if (service !== undefined) url.searchParams.set('service', service);
-  for (const each of wanted) url.searchParams.append('scope', each);
+  for (const each of requested) url.searchParams.append('scope', each);
   const basic = basicOf(credentials);
   // Without credentials a token service may still give an anonymous token.
   return { method: 'GET', url, headers: basic === undefined ? {} : { authorization: basic } };
@@ -106,9 +106,9 @@ function* split(header: string): Generator<Parsed> {
   let at = 0;
   const match = (pattern: RegExp): RegExpExecArray | null => {
     pattern.lastIndex = at;
-    const found = pattern.exec(header);
-    at += found?.[0].length ?? 0;
-    return found;
+    const match = pattern.exec(header);
+    at += match?.[0].length ?? 0;
+    return match;
   };
   let current: Parsed | undefined;
   for (match(SEPARATORS); at < header.length; match(SEPARATORS)) {

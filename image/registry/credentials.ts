@@ -29,12 +29,12 @@ export function parseAuthFile(text: string): AuthFile {
     throw new TypeError(
       'registry credentials: field "auths" is missing; expected {"auths": {"host": {"auth": "…"}}}',
     );
-  const found = new Map<string, Credentials>();
+  const byPlace = new Map<string, Credentials>();
   for (const [key, entry] of Object.entries(auths)) {
     const credentials = readEntry(key, entry as Entry | null);
-    if (credentials !== undefined) found.set(placeOf(key), credentials);
+    if (credentials !== undefined) byPlace.set(placeOf(key), credentials);
   }
-  return found;
+  return byPlace;
 }
 
 /** A key that is a URL, as Docker writes it, is for its host; any other may have the beginning of a repository. */
@@ -76,8 +76,8 @@ export function credentialsFor(
 ): Credentials | undefined {
   const parts = `${registry}/${repository}`.split('/');
   for (let length = parts.length; length > 0; length -= 1) {
-    const found = auths.get(parts.slice(0, length).join('/'));
-    if (found !== undefined) return found;
+    const credentials = auths.get(parts.slice(0, length).join('/'));
+    if (credentials !== undefined) return credentials;
   }
   return undefined;
 }

@@ -21,7 +21,8 @@ interface MirrorOptions {
 const DIGEST_TAG = /^sha256-([a-f0-9]{64})/;
 
 /**
- * A client that reads as registries.conf says, from mirrors, from elsewhere or not at all, and writes where it is told.
+ * A client that reads as registries.conf configures, from mirrors, other locations or not at all, and writes to the
+ * reference itself.
  *
  * Its methods also throw a TypeError where registries.conf makes something of a name that is none.
  */
@@ -31,14 +32,14 @@ export function createMirroredClient(access: RegistryAccess, { conf, own }: Mirr
   const clientFor = (allowed: boolean) => (allowed ? insecure : secure);
   const writer = (at: Repository) => clientFor(isInsecure(bare(at), conf));
   /** Where the last manifest of a repository was found: what it names is there, whatever mirror is for tags alone. */
-  const found = new Map<string, OpenSource>();
+  const lastSources = new Map<string, OpenSource>();
 
   function sourcesOf(reference: Reference): readonly PullSource[] {
     if (own !== undefined && formatReference(bare(own)) === formatReference(bare(reference))) {
       return [{ kind: 'open', reference, insecure: isInsecure(reference, conf) }];
     }
     const sources = pullSources(reference, conf);
-    const first = reference.digest && found.get(formatReference(bare(reference)));
+    const first = reference.digest && lastSources.get(formatReference(bare(reference)));
     return first === undefined
       ? sources
       : [first, ...sources.filter((source) => !isSamePlace(source, first))];
@@ -61,7 +62,7 @@ export function createMirroredClient(access: RegistryAccess, { conf, own }: Mirr
       const name = { ...(tag === undefined ? {} : { tag }), ...(digest === undefined ? {} : { digest }) };
       return read({ ...digestOfTag(tag), ...reference }, signal, async (client, at, source) => {
         const manifest = await client.getManifest({ ...at, ...name }, signal);
-        found.set(formatReference(bare(reference)), source);
+        lastSources.set(formatReference(bare(reference)), source);
         return manifest;
       });
     },
@@ -120,11 +121,11 @@ interface Failure {
 
 /**
  * Asks places one after the other until one answers. A place that can't be reached, doesn't have the image, refuses, or
- * has something else under its digest is passed over.
+ * has something else under its digest is skipped.
  *
  * @returns the first answer.
  * @throws the error of the last place that could be asked, which is the image's own registry where it is not blocked; its
- *   message tells what became of the others, and it is temporary when one of them may come back. What is no registry's
+ *   message lists the errors of the others, and it is temporary when one of them may come back. What is no registry's
  *   error is thrown as it is.
  */
 async function trySources<T>(

@@ -43,9 +43,9 @@ export async function* readBlob(reading: BlobReading): AsyncGenerator<Uint8Array
     held = chunk;
   }
   if (length !== size) throw new ContentError(`blob ${digest}: received ${length} bytes, expected ${size}`);
-  const found = finish(hash);
-  if (found !== digest)
-    throw new ContentError(`blob ${digest}: the received content has the digest ${found}`);
+  const received = finish(hash);
+  if (received !== digest)
+    throw new ContentError(`blob ${digest}: the received content has the digest ${received}`);
   if (held !== undefined) yield held;
 }
 

@@ -28,7 +28,7 @@ export class RegistryError extends Error {
       readonly code?: string;
       readonly status: number;
       readonly retryAfterMs?: number | undefined;
-      /** Where the status alone doesn't tell. */
+      /** Where the status alone is ambiguous. */
       readonly temporary?: boolean;
     },
     options?: ErrorOptions,

@@ -100,15 +100,15 @@ async function statementsBy(
 ): Promise<Uint8Array[]> {
   const key = parsePublicKey(given.publicKey, 'the public key');
   const limits = { mediaType: ENVELOPE_TYPE, maxBytes: MAX_ENVELOPE_BYTES };
-  const found: Uint8Array[] = [];
+  const statements: Uint8Array[] = [];
   for (const layer of given.layers) {
     const content = await readContent(client, place, { layer, ...limits }, signal);
     const envelope = content && parseEnvelope(content);
     if (envelope?.payloadType !== STATEMENT_TYPE) continue;
     const bytes = signedBytes(envelope.payloadType, envelope.payload);
-    if (envelope.signatures.some(({ sig }) => isSignedBy(key, bytes, sig))) found.push(envelope.payload);
+    if (envelope.signatures.some(({ sig }) => isSignedBy(key, bytes, sig))) statements.push(envelope.payload);
   }
-  return found;
+  return statements;
 }
 
 function parseEnvelope(content: Uint8Array): z.infer<typeof Envelope> | undefined {

@@ -85,8 +85,8 @@ function readCosignKey(pem: string, where: string, password: string | undefined)
 function checkCurve(key: KeyObject, where: string): void {
   const curve = key.asymmetricKeyDetails?.namedCurve;
   if (key.asymmetricKeyType === 'ec' && curve === 'prime256v1') return;
-  const found = curve ?? key.asymmetricKeyType ?? 'secret';
-  throw new SigningKeyError(`${where}: is a key of type ${found}; expected ECDSA on the curve P-256`);
+  const type = curve ?? key.asymmetricKeyType ?? 'secret';
+  throw new SigningKeyError(`${where}: is a key of type ${type}; expected ECDSA on the curve P-256`);
 }
 
 /** As cosign and skopeo write a private key: JSON in PEM, the key under scrypt and NaCl's secretbox. */
