@@ -6,6 +6,12 @@ import type { LayerItem } from '../../../image/layer/entry.ts';
 export interface ImageSource {
   /** Reads what describes an image; no layer yet. @throws RegistryError of image/, or what the source throws. */
   open(image: DigestedPullspec, signal: AbortSignal): Promise<SourceImage>;
+  /**
+   * Whether a signature of the image by a key lies beside it. Absent: the source has no signatures.
+   *
+   * @param publicKey in PEM. @throws RegistryError, ContentError and SigningKeyError of image/.
+   */
+  isSignedBy?(image: DigestedPullspec, publicKey: string, signal: AbortSignal): Promise<boolean>;
 }
 
 export interface SourceImage {

@@ -27,6 +27,7 @@ import type { ImageSource } from './image-source.ts';
 import { importImage } from './import-image.ts';
 import { argumentsToStage, kargsArchitecture, noteExtraArguments } from './kernel-arguments.ts';
 import { type Ostree, ostree } from './ostree.ts';
+import { underSignaturePolicy } from './policed-source.ts';
 import { resetManagedPaths } from './reset-managed-paths.ts';
 import { ostreeRollbackScript } from './rollback-script.ts';
 
@@ -63,12 +64,14 @@ interface Deployments {
 export class OstreeBackend implements OsBackend {
   readonly #options: OstreeBackendOptions;
   readonly #ostree: Ostree;
+  readonly #source: ImageSource;
   readonly #commandPath: (place: string) => string;
   readonly #architecture: string;
   readonly #tool: (signal: AbortSignal) => Promise<OsTool>;
 
   constructor(options: OstreeBackendOptions) {
     this.#options = options;
+    this.#source = underSignaturePolicy(options.root, options.source);
     this.#commandPath = options.commandPath ?? ((place) => place);
     const run = options.run ?? osCommandRunner();
     this.#tool = osTool(run, { name: 'ostree', installsPackages: false });
@@ -99,7 +102,7 @@ export class OstreeBackend implements OsBackend {
       ostree: this.#ostree,
       sysroot: this.#options.sysroot,
       commandPath: this.#commandPath,
-      source: this.#options.source,
+      source: this.#source,
       architecture: this.#architecture,
     };
     const record = await importImage(context, image, {

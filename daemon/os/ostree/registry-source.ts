@@ -17,6 +17,7 @@ import {
 } from '../../../image/registry/registries-conf.ts';
 import type { RegistryClient } from '../../../image/registry/registry-client.ts';
 import { ContentError } from '../../../image/registry/registry-error.ts';
+import { isImageSignedBy } from '../../../image/signature/sign-image.ts';
 import { ignoreMissing } from '../../tree/tree-entry.ts';
 import type { ImageSource, SourceImage, SourceLayer } from './image-source.ts';
 
@@ -42,6 +43,11 @@ export function registrySource(options: RegistrySourceOptions): ImageSource {
       const client = await clientFor(reference, options, signal);
       const description = await describeImage(client, reference, goArchitecture(arch()), signal);
       return sourceImage(client, reference, description, image);
+    },
+    async isSignedBy(image, publicKey, signal) {
+      const { digest, ...at } = parseReference(image);
+      if (digest === undefined) throw new TypeError(`${image}: expected an image by digest`);
+      return isImageSignedBy(await clientFor(at, options, signal), at, { digest, publicKey }, signal);
     },
   };
 }

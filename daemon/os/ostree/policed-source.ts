@@ -1,0 +1,97 @@
+import { lstat, readFile, readlink } from 'node:fs/promises';
+import path from 'node:path';
+import type { DigestedPullspec } from '../../../api/references.ts';
+import { parseReference } from '../../../image/reference.ts';
+import { SigningKeyError } from '../../../image/signature/signing-key.ts';
+import { PrepareRefused } from '../../records/current.ts';
+import { resolveInRoot } from '../../tree/resolve-in-root.ts';
+import { ignoreMissing } from '../../tree/tree-entry.ts';
+import type { ImageSource } from './image-source.ts';
+import { evaluatePolicy, POLICY_FILE, type PolicyKey, type RequiredSignature } from './signature-policy.ts';
+
+/**
+ * Lets in only what the host's signature policy allows. bootc and rpm-ostree obey it themselves; on hosts that have only
+ * ostree Shale is the one who pulls. Policy and keys are read again for each image.
+ *
+ * @param root the running root. @param source where images come from.
+ * @returns the same source, which opens no image that the policy rejects: it throws PrepareRefused.
+ */
+export function underSignaturePolicy(root: string, source: ImageSource): ImageSource {
+  return {
+    ...source,
+    open: async (image, signal) => {
+      await assertAllowed(root, source, image, signal);
+      return source.open(image, signal);
+    },
+  };
+}
+
+async function assertAllowed(
+  root: string,
+  source: ImageSource,
+  image: DigestedPullspec,
+  signal: AbortSignal,
+): Promise<void> {
+  const decision = evaluatePolicy(await readInRoot(root, POLICY_FILE), parseReference(image));
+  if (decision.kind === 'reject') throw new PrepareRefused(`${image} ${decision.why}`);
+  for (const required of decision.signatures) {
+    if (await isSigned(root, source, { image, required }, signal)) continue;
+    throw new PrepareRefused(
+      `${image} has no signature by ${required.keys.map(formatKey).join(' or ')}, as ${POLICY_FILE} requires; sign it, or change the policy`,
+    );
+  }
+}
+
+async function isSigned(
+  root: string,
+  source: ImageSource,
+  { image, required }: { readonly image: DigestedPullspec; readonly required: RequiredSignature },
+  signal: AbortSignal,
+): Promise<boolean> {
+  for (const key of required.keys) {
+    const publicKey = await readKey(root, key);
+    try {
+      if ((await source.isSignedBy?.(image, publicKey, signal)) === true) return true;
+    } catch (cause) {
+      if (!(cause instanceof SigningKeyError)) throw cause;
+      throw new PrepareRefused(`${POLICY_FILE}: ${formatKey(key)}: ${cause.message}`, { cause });
+    }
+  }
+  return false;
+}
+
+async function readKey(root: string, key: PolicyKey): Promise<string> {
+  if (key.kind === 'text') return key.pem;
+  const pem = path.isAbsolute(key.path) ? await readInRoot(root, key.path) : undefined;
+  if (pem === undefined) {
+    throw new PrepareRefused(`${POLICY_FILE}: ${formatKey(key)} does not exist on the node`);
+  }
+  return pem;
+}
+
+function formatKey(key: PolicyKey): string {
+  return key.kind === 'file' ? `the key ${key.path}` : 'a key of the policy';
+}
+
+/** As the kernel (path_resolution(7)). */
+const MAX_LINKS = 40;
+
+/**
+ * Reads a file of the host, following links as the host does: a link that leads elsewhere from here would be another policy.
+ *
+ * @returns undefined where nothing has this name. @throws PrepareRefused for a link that leads nowhere.
+ */
+async function readInRoot(root: string, name: string): Promise<string | undefined> {
+  let current = name;
+  for (let links = 0; links <= MAX_LINKS; links += 1) {
+    const place = await resolveInRoot(root, current);
+    const stats = place === undefined ? undefined : await lstat(place).catch(ignoreMissing);
+    if (place === undefined || stats === undefined) {
+      if (links === 0) return undefined;
+      break;
+    }
+    if (!stats.isSymbolicLink()) return readFile(place, 'utf8');
+    current = path.resolve(path.dirname(current), await readlink(place));
+  }
+  throw new PrepareRefused(`${name} is a link that leads to no file`);
+}
