@@ -1,5 +1,12 @@
-import { describe, expect, it } from 'vitest';
-import { chooseBackend, type FoundTools } from './detect-backend.ts';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { deadline } from '../../test/fixtures/patience.ts';
+import { deployment, imageOf } from '../../test/fixtures/step-context.ts';
+import type { OsBackend } from './backend.ts';
+import { chooseBackend, DetectedBackend, detectBackend, type FoundTools } from './detect-backend.ts';
+import type { BackendName } from './os-tool.ts';
 
 const plain: FoundTools = { isBootedByOstree: true, hasRpmOstree: false, hasOstree: true };
 const bootc = { isOfImage: true };
@@ -62,5 +69,143 @@ describe('chooseBackend', () => {
       kind: 'none',
       why: 'bootc: changed by rpm-ostree',
     });
+  });
+});
+
+describe('detectBackend', () => {
+  const signal = deadline(10_000);
+  const booted = {
+    image: { image: { image: imageOf('1'), transport: 'registry' }, imageDigest: `sha256:${'1'.repeat(64)}` },
+    incompatible: false,
+    pinned: false,
+    ostree: { checksum: 'a'.repeat(64), deploySerial: 0, stateroot: 'default' },
+  };
+  const status = (type: string | null) =>
+    JSON.stringify({
+      apiVersion: 'org.containers.bootc/v1',
+      kind: 'BootcHost',
+      spec: {},
+      status: { type, ...(type === null ? {} : { booted }) },
+    });
+
+  async function hostWith(...files: readonly string[]): Promise<string> {
+    const root = await mkdtemp(path.join(tmpdir(), 'host-'));
+    onTestFinished(() => rm(root, { recursive: true }));
+    for (const file of files) {
+      await mkdir(path.dirname(path.join(root, file)), { recursive: true });
+      await writeFile(path.join(root, file), '');
+    }
+    return root;
+  }
+  const noCommand = () => Promise.reject(new Error('no command is needed'));
+
+  it.each([
+    [['run/ostree-booted', 'usr/bin/ostree'], 'ostree'],
+    [['run/ostree-booted', 'usr/bin/ostree', 'usr/bin/rpm-ostree'], 'rpm-ostree'],
+  ])('finds by %j that the host has %s', async (files, expected) => {
+    const root = await hostWith(...files);
+    expect(await detectBackend({ root, run: noCommand }, signal)).toBe(expected);
+  });
+
+  it.each([
+    ['bootcHost', 'bootc'],
+    [null, 'rpm-ostree'],
+  ])('asks bootc what the host has booted: %s', async (type, expected) => {
+    const root = await hostWith('run/ostree-booted', 'usr/bin/ostree', 'usr/bin/rpm-ostree', 'usr/bin/bootc');
+    const run = async () => status(type);
+    expect(await detectBackend({ root, run }, signal)).toBe(expected);
+  });
+
+  it.each([
+    ['was not booted by ostree', ['usr/bin/ostree']],
+    ['has no tool', ['run/ostree-booted']],
+  ])('touches no host that %s', async (_name, files) => {
+    const root = await hostWith(...files);
+    await expect(detectBackend({ root, run: noCommand }, signal)).rejects.toMatchObject({
+      name: 'UnsupportedHostError',
+    });
+  });
+});
+
+describe('DetectedBackend', () => {
+  const signal = deadline(10_000);
+  const image = imageOf('1');
+  const asked: string[] = [];
+  const backend = (name: BackendName, installsPackages: boolean): OsBackend =>
+    ({
+      tool: async () => ({ name, installsPackages }),
+      stage: async () => deployment(`/${name}`, { image }),
+      status: async () => ({ booted: deployment(`/${name}`) }),
+      unstage: async () => void asked.push('unstage'),
+      finalizeStaged: async () => deployment(`/${name}/final`),
+      prepareSoftReboot: async () => void asked.push('prepareSoftReboot'),
+      rollback: async () => void asked.push('rollback'),
+      rollbackScript: async () => 'script',
+      cleanup: async () => void asked.push('cleanup'),
+    }) satisfies OsBackend;
+
+  function detected(other: OsBackend = backend('rpm-ostree', true)) {
+    const looks: boolean[] = [];
+    const detect = async ({ packages }: { readonly packages: boolean }) => {
+      looks.push(packages);
+      return packages ? other : backend('bootc', false);
+    };
+    return { backend: new DetectedBackend(detect), looks };
+  }
+  const extraKernelArguments = { remove: [], add: [] };
+  const extraPackages = {
+    remove: { installed: [], removed: [] },
+    add: { installed: ['htop'], removed: [] },
+  };
+
+  it('looks once, and has what was found do everything', async () => {
+    const { backend: found, looks } = detected();
+    expect((await found.status(signal)).booted.root).toBe('/bootc');
+    expect((await found.stage(image, { extraKernelArguments, signal })).root).toBe('/bootc');
+    await found.unstage(signal);
+    expect((await found.finalizeStaged(new Map(), signal)).root).toBe('/bootc/final');
+    await found.prepareSoftReboot(signal);
+    await found.rollback(signal);
+    expect(await found.rollbackScript([], signal)).toBe('script');
+    await found.cleanup(signal);
+    expect(asked).toEqual(['unstage', 'prepareSoftReboot', 'rollback', 'cleanup']);
+    expect(looks).toEqual([false]);
+  });
+
+  it('goes over to the tool that installs packages, and stays there', async () => {
+    const { backend: found, looks } = detected();
+    expect((await found.stage(image, { extraKernelArguments, extraPackages, signal })).root).toBe(
+      '/rpm-ostree',
+    );
+    expect((await found.status(signal)).booted.root).toBe('/rpm-ostree');
+    expect(looks).toEqual([true]);
+  });
+
+  it('says that packages can be installed where another tool does it', async () => {
+    expect(await detected().backend.tool(signal)).toEqual({ name: 'bootc', installsPackages: true });
+    const none = detected(backend('bootc', false));
+    expect(await none.backend.tool(signal)).toEqual({ name: 'bootc', installsPackages: false });
+    expect(none.looks).toEqual([false, true]);
+  });
+
+  it('asks no other tool where the first installs packages', async () => {
+    const looks: boolean[] = [];
+    const found = new DetectedBackend(async ({ packages }) => {
+      looks.push(packages);
+      return backend('rpm-ostree', true);
+    });
+    expect(await found.tool(signal)).toEqual({ name: 'rpm-ostree', installsPackages: true });
+    expect(looks).toEqual([false]);
+  });
+
+  it('looks again where it found nothing', async () => {
+    let looks = 0;
+    const found = new DetectedBackend(async () => {
+      looks += 1;
+      if (looks === 1) throw new Error('not yet');
+      return backend('ostree', false);
+    });
+    await expect(found.status(signal)).rejects.toThrow('not yet');
+    expect((await found.status(signal)).booted.root).toBe('/ostree');
   });
 });

@@ -1,9 +1,10 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { LEASE_HOLDER, observation, standard, stepUnderTest } from '../../test/fixtures/step-context.ts';
 import { readCurrent } from '../records/current.ts';
-import { startLiveApply, TargetMismatch } from './apply-live.ts';
+import type { JournalEntry } from '../records/journal.ts';
+import { applyLiveUpdate, startLiveApply, TargetMismatch } from './apply-live.ts';
 import type { Update } from './update.ts';
 
 const update: Update = {
@@ -16,6 +17,14 @@ const update: Update = {
   },
   next: standard('rendered-2', [{ path: '/etc/app.conf', content: 'new' }]),
 };
+
+const begun = (): JournalEntry => ({
+  version: 1,
+  step: 'applying',
+  ...update,
+  bootID: 'boot-1',
+  startedAt: '2026-01-01T00:00:00.000Z',
+});
 
 describe('a live apply', () => {
   test('ends once the services have restarted and the files are as the config has them', async () => {
@@ -47,6 +56,82 @@ describe('a live apply', () => {
       plan: { actions: [{ type: 'Reboot' }], source: expect.stringContaining('/etc/app.conf') },
     });
     expect(events).toEqual([expect.stringContaining('/etc/app.conf')]);
+  });
+
+  test('that failed before anything was changed has not begun', async () => {
+    const { context, root } = await stepUnderTest({ leaseHolder: LEASE_HOLDER });
+    await writeFile(path.join(root, 'etc/app.conf'), 'by hand');
+    const current = standard('rendered-1', [{ path: '/etc/app.conf', content: 'old' }]);
+
+    await expect(startLiveApply(context, update, observation({ current }))).rejects.toThrow('/etc/app.conf');
+
+    expect(await context.journal.read()).toBeUndefined();
+    expect(await readFile(path.join(root, 'etc/app.conf'), 'utf8')).toBe('by hand');
+  });
+
+  test('that was begun before stays begun when it fails again', async () => {
+    const { context, root } = await stepUnderTest({ leaseHolder: LEASE_HOLDER });
+    await rm(path.join(root, 'etc'), { recursive: true });
+    await writeFile(path.join(root, 'etc'), 'no directory');
+    const entry = begun();
+    await context.journal.write(entry);
+
+    await expect(applyLiveUpdate(context, entry, observation({ journal: entry }), true)).rejects.toThrow();
+
+    expect(await context.journal.read()).toMatchObject({ step: 'applying' });
+  });
+
+  test('that was begun before writes over what it had written', async () => {
+    const { context, root } = await stepUnderTest({
+      leaseHolder: LEASE_HOLDER,
+      services: { restart: async () => undefined },
+    });
+    await writeFile(path.join(root, 'etc/app.conf'), 'half');
+    const entry = begun();
+    await context.journal.write(entry);
+    const current = standard('rendered-1', [{ path: '/etc/app.conf', content: 'old' }]);
+
+    await applyLiveUpdate(context, entry, observation({ current, journal: entry }), true);
+
+    expect(await readFile(path.join(root, 'etc/app.conf'), 'utf8')).toBe('new');
+    expect(await context.journal.read()).toBeUndefined();
+  });
+
+  test('that the end of the daemon interrupts is neither over nor failed', async () => {
+    const ending = new AbortController();
+    const { context, events } = await stepUnderTest({
+      leaseHolder: LEASE_HOLDER,
+      services: {
+        restart: async () => {
+          ending.abort(new Error('ending'));
+          throw new Error('interrupted');
+        },
+      },
+      context: { signal: ending.signal },
+    });
+
+    await expect(startLiveApply(context, update, observation())).rejects.toThrow('ending');
+
+    expect(await context.journal.read()).toMatchObject({
+      step: 'applying',
+      plan: { actions: [{ type: 'Restart', service: 'app.service' }] },
+      written: true,
+    });
+    expect(events).toEqual([]);
+  });
+
+  test('reports each part of it', async () => {
+    const { context, phases, events } = await stepUnderTest({
+      leaseHolder: LEASE_HOLDER,
+      services: { restart: () => Promise.reject(new Error('no such unit')) },
+    });
+    await startLiveApply(context, update, observation());
+    expect(phases.map((phase) => 'doing' in phase && phase.doing)).toEqual([
+      'Writing files',
+      'Running Restart(app.service)',
+    ]);
+    expect(events).toEqual(['rendered-2 could not be applied live: no such unit; it needs a reboot']);
+    expect(await context.journal.read()).toMatchObject({ written: true });
   });
 
   test('names at most five of the paths that differ', () => {

@@ -109,3 +109,19 @@ describe('origin files', () => {
     expect(imageOfOrigin('[origin]\nimage=elsewhere\n')).toBeUndefined();
   });
 });
+
+test('the entry of the highest version boots first, whatever its name', async () => {
+  const sysroot = await makeSysroot();
+  const directory = path.join(sysroot, 'boot/loader/entries');
+  await mkdir(directory, { recursive: true });
+  for (const [index, version] of [2, 3, 1].entries()) {
+    const link = `/ostree/boot.1/stock/${'b'.repeat(64)}/${version}`;
+    await symlink(`../../../deploy/stock/deploy/${COMMIT}.${version}`, path.join(sysroot, link));
+    const text = `title ${version}\nversion ${version}\noptions quiet ostree=${link}\n`;
+    await writeFile(path.join(directory, `ostree-${index}-stock.conf`), text);
+  }
+  await writeFile(path.join(directory, 'README'), 'no entry');
+  expect((await listDeployments(sysroot)).map(({ id }) => id)).toEqual(
+    [3, 2, 1].map((version) => `${COMMIT}.${version}`),
+  );
+});
