@@ -2,7 +2,7 @@ import { Agent } from 'node:http';
 import type { Socket } from 'node:net';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { ConfigMaps, Nodes, Pods } from '../api/kubernetes.ts';
-import { startScriptedServer } from '../test/fixtures/scripted-api-server.ts';
+import { startRecordingServer } from '../test/fixtures/scripted-server.ts';
 import {
   type ApiClient,
   ApiUnreachable,
@@ -14,10 +14,10 @@ import {
 import type { Connection } from './connection.ts';
 import { type ApiClientOptions, createApiClient, type RequestObservation } from './http-api-client.ts';
 
-type Answer = Parameters<typeof startScriptedServer>[0];
+type Answer = Parameters<typeof startRecordingServer>[0];
 
 async function clientOf(answer: Answer, options: ApiClientOptions = {}) {
-  const server = await startScriptedServer(answer);
+  const server = await startRecordingServer(answer);
   const agent = new Agent({ keepAlive: true });
   onTestFinished(async () => {
     agent.destroy();
@@ -301,7 +301,7 @@ describe('a connection that is used again', () => {
     const seen: string[] = [];
     const idle = new Set<Socket>();
     const state = { cut: false };
-    const server = await startScriptedServer((request, response, body) => {
+    const server = await startRecordingServer((request, response, body) => {
       seen.push(request.method ?? '');
       if (state.cut && idle.has(request.socket)) request.socket.destroy();
       else json(body === '' ? configMap('a') : JSON.parse(body))(request, response, body);

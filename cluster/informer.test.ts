@@ -4,7 +4,7 @@ import pino from 'pino';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { ConfigMaps } from '../api/kubernetes.ts';
 import { patience } from '../test/fixtures/patience.ts';
-import { startScriptedServer } from '../test/fixtures/scripted-api-server.ts';
+import { startRecordingServer } from '../test/fixtures/scripted-server.ts';
 import { createApiClient } from './http-api-client.ts';
 import { createInformer } from './informer.ts';
 
@@ -22,7 +22,7 @@ async function setUp() {
     lists: 0,
     watches: [] as { response: ServerResponse; from: string | null; seconds: number }[],
   };
-  const server = await startScriptedServer((request, response) => {
+  const server = await startRecordingServer((request, response) => {
     const { searchParams } = new URL(request.url ?? '', 'http://x');
     response.writeHead(200);
     if (searchParams.get('watch') === null) {

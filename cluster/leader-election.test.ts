@@ -3,7 +3,7 @@ import pino from 'pino';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { Lease } from '../api/kubernetes.ts';
 import { patience } from '../test/fixtures/patience.ts';
-import { startScriptedServer } from '../test/fixtures/scripted-api-server.ts';
+import { startRecordingServer } from '../test/fixtures/scripted-server.ts';
 import { createApiClient } from './http-api-client.ts';
 import { LeadershipLost, leaderElectionTimes, leadWhenElected } from './leader-election.ts';
 
@@ -16,7 +16,7 @@ const patient = { ...leaderElectionTimes, retryMs: 10 };
 /** A server that holds one Lease, and falls silent when it is told to. */
 async function setUp() {
   const state = { lease: undefined as Lease | undefined, version: 0, silent: false, reads: 0, writes: 0 };
-  const server = await startScriptedServer(({ method }, response, body) => {
+  const server = await startRecordingServer(({ method }, response, body) => {
     if (state.silent) return;
     const known = state.lease?.metadata.resourceVersion;
     const answer = (code: number, object: unknown) =>

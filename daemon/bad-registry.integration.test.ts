@@ -9,13 +9,13 @@ import { type DigestedPullspec, parseDigestedPullspec } from '../api/references.
 import { parseManifest } from '../image/manifest.ts';
 import { parseReference } from '../image/reference.ts';
 import { createRegistryClient, type RegistryClient } from '../image/registry/registry-client.ts';
-import {
-  type FaultyRegistry,
-  type RegistryFault,
-  startFaultyRegistry,
-} from '../test/fixtures/faulty-registry.ts';
 import { CHRONY, isAt } from '../test/fixtures/node-configs.ts';
 import { deadline, patience } from '../test/fixtures/patience.ts';
+import {
+  type Fault,
+  type RegistryProxy,
+  startRegistryProxy,
+} from '../test/fixtures/registry/registry-proxy.ts';
 import { HOLDER, startDaemon } from '../test/fixtures/running-daemon.ts';
 import { createTestNode, noDirectoryNodes, type TestNode } from '../test/fixtures/test-node.ts';
 import { type DockerRegistry, startDockerRegistry } from '../workshop/sandbox/docker-registry.ts';
@@ -29,7 +29,7 @@ import { registrySource } from './os/ostree/registry-source.ts';
 const signal = deadline(600_000);
 
 /** Of which part of an image, how, and what the status has to say of it. */
-const faults: readonly (readonly [part: 'layer' | 'config' | 'manifest', RegistryFault, says: RegExp])[] = [
+const faults: readonly (readonly [part: 'layer' | 'config' | 'manifest', Fault, says: RegExp])[] = [
   ['layer', 'stalls', /the connection broke after \d+ of \d+ bytes: no data received for 0\.2 s/],
   ['layer', 'other bytes', /sha256:[0-9a-f]{64}: the received content has the digest sha256:[0-9a-f]{64}/],
   ['layer', 'HTTP 503', /503/],
@@ -39,7 +39,7 @@ const faults: readonly (readonly [part: 'layer' | 'config' | 'manifest', Registr
 
 let dir: string;
 let registry: DockerRegistry;
-let faulty: FaultyRegistry;
+let faulty: RegistryProxy;
 let client: RegistryClient;
 
 /** @returns the image as the registry that misbehaves has it, and the digests of its parts. */
@@ -94,11 +94,11 @@ describe.skipIf(noDirectoryNodes !== undefined)(
     beforeAll(async () => {
       dir = await mkdtemp(path.join(tmpdir(), 'shale-bad-registry-'));
       registry = await startDockerRegistry({ dir });
-      faulty = await startFaultyRegistry(registry.host);
+      faulty = await startRegistryProxy(registry.host);
       client = createRegistryClient({ plainHttp: new Set([registry.host]) });
     }, patience(60_000));
     afterAll(async () => {
-      await faulty?.[Symbol.asyncDispose]();
+      await faulty?.stop();
       await registry?.stop();
       await rm(dir, { recursive: true, force: true });
     });
@@ -114,7 +114,10 @@ describe.skipIf(noDirectoryNodes !== undefined)(
         const before = await lookAt(node);
         const content = `${part} ${fault}\n`;
         const { image, digests } = await push(`rendered-${part}`, node.stock, content);
-        faulty.misbehave(digests[part], fault);
+        faulty.decide((line) => {
+          const isPart = line.startsWith('GET ') && line.endsWith(digests[part]);
+          return isPart ? fault : 'none';
+        });
         await daemon.want(layered(`rendered-${part}`, image));
         const { status } = await daemon.until('why it can not be prepared', (object) =>
           says.test(conditionOf(object, 'UpdatePrepared')?.message ?? ''),
@@ -126,7 +129,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(
         expect(faulty.faults).toBeGreaterThan(0);
         expect(status?.plan).toBeUndefined();
         expect(await lookAt(node)).toEqual(before);
-        faulty.behave();
+        faulty.decide(() => 'none');
         const done = await daemon.until('the image', isAt(`rendered-${part}`));
         expect(done.status?.configImage?.currentImage).toBe(image);
         expect(await readFile(path.join(node.host.root, CHRONY), 'utf8')).toBe(content);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { deadline } from '../test/fixtures/patience.ts';
-import { startScriptedServer } from '../test/fixtures/registry/scripted-server.ts';
+import { startScriptedRegistry } from '../test/fixtures/registry/scripted-registry.ts';
 import { describeImage } from './append.ts';
 import { digestOf } from './digest.ts';
 import { parseReference } from './reference.ts';
@@ -25,7 +25,7 @@ async function registryOf(indexes: number) {
     top = add({ schemaVersion: 2, mediaType: INDEX, manifests: [{ ...top, platform }] }, INDEX);
   }
   contents.set('1', contents.get(top.digest) ?? Buffer.alloc(0));
-  const host = await startScriptedServer((request, response) => {
+  const host = await startScriptedRegistry((request, response) => {
     const bytes = contents.get(request.url?.split('/').at(-1) ?? '');
     response.writeHead(bytes === undefined ? 404 : 200).end(bytes);
   });

@@ -1,9 +1,9 @@
-import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { RequestListener } from 'node:http';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { deadline } from '../test/fixtures/patience.ts';
 import { startReferrersRegistry } from '../test/fixtures/registry/referrers-registry.ts';
 import { startRegistryWithImage } from '../test/fixtures/registry/registry-with-image.ts';
+import { startScriptedRegistry } from '../test/fixtures/registry/scripted-registry.ts';
 import { type Artifact, digestTag } from './artifact.ts';
 import { digestOf } from './digest.ts';
 import { parseReference } from './reference.ts';
@@ -21,16 +21,7 @@ const artifact = (text: string): Artifact => ({
 
 /** A registry that answers as a test says. */
 async function scripted(answer: RequestListener) {
-  const server = createServer(answer);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(
-    () =>
-      new Promise((resolve) => {
-        server.closeAllConnections();
-        server.close(() => resolve());
-      }),
-  );
-  const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const host = await startScriptedRegistry(answer);
   return { client: createRegistryClient({ plainHttp: new Set([host]) }), at: parseReference(`${host}/a`) };
 }
 

@@ -12,9 +12,9 @@ import {
   seen,
   startClusterUnderTest,
 } from '../test/e2e/cluster-under-test.ts';
-import { freePort } from '../test/e2e/operator-process.ts';
 import { deadline, patience } from '../test/fixtures/patience.ts';
 import { eventually } from '../workshop/apiserver/conformance/api.ts';
+import { freePort } from '../workshop/apiserver/control-plane/free-port.ts';
 import { type OperatorFlags, withOperatorFlags } from './flags.ts';
 import { runOperator } from './main.ts';
 

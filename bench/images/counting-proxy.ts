@@ -1,7 +1,5 @@
-import { once } from 'node:events';
-import { createServer, request as httpRequest } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream/promises';
+import { forward, startScriptedServer } from '../../test/fixtures/scripted-server.ts';
 
 export interface Traffic {
   readonly requests: number;
@@ -23,38 +21,29 @@ export interface CountingProxy {
  * they come.
  */
 export async function startCountingProxy(registry: string): Promise<CountingProxy> {
-  const [hostname = '', port = ''] = registry.split(':');
   let [requests, sent, received] = [0, 0, 0];
-  const server = createServer((incoming, outgoing) => {
+  const { host, stop } = await startScriptedServer((incoming, outgoing) => {
     requests += 1;
-    const { method, url: path, headers } = incoming;
-    // Host stays the proxy's: by it the registry makes the locations of uploads.
-    const forwarded = httpRequest({ hostname, port, method, path, headers }, (answer) => {
-      outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
-      answer.on('data', (chunk: Buffer) => {
-        received += chunk.length;
-      });
-      pipeline(answer, outgoing).catch(() => outgoing.destroy());
-    });
-    forwarded.once('error', () => outgoing.destroy());
     incoming.on('data', (chunk: Buffer) => {
       sent += chunk.length;
     });
-    pipeline(incoming, forwarded).catch(() => outgoing.destroy());
+    forward(incoming, registry)
+      .then((answer) => {
+        outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+        answer.on('data', (chunk: Buffer) => {
+          received += chunk.length;
+        });
+        return pipeline(answer, outgoing);
+      })
+      .catch(() => outgoing.destroy());
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
   return {
-    host: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    host,
+    stop,
     take() {
       const traffic = { requests, sent, received };
       [requests, sent, received] = [0, 0, 0];
       return traffic;
-    },
-    async stop() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
     },
   };
 }

@@ -16,7 +16,7 @@ import { isImageSignedBy } from '../../image/signature/sign-image.ts';
 import { statementsSignedBy } from '../../image/signature/sign-statement.ts';
 import { deadline } from '../../test/fixtures/patience.ts';
 import { pushBaseImage } from '../../test/fixtures/registry/base-image.ts';
-import { startRefusingRegistry } from '../../test/fixtures/registry/refusing-registry.ts';
+import { startRegistryProxy } from '../../test/fixtures/registry/registry-proxy.ts';
 import { newSigningKey } from '../../test/fixtures/registry/registry-with-image.ts';
 import { startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
 import { appendBuild } from '../steps/append-build.ts';
@@ -143,8 +143,9 @@ test('without being asked for, nothing is attached', async () => {
   expect(at.digest && (await listReferrers(client, at, at.digest, signal))).toEqual([]);
 });
 
-async function refusing(host: string, refused: (pathname: string) => boolean): Promise<string> {
-  const registry = await startRefusingRegistry(host, refused);
+async function refusing(host: string, refused: (line: string) => boolean): Promise<string> {
+  const registry = await startRegistryProxy(host);
+  registry.decide((line) => (line.startsWith('PUT ') && refused(line) ? 'refused' : 'none'));
   onTestFinished(() => registry.stop());
   return registry.host;
 }

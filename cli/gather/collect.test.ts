@@ -2,7 +2,7 @@ import { afterEach, expect, test } from 'vitest';
 import { tokenConnection } from '../../cluster/connection.ts';
 import { createApiClient } from '../../cluster/http-api-client.ts';
 import { deadline } from '../../test/fixtures/patience.ts';
-import { type ScriptedServer, startScriptedServer } from '../../test/fixtures/scripted-api-server.ts';
+import { type RecordingServer, startRecordingServer } from '../../test/fixtures/scripted-server.ts';
 import { collect } from './collect.ts';
 
 const NAMESPACE = 'shale-system';
@@ -13,11 +13,11 @@ const POD = {
   status: { containerStatuses: [{ name: 'operator', restartCount: 1 }] },
 };
 
-let server: ScriptedServer;
+let server: RecordingServer;
 afterEach(() => server.stop());
 
 test('logs are collected, and what can not be read is listed without stopping the others', async () => {
-  server = await startScriptedServer((request, response) => {
+  server = await startRecordingServer((request, response) => {
     const url = new URL(request.url ?? '', 'http://here');
     const json = (status: number, body: object) => response.writeHead(status).end(JSON.stringify(body));
     if (url.pathname === PODS) json(200, { items: [POD] });

@@ -3,7 +3,7 @@ import { text } from 'node:stream/consumers';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { deadline } from '../../test/fixtures/patience.ts';
-import { startScriptedServer } from '../../test/fixtures/registry/scripted-server.ts';
+import { startScriptedRegistry } from '../../test/fixtures/registry/scripted-registry.ts';
 import { digestOf } from '../digest.ts';
 import { parseReference } from '../reference.ts';
 import { answerChallenges, type Challenge, parseChallenges } from './authorization.ts';
@@ -71,7 +71,7 @@ describe('challenges are answered', () => {
 async function tokenRegistry(options: { readonly oauth?: boolean } = {}) {
   const seen: string[] = [];
   let day = 1;
-  const host = await startScriptedServer((request, response) => {
+  const host = await startScriptedRegistry((request, response) => {
     void (async () => {
       const { authorization = '-' } = request.headers;
       if (request.url?.startsWith('/token') === true) {
@@ -137,7 +137,7 @@ describe('a registry with a token service', () => {
 
 test('refused credentials are not tried again, and never shown', async () => {
   let count = 0;
-  const host = await startScriptedServer((_request, response) => {
+  const host = await startScriptedRegistry((_request, response) => {
     count += 1;
     response.writeHead(401, { 'www-authenticate': 'Basic realm="x"' }).end();
   });
@@ -154,7 +154,7 @@ test.each([
   ['{}', 502, /has no token/],
   ['none', 502, /has no token/],
 ])('a token service that answers %j is an error that names it', async (answer, status, why) => {
-  const host = await startScriptedServer((request, response) => {
+  const host = await startScriptedRegistry((request, response) => {
     if (request.url === '/token?scope=repository%3Aos%3Apull') response.end(answer);
     else response.writeHead(401, { 'www-authenticate': `Bearer realm="http://${host}/token"` }).end();
   });
@@ -166,11 +166,11 @@ test.each([
 
 test('a token service without TLS is not told a password', async () => {
   const told: (string | undefined)[] = [];
-  const service = await startScriptedServer((request, response) => {
+  const service = await startScriptedRegistry((request, response) => {
     told.push(request.headers.authorization);
     response.end('{"token":"t"}');
   });
-  const host = await startScriptedServer((_request, response) =>
+  const host = await startScriptedRegistry((_request, response) =>
     response.writeHead(401, { 'www-authenticate': `Bearer realm="http://${service}/token"` }).end(),
   );
   const client = createRegistryClient({ plainHttp: new Set([host]), auths: new Map([[host, password]]) });
@@ -184,7 +184,7 @@ describe('credentials stay with the registry', () => {
   /** Notes what it is shown, and asks for more. */
   async function stranger(answer: (request: IncomingMessage, response: ServerResponse) => void) {
     const shown: (string | undefined)[] = [];
-    const host = await startScriptedServer((request, response) => {
+    const host = await startScriptedRegistry((request, response) => {
       shown.push(request.headers.authorization);
       request.resume();
       request.on('end', () => answer(request, response));
@@ -194,7 +194,7 @@ describe('credentials stay with the registry', () => {
 
   /** Wants a password, and then sends one elsewhere. */
   const registryTo = (location: () => string, status = 307) =>
-    startScriptedServer((request, response) => {
+    startScriptedRegistry((request, response) => {
       request.resume();
       if (request.headers.authorization === undefined) {
         response.writeHead(401, { 'www-authenticate': 'Basic' }).end();
@@ -238,7 +238,7 @@ describe('credentials stay with the registry', () => {
     const storage = await stranger((_request, response) =>
       response.writeHead(307, { location: `http://${host}/back` }).end(),
     );
-    const host: string = await startScriptedServer((request, response) => {
+    const host: string = await startScriptedRegistry((request, response) => {
       if (request.url === '/back') {
         shown.push(request.headers.authorization);
         response.end();

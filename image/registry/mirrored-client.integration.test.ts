@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { deadline } from '../../test/fixtures/patience.ts';
 import { pushBaseImage } from '../../test/fixtures/registry/base-image.ts';
-import { startScriptedServer } from '../../test/fixtures/registry/scripted-server.ts';
+import { startScriptedRegistry } from '../../test/fixtures/registry/scripted-registry.ts';
 import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
 import { describeImage } from '../append.ts';
 import { digestOf } from '../digest.ts';
@@ -32,7 +32,7 @@ afterAll(async () => {
 /** A registry that notes what it is asked and has nothing. */
 async function emptyRegistry(status = 404) {
   const asked: string[] = [];
-  const host = await startScriptedServer((request, response) => {
+  const host = await startScriptedRegistry((request, response) => {
     asked.push(`${request.method} ${request.url}`);
     response.writeHead(status, { 'retry-after': '0' }).end();
   });
@@ -96,7 +96,7 @@ test.each([404, 500, 401, 403])('a mirror that answers %i is passed over', async
 });
 
 test('a mirror that has another image under the digest is passed over', async () => {
-  const liar = await startScriptedServer((_request, response) => response.end('{}'));
+  const liar = await startScriptedRegistry((_request, response) => response.end('{}'));
   const digest = await pushBaseImage(direct(), `${mirror.host}/os/stock:1`, signal);
   const client = mirrored(mirror.host, { mirrors: [liar] });
   const manifest = await client.getManifest(parseReference(`${mirror.host}/os/stock@${digest}`), signal);

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { deadline } from '../../test/fixtures/patience.ts';
-import { startScriptedServer } from '../../test/fixtures/registry/scripted-server.ts';
+import { startScriptedRegistry } from '../../test/fixtures/registry/scripted-registry.ts';
 import {
   type Disturbance,
   startUploadServer,
@@ -134,7 +134,7 @@ test.each([true, false])('what the bytes throw is thrown as it is (pieces: %s)',
 describe('of two failures the first is thrown, and the second named with it', () => {
   /** A registry that begins every upload and answers the rest as it is told. */
   async function registryWith(answers: Readonly<Record<string, number>>): Promise<string> {
-    return startScriptedServer((request, response) => {
+    return startScriptedRegistry((request, response) => {
       const { method = '' } = request;
       if (method === 'POST') {
         request.resume();
@@ -199,7 +199,7 @@ describe('of two failures the first is thrown, and the second named with it', ()
 
 test('a blob whose last answer is lost is there all the same', async () => {
   let puts = 0;
-  const host = await startScriptedServer((request, response) => {
+  const host = await startScriptedRegistry((request, response) => {
     request.resume();
     request.on('end', () => {
       if (request.method === 'POST') response.writeHead(202, { location: '/v2/os/blobs/uploads/1' }).end();
@@ -219,7 +219,7 @@ test('a blob whose last answer is lost is there all the same', async () => {
 
 describe('a mount', () => {
   test.each([401, 403, 404, 405])('that is refused with %i is none', async (status) => {
-    const host = await startScriptedServer((request, response) => {
+    const host = await startScriptedRegistry((request, response) => {
       request.resume();
       response.writeHead(request.url?.includes('mount=') === true ? status : 500).end();
     });
@@ -239,7 +239,7 @@ describe('a mount', () => {
 
   test('that a registry knows nothing of is an upload', async () => {
     const asked: string[] = [];
-    const host = await startScriptedServer((request, response) => {
+    const host = await startScriptedRegistry((request, response) => {
       request.resume();
       asked.push(`${request.method} ${new URL(request.url ?? '', 'http://r').search.slice(0, 7)}`);
       if (request.url?.includes('mount=') === true) response.writeHead(405).end();

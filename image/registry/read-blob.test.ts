@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { deadline, patience } from '../../test/fixtures/patience.ts';
-import { startScriptedServer } from '../../test/fixtures/registry/scripted-server.ts';
+import { startScriptedRegistry } from '../../test/fixtures/registry/scripted-registry.ts';
 import { digestOf } from '../digest.ts';
 import { parseReference } from '../reference.ts';
 import { createRegistryClient } from './registry-client.ts';
@@ -17,7 +17,7 @@ type Answer = (response: ServerResponse, offset: number, request: IncomingMessag
 /** A registry with one blob; each request is answered by the next of the answers, the last one again and again. */
 async function registryThat(...answers: readonly Answer[]) {
   const ranges: (string | undefined)[] = [];
-  const host = await startScriptedServer((request, response) => {
+  const host = await startScriptedRegistry((request, response) => {
     const { range } = request.headers;
     ranges.push(range);
     const offset = Number(/^bytes=(\d+)-$/.exec(range ?? '')?.[1] ?? 0);
@@ -99,7 +99,7 @@ describe('a blob whose connection breaks', () => {
 });
 
 test('a reader may take its time', async () => {
-  const host = await startScriptedServer((_request, response) => head(response, 0).end(CONTENT));
+  const host = await startScriptedRegistry((_request, response) => head(response, 0).end(CONTENT));
   const client = createRegistryClient({ plainHttp: new Set([host]), silenceMs: 100 });
   let length = 0;
   for await (const chunk of client.readBlob(parseReference(`${host}/os`), blob, signal)) {
@@ -144,7 +144,7 @@ describe('what is not the blob', () => {
   });
 
   test('is never given to its end', async () => {
-    const host = await startScriptedServer((_request, response) =>
+    const host = await startScriptedRegistry((_request, response) =>
       response.end(Buffer.alloc(CONTENT.length)),
     );
     const client = createRegistryClient({ plainHttp: new Set([host]) });
@@ -160,7 +160,7 @@ describe('what is not the blob', () => {
 
 test('a manifest that breaks off is asked for again', async () => {
   let count = 0;
-  const host = await startScriptedServer((_request, response) => {
+  const host = await startScriptedRegistry((_request, response) => {
     count += 1;
     response.writeHead(200, { 'content-length': 2 });
     if (count === 1) response.write('{', () => response.destroy());
@@ -174,7 +174,7 @@ test('a manifest that breaks off is asked for again', async () => {
 
 test('reading ends with its signal, and the connection with it', async () => {
   const closed = Promise.withResolvers<void>();
-  const host = await startScriptedServer((_request, response) => {
+  const host = await startScriptedRegistry((_request, response) => {
     response.once('close', closed.resolve);
     head(response, 0).write(CONTENT.subarray(0, 100_000));
   });

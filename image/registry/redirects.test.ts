@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { deadline } from '../../test/fixtures/patience.ts';
-import { startScriptedServer } from '../../test/fixtures/registry/scripted-server.ts';
+import { startScriptedRegistry } from '../../test/fixtures/registry/scripted-registry.ts';
 import { digestOf } from '../digest.ts';
 import { parseReference } from '../reference.ts';
 import { createRegistryClient } from './registry-client.ts';
@@ -18,7 +18,7 @@ async function read(host: string, plainHttp: readonly string[] = [host]): Promis
 
 describe('a blob', () => {
   test.each([301, 302, 303, 307, 308])('is read from where a %i says it is', async (status) => {
-    const host = await startScriptedServer((request, response) => {
+    const host = await startScriptedRegistry((request, response) => {
       if (request.url === '/storage/1?key=x') response.end('content');
       else response.writeHead(status, { location: '/storage/1?key=x' }).end();
     });
@@ -26,11 +26,11 @@ describe('a blob', () => {
   });
 
   test('is read over several hosts', async () => {
-    const last = await startScriptedServer((_request, response) => response.end('content'));
-    const middle = await startScriptedServer((_request, response) =>
+    const last = await startScriptedRegistry((_request, response) => response.end('content'));
+    const middle = await startScriptedRegistry((_request, response) =>
       response.writeHead(302, { location: `http://${last}/` }).end(),
     );
-    const host = await startScriptedServer((_request, response) =>
+    const host = await startScriptedRegistry((_request, response) =>
       response.writeHead(307, { location: `//${middle}/` }).end(),
     );
     expect(await read(host, [host, middle, last])).toBe('content');
@@ -38,7 +38,7 @@ describe('a blob', () => {
 
   test('that is redirected again and again is given up', async () => {
     let asked = 0;
-    const host = await startScriptedServer((_request, response) => {
+    const host = await startScriptedRegistry((_request, response) => {
       asked += 1;
       response.writeHead(307, { location: '/again' }).end();
     });
@@ -47,8 +47,8 @@ describe('a blob', () => {
   });
 
   test('is not read over plain HTTP from a host that is not listed for it', async () => {
-    const storage = await startScriptedServer((_request, response) => response.end('content'));
-    const host = await startScriptedServer((_request, response) =>
+    const storage = await startScriptedRegistry((_request, response) => response.end('content'));
+    const host = await startScriptedRegistry((_request, response) =>
       response.writeHead(307, { location: `http://${storage}/` }).end(),
     );
     await expect(read(host)).rejects.toThrow(`${storage} is not configured for plain HTTP`);
@@ -57,7 +57,7 @@ describe('a blob', () => {
 
 test('an upload is not sent to where a redirect leads', async () => {
   const asked: string[] = [];
-  const host = await startScriptedServer((request, response) => {
+  const host = await startScriptedRegistry((request, response) => {
     asked.push(request.method ?? '');
     request.resume();
     response.writeHead(307, { location: '/elsewhere' }).end();

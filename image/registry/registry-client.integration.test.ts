@@ -5,7 +5,7 @@ import path from 'node:path';
 import { execa } from 'execa';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { deadline } from '../../test/fixtures/patience.ts';
-import { startScriptedServer } from '../../test/fixtures/registry/scripted-server.ts';
+import { startScriptedRegistry } from '../../test/fixtures/registry/scripted-registry.ts';
 import { type DockerRegistryOptions, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
 import { digestOf } from '../digest.ts';
 import { parseReference } from '../reference.ts';
@@ -160,7 +160,7 @@ test.each([
   ['its digest', (host: string) => `${host}/os@${digestOf('content')}`],
   ['the registry', (host: string) => `${host}/os:1`],
 ])('a manifest that is not the one that %s names is refused', async (_name, nameAt) => {
-  const host = await startScriptedServer((_request, response) => {
+  const host = await startScriptedRegistry((_request, response) => {
     response.writeHead(200, { 'docker-content-digest': digestOf('content') }).end('{}');
   });
   const client = createRegistryClient({ plainHttp: new Set([host]) });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { deadline } from '../../test/fixtures/patience.ts';
-import { startScriptedServer } from '../../test/fixtures/registry/scripted-server.ts';
+import { startScriptedRegistry } from '../../test/fixtures/registry/scripted-registry.ts';
 import { digestOf } from '../digest.ts';
 import { parseReference } from '../reference.ts';
 import { createRegistryClient } from './registry-client.ts';
@@ -54,7 +54,7 @@ describe('before the next attempt', () => {
 
 test('control characters of a registry are shown, and do nothing', async () => {
   const message = 'no\u001b[2J\r\nforged: line\u0007\u2028\u202eend\u0085';
-  const host = await startScriptedServer((_request, response) =>
+  const host = await startScriptedRegistry((_request, response) =>
     response.writeHead(403).end(JSON.stringify({ errors: [{ code: 'DE\u0000NIED', message }] })),
   );
   const client = createRegistryClient({ plainHttp: new Set([host]) });
@@ -71,7 +71,7 @@ test('control characters of a registry are shown, and do nothing', async () => {
 /** Answers with each status in turn, and then with success. */
 async function registryThat(statuses: readonly number[], headers: () => Record<string, string> = () => ({})) {
   const at: number[] = [];
-  const host = await startScriptedServer((_request, response) => {
+  const host = await startScriptedRegistry((_request, response) => {
     at.push(performance.now());
     response.writeHead(statuses[at.length - 1] ?? 200, headers()).end();
   });
@@ -111,7 +111,7 @@ test('a registry that never has time is given up', async () => {
 
 test('a registry that takes a request and says nothing is given up', async () => {
   let asked = 0;
-  const host = await startScriptedServer(() => {
+  const host = await startScriptedRegistry(() => {
     asked += 1;
   });
   const client = createRegistryClient({ plainHttp: new Set([host]), silenceMs: 50 });

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
-import { createServer, get, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { get, type IncomingMessage } from 'node:http';
 import { expect, test } from 'vitest';
+import { startScriptedServer } from '../../test/fixtures/scripted-server.ts';
 import { eventReader } from '../app/connection/follow.ts';
 import { applyPatch, diffViews, type ViewPatch } from '../model/patch.ts';
 import { EMPTY_VIEW, type PageView } from '../model/view.ts';
@@ -14,12 +14,11 @@ const LINES = 200_000;
 test('a reader that was slow for a while gets one patch for all changes in between', async () => {
   const bulk = Array.from({ length: LINES }, (_, index) => `line ${index} of a log that is much too long`);
   const source = viewSource({ ...EMPTY_VIEW, logs: { bulk } });
-  const server = createServer((_, response) =>
+  const server = await startScriptedServer((_, response) =>
     streamView({ live: source.live, response, mayGoOn: async () => true }),
-  ).listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  );
   try {
-    const request = get({ port: (server.address() as AddressInfo).port, host: '127.0.0.1' });
+    const request = get(server.url);
     const [response] = (await once(request, 'response')) as [IncomingMessage];
     response.pause();
     for (let round = 1; round <= 50; round += 1)
@@ -39,8 +38,7 @@ test('a reader that was slow for a while gets one patch for all changes in betwe
     expect(events.map(({ name }) => name)).toEqual(['snapshot', 'patch']);
     expect(view.logs['bulk']).toHaveLength(LINES);
   } finally {
-    server.closeAllConnections();
-    server.close();
+    await server.stop();
   }
 });
 

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { request } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import { type Connection, kubeconfigConnection } from '../../cluster/connection.ts';
+import { startScriptedServer } from '../fixtures/scripted-server.ts';
 
 /** What happens to a request before the API server receives it. */
 export type Fate = 'forward' | 'break';
@@ -25,22 +25,15 @@ export interface ApiProxy {
 export async function startApiProxy(path: string): Promise<ApiProxy> {
   const connection = await kubeconfigConnection({ path });
   let decide: (line: string) => Fate | Promise<Fate> = () => 'forward';
-  const server = createServer((incoming, response) => {
+  const { url, stop } = await startScriptedServer((incoming, response) => {
     answer(connection, incoming, response, decide).catch(() => response.destroy());
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
   return {
-    kubeconfig: kubeconfigOf(`http://127.0.0.1:${port}`),
+    kubeconfig: kubeconfigOf(url),
     decide: (next) => {
       decide = next;
     },
-    stop: async () => {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    },
+    stop,
   };
 }
 

@@ -1,9 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { z } from 'zod';
 import { Nodes } from '../../api/kubernetes.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
@@ -17,6 +15,7 @@ import { PlanOutput } from '../../cli/command-line/output-schemas.ts';
 import { acquireLease, releaseLease } from '../../cluster/lease.ts';
 import { defaultPolicySettings } from '../../disruption/effective-policies.ts';
 import { policyStatus } from '../../rollout/controllers/policy-controller.ts';
+import { freePort } from '../../workshop/apiserver/control-plane/free-port.ts';
 import { startApiServer } from '../../workshop/apiserver/start.ts';
 import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
 import { type ClusterUnderTest, log, startClusterUnderTest } from '../e2e/cluster-under-test.ts';
@@ -284,10 +283,7 @@ describe('a cluster that is not there is one line and exit code 69:', () => {
   });
 
   test('nobody listens', async () => {
-    const server = createServer().listen(0, '127.0.0.1');
-    await new Promise((listening) => server.once('listening', listening));
-    const { port } = z.object({ port: z.number() }).parse(server.address());
-    await new Promise((closed) => server.close(closed));
+    const port = await freePort();
     const file = path.join(dir, 'closed');
     await writeFile(file, cluster.kubeconfig().replaceAll(/127\.0\.0\.1:\d+/g, `127.0.0.1:${port}`));
     const { exitCode, stderr } = await at(file);

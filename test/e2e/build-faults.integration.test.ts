@@ -9,21 +9,21 @@ import { readLayer } from '../../image/layer/read-layer.ts';
 import { parseReference } from '../../image/reference.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';
+import { type Fault, type RegistryProxy, startRegistryProxy } from '../fixtures/registry/registry-proxy.ts';
 import { type BuilderUnderTest, has, startBuilderUnderTest } from './builder-under-test.ts';
 import { NAMESPACE } from './cluster-under-test.ts';
-import { type Fault, type FaultProxy, startFaultProxy } from './fault-proxy.ts';
 
 /** What goes wrong around a build: each ends in a MachineOSBuild that says so, and the next build works. */
 
 let under: BuilderUnderTest;
-let proxy: FaultProxy;
+let proxy: RegistryProxy;
 let built: Promise<void>;
 const stop = new AbortController();
 const signal = deadline(300_000);
 
 beforeAll(async () => {
   under = await startBuilderUnderTest(signal);
-  proxy = await startFaultProxy(under.registry.host);
+  proxy = await startRegistryProxy(under.registry.host);
   under.plainHttp.add(proxy.host);
   await under.createSecret('both', under.auths('secret', proxy.host));
   built = under.runBuilder(stop.signal);
@@ -32,7 +32,7 @@ beforeEach(() => proxy.decide(() => 'none'));
 afterAll(async () => {
   stop.abort();
   await built;
-  await proxy.close();
+  await proxy.stop();
   await under.stop();
 });
 

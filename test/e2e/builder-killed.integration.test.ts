@@ -6,24 +6,24 @@ import { MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { describeImage } from '../../image/append.ts';
 import { parseReference } from '../../image/reference.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
+import { type RegistryProxy, startRegistryProxy } from '../fixtures/registry/registry-proxy.ts';
 import { type BuilderUnderTest, has, startBuilderUnderTest } from './builder-under-test.ts';
-import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
 
 const SHALE = path.join(import.meta.dirname, '../../bin/shale');
 const signal = deadline(300_000);
 
 let under: BuilderUnderTest;
-let proxy: FaultProxy;
+let proxy: RegistryProxy;
 let kubeconfig: string;
 
 beforeAll(async () => {
   under = await startBuilderUnderTest(signal);
-  proxy = await startFaultProxy(under.registry.host);
+  proxy = await startRegistryProxy(under.registry.host);
   kubeconfig = path.join(under.dir, 'kubeconfig');
   await writeFile(kubeconfig, under.cluster.kubeconfig());
 }, patience(60_000));
 afterAll(async () => {
-  await proxy.close();
+  await proxy.stop();
   await under.stop();
 });
 

@@ -1,7 +1,4 @@
-import { once } from 'node:events';
 import { mkdtemp, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Secrets } from '../../api/kubernetes.ts';
@@ -20,6 +17,7 @@ import { startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
 import { shale } from '../cli/shale-process.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';
+import { startScriptedRegistry } from '../fixtures/registry/scripted-registry.ts';
 import { type BuilderUnderTest, has, newMachineConfig, startBuilderUnderTest } from './builder-under-test.ts';
 import { NAMESPACE, seen } from './cluster-under-test.ts';
 
@@ -136,18 +134,15 @@ describe('a build', () => {
   });
 
   test('to a registry that answers garbage fails and says what came', async () => {
-    const garbage = createServer((_, response) => response.end('<html>welcome to the captive portal</html>'));
-    garbage.listen(0, '127.0.0.1');
-    await once(garbage, 'listening');
-    const host = `127.0.0.1:${(garbage.address() as AddressInfo).port}`;
+    const host = await startScriptedRegistry((_, response) =>
+      response.end('<html>welcome to the captive portal</html>'),
+    );
     under.plainHttp.add(host);
     await under.layerPool('portal', { secret: 'push', pushSpec: `${host}/os/portal:latest` });
     const seenBuild = await under.buildOf('portal', ({ status }) =>
       (status?.conditions ?? []).some(({ message }) => message?.includes(host)),
     );
     expect(has('Succeeded')(seenBuild)).toBe(false);
-    garbage.closeAllConnections();
-    garbage.close();
   });
 
   test('that a restarted builder finds done is not done again', async () => {

@@ -5,10 +5,11 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Lease, Leases } from '../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { DEFAULT_LEASE_NAMESPACE } from '../../api/names.ts';
+import { freePort } from '../../workshop/apiserver/control-plane/free-port.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { NAMESPACE, seen } from './cluster-under-test.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
-import { freePort, startOperatorProcess } from './operator-process.ts';
+import { startOperatorProcess } from './operator-process.ts';
 
 /** Two operators, of which one leads, in processes of their own. */
 

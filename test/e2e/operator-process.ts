@@ -1,5 +1,4 @@
 import { mkdir, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import path from 'node:path';
 import { execa, type Options } from 'execa';
 import { patience } from '../fixtures/patience.ts';
@@ -43,13 +42,4 @@ export async function startOperatorProcess(
     timeout: patience(limitMs),
   } as const satisfies Options;
   return { operator: execa(SHALE, ['operator', ...args], options) };
-}
-
-/** @returns a port that was free a moment ago: the operator's flags take 0 for none. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await new Promise((listening) => server.once('listening', listening));
-  const address = server.address();
-  await new Promise((closed) => server.close(closed));
-  return typeof address === 'object' && address !== null ? address.port : 0;
 }

@@ -24,7 +24,7 @@ import { registryPruner } from '../../operator/image-pruner.ts';
 import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';
-import { startRefusingRegistry } from '../fixtures/registry/refusing-registry.ts';
+import { startRegistryProxy } from '../fixtures/registry/registry-proxy.ts';
 import { grantBuilderRights, runOperator } from './builder-under-test.ts';
 import { type ClusterUnderTest, log, NAMESPACE, seen, startClusterUnderTest } from './cluster-under-test.ts';
 
@@ -197,7 +197,8 @@ test(
 );
 
 test('provenance that a registry refuses is an Event, and the image is there', async () => {
-  const refusing = await startRefusingRegistry(registry.host, (url) => url.includes('/manifests/sha256:'));
+  const refusing = await startRegistryProxy(registry.host);
+  refusing.decide((line) => (/^PUT .*\/manifests\/sha256:/.test(line) ? 'refused' : 'none'));
   onTestFinished(() => refusing.stop());
   plainHttp.add(refusing.host);
   await layerPool('infra', refusing.host);

@@ -1,9 +1,7 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { z } from 'zod';
 import { type Changes, createChanges } from '../../workshop/sandbox/wait-until.ts';
+import { startScriptedServer } from '../fixtures/scripted-server.ts';
 
 const KeyValue = z.object({
   key: z.string(),
@@ -61,7 +59,7 @@ export async function startCollector(): Promise<Collector> {
   const spans: ReceivedSpan[] = [];
   const refused: string[] = [];
   const changes = createChanges();
-  const server = createServer(async (request, response) => {
+  const { url: endpoint, stop: close } = await startScriptedServer(async (request, response) => {
     try {
       if (request.url !== '/v1/traces') throw new Error(`${request.method} ${request.url}`);
       spans.push(...spansOf(Request.parse(await json(request))));
@@ -72,19 +70,7 @@ export async function startCollector(): Promise<Collector> {
     }
     changes.notify();
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return {
-    endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    spans,
-    refused,
-    changes,
-    async close() {
-      server.close();
-      server.closeAllConnections();
-      await once(server, 'close');
-    },
-  };
+  return { endpoint, spans, refused, changes, close };
 }
 
 function spansOf({ resourceSpans }: z.infer<typeof Request>): ReceivedSpan[] {

@@ -1,9 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { freePort } from '@shale/apiserver/control-plane/free-port.ts';
 import { present } from '../../api/present.ts';
 
 export interface DockerRegistry {
@@ -67,15 +66,6 @@ function configuration({ dir, tls, htpasswd }: DockerRegistryOptions, host: stri
     http: { addr: host, ...present({ tls }) },
     ...(htpasswd === undefined ? {} : { auth: { htpasswd: { realm: 'registry', path: htpasswd } } }),
   });
-}
-
-/** The kernel chooses; docker-registry can't tell which port it was given, so it is asked for beforehand. */
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 function tail(child: ChildProcess): () => string {

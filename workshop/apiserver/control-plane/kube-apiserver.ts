@@ -1,6 +1,5 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { access, constants, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -8,6 +7,7 @@ import { createAuthority } from '../tls/certificate.ts';
 import { type RunningProcess, startProcess } from './child-process.ts';
 import type { ControlPlane } from './control-plane.ts';
 import { kubeconfigText } from './control-plane.ts';
+import { freePort } from './free-port.ts';
 import { requestToken, type Send, sendAs } from './request-token.ts';
 
 /** A real API server and its etcd take a few seconds each on a small machine. */
@@ -182,14 +182,4 @@ async function ready(url: string, send: Send, dir: string, signal: AbortSignal):
     }
     await delay(POLL_MS, undefined, { signal: deadline }).catch(() => undefined);
   }
-}
-
-/** Two may be given the same port in between; then the second can't listen and says so. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('the kernel gave no port');
-  return address.port;
 }
