@@ -1,12 +1,12 @@
 /**
  * `node bench/rollout.ts [NODESxPOOLS…]`: what whole rollouts cost the operator, from 100 to 5,000 nodes in 5 and in 50
  * pools: the operator as it ships in a process of its own, the embedded API server, and nodes that do at once what they
- * are told, but for the second that a live update takes. Each row is a live update of every node, and then one that reboots every node. BENCH_REQUESTS=1 prints which
- * requests they are.
+ * are told, but for the second that a live update takes. Each row is a live update of every node, and then one that
+ * reboots every node. BENCH_REQUESTS=1 prints which requests they are.
  */
 import { parseArgs } from 'node:util';
 import type { DisruptionAction } from '../api/disruption-action.ts';
-import { type Fleet, startFleet } from './rollout/fleet.ts';
+import { type BenchFleet, startFleet } from './rollout/fleet.ts';
 import { type OperatorProcess, startOperator } from './rollout/operator-process.ts';
 import { growth, type Measured } from './timing.ts';
 
@@ -22,11 +22,11 @@ const REBOOT: readonly DisruptionAction[] = [{ type: 'Reboot' }];
 
 const LEGEND = `CPU growth: how much faster the operator’s CPU time grows than the nodes; 1 is linear.
 waves: of a live update, each on the proof of the one before; the most that a pool needed.
-decision ms: from a daemon’s word that its node is updated until its leave is taken back, median / 99 %.
+decision ms: from a daemon’s report that its node is updated until its grant is withdrawn, median / 99 %.
 CPU ms/event: one node that is cordoned or uncordoned by hand while all else rests, to the pool’s written status.`;
 
 async function rollOut(
-  fleet: Fleet,
+  fleet: BenchFleet,
   operator: OperatorProcess,
   content: string,
   actions: readonly DisruptionAction[],
@@ -40,7 +40,7 @@ async function rollOut(
   return { seconds, requests, course, cpu: (await operator.cpuSeconds()) - cpu };
 }
 
-async function costOfEvent(fleet: Fleet, operator: OperatorProcess, nodes: number): Promise<number> {
+async function costOfEvent(fleet: BenchFleet, operator: OperatorProcess, nodes: number): Promise<number> {
   const cpu = await operator.cpuSeconds();
   const events = await fleet.singleEvents(Math.min(nodes, SINGLE_EVENTS));
   return (1000 * ((await operator.cpuSeconds()) - cpu)) / events;
@@ -77,7 +77,7 @@ for (const { nodes, pools } of (positionals.length > 0 ? positionals : SIZES).ma
   const fleet = await startFleet(nodes, pools, AbortSignal.timeout(LIMIT_MS));
   const operator = await startOperator(fleet.operatorAccess);
   try {
-    await fleet.begun();
+    await fleet.started();
     for (const [update, content, actions] of [
       ['live', 'a', RESTART],
       ['reboot', 'b', REBOOT],

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parse } from 'yaml';
 import type { Deployment } from '../../api/kubernetes.ts';
-import type { Fleet } from './fleet.ts';
+import type { BenchFleet } from './fleet.ts';
 
 /** The operator as it ships, in a process of its own. */
 export interface OperatorProcess {
@@ -29,7 +29,7 @@ async function shippedNodeOptions(): Promise<string> {
 }
 
 /** Starts an operator that comes in as its service account does in a pod. */
-export async function startOperator(access: Fleet['operatorAccess']): Promise<OperatorProcess> {
+export async function startOperator(access: BenchFleet['operatorAccess']): Promise<OperatorProcess> {
   const account = await mkdtemp(path.join(tmpdir(), 'shale-bench-'));
   await writeFile(path.join(account, 'token'), access.token, { mode: 0o600 });
   await writeFile(path.join(account, 'ca.crt'), access.caPem);

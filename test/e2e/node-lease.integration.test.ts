@@ -4,10 +4,11 @@ import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
 import { createInformer } from '../../cluster/informer.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
+import { REBOOT, RESTART } from '../fixtures/objects.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { log, seen } from './cluster-under-test.ts';
 import { blockDrain } from './drain-under-test.ts';
-import { type FleetUnderTest, REBOOT, RESTART, startFleetUnderTest } from './fleet-under-test.ts';
+import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
 
 /** The exclusive right to disrupt a node, as it is shared with medik8s' operators. */
 

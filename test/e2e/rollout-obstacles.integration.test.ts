@@ -4,8 +4,9 @@ import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { annotations, DEFAULT_LEASE_NAMESPACE } from '../../api/names.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
 import { acquireLease } from '../../cluster/lease.ts';
+import { RESTART } from '../fixtures/objects.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
-import { type FleetUnderTest, RESTART, startFleetUnderTest } from './fleet-under-test.ts';
+import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
 
 /** What keeps a rollout from a node or from a whole pool: each is told on the pool, and over as soon as it is gone. */
 

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
+import { RESTART } from '../fixtures/objects.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
-import { type FleetUnderTest, RESTART, startFleetUnderTest } from './fleet-under-test.ts';
+import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
 
 /** Which nodes go when, and how many at a time. */
 
