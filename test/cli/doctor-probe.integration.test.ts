@@ -6,8 +6,8 @@ import { DAEMON_SET, NODE_PULL_SECRET, OPERATOR_DEPLOYMENT } from '../../api/nam
 import { DoctorOutput } from '../../cli/command-line/output-schemas.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
-import { createPodRunner } from '../../workshop/sandbox/workloads/pod-runner.ts';
-import { createWorkloads } from '../../workshop/sandbox/workloads/run-workloads.ts';
+import { PodRunner } from '../../workshop/sandbox/workloads/pod-runner.ts';
+import { Workloads } from '../../workshop/sandbox/workloads/run-workloads.ts';
 import { log } from '../e2e/cluster-under-test.ts';
 import { patience } from '../fixtures/patience.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';
@@ -45,7 +45,7 @@ beforeAll(async () => {
   await giveSecret('push', 'secret');
   const { url, caPem } = await cluster.accessOf(OPERATOR_DEPLOYMENT);
   const { hostname: host, port } = new URL(url);
-  const runner = createPodRunner({
+  const runner = new PodRunner({
     environment: {
       apiServer: { host, port: Number(port), caPem },
       createToken: async ({ name }) => (await cluster.accessOf(name)).token,
@@ -58,7 +58,7 @@ beforeAll(async () => {
     onExit: () => running.wake(),
     log,
   });
-  const running = createWorkloads({ client, runner, log, signal });
+  const running = new Workloads({ client, runner, log, signal });
   workloads = running.run();
 }, patience(PROCESSES_MS));
 afterAll(async () => {

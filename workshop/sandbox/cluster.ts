@@ -30,8 +30,8 @@ import type { InstalledNode, NodeKind, NodeKindName } from './node-kind.ts';
 import { type SandboxRegistry, startRegistry } from './registry.ts';
 import { systemdNodes } from './systemd-node/systemd-nodes.ts';
 import { untilReady } from './until-ready.ts';
-import { createPodRunner, type RunShale } from './workloads/pod-runner.ts';
-import { createWorkloads } from './workloads/run-workloads.ts';
+import { PodRunner, type RunShale } from './workloads/pod-runner.ts';
+import { Workloads } from './workloads/run-workloads.ts';
 
 export interface ClusterOptions {
   readonly layout: SandboxLayout;
@@ -218,7 +218,7 @@ async function run(
   const stop = new AbortController();
   const signal = AbortSignal.any([stop.signal, options.signal]);
   const nodeIsUp = (node: string) => node === CONTROL_PLANE_NODE || machines.isUp(node);
-  const runner = createPodRunner({
+  const runner = new PodRunner({
     environment: {
       apiServer: controlPlane.apiServer,
       createToken: (account) => controlPlane.createToken(account),
@@ -231,7 +231,7 @@ async function run(
     onExit: () => workloads.wake(),
     log,
   });
-  const workloads = createWorkloads({ client, runner, log, signal });
+  const workloads = new Workloads({ client, runner, log, signal });
   const machines = createMachines({
     client,
     kind,

@@ -1,5 +1,9 @@
 import { readFileSync } from 'node:fs';
-import { type RunningProcess, startProcess } from '@shale/apiserver/control-plane/child-process.ts';
+import {
+  type ProcessOptions,
+  type RunningProcess,
+  startProcess,
+} from '@shale/apiserver/control-plane/child-process.ts';
 import type { Logger } from 'pino';
 import type { Pod } from '../../../api/kubernetes.ts';
 import { forgetPod, isShaleImage, type PodEnvironment, preparePod, terminationLog } from './pod-process.ts';
@@ -46,127 +50,134 @@ export interface PodEnd {
 /** What a shell says of a process that SIGKILL ended, for one that no code is known of. */
 const KILLED = 137;
 
-/** The processes of a sandbox's pods. */
-export interface PodRunner {
-  /** Starts what should run and does not, stops what should not and does. */
-  sync(pods: readonly Pod[]): Promise<void>;
-  /** @returns whether the pod runs: as a process, or, for an image that is not Shale's, by pretence. */
-  isRunning(pod: Pod): boolean;
-  /** @returns how often the pod's process ended by itself. */
-  restarts(pod: Pod): number;
-  /** @returns how the pod ended; undefined while it runs, or is to be started again. */
-  ended(pod: Pod): PodEnd | undefined;
-  /** @returns ms until a process that ended by itself is started again; undefined when none waits. */
-  nextRestart(): number | undefined;
-  /** Ends the processes of a node without notice, as a power failure or a reboot does. */
-  killNode(node: string): Promise<void>;
-  stopAll(): Promise<void>;
-}
+/** The processes of a sandbox's pods. Its owner calls stopAll on every way out. */
+export class PodRunner {
+  readonly #options: PodRunnerOptions;
+  readonly #slots = new Map<string, Slot>();
+  /** Asked to stop and not gone yet. */
+  readonly #stopping = new Set<Slot>();
 
-/** @returns a runner without any process yet. Its owner calls stopAll on every way out. */
-export function createPodRunner(options: PodRunnerOptions): PodRunner {
-  const slots = new Map<string, Slot>();
-  /** Told to stop and not gone yet. */
-  const stopping = new Set<Slot>();
-
-  async function stop(key: string, slot: Slot): Promise<void> {
-    slots.delete(key);
-    stopping.add(slot);
-    // Whether it failed is told to who started it.
-    await Promise.allSettled([slot.starting]);
-    await slot.process?.stop();
-    stopping.delete(slot);
-    await forgetPod(slot.pod, options.environment);
+  constructor(options: PodRunnerOptions) {
+    this.#options = options;
   }
 
-  async function start(slot: Slot): Promise<void> {
+  /** Starts what should run and does not, stops what should not and does. */
+  async sync(pods: readonly Pod[]): Promise<void> {
+    const desired = new Map(pods.filter((pod) => this.#shouldRun(pod)).map((pod) => [keyOf(pod), pod]));
+    const excess = [...this.#slots].filter(([key]) => !desired.has(key));
+    await Promise.all(excess.map(([key, slot]) => this.#stop(key, slot)));
+    for (const [key, pod] of desired) {
+      const slot = this.#slots.get(key) ?? newSlot(pod);
+      this.#slots.set(key, slot);
+      if (slot.process !== undefined || slot.ended !== undefined || performance.now() < slot.notBefore)
+        continue;
+      slot.starting = this.#start(slot);
+      try {
+        await slot.starting;
+      } finally {
+        slot.starting = undefined;
+      }
+    }
+  }
+
+  /** @returns whether the pod runs: as a process, or, for an image that is not Shale's, by pretence. */
+  isRunning(pod: Pod): boolean {
+    return isShaleImage(pod.spec.containers[0]?.image)
+      ? this.#slots.get(keyOf(pod))?.process !== undefined
+      : this.#options.nodeIsUp(pod.spec.nodeName ?? '');
+  }
+
+  /** @returns how often the pod's process ended by itself. */
+  restarts(pod: Pod): number {
+    return this.#slots.get(keyOf(pod))?.restarts ?? 0;
+  }
+
+  /** @returns how the pod ended; undefined while it runs, or is to be started again. */
+  ended(pod: Pod): PodEnd | undefined {
+    return this.#slots.get(keyOf(pod))?.ended;
+  }
+
+  /** @returns ms until a process that ended by itself is started again; undefined when none waits. */
+  nextRestart(): number | undefined {
+    const waiting = [...this.#slots.values()].filter(
+      ({ process, ended }) => process === undefined && ended === undefined,
+    );
+    if (waiting.length === 0) return undefined;
+    return Math.max(1, Math.ceil(Math.min(...waiting.map((slot) => slot.notBefore)) - performance.now()));
+  }
+
+  /** Ends the processes of a node without notice, as a power failure or a reboot does. */
+  async killNode(node: string): Promise<void> {
+    const isOnNode = (slot: Slot) => slot.pod.spec.nodeName === node;
+    const slots = [...this.#slots].filter(([, slot]) => isOnNode(slot));
+    for (const [key] of slots) this.#slots.delete(key);
+    const killed = [...slots.map(([, slot]) => slot), ...[...this.#stopping].filter(isOnNode)];
+    await Promise.all(
+      killed.map(async (slot) => {
+        await Promise.allSettled([slot.starting]);
+        await slot.process?.kill();
+      }),
+    );
+  }
+
+  async stopAll(): Promise<void> {
+    await Promise.all([...this.#slots].map(([key, slot]) => this.#stop(key, slot)));
+  }
+
+  #shouldRun({ metadata, spec }: Pod): boolean {
+    const isProcess = isShaleImage(spec.containers[0]?.image);
+    return (
+      isProcess && metadata.deletionTimestamp === undefined && this.#options.nodeIsUp(spec.nodeName ?? '')
+    );
+  }
+
+  async #stop(key: string, slot: Slot): Promise<void> {
+    this.#slots.delete(key);
+    this.#stopping.add(slot);
+    // A failed start is reported to who asked for it.
+    await Promise.allSettled([slot.starting]);
+    await slot.process?.stop();
+    this.#stopping.delete(slot);
+    await forgetPod(slot.pod, this.#options.environment);
+  }
+
+  async #start(slot: Slot): Promise<void> {
+    const { environment, shale, logFile, log } = this.#options;
     const { pod } = slot;
-    const { program, args, env } = await preparePod(pod, options.environment);
-    const [command, ...first] = options.shale(program);
+    const { program, args, env } = await preparePod(pod, environment);
+    const [command, ...first] = shale(program);
     slot.process = await startProcess({
       name: pod.metadata.name,
       command,
       args: [...first, ...args],
       env,
-      logFile: options.logFile(pod),
-      onExit: ({ code, signal }) => {
-        slot.process = undefined;
-        if (pod.spec.restartPolicy === 'Never') {
-          const message = readIfThere(terminationLog(pod, options.environment));
-          slot.ended = { exitCode: code ?? KILLED, message };
-          options.onExit();
-          return;
-        }
-        const delay = Math.min(RESTART_DELAY_MS * 2 ** slot.restarts, LONGEST_RESTART_DELAY_MS);
-        slot.restarts += 1;
-        slot.notBefore = performance.now() + delay;
-        options.log.debug({ pod: pod.metadata.name, code, signal, delay }, 'process ended');
-        options.onExit();
-      },
+      logFile: logFile(pod),
+      onExit: (exit) => this.#onExit(slot, exit),
     });
-    options.log.debug({ pod: pod.metadata.name, pid: slot.process.pid }, 'process started');
+    log.debug({ pod: pod.metadata.name, pid: slot.process.pid }, 'process started');
   }
 
-  return {
-    async sync(pods) {
-      const wanted = new Map(
-        pods
-          .filter(
-            (pod) =>
-              isShaleImage(pod.spec.containers[0]?.image) && pod.metadata.deletionTimestamp === undefined,
-          )
-          .filter((pod) => options.nodeIsUp(pod.spec.nodeName ?? ''))
-          .map((pod) => [keyOf(pod), pod]),
-      );
-      await Promise.all([...slots].filter(([key]) => !wanted.has(key)).map(([key, slot]) => stop(key, slot)));
-      for (const [key, pod] of wanted) {
-        const slot = slots.get(key) ?? newSlot(pod);
-        slots.set(key, slot);
-        if (slot.process !== undefined || slot.ended !== undefined || performance.now() < slot.notBefore)
-          continue;
-        slot.starting = start(slot);
-        try {
-          await slot.starting;
-        } finally {
-          slot.starting = undefined;
-        }
-      }
-    },
-    isRunning: (pod) =>
-      isShaleImage(pod.spec.containers[0]?.image)
-        ? slots.get(keyOf(pod))?.process !== undefined
-        : options.nodeIsUp(pod.spec.nodeName ?? ''),
-    restarts: (pod) => slots.get(keyOf(pod))?.restarts ?? 0,
-    ended: (pod) => slots.get(keyOf(pod))?.ended,
-    nextRestart() {
-      const waiting = [...slots.values()].filter(
-        ({ process, ended }) => process === undefined && ended === undefined,
-      );
-      if (waiting.length === 0) return undefined;
-      return Math.max(1, Math.ceil(Math.min(...waiting.map((slot) => slot.notBefore)) - performance.now()));
-    },
-    async killNode(node) {
-      const there = [...slots].filter(([, slot]) => slot.pod.spec.nodeName === node);
-      for (const [key] of there) slots.delete(key);
-      const leaving = [...stopping].filter((slot) => slot.pod.spec.nodeName === node);
-      await Promise.all(
-        [...there.map(([, slot]) => slot), ...leaving].map(async (slot) => {
-          await Promise.allSettled([slot.starting]);
-          await slot.process?.kill();
-        }),
-      );
-    },
-    async stopAll() {
-      await Promise.all([...slots].map(([key, slot]) => stop(key, slot)));
-    },
-  };
+  #onExit(slot: Slot, { code, signal }: Parameters<ProcessOptions['onExit']>[0]): void {
+    const { environment, log, onExit } = this.#options;
+    const { pod } = slot;
+    slot.process = undefined;
+    if (pod.spec.restartPolicy === 'Never') {
+      slot.ended = { exitCode: code ?? KILLED, message: readIfPresent(terminationLog(pod, environment)) };
+    } else {
+      const delay = Math.min(RESTART_DELAY_MS * 2 ** slot.restarts, LONGEST_RESTART_DELAY_MS);
+      slot.restarts += 1;
+      slot.notBefore = performance.now() + delay;
+      log.debug({ pod: pod.metadata.name, code, signal, delay }, 'process ended');
+    }
+    onExit();
+  }
 }
 
 function newSlot(pod: Pod): Slot {
   return { process: undefined, starting: undefined, restarts: 0, notBefore: 0, ended: undefined, pod };
 }
 
-function readIfThere(file: string): string {
+function readIfPresent(file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch {

@@ -1,8 +1,17 @@
 import type { Logger } from 'pino';
-import { DaemonSets, Deployments, Nodes, type Pod, Pods } from '../../../api/kubernetes.ts';
+import {
+  type DaemonSet,
+  DaemonSets,
+  type Deployment,
+  Deployments,
+  type Node,
+  Nodes,
+  type Pod,
+  Pods,
+} from '../../../api/kubernetes.ts';
 import { type ApiClient, isAlreadyExists, isNotFound } from '../../../cluster/api-client.ts';
 import { done, type Result, requeueAfter, runController } from '../../../cluster/controller.ts';
-import { createInformer } from '../../../cluster/informer.ts';
+import { createInformer, type Informer } from '../../../cluster/informer.ts';
 import { updateStatus } from '../../../cluster/update-object.ts';
 import { createWorkQueue } from '../../../cluster/work-queue.ts';
 import { planPods, podKey } from './plan-pods.ts';
@@ -16,13 +25,6 @@ export interface WorkloadsOptions {
   readonly signal: AbortSignal;
 }
 
-export interface Workloads {
-  /** Something outside of the API changed: a process ended, a machine went down or came up. */
-  wake(): void;
-  /** Runs until the signal, and leaves no process behind. */
-  run(): Promise<void>;
-}
-
 /** There is one thing to keep true: all pods together. */
 const ALL = 'pods';
 
@@ -30,29 +32,73 @@ const ALL = 'pods';
  * The sandbox's deployment controller, DaemonSet controller, scheduler and kubelets: pods are created, placed, run as
  * local processes, and reported.
  */
-export function createWorkloads(options: WorkloadsOptions): Workloads {
-  const { client, runner, log, signal } = options;
-  const queue = createWorkQueue();
-  const caches = {
-    deployments: createInformer(client, Deployments, { log }),
-    daemonSets: createInformer(client, DaemonSets, { log }),
-    pods: createInformer(client, Pods, { log }),
-    nodes: createInformer(client, Nodes, { log }),
-  };
-  const all = Object.values(caches);
-  for (const cache of all) cache.onChange(() => queue.add(ALL));
-  const former = new Set<string>();
-  caches.pods.onChange(({ type, object: { metadata } }) => {
-    if (type === 'DELETED') former.add(podKey(metadata));
-  });
+export class Workloads {
+  readonly #options: WorkloadsOptions;
+  readonly #queue = createWorkQueue();
+  readonly #deployments: Informer<Deployment>;
+  readonly #daemonSets: Informer<DaemonSet>;
+  readonly #pods: Informer<Pod>;
+  readonly #nodes: Informer<Node>;
+  /** Keys of pods that were deleted. */
+  readonly #former = new Set<string>();
 
-  async function createAndDelete(): Promise<void> {
+  constructor(options: WorkloadsOptions) {
+    const { client, log } = options;
+    this.#options = options;
+    this.#deployments = createInformer(client, Deployments, { log });
+    this.#daemonSets = createInformer(client, DaemonSets, { log });
+    this.#pods = createInformer(client, Pods, { log });
+    this.#nodes = createInformer(client, Nodes, { log });
+    for (const cache of this.#caches()) cache.onChange(() => this.wake());
+    this.#pods.onChange(({ type, object: { metadata } }) => {
+      if (type === 'DELETED') this.#former.add(podKey(metadata));
+    });
+  }
+
+  /** Something outside of the API changed: a process ended, a machine went down or came up. */
+  wake(): void {
+    this.#queue.add(ALL);
+  }
+
+  /** Runs until the signal, and leaves no process behind. */
+  async run(): Promise<void> {
+    const { log, signal, runner } = this.#options;
+    const watching = this.#caches().map((cache) => cache.start(signal));
+    await Promise.all(this.#caches().map((cache) => cache.synced()));
+    this.wake();
+    const reconcile = () => this.#reconcile();
+    try {
+      await runController({ name: 'workloads', queue: this.#queue, workers: 1, reconcile, log, signal });
+    } finally {
+      await runner.stopAll();
+    }
+    await Promise.all(watching);
+  }
+
+  #caches() {
+    return [this.#deployments, this.#daemonSets, this.#pods, this.#nodes] as const;
+  }
+
+  async #reconcile(): Promise<Result> {
+    const { runner } = this.#options;
+    await this.#createAndDelete();
+    const pods = this.#pods.list();
+    await runner.sync(pods);
+    const isLeaving = ({ metadata }: Pod) => metadata.deletionTimestamp !== undefined;
+    for (const pod of pods.filter(isLeaving)) await this.#finishDeletion(pod);
+    await this.#report(pods.filter((pod) => !isLeaving(pod)));
+    const restart = runner.nextRestart();
+    return restart === undefined ? done : requeueAfter(restart);
+  }
+
+  async #createAndDelete(): Promise<void> {
+    const { client } = this.#options;
     const plan = planPods({
-      deployments: caches.deployments.list(),
-      daemonSets: caches.daemonSets.list(),
-      pods: caches.pods.list(),
-      nodes: caches.nodes.list(),
-      former,
+      deployments: this.#deployments.list(),
+      daemonSets: this.#daemonSets.list(),
+      pods: this.#pods.list(),
+      nodes: this.#nodes.list(),
+      former: this.#former,
     });
     for (const pod of plan.create) {
       // Created a moment ago, and not in the cache yet.
@@ -64,69 +110,36 @@ export function createWorkloads(options: WorkloadsOptions): Workloads {
   }
 
   /** What a kubelet does last: the process is gone, so the object may go. */
-  async function finishDeletion(pod: Pod): Promise<void> {
-    await client.delete(Pods, pod.metadata.name, {
+  async #finishDeletion(pod: Pod): Promise<void> {
+    const now = { gracePeriodSeconds: 0 };
+    await this.#options.client.delete(Pods, pod.metadata.name, {
       ...namespaceOf(pod),
       ...sameObject(pod),
-      gracePeriodSeconds: 0,
+      ...now,
     });
   }
 
-  async function report(pods: readonly Pod[]): Promise<void> {
+  async #report(pods: readonly Pod[]): Promise<void> {
+    const { client, runner, signal } = this.#options;
+    const isRunning = (pod: Pod) => runner.isRunning(pod);
     for (const pod of pods) {
       await updateStatus(
         client,
         Pods,
         pod,
-        (seen) => podStatus(seen, runner.isRunning(pod), runner.restarts(pod), runner.ended(pod)),
+        (known) => podStatus(known, isRunning(pod), runner.restarts(pod), runner.ended(pod)),
         { signal },
       ).catch(unless(isNotFound));
     }
-    for (const deployment of caches.deployments.list()) {
-      await updateStatus(
-        client,
-        Deployments,
-        deployment,
-        (seen) => deploymentStatus(seen, pods, runner.isRunning),
-        { signal },
-      ).catch(unless(isNotFound));
+    for (const deployment of this.#deployments.list()) {
+      const status = (known: Deployment) => deploymentStatus(known, pods, isRunning);
+      await updateStatus(client, Deployments, deployment, status, { signal }).catch(unless(isNotFound));
     }
-    for (const daemonSet of caches.daemonSets.list()) {
-      await updateStatus(
-        client,
-        DaemonSets,
-        daemonSet,
-        (seen) => daemonSetStatus(seen, pods, runner.isRunning),
-        { signal },
-      ).catch(unless(isNotFound));
+    for (const daemonSet of this.#daemonSets.list()) {
+      const status = (known: DaemonSet) => daemonSetStatus(known, pods, isRunning);
+      await updateStatus(client, DaemonSets, daemonSet, status, { signal }).catch(unless(isNotFound));
     }
   }
-
-  async function reconcile(): Promise<Result> {
-    await createAndDelete();
-    const pods = caches.pods.list();
-    await runner.sync(pods);
-    const isLeaving = ({ metadata }: Pod) => metadata.deletionTimestamp !== undefined;
-    for (const pod of pods.filter(isLeaving)) await finishDeletion(pod);
-    await report(pods.filter((pod) => !isLeaving(pod)));
-    const restart = runner.nextRestart();
-    return restart === undefined ? done : requeueAfter(restart);
-  }
-
-  return {
-    wake: () => queue.add(ALL),
-    async run() {
-      const watching = all.map((cache) => cache.start(signal));
-      await Promise.all(all.map((cache) => cache.synced()));
-      queue.add(ALL);
-      try {
-        await runController({ name: 'workloads', queue, workers: 1, reconcile, log, signal });
-      } finally {
-        await runner.stopAll();
-      }
-      await Promise.all(watching);
-    },
-  };
 }
 
 function namespaceOf({ metadata }: { readonly metadata: { readonly namespace?: string } }) {
