@@ -9,11 +9,10 @@ import type { DigestedPullspec } from '../api/references.ts';
 import { type ApiClient, isAlreadyExists } from '../cluster/api-client.ts';
 import type { EventRecorder } from '../cluster/events.ts';
 import { placeOf, type RightChange } from './builder-rights.ts';
-import type { LayeringStep } from './decide-layering.ts';
-import type { PrunedBuild } from './decide-prune.ts';
+import type { LayeringStep, PrunedBuild } from './decide-layering.ts';
 import type { MachineOSConfigChanges } from './machine-os-configs.ts';
 
-/** Deletes an image from its registry. This room knows no registries: the operator's main brings the real one. */
+/** Deletes an image from its registry. The operator's main provides it, because this room may not import image/. */
 export interface ImagePruner {
   /** @returns when the image is deleted, or did not exist. @throws {Error} that says why it could not be deleted. */
   deleteImage(image: DigestedPullspec, build: MachineOSBuild, signal: AbortSignal): Promise<void>;
@@ -31,7 +30,7 @@ interface LayeringActorParts {
 /** A step that changes something. */
 type LayeringAction = Exclude<LayeringStep, { kind: 'settled' | 'wait' }>;
 
-/** Takes the steps that decideLayering decides. Each can be repeated: what exists already is not created again. */
+/** Carries out the steps that decideLayering decides. Each can be repeated: an object that exists is not created again. */
 export class LayeringActor {
   readonly #parts: LayeringActorParts;
 
@@ -117,7 +116,7 @@ export class LayeringActor {
       throw new AggregateError(failures, `${plural(failures.length, 'build')} could not be pruned`);
   }
 
-  /** The images first: the MachineOSBuild is the only record of them. */
+  /** Deletes the images first: the MachineOSBuild is the only record of them. */
   async #pruneOne({ build, images }: PrunedBuild, signal: AbortSignal): Promise<void> {
     const { client, pruner, log } = this.#parts;
     for (const image of images) await pruner.deleteImage(image, build, signal);

@@ -4,7 +4,7 @@ import type { MachineConfigNode } from '../api/machine-config-node.ts';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../api/machine-os-config.ts';
 import { type DigestedPullspec, parseDigestedPullspec } from '../api/references.ts';
-import { decidePrune, type PruneObservation } from './decide-prune.ts';
+import { decidePrune, type PruneObservation } from './decide-layering.ts';
 
 const group = 'machineconfiguration.openshift.io/v1';
 const image = (digit: number): DigestedPullspec =>
