@@ -3,7 +3,7 @@ import { wholeNumber } from '../cluster/process.ts';
 import type { Limits } from '../machineconfig/ignition/contents.ts';
 import { limitsInMiB } from '../machineconfig/rendered-annotations.ts';
 
-/** Flags that say how far compressed contents of MachineConfigs may unfold. */
+/** Flags that limit the decoded size of compressed contents of MachineConfigs. */
 export interface LimitFlags {
   readonly maxFileMib?: number;
   readonly maxConfigMib?: number;

@@ -15,14 +15,14 @@ export interface LivePageOptions {
   readonly port: number;
   /** tls.crt and tls.key, as a Secret of type kubernetes.io/tls has them; absent: plain HTTP on loopback. */
   readonly tlsDir?: string;
-  /** ms between two looks at the certificate. */
+  /** ms between two checks of the certificate. */
   readonly checkMs?: number;
   readonly leaseNamespace: string;
 }
 
 /**
- * Makes the operator's live page ready, with the operator's own caches: nothing is watched twice. Call it before they are
- * started.
+ * Prepares the operator's live page, with the operator's own caches, so that nothing is watched twice. Call it before they
+ * are started.
  *
  * Tokens go over the wire, so without a certificate it listens on loopback alone, where `kubectl port-forward` ends.
  *
@@ -57,7 +57,7 @@ export async function livePage(
   };
 }
 
-/** Whoever renews a certificate does so days before it ends, and a kubelet brings it within two minutes. */
+/** Certificates are renewed days before they expire, and the kubelet updates a mounted Secret within two minutes. */
 const CHECK_MS = 60_000;
 
 interface CertificateFiles {
@@ -69,17 +69,17 @@ interface CertificateFiles {
 
 /** @returns the certificate as soon as it can be read: its Secret may come later. @throws the signal's reason. */
 async function awaitCertificate(files: CertificateFiles, signal: AbortSignal): Promise<Certificate> {
-  for (let told = false; ; told = true) {
+  for (let reported = false; ; reported = true) {
     try {
       return await read(files.directory);
     } catch (error) {
-      if (!told) files.log.warn({ err: error }, 'the live page waits for its certificate');
+      if (!reported) files.log.warn({ err: error }, 'waiting for the certificate of the live page');
     }
     await delay(files.checkMs ?? CHECK_MS, undefined, { signal });
   }
 }
 
-/** Tells of each other certificate that takes the place of the one in use, until the signal. */
+/** Reports each certificate that replaces the one in use, until the signal. */
 async function followCertificate(
   files: CertificateFiles,
   inUse: Certificate,
@@ -90,16 +90,16 @@ async function followCertificate(
   while (!signal.aborted) {
     await delay(files.checkMs ?? CHECK_MS, undefined, { signal }).catch(() => undefined);
     try {
-      const found = await read(files.directory);
-      if (found.cert.equals(last.cert) && found.key.equals(last.key)) continue;
-      onChange(found);
-      last = found;
-      files.log.info('the live page has another certificate');
+      const next = await read(files.directory);
+      if (next.cert.equals(last.cert) && next.key.equals(last.key)) continue;
+      onChange(next);
+      last = next;
+      files.log.info('the live page uses a new certificate');
     } catch (error) {
-      // Key and certificate are two files: between them, they may not fit.
+      // Key and certificate are two files: while both are replaced, they may not match.
       files.log.warn(
         { err: error },
-        'the live page keeps its certificate: the one that is there can not be used',
+        'the live page keeps its certificate because the new one cannot be used',
       );
     }
   }

@@ -27,18 +27,18 @@ import type { OperatorTelemetry } from './status.ts';
 
 export interface RolloutParts {
   readonly client: ApiClient;
-  /** Made by createCaches, not started yet; whoever else needs one of them adds handlers before this call. */
+  /** Created by createCaches, not started yet. Other readers of a cache add their handlers before this call. */
   readonly caches: Caches;
   readonly events: EventRecorder;
   readonly log: Logger;
   readonly options: RolloutOptions;
   readonly readImageLabels: ReadImageLabels;
   readonly signal: AbortSignal;
-  /** Is told when the cluster is known and work begins. */
+  /** Called when the caches are synced and work starts. */
   readonly onReady?: () => void;
-  /** Served to whoever watches this process; absent: nobody does. */
+  /** Metrics of this process; absent in an operator without metrics. */
   readonly telemetry?: Pick<OperatorTelemetry, 'metrics' | 'watch'>;
-  /** Where changes are told as traces; absent: nowhere. */
+  /** Records changes as traces; absent: none are recorded. */
   readonly tracer?: Tracer;
   /** ms since the epoch; the clock, unless a test brings its own. */
   readonly now?: () => number;

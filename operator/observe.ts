@@ -23,14 +23,14 @@ export interface EventRoutes {
 }
 
 /**
- * ms. Nothing rests on MCO's annotations, and a node that is cordoned or freed takes them along in the same write: most
- * of the time nothing is left to be told then.
+ * ms. Nothing depends on MCO's annotations, and a write that cordons or uncordons a node includes them: most of the time
+ * nothing is left to write by then.
  */
 const ANNOTATIONS_DELAY = 2_000;
 
 /**
- * Says for every kind which keys an event puts into which queue. A key is only a name: what is to be done about it, the
- * controller finds out when it looks.
+ * Maps an event of each kind to keys of queues. A key is only a name: the controller reads the objects again and decides what
+ * to do.
  */
 export function routeEvents(routes: EventRoutes): void {
   routeNodes(routes);
@@ -173,7 +173,7 @@ function relevant({ metadata, spec, status }: Node): readonly unknown[] {
     metadata.deletionTimestamp,
     spec?.unschedulable,
     spec?.taints?.map(({ key }) => key),
-    // It was down and is back where the watch shows both at once.
+    // A node that was down and is Ready again may be one event.
     [ready?.status, ready?.lastTransitionTime],
     [status?.nodeInfo?.bootID, status?.nodeInfo?.architecture],
   ];

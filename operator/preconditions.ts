@@ -30,8 +30,8 @@ export class StartupError extends Error {
  * Looks for OpenShift's own Machine Config Operator. Two operators on the same kinds would undo each other's work on
  * every node, so Shale does not start beside it.
  *
- * @returns what was found, in words; undefined when nothing stands in the way.
- * @throws ApiError when the API server can't be asked: not knowing is no leave to start.
+ * @returns what was found, as the start of a message; undefined when the operator may start.
+ * @throws ApiError when the API server can't be asked: without an answer the operator does not start.
  */
 export async function detectOtherOperator(
   client: ApiClient,

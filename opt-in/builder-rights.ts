@@ -5,7 +5,7 @@ import type { Kind, KubernetesObject, NewObject } from '../api/object.ts';
 /** A service account, or a binding, which has both fields. */
 type RightsObject = KubernetesObject & Partial<Pick<AccessBinding, 'roleRef' | 'subjects'>>;
 
-/** One of the objects by which the builder's pods have an identity and rights. */
+/** The service account of the builder's pods, or one of its bindings. */
 export interface BuilderRight {
   readonly kind: Kind<RightsObject>;
   readonly desired: NewObject<RightsObject>;
@@ -54,9 +54,8 @@ export function builderRights(namespace: string): readonly BuilderRight[] {
 }
 
 /**
- * Decides what to change about the builder's rights. A binding that says something else than it should goes, and is made
- * again: its role can't be changed. A service account that somebody else made is used, and left alone: it may carry what
- * a cloud knows its workloads by.
+ * Decides how to change the builder's permissions. A binding that differs is deleted and created again, because its role is
+ * immutable. A service account that an admin created is used as it is: its annotations may be its identity in a cloud.
  *
  * @param builderRuns whether the builder is to run.
  */
@@ -79,13 +78,13 @@ function change({ kind, desired }: BuilderRight, to: RightChange['to']): RightCh
   return { to, kind, desired };
 }
 
-/** Without the builder nothing holds its rights, whoever made the binding. */
+/** Without the builder its bindings are deleted, whoever created them. */
 function goesWithBuilder({ present }: ObservedRight): boolean {
   if (present === undefined) return false;
   return present.roleRef !== undefined || present.metadata.labels?.[labels.madeBySwitch] === 'true';
 }
 
-/** What the API server fills in is no difference. */
+/** Without what the API server defaults. */
 function essenceOf({ roleRef, subjects = [] }: NewObject<RightsObject>): string {
   return JSON.stringify([
     [roleRef?.kind, roleRef?.name],

@@ -27,12 +27,12 @@ export interface LayeringControllerParts {
   readonly now: () => number;
 }
 
-/** How soon a builder that is stopping, or nodes on their way back, are observed again if no event comes first. */
+/** ms after which a builder that is stopping, or nodes that are returning, are observed again if no event comes first. */
 const WAIT_MS = 2_000;
 /** Steps of one pass; each is followed by another observation. A pass that needs more continues in the next. */
 const STEPS_OF_A_PASS = 8;
 
-/** Makes layering what the layering switch and the MachineOSConfigs ask for: observe, decide, act, one step at a time. */
+/** Reconciles layering with the layering switch and the MachineOSConfigs: observe, decide, act, one step at a time. */
 export class LayeringController {
   readonly #parts: LayeringControllerParts;
   readonly #observer: LayeringObserver;
@@ -61,7 +61,7 @@ export class LayeringController {
     return requeueAfter(0);
   }
 
-  /** What is about to be deleted must not be used by any node, so that decision is made on the nodes as they are now. */
+  /** An image must not be deleted while a node uses it, so pruning is decided again from the nodes as they are now. */
   async #nextStep(signal: AbortSignal): Promise<LayeringStep> {
     const observed = await this.#observer.fromServer('cached', signal);
     await this.#report(observed, signal);

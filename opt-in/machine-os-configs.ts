@@ -6,16 +6,16 @@ import { by } from '../api/order.ts';
 import { present } from '../api/present.ts';
 import { type SwitchSettings, type SwitchState, takesPool } from './switch.ts';
 
-/** What has to happen to the MachineOSConfigs for the switch to be true. */
+/** Changes of MachineOSConfigs that the layering switch requires. */
 export interface MachineOSConfigChanges {
   readonly create: readonly NewObject<MachineOSConfig>[];
-  /** Ours, with a spec that the switch no longer asks for. */
+  /** Created by the switch, with another spec than it asks for now. */
   readonly replace: readonly MachineOSConfig[];
   readonly delete: readonly MachineOSConfig[];
 }
 
 /**
- * Decides which MachineOSConfigs the switch makes, changes and deletes. An admin's own (without the label) is never
+ * Decides which MachineOSConfigs the switch creates, changes and deletes. An admin's own (without the label) is never
  * touched, and its pool gets none from the switch.
  *
  * @param state what the switch asks for; `invalid` changes nothing: the last good state is kept.
@@ -46,7 +46,7 @@ export function decideMachineOSConfigs(
   };
 }
 
-/** @returns whether the switch made this object, so that it may change and delete it. */
+/** @returns whether the switch created this object, so that it may change and delete it. */
 export function madeBySwitch(object: {
   readonly metadata: { readonly labels?: Readonly<Record<string, string>> };
 }): boolean {
@@ -77,7 +77,7 @@ function secretReference(name: string | undefined): { readonly name: string } | 
   return name === undefined ? undefined : { name };
 }
 
-/** What the switch does not speak of is the admin's, in an object that the switch made, too. */
+/** Fields that the switch does not set are the admin's, even in an object that the switch created. */
 function adminsPart(existing: MachineOSConfig | undefined): Partial<MachineOSConfig['spec']> {
   if (existing === undefined) return {};
   const { containerFile, packages, buildArguments, buildSecrets } = existing.spec;
@@ -101,7 +101,7 @@ function sameSpec(a: MachineOSConfig['spec'], b: MachineOSConfig['spec']): boole
   return canonical(a) === canonical(b);
 }
 
-/** @param imageRepository of the switch. @returns where the images of a pool go. */
+/** @param imageRepository of the switch. @returns where the images of a pool are pushed. */
 export function imagePushSpec(imageRepository: string, pool: string): string {
   return `${imageRepository.replaceAll('{pool}', pool)}:latest`;
 }

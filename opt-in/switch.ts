@@ -10,7 +10,7 @@ import { setCondition } from '../cluster/update-object.ts';
 export type SwitchState =
   | { readonly kind: 'off' }
   | { readonly kind: 'on'; readonly settings: SwitchSettings }
-  /** Not understood: what was in force stays in force. */
+  /** Can't be read: the previous settings remain in effect. */
   | { readonly kind: 'invalid'; readonly problems: readonly SwitchProblem[] };
 
 export interface SwitchSettings {
@@ -20,9 +20,9 @@ export interface SwitchSettings {
   readonly pullSecret?: string;
   /** The base image for pools whose MachineConfigs set no osImageURL. */
   readonly baseImage?: string;
-  /** The pools to take along, by name. */
+  /** Names of the pools that are layered. */
   readonly pools?: readonly string[];
-  /** And those with these labels. Where neither is said: all. */
+  /** Labels of further pools that are layered. Without names and labels every pool is. */
   readonly poolSelector?: LabelSelector;
 }
 
@@ -48,7 +48,7 @@ type Key = (typeof KEYS)[number];
  *
  * @param configMap the ConfigMap, or undefined when there is none, which means off.
  * @returns off for `enabled` absent or "false"; on with its settings; or every problem at once. An unknown key is a
- *   problem, because a misspelt one would otherwise be ignored without a word.
+ *   problem, because a misspelled one would otherwise be ignored silently.
  */
 export function readSwitch(configMap: ConfigMap | undefined): SwitchState {
   const data = configMap?.data ?? {};
@@ -80,7 +80,7 @@ function readSettings(data: Readonly<Record<string, string>>, problems: SwitchPr
     return value;
   };
   const imageRepository = text('imageRepository') ?? '';
-  // The pool's name stands for itself when the whole is checked.
+  // Any name of a pool makes the same kind of reference.
   if (!TaggedPullspecSchema.safeParse(`${imageRepository.replaceAll('{pool}', 'pool')}:latest`).success) {
     problems.push({
       key: 'imageRepository',
@@ -152,15 +152,15 @@ export function formatProblems(problems: readonly SwitchProblem[]): string {
 /** Condition of the MachineConfiguration: whether layering is switched on. Absent where it is off. */
 const LAYERING_CONDITION = 'Layering';
 
-/** Conditions that a custom resource takes; the end of a long list of problems is told by the event alone. */
+/** Longest message of a condition that is written; only the event has the end of a longer list of problems. */
 const MESSAGE_LENGTH = 2048;
 
 /**
- * What the switch says, where an admin looks for what the operator made of it.
+ * Reports the state of the switch as a condition.
  *
- * @param conditions those that there are.
- * @param now when it is so.
- * @returns the conditions with this one; without it where layering is off, so that switching off leaves no trace.
+ * @param conditions the current conditions.
+ * @param now the time of a condition that changes.
+ * @returns the conditions with this one; without it where layering is off, so that nothing is left after switching off.
  */
 export function withLayeringCondition(
   conditions: readonly Condition[],

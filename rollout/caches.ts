@@ -54,7 +54,7 @@ export interface Caches {
   readonly imageConfigs: FreshCache<ImageConfig>;
 }
 
-/** Makes the caches; nothing is read before they are started. */
+/** Creates the caches; nothing is read before they are started. */
 export function createCaches(client: ApiClient, options: RolloutOptions, log: Logger): Caches {
   const cache = <T extends KubernetesObject>(
     kind: Kind<T>,

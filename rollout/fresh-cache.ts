@@ -2,8 +2,8 @@ import type { KubernetesObject } from '../api/object.ts';
 import { type Informer, withoutManagedFields } from '../cluster/informer.ts';
 
 /**
- * A cache that knows what this process wrote before the watch shows it. A decision made on the watch alone would forget
- * the node that was taken a moment ago and take another one, beyond maxUnavailable.
+ * A cache that includes what this process wrote before the watch shows it. A decision from the watch alone would miss the
+ * node that was taken a moment ago and take another one, beyond maxUnavailable.
  */
 export class FreshCache<T extends KubernetesObject> {
   readonly #informer: Informer<T>;
@@ -25,7 +25,7 @@ export class FreshCache<T extends KubernetesObject> {
     });
   }
 
-  /** Keeps what the API server answered to a write, where the watch has not shown it yet. */
+  /** Remembers the API server's answer to a write, where the watch has not shown it yet. */
   remember(object: T): void {
     const { metadata } = object;
     const key = keyOf(metadata);
@@ -35,7 +35,7 @@ export class FreshCache<T extends KubernetesObject> {
       this.#written.set(key, this.#keep(object));
   }
 
-  /** Shows an object no more that was deleted as it was here, until the watch shows a later one of that name. */
+  /** Hides an object that was deleted in this version, until the watch shows a later one of that name. */
   forget(object: T): void {
     const key = keyOf(object.metadata);
     const written = this.#written.get(key);

@@ -1,7 +1,7 @@
 /**
- * Does the same for every item, at most `limit` at a time. One item's failure doesn't keep the others from their turn.
+ * Runs the same work for every item, at most `limit` at a time. A failure of one item does not prevent the others.
  *
- * @throws the error, or an AggregateError of all of them, after the last item is done with.
+ * @throws the error, or an AggregateError of all of them, after the work on the last item has ended.
  */
 export async function inParallel<T>(
   items: Iterable<T>,

@@ -2,7 +2,7 @@ import type { Node } from '../api/kubernetes.ts';
 import type { Kind, KubernetesObject } from '../api/object.ts';
 import { type ApiClient, isNotFound } from '../cluster/api-client.ts';
 
-/** The Machine that a Node says it stands on; Cluster API and OpenShift each have a kind of that name. */
+/** The Machine that a Node names; Cluster API and OpenShift each have a kind of that name. */
 interface MachineReference {
   /** Versions of the kind, the newest first: which of them a cluster serves depends on its age. */
   readonly kinds: readonly Kind<KubernetesObject>[];
@@ -33,8 +33,8 @@ const CLUSTER_API_NAMESPACE = 'cluster.x-k8s.io/cluster-namespace';
 const MACHINE_ANSWER_HOLDS = 30_000;
 
 /**
- * Which nodes' Machines are being deleted. A single one is asked for, where a node is about to be taken or looks as if
- * it was on its way out: not watched, because most clusters don't have the kind, and Machines are many.
+ * Reads which nodes' Machines are being deleted. It gets single Machines, of nodes that are about to be taken or may be about
+ * to be deleted. It does not watch them, because most clusters don't have the kind, and Machines are many.
  */
 export class MachineLookup {
   readonly #client: ApiClient;
@@ -53,7 +53,7 @@ export class MachineLookup {
   }
 
   /**
-   * @returns whether the node's Machine is being deleted; false for a node without one, or where nobody knows the kind.
+   * @returns whether the node's Machine is being deleted; false for a node without one, or where the kind is not served.
    * @throws ApiError
    */
   async isDeleting(node: Node, signal: AbortSignal): Promise<boolean> {
@@ -112,8 +112,8 @@ const NodeMaintenances: Kind<NodeMaintenance> = {
 const ANSWER_HOLDS = 5_000;
 
 /**
- * Which nodes somebody has in maintenance. Asked for only when a node is about to be taken, and not watched: most
- * clusters don't have the kind, and a watch would fail there for ever.
+ * Reads which nodes are in maintenance. It lists them only when a node is about to be taken, and does not watch them: most
+ * clusters don't have the kind, and a watch would fail there forever.
  */
 export class MaintenanceLookup {
   readonly #client: ApiClient;

@@ -34,8 +34,7 @@ export function nodeOfLease(lease: string): string | undefined {
 }
 
 /**
- * Who holds a lease at a moment. An expired lease is nobody's; one that says nothing of its end is its
- * holder's.
+ * Who holds a lease at a moment. An expired lease is held by nobody; one without a time is held by its holder.
  *
  * @param now ms since the epoch.
  * @param endOfOthers when another's lease is over; by default what its times say.
@@ -61,7 +60,7 @@ export class NodeLeases {
   readonly #parts: NodeLeaseParts;
   readonly #expiry: LeaseExpiry;
 
-  /** @param parts with a cache that has not begun to watch: what changes is to be seen as it happens. */
+  /** @param parts with a cache that is not started yet, so that every change is observed when it happens. */
   constructor(parts: NodeLeaseParts) {
     this.#parts = parts;
     this.#expiry = new LeaseExpiry(parts.clocks);
@@ -90,7 +89,7 @@ export class NodeLeases {
   }
 
   /**
-   * Takes a node's lease, or renews it once a third of its time is over.
+   * Acquires a node's lease, or renews it once a third of its duration is over.
    *
    * @param reason what for, in words.
    * @returns whose it is then: ours, or another's who was first.
@@ -114,7 +113,7 @@ export class NodeLeases {
     return outcome.held ? { by: 'us' } : { by: 'other', holder: outcome.holder };
   }
 
-  /** Gives a node's lease back where it is ours. @throws ApiError */
+  /** Releases a node's lease if it is ours. @throws ApiError */
   async release(node: string, signal: AbortSignal): Promise<void> {
     const { client, cache, options } = this.#parts;
     const known = this.#cached(node);
@@ -124,7 +123,7 @@ export class NodeLeases {
       signal,
       known,
     );
-    // Until the watch says so the node would look as if it were at work, and be freed a second time.
+    // Until the watch shows the deletion, the node would look at work and be released a second time.
     if (known !== undefined) cache.forget(known);
   }
 

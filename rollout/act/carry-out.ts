@@ -20,11 +20,11 @@ export interface CarryOutParts {
   readonly log: Logger;
 }
 
-/** What carrying out a decision brings to light, by node. */
+/** What carrying out a decision found, by node. */
 export interface Findings {
   readonly notes: Map<string, string>;
   readonly stuckDrains: Map<string, string>;
-  /** ms after which to look again; undefined: not for this. */
+  /** ms after which the next pass is needed; undefined: not for this node. */
   readonly waits: (number | undefined)[];
 }
 
@@ -38,7 +38,7 @@ export const PARALLEL_NODES = 16;
 /**
  * Carries out what was decided about a pool's nodes.
  *
- * @param findings is added to, so that they are known whatever fails.
+ * @param findings is added to, so that it is complete even if a write fails.
  * @throws ApiError or AggregateError when some write failed; everything else has been done all the same.
  */
 export async function carryOut(
@@ -71,7 +71,7 @@ async function createMissing(
     try {
       caches.machineConfigNodes.remember(await client.create(MachineConfigNodes, object, { signal }));
     } catch (error) {
-      // The cache is behind; the next look sees it.
+      // The cache is behind; the next pass reads the object.
       if (!isAlreadyExists(error)) throw error;
     }
   });
@@ -121,17 +121,17 @@ export interface NodeTask {
 }
 
 /**
- * Nodes that one look at a pool begins with (gives a target or takes), at least, and as a share of those it sees. A look
- * that wrote to all of a large pool at once would leave those waiting that are through meanwhile, and others for what
- * they proved; with a share of them, what all looks cost grows with the nodes and no faster.
+ * Nodes that one pass over a pool starts with (assigns a target or takes), at least, and as a share of the nodes it reads.
+ * A pass that wrote to every node of a large pool would delay the nodes that finish in the meantime, and those that wait
+ * for their proof; with a share, the cost of all passes grows linearly with the nodes.
  */
-const BEGUN = { atLeast: 16, share: 1 / 16 };
+const STARTED = { atLeast: 16, share: 1 / 16 };
 
 /**
- * Puts what a decision asks for into an order: first what is under way on nodes, so that it ends, then nodes to take,
- * then targets to give.
+ * Orders what a decision asks for: first the work that is under way on nodes, so that it ends, then nodes to take, then
+ * targets to assign.
  *
- * @returns the tasks of one look, and whether some are left to the next.
+ * @returns the tasks of one pass, and whether some are left to the next.
  */
 export function nodeTasks(
   nodes: readonly ObservedNode[],
@@ -151,7 +151,7 @@ export function nodeTasks(
     else if (task.step !== undefined) underWay.push(task);
     else if (patch !== undefined) assigned.push(task);
   }
-  const toBegin = [...taken, ...assigned];
-  const begun = toBegin.slice(0, Math.max(BEGUN.atLeast, nodes.length * BEGUN.share));
-  return { tasks: [...underWay, ...begun], more: begun.length < toBegin.length };
+  const toStart = [...taken, ...assigned];
+  const started = toStart.slice(0, Math.max(STARTED.atLeast, nodes.length * STARTED.share));
+  return { tasks: [...underWay, ...started], more: started.length < toStart.length };
 }

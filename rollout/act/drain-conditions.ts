@@ -5,7 +5,7 @@ import { type DrainProgress, formatDrain } from './drain-step.ts';
 
 /** How far a cordoned node is, for its MachineConfigNode. */
 export interface CordonReport {
-  /** Under which right, and for what. */
+  /** Under which lease, and for which update. */
   readonly why: string;
   /** `unneeded`: the plan, or a cluster of one node, asks for no drain. */
   readonly drain: DrainProgress | { readonly kind: 'unneeded' };
@@ -17,9 +17,9 @@ export interface CordonReport {
 const OURS: readonly string[] = ['Cordoned', 'Drained'] satisfies readonly NodeConditionType[];
 
 /**
- * @param status as the daemon has left it; undefined where it has never spoken, and stays so.
- * @param now when it is so: the time of conditions that change.
- * @returns the status that tells of cordon and drain, too.
+ * @param status as the daemon reported it; undefined where it has not reported yet, and stays so.
+ * @param now the time of conditions that change.
+ * @returns the status with the conditions of cordon and drain.
  */
 export function withCordon(
   status: MachineConfigNodeStatus | undefined,
@@ -36,7 +36,7 @@ export function withCordon(
   };
 }
 
-/** @returns the status of a node that is in service, as far as Shale goes: nothing is said of cordon and drain. */
+/** @returns the status without the conditions of cordon and drain, for a node that Shale has put back in service. */
 export function withoutCordon(
   status: MachineConfigNodeStatus | undefined,
 ): MachineConfigNodeStatus | undefined {
@@ -44,7 +44,7 @@ export function withoutCordon(
   return { ...status, conditions: status.conditions.filter(({ type }) => !OURS.includes(type)) };
 }
 
-/** Pods that end in time come and go with every pass: only those that don't are worth a write. */
+/** Pods that end in time change with every pass: only those that don't are worth a write. */
 function drainedCondition(
   drain: CordonReport['drain'],
   isStuck: boolean,

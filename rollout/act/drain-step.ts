@@ -10,21 +10,21 @@ export type DrainProgress =
   | { readonly kind: 'drained' }
   | {
       readonly kind: 'draining';
-      /** Pods that were told to go and have not gone yet. */
+      /** Pods that were evicted and have not ended yet. */
       readonly terminating: readonly string[];
       /** Pods that may not be evicted yet, and why. */
       readonly blocked: readonly { readonly pod: string; readonly why: string }[];
     };
 
-/** Evictions asked for at the same time; the API server's priority levels are shared with everybody else. */
+/** Concurrent evictions; the API server's priority levels are shared with other clients. */
 const PARALLEL_EVICTIONS = 10;
 
 /**
- * Takes one step of a drain: asks for the eviction of every pod that is to go and waits for none of them. Call it again
- * until the node is drained; it remembers nothing, so it may be called by whoever is the operator then.
+ * Performs one step of a drain: requests the eviction of every pod that has to leave and waits for none of them. Call it
+ * again until the node is drained. It keeps no state, so another leader can continue.
  *
- * @param lost set where nobody hears from the node: pods that should have ended by `now` (ms since the epoch) end only
- *   when it comes back, and are not waited for.
+ * @param lost set where the node is not Ready: pods that should have ended by `now` (ms since the epoch) end only when it
+ *   comes back, and are not waited for.
  * @throws ApiError when the pods can't be listed or an eviction fails for another reason than a disruption budget.
  */
 export async function drainStep(
@@ -58,7 +58,7 @@ export async function drainStep(
 }
 
 /**
- * When to look again at a node that is being drained: soon at first, more and more seldom the longer it takes.
+ * When to check a node that is being drained again: soon at first, less often the longer it takes.
  *
  * @param elapsed ms since the node was taken.
  * @returns ms
@@ -137,7 +137,7 @@ const MIRROR_POD = 'kubernetes.io/config.mirror';
  * Decides what a drain does with a pod; the rules are those of `kubectl drain --ignore-daemonsets`, with `--force` and
  * `--delete-emptydir-data` as settings (MCO's drain controller sets both).
  *
- * @param lost the moment, in ms since the epoch, where the node is one that nobody hears from.
+ * @param lost the current time, in ms since the epoch, where the node is not Ready.
  */
 export function podVerdict(
   { metadata, spec, status }: Pod,

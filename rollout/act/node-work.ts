@@ -21,13 +21,13 @@ import { type CordonReport, withCordon, withoutCordon } from './drain-conditions
 import { drainRetryAfter, drainStep, formatDrain } from './drain-step.ts';
 import { annotationChanges } from './node-annotations.ts';
 
-/** What taking a step found out. */
+/** The result of a step. */
 export interface StepReport {
   /** What the node waits for, if an admin should know. */
   readonly note?: string;
   /** The note is about a drain that exceeds --drain-report-minutes. */
   readonly drainIsStuck?: boolean;
-  /** ms after which to look at the node again. */
+  /** ms after which the next pass is needed. */
   readonly lookAgainAfter?: number;
 }
 
@@ -46,7 +46,7 @@ export interface NodeWorkParts {
   readonly now: () => number;
 }
 
-/** A node as it is being worked on: both objects, as fresh as this process knows them. */
+/** A node that is worked on: both objects, as fresh as this process has them. */
 export interface WorkPiece {
   readonly node: Node;
   readonly machineConfigNode: MachineConfigNode;

@@ -13,12 +13,12 @@ export interface DepartedNodesControllerParts {
 }
 
 const WHY = 'it is in no pool any more';
-/** ms; a node that came back is seen by its own event, so this is for what no event tells. */
+/** ms; a node that becomes Ready causes an event, so this is only for what causes none. */
 const LOOK_AGAIN = 60_000;
 
 /**
- * Looks after nodes that no pool has any more, which no pool's controller would: those that lost their label in the
- * middle of an update, that two pools claim, whose pool or that themselves were deleted. What is ours on them goes.
+ * Cleans up nodes that are in no pool, which no pool's controller reconciles: nodes that lost their label during an update,
+ * that two pools claim, that were deleted or whose pool was. Removes what Shale has put on them.
  */
 export class DepartedNodesController {
   readonly #parts: DepartedNodesControllerParts;

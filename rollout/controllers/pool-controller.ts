@@ -43,14 +43,14 @@ export interface PoolControllerParts {
   readonly now: () => number;
 }
 
-/** ms; ten times the cost of looking at a node. */
+/** ms; ten times the cost of a pass over one node. */
 const REST_PER_NODE = 0.05;
 
 /**
- * The controller of pools: gives nodes their targets, leads each through its update and keeps the pool's status.
+ * The controller of pools: assigns targets to nodes, leads each through its update and maintains the pool's status.
  *
- * One look at a pool reads its nodes from the caches, decides everything at once (decide-pool.ts) and writes what has
- * to change. Between looks it remembers nothing but which nodes need none (pool-members.ts), and when it wrote last.
+ * One pass over a pool reads its nodes from the caches, decides everything at once (decide-pool.ts) and writes what has
+ * to change. Between passes it remembers only which nodes are settled (membership.ts), and when it wrote last.
  */
 export class PoolController {
   readonly #parts: PoolControllerParts;
@@ -93,7 +93,7 @@ export class PoolController {
     const waits = [...findings.waits, lookAgainAfter(decision, observation.settings, options)];
     const next = [...waits, wait > 0 ? wait : undefined].filter((after) => after !== undefined);
     const result = next.length === 0 ? done : requeueAfter(Math.min(...next));
-    return { ...result, restMs: restAfterLook(observation.nodes.length) };
+    return { ...result, restMs: restAfterPass(observation.nodes.length) };
   }
 
   /** Maintains the annotation that holds a pool at an earlier target. */
@@ -188,10 +188,10 @@ export class PoolController {
 }
 
 /**
- * One node's event has every node looked at that is under way. While those are many, the events of a moment share a
- * look, and a pool takes no more than a tenth of a processor, however large it is.
+ * The event of one node causes a pass over every node that is not settled. While those are many, the events of a moment
+ * share a pass, and a pool takes no more than a tenth of a processor, however large it is.
  */
-function restAfterLook(nodes: number): number {
+function restAfterPass(nodes: number): number {
   return Math.floor(nodes * REST_PER_NODE);
 }
 

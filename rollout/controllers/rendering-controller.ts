@@ -36,12 +36,12 @@ export interface RenderingControllerParts {
   readonly now: () => number;
 }
 
-/** How many rendered configs that nobody uses are kept per pool, to go back to. */
+/** Number of unused rendered configs that are kept per pool for rollbacks. */
 const KEPT_RENDERINGS = 5;
-/** A pool with a hundred broken MachineConfigs needs not name every one to be understood. */
+/** Problems that the condition names; the others are counted. */
 const NAMED_CONFIGS = 10;
 
-/** What came of a part of the rendering: a config, or problems in words. */
+/** The result of a part of the rendering: a config, or problems. */
 type Outcome<T> =
   | { readonly ok: true; readonly config: T }
   | { readonly ok: false; readonly problems: readonly string[] };
@@ -92,7 +92,7 @@ export class RenderingController {
     if (sameConfiguration(pool.spec.configuration, configuration)) {
       await this.#createRendered(rendered, signal);
     } else {
-      // Before the pool has it as its target: whoever looks knows what it will cost before a node is touched.
+      // Before the pool has it as its target, so that people can read what it requires before a node changes.
       const predicted = this.#predictions.of(pool, rendered);
       await this.#createRendered(withPredicted(rendered, predicted), signal);
       await this.#predictions.record(pool, rendered, predicted, signal);
@@ -109,7 +109,7 @@ export class RenderingController {
     return { ok: true, config: rendered.metadata.name };
   }
 
-  /** The name is a digest of the content, so what is there under it and differs has been tampered with: it is put right. */
+  /** The name is a digest of the content, so an object of that name that differs was tampered with, and is restored. */
   async #createRendered(rendered: MachineConfig, signal: AbortSignal): Promise<void> {
     const { client, caches } = this.#parts;
     const { name } = rendered.metadata;
@@ -126,11 +126,11 @@ export class RenderingController {
       return;
     }
     if (sameSpec(present, rendered)) return;
-    log.warn({ config: name }, 'a rendered config was changed by hand; putting it right');
+    log.warn({ config: name }, 'a rendered config was changed; restoring it');
     await client.replace(MachineConfigs, { ...present, spec: rendered.spec }, { signal });
   }
 
-  /** Keeps the MachineConfig that carries the mirrors of ICSP, IDMS and ITMS to this pool's nodes. */
+  /** Maintains the MachineConfig with the mirrors of ICSP, IDMS and ITMS for this pool's nodes. */
   async #generateRegistries(
     pool: MachineConfigPool,
     signal: AbortSignal,
@@ -142,7 +142,7 @@ export class RenderingController {
     const present = caches.machineConfigs.get(name);
     const config = desired.machineConfig;
     if (config === undefined) {
-      // Only what a controller made is a controller's to delete.
+      // A MachineConfig that an admin created under this name is never deleted.
       if (present !== undefined && isGenerated(present))
         await client.delete(MachineConfigs, name, { signal });
     } else if (present === undefined) {
@@ -166,7 +166,7 @@ export class RenderingController {
   }
 
   /**
-   * Every MachineConfig, the generated ones as they are wanted now. A custom pool selects worker's too, and would be
+   * Every MachineConfig, the generated ones as they should be now. A custom pool selects worker's too, and would be
    * rendered a second time when worker's pass has written it.
    */
   #configs(): readonly MachineConfig[] {
@@ -230,7 +230,7 @@ export class RenderingController {
       await client.delete(MachineConfigs, metadata.name, { signal });
       aboutChange(this.#parts, metadata.name).log.info(
         { config: metadata.name },
-        'deleted a rendered config that nobody uses',
+        'deleted an unused rendered config',
       );
     }
   }

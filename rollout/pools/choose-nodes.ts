@@ -19,24 +19,24 @@ export interface ChoiceLimits {
 }
 
 export interface Choice {
-  /** Nodes to begin with now, in this order. */
+  /** Nodes to start with now, in this order. */
   readonly begin: readonly { readonly name: string; readonly level: Grant['level'] }[];
-  /** Nodes that could go on but for a reason of their own. */
+  /** Nodes that could start but for a reason of their own. */
   readonly skipped: readonly { readonly name: string; readonly why: string }[];
-  /** Nodes could begin, but others that the rollout has no part in use up maxUnavailable. */
+  /** Nodes could start, but nodes that are unavailable for other reasons use up maxUnavailable. */
   readonly slotsTaken: boolean;
 }
 
 /**
- * Decides which nodes begin with their staged target now.
+ * Decides which nodes start applying their staged target now.
  *
- * Disruptive plans (Drain or Reboot) share maxUnavailable with every node that is unavailable for whatever reason; a
- * node that is unavailable already may go on, for that makes no further node unavailable. Control-plane nodes go one at
- * a time. Plans without disruption take no such slot: first one canary, then twice as many as have proven it.
+ * Disruptive plans (Drain or Reboot) share maxUnavailable with every node that is unavailable for whatever reason. A node
+ * that is unavailable already may start, because that makes no further node unavailable. Control-plane nodes go one at a
+ * time. Plans without disruption take no such slot: first one canary, then twice as many as have proven it.
  * Order as MCO's: by zone, then by age.
  */
 export function chooseNodes(all: readonly NodeState[], limits: ChoiceLimits): Choice {
-  // Nobody counts on a node that was switched off on request.
+  // A node that was switched off on request is not counted.
   const nodes = all.filter(({ away }) => away?.kind !== 'switched-off');
   const waiting = nodes.filter(awaitsBeginning).toSorted(inOrder(limits.operatorNode));
   const skipped = waiting.flatMap((node) => {
@@ -44,7 +44,7 @@ export function chooseNodes(all: readonly NodeState[], limits: ChoiceLimits): Ch
     return why === undefined ? [] : [{ name: node.name, why }];
   });
   const candidates = waiting.filter((node) => reasonToSkip(node) === undefined);
-  // Whoever moves the leader has the rollout begin anew elsewhere: its host lets those go first that are nearly there.
+  // Disrupting its own node makes the operator start again elsewhere, so nodes that are still being prepared go first.
   const hostWaits = nodes.some(isBeingPrepared);
   const disruptive = chooseDisruptive(
     nodes,
@@ -66,7 +66,7 @@ export function isUnavailable(node: NodeState): boolean {
   return !node.ready || !node.schedulable || node.progress.kind === 'degraded' || isBeingDisrupted(node);
 }
 
-/** Who holds a node's lease or has it in maintenance may take it out of service at any time. */
+/** The holder of a node's lease, and an active maintenance, may take the node out of service at any time. */
 function takesSlot(node: NodeState): boolean {
   return isUnavailable(node) || node.lease.by === 'other' || node.inMaintenance;
 }
@@ -103,7 +103,7 @@ export function provenNodes(
   return settled + proven.length;
 }
 
-/** @returns the reason to leave this node alone for now, in words; undefined when there is none. */
+/** @returns why the rollout skips this node for now; undefined when it does not. */
 export function reasonToSkip(node: NodeState): string | undefined {
   if (node.lease.by === 'other') return leaseHeld(node.lease.holder);
   return node.obstacle;
@@ -111,12 +111,12 @@ export function reasonToSkip(node: NodeState): string | undefined {
 
 function awaitsBeginning(node: NodeState): boolean {
   if (!node.assigned || node.progress.kind !== 'staged') return false;
-  // Cordoned and still under our lease: it has begun.
+  // Cordoned and still under our lease: its update has started.
   if (node.work.cordon !== undefined && node.lease.by === 'us') return false;
   return node.work.grant === undefined || (node.work.grant === 'Live' && plansDisruption(node));
 }
 
-/** A node that is down, or can't be prepared, is nobody to wait for. */
+/** The rollout does not wait for a node that is down or can't be prepared. */
 function isBeingPrepared({ assigned, ready, away, progress }: NodeState): boolean {
   const isOnIt = !assigned || (progress.kind === 'preparing' && progress.why === undefined);
   return isOnIt && ready && away === undefined;
@@ -165,7 +165,7 @@ function chooseLive(
   return readyFirst.slice(0, room).map(({ name }) => ({ name, level: 'Live' }));
 }
 
-/** Under way, or through and still to show that it holds. */
+/** Being updated, or updated and not yet for the time that counts as proof. */
 function isUnproven(node: NodeState, { soak, unhealthyAfter, now }: ChoiceLimits): boolean {
   const { assigned, progress, work } = node;
   if (progress.kind !== 'updated') return work.grant === 'Live';
@@ -187,8 +187,8 @@ function inOrder(operatorNode: string | undefined): (a: NodeState, b: NodeState)
 /**
  * How many nodes of a pool may be unavailable at once.
  *
- * A percentage rounds down and comes to at least 1, as in MCO; so does a number. What can't be read counts as 1, the
- * careful choice, because the field is an admin's and the rollout must not stand still over it.
+ * A percentage rounds down and is at least 1, as in MCO; so is a number. A value that can't be read counts as 1, the safest
+ * choice, because a typo must not stop the rollout.
  *
  * @param setting `spec.maxUnavailable`: a number, or a percentage such as "20%"; absent means 1.
  * @param nodes how many nodes the pool has.

@@ -110,7 +110,7 @@ export function withoutNewTargets(
 }
 
 /**
- * When to look at the pool again though nothing has changed by then.
+ * When the pool has to be reconciled again even if nothing changes.
  *
  * @returns ms, or undefined when only a change can make a difference.
  */
@@ -119,7 +119,7 @@ export function lookAgainAfter(
   { soak, unhealthyAfter }: PoolSettings,
   options: Pick<RolloutOptions, 'leaseSeconds'>,
 ): number | undefined {
-  // What was still to come then is waited for, even if it has come by now: no event would cause another pass.
+  // Measured from the time of the decision: what has happened since then causes no event.
   const now = decision.at;
   const waits: number[] = [];
   // A third of the lease's duration: two renewals may fail before it expires.
@@ -139,10 +139,10 @@ export function lookAgainAfter(
   return waits.length === 0 ? undefined : Math.min(...waits, LONGEST_WAIT);
 }
 
-/** ms; a maintenance that ends or a foreign lease that expires makes no event that the operator watches for. */
+/** ms; the operator receives no event when a maintenance ends or a lease of another holder expires. */
 const SKIPPED_RETRY = 30_000;
 
-/** ms; a timer of Node's takes no more than 2^31 - 1, and a clock that was set is noticed in time. */
+/** ms; Node's timers are limited to 2^31 - 1 ms, and a clock that was set has to be noticed in time. */
 const LONGEST_WAIT = 3_600_000;
 
 /** A node without a MachineConfigNode has no state yet, and counts against maxUnavailable when it is down. */
@@ -178,7 +178,7 @@ function choiceLimits(
   };
 }
 
-/** What was started is finished outside of windows too: a node that stays cordoned until the next window serves nobody. */
+/** An update that has started is finished outside of windows too: a node that stays cordoned runs no pods. */
 function withinWindows(
   begin: Choice['begin'],
   states: readonly NodeState[],
@@ -187,8 +187,10 @@ function withinWindows(
 ): Pick<Choice, 'begin'> & Pick<PoolDecision, 'awaitsWindow'> {
   const state: WindowState = windows === undefined ? { open: true } : windowState(windows, now);
   if (state.open) return { begin, awaitsWindow: undefined };
-  const begun = new Set(states.filter(({ work }) => work.cordon !== undefined).map(({ name }) => name));
-  const may = begin.filter(({ name, level }) => begun.has(name) || (level === 'Live' && liveOutsideWindows));
+  const started = new Set(states.filter(({ work }) => work.cordon !== undefined).map(({ name }) => name));
+  const may = begin.filter(
+    ({ name, level }) => started.has(name) || (level === 'Live' && liveOutsideWindows),
+  );
   const { opensAt } = state;
   return { begin: may, awaitsWindow: may.length === begin.length ? undefined : { opensAt } };
 }

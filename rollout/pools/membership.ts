@@ -3,15 +3,15 @@ import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { poolOfNode } from '../../machineconfig/pools.ts';
 import type { SettledCount } from './pool-observation.ts';
 
-/** A node that no pool can have: the reason names the pools that all claim it. */
+/** A node that is in no pool because several claim it: the problem names them. */
 export interface Dispute {
   readonly node: string;
   readonly problem: string;
 }
 
 /**
- * Which node is in which pool, kept up to date by events: one node's event costs the same in a cluster of ten nodes and
- * of thousands. Only a changed pool makes it look at every node.
+ * Which node is in which pool, kept up to date by events: the event of one node costs the same in a cluster of ten nodes and
+ * of thousands. Only a changed pool requires a pass over every node.
  */
 export class Membership {
   #pools = new Map<string, MachineConfigPool>();
@@ -30,7 +30,7 @@ export class Membership {
     return touched;
   }
 
-  /** Something about the node has changed that its pool has to look at. @returns the pool. */
+  /** Marks the node as changed, for the next pass over its pool. @returns the pool. */
   wake(name: string): string | undefined {
     const pool = this.#poolOf.get(name);
     if (pool !== undefined) this.membersOf(pool).wake(name);
@@ -111,11 +111,11 @@ function sameLabels(a: Node, b: Node): boolean {
 }
 
 /**
- * One pool's nodes, those that rest apart from those that have to be looked at. In a pool of thousands one node's event
- * then costs a look at this node, and nothing is done for each of the others, not even to pass them over.
+ * One pool's nodes, settled ones apart from those that have to be reconciled. In a pool of thousands the event of one node
+ * then costs a pass over this node, and nothing is done for each of the others.
  *
- * Whatever changes about a node wakes it, and so does another aim of its pool. It is memory alone: a process that begins
- * anew looks at every node once.
+ * Every change of a node wakes it, and so does another target of its pool. This is kept in memory only: a process that
+ * starts reads every node once.
  */
 export class PoolMembers {
   /** Each with the moment when something about it changed last. */
@@ -153,7 +153,7 @@ export class PoolMembers {
     return this.#clock;
   }
 
-  /** @param since the moment when the node was looked at: what changed after it is still to be seen. */
+  /** @param since the moment when the node was read: it stays awake if it has changed after that. */
   settle(node: string, architecture: string | undefined, since: number): void {
     const wokenAt = this.#active.get(node);
     if (wokenAt === undefined || wokenAt > since) return;
@@ -162,7 +162,7 @@ export class PoolMembers {
     this.#count(architecture, 1);
   }
 
-  /** @returns those that have to be looked at, and how many don't. @param fingerprint fingerprintOf the pool. */
+  /** @returns the nodes that have to be reconciled, and how many don't. @param fingerprint fingerprintOf the pool. */
   divide(fingerprint: string): { readonly active: readonly string[]; readonly settled: SettledCount } {
     if (fingerprint !== this.#fingerprint) for (const node of [...this.#settled.keys()]) this.wake(node);
     this.#fingerprint = fingerprint;

@@ -12,18 +12,18 @@ import type { Condition } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 import type { LeaseHolding } from '../node-leases.ts';
 
-/** How far a node is on its way to its target, as its daemon tells it. */
+/** The progress of a node towards its target, as its daemon reports it. */
 export type Progress =
   /**
-   * The target is not on the disk yet, or the daemon has not spoken since it was set. `refused`: and won't be until
-   * somebody changes what `why` names; the node keeps what it runs.
+   * The target is not staged yet, or the daemon has not reported since it was assigned. `refused`: it won't be staged until
+   * an admin changes what `why` names; the node keeps what it runs.
    */
   | { readonly kind: 'preparing'; readonly why?: string; readonly refused?: boolean }
-  /** The target is on the disk; these actions are what it takes to run it. */
+  /** The target is staged; these actions are required to run it. */
   | { readonly kind: 'staged'; readonly actions: readonly DisruptionAction[] }
   /** The node runs its target. `startedAt` and `since`: when its last update began and ended, in ms since the epoch. */
   | { readonly kind: 'updated'; readonly startedAt?: number; readonly since?: number }
-  /** `ofAnother`: what failed is an earlier target, and the daemon has not come to this one yet. */
+  /** `ofAnother`: an earlier target failed, and the daemon has not tried this one yet. */
   | {
       readonly kind: 'degraded';
       readonly why: string;
@@ -40,14 +40,14 @@ export function hasHeld(progress: Progress, soak: number, now: number): boolean 
   return progress.kind === 'updated' && (progress.since === undefined || progress.since + soak <= now);
 }
 
-/** What the rollout has under way on a node, read from the objects alone, so that a restart loses nothing. */
+/** The rollout's work on a node, read from the objects alone, so that a restart loses nothing. */
 export interface Work {
   /** Cordoned under our annotation; `uncordon` when it was schedulable before. */
   readonly cordon: { readonly uncordon: boolean } | undefined;
   readonly grant: Grant['level'] | undefined;
 }
 
-/** Why a node is not expected to take part now: it takes what it missed when it is back, if it comes back. */
+/** Why a node does not take part now: it receives the current target when it comes back, if it does. */
 export interface Away {
   readonly kind: 'switched-off' | 'being-deleted';
   readonly why: string;
@@ -60,23 +60,23 @@ export interface NodeState {
   /** RFC 3339, as the API server wrote it. */
   readonly createdAt: string;
   readonly controlPlane: boolean;
-  /** In Go's words; absent where the kubelet has not said. */
+  /** GOARCH; absent where the kubelet has not reported it. */
   readonly architecture?: string;
   readonly ready: boolean;
-  /** ms since the epoch; absent on a node that is Ready or never spoke. */
+  /** ms since the epoch; absent on a node that is Ready or has never reported. */
   readonly notReadySince?: number;
   readonly schedulable: boolean;
-  /** The kubelet speaks from the boot that the daemon speaks from. */
+  /** The kubelet and the daemon report the same boot. */
   readonly bootAgrees: boolean;
-  /** Somebody has it in maintenance by a NodeMaintenance (medik8s), whether or not it is cordoned yet. */
+  /** The node has an active NodeMaintenance (medik8s), whether or not it is cordoned yet. */
   readonly inMaintenance: boolean;
   /** Why the node is not to be disrupted now, where that is so. */
   readonly obstacle: string | undefined;
-  /** Set on a node that nothing waits for and whose state is nobody's failure. */
+  /** Set on a node that the rollout does not wait for and whose state is no failure. */
   readonly away: Away | undefined;
   readonly lease: LeaseHolding;
   readonly work: Work;
-  /** Whether the spec states what the pool wants of this node. */
+  /** Whether the spec has the target that the pool has for this node. */
   readonly assigned: boolean;
   readonly progress: Progress;
 }
@@ -89,7 +89,7 @@ export interface NodeObservation {
   readonly lease: LeaseHolding;
   /** The node has an active NodeMaintenance (medik8s). */
   readonly inMaintenance: boolean;
-  /** The node's Machine is being deleted, as far as anybody asked. */
+  /** The node's Machine is being deleted, as far as it was read. */
   readonly machineDeleting?: boolean;
 }
 
@@ -170,7 +170,7 @@ function parseTime(time: string | undefined): number | undefined {
   return time === undefined ? undefined : Date.parse(time);
 }
 
-/** @param isOfThis whether the daemon speaks of the target that is wanted now. */
+/** @param isOfThis whether the daemon reports about the target that is assigned now. */
 function preparing(prepared: Condition | undefined, isOfThis: boolean): Progress {
   if (prepared?.status !== 'False' || prepared.message === '') return { kind: 'preparing' };
   const refused = isOfThis && prepared.reason === PREPARE_REFUSED;
@@ -239,8 +239,8 @@ export function awayOf({
 }
 
 /**
- * @returns that somebody has switched the node off or is about to; undefined where nobody said so, or where the node
- *   came back since: it became Ready after the flag was set, which may be left on it.
+ * @returns that the node is flagged as switched off; undefined without the flag, or where the node has come back since: it
+ *   became Ready after the flag was set, which may be left on it.
  */
 function switchedOff(node: Node): string | undefined {
   const text = node.metadata.annotations?.[annotations.poweredOff];
@@ -254,7 +254,7 @@ function switchedOff(node: Node): string | undefined {
 
 /**
  * @param now ms since the epoch.
- * @returns why a rollout passes a node by, as the Node itself says it; undefined when nothing stands in its way.
+ * @returns why a rollout skips a node, according to the Node itself; undefined when it does not.
  */
 export function maintenanceOf(node: Node, now: number): string | undefined {
   if (node.metadata.deletionTimestamp !== undefined) return NODE_DELETED;
@@ -272,7 +272,7 @@ function plannedMaintenance(text: string, now: number): string | undefined {
 
 type Flag = Readonly<Record<'by' | 'reason' | 'since' | 'until', string>>;
 
-/** @returns undefined for what can't be read: it still says that somebody wants the node left alone. */
+/** @returns undefined for a value that can't be read; the flag is in effect all the same. */
 function readFlag(text: string): Flag | undefined {
   let flag: unknown;
   try {

@@ -7,7 +7,7 @@ export type NodeStep =
   | { readonly kind: 'none' }
   /** Take the lease; then cordon (Disrupt), or grant (Live). */
   | { readonly kind: 'take'; readonly level: Grant['level'] }
-  /** Empty the cordoned node as far as its plan asks for it, then grant. */
+  /** Drain the cordoned node if its plan requires it, then grant. */
   | { readonly kind: 'drain' }
   /** Keep the lease while the daemon works. */
   | { readonly kind: 'hold'; readonly why: string }
@@ -16,8 +16,8 @@ export type NodeStep =
   /** Undo what was started and not granted yet. */
   | { readonly kind: 'back-out'; readonly why: string }
   /**
-   * The node failed for good: grant and lease go, so that somebody else may repair it; the cordon stays, so that no work
-   * lands on a node in doubt.
+   * The node failed for good: the grant is withdrawn and the lease released, so that others can repair it; the cordon stays,
+   * so that no pod is scheduled on a doubtful node.
    */
   | { readonly kind: 'let-go'; readonly why: string }
   /** Somebody else holds the lease: withdraw the grant and touch nothing more. */
@@ -44,7 +44,7 @@ export function nodeStep(node: NodeState, context: StepContext): NodeStep {
     return node.work.grant === undefined ? { kind: 'none' } : { kind: 'suspend', why };
   }
   if (isOnlyLeft(node)) return { kind: 'back-out', why: 'its lease was left behind' };
-  // Its lease and its place among the unavailable are of use to others; the cordon would outlast the reason for it.
+  // Others can use its lease and its share of maxUnavailable; the cordon would outlast its reason.
   if (node.away?.kind === 'switched-off') return { kind: 'back-out', why: node.away.why };
   switch (node.progress.kind) {
     case 'updated':
@@ -58,7 +58,7 @@ export function nodeStep(node: NodeState, context: StepContext): NodeStep {
   }
 }
 
-/** @returns whether anything of ours is on the node: the lease, a cordon, a grant. */
+/** @returns whether the rollout has anything on the node: the lease, a cordon, a grant. */
 export function isAtWork(node: NodeState): boolean {
   const { lease, work } = node;
   return lease.by === 'us' || work.cordon !== undefined || work.grant !== undefined || isOnlyLeft(node);
@@ -102,18 +102,18 @@ function stepWhenStaged(node: NodeState, disruptive: boolean, { closed }: StepCo
 }
 
 function stepWhenPreparing({ work }: NodeState, why = 'the daemon is preparing the update'): NodeStep {
-  // Cordoned and perhaps in the middle of a reboot for an earlier target: out of service until the daemon speaks.
+  // Cordoned and perhaps rebooting for an earlier target: out of service until the daemon reports.
   if (work.grant !== undefined || work.cordon !== undefined) return { kind: 'hold', why };
   return { kind: 'back-out', why: 'nothing is staged, so the lease is not needed' };
 }
 
 /**
- * Since when a node is down that is down because of its update, as far as times can tell: it was Ready when the update
- * began, and was not seen Ready again, or fell within the pool's patience after the update had ended. A node that broke
- * later, or that was broken before, says nothing about the target.
+ * Since when a node is down because of its update, judging by the times: it was Ready when the update started, and either
+ * has not become Ready again or went down within the pool's patience after the update ended. A node that went down later,
+ * or that was down before, proves nothing about the target.
  *
  * @param patience ms.
- * @returns ms since the epoch; undefined for a node that is Ready, or whose trouble is of other making.
+ * @returns ms since the epoch; undefined for a node that is Ready or is down for another reason.
  */
 export function downSince(node: NodeState, patience: number): number | undefined {
   const { assigned, away, ready, notReadySince, progress } = node;

@@ -19,7 +19,7 @@ export interface PoolObservation {
   readonly settings: PoolSettings;
   readonly target: PoolTarget;
   readonly policyDigest: string | undefined;
-  /** The pool's nodes but for those that rest. */
+  /** The pool's nodes without the settled ones. */
   readonly nodes: readonly ObservedNode[];
   /** Absent: none. */
   readonly settled?: SettledCount;
@@ -30,7 +30,7 @@ export interface PoolObservation {
   readonly lastGood?: () => NodeTarget | undefined;
 }
 
-/** Nodes that are counted without being looked at: each runs what its pool wants and serves, and nothing is under way. */
+/** Nodes that are counted without being read: each runs the target of its pool and is in service, and nothing is under way. */
 export interface SettledCount {
   readonly nodes: number;
   readonly architectures: ReadonlySet<string>;

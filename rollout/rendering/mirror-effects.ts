@@ -13,7 +13,7 @@ export type MirrorObject = ImageContentSourcePolicy | ImageDigestMirrorSet | Ima
 
 const REGISTRIES_CONF = '/etc/containers/registries.conf';
 
-/** What a mirror object's change will ask of a pool's nodes. */
+/** What the change of a mirror object requires of a pool's nodes. */
 export interface MirrorEffect {
   /** The rendered config that brings it. */
   readonly config: string;
@@ -33,8 +33,8 @@ function sourcesOf(object: MirrorObject): readonly string[] {
 }
 
 /**
- * Says which mirror objects have a part in the change from one config to another, and what the change of
- * registries.conf asks of a node.
+ * Finds the effect of a mirror object on the change from one config to another, and what the change of registries.conf
+ * requires of a node.
  *
  * @param transition from that config.
  * @returns undefined for an object whose rules don't change.
@@ -77,7 +77,7 @@ interface PoolEffect {
   readonly rule: string;
 }
 
-/** What is there and can't be read was written by somebody else, and is written anew. */
+/** An annotation that can't be read was written by somebody else, and is replaced. */
 function readPools(text: string | undefined): Readonly<Record<string, PoolEffect>> {
   if (text === undefined) return {};
   try {

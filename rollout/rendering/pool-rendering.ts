@@ -3,7 +3,7 @@ import type { MachineConfigPool, PoolConfiguration } from '../../api/machine-con
 import { byCodeUnits } from '../../api/order.ts';
 
 /**
- * What `pool.spec.configuration` says of a rendering, in MCO's form.
+ * The value of `pool.spec.configuration` for a rendering, in MCO's form.
  *
  * @param sources names of the merged MachineConfigs, in merge order.
  */
@@ -37,7 +37,7 @@ export function isRenderedFor(pool: MachineConfigPool, { metadata }: MachineConf
 }
 
 /**
- * Rendered configs of a pool that nobody needs any more.
+ * Rendered configs of a pool that are no longer needed.
  *
  * @param rendered the pool's rendered configs.
  * @param inUse names that a pool, a node or a build refers to: they stay whatever their age.

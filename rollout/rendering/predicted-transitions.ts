@@ -22,7 +22,7 @@ import type { Caches } from '../caches.ts';
 import type { RolloutOptions } from '../options.ts';
 import { formatEffects, type MirrorObject, mirrorEffect } from './mirror-effects.ts';
 
-/** What a rendering will ask of the nodes that run one config now. */
+/** What a rendering will require of the nodes that run one config now. */
 export interface PredictedTransition {
   /** Name of the rendered config that they run. */
   readonly from: string;
@@ -33,7 +33,7 @@ export interface PredictedTransition {
 }
 
 export interface PredictionInput {
-  /** Names of the configs that the pool's nodes run, one for each node; undefined for a node that has not said. */
+  /** Names of the configs that the pool's nodes run, one for each node; undefined for a node that has not reported it. */
   readonly running: readonly (string | undefined)[];
   readonly configs: (name: string) => MachineConfig | undefined;
   readonly to: MachineConfig;
@@ -41,7 +41,7 @@ export interface PredictionInput {
 }
 
 /**
- * Works out what a rendering will ask of a pool's nodes, before any of them is touched.
+ * Predicts what a rendering will require of a pool's nodes, before any of them is changed.
  *
  * @returns a transition for each config that nodes run and that can still be compared, most nodes first.
  */
@@ -117,7 +117,7 @@ export interface PredictionsParts {
   readonly options: RolloutOptions;
 }
 
-/** Works out what a rendering will ask of nodes, and writes it down: on the rendered config, and on the mirror objects that have a part in it. */
+/** Predicts what a rendering will require of nodes, and records it on the rendered config and on the mirror objects that contribute to it. */
 export class Predictions {
   readonly #parts: PredictionsParts;
 
@@ -125,7 +125,7 @@ export class Predictions {
     this.#parts = parts;
   }
 
-  /** @returns what the rendering will ask of the nodes of the pool as they are now. */
+  /** @returns what the rendering will require of the nodes of the pool as they are now. */
   of(pool: MachineConfigPool, rendered: MachineConfig): readonly PredictedTransition[] {
     const { caches, options } = this.#parts;
     const status = caches.machineConfigurations.get(MACHINE_CONFIGURATION)?.status;
@@ -141,7 +141,8 @@ export class Predictions {
   }
 
   /**
-   * Tells it where it is not told yet: a config that was rendered earlier says what it asked of nodes then.
+   * Records the prediction where it differs from what is recorded: a config that was rendered earlier has the prediction of
+   * that time.
    *
    * @throws ApiError
    */
@@ -162,9 +163,9 @@ export class Predictions {
     }
     log.info(
       { pool: pool.metadata.name, config: name, ...changeField(name), transitions: transitions.length },
-      'what it will ask of nodes is written',
+      'recorded the predicted transitions',
     );
-    // The most nodes come from the first; what the others make of it says the rendered config.
+    // Most nodes are in the first; the rendered config has the others.
     const [first] = transitions;
     if (first !== undefined) await this.#recordMirrors(pool, rendered, first, signal);
   }
@@ -183,7 +184,7 @@ export class Predictions {
       for (const object of objects) {
         const effect = mirrorEffect({ ...object, kind: kind.kind }, from, to, transition);
         if (effect === undefined) continue;
-        // Other pools are rendered at the same time, and each writes its own part.
+        // Other pools are rendered at the same time, and each writes its own entry.
         const next = (before: string | undefined) => formatEffects(before, pool.metadata.name, effect);
         await updateAnnotation(client, kind, object, annotations.effect, next, { signal });
       }
@@ -194,7 +195,7 @@ export class Predictions {
   }
 }
 
-/** @returns the rendered config with what it will ask of nodes, in one write with itself. */
+/** @returns the rendered config with its predicted transitions, so that both are one write. */
 export function withPredicted(
   rendered: MachineConfig,
   transitions: readonly PredictedTransition[],
