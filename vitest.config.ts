@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import { LongestFirst } from './test/fixtures/longest-first.ts';
 import { patience } from './test/fixtures/patience.ts';
 import { prepareRun } from './test/fixtures/prepare-run.ts';
 
@@ -23,6 +24,7 @@ export default defineConfig({
     retry: 0,
     reporters: ['default', './test/reporter.ts'],
     maxConcurrency: cores + 2,
+    sequence: { sequencer: LongestFirst },
     expect: { poll: { timeout: patience(10_000) } },
     projects: [
       {
