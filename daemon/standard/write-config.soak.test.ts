@@ -6,6 +6,7 @@ import { emptyNodeConfig as empty, type NodeConfig } from '../../machineconfig/n
 import { deadline, patience } from '../../test/fixtures/patience.ts';
 import { sample, samplePoints } from '../../test/fixtures/sample.ts';
 import { createTree, first, second, snapshot } from '../../test/fixtures/written-tree.ts';
+import { programFile } from '../../workshop/sandbox/programs.ts';
 import { readManagedPaths } from '../records/managed-paths.ts';
 import { verifyConfig } from './verify-config.ts';
 import { finishOrUndoWrite, type WriteTarget, writeConfig } from './write-config.ts';
@@ -13,7 +14,7 @@ import { finishOrUndoWrite, type WriteTarget, writeConfig } from './write-config
 /** A write ends whole or not at all, whichever of its steps fails or is the last before the daemon is killed. */
 
 const signal = deadline(600_000);
-const killedWrite = path.join(import.meta.dirname, '../../test/fixtures/killed/killed-write.ts');
+const killedWrite = programFile(path.join(import.meta.dirname, '../../test/fixtures/killed/killed-write.ts'));
 /** Steps of a sample. */
 const STEPS = 5;
 

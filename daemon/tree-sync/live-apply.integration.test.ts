@@ -11,6 +11,7 @@ import { samplePoints } from '../../test/fixtures/sample.ts';
 import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from '../../test/fixtures/test-node.ts';
 import { directoryNodeLayout } from '../../workshop/sandbox/node/directory-host.ts';
 import { readServiceRecords } from '../../workshop/sandbox/node/service-recorder.ts';
+import { programFile } from '../../workshop/sandbox/programs.ts';
 import { noLabels } from '../host/selinux-labels.ts';
 import { readManagedPaths } from '../records/managed-paths.ts';
 import { readTree } from '../tree/read-tree.ts';
@@ -224,7 +225,9 @@ describe.skipIf(noDirectoryNodes !== undefined)('live apply on a directory node'
     for (const index of samplePoints('steps that a live apply is killed before', steps.length, 4)) {
       await using victim = await createTestNode();
       await prepare(victim);
-      const script = path.join(import.meta.dirname, '../../test/fixtures/killed/killed-live-apply.ts');
+      const script = programFile(
+        path.join(import.meta.dirname, '../../test/fixtures/killed/killed-live-apply.ts'),
+      );
       const killed = await execa(process.execPath, [script, victim.dir, String(index)], { reject: false });
       expect(killed.signal, `before step ${index}`).toBe('SIGKILL');
       await apply(victim.addImage(second), victim);

@@ -2,6 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import path from 'node:path';
 import { execa } from 'execa';
 import { present } from '../../api/present.ts';
+import { programFile } from '../../workshop/sandbox/programs.ts';
 
 export const root = path.join(import.meta.dirname, '../..');
 
@@ -55,7 +56,7 @@ interface Server {
 let server: Server | undefined;
 
 function startServer(): Server {
-  const child = fork(path.join(import.meta.dirname, 'shale-server.ts'), {
+  const child = fork(programFile(path.join(import.meta.dirname, 'shale-server.ts')), {
     cwd: root,
     execPath: path.join(root, 'node_modules/.bin/node'),
     execArgv: ['--disable-warning=ExperimentalWarning'],

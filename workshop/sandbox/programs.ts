@@ -5,17 +5,21 @@ const ROOT = path.join(import.meta.dirname, '../..');
 
 /**
  * @param program a TypeScript file of this checkout.
- * @returns the command that runs it with the Node that this process runs on, and its first arguments. Where tests have
- *   bundled it (SHALE_PROGRAMS, `test/fixtures/bundle-programs.ts`), the bundle: it starts in a third of the time.
+ * @returns the command that runs it with the Node that this process runs on, and its first arguments.
  */
 export function runWithNode(program: string): readonly [command: string, ...args: string[]] {
-  return [process.execPath, '--disable-warning=ExperimentalWarning', bundleOf(program) ?? program];
+  return [process.execPath, '--disable-warning=ExperimentalWarning', programFile(program)];
 }
 
-function bundleOf(program: string): string | undefined {
+/**
+ * @param program a TypeScript file of this checkout.
+ * @returns its bundle where tests have made one (SHALE_PROGRAMS, `test/fixtures/bundle-programs.ts`), which starts in a
+ *   third of the time; else the file itself.
+ */
+export function programFile(program: string): string {
   const { SHALE_PROGRAMS: name } = process.env;
-  if (name === undefined) return undefined;
+  if (name === undefined) return program;
   const file = `${path.relative(ROOT, program).replace(/\.ts$/, '').replaceAll(path.sep, '-')}.mjs`;
   const bundle = path.join(ROOT, 'node_modules/.cache/shale-programs', name, file);
-  return existsSync(bundle) ? bundle : undefined;
+  return existsSync(bundle) ? bundle : program;
 }
