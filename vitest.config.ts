@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { LongestFirst } from './test/fixtures/longest-first.ts';
-import { patience } from './test/fixtures/patience.ts';
+import { HOOK_MS, patience, TEST_MS } from './test/fixtures/patience.ts';
 import { prepareRun } from './test/fixtures/prepare-run.ts';
 
 // Before anything else: the deadlines below are scaled, too.
@@ -52,8 +52,8 @@ export default defineConfig({
           // They wait for processes, disks and each other's leases more than they compute.
           maxWorkers: cores + 2,
           sequence: { groupOrder: 1 },
-          testTimeout: patience(60_000),
-          hookTimeout: patience(120_000),
+          testTimeout: patience(TEST_MS),
+          hookTimeout: patience(HOOK_MS),
         },
       })),
     ],
