@@ -44,14 +44,14 @@ const MAX_LINKS = 40;
  * name that was found, directory by directory, and a link that has come there since is refused.
  */
 export class HostTree implements AsyncDisposable {
-  readonly #roots: TreeRoots;
+  readonly roots: TreeRoots;
   readonly #rootsOpen = new Map<string, HostDirectory>();
   /** From the root to the last directory that was asked for, without the roots. */
   #chain: HostDirectory[] = [];
   #isClosed = false;
 
   constructor(roots: TreeRoots) {
-    this.#roots = roots;
+    this.roots = roots;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -79,7 +79,7 @@ export class HostTree implements AsyncDisposable {
       await this.#requireOpen(directory);
       this.#chain.push(directory);
     }
-    return this.#chain.at(-1) ?? this.#root(this.#roots.root);
+    return this.#chain.at(-1) ?? this.#root(this.roots.root);
   }
 
   /** @returns the directory that has a name. @throws {PathError} also when it is missing. */
@@ -138,6 +138,8 @@ export class HostTree implements AsyncDisposable {
   /** Takes the present name of a way for a directory, a link to follow, or something that is still to become a directory. */
   async #pass(way: Way, leaving: ReadonlySet<string>): Promise<void> {
     const { current, missingParents } = way;
+    // What is open is a directory.
+    if (missingParents.length === 0 && this.#chain.some(({ name }) => name === current)) return;
     const isBelowMissing = missingParents.some((parent) => current.startsWith(`${parent}/`));
     const stats = isBelowMissing ? undefined : await this.#statOf(current);
     if (stats?.isSymbolicLink() === true && !leaving.has(current)) {
@@ -171,7 +173,7 @@ export class HostTree implements AsyncDisposable {
   async #top(name: string): Promise<HostDirectory | undefined> {
     const place = await this.#mountAt(name);
     if (place !== undefined) return HostDirectory.open(place, name);
-    return (await this.#root(rootOf(this.#roots, name))).child(path.posix.basename(name));
+    return (await this.#root(rootOf(this.roots, name))).child(path.posix.basename(name));
   }
 
   /**
@@ -182,9 +184,9 @@ export class HostTree implements AsyncDisposable {
    */
   async #mountAt(name: string): Promise<string | undefined> {
     if (!MOUNTS.has(name)) return undefined;
-    const root = await this.#root(rootOf(this.#roots, name));
+    const root = await this.#root(rootOf(this.roots, name));
     if ((await root.stat(path.posix.basename(name)))?.isSymbolicLink() !== true) return undefined;
-    const inside = await realpath(rootOf(this.#roots, name));
+    const inside = await realpath(rootOf(this.roots, name));
     const real = await realpath(path.join(inside, name)).catch(ignoreMissing);
     return real?.startsWith(`${inside}/`) === true ? real : undefined;
   }

@@ -25,6 +25,11 @@ export type WriteStep = { readonly name: string } & (
  */
 export async function writeDurably(roots: TreeRoots, step: WriteStep): Promise<void> {
   await using tree = new HostTree(roots);
+  await writeIn(tree, step);
+}
+
+/** As writeDurably, in a tree whose directories stay open from one step to the next. */
+export async function writeIn(tree: HostTree, step: WriteStep): Promise<void> {
   const base = path.posix.basename(step.name);
   const directory = await tree.parentOf(step.name);
   switch (step.kind) {
@@ -38,7 +43,7 @@ export async function writeDurably(roots: TreeRoots, step: WriteStep): Promise<v
       await directory.replaceLink(base, step.target, step);
       break;
     case 'hard link': {
-      await using sources = new HostTree(roots);
+      await using sources = new HostTree(tree.roots);
       const source = await sources.parentOf(step.source);
       await directory.replaceHardLink(base, source, path.posix.basename(step.source));
       break;

@@ -23,7 +23,8 @@ export async function verifyConfig(
   const target: TreeRoots = { root, ...present({ varRoot }) };
   const drifts: Drift[] = [];
   await using tree = new HostTree(target);
-  for (const [path, desired] of await desiredTree(target, config)) {
+  // In the order of paths, a directory is opened once.
+  for (const [path, desired] of [...(await desiredTree(target, config))].sort(by(([name]) => name))) {
     signal?.throwIfAborted();
     const drift = await driftAt(tree, path, desired);
     if (drift !== undefined) drifts.push(drift);

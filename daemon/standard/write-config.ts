@@ -1,7 +1,7 @@
 import path from 'node:path';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { HostTree, type Location, rootOf } from '../host-files/host-tree.ts';
-import { type WriteStep, writeDurably } from '../host-files/write-step.ts';
+import { type WriteStep, writeIn } from '../host-files/write-step.ts';
 import {
   intendManagedPaths,
   isManaged,
@@ -170,10 +170,11 @@ async function takeSteps(
   for (const name of plan.keep) await keepOriginal(target, stateDir, name);
   await writeOriginals(stateDir, plan.originals);
   const found = new Map(plan.found);
+  await using tree = new HostTree(target);
   for (const step of plan.steps) {
     await announce(`${step.kind} ${step.name}`);
-    await requireUnchanged(target, step, found);
-    await writeDurably(target, step);
+    await requireUnchanged(tree, step, found);
+    await writeIn(tree, step);
     found.delete(step.name);
   }
   if (passwords.length > 0) {
@@ -208,12 +209,11 @@ async function relabel(target: WriteTarget, steps: readonly WriteStep[], signal:
  * @param found what each path held then; a path that a step has been taken on is not looked at again.
  */
 async function requireUnchanged(
-  target: WriteTarget,
+  tree: HostTree,
   { name }: WriteStep,
   found: ReadonlyMap<string, TreeEntry | undefined>,
 ): Promise<void> {
   if (!found.has(name)) return;
-  await using tree = new HostTree(target);
   const drift = driftOf(name, await tree.entry(name, HASH_UP_TO), found.get(name));
   if (drift !== undefined) throw new ForeignChangeError([drift], 'while it was written');
 }
@@ -230,6 +230,8 @@ async function observe(
   signal: AbortSignal,
 ): Promise<readonly ObservedPath[]> {
   await using tree = new HostTree(target);
+  // Of its own, so that neither closes the directories of the other.
+  await using stock = new HostTree(target);
   const from = await located(tree, trees.from);
   const to = await located(tree, trees.to, linksOnlyIn(trees.from, trees.to));
   const observed: ObservedPath[] = [];
@@ -241,7 +243,7 @@ async function observe(
     observed.push({
       location,
       found,
-      stock: await stockOf(tree, target, name),
+      stock: await stockOf(stock, target, name),
       copy: await copyOf(target, name),
       isManaged: isManaged(managed, name, contentDigest(found)),
       from: from.get(name)?.desired,

@@ -113,7 +113,14 @@ const READ_AT_ONCE = 256n * 1024n;
 
 async function sha256Of(handle: FileHandle, { size }: BigIntStats): Promise<string> {
   const hash = createHash('sha256');
-  if (size <= READ_AT_ONCE) hash.update(await handle.readFile());
+  if (size <= READ_AT_ONCE) hash.update(await readWhole(handle, Number(size)));
   else for await (const chunk of handle.createReadStream({ autoClose: false })) hash.update(chunk);
   return hash.digest('hex');
+}
+
+/** One read more than a file's size finds its end; FileHandle.readFile takes several. */
+async function readWhole(handle: FileHandle, size: number): Promise<Uint8Array> {
+  const buffer = Buffer.allocUnsafe(size + 1);
+  const { bytesRead } = await handle.read(buffer, 0, size + 1, 0);
+  return bytesRead === size ? buffer.subarray(0, size) : handle.readFile();
 }
