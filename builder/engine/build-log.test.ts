@@ -33,6 +33,16 @@ test('no line has the value of a secret, nor a line of it', () => {
   expect(log.mask('x second-line-of-key')).toBe('x ***');
 });
 
+test('a value that begins with another one is masked as a whole', () => {
+  for (const values of [
+    ['password', 'password-and-more'],
+    ['password-and-more', 'password'],
+  ]) {
+    const log = new BuildLog(values.map(secret), () => undefined);
+    expect(log.mask('x password-and-more y password z')).toBe('x *** y *** z');
+  }
+});
+
 test('the last 200 lines are kept, none longer than a status may hold', () => {
   const log = new BuildLog([], () => undefined);
   log.write(Array.from({ length: 300 }, (_, at) => `${at} ${'x'.repeat(1000)}\n`).join(''));

@@ -11,7 +11,7 @@ import { describeImage } from '../../image/append.ts';
 import { writeImageArchive } from '../../image/archive.ts';
 import { digestOf } from '../../image/digest.ts';
 import { parseReference } from '../../image/reference.ts';
-import { deadline } from '../../test/fixtures/patience.ts';
+import { deadline, patience } from '../../test/fixtures/patience.ts';
 import { pushBaseImage } from '../../test/fixtures/registry/base-image.ts';
 import { newSigningKey, startRegistryWithImage } from '../../test/fixtures/registry/registry-with-image.ts';
 import { BuildFailure } from '../build-failure.ts';
@@ -314,7 +314,7 @@ describe('a build fails', () => {
       return promise;
     };
     const { parts, request } = setUp(engine);
-    const failure = await failureOf(engineImage({ ...parts, limitMs: 1_500 }, request, signal));
+    const failure = await failureOf(engineImage({ ...parts, limitMs: patience(1_500) }, request, signal));
     expect(failure).toMatchObject({ reason: 'EngineTimedOut', temporary: false, logTail: ['slow'] });
     expect(failure.message).toContain('--engine-minutes');
   });
