@@ -38,7 +38,7 @@ function build(
     },
   };
 }
-const wish = (current: number): MachineOSConfig => ({
+const osConfig = (current: number): MachineOSConfig => ({
   apiVersion: group,
   kind: 'MachineOSConfig',
   metadata: { name: 'worker' },
@@ -60,7 +60,7 @@ const node = (runs: number, desired = runs): MachineConfigNode => ({
 const numbers = (count: number) => Array.from({ length: count }, (_, at) => at + 1);
 const builds = (count: number) => numbers(count).map((number) => build(number));
 const namesOf = (seen: Partial<PruneObservation>) =>
-  decidePrune({ builds: [], machineOSConfigs: [wish(9)], nodes: [], keep: 2, ...seen }).map(
+  decidePrune({ builds: [], machineOSConfigs: [osConfig(9)], nodes: [], keep: 2, ...seen }).map(
     ({ build: { metadata } }) => metadata.name,
   );
 
@@ -70,12 +70,12 @@ describe('of a pool that is layered', () => {
 
   test('the images of an index go with it, but those that another image is made of too', () => {
     const builds = [build(1, { instances: [shared, own] }), build(2, { instances: [shared] })];
-    const pruned = decidePrune({ builds, machineOSConfigs: [wish(2)], nodes: [], keep: 1 });
+    const pruned = decidePrune({ builds, machineOSConfigs: [osConfig(2)], nodes: [], keep: 1 });
     expect(pruned.map(({ images }) => images)).toEqual([[image(1), image(9), image(7)]]);
   });
 
   test('the newest are kept, and what its MachineOSConfig names', () => {
-    expect(namesOf({ builds: builds(6), machineOSConfigs: [wish(1)] })).toEqual([
+    expect(namesOf({ builds: builds(6), machineOSConfigs: [osConfig(1)] })).toEqual([
       'worker-2',
       'worker-3',
       'worker-4',
@@ -101,7 +101,7 @@ describe('of a pool that is layered', () => {
 
 test('an image that a build which stays has too is not deleted with one that goes', () => {
   const shared = [build(1, { digestedImagePushSpec: image(5) }), build(2), build(5)];
-  const pruned = decidePrune({ builds: shared, machineOSConfigs: [wish(5)], nodes: [], keep: 1 });
+  const pruned = decidePrune({ builds: shared, machineOSConfigs: [osConfig(5)], nodes: [], keep: 1 });
   expect(pruned.map(({ build: { metadata }, images }) => [metadata.name, images])).toEqual([
     ['worker-1', []],
     ['worker-2', [image(2)]],
@@ -112,7 +112,9 @@ test("an engine's image goes with the last build that stands on it", () => {
   const engine = image(77);
   const two = [build(1, { engineImage: engine }), build(2, { engineImage: engine }), build(3)];
   const prune = (keep: number) =>
-    decidePrune({ builds: two, machineOSConfigs: [wish(3)], nodes: [], keep }).map(({ images }) => images);
+    decidePrune({ builds: two, machineOSConfigs: [osConfig(3)], nodes: [], keep }).map(
+      ({ images }) => images,
+    );
   expect(prune(2)).toEqual([[image(1)]]);
   expect(prune(1)).toEqual([
     [image(1), engine],
@@ -138,7 +140,7 @@ test('no image that is used, wanted or shared with what stays is ever deleted', 
         const nodes = runs.map(([current, desired]) => node(current, desired));
         const pruned = decidePrune({
           builds: all,
-          machineOSConfigs: wanted === null ? [] : [wish(wanted)],
+          machineOSConfigs: wanted === null ? [] : [osConfig(wanted)],
           nodes,
           keep,
         });
@@ -154,4 +156,24 @@ test('no image that is used, wanted or shared with what stays is ever deleted', 
       },
     ),
   );
+});
+
+test('each pool keeps builds of its own, whatever the others built since', () => {
+  const infra = (number: number): MachineOSBuild => {
+    const made = build(number);
+    return {
+      ...made,
+      metadata: { name: `infra-${number}` },
+      spec: { ...made.spec, machineOSConfig: { name: 'infra' } },
+    };
+  };
+  const observation: PruneObservation = {
+    builds: [build(1), build(2), infra(3), infra(4), infra(5)],
+    machineOSConfigs: [osConfig(9), { ...osConfig(9), metadata: { name: 'infra' } }],
+    nodes: [],
+    keep: 1,
+  };
+  expect(decidePrune(observation).map(({ build: { metadata } }) => metadata.name)).toEqual([
+    ...['worker-1', 'infra-3', 'infra-4'],
+  ]);
 });

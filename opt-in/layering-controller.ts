@@ -10,7 +10,8 @@ import { updateStatus } from '../cluster/update-object.ts';
 import { type ImagePruner, LayeringActor } from './act-on-layering.ts';
 import { decideLayering, type LayeringStep } from './decide-layering.ts';
 import { type LayeringCaches, LayeringObserver, type ObservedLayering } from './observe-layering.ts';
-import { formatProblems, type SwitchState, withLayeringCondition } from './switch.ts';
+import { formatProblems, withLayeringCondition } from './status.ts';
+import type { SwitchState } from './switch.ts';
 
 export interface LayeringControllerParts {
   readonly client: ApiClient;

@@ -1,10 +1,7 @@
 import type { ConfigMap } from '../api/kubernetes.ts';
 import { type LabelSelector, matchesLabels, parseLabelSelector } from '../api/label-selector.ts';
-import { SWITCH_CONFIG_MAP } from '../api/names.ts';
-import type { Condition } from '../api/object.ts';
 import { type KubernetesObject, ObjectName } from '../api/object.ts';
 import { DigestedPullspecSchema, TaggedPullspecSchema } from '../api/references.ts';
-import { setCondition } from '../cluster/update-object.ts';
 
 /** What the ConfigMap `on-cluster-layering` asks for. */
 export type SwitchState =
@@ -140,49 +137,4 @@ export function takesPool(
   return (
     pools?.includes(name) === true || (poolSelector !== undefined && matchesLabels(poolSelector, labels))
   );
-}
-
-/** @returns the problems in one line for an event or a condition. */
-export function formatProblems(problems: readonly SwitchProblem[]): string {
-  return problems
-    .map(({ key, problem }) => `ConfigMap ${SWITCH_CONFIG_MAP}, data.${key}: ${problem}`)
-    .join('; ');
-}
-
-/** Condition of the MachineConfiguration: whether layering is switched on. Absent where it is off. */
-const LAYERING_CONDITION = 'Layering';
-
-/** Longest message of a condition that is written; only the event has the end of a longer list of problems. */
-const MESSAGE_LENGTH = 2048;
-
-/**
- * Reports the state of the switch as a condition.
- *
- * @param conditions the current conditions.
- * @param now the time of a condition that changes.
- * @returns the conditions with this one; without it where layering is off, so that nothing is left after switching off.
- */
-export function withLayeringCondition(
-  conditions: readonly Condition[],
-  state: SwitchState,
-  now: Date,
-): Condition[] {
-  const set = (status: Condition['status'], reason: string, message: string) =>
-    setCondition(
-      conditions,
-      { type: LAYERING_CONDITION, status, reason, message: message.slice(0, MESSAGE_LENGTH) },
-      now,
-    );
-  switch (state.kind) {
-    case 'off':
-      return conditions.filter(({ type }) => type !== LAYERING_CONDITION);
-    case 'on':
-      return set('True', 'SwitchedOn', `Images are pushed to ${state.settings.imageRepository}`);
-    case 'invalid':
-      return set(
-        'Unknown',
-        'InvalidSwitch',
-        `The previous settings remain in effect: ${formatProblems(state.problems)}`,
-      );
-  }
 }

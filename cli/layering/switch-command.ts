@@ -7,7 +7,7 @@ import type { ApiClient } from '../../cluster/api-client.ts';
 import { isNotFound } from '../../cluster/api-client.ts';
 import { retryOnConflict } from '../../cluster/update-object.ts';
 import { madeBySwitch } from '../../opt-in/machine-os-configs.ts';
-import { formatProblems } from '../../opt-in/switch.ts';
+import { formatProblems } from '../../opt-in/status.ts';
 import {
   type ClusterFlags,
   onCluster,

@@ -95,3 +95,14 @@ it('effects of a mirror object are kept by pool', () => {
   });
   expect(formatEffects('no json', 'worker', effect)).toBe(one);
 });
+
+it('nothing is predicted for a rendering that can not be read', () => {
+  const broken = rendered('d', {});
+  const predicted = predictForNodes({
+    running: ['a'],
+    configs: (name) => configs.get(name),
+    to: { ...broken, spec: { config: { ignition: { version: '99.0.0' } } } },
+    policies,
+  });
+  expect(predicted).toEqual([]);
+});
