@@ -161,6 +161,25 @@ describe('a node with an active NodeMaintenance', () => {
     expect(isLeased('b')).toBe(true);
     expect(updating()).toMatch(/a: skipped: a NodeMaintenance is active/);
   });
+
+  it('is skipped, too, where no other node waits for its update', async () => {
+    putStaged('a');
+    putStaged('b');
+    const status = {
+      configVersion: { current: CONFIG, desired: CONFIG },
+      conditions: [condition('Updated')],
+    };
+    cluster.put(MachineConfigNodes, aMachineConfigNode('b', { configVersion: { desired: CONFIG } }, status));
+    cluster.put(NodeMaintenances, {
+      apiVersion: 'nodemaintenance.medik8s.io/v1beta1',
+      kind: 'NodeMaintenance',
+      metadata: { name: 'm' },
+      spec: { nodeName: 'a' },
+    } as KubernetesObject);
+    await pass();
+    expect([isLeased('a'), isCordoned('a')]).toEqual([false, false]);
+    expect(updating()).toMatch(/a: skipped: a NodeMaintenance is active/);
+  });
 });
 
 it('a node whose lease somebody else holds is not cordoned, and the pool says who holds it', async () => {

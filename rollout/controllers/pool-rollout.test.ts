@@ -240,6 +240,17 @@ describe('a rollout', () => {
     expect(spans).toHaveLength(1);
   });
 
+  it('is traced from when its config was rendered, where nodes were outstanding before', async () => {
+    const config = cluster.get(MachineConfigs, NEW) ?? aRenderedConfig(NEW);
+    const creationTimestamp = new Date(START + 15_000).toISOString();
+    cluster.put(MachineConfigs, { ...config, metadata: { ...config.metadata, creationTimestamp } });
+    putNode('a', STAGED);
+    await look();
+    putNode('a', UPDATED);
+    await look();
+    expect(spans).toMatchObject([{ startedAt: START + 15_000, endedAt: START + 20_000 }]);
+  });
+
   it('looks again in time to renew its leases', async () => {
     putNode('a', STAGED);
     await look();

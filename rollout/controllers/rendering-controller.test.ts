@@ -256,6 +256,16 @@ describe('the predicted transitions', () => {
     const next = await render();
     const text = cluster.get(ImageDigestMirrorSets, 'mirrors')?.metadata.annotations?.[annotations.effect];
     expect(JSON.parse(text ?? '{}')).toMatchObject({ pools: { worker: { config: next } } });
+    const { metadata, ...others } = putMirrors('mirror-2.example.com/a');
+    const spec = { imageDigestMirrors: [{ source: 'registry.example.com/b', mirrors: ['m.example.com/b'] }] };
+    cluster.put(ImageDigestMirrorSets, { ...others, spec, metadata: { name: 'others' } });
+    putNode('a', await render());
+    putMirrors('mirror-3.example.com/a');
+    await render();
+    const annotated = cluster
+      .list(ImageDigestMirrorSets)
+      .filter((object) => (object.metadata.annotations?.[annotations.effect] ?? '').includes(targetOf()));
+    expect(annotated.map((object) => object.metadata.name)).toEqual([metadata.name]);
   });
 });
 
