@@ -1,0 +1,56 @@
+import { describe, expect, it } from 'vitest';
+import { aState, REBOOT } from '../../test/fixtures/objects.ts';
+import type { NodeState } from '../pools/node-state.ts';
+import { RolloutMetrics } from './metrics.ts';
+
+/** @returns the value of one series, by its name and labels as they are served. */
+async function seriesValue(metrics: RolloutMetrics, series: string): Promise<number | undefined> {
+  const line = (await metrics.registry.metrics()).split('\n').find((each) => each.startsWith(`${series} `));
+  return line === undefined ? undefined : Number(line.slice(series.length + 1));
+}
+
+async function bucketsOf(metrics: RolloutMetrics, name: string): Promise<number[]> {
+  const text = await metrics.registry.metrics();
+  return [...text.matchAll(new RegExp(`^${name}_bucket\\{[^}]*le="([0-9.]+)"`, 'gm'))].map(([, le]) =>
+    Number(le),
+  );
+}
+
+describe('the phase of a node', () => {
+  it.each<[string, Partial<NodeState>]>([
+    ['updated', {}],
+    ['preparing', { progress: { kind: 'preparing' } }],
+    ['waiting', { progress: { kind: 'staged', actions: REBOOT } }],
+    ['waiting', { assigned: false }],
+    ['working', { progress: { kind: 'staged', actions: REBOOT }, lease: { by: 'us' } }],
+    ['degraded', { progress: { kind: 'degraded', why: '', since: 0 }, lease: { by: 'us' } }],
+    ['away', { away: { kind: 'switched-off', why: '' }, progress: { kind: 'degraded', why: '', since: 0 } }],
+  ])('%s', async (phase, more) => {
+    const metrics = new RolloutMetrics(() => new Map());
+    metrics.setPool('worker', [aState('a', more)], 0, 0);
+    expect(await seriesValue(metrics, `shale_operator_nodes{pool="worker",phase="${phase}"}`)).toBe(1);
+  });
+});
+
+it('settled nodes are counted as updated', async () => {
+  const metrics = new RolloutMetrics(() => new Map());
+  metrics.setPool('worker', [aState('a')], 5, 0);
+  expect(await seriesValue(metrics, 'shale_operator_nodes{pool="worker",phase="updated"}')).toBe(6);
+});
+
+// Queries name these bounds: another one breaks the alerts and dashboards of a cluster.
+it('durations are counted in buckets from the shortest pass to a drain of four hours', async () => {
+  const metrics = new RolloutMetrics(() => new Map());
+  metrics.observeDrain(20);
+  metrics.observePass('pools', { took: 20, outcome: 'done' });
+  expect(await bucketsOf(metrics, 'shale_operator_drain_seconds')).toEqual([
+    1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600, 14_400,
+  ]);
+  expect(await bucketsOf(metrics, 'shale_operator_reconcile_seconds')).toEqual([
+    0.005, 0.025, 0.1, 0.5, 1, 5, 30,
+  ]);
+  expect(await seriesValue(metrics, 'shale_operator_reconcile_seconds_sum{controller="pools"}')).toBe(0.02);
+  expect(
+    await seriesValue(metrics, 'shale_operator_reconcile_failures_total{controller="pools"}'),
+  ).toBeUndefined();
+});
