@@ -1,62 +1,33 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { MachineConfigNode } from '../api/machine-config-node.ts';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
-import type { MachineOSConfig } from '../api/machine-os-config.ts';
 import { type DigestedPullspec, parseDigestedPullspec } from '../api/references.ts';
+import { aBuild, aMachineConfigNode, aMachineOSConfig, condition } from '../test/fixtures/objects.ts';
 import { decidePrune, type PruneObservation } from './decide-layering.ts';
 
-const group = 'machineconfiguration.openshift.io/v1';
 const image = (digit: number): DigestedPullspec =>
   parseDigestedPullspec(`r.io/os/worker@sha256:${String(digit).padStart(64, '0')}`);
-const condition = (type: string) => ({
-  type,
-  status: 'True' as const,
-  reason: type,
-  message: '',
-  lastTransitionTime: '2026-01-01T00:00:00Z',
-});
 function build(
   number: number,
   more: Partial<MachineOSBuild['status']> & { outcome?: string } = {},
 ): MachineOSBuild {
   const { outcome = 'Succeeded', ...status } = more;
-  return {
-    apiVersion: group,
-    kind: 'MachineOSBuild',
-    metadata: { name: `worker-${number}` },
-    spec: {
-      machineConfig: { name: `rendered-worker-${number}` },
-      machineOSConfig: { name: 'worker' },
-      renderedImagePushSpec: `r.io/os/worker:worker-${number}`,
-    },
+  return aBuild(`worker-${number}`, `rendered-worker-${number}`, {
     status: {
       conditions: outcome === '' ? [] : [condition(outcome)],
       buildEnd: `2026-01-01T00:00:${String(number).padStart(2, '0')}Z`,
       ...(outcome === 'Succeeded' ? { digestedImagePushSpec: image(number) } : {}),
       ...status,
     },
-  };
+  });
 }
-const osConfig = (current: number): MachineOSConfig => ({
-  apiVersion: group,
-  kind: 'MachineOSConfig',
-  metadata: { name: 'worker' },
-  spec: { machineConfigPool: { name: 'worker' }, renderedImagePushSpec: 'r.io/os/worker:latest' },
-  status: { machineOSBuild: { group: '', resource: 'machineosbuilds', name: `worker-${current}` } },
-});
-const node = (runs: number, desired = runs): MachineConfigNode => ({
-  apiVersion: group,
-  kind: 'MachineConfigNode',
-  metadata: { name: 'n' },
-  spec: {
-    node: { name: 'n' },
-    pool: { name: 'worker' },
-    configVersion: { desired: 'x' },
-    configImage: { desiredImage: image(desired) },
-  },
-  status: { mode: 'Layered', configImage: { currentImage: image(runs) } },
-});
+const osConfig = (current: number) => aMachineOSConfig('worker', `worker-${current}`);
+const node = (runs: number, desired = runs) =>
+  aMachineConfigNode(
+    'n',
+    { configImage: { desiredImage: image(desired) } },
+    { mode: 'Layered', configImage: { currentImage: image(runs) } },
+  );
 const numbers = (count: number) => Array.from({ length: count }, (_, at) => at + 1);
 const builds = (count: number) => numbers(count).map((number) => build(number));
 const namesOf = (seen: Partial<PruneObservation>) =>

@@ -1,51 +1,35 @@
 import { describe, expect, test } from 'vitest';
 import type { MachineConfigNode } from '../api/machine-config-node.ts';
-import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../api/machine-os-config.ts';
 import { labels } from '../api/names.ts';
+import { aBuild, aMachineConfigNode, aMachineOSConfig, aPool } from '../test/fixtures/objects.ts';
 import { builderDeployment } from './builder-deployment.ts';
 import { builderRights } from './builder-rights.ts';
 import { decideLayering, type LayeringObservation } from './decide-layering.ts';
 
-const group = 'machineconfiguration.openshift.io/v1';
 const image = `r.io/os/worker@sha256:${'a'.repeat(64)}`;
-const pool = { apiVersion: group, kind: 'MachineConfigPool', metadata: { name: 'worker' }, spec: {} };
-const wish = (own: boolean): MachineOSConfig => ({
-  apiVersion: group,
-  kind: 'MachineOSConfig',
-  metadata: { name: 'worker', ...(own ? { labels: { [labels.madeBySwitch]: 'true' } } : {}) },
-  spec: {
-    machineConfigPool: { name: 'worker' },
-    imageBuilder: { imageBuilderType: 'Job' },
-    renderedImagePushSpec: 'r.io/os/worker:latest',
-  },
-});
-const build: MachineOSBuild = {
-  apiVersion: group,
-  kind: 'MachineOSBuild',
-  metadata: { name: 'worker-1' },
-  spec: {
-    machineConfig: { name: 'rendered-worker-1' },
-    machineOSConfig: { name: 'worker' },
-    renderedImagePushSpec: 'r.io/os/worker:worker-1',
-  },
-  status: { digestedImagePushSpec: image },
+const pool = aPool('worker');
+const wish = (own: boolean): MachineOSConfig => {
+  const { metadata, spec, ...object } = aMachineOSConfig('worker');
+  return {
+    ...object,
+    metadata: { ...metadata, ...(own ? { labels: { [labels.madeBySwitch]: 'true' } } : {}) },
+    spec: {
+      ...spec,
+      imageBuilder: { imageBuilderType: 'Job' },
+      renderedImagePushSpec: 'r.io/os/worker:latest',
+    },
+  };
 };
-const node = (current?: string, desired?: string): MachineConfigNode => ({
-  apiVersion: group,
-  kind: 'MachineConfigNode',
-  metadata: { name: 'n' },
-  spec: {
-    node: { name: 'n' },
-    pool: { name: 'worker' },
-    configVersion: { desired: 'rendered-worker-1' },
-    ...(desired === undefined ? {} : { configImage: { desiredImage: desired } }),
-  },
-  status:
+const build = aBuild('worker-1', 'rendered-worker-1', { status: { digestedImagePushSpec: image } });
+const node = (current?: string, desired?: string): MachineConfigNode =>
+  aMachineConfigNode(
+    'n',
+    desired === undefined ? {} : { configImage: { desiredImage: desired } },
     current === undefined
       ? { mode: 'Standard' }
       : { mode: 'Layered', configImage: { currentImage: current } },
-});
+  );
 const made = builderDeployment('shale-system', 'shale', []);
 const deployment = { ...made, metadata: { ...made.metadata, name: 'machine-os-builder' } };
 const noRights = builderRights('shale-system').map((right) => ({ ...right, present: undefined }));

@@ -1,15 +1,10 @@
 import { expect, test } from 'vitest';
 import type { MachineOSConfig } from '../api/machine-os-config.ts';
+import { aPool } from '../test/fixtures/objects.ts';
 import { decideMachineOSConfigs } from './machine-os-configs.ts';
 import type { SwitchState } from './switch.ts';
 
-const pool = (name: string) => ({
-  apiVersion: 'machineconfiguration.openshift.io/v1',
-  kind: 'MachineConfigPool',
-  metadata: { name },
-  spec: {},
-});
-const pools = [pool('worker'), pool('infra')];
+const pools = [aPool('worker'), aPool('infra')];
 const on: SwitchState = { kind: 'on', settings: { imageRepository: 'r.io/os/{pool}' } };
 const created = (state: SwitchState): MachineOSConfig[] =>
   decideMachineOSConfigs(state, pools, []).create.map((config) => ({
@@ -35,7 +30,7 @@ test('what is as it should be is left alone', () => {
 });
 
 test("an admin's own is never touched, on or off", () => {
-  expect(decideMachineOSConfigs(on, [pool('worker')], [adminsOwn])).toEqual({
+  expect(decideMachineOSConfigs(on, [aPool('worker')], [adminsOwn])).toEqual({
     create: [],
     replace: [],
     delete: [],

@@ -1,45 +1,18 @@
 import { expect, test } from 'vitest';
-import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
+import { aBuild, aMachineConfigNode, aRenderedConfig, condition } from '../../test/fixtures/objects.ts';
 import { knownStates } from './known-states.ts';
 
-const apiVersion = 'machineconfiguration.openshift.io/v1';
-const config = (name: string): MachineConfig => ({
-  apiVersion,
-  kind: 'MachineConfig',
-  metadata: { name },
-  spec: {},
-});
-const node = (pool: string, current: string, baseImage: string): MachineConfigNode => ({
-  apiVersion,
-  kind: 'MachineConfigNode',
-  metadata: { name: `${pool}-${current}-${baseImage}` },
-  spec: { node: { name: 'n' }, pool: { name: pool }, configVersion: { desired: 'x' } },
-  status: { configVersion: { current, desired: 'x' }, baseImage },
-});
-const build = (of: string, status: object): MachineOSBuild => ({
-  apiVersion,
-  kind: 'MachineOSBuild',
-  metadata: { name: `worker-${of}` },
-  spec: {
-    machineConfig: { name: of },
-    machineOSConfig: { name: 'worker' },
-    renderedImagePushSpec: 'r.io/os/worker:x',
-  },
-  status: {
-    conditions: [
-      {
-        type: 'Succeeded',
-        status: 'True',
-        reason: '',
-        message: '',
-        lastTransitionTime: '2026-06-01T00:00:00Z',
-      },
-    ],
-    ...status,
-  },
-});
+const config = (name: string) => aRenderedConfig(name);
+const node = (pool: string, current: string, baseImage: string) =>
+  aMachineConfigNode(
+    `${pool}-${current}-${baseImage}`,
+    { pool: { name: pool } },
+    { configVersion: { current, desired: 'x' }, baseImage },
+  );
+const build = (of: string, status: object) =>
+  aBuild(`worker-${of}`, of, { status: { conditions: [condition('Succeeded')], ...status } });
 const states = (nodes: MachineConfigNode[], builds: MachineOSBuild[]) =>
   knownStates('worker', nodes, builds, (name) => (name.startsWith('gone') ? undefined : config(name))).map(
     (state) => ({ ...state, config: state.config.metadata.name }),

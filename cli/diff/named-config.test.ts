@@ -1,37 +1,20 @@
 import { describe, expect, test } from 'vitest';
-import type { MachineConfig } from '../../api/machine-config.ts';
-import type { MachineConfigNode } from '../../api/machine-config-node.ts';
-import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
+import { aMachineConfigNode, aPool, aRenderedConfig } from '../../test/fixtures/objects.ts';
 import { bothSides, type NamingCluster, oneSide } from './named-config.ts';
 
-const apiVersion = 'machineconfiguration.openshift.io/v1';
-const config = (name: string): MachineConfig => ({
-  apiVersion,
-  kind: 'MachineConfig',
-  metadata: { name },
-  spec: {},
-});
-const pool = (name: string): MachineConfigPool => ({
-  apiVersion,
-  kind: 'MachineConfigPool',
-  metadata: { name },
-  spec: { configuration: { name: 'rendered-b' } },
+const config = (name: string) => aRenderedConfig(name);
+const pool = (name: string) => ({
+  ...aPool(name, { configuration: { name: 'rendered-b' } }),
   status: { configuration: { name: 'rendered-a' } },
 });
 const IMAGE = `r.example.org/os@sha256:${'1'.repeat(64)}`;
-const node = (name: string, current: string): MachineConfigNode => ({
-  apiVersion,
-  kind: 'MachineConfigNode',
-  metadata: { name },
-  spec: {
-    node: { name },
-    pool: { name: 'worker' },
-    configVersion: { desired: 'rendered-b' },
-    configImage: { desiredImage: IMAGE },
-  },
-  status: { configVersion: { current, desired: 'rendered-b' }, baseImage: 'old base' },
-});
+const node = (name: string, current: string) =>
+  aMachineConfigNode(
+    name,
+    { configVersion: { desired: 'rendered-b' }, configImage: { desiredImage: IMAGE } },
+    { configVersion: { current, desired: 'rendered-b' }, baseImage: 'old base' },
+  );
 const build = {
   metadata: { name: 'b' },
   status: { digestedImagePushSpec: IMAGE, baseImage: 'new base' },

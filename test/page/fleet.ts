@@ -15,6 +15,7 @@ import type { ApiClient } from '../../cluster/api-client.ts';
 import { defaultPolicySettings } from '../../disruption/effective-policies.ts';
 import { policyStatus } from '../../rollout/controllers/policy-controller.ts';
 import { leaseNameOf } from '../../rollout/node-leases.ts';
+import { aBuild, condition as aCondition, aMachineConfigNode, aNode, aPool } from '../fixtures/objects.ts';
 
 /** A cluster in the middle of a rollout, as its objects tell it. */
 export interface Fleet {
@@ -27,7 +28,6 @@ export interface Fleet {
 }
 
 export const LEASE_NAMESPACE = 'medik8s-leases';
-const GROUP = 'machineconfiguration.openshift.io/v1';
 const BASE = `quay.example/fedora/fedora-bootc@sha256:${'b'.repeat(64)}`;
 
 /** What a node of the fleet is at. */
@@ -100,8 +100,7 @@ export function aNodeOf(
   };
   const done = part === 'updated';
   const busy = part === 'draining' || part === 'applying' || part === 'rebooting';
-  const spec: MachineConfigNode['spec'] = {
-    node: { name },
+  const spec: Partial<MachineConfigNode['spec']> = {
     pool: { name: pool },
     configVersion: { desired: target },
     configImage: { desiredImage: imageOf(target) as never },
@@ -143,10 +142,18 @@ export function aNodeOf(
     result: 'Succeeded',
   };
   const runs = done ? target : before;
+  const status: MachineConfigNode['status'] = {
+    conditions: [...conditions[part]],
+    configVersion: { current: runs, desired: target },
+    configImage: { currentImage: imageOf(runs) as never, desiredImage: imageOf(target) as never },
+    mode: 'Layered',
+    baseImage: BASE,
+    ...(done ? { lastUpdate } : part === 'preparing' ? {} : { plan }),
+    ...(part === 'preparing' ? { staging: { bytesDone: 31_000_000, bytesTotal: 84_000_000 } } : {}),
+  };
+  const ready = { ...condition('Ready', part === 'rebooting' ? 'False' : 'True', ''), reason: 'Kubelet' };
   return {
-    node: {
-      apiVersion: 'v1',
-      kind: 'Node',
+    node: aNode(name, {
       metadata: {
         name,
         labels: { [`${labels.nodeRolePrefix}${pool}`]: '' },
@@ -158,42 +165,24 @@ export function aNodeOf(
         },
       },
       spec: busy ? { unschedulable: true } : {},
-      status: {
-        conditions: [
-          { ...condition('Ready', part === 'rebooting' ? 'False' : 'True', ''), reason: 'Kubelet' },
-        ],
-      },
+      status: { conditions: [ready] },
+    }),
+    machineConfigNode: aMachineConfigNode(name, spec, status),
+    ...(busy ? { lease: aLease(name, at(ago + 25), at(1)) } : {}),
+  };
+}
+
+function aLease(node: string, since: string, renewed: string): Lease {
+  return {
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: { name: leaseNameOf(node), namespace: LEASE_NAMESPACE },
+    spec: {
+      holderIdentity: 'shale-operator',
+      acquireTime: `${since.slice(0, -1)}.000000Z`,
+      renewTime: `${renewed.slice(0, -1)}.000000Z`,
+      leaseDurationSeconds: 300,
     },
-    machineConfigNode: {
-      apiVersion: GROUP,
-      kind: 'MachineConfigNode',
-      metadata: { name },
-      spec,
-      status: {
-        conditions: [...conditions[part]],
-        configVersion: { current: runs, desired: target },
-        configImage: { currentImage: imageOf(runs) as never, desiredImage: imageOf(target) as never },
-        mode: 'Layered',
-        baseImage: BASE,
-        ...(done ? { lastUpdate } : part === 'preparing' ? {} : { plan }),
-        ...(part === 'preparing' ? { staging: { bytesDone: 31_000_000, bytesTotal: 84_000_000 } } : {}),
-      },
-    },
-    ...(busy
-      ? {
-          lease: {
-            apiVersion: 'coordination.k8s.io/v1',
-            kind: 'Lease',
-            metadata: { name: leaseNameOf(name), namespace: LEASE_NAMESPACE },
-            spec: {
-              holderIdentity: 'shale-operator',
-              acquireTime: `${at(ago + 25).slice(0, -1)}.000000Z`,
-              renewTime: `${at(1).slice(0, -1)}.000000Z`,
-              leaseDurationSeconds: 300,
-            },
-          },
-        }
-      : {}),
   };
 }
 
@@ -263,31 +252,16 @@ function agoOf(index: number, size: number): number {
 function aPoolOf(name: string, size: number): MachineConfigPool {
   const target = `rendered-${name}-9f8e7d6c`;
   const done = Math.floor(size * 0.4);
+  const message = `${done} of ${size} nodes run ${target}`;
   return {
-    apiVersion: GROUP,
-    kind: 'MachineConfigPool',
-    metadata: { name },
-    spec: {
-      nodeSelector: { matchLabels: { [`${labels.nodeRolePrefix}${name}`]: '' } },
-      machineConfigSelector: { matchLabels: { [labels.role]: name } },
-      maxUnavailable: 3,
-      configuration: { name: target },
-    },
+    ...aPool(name, { maxUnavailable: 3, configuration: { name: target } }),
     status: {
       machineCount: size,
       updatedMachineCount: done,
       readyMachineCount: done,
       unavailableMachineCount: 3,
       degradedMachineCount: 1,
-      conditions: [
-        {
-          type: 'Updating',
-          status: 'True',
-          reason: 'NodesUpdating',
-          message: `${done} of ${size} nodes run ${target}`,
-          lastTransitionTime: '2026-11-01T00:00:00Z',
-        },
-      ],
+      conditions: [{ ...aCondition('Updating', 'True', message), reason: 'NodesUpdating' }],
     },
   };
 }
@@ -300,22 +274,17 @@ function buildsOf(pool: string, now: number): MachineOSBuild[] {
     config: string,
     ago: number,
     status: NonNullable<MachineOSBuild['status']>,
-  ): MachineOSBuild => ({
-    apiVersion: GROUP,
-    kind: 'MachineOSBuild',
-    metadata: { name, labels: { [labels.targetPool]: pool }, creationTimestamp: at(ago) },
-    spec: {
-      machineConfig: { name: config },
-      machineOSConfig: { name: pool },
-      renderedImagePushSpec: `registry.example:5000/os/${pool}:${name}` as never,
-    },
-    status,
-  });
+  ): MachineOSBuild => {
+    const object = aBuild(name, config, { at: at(ago), status });
+    const renderedImagePushSpec = `registry.example:5000/os/${pool}:${name}`;
+    return {
+      ...object,
+      metadata: { ...object.metadata, labels: { [labels.targetPool]: pool } },
+      spec: { ...object.spec, machineOSConfig: { name: pool }, renderedImagePushSpec },
+    };
+  };
   const condition = (type: string, ago: number, message: string): Condition => ({
-    type,
-    status: 'True',
-    reason: type,
-    message,
+    ...aCondition(type, 'True', message),
     lastTransitionTime: at(ago),
   });
   return [

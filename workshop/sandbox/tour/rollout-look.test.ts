@@ -1,36 +1,18 @@
 import { expect, test } from 'vitest';
 import type { MachineConfigNode } from '../../../api/machine-config-node.ts';
-import type { MachineConfigPool } from '../../../api/machine-config-pool.ts';
+import { aMachineConfigNode, aPool, condition } from '../../../test/fixtures/objects.ts';
 import { lookAtRollout, type RolloutGoal, type RolloutObservation } from './rollout-look.ts';
 
-const yes = (type: string, message = '') => ({
-  type,
-  status: 'True' as const,
-  reason: 'Test',
-  message,
-  lastTransitionTime: '2026-01-01T00:00:00Z',
-});
+const yes = (type: string, message = '') => condition(type, 'True', message);
 
-const pool: MachineConfigPool = {
-  apiVersion: 'machineconfiguration.openshift.io/v1',
-  kind: 'MachineConfigPool',
-  metadata: { name: 'worker' },
-  spec: { configuration: { name: 'rendered-worker-2' } },
+const pool = {
+  ...aPool('worker', { configuration: { name: 'rendered-worker-2' } }),
   status: { configuration: { name: 'rendered-worker-2' }, conditions: [yes('Updated')] },
 };
 
 function node(name: string, current: string, conditions = [yes('Updated')]): MachineConfigNode {
-  return {
-    apiVersion: 'machineconfiguration.openshift.io/v1',
-    kind: 'MachineConfigNode',
-    metadata: { name },
-    spec: {
-      node: { name },
-      pool: { name: 'worker' },
-      configVersion: { desired: 'rendered-worker-2' },
-    } as MachineConfigNode['spec'],
-    status: { mode: 'Standard', configVersion: { current, desired: 'rendered-worker-2' }, conditions },
-  };
+  const configVersion = { current, desired: 'rendered-worker-2' };
+  return aMachineConfigNode(name, { configVersion }, { mode: 'Standard', configVersion, conditions });
 }
 
 const goal: RolloutGoal = { pools: { worker: 2 }, mode: 'Standard', missingInConfig: () => undefined };
