@@ -170,9 +170,9 @@ function createToken(
 ): string {
   const { namespace, name, node } = account;
   const uidOf = (plural: string, object: string): string => {
-    const found = service.store.get(bucketOf(builtinResource('', plural)), object);
-    if (found === undefined) throw new Error(`there is no ${plural}/${object} for a token to name`);
-    return found.metadata.uid;
+    const stored = service.store.get(bucketOf(builtinResource('', plural)), object);
+    if (stored === undefined) throw new Error(`there is no ${plural}/${object} for a token to name`);
+    return stored.metadata.uid;
   };
   const serviceAccount = { name, uid: uidOf('serviceaccounts', keyOf(namespace, name)) };
   const bound = node === undefined ? {} : { node: { name: node, uid: uidOf('nodes', node) } };

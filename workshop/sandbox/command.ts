@@ -127,7 +127,7 @@ function statusCommand(): Command {
     });
 }
 
-/** The process that `up` and `tour` start. It goes down when they end, unless they tell it to stay. */
+/** The process that `up` and `tour` start. It goes down when they end, unless they ask it to stay. */
 function serveCommand(): Command {
   return new Command('serve').description('Hold the cluster.').action(async (options: ServeOptions) => {
     const log = createLogger('sandbox', process.env['SHALE_LOG_LEVEL'] ?? 'debug');
@@ -139,15 +139,15 @@ function serveCommand(): Command {
     process.on('disconnect', () => {
       if (!kept) abandoned.abort(new Error('the process that started the sandbox exited'));
     });
-    const tell = (message: ServeMessage) => {
+    const report = (message: ServeMessage) => {
       if (process.connected) process.send?.(message);
     };
     try {
       const signal = AbortSignal.any([shutdownSignal(), abandoned.signal]);
-      await serve({ dir: options.dir, choice: choiceOf(options), nodes: options.nodes, tell, log, signal });
+      await serve({ dir: options.dir, choice: choiceOf(options), nodes: options.nodes, report, log, signal });
     } catch (error) {
       log.error({ err: error }, 'the sandbox failed');
-      tell({ type: 'failed', message: error instanceof Error ? error.message : String(error) });
+      report({ type: 'failed', message: error instanceof Error ? error.message : String(error) });
       process.exitCode = exitCodes.failed;
     } finally {
       if (process.connected) process.disconnect();

@@ -121,12 +121,12 @@ function sendOver(connection: Connection): Send {
  * @param file written anew. @returns what to call for every request. @throws Error when the file can't be written.
  */
 function createAuditLog(file: string): (event: AuditEvent) => void {
-  const told = new Set<string>();
+  const logged = new Set<string>();
   writeFileSync(file, '');
   return (event) => {
     const line = JSON.stringify(event);
-    if (told.has(line)) return;
-    told.add(line);
+    if (logged.has(line)) return;
+    logged.add(line);
     // At once: the log is whole however the sandbox ends.
     appendFileSync(file, `${line}\n`);
   };

@@ -27,7 +27,7 @@ export interface ServeOptions {
   readonly choice: ControlPlaneChoice;
   readonly nodes: NodeKindName;
   /** Tells the process that started this one. */
-  readonly tell: (message: ServeMessage) => void;
+  readonly report: (message: ServeMessage) => void;
   readonly log: Logger;
   /** Aborted when the sandbox is to go down. */
   readonly signal: AbortSignal;
@@ -52,9 +52,9 @@ export async function serve(options: ServeOptions): Promise<void> {
 
 async function hold(
   layout: SandboxLayout,
-  { choice, nodes, tell, log, signal }: ServeOptions,
+  { choice, nodes, report, log, signal }: ServeOptions,
 ): Promise<void> {
-  const onProgress = (what: string) => tell({ type: 'progress', what });
+  const onProgress = (what: string) => report({ type: 'progress', what });
   onProgress('Starting the API server');
   // It has to outlive the cluster, whose processes say goodbye to it.
   const controlPlane = await startControlPlane(
@@ -84,7 +84,7 @@ async function hold(
       nodes,
     };
     await writeRecord(layout, record);
-    tell({ type: 'ready', record });
+    report({ type: 'ready', record });
     await cluster.ended;
   } finally {
     await controlPlane.stop();

@@ -47,9 +47,9 @@ function refuseBinding(request: AdmissionRequest, object: JsonObject, rbac: Rbac
   const plural = stringAt(object, 'roleRef', 'kind') === 'Role' ? 'roles' : 'clusterroles';
   const role = stringAt(object, 'roleRef', 'name') ?? '';
   if (mayDo('bind', request, plural, role, rbac)) return;
-  const found = roleOf(object, request.namespace, rbac);
-  if (found === undefined) throw notFound({ group: RBAC_GROUP, plural }, role);
-  refuseRules(request, rulesOf(found, rbac), rbac);
+  const referenced = roleOf(object, request.namespace, rbac);
+  if (referenced === undefined) throw notFound({ group: RBAC_GROUP, plural }, role);
+  refuseRules(request, rulesOf(referenced, rbac), rbac);
 }
 
 function mayDo(

@@ -96,9 +96,9 @@ export function ruleAllows(rule: JsonObject, attributes: Attributes): boolean {
   );
 }
 
-function has(rule: JsonObject, field: string, wanted: string): boolean {
+function has(rule: JsonObject, field: string, value: string): boolean {
   const values = stringsAt(rule, field);
-  return values.includes('*') || values.includes(wanted);
+  return values.includes('*') || values.includes(value);
 }
 
 function resourceMatches(

@@ -109,8 +109,8 @@ export function evaluatePolicy(
 type Values = Readonly<Record<string, unknown>>;
 
 function messageOf({ message, messageExpression }: Validation, values: Values): string {
-  const said = messageExpression?.(values);
-  return typeof said === 'string' ? said : message;
+  const text = messageExpression?.(values);
+  return typeof text === 'string' ? text : message;
 }
 
 function activation(request: AdmissionRequest, namespace: StoredObject | undefined): Values {

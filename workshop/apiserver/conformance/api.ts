@@ -121,12 +121,12 @@ export function uniqueName(prefix: string): string {
 }
 
 /** Calls until a check of the answer holds. @throws Error with the last answer when it doesn't in time. */
-export async function eventually<T>(look: () => Promise<T>, holds: (seen: T) => boolean): Promise<T> {
+export async function eventually<T>(look: () => Promise<T>, holds: (state: T) => boolean): Promise<T> {
   const end = Date.now() + EVENT_DEADLINE;
   for (;;) {
-    const seen = await look();
-    if (holds(seen)) return seen;
-    if (Date.now() > end) throw new Error(`what was waited for did not come: ${JSON.stringify(seen)}`);
+    const state = await look();
+    if (holds(state)) return state;
+    if (Date.now() > end) throw new Error(`what was waited for did not come: ${JSON.stringify(state)}`);
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }

@@ -114,9 +114,9 @@ function deletedMetadata(object: StoredObject, options: DeleteOptions, now: Date
 
 function propagationFinalizers(object: StoredObject, { propagation }: DeleteOptions): readonly string[] {
   const has = object.metadata.finalizers ?? [];
-  const wanted =
+  const finalizer =
     (propagation === 'Foreground' && FOREGROUND) || (propagation === 'Orphan' && ORPHAN) || undefined;
-  return wanted === undefined || has.includes(wanted) ? [] : [wanted];
+  return finalizer === undefined || has.includes(finalizer) ? [] : [finalizer];
 }
 
 /** A pod that runs on a node is left to that node's kubelet for its grace period (pod strategy, CheckGracefulDelete). */

@@ -117,8 +117,8 @@ export function workloadStrategy(defaults: JsonObject): Strategy {
         return [invalidField('spec.selector', JSON.stringify(selector), 'field is immutable')];
       }
       const labels = stringMap(at(object, 'spec', 'template', 'metadata', 'labels'));
-      const wanted = Object.entries(stringMap(selector['matchLabels']));
-      if (wanted.every(([key, value]) => labels[key] === value)) return [];
+      const pairs = Object.entries(stringMap(selector['matchLabels']));
+      if (pairs.every(([key, value]) => labels[key] === value)) return [];
       return [
         invalidField(
           'spec.template.metadata.labels',

@@ -71,8 +71,8 @@ function checkRule(
   const failed = (why: string) => [problem(rule.reason, at, `Invalid value: ${shown}: ${why}`)];
   try {
     if (holds(variables) === true) return [];
-    const said = message === undefined ? undefined : message(variables);
-    return failed(typeof said === 'string' ? said : (rule.message ?? `failed rule: ${rule.rule}`));
+    const text = message === undefined ? undefined : message(variables);
+    return failed(typeof text === 'string' ? text : (rule.message ?? `failed rule: ${rule.rule}`));
   } catch (error) {
     // A rule that can't be evaluated does not hold: `no such key`.
     return failed(

@@ -39,11 +39,11 @@ function typeName(value: Json): string {
 }
 
 function wrongType(schema: StructuralSchema, value: Json, path: string): Cause | undefined {
-  const found = typeName(value);
+  const actual = typeName(value);
   const wanted: readonly JsonType[] = schema.intOrString ? ['integer', 'string'] : typesOf(schema);
   if (
     wanted.length === 0 ||
-    wanted.some((type) => type === found || (type === 'number' && found === 'integer'))
+    wanted.some((type) => type === actual || (type === 'number' && actual === 'integer'))
   ) {
     return undefined;
   }
@@ -51,7 +51,7 @@ function wrongType(schema: StructuralSchema, value: Json, path: string): Cause |
   return problem(
     'FieldValueTypeInvalid',
     path,
-    `Invalid value: ${JSON.stringify(found)}: ${path} in body must be of type ${names}: ${JSON.stringify(found)}`,
+    `Invalid value: ${JSON.stringify(actual)}: ${path} in body must be of type ${names}: ${JSON.stringify(actual)}`,
   );
 }
 

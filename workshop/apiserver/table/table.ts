@@ -128,7 +128,7 @@ export function fraction(ready: Json | undefined, all: Json | undefined): string
 /** @returns labels of a selector's `matchLabels`, as kubectl writes them. */
 export function selectorText(value: Json | undefined): string {
   if (!isObject(value)) return '<none>';
-  const pairs = Object.entries(value).map(([key, wanted]) => `${key}=${String(wanted)}`);
+  const pairs = Object.entries(value).map(([key, expected]) => `${key}=${String(expected)}`);
   return pairs.length === 0 ? '<none>' : pairs.join(',');
 }
 

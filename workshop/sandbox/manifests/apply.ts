@@ -58,13 +58,13 @@ async function applyObject(client: ApiClient, object: KubernetesObject, signal: 
   }
 }
 
-function onto(seen: KubernetesObject, wanted: KubernetesObject): KubernetesObject {
+function onto(stored: KubernetesObject, desired: KubernetesObject): KubernetesObject {
   const metadata = {
-    ...seen.metadata,
-    labels: { ...seen.metadata.labels, ...wanted.metadata.labels },
-    annotations: { ...seen.metadata.annotations, ...wanted.metadata.annotations },
+    ...stored.metadata,
+    labels: { ...stored.metadata.labels, ...desired.metadata.labels },
+    annotations: { ...stored.metadata.annotations, ...desired.metadata.annotations },
   };
-  return { ...wanted, metadata };
+  return { ...desired, metadata };
 }
 
 async function established(

@@ -84,11 +84,11 @@ const KINDS: readonly Kind<KubernetesObject>[] = [
 
 /** @returns how the API server knows the object's kind. @throws Error that names a kind that is not known here. */
 export function kindOf(object: KubernetesObject): Kind<KubernetesObject> {
-  const found = KINDS.find((kind) => kind.kind === object.kind && apiVersionOf(kind) === object.apiVersion);
-  if (found === undefined) {
+  const known = KINDS.find((kind) => kind.kind === object.kind && apiVersionOf(kind) === object.apiVersion);
+  if (known === undefined) {
     throw new Error(
       `${object.kind} ${object.metadata.name}: the sandbox can't apply ${object.apiVersion} ${object.kind}`,
     );
   }
-  return found;
+  return known;
 }

@@ -54,12 +54,12 @@ type ImageChange = Kustomization['images'][number];
  */
 export async function readKustomization(
   directory: string,
-  seen: readonly KubernetesObject[] = [],
+  before: readonly KubernetesObject[] = [],
 ): Promise<KubernetesObject[]> {
   const file = path.join(directory, 'kustomization.yaml');
   const parsed = Kustomization.safeParse(parse(await readFile(file, 'utf8')));
   if (!parsed.success) throw new Error(`${file}: ${z.prettifyError(parsed.error)}`);
-  let objects = [...seen];
+  let objects = [...before];
   for (const resource of parsed.data.resources) {
     const place = path.join(directory, resource);
     const isDirectory = (await stat(place)).isDirectory();
@@ -68,7 +68,8 @@ export async function readKustomization(
   for (const component of parsed.data.components) {
     objects = await readKustomization(path.join(directory, component), objects);
   }
-  for (const wish of parsed.data.configMapGenerator) objects.push(await generateConfigMap(directory, wish));
+  for (const generator of parsed.data.configMapGenerator)
+    objects.push(await generateConfigMap(directory, generator));
   for (const patch of parsed.data.patches) objects = applyPatch(objects, patch, file);
   return objects.map((object) => transform(object, parsed.data));
 }

@@ -148,8 +148,8 @@ export async function untilRebootRequested(
   const layout = directoryNodeLayout(dir);
   const { promise, resolve } = Promise.withResolvers<RebootRequest | undefined>();
   const look = async () => {
-    const found = await readRebootRequest(layout).catch(() => undefined);
-    if (found !== undefined || signal.aborted) resolve(found);
+    const request = await readRebootRequest(layout).catch(() => undefined);
+    if (request !== undefined || signal.aborted) resolve(request);
   };
   const watcher = watch(dir, () => void look());
   const stop = () => resolve(undefined);

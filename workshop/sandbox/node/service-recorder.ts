@@ -59,10 +59,10 @@ export function serviceRecorder(
   ): Promise<void> {
     signal.throwIfAborted();
     assertUnitName(action, unit);
-    const found = await findUnit(layout.root, unit);
-    if (found === undefined) throw new ServiceError(action, unit, 'unit not found');
-    if (found.masked) throw new ServiceError(action, unit, 'unit is masked');
-    if (action === 'reload' && !/^(ExecReload=.|Type=notify-reload)/m.test(found.text)) {
+    const unitFile = await findUnit(layout.root, unit);
+    if (unitFile === undefined) throw new ServiceError(action, unit, 'unit not found');
+    if (unitFile.masked) throw new ServiceError(action, unit, 'unit is masked');
+    if (action === 'reload' && !/^(ExecReload=.|Type=notify-reload)/m.test(unitFile.text)) {
       throw new ServiceError(action, unit, 'job type reload is not applicable: the unit has no ExecReload');
     }
     await record(action, unit);
@@ -110,8 +110,8 @@ export async function readServiceRecords({
 
 async function stateOf(layout: DirectoryNodeLayout, unit: string): Promise<ServiceState> {
   assertUnitName('state', unit);
-  const found = await findUnit(layout.root, unit);
-  if (found === undefined || found.masked) return 'inactive';
+  const unitFile = await findUnit(layout.root, unit);
+  if (unitFile === undefined || unitFile.masked) return 'inactive';
   const { bootID } = await readDirectoryMachine(layout);
   const records = await readServiceRecords(layout);
   const last = records.findLast((line) => line.unit === unit && line.bootID === bootID);

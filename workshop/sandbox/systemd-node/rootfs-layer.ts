@@ -47,13 +47,13 @@ async function* readDirectory(rootfs: string, directory: string): AsyncGenerator
     const name = path.posix.join(directory, child);
     if (name in LINKS) continue;
     const place = path.join(rootfs, name);
-    const { mode, uid, gid, ...stats } = await lstat(place).then((found) => ({
-      mode: found.mode & 0o7777,
-      uid: found.uid,
-      gid: found.gid,
-      isDirectory: found.isDirectory(),
-      isLink: found.isSymbolicLink(),
-      isFile: found.isFile(),
+    const { mode, uid, gid, ...stats } = await lstat(place).then((stat) => ({
+      mode: stat.mode & 0o7777,
+      uid: stat.uid,
+      gid: stat.gid,
+      isDirectory: stat.isDirectory(),
+      isLink: stat.isSymbolicLink(),
+      isFile: stat.isFile(),
     }));
     if (stats.isDirectory) {
       yield { type: 'directory', path: name, mode, uid, gid };

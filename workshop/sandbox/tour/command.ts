@@ -38,9 +38,9 @@ export function tourCommand<T extends TourFlags>(choiceOf: (flags: T) => Control
 
 async function take({ dir, nodes, keep, output }: TourFlags, choice: ControlPlaneChoice): Promise<void> {
   const signal = shutdownSignal();
-  const tell = (what: string) => void process.stderr.write(`${what}\n`);
-  const chosen = await chooseNodes(nodes, tell, signal).catch(interrupted);
-  tell(nodesInWords(chosen));
+  const print = (what: string) => void process.stderr.write(`${what}\n`);
+  const chosen = await chooseNodes(nodes, print, signal).catch(interrupted);
+  print(nodesInWords(chosen));
   const listener = tourProgress(process.stderr, TOUR.length);
   const { report, sandbox } = await runTour({
     dir,

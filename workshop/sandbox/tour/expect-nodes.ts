@@ -65,11 +65,11 @@ export async function expectRunningText(
   file: string,
   text: string,
 ): Promise<void> {
-  const found = await Promise.all(nodes.map(({ after }) => after.running(file)));
+  const contents = await Promise.all(nodes.map(({ after }) => after.running(file)));
   tour.check(
     `${file} contains ${JSON.stringify(text)} on every running node`,
-    found.every((content) => content?.includes(text)),
-    found,
+    contents.every((content) => content?.includes(text)),
+    contents,
   );
 }
 

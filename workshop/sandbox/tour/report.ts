@@ -150,14 +150,14 @@ export interface UpdateCollector {
 
 /** @param nodes an informer; an update that it brings is collected once. */
 export function collectUpdates(nodes: Informer<MachineConfigNode>): UpdateCollector {
-  const seen = new Map<string, string>();
+  const last = new Map<string, string>();
   let rows: NodeRow[] = [];
   const look = (node: MachineConfigNode) => {
     const finishedAt = node.status?.lastUpdate?.finishedAt;
     const row = rowOfLastUpdate(node);
     const key = `${finishedAt ?? ''} ${row?.config ?? ''} ${row?.imageDigest ?? ''}`;
-    if (row === undefined || seen.get(row.node) === key) return;
-    seen.set(row.node, key);
+    if (row === undefined || last.get(row.node) === key) return;
+    last.set(row.node, key);
     rows.push(row);
   };
   for (const node of nodes.list()) look(node);

@@ -26,14 +26,14 @@ type Owner = Deployment | DaemonSet;
  * @returns the pods to create, each with a node, and the pods to delete. A Deployment's pod without a node to go to is
  *   not created: it comes when there is one.
  */
-export function planPods(seen: WorkloadObservation): PodPlan {
+export function planPods(observed: WorkloadObservation): PodPlan {
   const load = new Map<string, number>();
-  for (const { spec } of seen.pods) {
+  for (const { spec } of observed.pods) {
     if (spec.nodeName !== undefined) load.set(spec.nodeName, (load.get(spec.nodeName) ?? 0) + 1);
   }
   const plans = [
-    ...seen.deployments.map((deployment) => planDeployment(deployment, seen, load)),
-    ...seen.daemonSets.map((daemonSet) => planDaemonSet(daemonSet, seen)),
+    ...observed.deployments.map((deployment) => planDeployment(deployment, observed, load)),
+    ...observed.daemonSets.map((daemonSet) => planDaemonSet(daemonSet, observed)),
   ];
   return { create: plans.flatMap((plan) => plan.create), delete: plans.flatMap((plan) => plan.delete) };
 }
@@ -41,28 +41,28 @@ export function planPods(seen: WorkloadObservation): PodPlan {
 /** @param load pods by node; the planned ones are added, so that they spread. */
 function planDeployment(
   deployment: Deployment,
-  seen: WorkloadObservation,
+  observed: WorkloadObservation,
   load: Map<string, number>,
 ): PodPlan {
-  const mine = podsOf(deployment, seen.pods);
-  const wanted = deployment.spec.replicas ?? 1;
+  const mine = podsOf(deployment, observed.pods);
+  const desired = deployment.spec.replicas ?? 1;
   const create: NewObject<Pod>[] = [];
-  for (const name of freeNames(deployment, seen).slice(0, Math.max(0, wanted - mine.length))) {
-    const node = leastLoaded(schedulable(seen.nodes, deployment.spec.template), load);
+  for (const name of freeNames(deployment, observed).slice(0, Math.max(0, desired - mine.length))) {
+    const node = leastLoaded(schedulable(observed.nodes, deployment.spec.template), load);
     if (node === undefined) break;
     load.set(node, (load.get(node) ?? 0) + 1);
     create.push(podFrom(deployment, 'Deployment', name, node));
   }
-  return { create, delete: mine.slice(wanted) };
+  return { create, delete: mine.slice(desired) };
 }
 
-function planDaemonSet(daemonSet: DaemonSet, seen: WorkloadObservation): PodPlan {
-  const mine = podsOf(daemonSet, seen.pods);
-  const nodes = seen.nodes
+function planDaemonSet(daemonSet: DaemonSet, observed: WorkloadObservation): PodPlan {
+  const mine = podsOf(daemonSet, observed.pods);
+  const nodes = observed.nodes
     .filter((node) => matchesNodeSelector(node, daemonSet.spec.template))
     .map((node) => node.metadata.name);
   const taken = new Set(
-    seen.pods.filter((pod) => sameNamespace(pod, daemonSet)).map((pod) => pod.metadata.name),
+    observed.pods.filter((pod) => sameNamespace(pod, daemonSet)).map((pod) => pod.metadata.name),
   );
   return {
     create: nodes

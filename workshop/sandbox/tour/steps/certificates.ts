@@ -16,12 +16,12 @@ export const certificates: TourStep = {
     const { caPem } = createAuthority('mirror.example.org', new Date());
     const configMap = registryCAs({ [record.registryHost]: record.registryCA, [MIRROR]: caPem });
     await tour.apply([configMap]);
-    const wanted = registryCAsDigest(configMap.data ?? {});
+    const desired = registryCAsDigest(configMap.data ?? {});
     await tour.until(
       'every node has the CA',
       () => {
         const nodes = view.machineConfigNodes.list();
-        const without = nodes.filter(({ status }) => status?.certificates?.registryCAs !== wanted);
+        const without = nodes.filter(({ status }) => status?.certificates?.registryCAs !== desired);
         if (without.length === 0) return { met: nodes };
         return { seen: `not yet: ${without.map(({ metadata }) => metadata.name).join(', ')}` };
       },
