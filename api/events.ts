@@ -72,6 +72,13 @@ export const describedEvents = [
   event(
     'Warning',
     'operator',
+    'ConfigMap',
+    'SigningKeyUnusable',
+    'the Secret with the key that signs images can’t be used, so no image is built; with the reason',
+  ),
+  event(
+    'Warning',
+    'operator',
     'MachineOSBuild',
     'PruneFailed',
     'its images can’t be deleted; the operator retries',

@@ -48,6 +48,13 @@ export const MachineConfigNodeSpec = z.object({
     .string()
     .exactOptional()
     .describe("Shale's own: digest of the disruption policies in force."),
+  imageSigningKeys: z
+    .string()
+    .max(71)
+    .exactOptional()
+    .describe(
+      "Shale's own: version of the ConfigMap image-signing-keys, one of whose keys must have signed an image before the node stages it; Disabled: no signature is required. Absent: the node stages no layered image.",
+    ),
   softReboot: z
     .boolean()
     .exactOptional()

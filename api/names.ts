@@ -25,6 +25,10 @@ export const NODE_PULL_SECRET = 'node-pull-secret';
 /** The certificate of the live page (manifests/components/live-page-service). */
 export const PAGE_TLS_SECRET = 'shale-page-tls';
 export const PULL_SECRET_KEY = '.dockerconfigjson';
+/** The key that signs images: a Secret with `cosign.key`, which the operator creates unless there is one. */
+export const SIGNING_KEY_SECRET = 'image-signing-key';
+/** The public keys of which one must have signed an image before a node stages it: a ConfigMap, which the operator writes. */
+export const SIGNING_KEYS_CONFIG_MAP = 'image-signing-keys';
 /** The name of the only MachineConfiguration object. */
 export const MACHINE_CONFIGURATION = 'cluster';
 export const BUILDER_DEPLOYMENT = 'machine-os-builder';

@@ -12,10 +12,19 @@ import {
 } from './flags.ts';
 
 test.each([
-  [{ insecureRegistry: [], attest: true, builderMetricsPort: 0 }, []],
   [
-    { insecureRegistry: [], attest: true, builderMetricsPort: 0, engine: 'unix:///e.sock' },
-    ['--engine', 'unix:///e.sock'],
+    { insecureRegistry: [], attest: true, builderMetricsPort: 0, signingKeySecret: 'signing' },
+    ['--signing-key-secret', 'signing'],
+  ],
+  [
+    {
+      insecureRegistry: [],
+      attest: true,
+      builderMetricsPort: 0,
+      signingKeySecret: 'signing',
+      engine: 'unix:///e.sock',
+    },
+    ['--signing-key-secret', 'signing', '--engine', 'unix:///e.sock'],
   ],
   [
     {
@@ -36,7 +45,7 @@ test.each([
     ],
   ],
 ])('the flags %j reach the builder as arguments that it has', (flags, expected) => {
-  const args = builderArguments(flags);
+  const args = builderArguments(flags, 'required');
   expect(args).toEqual(expected);
   const builder = builderCommand().action(() => undefined);
   builder.parse([...args], { from: 'user' });
@@ -64,7 +73,7 @@ describe('without flags', () => {
     const flags = parsed([]);
     expect(flags).toMatchObject({ metricsPort: 0, pagePort: 0, builderMetricsPort: 0, keepImages: 3 });
     expect(flags).toMatchObject({ attest: true, insecureRegistry: [], logLevel: 'info' });
-    expect(builderArguments(flags)).toEqual([]);
+    expect(builderArguments(flags, 'disabled')).toEqual([]);
     expect(builderSurroundings(flags)).toEqual({});
   });
 });
@@ -95,13 +104,13 @@ test('each flag of rollouts sets its option', () => {
 
 test('a Podman sidecar is no engine that the builder is pointed to', () => {
   const flags = parsed(['--engine', 'podman-sidecar', '--engine-image', 'podman:1']);
-  expect(builderArguments(flags)).toEqual([]);
+  expect(builderArguments(flags, 'disabled')).toEqual([]);
   expect(builderSurroundings(flags)).toEqual({ podmanImage: 'podman:1' });
 });
 
 test("an engine on TCP reaches the builder with its certificates' directory", () => {
   const flags = parsed(['--engine', 'tcp://e:1', '--engine-tls-dir', '/tls', '--builder-metrics-port', '81']);
-  expect(builderArguments(flags)).toEqual(
+  expect(builderArguments(flags, 'disabled')).toEqual(
     expect.arrayContaining(['--engine', 'tcp://e:1', '--engine-tls-dir', '/tls', '--metrics-port', '81']),
   );
   expect(builderSurroundings(flags)).toEqual({ metricsPort: 81 });
@@ -123,4 +132,9 @@ test.each([
 ])('%s %s is rejected, %s is not', (flag, bad, good) => {
   expect(() => parsed([flag, bad])).toThrow(flag);
   expect(() => parsed([flag, good])).not.toThrow();
+});
+
+test('the builder gets no key when signing is disabled', () => {
+  const flags = { insecureRegistry: [], attest: true, builderMetricsPort: 0, signingKeySecret: 'signing' };
+  expect(builderArguments(flags, 'disabled')).toEqual([]);
 });

@@ -1,8 +1,9 @@
 import { type Command, Option } from 'commander';
-import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../api/names.ts';
+import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE, SIGNING_KEY_SECRET } from '../api/names.ts';
 import { present } from '../api/present.ts';
 import { wholeNumber } from '../cluster/process.ts';
 import type { BuilderSurroundings } from '../opt-in/builder-deployment.ts';
+import type { Signing } from '../opt-in/signing-keys.ts';
 import { defaultRolloutOptions, type RolloutOptions } from '../rollout/options.ts';
 import { type LimitFlags, limitsOf, withLimitFlags } from './limit-flags.ts';
 
@@ -13,7 +14,7 @@ export interface OperatorFlags extends LimitFlags {
   readonly nodeUser: string;
   readonly insecureRegistry: string[];
   readonly attest: boolean;
-  readonly signingKeySecret?: string;
+  readonly signingKeySecret: string;
   readonly engine?: string;
   readonly engineTlsDir?: string;
   readonly engineImage: string;
@@ -56,7 +57,11 @@ export function withOperatorFlags(command: Command): Command {
     )
     .option('--insecure-registry <host...>', 'registries (host:port) to contact over plain HTTP', [])
     .option('--no-attest', 'attach no provenance and no file list to images')
-    .option('--signing-key-secret <name>', 'Secret with the key cosign.key that signs images')
+    .option(
+      '--signing-key-secret <name>',
+      'Secret with the key cosign.key that signs images; the operator creates the default one',
+      SIGNING_KEY_SECRET,
+    )
     .option(
       '--engine <what>',
       'container engine for images that need commands to run: podman-sidecar, or the address of an engine; without it such images are refused',
@@ -161,18 +166,14 @@ type BuilderFlags = Pick<
 >;
 
 /** @returns the builder's arguments: what the operator's flags say about images is for the builder to do. */
-export function builderArguments({
-  insecureRegistry,
-  attest,
-  signingKeySecret,
-  engine,
-  engineTlsDir,
-  builderMetricsPort,
-}: BuilderFlags): readonly string[] {
+export function builderArguments(
+  { insecureRegistry, attest, signingKeySecret, engine, engineTlsDir, builderMetricsPort }: BuilderFlags,
+  signing: Signing,
+): readonly string[] {
   return [
     ...(insecureRegistry.length === 0 ? [] : ['--insecure-registry', ...insecureRegistry]),
     ...(attest ? [] : ['--no-attest']),
-    ...(signingKeySecret === undefined ? [] : ['--signing-key-secret', signingKeySecret]),
+    ...(signing === 'required' ? ['--signing-key-secret', signingKeySecret] : []),
     ...(engine === undefined || engine === PODMAN_SIDECAR ? [] : ['--engine', engine]),
     ...(builderMetricsPort === 0 ? [] : ['--metrics-port', String(builderMetricsPort)]),
     ...(engineTlsDir === undefined ? [] : ['--engine-tls-dir', engineTlsDir]),

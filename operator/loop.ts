@@ -45,7 +45,10 @@ export interface RolloutParts {
 }
 
 export interface LayeringParts extends Pick<RolloutParts, 'client' | 'caches' | 'events' | 'log' | 'signal'> {
-  readonly layering: Pick<LayeringControllerParts, 'namespace' | 'pruner' | 'desiredBuilder' | 'keepImages'>;
+  readonly layering: Pick<
+    LayeringControllerParts,
+    'namespace' | 'pruner' | 'signingKey' | 'desiredBuilder' | 'keepImages'
+  >;
 }
 
 /** How many keys a controller works on at the same time; one key is never worked on twice at once. */

@@ -11,6 +11,7 @@ import { createLogger, untilShutDown } from '../cluster/process.ts';
 import type { Tracing } from '../cluster/tracing/otlp.ts';
 import { startTracing } from '../cluster/tracing/start-tracing.ts';
 import { builderDeployment } from '../opt-in/builder-deployment.ts';
+import type { Signing } from '../opt-in/signing-keys.ts';
 import type { PageCaches } from '../page/server/page-caches.ts';
 import { type Caches, createCaches } from '../rollout/caches.ts';
 import {
@@ -24,6 +25,7 @@ import { registryPruner } from './image-pruner.ts';
 import { startLayeringController, startRolloutControllers } from './loop.ts';
 import { detectOtherOperator, OPERATOR_DEPLOYMENT, ownImage, StartupError } from './preconditions.ts';
 import { registryLabels } from './read-labels.ts';
+import { signingKeyStore } from './signing-key-secret.ts';
 import { type OperatorTelemetry, startOperatorTelemetry } from './status.ts';
 
 const NAME = OPERATOR_DEPLOYMENT;
@@ -102,6 +104,8 @@ async function lead({ client, log, image, flags, telemetry, tracing, signal }: L
   const caches = createCaches(client, options, log);
   const registry = { client, namespace, plainHttp: new Set(flags.insecureRegistry) };
   const page = flags.pagePort === 0 ? undefined : await preparePage(client, caches, flags, log);
+  const builder = (signing: Signing) =>
+    builderDeployment(namespace, image, builderArguments(flags, signing), builderSurroundings(flags));
   const controllers = [
     ...(page === undefined ? [] : [page(either)]),
     startRolloutControllers({
@@ -118,12 +122,8 @@ async function lead({ client, log, image, flags, telemetry, tracing, signal }: L
       layering: {
         namespace,
         pruner: registryPruner(registry),
-        desiredBuilder: builderDeployment(
-          namespace,
-          image,
-          builderArguments(flags),
-          builderSurroundings(flags),
-        ),
+        signingKey: signingKeyStore(client, { namespace, name: flags.signingKeySecret }),
+        desiredBuilder: { required: builder('required'), disabled: builder('disabled') },
         keepImages: flags.keepImages,
       },
     }),

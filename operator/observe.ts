@@ -79,6 +79,7 @@ export function routeEvents(routes: EventRoutes): void {
       for (const { metadata } of caches.machineConfigNodes.list()) queues.certificates.add(metadata.name);
     });
   }
+  caches.signingKeys.onChange(() => everyPool(queues.pools));
   caches.digestMirrors.onChange(renderSoon);
   caches.tagMirrors.onChange(renderSoon);
   caches.contentSources.onChange(renderSoon);

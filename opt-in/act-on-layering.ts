@@ -1,15 +1,15 @@
 import type { Logger } from 'pino';
-import { type Deployment, Deployments } from '../api/kubernetes.ts';
+import { type ConfigMap, ConfigMaps, type Deployment, Deployments } from '../api/kubernetes.ts';
 import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts';
 import { MachineOSConfigs } from '../api/machine-os-config.ts';
-import { BUILDER_DEPLOYMENT } from '../api/names.ts';
+import { BUILDER_DEPLOYMENT, SIGNING_KEYS_CONFIG_MAP } from '../api/names.ts';
 import type { NewObject } from '../api/object.ts';
 import { plural } from '../api/plural.ts';
 import type { DigestedPullspec } from '../api/references.ts';
-import { type ApiClient, isAlreadyExists } from '../cluster/api-client.ts';
+import { type ApiClient, isAlreadyExists, isNotFound } from '../cluster/api-client.ts';
 import type { EventRecorder } from '../cluster/events.ts';
 import { placeOf, type RightChange } from './builder-rights.ts';
-import type { LayeringStep, PrunedBuild } from './decide-layering.ts';
+import type { LayeringStep, PrunedBuild, SigningKeyState } from './decide-layering.ts';
 import type { MachineOSConfigChanges } from './machine-os-configs.ts';
 
 /** Deletes an image from its registry. The operator's main provides it, because this room may not import image/. */
@@ -18,13 +18,23 @@ export interface ImagePruner {
   deleteImage(image: DigestedPullspec, build: MachineOSBuild, signal: AbortSignal): Promise<void>;
 }
 
+/** The Secret with the key that signs images. This room knows no keys: the operator's main brings the real one. */
+export interface SigningKeyStore {
+  /** @throws {ApiError} */
+  read(signal: AbortSignal): Promise<SigningKeyState>;
+  /** Creates a key pair of the cluster's own; a Secret that exists stays as it is. @throws {ApiError} */
+  create(signal: AbortSignal): Promise<void>;
+  /** Deletes the Secret if `create` created it. @throws {ApiError} */
+  remove(signal: AbortSignal): Promise<void>;
+}
+
 interface LayeringActorParts {
   readonly client: ApiClient;
   readonly events: EventRecorder;
   readonly log: Logger;
   readonly pruner: ImagePruner;
+  readonly signingKey: SigningKeyStore;
   readonly namespace: string;
-  readonly desiredBuilder: NewObject<Deployment>;
 }
 
 /** A step that changes something. */
@@ -42,14 +52,20 @@ export class LayeringActor {
   async take(step: LayeringAction, signal: AbortSignal): Promise<void> {
     switch (step.kind) {
       case 'startBuilder':
-        return this.#startBuilder(signal);
+        return this.#startBuilder(step.desired, signal);
       case 'updateBuilder':
-        return this.#updateBuilder(signal);
+        return this.#updateBuilder(step.desired, signal);
       case 'stopBuilder':
         return this.#stopBuilder(signal);
       case 'changeRights':
         for (const change of step.changes) await this.#changeRight(change, signal);
         return;
+      case 'createSigningKey':
+        return this.#createSigningKey(signal);
+      case 'publishSigningKeys':
+        return this.#publishSigningKeys(step.desired, signal);
+      case 'removeSigningKeys':
+        return this.#removeSigningKeys(signal);
       case 'changeMachineOSConfigs':
         return this.#changeMachineOSConfigs(step.changes, signal);
       case 'prune':
@@ -57,14 +73,43 @@ export class LayeringActor {
     }
   }
 
-  async #startBuilder(signal: AbortSignal): Promise<void> {
-    const { client, log, namespace, desiredBuilder } = this.#parts;
+  async #createSigningKey(signal: AbortSignal): Promise<void> {
+    const { log, signingKey } = this.#parts;
+    log.info('creating the key that signs images');
+    await signingKey.create(signal);
+  }
+
+  async #publishSigningKeys(desired: NewObject<ConfigMap>, signal: AbortSignal): Promise<void> {
+    const { client, log, namespace } = this.#parts;
+    const { data = {}, metadata } = desired;
+    log.info({ keys: Object.keys(data) }, 'publishing the keys that images must be signed with');
+    const present = await client.find(ConfigMaps, SIGNING_KEYS_CONFIG_MAP, { namespace, signal });
+    if (present === undefined) {
+      await unlessExists(client.create(ConfigMaps, desired, { namespace, signal }));
+      return;
+    }
+    const replaced = { ...present, metadata: { ...present.metadata, ...metadata }, data };
+    await client.replace(ConfigMaps, replaced, { namespace, signal });
+  }
+
+  async #removeSigningKeys(signal: AbortSignal): Promise<void> {
+    const { client, signingKey, namespace } = this.#parts;
+    await signingKey.remove(signal);
+    await client
+      .delete(ConfigMaps, SIGNING_KEYS_CONFIG_MAP, { namespace, signal })
+      .catch((error: unknown) => {
+        if (!isNotFound(error)) throw error;
+      });
+  }
+
+  async #startBuilder(desiredBuilder: NewObject<Deployment>, signal: AbortSignal): Promise<void> {
+    const { client, log, namespace } = this.#parts;
     log.info({ deployment: BUILDER_DEPLOYMENT }, 'starting the Machine OS Builder');
     await unlessExists(client.create(Deployments, desiredBuilder, { namespace, signal }));
   }
 
-  async #updateBuilder(signal: AbortSignal): Promise<void> {
-    const { client, log, namespace, desiredBuilder } = this.#parts;
+  async #updateBuilder(desiredBuilder: NewObject<Deployment>, signal: AbortSignal): Promise<void> {
+    const { client, log, namespace } = this.#parts;
     log.info({ deployment: BUILDER_DEPLOYMENT }, 'updating the Machine OS Builder');
     const { replicas, template } = desiredBuilder.spec;
     const body = { spec: { replicas, template } };

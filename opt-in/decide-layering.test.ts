@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { ConfigMap } from '../api/kubernetes.ts';
 import type { MachineConfigNode } from '../api/machine-config-node.ts';
 import type { MachineOSConfig } from '../api/machine-os-config.ts';
 import { labels } from '../api/names.ts';
@@ -6,6 +7,7 @@ import { aBuild, aMachineConfigNode, aMachineOSConfig, aPool } from '../test/fix
 import { builderDeployment } from './builder-deployment.ts';
 import { builderRights } from './builder-rights.ts';
 import { decideLayering, type LayeringObservation } from './decide-layering.ts';
+import { decideSigningKeys } from './signing-keys.ts';
 
 const image = `r.io/os/worker@sha256:${'a'.repeat(64)}`;
 const pool = aPool('worker');
@@ -31,6 +33,20 @@ const node = (current?: string, desired?: string): MachineConfigNode =>
       : { mode: 'Layered', configImage: { currentImage: current } },
   );
 const made = builderDeployment('shale-system', 'shale', []);
+const desiredBuilder = {
+  required: made,
+  disabled: builderDeployment('shale-system', 'shale', ['--unsigned']),
+};
+const NOW = new Date('2026-05-01T00:00:00Z');
+const KEY = '-----BEGIN PUBLIC KEY-----\nA\n-----END PUBLIC KEY-----\n';
+const usable = { kind: 'usable', publicKey: KEY } as const;
+const published = decideSigningKeys({
+  signing: 'required',
+  published: undefined,
+  current: KEY,
+  builds: [],
+  now: NOW,
+}) as ConfigMap;
 const deployment = { ...made, metadata: { ...made.metadata, name: 'machine-os-builder' } };
 const noRights = builderRights('shale-system').map((right) => ({ ...right, present: undefined }));
 const allRights = noRights.map((right) => ({ ...right, present: right.desired as never }));
@@ -41,7 +57,11 @@ const off: LayeringObservation = {
   builds: [],
   nodes: [node()],
   builder: undefined,
-  desiredBuilder: made,
+  signing: 'required',
+  signingKey: { kind: 'missing' },
+  publishedKeys: undefined,
+  now: NOW,
+  desiredBuilder,
   rights: noRights,
   builderPods: 0,
   keepImages: 3,
@@ -50,6 +70,8 @@ const on: LayeringObservation = {
   ...off,
   state: { kind: 'on', settings: { imageRepository: 'r.io/os/{pool}' } },
   rights: allRights,
+  signingKey: usable,
+  publishedKeys: published,
 };
 
 describe('switching on', () => {
@@ -66,10 +88,10 @@ describe('switching on', () => {
 test('a builder of another version or with other flags is updated', () => {
   const settled = { ...on, machineOSConfigs: [wish(true)], builder: deployment };
   const wanted = (image: string, args: string[]) => builderDeployment('shale-system', image, args);
-  expect(decideLayering({ ...settled, desiredBuilder: wanted('shale:2', []) }).kind).toBe('updateBuilder');
-  expect(decideLayering({ ...settled, desiredBuilder: wanted('shale', ['--no-attest']) }).kind).toBe(
-    'updateBuilder',
-  );
+  const kindFor = (required: typeof made) =>
+    decideLayering({ ...settled, desiredBuilder: { ...desiredBuilder, required } }).kind;
+  expect(kindFor(wanted('shale:2', []))).toBe('updateBuilder');
+  expect(kindFor(wanted('shale', ['--no-attest']))).toBe('updateBuilder');
   const scaled = { ...deployment, spec: { ...deployment.spec, replicas: 0 } };
   expect(decideLayering({ ...settled, builder: scaled }).kind).toBe('updateBuilder');
   // What the API server fills in is no difference.
@@ -84,6 +106,49 @@ test('a builder of another version or with other flags is updated', () => {
   const template = { ...spec.template, spec: { ...spec.template.spec, containers: [filledIn] } };
   const stored = { ...deployment, spec: { ...spec, template } } as typeof deployment;
   expect(decideLayering({ ...settled, builder: stored }).kind).toBe('settled');
+});
+
+describe('the key that signs images', () => {
+  const on1 = { ...on, machineOSConfigs: [wish(true)], builder: deployment };
+
+  test('is created and published before the first build can start', () => {
+    const empty = { ...on, publishedKeys: undefined, signingKey: { kind: 'missing' } } as const;
+    expect(decideLayering(empty)).toEqual({ kind: 'createSigningKey' });
+    expect(decideLayering({ ...empty, signingKey: usable })).toEqual({
+      kind: 'publishSigningKeys',
+      desired: published,
+    });
+    expect(decideLayering({ ...empty, signingKey: usable, publishedKeys: published }).kind).toBe(
+      'changeMachineOSConfigs',
+    );
+  });
+
+  test('is left to the admin when it can not be used, and what is published stays', () => {
+    const unusable = { kind: 'unusable', why: 'is not a private key' } as const;
+    expect(decideLayering({ ...on1, signingKey: unusable }).kind).toBe('settled');
+  });
+
+  test('is needed for the MachineOSConfigs of an admin as well, whatever the switch says', () => {
+    const own = { ...on1, state: { kind: 'off' }, machineOSConfigs: [wish(false)] } as const;
+    expect(decideLayering({ ...own, publishedKeys: undefined }).kind).toBe('publishSigningKeys');
+  });
+
+  test('is not needed when signing is disabled: nodes are told that no signature is required', () => {
+    const disabled = { ...on1, signing: 'disabled', signingKey: { kind: 'missing' } } as const;
+    const step = decideLayering(disabled);
+    expect(step).toMatchObject({ kind: 'publishSigningKeys', desired: { data: {} } });
+    const told = { ...disabled, publishedKeys: { ...published, data: {}, metadata: { name: 'k' } } };
+    expect(decideLayering(told)).toMatchObject({ kind: 'updateBuilder', desired: desiredBuilder.disabled });
+  });
+
+  test('goes last when layering is switched off', () => {
+    const ending = { ...off, publishedKeys: published };
+    expect(decideLayering({ ...ending, builds: [build], nodes: [node(image, image)] }).kind).not.toBe(
+      'removeSigningKeys',
+    );
+    expect(decideLayering(ending).kind).toBe('removeSigningKeys');
+    expect(decideLayering(off).kind).toBe('settled');
+  });
 });
 
 describe('switching off', () => {
@@ -126,7 +191,10 @@ describe('switching off', () => {
 
   test("an admin's own MachineOSConfig keeps the builder", () => {
     const machineOSConfigs = [wish(false)];
-    expect(decideLayering({ ...off, rights: allRights, machineOSConfigs }).kind).toBe('startBuilder');
+    const { rights, signingKey, publishedKeys } = on;
+    expect(decideLayering({ ...off, rights, signingKey, publishedKeys, machineOSConfigs }).kind).toBe(
+      'startBuilder',
+    );
   });
 });
 
@@ -135,9 +203,8 @@ test('an invalid switch keeps the last good state', () => {
   expect(decideLayering({ ...off, state: invalid }).kind).toBe('settled');
   expect(
     decideLayering({
-      ...off,
+      ...on,
       state: invalid,
-      rights: allRights,
       machineOSConfigs: [wish(true)],
       builder: deployment,
       builds: [build],

@@ -1,4 +1,4 @@
-import type { Deployment } from '../api/kubernetes.ts';
+import type { ConfigMap, Deployment } from '../api/kubernetes.ts';
 import type { MachineConfigNode } from '../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
@@ -10,6 +10,7 @@ import type { DigestedPullspec } from '../api/references.ts';
 import { conditionIsTrue } from '../cluster/update-object.ts';
 import { decideRights, type ObservedRight, type RightChange } from './builder-rights.ts';
 import { decideMachineOSConfigs, type MachineOSConfigChanges, madeBySwitch } from './machine-os-configs.ts';
+import { decideSigningKeys, type Signing } from './signing-keys.ts';
 import type { SwitchState } from './switch.ts';
 
 /** Everything that the state of layering on a cluster consists of. */
@@ -19,9 +20,14 @@ export interface LayeringObservation {
   readonly machineOSConfigs: readonly MachineOSConfig[];
   readonly builds: readonly MachineOSBuild[];
   readonly nodes: readonly MachineConfigNode[];
+  readonly signing: Signing;
+  readonly signingKey: SigningKeyState;
+  /** The ConfigMap of public keys. */
+  readonly publishedKeys: ConfigMap | undefined;
+  readonly now: Date;
   readonly builder: Deployment | undefined;
-  /** The Deployment that the builder should have. */
-  readonly desiredBuilder: NewObject<Deployment>;
+  /** The Deployment that the builder should have, for each way of signing. */
+  readonly desiredBuilder: Readonly<Record<Signing, NewObject<Deployment>>>;
   /** The service account of the builder's pods and its bindings. */
   readonly rights: readonly ObservedRight[];
   /** Number of the builder's pods, terminating ones included. */
@@ -30,11 +36,21 @@ export interface LayeringObservation {
   readonly keepImages: number;
 }
 
+/** The Secret with the key that signs images. */
+export type SigningKeyState =
+  /** It has a usable key; `publicKey` is in PEM. */
+  | { readonly kind: 'usable'; readonly publicKey: string }
+  | { readonly kind: 'missing' }
+  /** Builds fail with the reason until an admin changes it. */
+  | { readonly kind: 'unusable'; readonly why: string };
+
 /** The next thing to do; after it the cluster is observed again. */
 export type LayeringStep =
-  | { readonly kind: 'startBuilder' }
-  | { readonly kind: 'updateBuilder' }
+  | { readonly kind: 'startBuilder' | 'updateBuilder'; readonly desired: NewObject<Deployment> }
   | { readonly kind: 'stopBuilder' }
+  | { readonly kind: 'createSigningKey' }
+  | { readonly kind: 'publishSigningKeys'; readonly desired: NewObject<ConfigMap> }
+  | { readonly kind: 'removeSigningKeys' }
   | { readonly kind: 'changeRights'; readonly changes: readonly RightChange[] }
   | { readonly kind: 'changeMachineOSConfigs'; readonly changes: MachineOSConfigChanges }
   | { readonly kind: 'prune'; readonly builds: readonly PrunedBuild[] }
@@ -44,9 +60,9 @@ export type LayeringStep =
 /**
  * Decides the next step towards what the switch says.
  *
- * On: the builder's permissions, MachineOSConfigs, then the builder. Off: the builder first, so that no image is built while
+ * On: the builder's permissions, the key that signs images, MachineOSConfigs, then the builder. Off: the builder first, so that no image is built while
  * nodes switch back; then its permissions, which it needs until it has ended; then the switch's MachineOSConfigs, which
- * returns nodes to the stock image. An image is deleted only when no node runs it or is assigned to it. The order holds
+ * returns nodes to the stock image. An image is deleted only when no node runs it or is assigned to it, and the key last. The order holds
  * from any state in between: a switch that is changed, or an operator that is killed, half way ends where the last setting
  * says.
  */
@@ -58,20 +74,40 @@ export function decideLayering(observation: LayeringObservation): LayeringStep {
     return { kind: 'wait', why: 'the Machine OS Builder is stopping' };
   const rights = decideRights(observation.rights, builderNeeded);
   if (rights.length > 0) return { kind: 'changeRights', changes: rights };
+  const signing = builderNeeded ? decideSigning(observation) : undefined;
+  if (signing !== undefined) return signing;
   if (changes.create.length + changes.replace.length + changes.delete.length > 0) {
     return { kind: 'changeMachineOSConfigs', changes };
   }
-  if (builderNeeded && observation.builder === undefined) return { kind: 'startBuilder' };
-  if (observation.builder !== undefined && isOutdated(observation.builder, observation.desiredBuilder))
-    return { kind: 'updateBuilder' };
+  const desired = observation.desiredBuilder[observation.signing];
+  if (builderNeeded && observation.builder === undefined) return { kind: 'startBuilder', desired };
+  if (observation.builder !== undefined && isOutdated(observation.builder, desired))
+    return { kind: 'updateBuilder', desired };
   const pruned = decidePrune({ ...observation, keep: observation.keepImages });
   if (pruned.length > 0) return { kind: 'prune', builds: pruned };
   const waiting = orphanedBuilds(observation).filter((build) => isUsed(build, observation.nodes));
-  if (waiting.length === 0) return { kind: 'settled' };
+  if (waiting.length === 0) {
+    const isOver =
+      !builderNeeded && observation.machineOSConfigs.length === 0 && observation.builds.length === 0;
+    return isOver && observation.publishedKeys !== undefined
+      ? { kind: 'removeSigningKeys' }
+      : { kind: 'settled' };
+  }
   return {
     kind: 'wait',
     why: `nodes that are returning to the stock image still run ${plural(waiting.length, 'image')}`,
   };
+}
+
+/** Nodes must know a key before the first image that it signed. */
+function decideSigning(observation: LayeringObservation): LayeringStep | undefined {
+  const { signing, signingKey, publishedKeys: published, builds, now } = observation;
+  if (signing === 'required' && signingKey.kind !== 'usable') {
+    return signingKey.kind === 'missing' ? { kind: 'createSigningKey' } : undefined;
+  }
+  const current = signingKey.kind === 'usable' ? signingKey.publicKey : '';
+  const desired = decideSigningKeys({ signing, published, current, builds, now });
+  return desired === undefined ? undefined : { kind: 'publishSigningKeys', desired };
 }
 
 /** Compares only what Shale sets, not what the API server defaults. */

@@ -6,7 +6,13 @@ import { MachineConfigPools } from '../api/machine-config-pool.ts';
 import { MachineConfigurations } from '../api/machine-configuration.ts';
 import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts';
 import { MachineOSConfigs } from '../api/machine-os-config.ts';
-import { BUILDER_DEPLOYMENT, labels, MACHINE_CONFIGURATION, SWITCH_CONFIG_MAP } from '../api/names.ts';
+import {
+  BUILDER_DEPLOYMENT,
+  labels,
+  MACHINE_CONFIGURATION,
+  SIGNING_KEYS_CONFIG_MAP,
+  SWITCH_CONFIG_MAP,
+} from '../api/names.ts';
 import type { Kind, KubernetesObject } from '../api/object.ts';
 import { present } from '../api/present.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
@@ -14,10 +20,14 @@ import { MemoryCluster, SteppedInformer } from '../test/fixtures/fleet/memory-cl
 import { aBuild, aMachineConfigNode, aPool, aSuccess, image } from '../test/fixtures/objects.ts';
 import { builderDeployment } from './builder-deployment.ts';
 import { builderRights } from './builder-rights.ts';
+import type { SigningKeyState } from './decide-layering.ts';
 import { LayeringController } from './layering-controller.ts';
 
 const NAMESPACE = 'shale-system';
 const signal = new AbortController().signal;
+const KEY = '-----BEGIN PUBLIC KEY-----\nA\n-----END PUBLIC KEY-----\n';
+/** Layering is on and as it should be: only the signing key is checked again, without an event. */
+const WATCHING = { kind: 'requeue', afterMs: 60_000 };
 const NOW = Date.parse('2026-06-01T00:00:00Z');
 
 let cluster: MemoryCluster;
@@ -25,6 +35,7 @@ let informers: { catchUp(): void }[];
 let warnings: string[];
 let deleted: string[];
 let failing: Set<string>;
+let signingKey: SigningKeyState;
 let controller: LayeringController;
 
 const informer = <T extends KubernetesObject>(kind: Kind<T>) => {
@@ -44,6 +55,7 @@ const newController = (image = 'shale:1', client: ApiClient = cluster.client()) 
         machineOSBuilds: informer(MachineOSBuilds),
       },
       switches: informer(ConfigMaps),
+      signingKeys: informer(ConfigMaps),
       deployments: informer(Deployments),
       rights: builderRights(NAMESPACE).map((right) => ({ right, informer: informer(right.kind) })),
     },
@@ -59,8 +71,20 @@ const newController = (image = 'shale:1', client: ApiClient = cluster.client()) 
         deleted.push(`${name} with ${cluster.list(MachineOSBuilds).length} builds left`);
       },
     },
+    signingKey: {
+      read: async () => signingKey,
+      create: async () => {
+        signingKey = { kind: 'usable', publicKey: KEY };
+      },
+      remove: async () => {
+        signingKey = { kind: 'missing' };
+      },
+    },
     namespace: NAMESPACE,
-    desiredBuilder: builderDeployment(NAMESPACE, image, []),
+    desiredBuilder: {
+      required: builderDeployment(NAMESPACE, image, []),
+      disabled: builderDeployment(NAMESPACE, image, ['--unsigned']),
+    },
     keepImages: 0,
     now: () => NOW,
   });
@@ -87,6 +111,7 @@ const orphan = (name: string, digit: string): MachineOSBuild =>
 beforeEach(() => {
   cluster = new MemoryCluster();
   [informers, warnings, deleted, failing] = [[], [], [], new Set()];
+  signingKey = { kind: 'missing' };
   cluster.put(MachineConfigPools, aPool('worker'));
   cluster.put(MachineConfigurations, {
     apiVersion: 'operator.openshift.io/v1',
@@ -99,7 +124,7 @@ beforeEach(() => {
 describe('a cluster whose layering switch is on', () => {
   beforeEach(async () => {
     setSwitch(ON);
-    expect(await reconcile()).toEqual({ kind: 'done' });
+    expect(await reconcile()).toEqual(WATCHING);
   });
 
   it('has the builder with its permissions and a MachineOSConfig for the pool', () => {
@@ -114,9 +139,27 @@ describe('a cluster whose layering switch is on', () => {
     expect(layeringCondition()).toMatchObject({ status: 'True', reason: 'SwitchedOn' });
   });
 
+  it('has published the key that signs its images', async () => {
+    expect(Object.values(cluster.get(ConfigMaps, SIGNING_KEYS_CONFIG_MAP)?.data ?? {})).toEqual([KEY]);
+  });
+
+  it('gets a rotated key published, and the reason why one can not be used', async () => {
+    const later = newController();
+    signingKey = { kind: 'usable', publicKey: KEY.replace('A', 'B') };
+    await reconcile(later);
+    expect(Object.values(cluster.get(ConfigMaps, SIGNING_KEYS_CONFIG_MAP)?.data ?? {})).toEqual([
+      KEY.replace('A', 'B'),
+    ]);
+    signingKey = { kind: 'unusable', why: 'Secret shale-system/image-signing-key: has no cosign.key' };
+    await reconcile(newController());
+    expect(warnings).toEqual([
+      'on-cluster-layering SigningKeyUnusable Secret shale-system/image-signing-key: has no cosign.key; no image is built until it is corrected',
+    ]);
+  });
+
   it('is written nothing more when nothing has changed', async () => {
     const before = cluster.writes;
-    expect(await reconcile()).toEqual({ kind: 'done' });
+    expect(await reconcile()).toEqual(WATCHING);
     expect(cluster.writes).toBe(before);
   });
 
@@ -137,7 +180,7 @@ describe('a cluster whose layering switch is on', () => {
 
   it('keeps what is in force while the switch is invalid, and says why', async () => {
     setSwitch({ ...ON, imageRepositry: 'x' });
-    expect(await reconcile()).toEqual({ kind: 'done' });
+    expect(await reconcile()).toEqual(WATCHING);
     expect(cluster.get(MachineOSConfigs, 'worker')).toBeDefined();
     expect(cluster.get(Deployments, BUILDER_DEPLOYMENT)).toBeDefined();
     expect(layeringCondition()).toMatchObject({ status: 'Unknown', reason: 'InvalidSwitch' });
@@ -151,6 +194,8 @@ describe('a cluster whose layering switch is on', () => {
     for (const { kind } of builderRights(NAMESPACE))
       expect(cluster.get(kind, BUILDER_DEPLOYMENT), kind.kind).toBeUndefined();
     expect(cluster.list(MachineOSConfigs)).toEqual([]);
+    expect(cluster.get(ConfigMaps, SIGNING_KEYS_CONFIG_MAP)).toBeUndefined();
+    expect(signingKey).toEqual({ kind: 'missing' });
     expect(layeringCondition()).toBeUndefined();
   });
 
@@ -218,6 +263,6 @@ it('an object that somebody else created a moment ago is no failure', async () =
       return create(kind, object, where);
     },
   });
-  expect(await reconcile(racing)).toEqual({ kind: 'done' });
+  expect(await reconcile(racing)).toEqual(WATCHING);
   expect(cluster.get(Deployments, BUILDER_DEPLOYMENT)).toBeDefined();
 });

@@ -1,14 +1,13 @@
 import type { Logger } from 'pino';
-import type { ConfigMap, Deployment } from '../api/kubernetes.ts';
+import type { ConfigMap } from '../api/kubernetes.ts';
 import { MachineConfigurations } from '../api/machine-configuration.ts';
 import { MACHINE_CONFIGURATION } from '../api/names.ts';
-import type { NewObject } from '../api/object.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { done, type Result, requeueAfter } from '../cluster/controller.ts';
 import type { EventRecorder } from '../cluster/events.ts';
 import { updateStatus } from '../cluster/update-object.ts';
-import { type ImagePruner, LayeringActor } from './act-on-layering.ts';
-import { decideLayering, type LayeringStep } from './decide-layering.ts';
+import { type ImagePruner, LayeringActor, type SigningKeyStore } from './act-on-layering.ts';
+import { decideLayering, type LayeringObservation, type LayeringStep } from './decide-layering.ts';
 import { type LayeringCaches, LayeringObserver, type ObservedLayering } from './observe-layering.ts';
 import { formatProblems, withLayeringCondition } from './status.ts';
 import type { SwitchState } from './switch.ts';
@@ -21,7 +20,8 @@ export interface LayeringControllerParts {
   readonly pruner: ImagePruner;
   /** Where Shale runs. */
   readonly namespace: string;
-  readonly desiredBuilder: NewObject<Deployment>;
+  readonly signingKey: SigningKeyStore;
+  readonly desiredBuilder: LayeringObservation['desiredBuilder'];
   /** How many finished builds a pool keeps beyond those in use. */
   readonly keepImages: number;
   /** ms since the epoch. */
@@ -30,6 +30,8 @@ export interface LayeringControllerParts {
 
 /** ms after which a builder that is stopping, or nodes that are returning, are observed again if no event comes first. */
 const WAIT_MS = 2_000;
+/** How often layering that is on is observed without an event: the Secret with the signing key has none. */
+const CHECK_MS = 60_000;
 /** Steps of one pass; each is followed by another observation. A pass that needs more continues in the next. */
 const STEPS_OF_A_PASS = 8;
 
@@ -47,12 +49,12 @@ export class LayeringController {
 
   /** @param _key the whole of layering is one key. @throws ApiError */
   async reconcile(_key: string, signal: AbortSignal): Promise<Result> {
-    const cached = this.#observer.fromCaches();
+    const cached = await this.#observer.fromCaches(signal);
     await this.#report(cached, signal);
-    if (decideLayering(cached).kind === 'settled') return done;
+    if (decideLayering(cached).kind === 'settled') return settled(cached);
     for (let taken = 0; taken < STEPS_OF_A_PASS; taken += 1) {
-      const step = await this.#nextStep(signal);
-      if (step.kind === 'settled') return done;
+      const { step, observed } = await this.#nextStep(signal);
+      if (step.kind === 'settled') return settled(observed);
       if (step.kind === 'wait') {
         this.#parts.log.info({ why: step.why }, 'layering waits');
         return requeueAfter(WAIT_MS);
@@ -63,15 +65,29 @@ export class LayeringController {
   }
 
   /** An image must not be deleted while a node uses it, so pruning is decided again from the nodes as they are now. */
-  async #nextStep(signal: AbortSignal): Promise<LayeringStep> {
+  async #nextStep(
+    signal: AbortSignal,
+  ): Promise<{ readonly step: LayeringStep; readonly observed: ObservedLayering }> {
     const observed = await this.#observer.fromServer('cached', signal);
     await this.#report(observed, signal);
     const step = decideLayering(observed);
-    return step.kind === 'prune' ? decideLayering(await this.#observer.fromServer('live', signal)) : step;
+    if (step.kind !== 'prune') return { step, observed };
+    const live = await this.#observer.fromServer('live', signal);
+    return { step: decideLayering(live), observed: live };
   }
 
-  async #report({ state, switchConfigMap }: ObservedLayering, signal: AbortSignal): Promise<void> {
+  async #report(
+    { state, switchConfigMap, signing, signingKey }: ObservedLayering,
+    signal: AbortSignal,
+  ): Promise<void> {
     this.#warn(state, switchConfigMap);
+    if (signing === 'required' && signingKey.kind === 'unusable' && switchConfigMap !== undefined) {
+      this.#parts.events.warning(
+        switchConfigMap,
+        'SigningKeyUnusable',
+        `${signingKey.why}; no image is built until it is corrected`,
+      );
+    }
     await this.#writeCondition(state, signal);
   }
 
@@ -100,4 +116,8 @@ export class LayeringController {
       { signal },
     );
   }
+}
+
+function settled({ builder }: ObservedLayering): Result {
+  return builder === undefined ? done : requeueAfter(CHECK_MS);
 }

@@ -5,13 +5,15 @@ import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import type { MachineConfiguration } from '../api/machine-configuration.ts';
 import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts';
 import { type MachineOSConfig, MachineOSConfigs } from '../api/machine-os-config.ts';
-import { BUILDER_DEPLOYMENT, SWITCH_CONFIG_MAP } from '../api/names.ts';
-import type { KubernetesObject, NewObject } from '../api/object.ts';
+import { BUILDER_DEPLOYMENT, SIGNING_KEYS_CONFIG_MAP, SWITCH_CONFIG_MAP } from '../api/names.ts';
+import type { KubernetesObject } from '../api/object.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { createInformer, type Informer } from '../cluster/informer.ts';
+import type { SigningKeyStore } from './act-on-layering.ts';
 import { builderPodLabels } from './builder-deployment.ts';
 import { type BuilderRight, builderRights, type ObservedRight, placeOf } from './builder-rights.ts';
-import type { LayeringObservation } from './decide-layering.ts';
+import type { LayeringObservation, SigningKeyState } from './decide-layering.ts';
+import { readSigning } from './signing-keys.ts';
 import { readSwitch } from './switch.ts';
 
 type Watched<T extends KubernetesObject> = Pick<Informer<T>, 'list' | 'onChange' | 'synced'>;
@@ -28,6 +30,8 @@ export interface LayeringCaches {
   };
   /** The ConfigMap of the layering switch. */
   readonly switches: Informer<ConfigMap>;
+  /** The ConfigMap of the public keys that images are signed with. */
+  readonly signingKeys: Informer<ConfigMap>;
   readonly deployments: Informer<Deployment>;
   readonly rights: readonly {
     readonly right: BuilderRight;
@@ -50,6 +54,7 @@ export function createLayeringCaches(
   return {
     shared,
     switches: createInformer(client, ConfigMaps, { namespace, ...named(SWITCH_CONFIG_MAP) }),
+    signingKeys: createInformer(client, ConfigMaps, { namespace, ...named(SIGNING_KEYS_CONFIG_MAP) }),
     deployments: createInformer(client, Deployments, { namespace, log }),
     rights: builderRights(namespace).map((right) => ({
       right,
@@ -62,17 +67,23 @@ export function createLayeringCaches(
 }
 
 /** @returns the caches that have to be started for layering, in addition to the shared ones. */
-export function ownCaches({ switches, deployments, rights }: LayeringCaches) {
-  return [switches, deployments, ...rights.map(({ informer }) => informer)];
+export function ownCaches({ switches, signingKeys, deployments, rights }: LayeringCaches) {
+  return [switches, signingKeys, deployments, ...rights.map(({ informer }) => informer)];
 }
 
 interface LayeringObserverParts {
   readonly client: ApiClient;
   readonly caches: LayeringCaches;
   readonly namespace: string;
-  readonly desiredBuilder: NewObject<Deployment>;
+  readonly signingKey: Pick<SigningKeyStore, 'read'>;
+  readonly desiredBuilder: LayeringObservation['desiredBuilder'];
   readonly keepImages: number;
+  /** ms since the epoch. */
+  readonly now: () => number;
 }
+
+/** How old the reading of the signing key may be: a rotation is noticed this late. The Secret is not watched: its name is the admin's choice. */
+const SIGNING_KEY_AGE_MS = 60_000;
 
 /** What was observed, with the object that the switch was read from. */
 export interface ObservedLayering extends LayeringObservation {
@@ -82,20 +93,27 @@ export interface ObservedLayering extends LayeringObservation {
 /** Observes everything that the state of layering consists of. */
 export class LayeringObserver {
   readonly #parts: LayeringObserverParts;
+  #signingKey: { readonly state: SigningKeyState; readonly readAt: number } | undefined;
 
   constructor(parts: LayeringObserverParts) {
     this.#parts = parts;
   }
 
   /**
-   * Reads the caches. Most changes of nodes and pools require nothing here, and this shows it without a request.
+   * Reads the caches. Most changes of nodes and pools require nothing here, and this shows it without a request, except that
+   * the signing key is read again now and then while images are built.
    * The builder's pods are not watched: they matter only while something else of the builder exists.
+   *
+   * @throws ApiError
    */
-  fromCaches(): ObservedLayering {
+  async fromCaches(signal: AbortSignal): Promise<ObservedLayering> {
     const { caches, namespace } = this.#parts;
+    const isBuilding = caches.deployments.get(BUILDER_DEPLOYMENT, namespace) !== undefined;
+    if (isBuilding) await this.#readSigningKey(SIGNING_KEY_AGE_MS, signal);
     const { machineOSConfigs, machineOSBuilds, machineConfigNodes } = caches.shared;
     return this.#observation({
       switchConfigMap: caches.switches.get(SWITCH_CONFIG_MAP, namespace),
+      publishedKeys: caches.signingKeys.get(SIGNING_KEYS_CONFIG_MAP, namespace),
       machineOSConfigs: machineOSConfigs.list(),
       builds: machineOSBuilds.list(),
       nodes: machineConfigNodes.list(),
@@ -119,16 +137,20 @@ export class LayeringObserver {
     const labelSelector = Object.entries(builderPodLabels)
       .map(([key, value]) => `${key}=${value}`)
       .join(',');
-    const [switchConfigMap, builder, pods, machineOSConfigs, builds, rights] = await Promise.all([
-      client.find(ConfigMaps, SWITCH_CONFIG_MAP, { namespace, signal }),
-      client.find(Deployments, BUILDER_DEPLOYMENT, { namespace, signal }),
-      client.list(Pods, { namespace, labelSelector, signal }),
-      client.list(MachineOSConfigs, { signal }),
-      client.list(MachineOSBuilds, { signal }),
-      Promise.all(caches.rights.map(({ right }) => this.#right(right, signal))),
-    ]);
+    const [switchConfigMap, publishedKeys, builder, pods, machineOSConfigs, builds, rights] =
+      await Promise.all([
+        client.find(ConfigMaps, SWITCH_CONFIG_MAP, { namespace, signal }),
+        client.find(ConfigMaps, SIGNING_KEYS_CONFIG_MAP, { namespace, signal }),
+        client.find(Deployments, BUILDER_DEPLOYMENT, { namespace, signal }),
+        client.list(Pods, { namespace, labelSelector, signal }),
+        client.list(MachineOSConfigs, { signal }),
+        client.list(MachineOSBuilds, { signal }),
+        Promise.all(caches.rights.map(({ right }) => this.#right(right, signal))),
+        this.#readSigningKey(0, signal),
+      ]);
     return this.#observation({
       switchConfigMap,
+      publishedKeys,
       machineOSConfigs: machineOSConfigs.items,
       builds: builds.items,
       nodes:
@@ -142,16 +164,28 @@ export class LayeringObserver {
   }
 
   #observation(
-    read: Omit<ObservedLayering, 'state' | 'pools' | 'desiredBuilder' | 'keepImages'>,
+    read: Omit<
+      ObservedLayering,
+      'state' | 'signing' | 'signingKey' | 'now' | 'pools' | 'desiredBuilder' | 'keepImages'
+    >,
   ): ObservedLayering {
-    const { caches, desiredBuilder, keepImages } = this.#parts;
+    const { caches, desiredBuilder, keepImages, now } = this.#parts;
     return {
       ...read,
       state: readSwitch(read.switchConfigMap),
+      signing: readSigning(read.switchConfigMap),
+      signingKey: this.#signingKey?.state ?? { kind: 'missing' },
+      now: new Date(now()),
       pools: caches.shared.pools.list(),
       desiredBuilder,
       keepImages,
     };
+  }
+
+  async #readSigningKey(maxAgeMs: number, signal: AbortSignal): Promise<void> {
+    const { signingKey, now } = this.#parts;
+    if (this.#signingKey !== undefined && now() - this.#signingKey.readAt < maxAgeMs) return;
+    this.#signingKey = { state: await signingKey.read(signal), readAt: now() };
   }
 
   async #right(right: BuilderRight, signal: AbortSignal): Promise<ObservedRight> {

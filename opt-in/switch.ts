@@ -2,6 +2,7 @@ import type { ConfigMap } from '../api/kubernetes.ts';
 import { type LabelSelector, matchesLabels, parseLabelSelector } from '../api/label-selector.ts';
 import { type KubernetesObject, ObjectName } from '../api/object.ts';
 import { DigestedPullspecSchema, TaggedPullspecSchema } from '../api/references.ts';
+import { SIGNING_SETTING } from './signing-keys.ts';
 
 /** What the ConfigMap `on-cluster-layering` asks for. */
 export type SwitchState =
@@ -37,6 +38,7 @@ const KEYS = [
   'baseImage',
   'pools',
   'poolSelector',
+  SIGNING_SETTING,
 ] as const;
 type Key = (typeof KEYS)[number];
 
@@ -94,6 +96,13 @@ function readSettings(data: Readonly<Record<string, string>>, problems: SwitchPr
         problem: `${JSON.stringify(pool)} is not the name of a MachineConfigPool`,
       });
     }
+  }
+  const signing = text(SIGNING_SETTING);
+  if (signing !== undefined && signing !== 'required' && signing !== 'disabled') {
+    problems.push({
+      key: SIGNING_SETTING,
+      problem: `is ${JSON.stringify(signing)}; expected "required" or "disabled"`,
+    });
   }
   const baseImage = text('baseImage');
   if (baseImage !== undefined && !isImage(baseImage)) {

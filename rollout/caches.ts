@@ -25,7 +25,12 @@ import { type MachineConfigPool, MachineConfigPools } from '../api/machine-confi
 import { type MachineConfiguration, MachineConfigurations } from '../api/machine-configuration.ts';
 import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts';
 import { type MachineOSConfig, MachineOSConfigs } from '../api/machine-os-config.ts';
-import { KUBELET_CA_CONFIG_MAP, NODE_PULL_SECRET, REGISTRY_CAS_CONFIG_MAP } from '../api/names.ts';
+import {
+  KUBELET_CA_CONFIG_MAP,
+  NODE_PULL_SECRET,
+  REGISTRY_CAS_CONFIG_MAP,
+  SIGNING_KEYS_CONFIG_MAP,
+} from '../api/names.ts';
 import type { Kind, KubernetesObject } from '../api/object.ts';
 import { type PoolRevision, PoolRevisions } from '../api/pool-revision.ts';
 import { present } from '../api/present.ts';
@@ -40,6 +45,7 @@ export interface Caches {
   readonly leases: FreshCache<Lease>;
   readonly registryCAs: FreshCache<ConfigMap>;
   readonly kubeletCA: FreshCache<ConfigMap>;
+  readonly signingKeys: FreshCache<ConfigMap>;
   readonly pullSecret: FreshCache<Secret>;
   readonly pools: FreshCache<MachineConfigPool>;
   readonly machineConfigs: FreshCache<MachineConfig>;
@@ -67,6 +73,7 @@ export function createCaches(client: ApiClient, options: RolloutOptions, log: Lo
     leases: cache(Leases, { namespace: options.leaseNamespace }),
     registryCAs: one(ConfigMaps, REGISTRY_CAS_CONFIG_MAP),
     kubeletCA: one(ConfigMaps, KUBELET_CA_CONFIG_MAP),
+    signingKeys: one(ConfigMaps, SIGNING_KEYS_CONFIG_MAP),
     pullSecret: one(Secrets, NODE_PULL_SECRET),
     pools: cache(MachineConfigPools),
     machineConfigs: cache(MachineConfigs),

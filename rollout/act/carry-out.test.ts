@@ -27,7 +27,13 @@ function tasksOf(given: {
   readonly assigned?: readonly string[];
 }) {
   const { steps = {}, assigned = [] } = given;
-  const target = { pool: 'worker', target: { config: NEW }, policyDigest: undefined, softReboot: false };
+  const target = {
+    pool: 'worker',
+    target: { config: NEW },
+    policyDigest: undefined,
+    imageSigningKeys: undefined,
+    softReboot: false,
+  };
   const nodes = [...new Set([...assigned, ...Object.keys(steps)])].toSorted().map(seen);
   const { tasks, more } = nodeTasks(nodes, {
     steps: new Map(Object.entries(steps)),

@@ -1,7 +1,8 @@
+import { signingKeysVersion } from '../../api/image-signing.ts';
 import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
-import { annotations, MACHINE_CONFIGURATION } from '../../api/names.ts';
+import { annotations, MACHINE_CONFIGURATION, SIGNING_KEYS_CONFIG_MAP } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { PARALLEL_NODES } from '../act/carry-out.ts';
@@ -110,7 +111,9 @@ export class PoolObserver {
       checkOf: (build) => recorder.checkOf(name, build),
     });
     const settings = poolSettings(pool, options);
-    const same = { pool, policyDigest, ownTarget, record };
+    const keys = caches.signingKeys.get(SIGNING_KEYS_CONFIG_MAP, options.namespace);
+    const imageSigningKeys = keys === undefined ? undefined : signingKeysVersion(keys.data ?? {});
+    const same = { pool, policyDigest, imageSigningKeys, ownTarget, record };
     if (settings.rollback === undefined && !settings.autoRollback)
       return { ...same, settings, target: ownTarget, rollback: { kind: 'none' } };
     const known = (): RollbackKnowledge => ({

@@ -36,6 +36,7 @@ export function chooseAssignments(
       pool: observation.pool.metadata.name,
       target: mayMove ? desired : current,
       policyDigest: observation.policyDigest,
+      imageSigningKeys: observation.imageSigningKeys,
       softReboot: observation.settings.softReboot,
     });
   }
@@ -86,6 +87,7 @@ export function newcomers({
   pool,
   target,
   policyDigest,
+  imageSigningKeys,
   settings,
   nodes,
 }: PoolObservation): readonly NewMachineConfigNode[] {
@@ -104,6 +106,7 @@ export function newcomers({
           osImage: initial.osImage,
           policyDigest,
           softReboot: settings.softReboot || undefined,
+          imageSigningKeys,
         }),
       },
     }));

@@ -53,6 +53,7 @@ const decide = (
       settings: someSettings(settings),
       target: NEXT,
       policyDigest: 'sha256:p',
+      imageSigningKeys: 'sha256:k',
       nodes,
       ...seen,
     },
@@ -92,6 +93,7 @@ describe('targets', () => {
         pool: { name: 'worker' },
         configVersion: { desired: 'rendered-worker-2' },
         policyDigest: 'sha256:p',
+        imageSigningKeys: 'sha256:k',
       },
     ]);
   });

@@ -12,6 +12,7 @@ const assignment = {
   pool: 'worker',
   target: { config: 'rendered-worker-1' },
   policyDigest: undefined,
+  imageSigningKeys: undefined,
   softReboot: false,
 };
 

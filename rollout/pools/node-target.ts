@@ -28,6 +28,8 @@ export interface Assignment {
   readonly pool: string;
   readonly target: NodeTarget;
   readonly policyDigest: string | undefined;
+  /** Version of the keys that images must be signed with (api/image-signing.ts); undefined until they are published. */
+  readonly imageSigningKeys: string | undefined;
   /** Whether a reboot may leave the kernel running. */
   readonly softReboot: boolean;
 }
@@ -40,12 +42,14 @@ export interface Assignment {
  */
 export function assignmentPatch(
   current: MachineConfigNodeSpec,
-  { pool, target, policyDigest, softReboot }: Assignment,
+  { pool, target, policyDigest, imageSigningKeys, softReboot }: Assignment,
 ): Readonly<Record<string, unknown>> | undefined {
   const moved = !sameTarget(targetOf(current), target);
   const rebootsOtherwise = (current.softReboot ?? false) !== softReboot;
+  const hasOtherKeys = current.imageSigningKeys !== imageSigningKeys;
   const changed =
     moved ||
+    hasOtherKeys ||
     rebootsOtherwise ||
     current.pool.name !== pool ||
     (policyDigest !== undefined && current.policyDigest !== policyDigest);
@@ -54,6 +58,7 @@ export function assignmentPatch(
     pool: { name: pool },
     ...present({
       policyDigest,
+      imageSigningKeys: hasOtherKeys ? (imageSigningKeys ?? null) : undefined,
       softReboot: rebootsOtherwise ? softReboot || null : undefined,
     }),
     ...(moved
@@ -70,9 +75,16 @@ export function assignmentPatch(
 /** @returns the spec as it is after {@link assignmentPatch}. */
 export function assignedSpec(
   current: MachineConfigNodeSpec,
-  { pool, target, policyDigest, softReboot }: Assignment,
+  { pool, target, policyDigest, imageSigningKeys, softReboot }: Assignment,
 ): MachineConfigNodeSpec {
-  const { configImage: _image, osImage: _os, softReboot: _soft, grant, ...kept } = current;
+  const {
+    configImage: _image,
+    osImage: _os,
+    softReboot: _soft,
+    imageSigningKeys: _keys,
+    grant,
+    ...kept
+  } = current;
   const moved = !sameTarget(targetOf(current), target);
   return {
     ...kept,
@@ -82,6 +94,7 @@ export function assignedSpec(
       configImage: target.image === undefined ? undefined : { desiredImage: target.image },
       osImage: target.osImage,
       policyDigest,
+      imageSigningKeys,
       softReboot: softReboot || undefined,
       grant: moved ? undefined : grant,
     }),

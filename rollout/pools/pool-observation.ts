@@ -19,6 +19,8 @@ export interface PoolObservation {
   readonly settings: PoolSettings;
   readonly target: PoolTarget;
   readonly policyDigest: string | undefined;
+  /** Version of the keys that images must be signed with; undefined until they are published. */
+  readonly imageSigningKeys: string | undefined;
   /** The pool's nodes without the settled ones. */
   readonly nodes: readonly ObservedNode[];
   /** Absent: none. */
@@ -46,10 +48,20 @@ export function fingerprintOf({
   pool,
   target,
   policyDigest,
+  imageSigningKeys,
   settings,
-}: Pick<PoolObservation, 'pool' | 'target' | 'policyDigest' | 'settings'>): string {
+}: Pick<PoolObservation, 'pool' | 'target' | 'policyDigest' | 'imageSigningKeys' | 'settings'>): string {
   const desired = 'target' in target ? target.target : undefined;
   const same = target.kind === 'layered' ? [...target.sameContent].sort() : [];
   const { soak, softReboot } = settings;
-  return JSON.stringify([pool.metadata.uid, target.kind, desired, same, policyDigest, soak, softReboot]);
+  return JSON.stringify([
+    pool.metadata.uid,
+    target.kind,
+    desired,
+    same,
+    policyDigest,
+    imageSigningKeys,
+    soak,
+    softReboot,
+  ]);
 }

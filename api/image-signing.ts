@@ -1,0 +1,30 @@
+import { createHash } from 'node:crypto';
+import { by } from './order.ts';
+import type { Digest } from './references.ts';
+
+/** In place of a version of the keys: the admin switched signing off (`signing: disabled` in the layering switch). */
+export const SIGNING_DISABLED = 'Disabled';
+
+/**
+ * The name of a set of public keys in the spec of a MachineConfigNode. The daemon computes it again from the ConfigMap that
+ * it reads, so that it uses only keys that the operator named.
+ *
+ * @param data of ConfigMap `image-signing-keys`: a public key in PEM for each name. The operator writes no keys only if signing
+ *   is disabled.
+ * @returns the same digest for the same data, in whatever order the keys come; `Disabled` for none.
+ */
+export function signingKeysVersion(data: Readonly<Record<string, string>>): Digest | typeof SIGNING_DISABLED {
+  const keys = Object.entries(data).sort(by(([name]) => name));
+  if (keys.length === 0) return SIGNING_DISABLED;
+  return `sha256:${createHash('sha256').update(JSON.stringify(keys)).digest('hex')}` as Digest;
+}
+
+/**
+ * The name of one key in the ConfigMap.
+ *
+ * @param pem the public key (SubjectPublicKeyInfo).
+ * @returns the start of its SHA-256: the same key always has the same name.
+ */
+export function signingKeyName(pem: string): string {
+  return `${createHash('sha256').update(pem.trim()).digest('hex').slice(0, 16)}.pub`;
+}
