@@ -73,6 +73,7 @@ function target(config: string, image: ReturnType<typeof imageOf>) {
   return {
     configVersion: { desired: config },
     configImage: { desiredImage: image },
+    imageSigningKeys: 'Disabled',
     policyDigest: POLICY,
   };
 }

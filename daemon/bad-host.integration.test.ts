@@ -73,6 +73,7 @@ describe.skipIf(noDirectoryNodes !== undefined)('a host', { timeout: patience(12
       daemon.want({
         configVersion: { desired: config },
         configImage: { desiredImage: image },
+        imageSigningKeys: 'Disabled',
         policyDigest: POLICY,
         grant: { level, config, image, leaseHolder: HOLDER },
       });

@@ -58,6 +58,7 @@ function build(node: TestNode, config: string, disruption: string): DigestedPull
 const layered = (config: string, image: DigestedPullspec): Partial<MachineConfigNodeSpec> => ({
   configVersion: { desired: config },
   configImage: { desiredImage: image },
+  imageSigningKeys: 'Disabled',
   policyDigest: POLICY,
   grant: { level: 'Disrupt', config, image, leaseHolder: HOLDER },
 });

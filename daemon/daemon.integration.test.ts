@@ -46,6 +46,7 @@ const layered = (
 ): Partial<MachineConfigNodeSpec> => ({
   configVersion: { desired: config },
   configImage: { desiredImage: image },
+  imageSigningKeys: 'Disabled',
   policyDigest: POLICY,
   ...(level === undefined ? {} : { grant: { level, config, image, leaseHolder: HOLDER } }),
 });

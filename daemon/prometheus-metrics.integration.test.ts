@@ -77,6 +77,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(
       await daemon.want({
         configVersion: { desired: 'rendered-2' },
         configImage: { desiredImage: image },
+        imageSigningKeys: 'Disabled',
         policyDigest,
         grant: { level: 'Disrupt', ...target, leaseHolder: HOLDER },
       });

@@ -1,4 +1,5 @@
 import type { OsBackend } from '../os/backend.ts';
+import type { ImageSource } from '../os/ostree/image-source.ts';
 import type { RunCheck } from './check-runner.ts';
 import type { Relabel } from './selinux-labels.ts';
 
@@ -72,5 +73,7 @@ export interface NodePorts {
   readonly backend: OsBackend;
   readonly setPasswords: SetPasswords;
   readonly relabel: Relabel;
+  /** Where the node's images are signed. */
+  readonly signatures: Pick<ImageSource, 'isSignedBy'>;
   readonly runCheck: RunCheck;
 }

@@ -44,6 +44,7 @@ export function systemdNode(options: SystemdNodeOptions): NodePorts {
     host: systemdHost({ root, init, run }),
     services: new Systemctl(run, commandPath),
     setPasswords: chpasswd(run, { commandPath }),
+    signatures: options.source,
     relabel: selinuxLabels(root, run, commandPath),
     backend: new DetectedBackend(async ({ packages }, signal) => {
       const name = await detectBackend(

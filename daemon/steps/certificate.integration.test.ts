@@ -120,6 +120,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(
         await daemon.want({
           configVersion: { desired: config },
           configImage: { desiredImage: image },
+          imageSigningKeys: 'Disabled',
           policyDigest: POLICY,
           grant,
           certificates: { kubeletCA },

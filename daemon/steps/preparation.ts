@@ -1,5 +1,6 @@
 import type { MachineConfigNodeSpec, UpdatePlan } from '../../api/machine-config-node.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
+import type { NodePorts } from '../host/host.ts';
 import type { Deployment, OsBackend, StageOptions } from '../os/backend.ts';
 import type { Current } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
@@ -10,6 +11,9 @@ import { reboots } from './update.ts';
 /** What preparing a target needs to know. */
 export interface Preparation {
   readonly client: ApiClient;
+  /** Of Shale's objects. */
+  readonly namespace: string;
+  readonly signatures: NodePorts['signatures'];
   readonly backend: OsBackend;
   /** The running root. */
   readonly root: string;

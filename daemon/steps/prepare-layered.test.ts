@@ -67,11 +67,14 @@ async function prepare(given: Case) {
   const prepared = await prepareLayered(
     {
       client: context.client,
+      namespace: context.namespace,
+      signatures: context.ports.signatures,
       backend: context.ports.backend,
       root,
       spec: {
         ...observation().spec,
         policyDigest: POLICY,
+        imageSigningKeys: 'Disabled',
         ...(softReboot === undefined ? {} : { softReboot }),
       },
       current,

@@ -10,6 +10,7 @@ import {
   stageTarget,
   withRebootChoice,
 } from './preparation.ts';
+import { requireSignature } from './require-signature.ts';
 import type { DeploymentChange, Target } from './update.ts';
 import { type PreparedUpdate, reboots } from './update.ts';
 
@@ -18,7 +19,7 @@ type LayeredTarget = Extract<Target, { mode: 'Layered' }>;
 /**
  * Brings a layered image to the disk and reads from its label what it asks of this node. Not disruptive.
  *
- * @throws PrepareRefused when the labels of the image don't name the config that the operator assigned, and what staging throws.
+ * @throws PrepareRefused when the image is not signed, or its labels do not name the config that the operator assigned, and what staging throws.
  */
 export async function prepareLayered(
   preparation: Preparation,
@@ -31,6 +32,7 @@ export async function prepareLayered(
     extraKernelArguments: { remove, add: [] },
     extraPackages: { remove: packagesOf(current), add: noPackages },
   };
+  await requireSignature(preparation, target.image);
   const accept = (labels: Deployment['labels']) => refuseOtherConfig(labels, target);
   const staged = await stageTarget(preparation, change, { evenIfBooted: false, accept });
   refuseOtherConfig(staged.labels, target);

@@ -29,6 +29,8 @@ export async function prepareTarget(
     memory.prepared = await prepare(
       {
         client,
+        namespace: context.namespace,
+        signatures: ports.signatures,
         backend: ports.backend,
         root: ports.host.root,
         spec: observation.spec,

@@ -32,6 +32,7 @@ const layered = (
 ): Partial<MachineConfigNodeSpec> => ({
   configVersion: { desired: config },
   configImage: { desiredImage: image },
+  imageSigningKeys: 'Disabled',
   grant: { level, config, image, leaseHolder: HOLDER },
 });
 const read = (node: TestNode, file: string) => readFile(path.join(node.host.root, file), 'utf8');

@@ -84,6 +84,7 @@ export function updatesOf(machine: UpdatedMachine, stock: readonly LayerEntry[])
       machine.want({
         configVersion: { desired: config },
         configImage: { desiredImage: image },
+        imageSigningKeys: 'Disabled',
         policyDigest: POLICY,
         grant: { level, config, image, leaseHolder: HOLDER },
       }),

@@ -31,7 +31,9 @@ describe.skipIf(noDirectoryNodes !== undefined).each(tools)('a daemon on a host 
         configVersion: { desired: config },
         policyDigest,
         grant: { level, ...target, leaseHolder: HOLDER },
-        ...(image === undefined ? {} : { configImage: { desiredImage: image } }),
+        ...(image === undefined
+          ? {}
+          : { configImage: { desiredImage: image }, imageSigningKeys: 'Disabled' }),
       };
       await daemon.want(spec);
       return daemon.until(config, (object) => isAt(config)(object) && isIn(object, image));

@@ -50,6 +50,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(
       await daemon.want({
         configVersion: { desired: config },
         configImage: { desiredImage: image },
+        imageSigningKeys: 'Disabled',
         grant: { level: 'Disrupt', config, image, leaseHolder: HOLDER },
         ...(softReboot ? { softReboot } : {}),
       });

@@ -21,6 +21,7 @@ export function directoryNode(dir: string, source: ImageSource): NodePorts {
     services: serviceRecorder(layout),
     setPasswords: chpasswd(osCommandRunner()),
     relabel: noLabels,
+    signatures: source,
     backend: new OstreeBackend({
       root,
       sysroot,

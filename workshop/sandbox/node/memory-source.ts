@@ -7,6 +7,8 @@ export interface MemoryImage {
   readonly labels: Readonly<Record<string, string>>;
   /** Entries with their content in memory, lowest layer first. */
   readonly layers: readonly (readonly LayerItem[])[];
+  /** Public keys in PEM of those that signed it; none unless given. */
+  readonly signedBy?: readonly string[];
 }
 
 /** No registry has the image. */
@@ -20,6 +22,7 @@ class UnknownImageError extends Error {
  */
 export function memorySource(images: ReadonlyMap<DigestedPullspec, MemoryImage>): ImageSource {
   return {
+    isSignedBy: async (name, publicKey) => images.get(name)?.signedBy?.includes(publicKey) === true,
     open: async (name, signal) => {
       signal.throwIfAborted();
       const image = images.get(name);

@@ -1,0 +1,130 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { signingKeysVersion } from '../../api/image-signing.ts';
+import type { ConfigMap } from '../../api/kubernetes.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import { imageOf } from '../../test/fixtures/step-context.ts';
+import { requireSignature } from './require-signature.ts';
+
+const signal = new AbortController().signal;
+const image = imageOf('1');
+const keys = (...names: string[]) => Object.fromEntries(names.map((name) => [`${name}.pub`, `PEM ${name}`]));
+
+/** Which key signed which image, as the registry would show it. */
+let signers: Map<string, string>;
+let questions: number;
+let root: string;
+
+beforeEach(async () => {
+  [signers, questions] = [new Map(), 0];
+  root = await mkdtemp(path.join(tmpdir(), 'shale-signature-'));
+  onTestFinished(() => rm(root, { recursive: true }));
+});
+
+function require(given: {
+  readonly published?: Readonly<Record<string, string>>;
+  readonly named?: string | undefined;
+  readonly image?: typeof image;
+}): Promise<void> {
+  const { published } = given;
+  const configMap: ConfigMap | undefined = published && {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: 'image-signing-keys' },
+    data: published,
+  };
+  const named = 'named' in given ? given.named : signingKeysVersion(published ?? {});
+  return requireSignature(
+    {
+      client: { find: async () => configMap } as unknown as ApiClient,
+      namespace: 'shale-system',
+      signatures: {
+        isSignedBy: async (asked, publicKey) => {
+          questions += 1;
+          return signers.get(asked) === publicKey;
+        },
+      },
+      root,
+      spec: named === undefined ? {} : { imageSigningKeys: named },
+      signal,
+    },
+    given.image ?? image,
+  );
+}
+
+describe('an image', () => {
+  test('that a published key signed may be staged', async () => {
+    signers.set(image, 'PEM b');
+    await expect(require({ published: keys('a', 'b') })).resolves.toBeUndefined();
+  });
+
+  test.each([
+    ['nobody signed', undefined],
+    ['another key signed', 'PEM evil'],
+  ])('that %s is refused', async (_name, signer) => {
+    if (signer !== undefined) signers.set(image, signer);
+    await expect(require({ published: keys('a') })).rejects.toMatchObject({
+      name: 'PrepareRefused',
+      message: `${image}: found no signature by a key of ConfigMap image-signing-keys; expected one by a.pub`,
+    });
+  });
+
+  test('is refused while the operator has not named any keys', async () => {
+    signers.set(image, 'PEM a');
+    await expect(require({ published: keys('a'), named: undefined })).rejects.toMatchObject({
+      name: 'PrepareRefused',
+    });
+    expect(questions).toBe(0);
+  });
+
+  test.each([
+    ['have an evil one among them', keys('a', 'evil')],
+    ['are none', {}],
+    ['are gone', undefined],
+  ])('is refused when the keys %s that the operator did not name', async (_name, published) => {
+    signers.set(image, 'PEM evil');
+    const named = signingKeysVersion(keys('a'));
+    await expect(require({ ...(published && { published }), named })).rejects.toThrow(
+      'the operator named sha256:',
+    );
+    expect(questions).toBe(0);
+  });
+
+  test('needs no signature only where the operator says so', async () => {
+    await expect(require({ published: {}, named: 'Disabled' })).resolves.toBeUndefined();
+    expect(questions).toBe(0);
+  });
+});
+
+describe('a verified image', () => {
+  test('is remembered, so that a rollback to it needs no registry', async () => {
+    signers.set(image, 'PEM a');
+    await require({ published: keys('a') });
+    signers.clear();
+    await expect(require({ published: keys('a', 'b') })).resolves.toBeUndefined();
+    expect(questions).toBe(1);
+  });
+
+  test('says nothing of another digest', async () => {
+    signers.set(image, 'PEM a');
+    await require({ published: keys('a') });
+    await expect(require({ published: keys('a'), image: imageOf('2') })).rejects.toThrow('no signature');
+  });
+
+  test('is verified again once its key was withdrawn', async () => {
+    signers.set(image, 'PEM a');
+    await require({ published: keys('a') });
+    await expect(require({ published: keys('b') })).rejects.toThrow('no signature');
+  });
+
+  test('is forgotten after four others', async () => {
+    for (const digit of ['1', '2', '3', '4', '5']) signers.set(imageOf(digit), 'PEM a');
+    for (const digit of ['1', '2', '3', '4', '5'])
+      await require({ published: keys('a'), image: imageOf(digit) });
+    signers.clear();
+    await expect(require({ published: keys('a') })).rejects.toThrow('no signature');
+    await expect(require({ published: keys('a'), image: imageOf('2') })).resolves.toBeUndefined();
+  });
+});

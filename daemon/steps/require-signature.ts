@@ -1,0 +1,93 @@
+import path from 'node:path';
+import { z } from 'zod';
+import { SIGNING_DISABLED, signingKeysVersion } from '../../api/image-signing.ts';
+import { ConfigMaps } from '../../api/kubernetes.ts';
+import type { MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
+import { nodePaths, SIGNING_KEYS_CONFIG_MAP } from '../../api/names.ts';
+import type { DigestedPullspec } from '../../api/references.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import type { ImageSource } from '../os/ostree/image-source.ts';
+import { PrepareRefused } from '../records/current.ts';
+import { readRecord, writeRecord } from '../records/durable-json.ts';
+
+/** What verifying a signature needs to know. */
+export interface SignatureCheck {
+  readonly client: ApiClient;
+  /** Of the ConfigMap with the public keys. */
+  readonly namespace: string;
+  readonly signatures: Pick<ImageSource, 'isSignedBy'>;
+  /** The running root. */
+  readonly root: string;
+  readonly spec: Pick<MachineConfigNodeSpec, 'imageSigningKeys'>;
+  readonly signal: AbortSignal;
+}
+
+/** Images whose signatures are remembered: the booted one, the staged one, the one to roll back to, and one more. */
+const REMEMBERED = 4;
+
+const VerifiedImages = z.object({
+  version: z.literal(1),
+  /** Latest last. */
+  images: z.array(z.object({ image: z.string(), key: z.string() })),
+});
+
+/**
+ * Ensures that the cluster signed an image, before any of it is staged, whatever tool stages it. The operator names the keys in
+ * the node's spec, so neither the registry nor whoever pushes to it decides what a node boots.
+ *
+ * A verified image is remembered by digest, so that a rollback to it needs no registry; it counts only as long as its key is
+ * one of those that the operator names.
+ *
+ * @throws PrepareRefused when it is not signed, or when it is not known with which keys it must be; ApiError, RegistryError.
+ */
+export async function requireSignature(check: SignatureCheck, image: DigestedPullspec): Promise<void> {
+  const { root, spec } = check;
+  if (spec.imageSigningKeys === SIGNING_DISABLED) return;
+  const keys = await keysNamedBy(check, image);
+  const file = path.join(root, nodePaths.state, 'verified-images.json');
+  const verified = (await readRecord(file, VerifiedImages))?.images ?? [];
+  if (verified.some((each) => each.image === image && keys.has(each.key))) return;
+  const key = await signerOf(check, image, keys);
+  if (key === undefined) {
+    throw new PrepareRefused(
+      `${image}: found no signature by a key of ConfigMap ${SIGNING_KEYS_CONFIG_MAP}; expected one by ${[...keys.keys()].join(' or ')}`,
+    );
+  }
+  const others = verified.filter((each) => each.image !== image);
+  const images = [...others, { image, key }].slice(-REMEMBERED);
+  await writeRecord(file, { version: 1, images });
+}
+
+/** @returns the name of a key that signed exactly this image; undefined when none of them did. */
+async function signerOf(
+  { signatures, signal }: SignatureCheck,
+  image: DigestedPullspec,
+  keys: ReadonlyMap<string, string>,
+): Promise<string | undefined> {
+  for (const [name, publicKey] of keys) {
+    if ((await signatures.isSignedBy?.(image, publicKey, signal)) === true) return name;
+  }
+  return undefined;
+}
+
+/** @returns the public keys in PEM by name; at least one. */
+async function keysNamedBy(
+  { client, namespace, spec, signal }: SignatureCheck,
+  image: DigestedPullspec,
+): Promise<ReadonlyMap<string, string>> {
+  const version = spec.imageSigningKeys;
+  if (version === undefined) {
+    throw new PrepareRefused(
+      `${image}: the operator has not published yet with which keys images must be signed (spec.imageSigningKeys)`,
+    );
+  }
+  const configMap = await client.find(ConfigMaps, SIGNING_KEYS_CONFIG_MAP, { namespace, signal });
+  const data = configMap?.data ?? {};
+  const present = signingKeysVersion(data);
+  if (present !== version) {
+    throw new PrepareRefused(
+      `ConfigMap ${namespace}/${SIGNING_KEYS_CONFIG_MAP}: found ${present}, the operator named ${version}; it may have changed since`,
+    );
+  }
+  return new Map(Object.entries(data));
+}
