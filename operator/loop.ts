@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { SIGNING_DISABLED, signingKeysVersion } from '../api/image-signing.ts';
 import { MACHINE_CONFIGURATION } from '../api/names.ts';
 import type { ApiClient } from '../cluster/api-client.ts';
 import { type ControllerOptions, runController } from '../cluster/controller.ts';
@@ -69,6 +70,10 @@ export async function startRolloutControllers(parts: RolloutParts): Promise<void
   const queues = Object.fromEntries(NAMES.map((name) => [name, createWorkQueue()])) as Queues;
   telemetry?.watch(() => new Map(NAMES.map((name) => [name, queues[name].length()])));
   routeEvents({ caches, membership, queues, events, renderDelayMs: options.renderDelayMs });
+  caches.signingKeys.onChange(({ type, object }) => {
+    const published = type === 'DELETED' ? undefined : signingKeysVersion(object.data ?? {});
+    telemetry?.metrics.setSigningDisabled(published === SIGNING_DISABLED);
+  });
   queues.policy.add(MACHINE_CONFIGURATION);
 
   const watching = allCaches(caches).map((cache) => cache.start(signal));

@@ -20,6 +20,18 @@ test.each([
 });
 
 test.each([
+  [{ enabled: 'true', signing: 'disabled' }, true],
+  [{ enabled: 'true', signing: 'required' }, false],
+  [{ enabled: 'true' }, false],
+  [{ enabled: 'false', signing: 'disabled' }, false],
+])('of the switch %j it is %s that images are not signed', (settings, expected) => {
+  const data = { imageRepository: 'r.io/os/{pool}', ...settings };
+  const switchMap = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'on-cluster-layering' }, data };
+  const findings = judgeNodes({ ...observed({}), switchMap }, NOW);
+  expect(findings.some(({ what }) => what.startsWith('images are not signed'))).toBe(expected);
+});
+
+test.each([
   [1, 1, 'ok', '1 node daemon is ready'],
   [3, 3, 'ok', '3 node daemons are ready'],
   [1, 0, 'failure', '1 of 1 node daemon is not ready'],

@@ -2,6 +2,7 @@ import type { DaemonSet } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import { noun, plural } from '../../api/plural.ts';
 import { poolOfNode } from '../../machineconfig/pools.ts';
+import { readSigning } from '../../opt-in/signing-keys.ts';
 import { formatProblems } from '../../opt-in/status.ts';
 import { readSwitch } from '../../opt-in/switch.ts';
 import { nodeView } from '../observe/node-view.ts';
@@ -69,6 +70,14 @@ export function judgeNodes(cluster: ObservedCluster, now: number): Finding[] {
   const results = [
     ...(state.kind === 'invalid'
       ? [failure(formatProblems(state.problems), 'correct the ConfigMap, or write it with shale enable')]
+      : []),
+    ...(state.kind !== 'off' && readSigning(cluster.switchMap) === 'disabled'
+      ? [
+          warning(
+            'images are not signed: whoever may push to the image repository decides what nodes boot',
+            'run shale enable --signing required',
+          ),
+        ]
       : []),
     ...(cluster.pools.length === 0
       ? [

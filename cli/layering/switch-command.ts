@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { ConfigMaps } from '../../api/kubernetes.ts';
 import { SWITCH_CONFIG_MAP } from '../../api/names.ts';
 import { plural } from '../../api/plural.ts';
@@ -60,7 +60,13 @@ export function enableCommand(): Command {
     )
     .option('--push-secret <name>', 'Secret with the credentials for pushing images')
     .option('--pull-secret <name>', 'Secret with the credentials for pulling base images')
-    .option('--base-image <image>', 'base image for pools whose MachineConfigs set no osImageURL');
+    .option('--base-image <image>', 'base image for pools whose MachineConfigs set no osImageURL')
+    .addOption(
+      new Option(
+        '--signing <policy>',
+        'required: nodes stage only images that the cluster signed; disabled: images are not signed',
+      ).choices(['required', 'disabled']),
+    );
   return withSwitchFlags(command)
     .addHelpText('after', ENABLE_EXAMPLES)
     .action((flags: EnableFlags) =>
@@ -117,9 +123,9 @@ function withSwitchFlags(command: Command): Command {
 }
 
 function settingsOf(flags: EnableFlags): EnableRequest['settings'] {
-  const { imageRepository, pushSecret, pullSecret, baseImage } = flags;
+  const { imageRepository, pushSecret, pullSecret, baseImage, signing } = flags;
   return {
-    ...present({ imageRepository, pushSecret, pullSecret, baseImage }),
+    ...present({ imageRepository, pushSecret, pullSecret, baseImage, signing }),
   };
 }
 

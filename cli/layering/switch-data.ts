@@ -12,7 +12,9 @@ export interface EnableRequest {
   /** Every pool, including pools that are created later. */
   readonly allPools: boolean;
   /** Values of the switch's other keys; absent keys keep their values. */
-  readonly settings: Partial<Record<'imageRepository' | 'pushSecret' | 'pullSecret' | 'baseImage', string>>;
+  readonly settings: Partial<
+    Record<'imageRepository' | 'pushSecret' | 'pullSecret' | 'baseImage' | 'signing', string>
+  >;
 }
 
 /** @returns the switch's data with the request applied; other keys keep their values. */

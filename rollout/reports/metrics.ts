@@ -20,6 +20,7 @@ export class RolloutMetrics {
   readonly registry = new Registry();
   readonly #nodes: Gauge;
   readonly #stuckDrains: Gauge;
+  readonly #signingDisabled: Gauge;
   readonly #drainSeconds: Histogram;
   readonly #reconcileSeconds: Histogram;
   readonly #reconcileFailures: Counter;
@@ -37,6 +38,11 @@ export class RolloutMetrics {
       name: 'shale_operator_stuck_drains',
       help: 'Number of nodes of a pool whose drain exceeds --drain-report-minutes.',
       labelNames: ['pool'],
+      registers,
+    });
+    this.#signingDisabled = new Gauge({
+      name: 'shale_operator_image_signing_disabled',
+      help: '1 if nodes stage images without a signature (signing: disabled in the layering switch), 0 otherwise.',
       registers,
     });
     this.#drainSeconds = new Histogram({
@@ -84,6 +90,10 @@ export class RolloutMetrics {
   removePool(pool: string): void {
     for (const phase of NODE_PHASES) this.#nodes.remove({ pool, phase });
     this.#stuckDrains.remove({ pool });
+  }
+
+  setSigningDisabled(disabled: boolean): void {
+    this.#signingDisabled.set(disabled ? 1 : 0);
   }
 
   /** @param seconds since the node lease was acquired. */
