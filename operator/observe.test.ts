@@ -55,6 +55,7 @@ const CACHES = [
   'leases',
   'registryCAs',
   'kubeletCA',
+  'signingKeys',
   'pullSecret',
   'pools',
   'machineConfigs',
@@ -283,6 +284,11 @@ it('policies concern every pool', () => {
   expect(since()).toEqual(['policy cluster', 'pools infra', 'pools worker']);
 });
 
+it('the keys that images are signed with concern every pool', () => {
+  caches.signingKeys.put(object('image-signing-keys', 'ConfigMap'));
+  expect(since()).toEqual(['pools infra', 'pools worker']);
+});
+
 it('a MachineOSConfig and a build are for their pool', () => {
   caches.machineOSConfigs.put(aMachineOSConfig('worker'));
   expect(since()).toEqual(['pools worker']);
@@ -320,7 +326,12 @@ describe('layering', () => {
     'machineOSConfigs',
     'machineOSBuilds',
   ] as const;
-  const own = { switches: new Watch(), deployments: new Watch(), rights: new Watch() };
+  const own = {
+    switches: new Watch(),
+    signingKeys: new Watch(),
+    deployments: new Watch(),
+    rights: new Watch(),
+  };
 
   it.each([...Object.keys(own), ...shared])('%s', (name) => {
     const all = { ...caches, ...own } as Record<string, AnyWatch>;
@@ -328,6 +339,7 @@ describe('layering', () => {
       {
         shared: caches,
         switches: own.switches,
+        signingKeys: own.signingKeys,
         deployments: own.deployments,
         rights: [{ informer: own.rights }],
       } as unknown as LayeringCaches,

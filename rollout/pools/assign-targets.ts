@@ -106,7 +106,7 @@ export function newcomers({
           osImage: initial.osImage,
           policyDigest,
           softReboot: settings.softReboot || undefined,
-          imageSigningKeys,
+          imageSigningKeys: initial.image === undefined ? undefined : imageSigningKeys,
         }),
       },
     }));

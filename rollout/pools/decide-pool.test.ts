@@ -93,7 +93,6 @@ describe('targets', () => {
         pool: { name: 'worker' },
         configVersion: { desired: 'rendered-worker-2' },
         policyDigest: 'sha256:p',
-        imageSigningKeys: 'sha256:k',
       },
     ]);
   });

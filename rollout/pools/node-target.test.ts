@@ -26,3 +26,29 @@ test('a pool’s leave to reboot softly comes and goes, and takes no grant away'
   expect(assignmentPatch(soft, assignment)).toEqual({ pool: { name: 'worker' }, softReboot: null });
   expect(assignedSpec(soft, assignment)).toEqual(spec);
 });
+
+test('the keys that images must be signed with come and go with the image, in one patch', () => {
+  const target = { config: 'rendered-worker-1', image: `r.io/os@sha256:${'1'.repeat(64)}` };
+  const layered = { ...assignment, target, imageSigningKeys: 'sha256:k' };
+  expect(assignmentPatch(spec, layered)).toMatchObject({
+    configImage: { desiredImage: target.image },
+    imageSigningKeys: 'sha256:k',
+  });
+  const { grant: _, ...moved } = spec;
+  expect(assignedSpec(spec, layered)).toEqual({
+    ...moved,
+    configImage: { desiredImage: target.image },
+    imageSigningKeys: 'sha256:k',
+  });
+  const rotated = { ...layered, imageSigningKeys: 'sha256:l' };
+  expect(assignmentPatch(assignedSpec(spec, layered), rotated)).toEqual({
+    pool: { name: 'worker' },
+    imageSigningKeys: 'sha256:l',
+  });
+  const back = { ...assignment, imageSigningKeys: 'sha256:k' };
+  expect(assignmentPatch(assignedSpec(spec, layered), back)).toMatchObject({
+    configImage: null,
+    imageSigningKeys: null,
+  });
+  expect(assignmentPatch(spec, back)).toBeUndefined();
+});

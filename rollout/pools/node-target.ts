@@ -46,7 +46,8 @@ export function assignmentPatch(
 ): Readonly<Record<string, unknown>> | undefined {
   const moved = !sameTarget(targetOf(current), target);
   const rebootsOtherwise = (current.softReboot ?? false) !== softReboot;
-  const hasOtherKeys = current.imageSigningKeys !== imageSigningKeys;
+  const keys = target.image === undefined ? undefined : imageSigningKeys;
+  const hasOtherKeys = current.imageSigningKeys !== keys;
   const changed =
     moved ||
     hasOtherKeys ||
@@ -58,7 +59,7 @@ export function assignmentPatch(
     pool: { name: pool },
     ...present({
       policyDigest,
-      imageSigningKeys: hasOtherKeys ? (imageSigningKeys ?? null) : undefined,
+      imageSigningKeys: hasOtherKeys ? (keys ?? null) : undefined,
       softReboot: rebootsOtherwise ? softReboot || null : undefined,
     }),
     ...(moved
@@ -94,7 +95,7 @@ export function assignedSpec(
       configImage: target.image === undefined ? undefined : { desiredImage: target.image },
       osImage: target.osImage,
       policyDigest,
-      imageSigningKeys,
+      imageSigningKeys: target.image === undefined ? undefined : imageSigningKeys,
       softReboot: softReboot || undefined,
       grant: moved ? undefined : grant,
     }),
