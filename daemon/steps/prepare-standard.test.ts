@@ -67,6 +67,8 @@ async function prepare(given: Case = {}) {
   const prepared = prepareStandard(
     {
       client: context.client,
+      namespace: context.namespace,
+      signatures: context.ports.signatures,
       backend: context.ports.backend,
       root,
       spec: {

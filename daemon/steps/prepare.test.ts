@@ -12,7 +12,9 @@ const image = imageOf('2');
 const target = { mode: 'Layered', config: 'rendered-2', image } as const;
 const step = { kind: 'prepare', target, stuck: undefined } as const;
 const { spec } = observation();
-const toImage = observation({ spec: { ...spec, configImage: { desiredImage: image } } });
+const toImage = observation({
+  spec: { ...spec, configImage: { desiredImage: image }, imageSigningKeys: 'Disabled' },
+});
 
 /** A node that stages as the test says. */
 async function staging(stage: (options: StageOptions) => Promise<void> = async () => undefined) {
