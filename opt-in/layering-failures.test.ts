@@ -33,16 +33,21 @@ describe('a step of layering', () => {
       },
       log: pino({ level: 'silent' }),
       pruner: { deleteImage: (name, _build, stop) => deleteImage(name, stop) },
+      signingKey: {
+        read: async () => ({ kind: 'missing' }),
+        create: async () => undefined,
+        remove: async () => undefined,
+      },
       namespace: NAMESPACE,
-      desiredBuilder: builderDeployment(NAMESPACE, 'shale:1', []),
     });
   }
+  const desired = builderDeployment(NAMESPACE, 'shale:1', []);
   const rights = builderRights(NAMESPACE).map((right) => ({ to: 'create' as const, ...right }));
   const config = aMachineOSConfig('worker');
   const changes = { create: [config], replace: [], delete: [] };
 
   it.each([
-    { kind: 'startBuilder' },
+    { kind: 'startBuilder', desired },
     { kind: 'changeRights', changes: rights },
     { kind: 'changeMachineOSConfigs', changes },
   ] as const)('$kind may be repeated, and fails when the API server does', async (step) => {
@@ -76,7 +81,7 @@ describe('a step of layering', () => {
       ...deployment,
       metadata: { ...deployment.metadata, name: BUILDER_DEPLOYMENT },
     });
-    await actor().take({ kind: 'updateBuilder' }, signal);
+    await actor().take({ kind: 'updateBuilder', desired }, signal);
     const { containers } = cluster.get(Deployments, BUILDER_DEPLOYMENT)?.spec.template.spec ?? {};
     expect(containers?.[0]?.image).toBe('shale:1');
     await actor().take({ kind: 'stopBuilder' }, signal);
@@ -121,6 +126,7 @@ describe('a cluster where nothing is to be done', () => {
         machineOSBuilds: none,
       },
       switches: none,
+      signingKeys: none,
       deployments: none,
       rights: [],
     };
@@ -131,7 +137,10 @@ describe('a cluster where nothing is to be done', () => {
       log: pino({ level: 'silent' }),
       pruner: { deleteImage: async () => undefined },
       namespace: NAMESPACE,
-      desiredBuilder: builderDeployment(NAMESPACE, 'shale:1', []),
+      desiredBuilder: {
+        required: builderDeployment(NAMESPACE, 'shale:1', []),
+        disabled: builderDeployment(NAMESPACE, 'shale:1', []),
+      },
       keepImages: 0,
       now: () => 0,
     } as unknown as LayeringControllerParts;

@@ -53,6 +53,7 @@ function observation(nodes: readonly ObservedNode[], more: Partial<PoolObservati
     settings: someSettings(),
     target: STANDARD,
     policyDigest: 'sha256:p',
+    imageSigningKeys: 'sha256:k',
     nodes,
     ...more,
   };
@@ -114,6 +115,7 @@ describe('a target', () => {
       pool: 'worker',
       target: { config: NEW },
       policyDigest: 'sha256:p',
+      imageSigningKeys: 'sha256:k',
       softReboot: true,
     });
   });
@@ -171,6 +173,7 @@ describe('new MachineConfigNodes', () => {
     expect(specOf({ target: LAYERED, policyDigest: undefined })).toEqual({
       ...shared,
       configImage: { desiredImage: image('2') },
+      imageSigningKeys: 'sha256:k',
     });
     const osImage = 'registry.test:5000/stock:1';
     const target: PoolTarget = { kind: 'standard', target: { config: NEW, osImage } };

@@ -77,6 +77,7 @@ function decide(nodes: readonly ObservedNode[], { options, settings, spec, obser
       settings: someSettings(settings),
       target: TARGET,
       policyDigest: undefined,
+      imageSigningKeys: undefined,
       nodes,
       ...observation,
     },
