@@ -69,6 +69,7 @@ describe('the loop of a daemon', () => {
           ...ungranted,
           configVersion: { desired: 'rendered-2' },
           configImage: { desiredImage: imageOf('2') },
+          imageSigningKeys: 'Disabled',
         },
       },
       backend: {
@@ -121,7 +122,7 @@ describe('the loop of a daemon', () => {
     ['fails', new Error('the registry is away'), 'PrepareFailed: the registry is away'],
   ])('says of a target that %s why it could not be prepared', async (_name, error, expected) => {
     const { server, steps } = await runLoop({
-      object: nodeObject({ configImage: { desiredImage: imageOf('2') } }),
+      object: nodeObject({ configImage: { desiredImage: imageOf('2') }, imageSigningKeys: 'Disabled' }),
       backend: { stage: () => Promise.reject(error) },
     });
     await eventually(() => expect(server.condition('UpdatePrepared')).toBe(expected));
@@ -209,7 +210,7 @@ describe('the loop of a daemon', () => {
 
 describe('a daemon that starts', () => {
   const layered: Current = { version: 1, mode: 'Layered', config: 'rendered-2', image: imageOf('2') };
-  const toImage = nodeObject({ configImage: { desiredImage: imageOf('2') } });
+  const toImage = nodeObject({ configImage: { desiredImage: imageOf('2') }, imageSigningKeys: 'Disabled' });
   const record: UpdateRecord = {
     config: 'rendered-2',
     actions: [],

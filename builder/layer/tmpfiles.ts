@@ -45,7 +45,7 @@ export function formatTmpfiles(lines: readonly TmpfilesLine[]): string {
 }
 
 /** A fragment has no way to write this. */
-export class TmpfilesError extends Error {
+class TmpfilesError extends Error {
   override readonly name = 'TmpfilesError';
 }
 

@@ -4,7 +4,7 @@ export class PathError extends Error {
 }
 
 /** An operation on a host's file failed. It names the path as the host's admin knows it, and keeps the system's error code. */
-export class HostFileError extends Error {
+class HostFileError extends Error {
   override readonly name = 'HostFileError';
   readonly code: string;
 

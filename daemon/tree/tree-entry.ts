@@ -68,7 +68,7 @@ export function ignoreMissing(error: unknown): undefined {
 }
 
 /** @returns whether the error says that the path, or a directory on the way to it, is not there. */
-export function isMissing(error: unknown): boolean {
+function isMissing(error: unknown): boolean {
   return error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR');
 }
 
