@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import type { DaemonSet } from '../api/kubernetes.ts';
 import { PREPARE_REFUSED, type UpdateRecord } from '../api/machine-config-node.ts';
+import { imageLabels } from '../api/names.ts';
 import { ApiError, ApiUnreachable } from '../cluster/api-client.ts';
 import { eventually, nodeObject, runLoop } from '../test/fixtures/daemon-loop.ts';
 import { deployment, imageOf, standard } from '../test/fixtures/step-context.ts';
@@ -37,6 +38,8 @@ test('what work has left is given back by a daemon with the options of its manif
   expect(after).toBeLessThan(atWork / 2);
 });
 
+/** Of an image that was built from the config that is asked for. */
+const labels = { [imageLabels.renderedConfig]: 'rendered-2', [imageLabels.baseImage]: imageOf('0') };
 const CONFIG: Extract<Current, { mode: 'Standard' }> = standard('rendered-2');
 const atTarget = (root: string) => writeCurrent(root, CONFIG);
 const { grant: _grant, ...ungranted } = nodeObject().spec;
@@ -73,7 +76,7 @@ describe('the loop of a daemon', () => {
         },
       },
       backend: {
-        stage: async (image) => deployment('/staged', { image }),
+        stage: async (image) => deployment('/staged', { image, labels }),
         status: async () => ({ booted: deployment('/booted', { image: imageOf('2') }) }),
       },
     });
@@ -265,7 +268,7 @@ describe('a daemon that starts', () => {
       before: (place) => writeCurrent(place, layered),
       backend: {
         status: async () => ({ booted: deployment('/booted', { image: imageOf('7') }) }),
-        stage: async (image) => deployment('/staged', { image }),
+        stage: async (image) => deployment('/staged', { image, labels }),
       },
     });
     await eventually(() => expect(steps[0]).toBe('prepare done'));
@@ -281,7 +284,7 @@ describe('a daemon that starts', () => {
       },
       backend: {
         status: async () => ({ booted: deployment('/booted', { image: imageOf('7') }) }),
-        stage: async (image) => deployment('/staged', { image }),
+        stage: async (image) => deployment('/staged', { image, labels }),
       },
     });
     await eventually(() => expect(steps).toEqual(['idle done']));
