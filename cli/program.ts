@@ -1,4 +1,4 @@
-import { Command, CommanderError } from 'commander';
+import { Command, CommanderError, Help, Option } from 'commander';
 import { SHALE_VERSION } from '../api/version.ts';
 import { LeadershipLost } from '../cluster/leader-election.ts';
 import { StartupError } from '../operator/preconditions.ts';
@@ -144,8 +144,20 @@ export async function program(isLoaded: (name: string) => boolean, more: Command
   // commander would end the process at a usage error, with an exit code of its own.
   for (const command of [shale, ...commands, ...commands.flatMap(({ commands: own }) => own)]) {
     command.exitOverride();
+    command.configureHelp({ optionDescription });
   }
   return shale;
+}
+
+/** commander would print an empty list or text as `default: []`; the descriptions say what happens without the flag. */
+function optionDescription(option: Option): string {
+  const isEmpty = Array.isArray(option.defaultValue) && option.defaultValue.length === 0;
+  if (!isEmpty && option.defaultValue !== '') return new Help().optionDescription(option);
+  const shown = new Option(option.flags, option.description);
+  if (option.argChoices !== undefined) shown.choices(option.argChoices);
+  if (option.defaultValueDescription !== undefined)
+    shown.default(option.defaultValue, option.defaultValueDescription);
+  return new Help().optionDescription(shown);
 }
 
 /**

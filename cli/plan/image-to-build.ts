@@ -97,7 +97,7 @@ function firstChange(
   return before.policyDigest === after.policyDigest ? undefined : 'policies';
 }
 
-/** Equal names mean the same build (builder/build-name.ts). */
+/** Equal names mean the same build (builder/decide.ts). */
 function nameOf(
   { rendered, machineOSConfig }: ImageInputs,
   architectures: readonly string[],
