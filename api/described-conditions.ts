@@ -7,7 +7,7 @@ import type { BuildConditionType } from './machine-os-build.ts';
 export const poolConditions: Readonly<Record<PoolConditionType, string>> = {
   Updated: 'every node runs the pool’s target',
   Updating:
-    'some nodes don’t run the target yet. If False, the reason tells why no update starts: nothing to do, Paused, RolloutStopped, RolledBack or BuildFailed',
+    'some nodes don’t run the target yet. If False, the reason says why no update starts: nothing to do, Paused, RolloutStopped, RolledBack or BuildFailed',
   Degraded: 'the pool needs attention; the message names the condition below that causes it',
   RenderDegraded: 'the MachineConfigs can’t be merged; the pool keeps its last rendered config',
   NodeDegraded: 'the nodes in the message failed to update',
@@ -44,7 +44,7 @@ export const nodeConditions: Readonly<Record<NodeConditionType, string>> = {
     'part of MCO’s API; the node is schedulable, as far as Shale is concerned, unless Cordoned is True',
   CertificatesApplied: 'the certificates and the pull secret on the node match those of the cluster',
   NodeDegraded:
-    'the update failed, the node is unhealthy, files were changed by hand, or Shale does not support the host; the reason tells which',
+    'the update failed, the node is unhealthy, files were changed by hand, or Shale does not support the host; see the reason',
 };
 
 /**
