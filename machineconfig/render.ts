@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { MachineConfig, MachineConfigSpec } from '../api/machine-config.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import { annotations, labels, MCO_GROUP } from '../api/names.ts';
+import { byCodeUnits } from '../api/order.ts';
 import { canonicalJson } from './canonical-json.ts';
 import type { IgnitionConfig } from './ignition/config.ts';
 import { type CheckedSources, ContentsReader, DEFAULT_LIMITS, type Limits } from './ignition/contents.ts';
@@ -95,16 +96,12 @@ function parsedAt(parsed: readonly ParsedMachineConfig[], index: number): Parsed
 
 /**
  * MCO's merge order: MachineConfigs with the role worker by name, then all others by name, so that a custom pool's own
- * configs override what it inherits from worker. Names compare byte by byte.
+ * configs override what it inherits from worker. Names compare byte by byte; object names are
+ * ASCII, where this is the order of code units.
  */
 export function inMergeOrder(configs: readonly MachineConfig[]): MachineConfig[] {
   const rank = (config: MachineConfig) => (config.metadata.labels?.[labels.role] === 'worker' ? 0 : 1);
-  return configs.toSorted((a, b) => rank(a) - rank(b) || compareNames(a.metadata.name, b.metadata.name));
-}
-
-/** Object names are ASCII, where code units and bytes order alike. */
-function compareNames(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
+  return configs.toSorted((a, b) => rank(a) - rank(b) || byCodeUnits(a.metadata.name, b.metadata.name));
 }
 
 /**

@@ -65,6 +65,18 @@ describe('unitLinks', () => {
     expect(unitLinks([disabled], none)).toEqual({ links: [], removals: [`${at}/x.target.wants/a.service`] });
   });
 
+  test('a link that another unit needs is not removed', () => {
+    const alias = install('Alias=shared.service');
+    const units = [
+      unit('a.service', { contents: alias, enabled: false }),
+      unit('b.service', { contents: alias, enabled: true }),
+    ];
+    expect(unitLinks(units, none)).toEqual({
+      links: [{ path: `${at}/shared.service`, target: `${at}/b.service` }],
+      removals: [],
+    });
+  });
+
   test('Also= includes other units', () => {
     const text = (name: string) => (name === 'a.socket' ? install('WantedBy=sockets.target') : undefined);
     const { links } = unitLinks(
