@@ -73,6 +73,7 @@ export interface PodSpec {
   >)[];
   readonly tolerations?: readonly unknown[];
   readonly nodeSelector?: Readonly<Record<string, string>>;
+  readonly affinity?: object;
   readonly terminationGracePeriodSeconds?: number;
   readonly hostPID?: boolean;
   readonly hostNetwork?: boolean;

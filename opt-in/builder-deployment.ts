@@ -50,6 +50,7 @@ export function builderDeployment(
           tolerations: [
             { key: 'node-role.kubernetes.io/control-plane', operator: 'Exists', effect: 'NoSchedule' },
           ],
+          affinity: PREFER_CONTROL_PLANE,
           containers: [
             {
               name: 'builder',
@@ -74,6 +75,20 @@ export function builderDeployment(
     },
   };
 }
+
+/** It holds the Secrets of every pool: a worker that was taken over should not have them. */
+const PREFER_CONTROL_PLANE = {
+  nodeAffinity: {
+    preferredDuringSchedulingIgnoredDuringExecution: [
+      {
+        weight: 100,
+        preference: {
+          matchExpressions: [{ key: 'node-role.kubernetes.io/control-plane', operator: 'Exists' }],
+        },
+      },
+    ],
+  },
+};
 
 function probes(port: number) {
   return {

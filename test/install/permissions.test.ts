@@ -41,8 +41,8 @@ test('a daemon writes the status of MachineConfigNodes and events, and nothing e
   const writes = daemons.filter(({ verb }) => !['get', 'list', 'watch'].includes(verb));
   expect(writes.map(wordsOf)).toEqual([
     'shale-daemon: update machineconfignodes/status.machineconfiguration.openshift.io',
-    'shale-daemon: create events',
-    'shale-daemon: patch events',
+    'shale-daemon: create events in default',
+    'shale-daemon: patch events in default',
   ]);
   const lists = daemons.filter(({ verb }) => verb === 'list' || verb === 'watch');
   expect([...new Set(lists.map(({ resource }) => resource))]).toEqual(['machineconfignodes']);

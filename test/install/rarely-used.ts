@@ -51,7 +51,7 @@ export const RARELY_USED: Readonly<Record<string, string>> = {
   'machine-os-builder: delete machineosbuilds.machineconfiguration.openshift.io':
     'a build of the same inputs is asked for again',
   'machine-os-builder: get secrets in shale-system': "the tour's registry asks for no credentials",
-  'shale-daemon: patch events': 'an event that happens again is counted',
+  'shale-daemon: patch events in default': 'an event that happens again is counted',
 };
 
 /** What somebody else wrote in the meantime is read again. */

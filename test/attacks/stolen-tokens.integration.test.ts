@@ -1,0 +1,252 @@
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { tokenConnection } from '../../cluster/connection.ts';
+import { createApiClient } from '../../cluster/http-api-client.ts';
+import { builderRights } from '../../opt-in/builder-rights.ts';
+import { type Answer, type Api, eventually, startApi } from '../../workshop/apiserver/conformance/api.ts';
+import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
+import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
+import { log } from '../e2e/cluster-under-test.ts';
+import { image } from '../fixtures/objects.ts';
+import { patience } from '../fixtures/patience.ts';
+
+/**
+ * What the API server keeps from who has the token of a daemon or of the builder, with the base alone installed: on
+ * kube-apiserver where KUBEBUILDER_ASSETS names one, else the embedded one.
+ */
+
+const BASE = path.join(import.meta.dirname, '../../manifests/base');
+const NAMESPACE = 'shale-system';
+const MCO = '/apis/machineconfiguration.openshift.io/v1';
+const BUILDS = `${MCO}/machineosbuilds`;
+const REVISIONS = '/apis/shale.dev/v1/poolrevisions';
+const LEASES = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases`;
+const merge = 'application/merge-patch+json';
+
+let api: Api;
+let operator: string;
+let builder: string;
+let daemon: string;
+let unbound: string;
+
+const denied = ({ status }: Answer) => status === 403 || status === 422;
+const as = (token: string) => ({ token });
+const patch = (where: string, body: object, token: string) =>
+  api.call('PATCH', where, body, { token, contentType: merge });
+
+beforeAll(async () => {
+  api = await startApi();
+  const { signal } = new AbortController();
+  const { url, token, caPem } = api.access;
+  const client = createApiClient(tokenConnection(url, token, caPem));
+  await applyObjects(client, await readKustomization(BASE), { log, signal });
+  for (const { kind, desired } of builderRights(NAMESPACE))
+    await client.create(kind, desired, { ...(kind.namespaced ? { namespace: NAMESPACE } : {}), signal });
+  const node = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'worker-0' } };
+  expect((await api.call('POST', '/api/v1/nodes', node)).status).toBe(201);
+  operator = await api.tokenOf({ namespace: NAMESPACE, name: 'shale-operator' });
+  builder = await api.tokenOf({ namespace: NAMESPACE, name: 'machine-os-builder' });
+  daemon = await api.tokenOf({ namespace: NAMESPACE, name: 'shale-daemon', node: 'worker-0' });
+  unbound = await api.tokenOf({ namespace: NAMESPACE, name: 'shale-daemon' });
+  // A policy is in force a moment after it was made.
+  await eventually(() => api.call('POST', LEASES, lease('shale-operator'), as(builder)), denied);
+  await eventually(() => postEvent(daemon, { object: 'worker-1' }), denied);
+}, patience(90_000));
+afterAll(() => api.stop());
+
+function lease(name: string) {
+  return {
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: { name, namespace: NAMESPACE },
+    spec: { holderIdentity: 'thief', leaseDurationSeconds: 86_400 },
+  };
+}
+
+describe('the record of what may run', () => {
+  const revision = {
+    apiVersion: 'shale.dev/v1',
+    kind: 'PoolRevision',
+    metadata: { name: 'worker-1' },
+    spec: {
+      machineConfigPool: { name: 'worker' },
+      revision: 1,
+      machineConfig: { name: 'rendered-worker-1' },
+      image: image('1'),
+    },
+  };
+
+  test('is the operator’s to write; builder and daemon neither write nor delete it', async () => {
+    for (const token of [builder, daemon]) {
+      expect((await api.call('POST', REVISIONS, revision, as(token))).status).toBe(403);
+      expect((await api.call('GET', REVISIONS, undefined, as(token))).status).toBe(403);
+    }
+    expect((await api.call('POST', REVISIONS, revision, as(operator))).status).toBe(201);
+    for (const token of [builder, daemon]) {
+      const where = `${REVISIONS}/worker-1`;
+      expect((await patch(where, { spec: { image: image('e') } }, token)).status).toBe(403);
+      expect((await api.call('DELETE', where, undefined, as(token))).status).toBe(403);
+    }
+  });
+
+  test('is changed by nobody', async () => {
+    const changed = await patch(`${REVISIONS}/worker-1`, { spec: { image: image('e') } }, api.access.token);
+    expect(changed.status).toBe(422);
+    expect(JSON.stringify(changed.body)).toContain('spec is immutable');
+  });
+
+  test('is not widened by the spec of a MachineConfigNode or by the status of a pool', async () => {
+    const pools = `${MCO}/machineconfigpools`;
+    for (const token of [builder, daemon]) {
+      for (const where of [`${MCO}/machineconfignodes/worker-0`, `${pools}/worker`, `${pools}/worker/status`])
+        expect((await patch(where, { spec: {}, status: {} }, token)).status).toBe(403);
+    }
+  });
+});
+
+describe('the status of a build that succeeded', () => {
+  const succeeded = {
+    conditions: [
+      {
+        type: 'Succeeded',
+        status: 'True',
+        reason: 'Pushed',
+        message: '',
+        lastTransitionTime: '2026-01-01T00:00:00Z',
+      },
+    ],
+    digestedImagePushSpec: image('1'),
+    baseImage: image('0'),
+  };
+
+  async function build(name: string, status: object): Promise<string> {
+    const spec = {
+      machineConfig: { name: 'rendered-worker-1' },
+      machineOSConfig: { name: 'worker' },
+      renderedImagePushSpec: 'registry.test:5000/os:worker',
+    };
+    const type = { apiVersion: 'machineconfiguration.openshift.io/v1', kind: 'MachineOSBuild' };
+    const made = await api.call('POST', BUILDS, { ...type, metadata: { name }, spec }, as(builder));
+    expect(made.status).toBe(201);
+    expect((await put(name, status)).status).toBe(200);
+    return name;
+  }
+
+  async function put(name: string, status: object | undefined): Promise<Answer> {
+    const { body } = await api.call('GET', `${BUILDS}/${name}`, undefined, as(builder));
+    const { status: _before, ...object } = body as { status?: object };
+    const next = status === undefined ? object : { ...object, status };
+    return api.call('PUT', `${BUILDS}/${name}/status`, next, as(builder));
+  }
+
+  test.each<[string, object | undefined]>([
+    ['another image', { ...succeeded, digestedImagePushSpec: `evil.test/os@sha256:${'e'.repeat(64)}` }],
+    ['another base', { ...succeeded, baseImage: image('e') }],
+    ['another build method', { ...succeeded, builder: { imageBuilderType: 'Engine' } }],
+    ['no conditions', { digestedImagePushSpec: image('e') }],
+    ['nothing', undefined],
+  ])('can’t be changed to %s', async (what, status) => {
+    const name = await build(`changed-${what.replaceAll(' ', '-')}`, succeeded);
+    const changed = await put(name, status);
+    expect(changed.status).toBe(422);
+    expect(JSON.stringify(changed.body)).toContain('immutable');
+    const { body } = await api.call('GET', `${BUILDS}/${name}`, undefined, as(builder));
+    expect(body).toMatchObject({ status: { digestedImagePushSpec: image('1') } });
+  });
+
+  test('can be written as it is, and before it succeeded', async () => {
+    const name = await build('unchanged', { digestedImagePushSpec: image('2') });
+    expect((await put(name, succeeded)).status).toBe(200);
+    expect((await put(name, succeeded)).status).toBe(200);
+  });
+});
+
+describe('leases', () => {
+  test('the builder takes no lease but its own, whether or not it exists', async () => {
+    const own = `${LEASES}/machine-os-builder`;
+    expect((await api.call('POST', LEASES, lease('machine-os-builder'), as(builder))).status).toBe(201);
+    expect((await api.call('GET', own, undefined, as(builder))).status).toBe(200);
+    expect((await api.call('DELETE', own, undefined, as(builder))).status).toBe(200);
+    for (const name of ['shale-operator', 'another'])
+      expect(denied(await api.call('POST', LEASES, lease(name), as(builder)))).toBe(true);
+    const generated = { ...lease(''), metadata: { generateName: 'shale-', namespace: NAMESPACE } };
+    expect(denied(await api.call('POST', LEASES, generated, as(builder)))).toBe(true);
+
+    const operators = `${LEASES}/shale-operator`;
+    expect((await api.call('POST', LEASES, lease('shale-operator'), as(operator))).status).toBe(201);
+    expect((await api.call('PUT', operators, lease('shale-operator'), as(builder))).status).toBe(403);
+    expect((await api.call('DELETE', operators, undefined, as(builder))).status).toBe(403);
+  });
+});
+
+interface EventOf {
+  readonly object?: string;
+  readonly kind?: string;
+  readonly namespace?: string;
+  readonly component?: string;
+}
+
+let events = 0;
+function postEvent(
+  token: string,
+  {
+    object = 'worker-0',
+    kind = 'MachineConfigNode',
+    namespace = 'default',
+    component = 'shale-daemon',
+  }: EventOf,
+): Promise<Answer> {
+  events += 1;
+  const event = {
+    apiVersion: 'v1',
+    kind: 'Event',
+    metadata: { name: `${object}.${events}`, namespace },
+    involvedObject: { apiVersion: 'v1', kind, name: object },
+    type: 'Warning',
+    reason: 'Forged',
+    message: 'forged',
+    source: { component },
+    reportingComponent: component,
+    count: 1,
+  };
+  return api.call('POST', `/api/v1/namespaces/${namespace}/events`, event, as(token));
+}
+
+describe('Events of a daemon', () => {
+  test.each([{}, { kind: 'Node' }])('are about its own node: %j', async (about) => {
+    expect((await postEvent(daemon, about)).status).toBe(201);
+  });
+
+  test.each<EventOf>([
+    { object: 'worker-1' },
+    { object: 'worker-1', kind: 'Node' },
+    { kind: 'Pod' },
+    { kind: 'MachineConfigPool' },
+    { namespace: 'kube-system' },
+    { namespace: NAMESPACE },
+    { component: 'shale-operator' },
+    { component: 'kubelet' },
+  ])('are not %j', async (about) => {
+    expect(denied(await postEvent(daemon, about))).toBe(true);
+  });
+
+  test('need a token that names the node', async () => {
+    expect(denied(await postEvent(unbound, {}))).toBe(true);
+  });
+
+  test('don’t replace those of others', async () => {
+    const { token } = api.access;
+    for (const of of [{ object: 'worker-1' }, { component: 'shale-operator' }]) {
+      const made = await postEvent(token, of);
+      expect(made.status).toBe(201);
+      const { name } = (made.body as { metadata: { name: string } }).metadata;
+      const where = `/api/v1/namespaces/default/events/${name}`;
+      const body = {
+        involvedObject: { kind: 'MachineConfigNode', name: 'worker-0' },
+        reportingComponent: 'shale-daemon',
+        message: 'replaced',
+      };
+      expect(denied(await patch(where, body, daemon))).toBe(true);
+    }
+  });
+});
