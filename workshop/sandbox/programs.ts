@@ -18,7 +18,7 @@ export function runWithNode(program: string): readonly [command: string, ...args
  */
 export function programFile(program: string): string {
   const { SHALE_PROGRAMS: name } = process.env;
-  if (name === undefined) return program;
+  if (name === undefined || name === '') return program;
   const file = `${path.relative(ROOT, program).replace(/\.ts$/, '').replaceAll(path.sep, '-')}.mjs`;
   const bundle = path.join(ROOT, 'node_modules/.cache/shale-programs', name, file);
   return existsSync(bundle) ? bundle : program;
