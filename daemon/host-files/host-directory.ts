@@ -16,7 +16,7 @@ import {
 import path from 'node:path';
 import { execa } from 'execa';
 import { ignoreMissing, readTreeEntry, type TreeEntry } from '../tree/tree-entry.ts';
-import { hasCode, named, PathError } from './host-file-error.ts';
+import { CopyError, hasCode, named, PathError } from './host-file-error.ts';
 
 export interface Owner {
   readonly uid: number;
@@ -30,11 +30,6 @@ export interface Attributes extends Owner {
 const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
 /** Node has no name for it. It is the same number on every architecture that Node runs on under Linux (open(2)). */
 const O_PATH = 0o10000000;
-
-/** cp(1) failed: the disk is full, say. */
-class CopyError extends Error {
-  override readonly name = 'CopyError';
-}
 
 /**
  * A directory of a host's tree, held open. What is done to a name in it is done in this directory, wherever the path that led here
