@@ -1,5 +1,6 @@
 import path from 'node:path';
 import type { RunOsCommand } from '../os-command.ts';
+import { retryRemount } from './remount-retry.ts';
 
 /**
  * The commands of ostree(1) that the backend needs, one function each: what it passes and how long it may take. ostree
@@ -70,7 +71,8 @@ const COMMIT_TIME = '1970-01-01T00:00:00Z';
  * @param sysroot the physical root, as the commands see it. `/` for the one that the commands' own root was booted from:
  *   only there ostree knows which deployment is booted, and can stage.
  */
-export function ostree(run: RunOsCommand, sysroot: string): Ostree {
+export function ostree(runOnce: RunOsCommand, sysroot: string): Ostree {
+  const run = retryRemount(runOnce);
   const repo = `--repo=${path.posix.join(sysroot, 'ostree/repo')}`;
   const admin = (command: string) => ['ostree', 'admin', command, `--sysroot=${sysroot}`] as const;
   return {
