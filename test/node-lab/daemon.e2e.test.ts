@@ -66,7 +66,7 @@ describe.skipIf(noLab !== undefined)(
       await lab.until('the second image', isAt('rendered-2'));
       expect(await bootID()).toBe(boot);
       expect(await mainPid()).not.toBe(pid);
-      expect(await lab.sh('journalctl -u lab.service -n 1 -o cat')).toBe('rendered-2');
+      expect(await lab.sh('journalctl _SYSTEMD_UNIT=lab.service -n 1 -o cat')).toBe('rendered-2');
     });
 
     it('ends a live change that it is killed in', async () => {
@@ -81,7 +81,7 @@ describe.skipIf(noLab !== undefined)(
       await lab.killDaemon();
       await lab.until('the third image', isAt('rendered-3'));
       expect(await bootID()).toBe(boot);
-      expect(await lab.sh('journalctl -u lab.service -n 1 -o cat')).toBe('rendered-3');
+      expect(await lab.sh('journalctl _SYSTEMD_UNIT=lab.service -n 1 -o cat')).toBe('rendered-3');
       expect(await lab.sh('systemctl is-active lab.service')).toBe('active');
     });
 
@@ -98,7 +98,7 @@ describe.skipIf(noLab !== undefined)(
       await want('rendered-4', image, 'Disrupt');
       await lab.until('the fourth image', isAt('rendered-4'));
       expect(await bootID()).not.toBe(boot);
-      expect(await lab.sh('journalctl -u lab.service -b -n 1 -o cat')).toBe('rendered-4');
+      expect(await lab.sh('journalctl _SYSTEMD_UNIT=lab.service -b -n 1 -o cat')).toBe('rendered-4');
     });
 
     it('asks for a reboot when a service crashes over and over', async () => {
