@@ -15,9 +15,9 @@ import { patience } from '../test/fixtures/patience.ts';
 import { HOLDER, startDaemon } from '../test/fixtures/running-daemon.ts';
 import { fill } from '../test/fixtures/small-disk.ts';
 import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from '../test/fixtures/test-node.ts';
-import { createAuthority } from '../workshop/apiserver/tls/certificate.ts';
 import { directoryNodeLayout } from '../workshop/sandbox/node/directory-host.ts';
 import { readServiceRecords } from '../workshop/sandbox/node/service-recorder.ts';
+import { createAuthority } from '../x509/certificate.ts';
 import { defaultCertificatePaths } from './host/certificates/certificate-files.ts';
 
 const read = (node: TestNode, file: string) => readFile(path.join(node.host.root, file), 'utf8');

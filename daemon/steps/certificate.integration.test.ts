@@ -21,7 +21,7 @@ import { isAt, policies, render, standardSpec } from '../../test/fixtures/node-c
 import { patience } from '../../test/fixtures/patience.ts';
 import { type DaemonUnderTest, HOLDER, NODE, startDaemon } from '../../test/fixtures/running-daemon.ts';
 import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from '../../test/fixtures/test-node.ts';
-import { createAuthority } from '../../workshop/apiserver/tls/certificate.ts';
+import { createAuthority } from '../../x509/certificate.ts';
 
 const CA_FILE = '/etc/kubernetes/kubelet-ca.crt';
 const POLICY = `sha256:${'a'.repeat(64)}`;

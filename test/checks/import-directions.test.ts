@@ -9,6 +9,7 @@ describe('import directions', () => {
     ['test/e2e/tour.ts', "import { x } from '../../cli/main.ts';"],
     ['machineconfig/a/b.ts', "import { x } from '../c.ts';"],
     ['workshop/sandbox/a.ts', "import { x } from '../apiserver/start.ts';"],
+    ['workshop/apiserver/a.ts', "import { x } from '../../x509/certificate.ts';"],
     ['workshop/sandbox/a.ts', "import { x } from '@shale/apiserver/start.ts';"],
   ])('%s may say %s', (file, source) => {
     expect(violations(file, source)).toEqual([]);
@@ -20,6 +21,7 @@ describe('import directions', () => {
     ['opt-in/switch.ts', "import { x } from '../image/reference.ts';"],
     ['rollout/a.ts', "const x = await import('../builder/main.ts');"],
     ['disruption/a.ts', "import { readFileSync } from 'node:fs';"],
+    ['x509/a.ts', "import { x } from '../image/digest.ts';"],
     ['cluster/a.ts', "import '../rollout/pools.ts';"],
     ['workshop/apiserver/a.ts', "import { x } from '../../api/object.ts';"],
     ['workshop/apiserver/a.ts', "import { x } from '../sandbox/record.ts';"],

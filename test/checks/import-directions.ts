@@ -11,8 +11,9 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   machineconfig: ['api'],
   disruption: ['api', 'machineconfig'],
   image: [],
+  x509: [],
   cluster: ['api'],
-  builder: ['api', 'machineconfig', 'disruption', 'image', 'cluster'],
+  builder: ['api', 'machineconfig', 'disruption', 'image', 'cluster', 'x509'],
   'opt-in': ['api', 'cluster'],
   rollout: ['api', 'machineconfig', 'disruption', 'cluster'],
   daemon: ['api', 'machineconfig', 'disruption', 'image', 'cluster'],
@@ -41,7 +42,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     'daemon',
     'page',
   ],
-  'workshop/apiserver': [],
+  'workshop/apiserver': ['x509'],
   'workshop/sandbox': [
     'api',
     'machineconfig',
@@ -53,6 +54,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
     'rollout',
     'daemon',
     'cli',
+    'x509',
     'workshop/apiserver',
   ],
 };

@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { createAuthority } from '../../workshop/apiserver/tls/certificate.ts';
+import { createAuthority } from '../../x509/certificate.ts';
 
 /**
  * The registry that the pages speak of, in the network that a page's shell has for itself (shell.ts): Debian's

@@ -2,6 +2,7 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { createAuthority } from '../../x509/certificate.ts';
 import { ADMIN, type User } from './access/attributes.ts';
 import { refuseEscalation } from './access/escalation.ts';
 import { authenticateServiceAccount, type Knowledge, rbacObjects } from './access/reviews.ts';
@@ -20,7 +21,6 @@ import { bucketOf } from './resources/resource.ts';
 import { createResourceRegistry, customResources } from './resources/resource-registry.ts';
 import { compileSchema } from './schema/compiled-schema.ts';
 import { createStore, keyOf } from './store/store.ts';
-import { createAuthority } from './tls/certificate.ts';
 
 export interface ApiServerOptions {
   /** 0 or nothing: one that the kernel chooses. */

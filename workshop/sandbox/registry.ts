@@ -2,7 +2,6 @@ import { createReadStream } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { DIE_WITH_PARENT } from '@shale/apiserver/control-plane/child-process.ts';
-import { createAuthority } from '@shale/apiserver/tls/certificate.ts';
 import { type DigestedPullspec, parseDigestedPullspec } from '../../api/references.ts';
 import { digestOf } from '../../image/digest.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
@@ -10,6 +9,7 @@ import { writeLayer } from '../../image/layer/write-layer.ts';
 import { goArchitecture } from '../../image/manifest.ts';
 import { parseReference } from '../../image/reference.ts';
 import { createRegistryClient, type RegistryClient } from '../../image/registry/registry-client.ts';
+import { createAuthority } from '../../x509/certificate.ts';
 import { startDockerRegistry } from './docker-registry.ts';
 import type { RootfsArchive } from './systemd-node/rootfs-archive.ts';
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { KUBELET_CA_KEY, PULL_SECRET_KEY } from '../../../api/names.ts';
 import { kubeletCADigest, pullSecretVersion, registryCAsDigest } from '../../../api/node-certificates.ts';
-import { createAuthority } from '../../../workshop/apiserver/tls/certificate.ts';
+import { createAuthority } from '../../../x509/certificate.ts';
 import { serviceActions } from '../../steps/act-on-services.ts';
 import {
   CertificatesRefused,

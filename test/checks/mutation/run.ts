@@ -29,6 +29,7 @@ const CODE = [
   'daemon',
   'cli',
   'page',
+  'x509',
   'test',
   'workshop',
 ];

@@ -3,7 +3,7 @@ import { access, constants, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { createAuthority } from '../tls/certificate.ts';
+import { createAuthority } from '../../../x509/certificate.ts';
 import { type RunningProcess, startProcess } from './child-process.ts';
 import type { ControlPlane } from './control-plane.ts';
 import { kubeconfigText } from './control-plane.ts';

@@ -1,5 +1,5 @@
-import { createAuthority } from '@shale/apiserver/tls/certificate.ts';
 import { registryCAsDigest } from '../../../../api/node-certificates.ts';
+import { createAuthority } from '../../../../x509/certificate.ts';
 import { registryCAs } from '../../cluster-objects.ts';
 import { readDisks } from '../roll-out.ts';
 import type { TourStep } from '../step.ts';

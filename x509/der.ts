@@ -10,6 +10,7 @@ const TAG = {
   octetString: 0x04,
   oid: 0x06,
   utf8String: 0x0c,
+  utcTime: 0x17,
   generalizedTime: 0x18,
   sequence: 0x30,
   set: 0x31,
@@ -61,9 +62,17 @@ function base128(arc: number): number[] {
 
 /** @returns YYYYMMDDHHMMSSZ. */
 export function generalizedTime(time: Date): Buffer {
-  const digits = time
+  return element(TAG.generalizedTime, Buffer.from(digitsOf(time), 'ascii'));
+}
+
+/** @returns YYMMDDHHMMSSZ, which readers complete with 19 from 50 on and with 20 below (RFC 5280, 4.1.2.5.1). */
+export function utcTime(time: Date): Buffer {
+  return element(TAG.utcTime, Buffer.from(digitsOf(time).slice(2), 'ascii'));
+}
+
+function digitsOf(time: Date): string {
+  return time
     .toISOString()
     .replace(/\.\d+Z$/, 'Z')
     .replace(/[-:T]/g, '');
-  return element(TAG.generalizedTime, Buffer.from(digits, 'ascii'));
 }
