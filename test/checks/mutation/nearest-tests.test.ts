@@ -1,0 +1,45 @@
+import { describe, expect, test } from 'vitest';
+import { nearestTests } from './nearest-tests.ts';
+
+describe('nearest tests', () => {
+  const graph = new Map([
+    ['image/append.ts', []],
+    ['image/push.ts', ['image/append.ts']],
+    ['image/append.test.ts', ['image/push.ts']],
+    ['image/appended.test.ts', ['image/append.ts']],
+    ['image/push.test.ts', ['image/push.ts']],
+    ['image/push.integration.test.ts', ['image/push.ts']],
+    ['image/append.integration.test.ts', ['image/push.ts']],
+    ['builder/build.e2e.test.ts', ['image/append.ts']],
+    ['test/soak/build.soak.test.ts', ['image/append.ts']],
+    ['test/checks/house.test.ts', ['image/append.ts']],
+    ['image/other.test.ts', []],
+  ]);
+
+  test("of unit are the file's own first, then the nearest", () => {
+    expect(nearestTests(graph, 'image/append.ts', 'unit')).toEqual([
+      'image/append.test.ts',
+      'image/appended.test.ts',
+      'image/push.test.ts',
+    ]);
+  });
+
+  test('of integration are in the same order', () => {
+    expect(nearestTests(graph, 'image/append.ts', 'integration')).toEqual([
+      'image/append.integration.test.ts',
+      'image/push.integration.test.ts',
+    ]);
+  });
+
+  test.each([
+    ['unit', 12],
+    ['integration', 3],
+  ] as const)('of %s are at most %i', (project, most) => {
+    const suffix = project === 'unit' ? 'test.ts' : `${project}.test.ts`;
+    const many = Array.from(
+      { length: 20 },
+      (_, index) => [`image/t${index}.${suffix}`, ['image/append.ts']] as const,
+    );
+    expect(nearestTests(new Map(many), 'image/append.ts', project)).toHaveLength(most);
+  });
+});

@@ -1,0 +1,37 @@
+import { distancesTo, type ImportGraph } from '../import-graph.ts';
+
+/** Vitest projects whose tests are tried, in this order: the cheap ones first. */
+export const PROJECTS = ['unit', 'integration'] as const;
+export type Project = (typeof PROJECTS)[number];
+
+/**
+ * Test files beyond this many of the nearest hardly ever notice what the nearer ones did not. Those of integration start
+ * processes and registries, so few of them are tried.
+ */
+const MOST_FILES: Readonly<Record<Project, number>> = { unit: 12, integration: 3 };
+
+/** @returns the Vitest project of a test file, which its name says (vitest.config.ts); undefined for e2e, soak and any other file. */
+function projectOf(file: string): Project | undefined {
+  const [, kind] = /\.(?:(integration|e2e|soak)\.)?test\.tsx?$/.exec(file) ?? [undefined, 'none'];
+  if (kind === undefined) return 'unit';
+  return kind === 'integration' ? kind : undefined;
+}
+
+/**
+ * Chooses the tests that are most likely to notice a change of a file: those that reach it by imports.
+ *
+ * @param graph what imports what.
+ * @param file the changed module.
+ * @returns the tests of the project, the file's own first, then by the number of imports that lie between.
+ */
+export function nearestTests(graph: ImportGraph, file: string, project: Project): string[] {
+  const own = `${file.replace(/\.tsx?$/, '')}.`;
+  return [...distancesTo(graph, file)]
+    .filter(([test]) => projectOf(test) === project && !test.startsWith('test/checks/'))
+    .sort(
+      ([a, near], [b, far]) =>
+        Number(b.startsWith(own)) - Number(a.startsWith(own)) || near - far || (a < b ? -1 : 1),
+    )
+    .slice(0, MOST_FILES[project])
+    .map(([test]) => test);
+}
