@@ -21,6 +21,7 @@ import { recordedEngineImages } from '../engine/find-engine-image.ts';
 import type { BuildCaches } from '../observe.ts';
 import { type RegistryAccessOptions, readRegistryAccess, SecretError, SigningKeySecret } from '../secrets.ts';
 import type { BuildResult } from '../status.ts';
+import { byBase } from './base-architectures.ts';
 import { buildForArchitectures } from './build-image.ts';
 import type { Step } from './build-trace.ts';
 import { knownStates } from './known-states.ts';
@@ -69,8 +70,13 @@ export class ImageMaker {
     const conf = renderedRegistries(rendered);
     // Read before the image is built: an image that can't be signed is not pushed.
     const key = await this.#signingKey?.read(signal).catch(secretFailure);
-    return buildForArchitectures(
-      createMirroredClient(access, { conf, own: parseReference(build.spec.renderedImagePushSpec) }),
+    const client = createMirroredClient(access, {
+      conf,
+      own: parseReference(build.spec.renderedImagePushSpec),
+    });
+    const { built, left } = await byBase(client, { baseImage, architectures }, signal);
+    const result = await buildForArchitectures(
+      client,
       {
         pool,
         rendered,
@@ -83,7 +89,7 @@ export class ImageMaker {
           previousImage: machineOSConfig.status?.currentImagePullSpec as DigestedPullspec | undefined,
         }),
         froms: knownStates(pool, caches.nodes.list(), builds, (name) => caches.machineConfigs.get(name)),
-        architectures,
+        architectures: built,
         version,
         created,
         source: sourceOf(caches.pools.get(pool)),
@@ -101,6 +107,9 @@ export class ImageMaker {
       },
       signal,
     );
+    if (left.length === 0) return result;
+    const none = left.map((architecture) => `linux/${architecture}`).join(' and ');
+    return { ...result, summary: `${result.summary}; nothing for ${none}: the base image has none` };
   }
 
   #reservedSecrets(): ReadonlySet<string> {

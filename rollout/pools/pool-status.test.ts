@@ -266,6 +266,12 @@ describe('the architectures of a pool', () => {
 
   it('stay known when no node is left to tell', () => {
     const before = { ...pool, status: { ...ran, architectures: ['arm64'] } };
+    const odd = aState('odd', { architecture: 'no word' });
+    expect(statusOf([odd], { pool: before }).architectures).toEqual(['arm64']);
+  });
+
+  it('are those of the status before a pool has nodes', () => {
+    const before = { ...pool, status: { ...ran, architectures: ['arm64'] } };
     expect(statusOf([], { pool: before }).architectures).toEqual(['arm64']);
     expect(statusOf([]).architectures).toBeUndefined();
   });

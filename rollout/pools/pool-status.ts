@@ -7,6 +7,7 @@ import type {
 import type { Condition } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 import { setCondition } from '../../cluster/update-object.ts';
+import { architecturesToBuild } from './architectures.ts';
 import { isUnavailable } from './choose-nodes.ts';
 import type { PoolDecision } from './decide-pool.ts';
 import {
@@ -60,7 +61,8 @@ function architecturesOf(
   before: MachineConfigPoolStatus | undefined,
 ): Pick<MachineConfigPoolStatus, 'architectures'> {
   const reported = [...states.flatMap(({ architecture }) => architecture ?? []), ...settled.architectures];
-  const architectures = reported.length === 0 ? before?.architectures : [...new Set(reported)].sort();
+  const built = architecturesToBuild(reported);
+  const architectures = built.length === 0 ? before?.architectures : built;
   return architectures === undefined ? {} : { architectures };
 }
 

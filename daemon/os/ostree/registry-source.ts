@@ -18,6 +18,7 @@ import {
 import type { RegistryClient } from '../../../image/registry/registry-client.ts';
 import { ContentError } from '../../../image/registry/registry-error.ts';
 import { isImageSignedBy } from '../../../image/signature/sign-image.ts';
+import { PrepareRefused } from '../../records/current.ts';
 import { ignoreMissing } from '../../tree/tree-entry.ts';
 import type { ImageSource, SourceImage, SourceLayer } from './image-source.ts';
 
@@ -41,7 +42,9 @@ export function registrySource(options: RegistrySourceOptions): ImageSource {
     async open(image, signal) {
       const reference = parseReference(image);
       const client = await clientFor(reference, options, signal);
-      const description = await describeImage(client, reference, goArchitecture(arch()), signal);
+      const own = goArchitecture(arch());
+      const description = await describeImage(client, reference, own, signal);
+      refuseOtherArchitecture(description, image, own);
       return sourceImage(client, reference, description, image);
     },
     async isSignedBy(image, publicKey, signal) {
@@ -50,6 +53,14 @@ export function registrySource(options: RegistrySourceOptions): ImageSource {
       return isImageSignedBy(await clientFor(at, options, signal), at, { digest, publicKey }, signal);
     },
   };
+}
+
+/** An index was asked for its image; any other is for one architecture, and no other host could boot it. */
+function refuseOtherArchitecture({ config }: ImageDescription, image: DigestedPullspec, own: string): void {
+  if (config.architecture === own) return;
+  throw new PrepareRefused(
+    `${image} is for linux/${config.architecture}, and this node is linux/${own}: use a base image for both, or a separate pool for this node`,
+  );
 }
 
 async function clientFor(
