@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { limitsOf } from '../operator/limit-flags.ts';
+import { limitsOf } from '../operator/flags.ts';
 import { type FileFlags, objectsOf, refuseMalformed, withFilesOrCluster } from './change/file-flags.ts';
 import { offlineCluster, renderOffline } from './change/offline-cluster.ts';
 import { CommandError, exitCodes, noSuchPool } from './command-line/exit-codes.ts';

@@ -2,10 +2,17 @@ import { type Command, Option } from 'commander';
 import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE, SIGNING_KEY_SECRET } from '../api/names.ts';
 import { present } from '../api/present.ts';
 import { wholeNumber } from '../cluster/process.ts';
+import type { Limits } from '../machineconfig/ignition/contents.ts';
+import { limitsInMiB } from '../machineconfig/rendered-annotations.ts';
 import type { BuilderSurroundings } from '../opt-in/builder-deployment.ts';
 import type { Signing } from '../opt-in/signing-keys.ts';
 import { defaultRolloutOptions, type RolloutOptions } from '../rollout/options.ts';
-import { type LimitFlags, limitsOf, withLimitFlags } from './limit-flags.ts';
+
+/** Flags that limit the decoded size of compressed contents of MachineConfigs. */
+export interface LimitFlags {
+  readonly maxFileMib?: number;
+  readonly maxConfigMib?: number;
+}
 
 export interface OperatorFlags extends LimitFlags {
   readonly namespace: string;
@@ -136,6 +143,25 @@ export function withOperatorFlags(command: Command): Command {
     .option('--kubeconfig <file>', 'kubeconfig of the cluster, for an operator outside of it')
     .option('--log-level <level>', 'debug, info, warn or error', 'info');
   return withLimitFlags(withFlags);
+}
+
+/** @returns the command with these flags. */
+export function withLimitFlags(command: Command): Command {
+  return command
+    .option(
+      '--max-file-mib <count>',
+      'maximum size of one decoded file of a MachineConfig, in MiB (default 16)',
+      wholeNumber(1),
+    )
+    .option(
+      '--max-config-mib <count>',
+      'maximum size of all decoded files of a MachineConfig, in MiB (default 64)',
+      wholeNumber(1),
+    );
+}
+
+export function limitsOf({ maxFileMib, maxConfigMib }: LimitFlags): Limits {
+  return limitsInMiB({ file: maxFileMib, config: maxConfigMib });
 }
 
 /** @returns what the flags set about rollouts, and the defaults for what they don't set. */

@@ -21,10 +21,9 @@ import {
   rolloutOptions,
   withOperatorFlags,
 } from './flags.ts';
-import { registryPruner } from './image-pruner.ts';
 import { startLayeringController, startRolloutControllers } from './loop.ts';
 import { detectOtherOperator, OPERATOR_DEPLOYMENT, ownImage, StartupError } from './preconditions.ts';
-import { registryLabels } from './read-labels.ts';
+import { registryLabels, registryPruner } from './registry.ts';
 import { signingKeyStore } from './signing-key-secret.ts';
 import { type OperatorTelemetry, startOperatorTelemetry } from './status.ts';
 

@@ -8,7 +8,7 @@ import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
-import { limitsOf } from '../../operator/limit-flags.ts';
+import { limitsOf } from '../../operator/flags.ts';
 import { type ConfigDiff, diffConfigs, patchOf } from '../change/diff.ts';
 import type { ChangeFlags } from '../change/file-flags.ts';
 import { machineConfigsOf, readLiveCluster } from '../change/live-cluster.ts';

@@ -16,7 +16,7 @@ import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { parseAuthFile } from '../../image/registry/credentials.ts';
 import { createRegistryClient, type RegistryClient } from '../../image/registry/registry-client.ts';
 import { type RolloutParts, startRolloutControllers } from '../../operator/loop.ts';
-import { registryLabels } from '../../operator/read-labels.ts';
+import { registryLabels } from '../../operator/registry.ts';
 import { builderRights } from '../../opt-in/builder-rights.ts';
 import { createCaches } from '../../rollout/caches.ts';
 import { defaultRolloutOptions, type RolloutOptions } from '../../rollout/options.ts';

@@ -20,7 +20,7 @@ import { listReferrers, manifestAt } from '../../image/referrers.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { isImageSignedBy } from '../../image/signature/sign-image.ts';
 import { parseSigningKey } from '../../image/signature/signing-key.ts';
-import { registryPruner } from '../../operator/image-pruner.ts';
+import { registryPruner } from '../../operator/registry.ts';
 import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';

@@ -20,7 +20,7 @@ import { createEventRecorder } from '../../cluster/events.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { startRolloutControllers } from '../../operator/loop.ts';
-import { registryLabels } from '../../operator/read-labels.ts';
+import { registryLabels } from '../../operator/registry.ts';
 import { createCaches } from '../../rollout/caches.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
