@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Grant, MachineConfigNodeSpec, UpdatePlan } from '../api/machine-config-node.ts';
 import { parseDigestedPullspec } from '../api/references.ts';
 import { decide } from './decide.ts';
-import type { WatchdogMark } from './host/boot-watchdog/mark.ts';
+import type { WatchdogMark } from './host/boot-watchdog/watchdog-files.ts';
 import type { Current } from './records/current.ts';
 import type { JournalEntry } from './records/journal.ts';
 import type { DaemonObservation, Withheld } from './steps/step.ts';

@@ -2,7 +2,7 @@ import { type DisruptionAction, isDisruptive } from '../api/disruption-action.ts
 import type { MachineConfigNodeSpec } from '../api/machine-config-node.ts';
 import { certificateNames } from '../api/node-certificates.ts';
 import { present } from '../api/present.ts';
-import type { WatchdogMark } from './host/boot-watchdog/mark.ts';
+import type { WatchdogMark } from './host/boot-watchdog/watchdog-files.ts';
 import { isSoftReboot } from './host/userspace-boot.ts';
 import { imageOf } from './records/current.ts';
 import { isStuck, type JournalEntry, type JournalEntryAt } from './records/journal.ts';

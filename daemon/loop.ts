@@ -17,13 +17,20 @@ import { fieldsOf, loggedJournal, openJournal } from './records/journal.ts';
 import { readLastUpdate } from './records/last-update.ts';
 import { DriftWatch } from './standard/drift-watch.ts';
 import { finishOrUndoWrite } from './standard/write-config.ts';
-import { correctCurrent } from './steps/end-update.ts';
+import { applyLiveUpdate, startLiveApply } from './steps/apply-live.ts';
+import { formatAwaitedGrant } from './steps/await-grant.ts';
+import { applyCertificate } from './steps/certificate.ts';
+import { correctCurrent, fail } from './steps/end-update.ts';
 import type { HealthLimits } from './steps/health.ts';
+import { beIdle } from './steps/idle.ts';
 import { type NodeMetrics, noMetrics } from './steps/node-metrics.ts';
+import { prepareTarget } from './steps/prepare.ts';
+import { rebootInto, requestReboot } from './steps/reboot.ts';
+import { endRolledBack, hostWentBack, rollBack } from './steps/roll-back.ts';
 import { isTriedAgain, type Observation, type Step } from './steps/step.ts';
-import { publish, type StepContext, type StepOutcome } from './steps/step-context.ts';
-import { takeStep } from './steps/take-step.ts';
+import { again, publish, type StepContext, type StepOutcome, untilChanged } from './steps/step-context.ts';
 import { writeTarget } from './steps/update-context.ts';
+import { recheck, verifyBoot } from './steps/verify.ts';
 
 export interface DaemonOptions {
   readonly ports: NodePorts;
@@ -246,4 +253,53 @@ async function reportFailure(
  */
 export function giveBackMemory(): void {
   globalThis.gc?.({ type: 'major', execution: 'sync', flavor: 'last-resort' });
+}
+
+/**
+ * Takes one step.
+ *
+ * @throws what keeps the step from being taken; the step is decided again then.
+ */
+async function takeStep(context: StepContext, step: Step, observation: Observation): Promise<StepOutcome> {
+  // What the daemon changes itself is no drift.
+  if (step.kind !== 'idle') context.driftWatch.disarm();
+  switch (step.kind) {
+    case 'idle':
+      return beIdle(context, observation);
+    case 'degraded':
+      await publish(context, observation, { kind: 'degraded', why: step.why, reason: step.reason });
+      return untilChanged;
+    case 'recheck':
+      return recheck(context, step.why, observation);
+    case 'awaitGrant':
+      await publish(context, observation, {
+        kind: 'waiting',
+        plan: step.update.plan,
+        why: formatAwaitedGrant(step.update.plan),
+      });
+      return untilChanged;
+    case 'prepare':
+      return prepareTarget(context, step, observation);
+    case 'apply':
+      return startLiveApply(context, step.update, observation);
+    case 'applyAgain':
+      return applyLiveUpdate(context, step.entry, observation, true);
+    case 'reboot':
+      return rebootInto(context, step.update, observation);
+    case 'rebootAgain':
+      return requestReboot(context, step.entry);
+    case 'verify':
+      return verifyBoot(context, step.entry, observation);
+    case 'rollBack':
+      return rollBack(context, step.entry, observation);
+    case 'hostWentBack':
+      return hostWentBack(context, step, observation);
+    case 'rolledBack':
+      return endRolledBack(context, step.entry, observation);
+    case 'fail':
+      return fail(context, step, observation);
+    case 'applyCertificate':
+      await applyCertificate(context, step, observation);
+      return again;
+  }
 }

@@ -21,8 +21,8 @@ import { ACTION_LIMIT_MS, HEALTH_LIMITS, runDaemon } from './loop.ts';
 import { BACKENDS, type BackendName } from './os/os-tool.ts';
 import type { ImageSource } from './os/ostree/image-source.ts';
 import { registrySource } from './os/ostree/registry-source.ts';
+import type { DaemonTelemetry } from './prometheus-metrics.ts';
 import { withActionLimit } from './steps/act-on-services.ts';
-import { startDaemonTelemetry } from './telemetry.ts';
 
 interface DaemonFlags {
   readonly nodeName: string;
@@ -175,7 +175,7 @@ async function run(flags: DaemonFlags, openNode: OpenNode, signal: AbortSignal):
       ? await inClusterConnection(process.env)
       : await kubeconfigConnection({ path: flags.kubeconfig });
   const log = createLogger('daemon', flags.logLevel);
-  const telemetry = flags.metricsPort === 0 ? undefined : await startDaemonTelemetry(flags.metricsPort);
+  const telemetry = await startTelemetry(flags.metricsPort);
   const tracing = await startTracing({ service: DAEMON_SET, log, env: process.env });
   try {
     await runDaemon({
@@ -204,6 +204,13 @@ async function run(flags: DaemonFlags, openNode: OpenNode, signal: AbortSignal):
     await telemetry?.close();
     await tracing.close();
   }
+}
+
+/** @returns the metrics and health of a daemon that is watched; for no other the client library is loaded. */
+async function startTelemetry(port: number): Promise<DaemonTelemetry | undefined> {
+  if (port === 0) return undefined;
+  const { startDaemonTelemetry } = await import('./prometheus-metrics.ts');
+  return startDaemonTelemetry(port);
 }
 
 function imageSource({

@@ -1,6 +1,6 @@
 import type { MachineConfigNodeSpec, UpdateRecord } from '../api/machine-config-node.ts';
 import { present } from '../api/present.ts';
-import { readMark } from './host/boot-watchdog/mark.ts';
+import { readMark } from './host/boot-watchdog/watchdog-files.ts';
 import { certificatesOf } from './host/certificates/deliver.ts';
 import type { NodePorts } from './host/host.ts';
 import { readCurrent } from './records/current.ts';

@@ -8,7 +8,7 @@ import { CHRONY, isAt, policies, render, standardSpec } from '../test/fixtures/n
 import { patience } from '../test/fixtures/patience.ts';
 import { HOLDER, startDaemon } from '../test/fixtures/running-daemon.ts';
 import { createTestNode, layerFile, noDirectoryNodes } from '../test/fixtures/test-node.ts';
-import { startDaemonTelemetry } from './telemetry.ts';
+import { startDaemonTelemetry } from './prometheus-metrics.ts';
 
 describe.skipIf(noDirectoryNodes !== undefined)(
   'the metrics of a daemon',

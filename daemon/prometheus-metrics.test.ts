@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest';
+import { type DaemonTelemetry, startDaemonTelemetry } from './prometheus-metrics.ts';
 import { stateOf } from './steps/phase.ts';
-import { type DaemonTelemetry, startDaemonTelemetry } from './telemetry.ts';
 
 let telemetry: DaemonTelemetry;
 afterEach(() => telemetry.close());

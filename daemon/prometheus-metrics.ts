@@ -1,7 +1,9 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { UpdateRecord } from '../api/machine-config-node.ts';
 import type { CertificateName } from '../api/node-certificates.ts';
+import { present } from '../api/present.ts';
 import type { RequestObservation } from '../cluster/http-api-client.ts';
+import { metricsPage, startTelemetry, type Telemetry } from '../cluster/telemetry.ts';
 import type { BackendName } from './os/os-tool.ts';
 import type { NodeMetrics, Result, TimedPart, TimedStep, UpdateWay } from './steps/node-metrics.ts';
 import { NODE_STATES, type NodeState, PROBLEMS, type Problem } from './steps/phase.ts';
@@ -133,4 +135,30 @@ export class PrometheusMetrics implements NodeMetrics {
   requested({ verb, resource, status }: RequestObservation): void {
     this.#requests.inc({ verb, resource, code: status === 0 ? 'none' : String(status) });
   }
+}
+
+/** A daemon's metrics and health, as it serves them. */
+export interface DaemonTelemetry extends Telemetry {
+  readonly metrics: NodeMetrics;
+  /** The daemon knows what its node should be, from here on. */
+  synced(): void;
+}
+
+/** Serves a daemon's metrics and health. @param port 0: chosen by the kernel. @param host address to listen on; all unless given. */
+export async function startDaemonTelemetry(port: number, host?: string): Promise<DaemonTelemetry> {
+  let isSynced = false;
+  const metrics = new PrometheusMetrics();
+  const telemetry = await startTelemetry({
+    port,
+    ...present({ host }),
+    metrics: metricsPage(metrics.registry),
+    notReady: () => (isSynced ? undefined : 'Reading its MachineConfigNode'),
+  });
+  return {
+    ...telemetry,
+    metrics,
+    synced() {
+      isSynced = true;
+    },
+  };
 }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { configOf, fileOf, unitsOf } from '../../test/fixtures/configs.ts';
-import { UnknownAccountError } from './accounts.ts';
+import { UnknownAccountError } from './desired-tree.ts';
 import { verifyConfig } from './verify-config.ts';
 
 describe('verifyConfig', () => {

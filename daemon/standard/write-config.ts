@@ -11,7 +11,7 @@ import {
   writeManagedPaths,
 } from '../records/managed-paths.ts';
 import { contentDigest, readTreeEntry, type TreeEntry } from '../tree/tree-entry.ts';
-import { type Desired, type DesiredTree, desiredTree } from './desired-tree.ts';
+import { type Desired, type DesiredTree, desiredTree, HASH_UP_TO } from './desired-tree.ts';
 import { type Drift, driftOf } from './drift.ts';
 import {
   dropUnusedOriginals,
@@ -30,8 +30,8 @@ import {
   type RecordsBefore,
   requireRoom,
   UnlabelledError,
+  type WriteTarget,
 } from './write-log.ts';
-import { HASH_UP_TO, type WriteTarget } from './write-target.ts';
 
 export { finishOrUndoWrite, type WriteTarget };
 

@@ -4,6 +4,8 @@ import path from 'node:path';
 import { z } from 'zod';
 import { byCodeUnits } from '../../api/order.ts';
 import { present } from '../../api/present.ts';
+import type { SetPasswords } from '../host/host.ts';
+import type { Relabel } from '../host/selinux-labels.ts';
 import { hasCode, PathError } from '../host-files/host-file-error.ts';
 import { HostTree, rootOf, type TreeRoots } from '../host-files/host-tree.ts';
 import { type WriteStep, writeDurably } from '../host-files/write-step.ts';
@@ -17,6 +19,7 @@ import {
   sameEntry,
   type TreeEntry,
 } from '../tree/tree-entry.ts';
+import { HASH_UP_TO } from './desired-tree.ts';
 import {
   dropUnusedOriginals,
   type Originals,
@@ -27,7 +30,14 @@ import {
   writeOriginals,
 } from './originals.ts';
 import { type PasswordChange, readPasswordFields, takingBack } from './passwords.ts';
-import { HASH_UP_TO, type WriteTarget } from './write-target.ts';
+
+/** Where standard mode writes. */
+export interface WriteTarget extends TreeRoots {
+  /** Where originals and the log of a write lie: `/var/lib/shale` of the host. */
+  readonly stateDir: string;
+  readonly setPasswords: SetPasswords;
+  readonly relabel: Relabel;
+}
 
 const Ids = { uid: z.int(), gid: z.int() };
 const Entry = z.discriminatedUnion('kind', [

@@ -1,7 +1,7 @@
 import { present } from '../../api/present.ts';
 import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
 import { disarmWatchdog } from '../host/boot-watchdog/arm.ts';
-import type { WatchdogMark } from '../host/boot-watchdog/mark.ts';
+import type { WatchdogMark } from '../host/boot-watchdog/watchdog-files.ts';
 import { type Current, imageOf, nodeConfigOf } from '../records/current.ts';
 import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
 import { writeManagedPaths } from '../records/managed-paths.ts';

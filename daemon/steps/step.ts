@@ -1,6 +1,6 @@
 import type { FailureReason, MachineConfigNodeSpec, UpdateRecord } from '../../api/machine-config-node.ts';
 import type { CertificateName, CertificateVersions } from '../../api/node-certificates.ts';
-import type { WatchdogMark } from '../host/boot-watchdog/mark.ts';
+import type { WatchdogMark } from '../host/boot-watchdog/watchdog-files.ts';
 import type { OsTool } from '../os/os-tool.ts';
 import type { Current } from '../records/current.ts';
 import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';

@@ -8,7 +8,7 @@ import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
 import { endForce, isForced } from '../standard/drift.ts';
 import { verifyConfig } from '../standard/verify-config.ts';
 import { writeConfig } from '../standard/write-config.ts';
-import type { WriteTarget } from '../standard/write-target.ts';
+import type { WriteTarget } from '../standard/write-log.ts';
 import type { ActionLimits } from './act-on-services.ts';
 import type { Observation } from './step.ts';
 import { type StepContext, tryPublish } from './step-context.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { LAYER_REFS } from '../../daemon/os/image-tool/pull-progress.ts';
+import { LAYER_REFS } from '../../daemon/os/image-tool/bring-image.ts';
 import { backendContract } from '../fixtures/backend-contract.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { layerFile, noDirectoryNodes } from '../fixtures/test-node.ts';

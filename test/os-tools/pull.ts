@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { parseDigestedPullspec } from '../../api/references.ts';
-import { LAYER_REFS, layerRefOf } from '../../daemon/os/image-tool/pull-progress.ts';
+import { LAYER_REFS, layerRefOf } from '../../daemon/os/image-tool/bring-image.ts';
 import { osCommandRunner, type RunOsCommand } from '../../daemon/os/os-command.ts';
 import { listDeployments } from '../../daemon/os/ostree/deployments.ts';
 import { imageRef, layerRef } from '../../daemon/os/ostree/image-record.ts';

@@ -5,8 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { deadline } from '../../../test/fixtures/patience.ts';
 import { noLabels } from '../selinux-labels.ts';
 import { armWatchdog, disarmWatchdog, endWatch, isArmed, takeOverWatch } from './arm.ts';
-import { readMark } from './mark.ts';
-import { WATCHDOG_UNIT, watchdogPaths } from './watchdog-files.ts';
+import { readMark, WATCHDOG_UNIT, watchdogPaths } from './watchdog-files.ts';
 
 const ID = `${'a'.repeat(64)}.0`;
 const isRoot = process.getuid?.() === 0;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { OsCommandError } from '../os-command.ts';
-import { layerRefOf, reportPullProgress } from './pull-progress.ts';
+import { layerRefOf, reportPullProgress } from './bring-image.ts';
 
 const digest = (digit: string) => `sha256:${digit.repeat(64)}`;
 const layers = [

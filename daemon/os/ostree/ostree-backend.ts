@@ -26,10 +26,9 @@ import {
 import type { ImageSource } from './image-source.ts';
 import { importImage } from './import-image.ts';
 import { argumentsToStage, kargsArchitecture, noteExtraArguments } from './kernel-arguments.ts';
-import { type Ostree, ostree } from './ostree.ts';
+import { type Ostree, ostree, ostreeRollbackScript } from './ostree.ts';
 import { underSignaturePolicy } from './policed-source.ts';
 import { resetManagedPaths } from './reset-managed-paths.ts';
-import { ostreeRollbackScript } from './rollback-script.ts';
 
 interface OstreeBackendOptions {
   /** The physical root, as the daemon sees it. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { OsCommandError, type RunOsCommand } from '../os-command.ts';
-import { retryRemount } from './remount-retry.ts';
+import { retryRemount } from './ostree.ts';
 
 const options = { timeoutMs: 1_000, signal: new AbortController().signal };
 const BUSY = 'error: Remounting /sysroot read-write: Device or resource busy';

@@ -1,6 +1,7 @@
 import path from 'node:path';
-import type { RunOsCommand } from '../os-command.ts';
-import { retryRemount } from './remount-retry.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+import { OsCommandError, type RunOsCommand, shellWords } from '../os-command.ts';
+import type { OstreeDeployment } from './deployments.ts';
 
 /**
  * The commands of ostree(1) that the backend needs, one function each: what it passes and how long it may take. ostree
@@ -129,7 +130,7 @@ export function ostree(runOnce: RunOsCommand, sysroot: string): Ostree {
 }
 
 /** @param sysroot as for `ostree`. @returns the command line of `ostree admin deploy`. */
-export function deployCommand(
+function deployCommand(
   sysroot: string,
   { osName, ref, originFile, kernelArguments, staged = false, retain = false }: DeployOptions,
 ): [string, ...string[]] {
@@ -144,4 +145,86 @@ export function deployCommand(
     ...kernelArguments.map((argument) => `--karg-append=${argument}`),
     ref,
   ];
+}
+
+interface RollbackPlaces {
+  /** The physical root as the host's own commands name it to ostree, and where they see it. */
+  readonly commandSysroot: string;
+  readonly sysroot: string;
+}
+
+/**
+ * The commands by which a host makes a deployment that it no longer runs the next boot, with the kernel arguments and the
+ * origin that it had. ostree has no command that boots it as it is (before 2024), so it is deployed again.
+ *
+ * ostree merges /etc from what runs by then, in which files that were Shale's are the other image's own; so these are
+ * taken from the deployment's former /etc, each whole or not at all.
+ *
+ * @param deployment to go back to. @param keep absolute paths below /etc.
+ */
+export function ostreeRollbackScript(
+  { commandSysroot, sysroot }: RollbackPlaces,
+  { osName, id, commit, kernelArguments }: OstreeDeployment,
+  keep: readonly string[],
+): string {
+  const stateroot = path.posix.join(sysroot, 'ostree/deploy', osName, 'deploy');
+  const former = path.posix.join(stateroot, id);
+  const deploy = deployCommand(commandSysroot, {
+    osName,
+    ref: commit,
+    originFile: `${former}.origin`,
+    kernelArguments,
+    retain: true,
+  });
+  const names = keep.filter((name) => name.startsWith('/etc/'));
+  return `stateroot=${shellWords([stateroot])}
+former=${shellWords([former])}
+# $1: the path below /etc that is to be as it was.
+as_before() {
+  if [ -d "$former$1" ] && [ ! -L "$former$1" ]; then
+    mkdir -p "$next$1"
+  elif [ -e "$former$1" ] || [ -L "$former$1" ]; then
+    mkdir -p "$next\${1%/*}" && cp -a "$former$1" "$next$1.shale-new" && mv -fT "$next$1.shale-new" "$next$1"
+  elif [ ! -d "$next$1" ]; then
+    rm -f "$next$1"
+  fi
+}
+[ -d "$former" ] && ${shellWords(deploy)} || return 1
+id=$(${shellWords(['ostree', 'admin', 'status', `--sysroot=${commandSysroot}`])} |
+  sed -n 's/^[* ] [^ ]* \\([0-9a-f]*\\.[0-9]*\\).*/\\1/p' | head -n 1)
+next=$stateroot/$id
+[ -n "$id" ] && [ -d "$next/etc" ] || return 1
+[ -w "$next/etc" ] || mount -o remount,rw ${shellWords([sysroot])} || return 1
+${names.map((name) => `as_before ${shellWords([name])} || return 1\n`).join('')}`;
+}
+
+/** The kernel refuses the mount for moments only; what lasts longer needs the daemon's next attempt. */
+const ATTEMPTS = 5;
+const PAUSE_MS = 200;
+
+/**
+ * On a host whose /sysroot is read-only each ostree command first remounts it for itself. On busy machines the kernel refused
+ * that now and then with EBUSY (seen with ostree 2022.7 and Linux 6). ostree has done nothing by then, so the command is run again.
+ *
+ * @returns a runner that does so; every other failure, and the last of these, reaches the caller.
+ */
+export function retryRemount(run: RunOsCommand): RunOsCommand {
+  return async (command, options) => {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await run(command, options);
+      } catch (error) {
+        if (attempt === ATTEMPTS || !isBusyRemount(error)) throw error;
+        await delay(PAUSE_MS, undefined, { signal: options.signal });
+      }
+    }
+  };
+}
+
+/** ostree, src/ostree/ot-main.c: "Remounting /sysroot read-write". */
+function isBusyRemount(error: unknown): boolean {
+  return (
+    error instanceof OsCommandError &&
+    error.stderr.includes('Remounting /sysroot read-write: Device or resource busy')
+  );
 }
