@@ -110,7 +110,7 @@ export async function writeConfig(
       await beforeStep?.(step);
     };
     try {
-      await takeSteps(target, { plan, passwords: changes, before }, { announce, signal });
+      await applyWriteSteps(target, { plan, passwords: changes, before }, { announce, signal });
     } catch (cause) {
       await finishOrUndoWrite(target).catch((error: unknown) => {
         if (error instanceof UnlabelledError) {
@@ -154,7 +154,7 @@ interface Taking {
   readonly signal: AbortSignal;
 }
 
-async function takeSteps(
+async function applyWriteSteps(
   target: WriteTarget,
   { plan, passwords, before }: Steps,
   { announce, signal }: Taking,

@@ -13,7 +13,7 @@ import { writeManagedPaths } from '../records/managed-paths.ts';
 import { recordUpdate } from './spans.ts';
 import type { Observation } from './step.ts';
 import { again, normal, type StepContext, type StepOutcome, warning } from './step-context.ts';
-import { formatTarget } from './update.ts';
+import { formatNodeTarget } from './update.ts';
 
 /** The node runs the target: records it and ends the update. */
 export async function finish(
@@ -27,9 +27,13 @@ export async function finish(
   await endWith(context, record);
   const did = formatActions(entry.plan.actions);
   const how = record.softReboot === true ? 'a soft reboot' : 'a reboot';
-  if (rebooted) normal(context, 'Rebooted', `Running ${formatTarget(entry.next)} after ${how}`);
+  if (rebooted) normal(context, 'Rebooted', `Running ${formatNodeTarget(entry.next)} after ${how}`);
   else
-    normal(context, 'AppliedLive', `Running ${formatTarget(entry.next)} without a reboot; actions: ${did}`);
+    normal(
+      context,
+      'AppliedLive',
+      `Running ${formatNodeTarget(entry.next)} without a reboot; actions: ${did}`,
+    );
   return again;
 }
 
@@ -42,7 +46,7 @@ export async function fail(
   const { ports, signal } = context;
   await correctCurrent(ports, observation.current, signal);
   await endWith(context, recordOf(entry, observation, 'Failed', { why }));
-  warning(context, 'Degraded', `The update to ${formatTarget(entry.next)} failed: ${why}`);
+  warning(context, 'Degraded', `The update to ${formatNodeTarget(entry.next)} failed: ${why}`);
   return again;
 }
 
@@ -58,7 +62,11 @@ export async function endUnhealthyTarget(
 ): Promise<StepOutcome> {
   await recordTarget(context, entry, observation);
   await endWith(context, recordOf(entry, observation, 'Failed', { why }));
-  warning(context, 'HealthCheckFailed', `Running ${formatTarget(entry.next)}, which is not healthy: ${why}`);
+  warning(
+    context,
+    'HealthCheckFailed',
+    `Running ${formatNodeTarget(entry.next)}, which is not healthy: ${why}`,
+  );
   return again;
 }
 

@@ -7,7 +7,7 @@ import { stageSpan } from './spans.ts';
 import type { Observation, Step } from './step.ts';
 import { again, normal, publish, type StepContext, type StepOutcome, tryPublish } from './step-context.ts';
 import type { Target } from './update.ts';
-import { formatTarget, type PreparedUpdate } from './update.ts';
+import { formatNodeTarget, type PreparedUpdate } from './update.ts';
 
 const PROGRESS_EVERY_MS = 1_000;
 
@@ -52,7 +52,7 @@ export async function prepareTarget(
     await progress.reported();
   }
   const { plan } = memory.prepared;
-  normal(context, 'Staged', `${formatTarget(target)}: ${formatAsked(plan)} (${plan.source})`);
+  normal(context, 'Staged', `${formatNodeTarget(target)}: ${formatAsked(plan)} (${plan.source})`);
   return again;
 }
 

@@ -15,7 +15,7 @@ import { daemonLimitMs } from './health.ts';
 import type { Observation } from './step.ts';
 import { again, normal, type StepContext, type StepOutcome, tryPublish, warning } from './step-context.ts';
 import type { DeploymentChange } from './update.ts';
-import { deploymentChange, formatTarget, type Update } from './update.ts';
+import { deploymentChange, formatNodeTarget, type Update } from './update.ts';
 import { applyConfig, holderOf, newEntry, type UpdateWork, workOf, writeTarget } from './update-context.ts';
 
 /** A machine that was asked to reboot and still runs after this is asked again. */
@@ -50,7 +50,7 @@ export async function rebootInto(
   await journal.write(rebooting);
   await tryPublish(context, observation, { kind: 'rebooting', plan: entry.plan });
   const how = entry.plan.softReboot === true ? 'Soft-rebooting' : 'Rebooting';
-  normal(context, 'Rebooting', `${how} into ${formatTarget(entry.next)}: ${entry.plan.source}`);
+  normal(context, 'Rebooting', `${how} into ${formatNodeTarget(entry.next)}: ${entry.plan.source}`);
   return requestReboot(context, rebooting);
 }
 
@@ -81,14 +81,14 @@ const UNWRITABLE: ReadonlySet<string> = new Set(['EROFS', 'EPERM', 'EACCES']);
 export async function requestReboot(
   context: StepContext,
   entry: JournalEntry,
-  reason = `shale: update to ${formatTarget(entry.next)}`,
+  reason = `shale: update to ${formatNodeTarget(entry.next)}`,
 ): Promise<StepOutcome> {
   const { ports, tracer, signal } = context;
   await tracer.flush();
   if (entry.step === 'rebooting' && entry.plan.softReboot === true) {
     const why = await requestSoftReboot(context, entry, reason);
     await context.journal.write({ ...entry, plan: rebootFully(entry.plan, why) });
-    warning(context, 'SoftRebootFailed', `Rebooting fully into ${formatTarget(entry.next)}: ${why}`);
+    warning(context, 'SoftRebootFailed', `Rebooting fully into ${formatNodeTarget(entry.next)}: ${why}`);
   }
   await ports.host.reboot(reason, signal);
   await delay(REBOOT_DEADLINE_MS, undefined, { signal });

@@ -12,7 +12,7 @@ import { correctCurrent, endWith, recordOf } from './end-update.ts';
 import { makeNextBoot, requestReboot } from './reboot.ts';
 import type { Observation } from './step.ts';
 import { again, normal, type StepContext, type StepOutcome, tryPublish, warning } from './step-context.ts';
-import { formatTarget } from './update.ts';
+import { formatNodeTarget } from './update.ts';
 import { applyConfig, type UpdateWork, writeTarget, writtenOver } from './update-context.ts';
 
 /**
@@ -50,11 +50,11 @@ export async function rollBack(
       observation.current,
     );
   }
-  normal(context, 'RollingBack', `Rebooting into what ran before ${formatTarget(entry.next)}`);
+  normal(context, 'RollingBack', `Rebooting into what ran before ${formatNodeTarget(entry.next)}`);
   return requestReboot(
     context,
     entry,
-    `shale: rolling back from ${formatTarget(entry.next)}, which is not healthy`,
+    `shale: rolling back from ${formatNodeTarget(entry.next)}, which is not healthy`,
   );
 }
 
@@ -153,6 +153,6 @@ export async function endRolledBack(
   if (observation.current?.mode === 'Layered' && entry.byHost !== true)
     await writeManagedPaths(ports.host.root, new Map());
   await endWith(context, recordOf(entry, observation, 'RolledBack', entry));
-  warning(context, 'RolledBack', `Rolled back from ${formatTarget(entry.next)}: ${entry.why}`);
+  warning(context, 'RolledBack', `Rolled back from ${formatNodeTarget(entry.next)}: ${entry.why}`);
   return again;
 }

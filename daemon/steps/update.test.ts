@@ -5,7 +5,7 @@ import type { Current } from '../records/current.ts';
 import {
   byReboot,
   deploymentChange,
-  formatTarget,
+  formatNodeTarget,
   isAt,
   isFor,
   leadsTo,
@@ -77,8 +77,8 @@ test.each([
 });
 
 test('a target is formatted by its mode', () => {
-  expect(formatTarget(toImage)).toBe(`rendered-2 in ${imageOf('2')}`);
-  expect(formatTarget(toStock)).toBe('rendered-2 in standard mode');
+  expect(formatNodeTarget(toImage)).toBe(`rendered-2 in ${imageOf('2')}`);
+  expect(formatNodeTarget(toStock)).toBe('rendered-2 in standard mode');
 });
 
 const plan = (more: Partial<UpdatePlan> = {}): UpdatePlan => ({

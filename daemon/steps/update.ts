@@ -39,7 +39,7 @@ export function isFor(given: Pick<Grant | UpdatePlan, 'config' | 'image'>, targe
  * @param target what the operator wants, or what the node runs once an update is over.
  * @returns it as text, for logs, events and conditions.
  */
-export function formatTarget(target: Target | Current): string {
+export function formatNodeTarget(target: Target | Current): string {
   return target.mode === 'Layered'
     ? `${target.config} in ${target.image}`
     : `${target.config} in standard mode`;

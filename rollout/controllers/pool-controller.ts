@@ -16,7 +16,7 @@ import type { NodeLeases } from '../node-leases.ts';
 import type { RolloutOptions } from '../options.ts';
 import { decidePool, lookAgainAfter, type PoolDecision, withoutNewTargets } from '../pools/decide-pool.ts';
 import type { Membership } from '../pools/membership.ts';
-import { formatTarget, type PoolStatusInputs } from '../pools/pool-conditions.ts';
+import { formatPoolTarget, type PoolStatusInputs } from '../pools/pool-conditions.ts';
 import type { PoolObservation } from '../pools/pool-observation.ts';
 import { poolStatus, statusWait } from '../pools/pool-status.ts';
 import { configOf } from '../pools/pool-target.ts';
@@ -120,7 +120,7 @@ export class PoolController {
       events(rollback.target.target.config).normal(
         pool,
         'RollingBack',
-        `Rolling back to ${formatTarget(rollback.target)}: ${rollback.target.why}`,
+        `Rolling back to ${formatPoolTarget(rollback.target)}: ${rollback.target.why}`,
       );
     }
   }
@@ -180,7 +180,7 @@ export class PoolController {
     caches.pools.remember(after);
     this.#traceRollout(observation, { before, after: after.status });
     if (before?.configuration?.name !== after.status?.configuration?.name)
-      events.normal(observation.pool, 'Completed', `All nodes run ${formatTarget(observation.target)}`);
+      events.normal(observation.pool, 'Completed', `All nodes run ${formatPoolTarget(observation.target)}`);
     if (decision.halted !== undefined && !isStopped(before))
       events.warning(observation.pool, 'RolloutStopped', `Pool ${name}: ${decision.halted}`);
     return 0;

@@ -6,7 +6,7 @@ import type { NodeState } from './node-state.ts';
 import type { NodeStep } from './node-step.ts';
 import {
   degradedVerdict,
-  formatTarget,
+  formatPoolTarget,
   nodeDegradedVerdict,
   type PoolStatusInputs,
   updatedVerdict,
@@ -350,5 +350,5 @@ it.each<[PoolTarget, string]>([
   [HELD, 'rendered-worker-1'],
   [{ ...HELD, target: { config: 'c', image: image('1') } } as PoolTarget, `c as ${image('1')}`],
 ])('a target %j is shown as %s', (target, expected) => {
-  expect(formatTarget(target)).toBe(expected);
+  expect(formatPoolTarget(target)).toBe(expected);
 });

@@ -35,7 +35,7 @@ export function updatedVerdict({ target, machineCount, decision }: PoolStatusInp
   if (target.kind === 'held')
     return { status: 'False', reason: 'RolledBack', message: `The pool was ${formatHold(target)}` };
   const away = decision.states.filter(isAway).length;
-  const all = formatAllRun(machineCount, away, formatTarget(target));
+  const all = formatAllRun(machineCount, away, formatPoolTarget(target));
   const message = [all, ...formatObstacles(decision.states)].join('; ');
   return { status: 'True', reason: 'AllNodesUpdated', message };
 }
@@ -48,7 +48,7 @@ function formatAllRun(nodes: number, away: number, target: string): string {
 }
 
 function formatHold({ why, ownTarget }: PoolTarget & { readonly kind: 'held' }): string {
-  return `${why}; it stays there until the annotation ${annotations.rollback} is removed or its target is no longer ${formatTarget(ownTarget)}`;
+  return `${why}; it stays there until the annotation ${annotations.rollback} is removed or its target is no longer ${formatPoolTarget(ownTarget)}`;
 }
 
 /** Reported before a rollout starts as well, so that an admin knows which nodes it would not reach. */
@@ -63,7 +63,7 @@ function formatObstacles(states: readonly NodeState[]): string[] {
 
 export function updatingVerdict(inputs: PoolStatusInputs, done: boolean, updated: number): Verdict {
   const { pool, settings, target, machineCount, decision } = inputs;
-  const count = `${updated} of ${plural(machineCount, 'node')} ${machineCount === 1 ? 'runs' : 'run'} ${formatTarget(target)}`;
+  const count = `${updated} of ${plural(machineCount, 'node')} ${machineCount === 1 ? 'runs' : 'run'} ${formatPoolTarget(target)}`;
   if (done) {
     return target.kind === 'held'
       ? { status: 'False', reason: 'RolledBack', message: `${count}; ${formatHold(target)}` }
@@ -178,7 +178,7 @@ function formatRefusals(states: readonly NodeState[]): string[] {
 }
 
 /** @returns a target as conditions and events show it. */
-export function formatTarget(target: PoolTarget): string {
+export function formatPoolTarget(target: PoolTarget): string {
   switch (target.kind) {
     case 'none':
       return 'no configuration';

@@ -28,7 +28,7 @@ export async function runPage(page: Page): Promise<void> {
   const shell = openShell(dir);
   const steps = stepsOfPage(page);
   try {
-    for (const [index, step] of steps.entries()) await takeStep(page, shell, step, steps[index + 1]);
+    for (const [index, step] of steps.entries()) await runStep(page, shell, step, steps[index + 1]);
   } catch (error) {
     if (error instanceof Error) error.message += `\n${await logTails(sandboxOf(dir))}`;
     throw error;
@@ -39,7 +39,7 @@ export async function runPage(page: Page): Promise<void> {
   }
 }
 
-async function takeStep(page: Page, shell: Shell, step: Step, next: Step | undefined): Promise<void> {
+async function runStep(page: Page, shell: Shell, step: Step, next: Step | undefined): Promise<void> {
   const where = `${page.file}:${step.line}: ${step.command}`;
   const { output, exitCode } = await shell.run(step.command, patience(STEP_LIMIT_MS));
   // A command may say no on purpose; then the page shows its exit code.

@@ -75,7 +75,7 @@ export async function runTour(options: TourOptions): Promise<FinishedTour> {
   const onProgress = (what: string) => listener.onProgress(what, undefined);
   const sandbox = await startSandbox({ dir, choice, nodes, onProgress, signal });
   try {
-    const steps = await Promise.race([takeSteps(options, sandbox, began), sandbox.failed]);
+    const steps = await Promise.race([runTourSteps(options, sandbox, began), sandbox.failed]);
     signal.throwIfAborted();
     const seconds = secondsSince(began);
     return { report: { steps, totalSteps: TOUR.length, seconds, peakMemory: memory.stop() }, sandbox };
@@ -87,7 +87,7 @@ export async function runTour(options: TourOptions): Promise<FinishedTour> {
   }
 }
 
-async function takeSteps(
+async function runTourSteps(
   options: TourOptions,
   sandbox: StartedSandbox,
   began: number,
@@ -113,7 +113,7 @@ async function takeSteps(
       // The first began with the sandbox itself.
       if (number > 1) listener.onStep(number, step.title);
       const start = number > 1 ? performance.now() : began;
-      const report = await takeStep({ number, step, start, parts, updates, options });
+      const report = await runTourStep({ number, step, start, parts, updates, options });
       reports.push(report);
       listener.onStepEnd(report);
       if (report.failure !== undefined) break;
@@ -133,7 +133,14 @@ interface StepToTake {
   readonly options: TourOptions;
 }
 
-async function takeStep({ number, step, start, parts, updates, options }: StepToTake): Promise<StepReport> {
+async function runTourStep({
+  number,
+  step,
+  start,
+  parts,
+  updates,
+  options,
+}: StepToTake): Promise<StepReport> {
   const { listener, log, signal } = options;
   const checks: string[] = [];
   let waitedFor: readonly string[] = [];
