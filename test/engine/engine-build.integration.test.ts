@@ -7,13 +7,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { imageLabels } from '../../api/names.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import { dockerEngine } from '../../builder/engine/docker-engine.ts';
-import { shellEntries, shellObstacle } from '../../workshop/sandbox/engine/shell.ts';
 import {
   engineObstacle,
   type StartedEngine,
   startEngine,
 } from '../../workshop/sandbox/engine/start-engine.ts';
-import { stockImage } from '../../workshop/sandbox/node/stock-image.ts';
+import { shellEntries, shellObstacle, stockImage } from '../../workshop/sandbox/node/stock-image.ts';
 import { pushImage, type SandboxRegistry, startRegistry } from '../../workshop/sandbox/registry.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import {

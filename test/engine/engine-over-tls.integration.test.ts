@@ -8,13 +8,12 @@ import { createServer, type Server } from 'node:tls';
 import { execa } from 'execa';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { DigestedPullspec } from '../../api/references.ts';
-import { shellEntries, shellObstacle } from '../../workshop/sandbox/engine/shell.ts';
 import {
   engineObstacle,
   type StartedEngine,
   startEngine,
 } from '../../workshop/sandbox/engine/start-engine.ts';
-import { stockImage } from '../../workshop/sandbox/node/stock-image.ts';
+import { shellEntries, shellObstacle, stockImage } from '../../workshop/sandbox/node/stock-image.ts';
 import { pushImage, type SandboxRegistry, startRegistry } from '../../workshop/sandbox/registry.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { buildWithEngine, containerFile, failureOf } from './build-with-engine.ts';

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { chooseNodes, obstacleToSystemdNodes } from '../../workshop/sandbox/choose-nodes.ts';
+import { chooseNodes, obstacleToSystemdNodes } from '../../workshop/sandbox/requirements.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { FIRST_TIME_MS, labRootfs, noLab } from './lab.ts';
 

@@ -12,7 +12,7 @@ import { createNode, removeNode } from '../../workshop/sandbox/node/create.ts';
 import { directoryNodeLayout, readDirectoryMachine } from '../../workshop/sandbox/node/directory-host.ts';
 import { type MemoryImage, memorySource } from '../../workshop/sandbox/node/memory-source.ts';
 import { type BootedNode, bootSystemdNode } from '../../workshop/sandbox/systemd-node/node.ts';
-import { rootfsLayer } from '../../workshop/sandbox/systemd-node/rootfs-layer.ts';
+import { rootfsLayer } from '../../workshop/sandbox/systemd-node/rootfs-archive.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { layerFile } from '../fixtures/test-node.ts';
 import { FIRST_TIME_MS, labRootfs, noLab } from './lab.ts';

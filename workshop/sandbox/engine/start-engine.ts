@@ -7,7 +7,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { DIE_WITH_PARENT } from '@shale/apiserver/control-plane/child-process.ts';
 import type { Logger } from 'pino';
-import { shellObstacle } from './shell.ts';
+import { shellObstacle } from '../node/stock-image.ts';
 
 /** A container engine of the sandbox's own: its storage, its socket, and nothing of the machine's. */
 export interface StartedEngine {

@@ -1,12 +1,11 @@
-import { readFile, stat } from 'node:fs/promises';
+import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Json } from '@shale/apiserver/json.ts';
 import { applyJsonPatch } from '@shale/apiserver/patch/json-patch.ts';
-import { parse } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 import { z } from 'zod';
 import type { KubernetesObject } from '../../../api/object.ts';
 import { present } from '../../../api/present.ts';
-import { readObjects } from './read-objects.ts';
 
 const JsonPatch = z.strictObject({
   target: z.strictObject({ kind: z.string(), name: z.string().optional() }),
@@ -126,4 +125,28 @@ function changeImage(image: string, changes: readonly ImageChange[]): string {
   const change = changes.find((candidate) => candidate.name === name);
   if (change === undefined) return image;
   return `${change.newName ?? name}${change.newTag === undefined ? suffix : `:${change.newTag}`}`;
+}
+
+/**
+ * Reads the objects of this repository's own YAML; `shale`'s commands read what people write, and check more.
+ *
+ * @param place a file, or a directory: its .yaml files, by name.
+ * @returns every document, in order.
+ * @throws YAMLParseError for what is not YAML.
+ */
+export async function readObjects(place: string): Promise<KubernetesObject[]> {
+  const isDirectory = (await stat(place)).isDirectory();
+  const names = isDirectory ? (await readdir(place)).filter((name) => name.endsWith('.yaml')).sort() : [''];
+  const objects: KubernetesObject[] = [];
+  for (const name of names) {
+    const text = await readFile(path.join(place, name), 'utf8');
+    // Kubernetes reads YAML 1.1, where a mode written 0644 is octal.
+    for (const document of parseAllDocuments(text, { version: '1.1' })) {
+      const [error] = document.errors;
+      if (error !== undefined) throw error;
+      const object: unknown = document.toJS();
+      if (object !== null) objects.push(object as KubernetesObject);
+    }
+  }
+  return objects;
 }

@@ -1,13 +1,12 @@
 import path from 'node:path';
 import type { LayerEntry } from '../../../image/layer/entry.ts';
-import { shellEntries } from '../engine/shell.ts';
 import type { NodeKind } from '../node-kind.ts';
 import { pushImage } from '../registry.ts';
 import { bootNode, untilRebootRequested } from './boot.ts';
 import { createNode } from './create.ts';
 import { directoryNodeLayout } from './directory-host.ts';
 import { memorySource } from './memory-source.ts';
-import { stockImage } from './stock-image.ts';
+import { shellEntries, stockImage } from './stock-image.ts';
 
 const DAEMON = path.join(import.meta.dirname, 'daemon.ts');
 

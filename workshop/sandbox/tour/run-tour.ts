@@ -2,22 +2,24 @@ import type { Logger } from 'pino';
 import { present } from '../../../api/present.ts';
 import { createApiClient } from '../../../cluster/http-api-client.ts';
 import { createRegistryClient } from '../../../image/registry/registry-client.ts';
-import type { ControlPlaneChoice } from '../control-plane.ts';
-import { connectWith } from '../control-plane.ts';
+import { type ControlPlaneChoice, connectWith } from '../control-plane.ts';
 import { sandboxLayout } from '../layout.ts';
 import { applyObjects } from '../manifests/apply.ts';
 import type { NodeKindName } from '../node-kind.ts';
 import { type StartedSandbox, startSandbox } from '../start.ts';
 import { WaitTimeout, waitUntil } from '../wait-until.ts';
 import { openClusterView } from './cluster-view.ts';
-import { readLogTails } from './log-tails.ts';
 import { watchMemory } from './memory.ts';
-import type { StepReport, TourReport } from './report.ts';
-import { collectUpdates, type UpdateCollector } from './report.ts';
+import {
+  collectUpdates,
+  readLogTails,
+  type StepReport,
+  type TourReport,
+  type UpdateCollector,
+} from './report.ts';
 import { RolloutFailed } from './rollout-look.ts';
 import { CheckFailed, readExamples, StepSkipped, type TourContext, type TourStep } from './step.ts';
-import { certificates } from './steps/certificates.ts';
-import { liveChange, mixedChange, rebootChange } from './steps/changes.ts';
+import { certificates, liveChange, mixedChange, rebootChange } from './steps/changes.ts';
 import { commands } from './steps/commands.ts';
 import { clusterUp, standardMode } from './steps/standard-mode.ts';
 import { switchOff, switchOn } from './steps/switch.ts';

@@ -3,7 +3,7 @@ import type { KubernetesObject } from '../../../api/object.ts';
 import type { ApiClient } from '../../../cluster/api-client.ts';
 import type { RegistryClient } from '../../../image/registry/registry-client.ts';
 import type { SandboxLayout, SandboxRecord } from '../layout.ts';
-import { readObjects } from '../manifests/read-objects.ts';
+import { readObjects } from '../manifests/kustomization.ts';
 import type { Look } from '../wait-until.ts';
 import type { ClusterView } from './cluster-view.ts';
 

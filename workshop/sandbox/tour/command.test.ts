@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { tourProgress } from './progress.ts';
+import { tourProgress } from './command.ts';
 
 function recorder(isTTY: boolean) {
   const written: string[] = [];
