@@ -207,7 +207,7 @@ export const describedEvents = [
 ] as const satisfies readonly DescribedEvent[];
 
 type Described = (typeof describedEvents)[number];
-/** The reasons of events by type; the event of a failed build has the reason of the failure (described-conditions.ts). */
+/** The reasons of events by type; the event of a failed build has the reason of the failure (machine-os-build.ts). */
 export type NormalReason = Extract<Described, { type: 'Normal' }>['reason'];
 export type WarningReason = Extract<Described, { type: 'Warning' }>['reason'];
 

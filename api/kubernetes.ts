@@ -1,4 +1,5 @@
-import type { Condition, Kind, KubernetesObject, LabelSelector } from './object.ts';
+import type { LabelSelector } from './label-selector.ts';
+import type { Condition, Kind, KubernetesObject } from './object.ts';
 
 /** The built-in kinds that Shale reads or writes, with only the fields that it uses. */
 

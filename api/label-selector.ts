@@ -1,13 +1,32 @@
-/** Label selectors as text, on a command line, in a query or in a ConfigMap. */
+import { z } from 'zod';
 
-export type Requirement = {
-  readonly key: string;
-  readonly operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist';
-  readonly values: readonly string[];
-};
+/** Label selectors as a field of an object, and as text on a command line, in a query or in a ConfigMap. */
 
-/** All requirements of a selector must match; a selector without requirements selects everything. */
-export type LabelSelector = readonly Requirement[];
+export const LabelSelector = z
+  .object({
+    matchLabels: z
+      .record(z.string(), z.string())
+      .exactOptional()
+      .describe('Labels that an object must have, with these values.'),
+    matchExpressions: z
+      .array(
+        z.object({
+          key: z.string().describe('Key of the label.'),
+          operator: z
+            .enum(['In', 'NotIn', 'Exists', 'DoesNotExist'])
+            .describe('How the label is compared with the values.'),
+          values: z.array(z.string()).exactOptional().describe('The values, for In and NotIn.'),
+        }),
+      )
+      .exactOptional()
+      .describe('Further requirements.'),
+  })
+  .describe(
+    'Selects objects by their labels; all requirements must hold. An empty selector selects every object.',
+  );
+export type LabelSelector = z.infer<typeof LabelSelector>;
+
+type Requirement = NonNullable<LabelSelector['matchExpressions']>[number];
 
 /**
  * Parses a label selector (Kubernetes, "Labels and Selectors"): `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
@@ -20,7 +39,7 @@ export function parseLabelSelector(text: string): LabelSelector {
     .split(/,(?![^(]*\))/)
     .map((part) => part.trim())
     .filter((part) => part !== '');
-  return parts.map(parseRequirement);
+  return { matchExpressions: parts.map(parseRequirement) };
 }
 
 const KEY = '[A-Za-z0-9](?:[-A-Za-z0-9_./]*[A-Za-z0-9])?';
@@ -37,21 +56,29 @@ function parseRequirement(text: string): Requirement {
   const [, key, sign, value] = EQUALITY.exec(text) ?? [];
   if (key !== undefined) return { key, operator: sign === '!=' ? 'NotIn' : 'In', values: [value ?? ''] };
   const [, not, present] = PRESENCE.exec(text) ?? [];
-  if (present !== undefined)
-    return { key: present, operator: not === '!' ? 'DoesNotExist' : 'Exists', values: [] };
+  if (present !== undefined) return { key: present, operator: not === '!' ? 'DoesNotExist' : 'Exists' };
   throw new TypeError(
     `unable to parse requirement: ${JSON.stringify(text)} is no label requirement; expected a=b, a!=b, a in (b,c), a notin (b), a or !a`,
   );
 }
 
-/** @returns whether labels match every requirement. NotIn also matches when the label is missing. */
-export function matchesLabels(selector: LabelSelector, labels: Readonly<Record<string, string>>): boolean {
-  return selector.every((requirement) => fulfils(requirement, labels));
+/**
+ * Whether a label selector matches an object (metav1.LabelSelector): every requirement must match. As in Kubernetes an
+ * empty selector matches everything, and NotIn matches when the label is absent.
+ */
+export function matchesSelector(
+  { matchLabels = {}, matchExpressions = [] }: LabelSelector,
+  labels: Readonly<Record<string, string>>,
+): boolean {
+  return (
+    Object.entries(matchLabels).every(([key, value]) =>
+      fulfils({ key, operator: 'In', values: [value] }, labels),
+    ) && matchExpressions.every((requirement) => fulfils(requirement, labels))
+  );
 }
 
-/** @returns whether labels match a requirement. */
-export function fulfils(
-  { key, operator, values }: Requirement,
+function fulfils(
+  { key, operator, values = [] }: Requirement,
   labels: Readonly<Record<string, string>>,
 ): boolean {
   // A label may have the name `constructor`.

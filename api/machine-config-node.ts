@@ -253,3 +253,26 @@ export type NodeConditionType =
 
 /** Reason of `UpdatePrepared`: the target can't be staged until what the message names is changed. */
 export const PREPARE_REFUSED = 'PrepareRefused';
+
+/** What a condition of a node means when it is True, in Markdown; docs/reference/conditions.md is generated from it. */
+export const nodeConditions: Readonly<Record<NodeConditionType, string>> = {
+  Updated: 'the node runs its target, and its files match the rendered config',
+  UpdatePrepared:
+    'the target is staged; the message names what the node waits for. With the reason PrepareRefused the target can’t be staged until what the message names is changed',
+  ImagePulledFromRegistry: 'the target’s image is pulled',
+  Cordoned: 'the operator cordoned the node for the update in the message',
+  Drained:
+    'the node is drained. If False, the message names the remaining pods and the PodDisruptionBudgets that block their eviction',
+  UpdateExecuted: 'the target is applied, or boots next. Unknown during the update',
+  AppliedFiles: 'the target’s files are written. Unknown during the update',
+  AppliedOSImage: 'the target’s image is deployed',
+  RebootedNode: 'the node booted the target. Unknown during a reboot or a rollback',
+  UpdatePostActionComplete: 'Unknown while health checks run, False if they failed',
+  UpdateComplete: 'part of MCO’s API, never True in Shale: use Updated',
+  Resumed: 'part of MCO’s API, never True in Shale: use Updated',
+  Uncordoned:
+    'part of MCO’s API; the node is schedulable, as far as Shale is concerned, unless Cordoned is True',
+  CertificatesApplied: 'the certificates and the pull secret on the node match those of the cluster',
+  NodeDegraded:
+    'the update failed, the node is unhealthy, files were changed by hand, or Shale does not support the host; see the reason',
+};

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { Conditions, type Kind, type KubernetesObject, LabelSelector, ObservedGeneration } from './object.ts';
+import { LabelSelector } from './label-selector.ts';
+import { Conditions, type Kind, type KubernetesObject, ObservedGeneration } from './object.ts';
 
 const ConfigurationSource = z.object({
   apiVersion: z.string().exactOptional().describe('Always machineconfiguration.openshift.io/v1.'),
@@ -86,3 +87,17 @@ export type PoolConditionType =
   | 'Building'
   | 'BuildSuccess'
   | 'BuildFailed';
+
+/** What a condition of a pool means when it is True, in Markdown; docs/reference/conditions.md is generated from it. */
+export const poolConditions: Readonly<Record<PoolConditionType, string>> = {
+  Updated: 'every node runs the pool’s target',
+  Updating:
+    'some nodes don’t run the target yet. If False, the reason says why no update starts: nothing to do, Paused, RolloutStopped, RolledBack or BuildFailed',
+  Degraded: 'the pool needs attention; the message names the condition below that causes it',
+  RenderDegraded: 'the MachineConfigs can’t be merged; the pool keeps its last rendered config',
+  NodeDegraded: 'the nodes in the message failed to update',
+  BuildPending: 'layered mode: the build has not started',
+  Building: 'layered mode: the image is being built',
+  BuildSuccess: 'layered mode: the image is available',
+  BuildFailed: 'layered mode: the build failed; nodes keep what they run',
+};

@@ -1,5 +1,6 @@
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { changeOf } from './names.ts';
+import { changeOf, SHALE_VERSION } from './names.ts';
 
 test('the id of a change is the hash in the name of its rendered config', () => {
   expect(changeOf('rendered-infra-a-0123456789abcdef0123456789abcdef')).toBe(
@@ -12,4 +13,11 @@ test('a config with another name has a stable id of the same form', () => {
   expect(id).toMatch(/^[a-f0-9]{32}$/);
   expect(changeOf('rendered-worker-1a2b3c4d')).toBe(id);
   expect(changeOf('rendered-worker-1a2b3c4e')).not.toBe(id);
+});
+
+test("the version is the package's", () => {
+  const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
+    version: string;
+  };
+  expect(SHALE_VERSION).toBe(manifest.version);
 });

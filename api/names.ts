@@ -76,3 +76,6 @@ export function changeOf(renderedConfig: string): ChangeId {
   const hash = HASH.exec(renderedConfig)?.[1];
   return (hash ?? createHash('sha256').update(renderedConfig).digest('hex').slice(0, 32)) as ChangeId;
 }
+
+/** Shale's version in images, rendered configs and logs; the same as in package.json. */
+export const SHALE_VERSION = '0.1.0';

@@ -102,30 +102,6 @@ export const Conditions = z
   .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['type'] })
   .describe('Conditions of the object, one for each type.');
 
-export const LabelSelector = z
-  .object({
-    matchLabels: z
-      .record(z.string(), z.string())
-      .exactOptional()
-      .describe('Labels that an object must have, with these values.'),
-    matchExpressions: z
-      .array(
-        z.object({
-          key: z.string().describe('Key of the label.'),
-          operator: z
-            .enum(['In', 'NotIn', 'Exists', 'DoesNotExist'])
-            .describe('How the label is compared with the values.'),
-          values: z.array(z.string()).exactOptional().describe('The values, for In and NotIn.'),
-        }),
-      )
-      .exactOptional()
-      .describe('Further requirements.'),
-  })
-  .describe(
-    'Selects objects by their labels; all requirements must hold. An empty selector selects every object.',
-  );
-export type LabelSelector = z.infer<typeof LabelSelector>;
-
 /** An object's name: a lowercase RFC 1123 subdomain. */
 export const ObjectName = z
   .string()

@@ -1,4 +1,4 @@
-import type { BuildFailureReason } from '../api/described-conditions.ts';
+import type { BuildFailureReason } from '../api/machine-os-build.ts';
 import { LayerError } from '../image/layer/write-layer.ts';
 import { ContentError, RegistryError } from '../image/registry/registry-error.ts';
 

@@ -1,9 +1,8 @@
 import { hostname } from 'node:os';
 import { Command, Option } from 'commander';
 import type { Logger } from 'pino';
-import { DEFAULT_NAMESPACE } from '../api/names.ts';
+import { DEFAULT_NAMESPACE, SHALE_VERSION } from '../api/names.ts';
 import { present } from '../api/present.ts';
-import { SHALE_VERSION } from '../api/version.ts';
 import { inClusterConnection, kubeconfigConnection } from '../cluster/connection.ts';
 import { createEventRecorder } from '../cluster/events.ts';
 import { createApiClient } from '../cluster/http-api-client.ts';

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { parse } from 'yaml';
+import { SHALE_VERSION } from '../api/names.ts';
 import type { KubernetesObject } from '../api/object.ts';
-import { SHALE_VERSION } from '../api/version.ts';
 import { readObjects } from '../cli/change/object-files.ts';
 import { crdFiles } from '../manifests/crd-files.ts';
 import { readKustomization } from '../workshop/sandbox/manifests/kustomization.ts';

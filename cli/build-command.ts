@@ -5,8 +5,8 @@ import {
   type MachineOSConfigSpec,
   MachineOSConfigs,
 } from '../api/machine-os-config.ts';
+import { SHALE_VERSION } from '../api/names.ts';
 import type { KubernetesObject } from '../api/object.ts';
-import { SHALE_VERSION } from '../api/version.ts';
 import { cleanSource, type Source, sourceOf } from '../builder/attest/build-facts.ts';
 import type { SealOptions } from '../builder/attest/seal-image.ts';
 import { secretValues } from '../builder/build-secrets.ts';

@@ -1,5 +1,5 @@
 import { Command, CommanderError, Help, Option } from 'commander';
-import { SHALE_VERSION } from '../api/version.ts';
+import { SHALE_VERSION } from '../api/names.ts';
 import { LeadershipLost } from '../cluster/leader-election.ts';
 import { StartupError } from '../operator/preconditions.ts';
 import { CommandError, exitCodes } from './command-line/exit-codes.ts';

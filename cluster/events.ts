@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { Logger } from 'pino';
-import type { BuildFailureReason } from '../api/described-conditions.ts';
 import type { NormalReason, WarningReason } from '../api/events.ts';
 import { Events, type KubernetesEvent } from '../api/kubernetes.ts';
+import type { BuildFailureReason } from '../api/machine-os-build.ts';
 import { type ChangeId, changeOf, labels } from '../api/names.ts';
 import type { KubernetesObject, NewObject } from '../api/object.ts';
 import { present } from '../api/present.ts';

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Node } from '../api/kubernetes.ts';
-import type { LabelSelector } from '../api/object.ts';
-import { matchesSelector, poolOfNode, selectedConfigs } from './pools.ts';
+import { poolOfNode, selectedConfigs } from './pools.ts';
 import { machineConfig, pool } from './testdata/build.ts';
 
 const role = (name: string) => `node-role.kubernetes.io/${name}`;
@@ -17,39 +16,6 @@ function node(...labels: string[]): Node {
 function roled(name: string) {
   return pool(name, { nodeSelector: { matchLabels: { [role(name)]: '' } } });
 }
-
-describe('label selectors', () => {
-  const labels = { a: '1', b: '2' };
-  const expression = (
-    key: string,
-    operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist',
-    ...values: string[]
-  ) => ({
-    matchExpressions: [{ key, operator, ...(values.length > 0 && { values }) }],
-  });
-
-  it.each<[LabelSelector, boolean]>([
-    [{}, true],
-    [{ matchLabels: { a: '1' } }, true],
-    [{ matchLabels: { a: '1', b: '2' } }, true],
-    [{ matchLabels: { a: '2' } }, false],
-    [{ matchLabels: { c: '' } }, false],
-    [{ matchLabels: { constructor: '' } }, false],
-    [expression('a', 'In', '0', '1'), true],
-    [expression('a', 'In', '0'), false],
-    [expression('c', 'In', '0'), false],
-    [expression('a', 'NotIn', '0'), true],
-    [expression('a', 'NotIn', '1'), false],
-    [expression('c', 'NotIn', '1'), true],
-    [expression('a', 'Exists'), true],
-    [expression('c', 'Exists'), false],
-    [expression('a', 'DoesNotExist'), false],
-    [expression('c', 'DoesNotExist'), true],
-    [{ matchLabels: { a: '1' }, ...expression('b', 'In', '3') }, false],
-  ])('%j: %s', (selector, matches) => {
-    expect(matchesSelector(selector, labels)).toBe(matches);
-  });
-});
 
 describe('MachineConfigs of a pool', () => {
   const configs = [machineConfig('w', undefined), machineConfig('i', undefined, {}, 'infra')];

@@ -1,24 +1,9 @@
 import type { Node } from '../api/kubernetes.ts';
-import { fulfils } from '../api/label-selector.ts';
+import { type LabelSelector, matchesSelector } from '../api/label-selector.ts';
 import type { MachineConfig } from '../api/machine-config.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
-import type { LabelSelector } from '../api/object.ts';
 
-export type Labels = Readonly<Record<string, string>>;
-
-/**
- * Whether a label selector matches an object (metav1.LabelSelector): every requirement must match. As in Kubernetes an
- * empty selector matches everything, and NotIn matches when the label is absent.
- */
-export function matchesSelector(selector: LabelSelector, labels: Labels): boolean {
-  const { matchLabels = {}, matchExpressions = [] } = selector;
-  return (
-    Object.entries(matchLabels).every(([key, value]) =>
-      fulfils({ key, operator: 'In', values: [value] }, labels),
-    ) &&
-    matchExpressions.every(({ key, operator, values = [] }) => fulfils({ key, operator, values }, labels))
-  );
-}
+type Labels = Readonly<Record<string, string>>;
 
 /** A pool without a selector, or with an empty one, selects nothing: this is a mistake rather than intent (MCO). */
 function poolMatches(selector: LabelSelector | undefined, labels: Labels): boolean {

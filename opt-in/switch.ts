@@ -1,5 +1,5 @@
 import type { ConfigMap } from '../api/kubernetes.ts';
-import { type LabelSelector, matchesLabels, parseLabelSelector } from '../api/label-selector.ts';
+import { type LabelSelector, matchesSelector, parseLabelSelector } from '../api/label-selector.ts';
 import { type KubernetesObject, ObjectName } from '../api/object.ts';
 import { DigestedPullspecSchema, TaggedPullspecSchema } from '../api/references.ts';
 import { SIGNING_SETTING } from './signing-keys.ts';
@@ -144,6 +144,6 @@ export function takesPool(
 ): boolean {
   if (pools === undefined && poolSelector === undefined) return true;
   return (
-    pools?.includes(name) === true || (poolSelector !== undefined && matchesLabels(poolSelector, labels))
+    pools?.includes(name) === true || (poolSelector !== undefined && matchesSelector(poolSelector, labels))
   );
 }

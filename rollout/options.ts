@@ -1,5 +1,4 @@
-import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE } from '../api/names.ts';
-import { SHALE_VERSION } from '../api/version.ts';
+import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE, SHALE_VERSION } from '../api/names.ts';
 import { DEFAULT_LIMITS, type Limits } from '../machineconfig/ignition/contents.ts';
 import { DEFAULT_NODE_USER } from '../machineconfig/reconcilable.ts';
 

@@ -4,8 +4,8 @@ import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { Command } from 'commander';
 import { pack } from 'tar-stream';
+import { SHALE_VERSION } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
-import { SHALE_VERSION } from '../../api/version.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import {
   type ClusterFlags,

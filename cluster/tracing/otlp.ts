@@ -11,8 +11,8 @@ import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import { BatchSpanProcessor, type IdGenerator, TracerProvider } from '@opentelemetry/sdk-trace';
 import type { Logger } from 'pino';
+import { SHALE_VERSION } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
-import { SHALE_VERSION } from '../../api/version.ts';
 import { type Span, spanIds, type Tracer } from './span.ts';
 
 /** A tracer that somebody has to close. */

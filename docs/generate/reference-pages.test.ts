@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { crdDefinitions } from '../../api/crd-definitions.ts';
-import { buildFailures } from '../../api/described-conditions.ts';
 import { describedEvents } from '../../api/events.ts';
+import { buildFailures } from '../../api/machine-os-build.ts';
 import { table } from './markdown.ts';
 import { referencePages } from './reference-pages.ts';
 

@@ -1,16 +1,13 @@
 import {
-  buildConditions,
-  buildFailures,
-  nodeConditions,
-  poolConditions,
-} from '../../api/described-conditions.ts';
-import {
   type DescribedName,
   describedAnnotations,
   describedImageLabels,
   describedLabels,
 } from '../../api/described-names.ts';
 import { describedEvents } from '../../api/events.ts';
+import { nodeConditions } from '../../api/machine-config-node.ts';
+import { poolConditions } from '../../api/machine-config-pool.ts';
+import { buildConditions, buildFailures } from '../../api/machine-os-build.ts';
 import { exitCodeMeanings, exitCodes } from '../../cli/command-line/exit-codes.ts';
 import { code, page, table } from './markdown.ts';
 
@@ -40,7 +37,7 @@ export function conditionsPage(): string {
       ['condition', 'meaning if True'],
       Object.entries(conditions).map(([type, meaning]) => [code(type), meaning]),
     );
-  return page('Conditions', 'api/described-conditions.ts', [
+  return page('Conditions', 'api/', [
     'In `status.conditions`. Each has a reason in CamelCase and a message; `kubectl wait --for=condition=TYPE` waits for one.',
     '## MachineConfigPool',
     of(poolConditions),
@@ -67,7 +64,7 @@ export function eventsPage(): string {
 
 export function buildFailuresPage(): string {
   const rows = Object.entries(buildFailures).map(([reason, mend]) => [code(reason), mend]);
-  return page('Reasons of failed builds', 'api/described-conditions.ts', [
+  return page('Reasons of failed builds', 'api/machine-os-build.ts', [
     'The reason of the condition Failed of a MachineOSBuild, and of its event. [How a build ends](builder.md#how-a-build-ends) lists which ones are retried, and how often.',
     table(['reason', 'what to do'], rows),
   ]);

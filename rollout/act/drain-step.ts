@@ -1,8 +1,8 @@
 import { type Pod, type PodDisruptionBudget, PodDisruptionBudgets, Pods } from '../../api/kubernetes.ts';
+import { matchesSelector } from '../../api/label-selector.ts';
 import { plural } from '../../api/plural.ts';
 import { present } from '../../api/present.ts';
 import { type ApiClient, isNotFound, isTooManyRequests } from '../../cluster/api-client.ts';
-import { matchesSelector } from '../../machineconfig/pools.ts';
 import type { DrainOptions } from '../options.ts';
 
 /** How far a node's drain has come. */

@@ -6,8 +6,8 @@ import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts'
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { type MachineOSConfig, MachineOSConfigs } from '../../api/machine-os-config.ts';
+import { SHALE_VERSION } from '../../api/names.ts';
 import type { NewObject } from '../../api/object.ts';
-import { SHALE_VERSION } from '../../api/version.ts';
 import { engineParts } from '../../builder/engine/engine-flags.ts';
 import { runBuilder } from '../../builder/loop.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { SHALE_VERSION } from '../../api/version.ts';
+import { SHALE_VERSION } from '../../api/names.ts';
 import {
   engineObstacle,
   type StartedEngine,

@@ -1,6 +1,6 @@
 import { cp, mkdir, open, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { SHALE_VERSION } from '../../../api/version.ts';
+import { SHALE_VERSION } from '../../../api/names.ts';
 import { osCommandRunner } from '../../../daemon/os/os-command.ts';
 import { productRooms } from '../../checks/import-directions.ts';
 
