@@ -9,7 +9,8 @@ import type { DigestedPullspec } from '../api/references.ts';
 import { type ApiClient, isAlreadyExists, isNotFound } from '../cluster/api-client.ts';
 import type { EventRecorder } from '../cluster/events.ts';
 import { placeOf, type RightChange } from './builder-rights.ts';
-import type { LayeringStep, PrunedBuild, SigningKeyState } from './decide-layering.ts';
+import type { LayeringStep, SigningKeyState } from './decide-layering.ts';
+import type { PrunedBuild } from './decide-prune.ts';
 import type { MachineOSConfigChanges } from './machine-os-configs.ts';
 
 /** Deletes an image from its registry. The operator's main provides it, because this room may not import image/. */

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import { type DigestedPullspec, parseDigestedPullspec } from '../api/references.ts';
 import { aBuild, aMachineConfigNode, aMachineOSConfig, condition } from '../test/fixtures/objects.ts';
-import { decidePrune, type PruneObservation } from './decide-layering.ts';
+import { decidePrune, type PruneObservation } from './decide-prune.ts';
 
 const image = (digit: number): DigestedPullspec =>
   parseDigestedPullspec(`r.io/os/worker@sha256:${String(digit).padStart(64, '0')}`);
