@@ -113,6 +113,36 @@ describe('an image archive', () => {
     ],
     ['no configuration', [manifest('1.tar'), { name: '1.tar', content: 'a' }]],
     ['a layer that is missing', [configOf('a'), manifest('1.tar')]],
+    [
+      'a layer that is not the one of its configuration',
+      [configOf('a'), { name: '1.tar', content: 'b' }, manifest('1.tar')],
+    ],
+    [
+      'layers in another order than in its configuration',
+      [
+        configOf('b', 'a'),
+        { name: '1.tar', content: 'a' },
+        { name: '2.tar', content: 'b' },
+        manifest('1.tar', '2.tar'),
+      ],
+    ],
+    [
+      'fewer layers than its configuration',
+      [configOf('a', 'b'), { name: '1.tar', content: 'a' }, manifest('1.tar')],
+    ],
+    [
+      'more layers than its configuration',
+      [
+        configOf('a'),
+        { name: '1.tar', content: 'a' },
+        { name: '2.tar', content: 'b' },
+        manifest('1.tar', '2.tar'),
+      ],
+    ],
+    [
+      'a configuration without layers',
+      [{ name: 'config.json', content: '{}' }, { name: '1.tar', content: 'a' }, manifest('1.tar')],
+    ],
     ['a link to nothing', [configOf('a'), { name: '1.tar', linkTo: 'gone' }, manifest('1.tar')]],
     ['a link to itself', [configOf('a'), { name: '1.tar', linkTo: '1.tar' }, manifest('1.tar')]],
   ])('with %s is refused', async (_, entries) => {

@@ -26,6 +26,8 @@ const ArchiveManifest = z
   .array(z.looseObject({ Config: z.string(), Layers: z.array(z.string()).max(1000) }))
   .length(1);
 
+const Config = z.looseObject({ rootfs: z.looseObject({ diff_ids: z.array(z.string()) }) });
+
 type Entry = AsyncIterable<Uint8Array> & { readonly header: Header; resume(): void };
 
 const MAX_JSON_BYTES = 8 * 1024 * 1024;
@@ -35,7 +37,7 @@ const MAX_JSON_BYTES = 8 * 1024 * 1024;
  *
  * @param archive the tar archive as it comes.
  * @param options `dir` takes the layers; those of `known` are not kept.
- * @throws ContentError for anything but one image; the file system's errors; the signal's reason.
+ * @throws ContentError for anything but one image, and for layers that are not those of its configuration; the file system's errors; the signal's reason.
  */
 export async function unpackImageArchive(
   archive: AsyncIterable<Uint8Array>,
@@ -72,15 +74,38 @@ export async function unpackImageArchive(
   const config = documents.get(image.Config);
   if (config === undefined)
     throw new ContentError(`the engine's archive has no ${image.Config}, which its manifest.json names`);
-  return {
-    config,
-    layers: image.Layers.map((name) => {
-      const layer = layers.get(name) ?? layers.get(links.get(name) ?? '');
-      if (layer === undefined)
-        throw new ContentError(`the engine's archive has no ${name}, which its manifest.json names`);
-      return layer;
-    }),
-  };
+  const unpacked = image.Layers.map((name) => {
+    const layer = layers.get(name) ?? layers.get(links.get(name) ?? '');
+    if (layer === undefined)
+      throw new ContentError(`the engine's archive has no ${name}, which its manifest.json names`);
+    return layer;
+  });
+  checkDiffIds(config, unpacked);
+  return { config, layers: unpacked };
+}
+
+/** A node that pulled layers other than those of the configuration would refuse the image (OCI image-spec, config.md "diff_ids"). */
+function checkDiffIds(config: Uint8Array, layers: readonly UnpackedLayer[]): void {
+  const expected = diffIdsOf(config);
+  if (expected.length !== layers.length) {
+    throw new ContentError(
+      `the engine's archive has ${layers.length} layers, expected the ${expected.length} of its configuration`,
+    );
+  }
+  for (const [index, { diffId }] of layers.entries()) {
+    if (diffId === expected[index]) continue;
+    throw new ContentError(
+      `layer ${index + 1} of the engine's archive has the diffID ${diffId}, expected ${expected[index]} as in its configuration`,
+    );
+  }
+}
+
+function diffIdsOf(config: Uint8Array): readonly string[] {
+  try {
+    return Config.parse(JSON.parse(Buffer.from(config).toString('utf8'))).rootfs.diff_ids;
+  } catch (cause) {
+    throw new ContentError("the configuration in the engine's archive has no list of diffIDs", { cause });
+  }
 }
 
 function readManifest(bytes: Uint8Array | undefined): [z.infer<typeof ArchiveManifest>[number]] {
