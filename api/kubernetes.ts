@@ -12,6 +12,7 @@ export interface Secret extends KubernetesObject {
   readonly type?: string;
   /** base64 */
   readonly data?: Readonly<Record<string, string>>;
+  readonly immutable?: boolean;
 }
 export type Namespace = KubernetesObject;
 export type ServiceAccount = KubernetesObject;
@@ -78,6 +79,9 @@ export interface PodSpec {
   readonly terminationGracePeriodSeconds?: number;
   readonly hostPID?: boolean;
   readonly hostNetwork?: boolean;
+  readonly hostUsers?: boolean;
+  readonly enableServiceLinks?: boolean;
+  readonly securityContext?: object;
   readonly dnsPolicy?: 'Default' | 'ClusterFirst' | 'ClusterFirstWithHostNet' | 'None';
   readonly restartPolicy?: 'Always' | 'OnFailure' | 'Never';
   readonly activeDeadlineSeconds?: number;
@@ -89,15 +93,22 @@ export interface Pod extends KubernetesObject {
     readonly phase?: string;
     readonly reason?: string;
     readonly message?: string;
-    readonly conditions?: readonly Pick<Condition, 'type' | 'status'>[];
+    readonly podIP?: string;
+    readonly conditions?: readonly (Pick<Condition, 'type' | 'status'> &
+      Partial<Pick<Condition, 'reason' | 'message'>>)[];
     readonly containerStatuses?: readonly {
       readonly name: string;
       readonly image: string;
       readonly ready: boolean;
       readonly restartCount: number;
       readonly state?: {
-        readonly waiting?: { readonly reason?: string };
-        readonly terminated?: { readonly exitCode: number; readonly message?: string };
+        readonly waiting?: { readonly reason?: string; readonly message?: string };
+        readonly running?: object;
+        readonly terminated?: {
+          readonly exitCode: number;
+          readonly reason?: string;
+          readonly message?: string;
+        };
       };
     }[];
   };

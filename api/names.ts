@@ -13,6 +13,9 @@ export const DEFAULT_NAMESPACE = 'shale-system';
 /** The default namespace of node leases. The medik8s operators use it too, so that they and Shale exclude each other. */
 export const DEFAULT_LEASE_NAMESPACE = 'medik8s-leases';
 
+/** The namespace of the pods that run the commands of Containerfiles. */
+export const BUILDS_NAMESPACE = 'shale-builds';
+
 /** The layering switch. */
 export const SWITCH_CONFIG_MAP = 'on-cluster-layering';
 /** ConfigMap with registry CAs for every node: keys are hosts (`host..port` with a port, as in OpenShift), values PEM bundles. */

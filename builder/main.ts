@@ -11,11 +11,12 @@ import { createLogger, untilShutDown, wholeNumber } from '../cluster/process.ts'
 import type { Tracing } from '../cluster/tracing/otlp.ts';
 import { startTracing } from '../cluster/tracing/start-tracing.ts';
 import { goArchitecture } from '../image/manifest.ts';
-import { type EngineFlags, engineParts, withEngineFlags } from './engine/engine-flags.ts';
+import { engineParts, withEngineFlags } from './engine/engine-flags.ts';
+import { enginesOf, type PodEngineFlags, withPodEngineFlags } from './engine/pod/pod-flags.ts';
 import { runBuilder } from './loop.ts';
 import type { BuildMetrics } from './metrics.ts';
 
-interface BuilderFlags extends EngineFlags {
+interface BuilderFlags extends PodEngineFlags {
   readonly namespace: string;
   readonly insecureRegistry: string[];
   readonly architecture: string;
@@ -72,7 +73,7 @@ export function builderCommand(): Command {
       2,
     )
     .option('--log-level <level>', 'log level: debug, info, warn or error', 'info');
-  return withEngineFlags(command).action((flags: BuilderFlags) =>
+  return withPodEngineFlags(withEngineFlags(command)).action((flags: BuilderFlags) =>
     untilShutDown((signal) => run(flags, signal)),
   );
 }
@@ -130,7 +131,7 @@ async function build(
         tracer: tracing,
         ...present({ metrics, signingKeySecret: flags.signingKeySecret }),
         baseCheckMs: flags.baseCheckMinutes * 60_000,
-        engine: engineParts(flags, flags.parallelEngine),
+        engine: engineParts(flags, enginesOf(flags, { client, log }), flags.parallelEngine),
         attest: flags.attest,
         signal: leading,
       }),

@@ -12,7 +12,12 @@ import type { SealOptions } from '../builder/attest/seal-image.ts';
 import { secretValues } from '../builder/build-secrets.ts';
 import { byDigest } from '../builder/by-digest.ts';
 import type { BuildSecret } from '../builder/engine/build-context.ts';
-import { type EngineFlags, engineParts, withEngineFlags } from '../builder/engine/engine-flags.ts';
+import {
+  type EngineFlags,
+  engineParts,
+  enginesByAddress,
+  withEngineFlags,
+} from '../builder/engine/engine-flags.ts';
 import { engineSpecOf } from '../builder/engine/engine-spec.ts';
 import { type EngineImageKey, engineImageTarget, imageOf } from '../builder/engine/find-engine-image.ts';
 import { buildForArchitectures } from '../builder/steps/build-image.ts';
@@ -109,7 +114,11 @@ export function buildCommand(): Command {
           rebuild: '',
           readSecrets: (names) => secretsOf(objects, names),
         },
-        { ...engineParts(options, 1), recorded: [], onLine: (line) => process.stderr.write(`${line}\n`) },
+        {
+          ...engineParts(options, enginesByAddress(options), 1),
+          recorded: [],
+          onLine: (line) => process.stderr.write(`${line}\n`),
+        },
         signal,
       ).catch(rethrow);
       process.stderr.write(`${result.summary}\n`);

@@ -102,6 +102,11 @@ const COMMANDS: Commands = {
       'Run the Machine OS Builder: builds the images of the pools; runs in the cluster while layering is enabled.',
     load: async () => (await import('../builder/main.ts')).builderCommand(),
   },
+  'engine-front': {
+    description:
+      "Serve a container engine's socket over TLS to clients with a certificate; runs in the pods of builds.",
+    load: async () => (await import('../builder/engine/pod/front-command.ts')).engineFrontCommand(),
+  },
   daemon: {
     description:
       'Run the node daemon: keeps a node in the state that its MachineConfigNode specifies; runs on every node.',

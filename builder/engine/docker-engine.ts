@@ -1,5 +1,5 @@
-import { readFile } from 'node:fs/promises';
-import path from 'node:path';
+import { Agent } from 'node:https';
+import { isIP } from 'node:net';
 import { addAbortSignal, Readable } from 'node:stream';
 import Docker from 'dockerode';
 import { present } from '../../api/present.ts';
@@ -11,13 +11,7 @@ import {
   EngineError,
   StepFailed,
 } from './container-engine.ts';
-
-export interface EngineAccess {
-  /** `unix:///path` or `tcp://host:port` */
-  readonly url: string;
-  /** Folder with ca.pem, cert.pem and key.pem, as docker's own; TCP without it is refused. */
-  readonly tlsDir?: string;
-}
+import { type EngineAccess, formatEngineAccess } from './engine-access.ts';
 
 /** A message of a build's, a load's or a save's stream (Docker Engine API, "ImageBuild"). */
 interface ProgressMessage {
@@ -29,15 +23,12 @@ interface ProgressMessage {
 
 const ANSWER_MS = 30_000;
 
-/**
- * Reaches an engine by the Docker Engine API: Docker's, or Podman's of `podman system service`.
- *
- * @throws TypeError for an address that is none; the file system's errors when the TLS files can't be read.
- */
-export async function dockerEngine(access: EngineAccess): Promise<ContainerEngine> {
-  const docker = new Docker(await connectionOf(access));
+/** Reaches an engine by the Docker Engine API: Docker's, or Podman's of `podman system service`. */
+export function dockerEngine(access: EngineAccess): ContainerEngine {
+  const docker = new Docker(connectionOf(access));
+  const url = formatEngineAccess(access);
   const failed = (error: unknown): never => {
-    throw asEngineError(error, access.url);
+    throw asEngineError(error, url);
   };
   const bounded = (signal: AbortSignal) => AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)]);
   let known: Promise<EngineAbout> | undefined;
@@ -63,7 +54,7 @@ export async function dockerEngine(access: EngineAccess): Promise<ContainerEngin
         await follow(await docker.loadImage(source, { abortSignal: signal }), () => undefined, signal);
       } catch (error) {
         // What kept the archive from coming counts more than that the engine missed its end.
-        throw source.errored ?? asEngineError(error, access.url);
+        throw source.errored ?? asEngineError(error, url);
       } finally {
         signal.removeEventListener('abort', stop);
         source.destroy();
@@ -78,7 +69,7 @@ export async function dockerEngine(access: EngineAccess): Promise<ContainerEngin
         });
         await follow(stream, (message) => onOutput(outputOf(message, buildKit)), signal);
       } catch (error) {
-        throw error instanceof StepFailed ? error : asEngineError(error, access.url);
+        throw error instanceof StepFailed ? error : asEngineError(error, url);
       }
     },
     async save(name, signal) {
@@ -93,22 +84,24 @@ export async function dockerEngine(access: EngineAccess): Promise<ContainerEngin
   };
 }
 
-async function connectionOf({ url, tlsDir }: EngineAccess): Promise<Docker.DockerOptions> {
-  const { protocol, hostname, port, pathname } = new URL(url);
-  if (protocol === 'unix:') return { socketPath: pathname };
-  if (protocol !== 'tcp:') throw new TypeError(`engine ${url}: expected unix:///path or tcp://host:port`);
-  if (tlsDir === undefined) {
-    throw new TypeError(`engine ${url}: an engine is root on its machine; TCP needs TLS (--engine-tls-dir)`);
-  }
-  const [ca, cert, key] = await Promise.all(
-    ['ca.pem', 'cert.pem', 'key.pem'].map((name) => readFile(path.join(tlsDir, name), 'utf8')),
-  );
-  return {
+function connectionOf(access: EngineAccess): Docker.DockerOptions {
+  if (access.kind === 'socket') return { socketPath: access.path };
+  const { host, port, serverName, ca, cert, key } = access;
+  // An address is no server name (RFC 6066, section 3); Node verifies it as the host.
+  const servername = isIP(serverName) === 0 ? serverName : '';
+  const agent = new Agent({ ca, cert, key, servername });
+  // Docker's own variables are not for this engine: DOCKER_CERT_PATH would replace what is not given here.
+  // Missing in the types of dockerode; docker-modem passes it on.
+  const options: Docker.DockerOptions & { readonly agent: Agent } = {
     protocol: 'https',
-    host: hostname,
-    port: port === '' ? 2376 : Number(port),
-    ...present({ ca, cert, key }),
+    host,
+    port,
+    ca,
+    cert,
+    key,
+    agent,
   };
+  return options;
 }
 
 async function ask(docker: Docker, signal: AbortSignal): Promise<EngineAbout> {

@@ -1,11 +1,9 @@
 import { tmpdir } from 'node:os';
 import { type Command, Option } from 'commander';
-import { present } from '../../api/present.ts';
 import { wholeNumber } from '../../cluster/process.ts';
-import { BuildFailure } from '../build-failure.ts';
 import { Slots } from '../slots.ts';
-import type { ContainerEngine } from './container-engine.ts';
 import type { EngineParts } from './engine-image.ts';
+import { type Engines, engineAt, noEngine } from './engines.ts';
 
 /** Flags that name a container engine. */
 export interface EngineFlags {
@@ -16,7 +14,7 @@ export interface EngineFlags {
 }
 
 /** What every build needs of an engine. */
-export type EngineAccessParts = Omit<EngineParts, 'client' | 'onLine' | 'recorded'>;
+export type EngineAccessParts = Omit<EngineParts, 'client' | 'onLine' | 'recorded' | 'build'>;
 
 /** @returns the command with these flags. */
 export function withEngineFlags(command: Command): Command {
@@ -44,25 +42,16 @@ export function withEngineFlags(command: Command): Command {
 }
 
 /**
- * @param parallel how many images the engine builds at once.
- * @returns what builds need of the engine. The connection is made when the first build has commands to run.
+ * @param engines where they are found.
+ * @param parallel how many images are built by engines at once.
  */
 export function engineParts(
-  { engine, engineTlsDir, engineMinutes, engineWorkDir }: EngineFlags,
+  { engineMinutes, engineWorkDir }: Pick<EngineFlags, 'engineMinutes' | 'engineWorkDir'>,
+  engines: Engines,
   parallel: number,
 ): EngineAccessParts {
-  let reached: Promise<ContainerEngine> | undefined;
   return {
-    engine: async () => {
-      if (engine === undefined) {
-        throw new BuildFailure(
-          'NoEngine',
-          'containerFile, packages, extensions and kernelType require a container engine, and this builder has none: configure one with --engine, or use a base image that contains them',
-        );
-      }
-      reached ??= reach(engine, engineTlsDir);
-      return reached;
-    },
+    engines,
     workDir: engineWorkDir,
     slots: new Slots(parallel),
     built: new Set(),
@@ -70,13 +59,7 @@ export function engineParts(
   };
 }
 
-/** The client is large, and most builders never need it. */
-async function reach(url: string, tlsDir: string | undefined): Promise<ContainerEngine> {
-  const { dockerEngine } = await import('./docker-engine.ts');
-  try {
-    return await dockerEngine({ url, ...present({ tlsDir }) });
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw new BuildFailure('EngineMisconfigured', why, { cause: error });
-  }
+/** @returns the engine that the flags name by its address, if they name one. */
+export function enginesByAddress({ engine, engineTlsDir }: EngineFlags): Engines {
+  return engine === undefined ? noEngine() : engineAt(engine, engineTlsDir);
 }

@@ -11,6 +11,7 @@ import { describeImage } from '../../image/append.ts';
 import { writeImageArchive } from '../../image/archive.ts';
 import { digestOf } from '../../image/digest.ts';
 import { parseReference } from '../../image/reference.ts';
+import { givenEngine } from '../../test/fixtures/given-engine.ts';
 import { deadline, patience } from '../../test/fixtures/patience.ts';
 import { pushBaseImage } from '../../test/fixtures/registry/base-image.ts';
 import { newSigningKey, startRegistryWithImage } from '../../test/fixtures/registry/registry-with-image.ts';
@@ -95,7 +96,7 @@ function setUp(engine: ScriptedEngine, more: Partial<EngineImageRequest> = {}) {
   pools += 1;
   const lines: string[] = [];
   const parts: EngineParts = {
-    engine: async () => engine,
+    engines: givenEngine(() => engine),
     client: registry.client,
     workDir,
     slots: new Slots(1),

@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { imageLabels } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import { describeImage } from '../../image/append.ts';
 import { unpackImageArchive, writeImageArchive } from '../../image/archive.ts';
@@ -25,6 +26,7 @@ import { BuildLog } from './build-log.ts';
 import { type ContainerEngine, type EngineAbout, EngineError, StepFailed } from './container-engine.ts';
 import { effectiveContainerfile } from './containerfile.ts';
 import { type EngineInputs, type EngineSpec, engineInputsDigest } from './engine-spec.ts';
+import type { Engines, EngineUser } from './engines.ts';
 import {
   type EngineImageKey,
   type EngineImageLookup,
@@ -43,8 +45,10 @@ export interface EngineImageRequest extends EngineImageKey {
 }
 
 export interface EngineParts {
-  /** @returns the engine; asked only when commands have to run. @throws BuildFailure where there is none. */
-  readonly engine: () => Promise<ContainerEngine>;
+  /** Used only when commands have to run. */
+  readonly engines: Engines;
+  /** The MachineOSBuild that the image is for; absent outside of a cluster. */
+  readonly build?: EngineUser['build'];
   readonly client: RegistryClient;
   /** Where what the engine made lies for a while: it needs room for the base image. */
   readonly workDir: string;
@@ -122,9 +126,14 @@ interface Work extends Omit<EngineParts, 'built'>, EngineImageLookup {
   readonly log: BuildLog;
 }
 
-async function make(work: Work, signal: AbortSignal): Promise<Digest> {
+function make(work: Work, signal: AbortSignal): Promise<Digest> {
+  const { pool, architecture } = work.request;
+  const user = { ...present({ build: work.build }), pool, architecture };
+  return work.engines.use(user, (engine) => makeWith(engine, work, signal), signal);
+}
+
+async function makeWith(engine: ContainerEngine, work: Work, signal: AbortSignal): Promise<Digest> {
   const { client, base, request, inputs, log, secrets, workDir } = work;
-  const engine = await work.engine();
   const about = await engine.about(signal);
   refuseWhatEngineCant(request.engineSpec, about);
   const name = await loadImage(engine, client, base, signal);

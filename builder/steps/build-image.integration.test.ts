@@ -11,6 +11,7 @@ import { pushIndex } from '../../image/image-index.ts';
 import { parseManifest } from '../../image/manifest.ts';
 import { formatReference, parseReference } from '../../image/reference.ts';
 import { isImageSignedBy } from '../../image/signature/sign-image.ts';
+import { givenEngine } from '../../test/fixtures/given-engine.ts';
 import { deadline } from '../../test/fixtures/patience.ts';
 import { pushBaseImage } from '../../test/fixtures/registry/base-image.ts';
 import { newSigningKey, startRegistryWithImage } from '../../test/fixtures/registry/registry-with-image.ts';
@@ -20,7 +21,7 @@ import { buildForArchitectures, type PoolImageInput } from './build-image.ts';
 const signal = deadline(300_000);
 const policies = effectivePolicies(undefined, defaultPolicySettings);
 const engine = {
-  engine: () => Promise.reject(new Error('no commands have to run')),
+  engines: givenEngine(() => Promise.reject(new Error('no commands have to run'))),
   workDir: '/tmp',
   slots: new Slots(1),
   limitMs: 1,

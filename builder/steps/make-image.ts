@@ -102,6 +102,7 @@ export class ImageMaker {
       },
       {
         ...engine,
+        build: { name: build.metadata.name, uid: build.metadata.uid ?? '' },
         recorded: recordedEngineImages(builds),
         onLine: (line) => log.info({ build: build.metadata.name, line }, 'engine'),
       },

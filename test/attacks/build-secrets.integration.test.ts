@@ -7,6 +7,7 @@ import { Slots } from '../../builder/slots.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { type BuilderUnderTest, has, startBuilderUnderTest } from '../e2e/builder-under-test.ts';
 import { NAMESPACE } from '../e2e/cluster-under-test.ts';
+import { givenEngine } from '../fixtures/given-engine.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 
 const CANARY = 'canary-5f2c1b7e9d';
@@ -26,10 +27,10 @@ beforeAll(async () => {
   built = under.runBuilder(stop.signal, {
     client: recording(client),
     engine: {
-      engine: async () => {
+      engines: givenEngine(() => {
         engineRuns += 1;
         throw new Error('the engine was reached');
-      },
+      }),
       workDir: tmpdir(),
       slots: new Slots(1),
       built: new Set(),

@@ -24,6 +24,7 @@ import { formatReference, parseReference } from '../../image/reference.ts';
 import { manifestAt } from '../../image/referrers.ts';
 import type { RegistryClient } from '../../image/registry/registry-client.ts';
 import type { SigningKey } from '../../image/signature/signing-key.ts';
+import { givenEngine } from '../fixtures/given-engine.ts';
 import { deadline } from '../fixtures/patience.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';
 import { newSigningKey, startRegistryWithImage } from '../fixtures/registry/registry-with-image.ts';
@@ -103,10 +104,10 @@ class Repository {
   ) {
     let asked = false;
     const engine = {
-      engine: () => {
+      engines: givenEngine(() => {
         asked = true;
-        return Promise.reject(new Error('the engine runs'));
-      },
+        throw new Error('the engine runs');
+      }),
       workDir: '/tmp',
       slots: new Slots(1),
       limitMs: 60_000,

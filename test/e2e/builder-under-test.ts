@@ -9,6 +9,7 @@ import { type MachineOSConfig, MachineOSConfigs } from '../../api/machine-os-con
 import { SHALE_VERSION } from '../../api/names.ts';
 import type { NewObject } from '../../api/object.ts';
 import { engineParts } from '../../builder/engine/engine-flags.ts';
+import { noEngine } from '../../builder/engine/engines.ts';
 import { runBuilder } from '../../builder/loop.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { createEventRecorder } from '../../cluster/events.ts';
@@ -202,7 +203,7 @@ export async function runBuilderIn(
     created: '1970-01-01T00:00:00Z',
     parallel: 4,
     baseCheckMs: 200,
-    engine: engineParts({ engineMinutes: 1, engineWorkDir: tmpdir() }, 1),
+    engine: engineParts({ engineMinutes: 1, engineWorkDir: tmpdir() }, noEngine(), 1),
     ...parts,
     client,
     signal,

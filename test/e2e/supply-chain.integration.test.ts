@@ -10,6 +10,7 @@ import { type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { parseDigestedPullspec } from '../../api/references.ts';
 import { engineParts } from '../../builder/engine/engine-flags.ts';
+import { noEngine } from '../../builder/engine/engines.ts';
 import { runBuilder } from '../../builder/loop.ts';
 import { createEventRecorder } from '../../cluster/events.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
@@ -79,7 +80,7 @@ async function runBuilderProcess(): Promise<void> {
     created: '1970-01-01T00:00:00Z',
     parallel: 2,
     baseCheckMs: 60_000,
-    engine: engineParts({ engineMinutes: 1, engineWorkDir: tmpdir() }, 1),
+    engine: engineParts({ engineMinutes: 1, engineWorkDir: tmpdir() }, noEngine(), 1),
     attest: true,
     signingKeySecret: 'signing',
     signal: stop.signal,

@@ -5,7 +5,7 @@ import type { MachineOSConfigSpec } from '../../api/machine-os-config.ts';
 import { present } from '../../api/present.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import { BuildFailure } from '../../builder/build-failure.ts';
-import { engineParts } from '../../builder/engine/engine-flags.ts';
+import { engineParts, enginesByAddress } from '../../builder/engine/engine-flags.ts';
 import type { BuildResult } from '../../builder/status.ts';
 import { type BuildInput, buildImage } from '../../builder/steps/build-image.ts';
 import {
@@ -72,7 +72,7 @@ export async function buildWithEngine(
       ...input,
     },
     {
-      ...engineParts(flags, 1),
+      ...engineParts(flags, enginesByAddress(flags), 1),
       recorded,
       onLine: (line) => {
         lines.push(line);

@@ -6,7 +6,7 @@ import { execa } from 'execa';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { imageLabels } from '../../api/names.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
-import { dockerEngine } from '../../builder/engine/docker-engine.ts';
+import { engineAccess } from '../../builder/engine/engine-access.ts';
 import {
   engineObstacle,
   type StartedEngine,
@@ -193,7 +193,7 @@ test('a builder without an engine says what needs one', async () => {
 });
 
 test('TCP without TLS is refused', async () => {
-  await expect(dockerEngine({ url: 'tcp://127.0.0.1:2375' })).rejects.toThrow('TCP needs TLS');
+  await expect(engineAccess('tcp://127.0.0.1:2375')).rejects.toThrow('TCP needs TLS');
 });
 
 describe.skipIf(engineObstacle('docker') !== undefined || shellObstacle() !== undefined)(

@@ -1,0 +1,84 @@
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer, get } from 'node:http';
+import { Agent, request } from 'node:https';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createAuthority, type Identity } from '../../../x509/certificate.ts';
+import { type EngineFront, startEngineFront } from './engine-front.ts';
+
+const authority = createAuthority('ca of engine-1', new Date(), 600_000);
+const stranger = createAuthority('ca of engine-1', new Date(), 600_000);
+let dir: string;
+let front: EngineFront;
+/** Paths that the engine was asked for. */
+const asked: string[] = [];
+const engine = createServer((incoming, response) => {
+  asked.push(incoming.url ?? '');
+  incoming.pipe(response);
+});
+
+beforeAll(async () => {
+  dir = await mkdtemp(path.join(tmpdir(), 'shale-front-'));
+  const { certPem, keyPem } = authority.issueServer({ dns: ['engine-1'], ipv4: [] });
+  await writeFile(path.join(dir, 'ca.crt'), authority.caPem);
+  await writeFile(path.join(dir, 'tls.crt'), certPem);
+  await writeFile(path.join(dir, 'tls.key'), keyPem);
+  const socket = path.join(dir, 'engine.sock');
+  front = await startEngineFront({ socket, tlsDir: dir, address: '127.0.0.1', port: 0 });
+});
+afterAll(async () => {
+  await front.close();
+  engine.close();
+  await rm(dir, { recursive: true });
+});
+
+const post = (identity: Identity | undefined, ca: string, body = 'context') =>
+  new Promise<string>((resolve, reject) => {
+    const own = identity === undefined ? {} : { cert: identity.certPem, key: identity.keyPem };
+    const agent = new Agent({ ca, servername: 'engine-1', ...own });
+    const at = { host: '127.0.0.1', port: front.port, path: '/build', method: 'POST', agent };
+    const sent = request(at, (response) => {
+      let text = '';
+      response.setEncoding('utf8').on('data', (piece: string) => {
+        text += piece;
+      });
+      response.on('end', () => resolve(text));
+    });
+    sent.on('error', reject);
+    sent.end(body);
+  });
+
+test('an engine that is not there yet closes the connection', async () => {
+  await expect(post(authority.issueClient('builder'), authority.caPem)).rejects.toThrow();
+  engine.listen(path.join(dir, 'engine.sock'));
+  await once(engine, 'listening');
+});
+
+test('the builder reaches the engine, with a context of some megabytes', async () => {
+  const body = 'x'.repeat(3_000_000);
+  expect(await post(authority.issueClient('builder'), authority.caPem, body)).toBe(body);
+  expect(asked).toEqual(['/build']);
+});
+
+test.each<[string, Identity | undefined]>([
+  ['no certificate', undefined],
+  ["another engine's certificate", stranger.issueClient('builder')],
+  ["the server's own", authority.issueServer({ dns: ['engine-1'], ipv4: [] })],
+])('who has %s does not reach the engine', async (_, identity) => {
+  asked.length = 0;
+  await expect(post(identity, authority.caPem)).rejects.toThrow();
+  expect(asked).toEqual([]);
+});
+
+test('the builder does not talk to another server', async () => {
+  await expect(post(authority.issueClient('builder'), stranger.caPem)).rejects.toThrow(/certificate/);
+});
+
+test('who speaks no TLS does not reach the engine', async () => {
+  asked.length = 0;
+  const plain = get({ host: '127.0.0.1', port: front.port, path: '/version' });
+  await expect(once(plain, 'response')).rejects.toThrow();
+  expect(asked).toEqual([]);
+});
