@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { patience } from '../../fixtures/patience.ts';
 import { readImportGraph } from '../import-graph.ts';
 import { MutantTests } from './try-mutants.ts';
 
@@ -47,6 +48,18 @@ test('each mutant is tried with its own text, whatever became of the one before'
     verdicts.push(await tests.try(add(body)));
   // 2 * 2 is 4, and 0 * 0 is 0.
   expect(verdicts).toEqual(['survived', 'killed', 'survived', 'survived', 'killed', 'survived']);
+});
+
+test('a mutant that loops for ever is killed by its time, and the next one is tried', async () => {
+  const short = new MutantTests('unit', root, readImportGraph(root, ['code']), patience(5_000));
+  try {
+    expect(await short.try(mutantOf('code/add.ts', 'export const add = () => { for (;;); };'))).toBe(
+      'killed',
+    );
+    expect(await short.try(add('a * b'))).toBe('survived');
+  } finally {
+    await short.close();
+  }
 });
 
 test('a file that tests import for its types only is not covered', async () => {

@@ -14,8 +14,10 @@ export interface PlacedMutant extends Mutant {
 /** `not covered`: no test loads the file, or only for its types. */
 export type Verdict = 'killed' | 'survived' | 'not covered';
 
-/** ms; a mutant that loops for ever is killed by its time. */
+/** ms; a mutant that waits for ever is killed by the time of a test. */
 const TEST_MS: Readonly<Record<Project, number>> = { unit: 30_000, integration: 120_000 };
+/** ms for all tests of a mutant; one that loops for ever gives no test the chance to end itself. */
+const ALL_TESTS_MS: Readonly<Record<Project, number>> = { unit: 240_000, integration: 900_000 };
 
 /** Runs test files in the order in which they are given, the nearest first; Vitest's own would be the longest first. */
 class AsGiven {
@@ -37,14 +39,17 @@ export class MutantTests {
   readonly #graph: ImportGraph;
   readonly #vitest: Promise<Vitest>;
   #mutant: PlacedMutant | undefined;
+  readonly #allTestsMs: number;
   #isLoaded = false;
 
   /**
    * @param root of the project, an absolute path.
    * @param graph of its code and tests; paths from the root.
+   * @param allTestsMs after which a mutant counts as killed.
    */
-  constructor(project: Project, root: string, graph: ImportGraph) {
+  constructor(project: Project, root: string, graph: ImportGraph, allTestsMs = ALL_TESTS_MS[project]) {
     this.#project = project;
+    this.#allTestsMs = allTestsMs;
     this.#root = root;
     this.#graph = graph;
     this.#vitest = this.#start();
@@ -104,7 +109,17 @@ export class MutantTests {
     );
     if (specifications.length === 0) return 'not covered';
     this.#take(vitest, mutant);
-    const { testModules, unhandledErrors } = await vitest.runTestSpecifications(specifications);
+    let isOutOfTime = false;
+    const timer = setTimeout(() => {
+      isOutOfTime = true;
+      // The second time by force: a worker that loops does not listen.
+      void vitest.cancelCurrentRun('keyboard-input');
+      void vitest.cancelCurrentRun('keyboard-input');
+    }, this.#allTestsMs);
+    const { testModules, unhandledErrors } = await vitest
+      .runTestSpecifications(specifications)
+      .finally(() => clearTimeout(timer));
+    if (isOutOfTime) return 'killed';
     // A mutant that no test loads can't fail one, so what fails then fails without it: the check of unchanged code finds that.
     if (unhandledErrors.length > 0 || testModules.some((module) => !module.ok())) return 'killed';
     return this.#isLoaded ? 'survived' : 'not covered';
