@@ -26,7 +26,7 @@ function pod(name: string): Pod {
 
 describe("OpenShift's Machine Config Operator", () => {
   it('is not found in a cluster without it', async () => {
-    expect(await detectOtherOperator(new MemoryCluster().client())).toBeUndefined();
+    expect(await detectOtherOperator(new MemoryCluster().client(), signal)).toBeUndefined();
   });
 
   it('is found by its Deployment, and else by its ClusterOperator', async () => {
@@ -40,7 +40,7 @@ describe("OpenShift's Machine Config Operator", () => {
   it('is not ruled out by an API server that can not be asked', async () => {
     const find = () => Promise.reject(new ApiError(503, 'x', { reason: 'ServiceUnavailable' }));
     const client = { ...new MemoryCluster().client(), find };
-    await expect(detectOtherOperator(client)).rejects.toMatchObject({ status: 503 });
+    await expect(detectOtherOperator(client, signal)).rejects.toMatchObject({ status: 503 });
   });
 });
 

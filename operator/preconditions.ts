@@ -35,15 +35,14 @@ export class StartupError extends Error {
  */
 export async function detectOtherOperator(
   client: ApiClient,
-  signal?: AbortSignal,
+  signal: AbortSignal,
 ): Promise<string | undefined> {
-  const where = signal === undefined ? {} : { signal };
   const namespace = 'openshift-machine-config-operator';
-  const deployment = await client.find(Deployments, 'machine-config-operator', { ...where, namespace });
+  const deployment = await client.find(Deployments, 'machine-config-operator', { namespace, signal });
   if (deployment !== undefined)
     return `OpenShift's Machine Config Operator runs in this cluster (Deployment ${namespace}/machine-config-operator)`;
   // A cluster without the kind answers 404 like one without the object.
-  const operator = await client.find(ClusterOperators, 'machine-config', where);
+  const operator = await client.find(ClusterOperators, 'machine-config', { signal });
   return operator !== undefined
     ? "OpenShift's Machine Config Operator is installed in this cluster (ClusterOperator machine-config)"
     : undefined;

@@ -31,7 +31,7 @@ interface Given extends Partial<Omit<ObservedPath, 'location' | 'stock' | 'copy'
 function pathAt(name: string, given: Given = {}): ObservedPath {
   const { missingParents = [], blockedBy, stock, copy, ...rest } = given;
   return {
-    location: { name, missingParents, ...(blockedBy !== undefined && { blockedBy }) },
+    location: { name, missingParents, blockedBy },
     found: undefined,
     isManaged: false,
     from: undefined,

@@ -1,0 +1,136 @@
+import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { networkInterfaces, tmpdir } from 'node:os';
+import path from 'node:path';
+import { connect } from 'node:tls';
+import { pino } from 'pino';
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import { MemoryCluster } from '../test/fixtures/fleet/memory-cluster.ts';
+import { patience } from '../test/fixtures/patience.ts';
+import { aFleet, LEASE_NAMESPACE } from '../test/page/fleet.ts';
+import { memoryCaches } from '../test/page/memory-caches.ts';
+import { createAuthority } from '../x509/certificate.ts';
+import { type LivePageOptions, livePage } from './live-page.ts';
+
+interface Line {
+  readonly msg: string;
+  readonly port?: number;
+  readonly tls?: boolean;
+}
+
+let directory: string;
+beforeEach(async () => {
+  directory = await mkdtemp(path.join(tmpdir(), 'shale-live-page-'));
+  await writeFile(path.join(directory, 'index.html'), '<title>the page</title>');
+  vi.stubEnv('SHALE_PAGE_DIR', directory);
+});
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await rm(directory, { recursive: true });
+});
+
+/** A page that is being served, or waits until it can be. */
+async function serve(more: Partial<LivePageOptions> = {}) {
+  const lines: Line[] = [];
+  const log = pino({}, { write: (line) => void lines.push(JSON.parse(line)) });
+  const options = { port: 0, leaseNamespace: LEASE_NAMESPACE, ...more };
+  const page = await livePage(
+    new MemoryCluster().client(),
+    memoryCaches(aFleet({}, Date.now())),
+    options,
+    log,
+  );
+  const stop = new AbortController();
+  const ended = page(stop.signal);
+  ended.catch(() => undefined);
+  onTestFinished(() => stop.abort());
+  const logged = (message: string) => lines.filter(({ msg }) => msg.includes(message));
+  return {
+    logged,
+    /** Resolves with the line that has the message, once it was logged. */
+    line: (message: string) =>
+      vi.waitFor(() => logged(message)[0] ?? expect.fail(`not logged: ${message}`), {
+        timeout: patience(5_000),
+        interval: 5,
+      }),
+    end: async () => {
+      stop.abort();
+      await ended;
+    },
+  };
+}
+
+/** Puts a new certificate where the kubelet would. @returns its fingerprint. */
+async function putCertificate(): Promise<string> {
+  const { certPem, keyPem } = createAuthority('page', new Date()).issueServer({
+    dns: [],
+    ipv4: ['127.0.0.1'],
+  });
+  await writeFile(path.join(directory, 'tls.key'), keyPem);
+  await writeFile(path.join(directory, 'tls.crt'), certPem);
+  return new X509Certificate(certPem).fingerprint256;
+}
+
+async function servedFingerprint(port: number | undefined): Promise<string> {
+  const socket = connect({ host: '127.0.0.1', port: port ?? 0, rejectUnauthorized: false });
+  await once(socket, 'secureConnect');
+  const { fingerprint256 } = socket.getPeerCertificate();
+  socket.destroy();
+  return fingerprint256;
+}
+
+test('without a certificate it is served on loopback alone, until the signal', async () => {
+  const { line, logged, end } = await serve();
+  const { port, tls } = await line('is served');
+  expect(tls).toBe(false);
+  expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toContain('the page');
+  await expect(fetch(`http://127.0.0.2:${port}/`)).rejects.toThrow();
+  const others = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
+  for (const { address } of others.filter(({ internal, family }) => !internal && family === 'IPv4')) {
+    await expect(fetch(`http://${address}:${port}/`)).rejects.toThrow();
+  }
+  await end();
+  await expect(fetch(`http://127.0.0.1:${port}/`)).rejects.toThrow();
+  expect(logged('certificate')).toEqual([]);
+});
+
+test('it waits for its certificate, logs that once, and serves by TLS then', async () => {
+  const { line, logged } = await serve({ tlsDir: directory, checkMs: 5 });
+  await line('waiting for the certificate');
+  const fingerprint = await putCertificate();
+  const { port, tls } = await line('is served');
+  expect(tls).toBe(true);
+  expect(await servedFingerprint(port)).toBe(fingerprint);
+  expect(logged('waiting for the certificate')).toHaveLength(1);
+});
+
+test('while it waits for its certificate, it ends with the signal', async () => {
+  const { line, end } = await serve({ tlsDir: directory, checkMs: 5 });
+  await line('waiting for the certificate');
+  await expect(end()).rejects.toThrow(/abort/);
+});
+
+test('a new certificate is used once it is complete, and each is logged once', async () => {
+  await putCertificate();
+  const { line, logged, end } = await serve({ tlsDir: directory, checkMs: 5 });
+  const { port } = await line('is served');
+  const inUse = await servedFingerprint(port);
+  await writeFile(path.join(directory, 'tls.crt'), 'not a certificate');
+  await line('keeps its certificate');
+  expect(await servedFingerprint(port)).toBe(inUse);
+  const fingerprint = await putCertificate();
+  await line('uses a new certificate');
+  expect(await servedFingerprint(port)).toBe(fingerprint);
+  const another = await putCertificate();
+  await vi.waitFor(async () => expect(await servedFingerprint(port)).toBe(another), {
+    timeout: patience(5_000),
+  });
+  await end();
+  expect(logged('uses a new certificate')).toHaveLength(2);
+});
+
+test('a page that was never built is an error before anything is served', async () => {
+  vi.stubEnv('SHALE_PAGE_DIR', path.join(directory, 'none'));
+  await expect(serve()).rejects.toMatchObject({ name: 'PageNotBuilt' });
+});
