@@ -11,6 +11,7 @@ import {
   REGISTRY_CAS_CONFIG_MAP,
 } from '../api/names.ts';
 import { registryCAsDigest } from '../api/node-certificates.ts';
+import { present } from '../api/present.ts';
 import { type DigestedPullspec, parseDigestedPullspec } from '../api/references.ts';
 import { encodeTransitionLabel } from '../disruption/transitions.ts';
 import { CHRONY, isAt, policies, render, standardSpec } from '../test/fixtures/node-configs.ts';
@@ -48,7 +49,7 @@ const layered = (
   configImage: { desiredImage: image },
   imageSigningKeys: 'Disabled',
   policyDigest: POLICY,
-  ...(level === undefined ? {} : { grant: { level, config, image, leaseHolder: HOLDER } }),
+  ...present({ grant: level && { level, config, image, leaseHolder: HOLDER } }),
 });
 const isStaged = (config: string) => (object: MachineConfigNode) => object.status?.plan?.config === config;
 const read = (node: TestNode, file: string) => readFile(path.join(node.host.root, file), 'utf8');

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Grant, MachineConfigNodeSpec, UpdatePlan } from '../api/machine-config-node.ts';
+import { present } from '../api/present.ts';
 import { parseDigestedPullspec } from '../api/references.ts';
 import { decide } from './decide.ts';
 import type { WatchdogMark } from './host/boot-watchdog/watchdog-files.ts';
@@ -46,7 +47,7 @@ const plan = (
   staged = true,
 ): UpdatePlan => ({
   config,
-  ...(digit === undefined ? {} : { image: image(digit) }),
+  ...present({ image: digit && image(digit) }),
   staged,
   actions,
   causes: [],
@@ -57,7 +58,7 @@ const grant = (level: Grant['level'], config: string, digit?: string): { grant: 
     level,
     config,
     leaseHolder: 'shale-operator',
-    ...(digit === undefined ? {} : { image: image(digit) }),
+    ...present({ image: digit && image(digit) }),
   },
 });
 const begun = {

@@ -113,7 +113,7 @@ async function lead({ client, log, image, flags, telemetry, tracing, signal }: L
       options,
       readImageLabels: registryLabels(registry),
       tracer: tracing,
-      ...(telemetry === undefined ? {} : { telemetry, onReady: () => telemetry.is('leading') }),
+      ...present({ telemetry, onReady: telemetry && (() => telemetry.is('leading')) }),
     }),
     startLayeringController({
       ...shared,

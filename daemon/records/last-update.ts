@@ -2,6 +2,7 @@ import path from 'node:path';
 import { type DisruptionAction, isDisruptive } from '../../api/disruption-action.ts';
 import { UpdateRecord } from '../../api/machine-config-node.ts';
 import { nodePaths } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import { readRecord, writeRecord } from './durable-json.ts';
 
 /**
@@ -36,7 +37,7 @@ export function earlierThan(
   const isOfOtherSort = isDisruptive(last.actions) !== isDisruptive(actions);
   if (last.result === 'Succeeded' && isOfOtherSort) {
     const { config, image, startedAt, finishedAt } = last;
-    const target = image === undefined ? { config } : { config, image };
+    const target = { config, ...present({ image }) };
     return { earlier: { ...target, actions: last.actions, startedAt, finishedAt } };
   }
   const { earlier } = last;

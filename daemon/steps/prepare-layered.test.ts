@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { imageLabels } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import { encodeTransitionLabel } from '../../disruption/transitions.ts';
 import {
   deployment,
@@ -75,7 +76,7 @@ async function prepare(given: Case) {
         ...observation().spec,
         policyDigest: POLICY,
         imageSigningKeys: 'Disabled',
-        ...(softReboot === undefined ? {} : { softReboot }),
+        ...present({ softReboot }),
       },
       current,
       stuck,

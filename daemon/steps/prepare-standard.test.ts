@@ -3,6 +3,7 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
 import { nodePaths } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import { policyDigest } from '../../disruption/effective-policies.ts';
 import {
   deployment,
@@ -81,7 +82,7 @@ async function prepare(given: Case = {}) {
       onProgress: () => undefined,
       signal: context.signal,
     },
-    { ...target, ...(given.osImage === undefined ? {} : { osImage: given.osImage }) },
+    { ...target, ...present({ osImage: given.osImage }) },
   );
   return { prepared, done };
 }

@@ -1,6 +1,7 @@
 import { access, mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { present } from '../../api/present.ts';
 import {
   deployment,
   imageOf,
@@ -79,7 +80,7 @@ async function rebooting({ backend = {}, ...node }: NodeUnderTest = {}) {
   });
   const stagedRoot = path.join(test.root, 'staged');
   const staged = (image: ReturnType<typeof imageOf> | undefined) =>
-    deployment(stagedRoot, image === undefined ? {} : { image });
+    deployment(stagedRoot, present({ image }));
   await mkdir(path.join(stagedRoot, 'etc'), { recursive: true });
   return {
     ...test,

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { MachineConfigNodeSpec, UpdatePlan } from '../../api/machine-config-node.ts';
+import { present } from '../../api/present.ts';
 import { imageOf, observation, standard } from '../../test/fixtures/step-context.ts';
 import type { Current } from '../records/current.ts';
 import {
@@ -28,7 +29,7 @@ const standardOn = (
   more: Partial<Extract<Current, { mode: 'Standard' }>> = {},
 ) => ({
   ...standard('rendered-2'),
-  ...(baseImage === undefined ? {} : { baseImage }),
+  ...present({ baseImage }),
   ...more,
 });
 const toImage: Target = { mode: 'Layered', config: 'rendered-2', image: imageOf('2') };

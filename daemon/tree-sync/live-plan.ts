@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { nodePaths } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import type { Deployment } from '../os/backend.ts';
 import { isManaged } from '../records/managed-paths.ts';
 import { mergeEtc } from '../tree/merge-etc.ts';
@@ -75,7 +76,7 @@ export async function planLiveApply(trees: LiveTrees, signal: AbortSignal): Prom
       ...removals(runningState.files, delivered, 'other'),
       ...removals(runningState.directories, delivered, 'directory'),
     ],
-    ...(fragment === undefined ? {} : { fragment: path.join(staged.root, nodePaths.tmpfiles) }),
+    ...present({ fragment: fragment === undefined ? undefined : path.join(staged.root, nodePaths.tmpfiles) }),
   };
 }
 

@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, readdir, readlink, rm, symlink, writeFile } from 'node:
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { present } from '../../../api/present.ts';
 import { deadline } from '../../../test/fixtures/patience.ts';
 import { noLabels } from '../selinux-labels.ts';
 import { armWatchdog, disarmWatchdog, endWatch, isArmed, takeOverWatch } from './arm.ts';
@@ -36,7 +37,7 @@ describe.skipIf(!isRoot)('the boot watchdog', () => {
       backend: {
         status: async () => ({
           booted: {},
-          ...(next === undefined ? {} : { staged: { id: ID, root: next } }),
+          ...present({ staged: next && { id: ID, root: next } }),
         }),
         rollbackScript: async (keep: readonly string[]) => `: ${keep.join(' ')}`,
       },
