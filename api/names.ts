@@ -1,12 +1,262 @@
 import { createHash } from 'node:crypto';
-import { describedAnnotations, describedImageLabels, describedLabels, namesOf } from './described-names.ts';
 
 /**
  * Labels, annotations, object names and namespaces that several rooms use. Those under machineconfiguration.openshift.io
- * are MCO's and have the same meaning.
+ * are MCO's and have the same meaning. Each label and annotation is here with its meaning; docs/reference/names.md is
+ * generated from them.
  */
 
+export interface DescribedName {
+  readonly name: string;
+  /** The kinds of objects that have it. */
+  readonly on: string;
+  /** Markdown. */
+  readonly meaning: string;
+}
+
+/** Names in this group are MCO's and have MCO's meaning. */
 export const MCO_GROUP = 'machineconfiguration.openshift.io';
+
+export const describedLabels = {
+  role: {
+    name: `${MCO_GROUP}/role`,
+    on: 'MachineConfig',
+    meaning: 'the pool that the MachineConfig belongs to',
+  },
+  madeBySwitch: {
+    name: 'shale.dev/made-by-switch',
+    on: 'MachineOSConfig, Deployment',
+    meaning:
+      '`true` on objects that the layering switch created: only these are deleted when layering is switched off',
+  },
+  usableInBuilds: {
+    name: 'shale.dev/usable-in-builds',
+    on: 'Secret',
+    meaning:
+      '`true`: commands of a build may read the Secret if `buildSecrets` of a MachineOSConfig names it. Other Secrets are refused',
+  },
+  change: {
+    name: 'shale.dev/change',
+    on: 'Event',
+    meaning: 'the id of the change that the event belongs to, as in log lines',
+  },
+  targetPool: {
+    name: `${MCO_GROUP}/target-machine-config-pool`,
+    on: 'MachineOSBuild',
+    meaning: 'the pool that the image is built for',
+  },
+  machineOSConfig: {
+    name: `${MCO_GROUP}/machine-os-config`,
+    on: 'MachineOSBuild',
+    meaning: 'the MachineOSConfig of the build',
+  },
+  renderedConfig: {
+    name: `${MCO_GROUP}/rendered-machine-config`,
+    on: 'MachineOSBuild',
+    meaning: 'the rendered config in the image',
+  },
+  nodeRolePrefix: {
+    name: 'node-role.kubernetes.io/',
+    on: 'Node',
+    meaning: 'part of Kubernetes, followed by a role: node selectors of pools match it',
+  },
+} as const satisfies Readonly<Record<string, DescribedName>>;
+
+export const describedAnnotations = {
+  generatedByController: {
+    name: `${MCO_GROUP}/generated-by-controller-version`,
+    on: 'MachineConfig',
+    meaning: 'the version of the controller that created it; absent on an admin’s MachineConfigs',
+  },
+  currentConfig: {
+    name: `${MCO_GROUP}/currentConfig`,
+    on: 'Node',
+    meaning: 'the rendered config that the node runs',
+  },
+  desiredConfig: {
+    name: `${MCO_GROUP}/desiredConfig`,
+    on: 'Node',
+    meaning: 'the rendered config that is the node’s target',
+  },
+  currentImage: { name: `${MCO_GROUP}/currentImage`, on: 'Node', meaning: 'the image that the node runs' },
+  desiredImage: {
+    name: `${MCO_GROUP}/desiredImage`,
+    on: 'Node',
+    meaning: 'the image that is the node’s target',
+  },
+  state: {
+    name: `${MCO_GROUP}/state`,
+    on: 'Node',
+    meaning: 'Done, Working or Degraded, as in the MachineConfigNode; for tools that read the Node',
+  },
+  reason: { name: `${MCO_GROUP}/reason`, on: 'Node', meaning: 'why the node is Degraded' },
+  retiredSigningKeys: {
+    name: 'shale.dev/retired-signing-keys',
+    on: 'ConfigMap',
+    meaning:
+      'when each public key was replaced by another one; it is removed once no build from before that time is left',
+  },
+  cordonedByShale: {
+    name: 'shale.dev/cordoned',
+    on: 'Node',
+    meaning: '`true` on a Node that was schedulable before Shale cordoned it: only such a Node is uncordoned',
+  },
+  leaseReason: {
+    name: 'shale.dev/reason',
+    on: 'Lease of a node',
+    meaning: 'who holds the Lease and why',
+  },
+  plannedMaintenance: {
+    name: 'shale.dev/planned-maintenance',
+    on: 'Node',
+    meaning: 'JSON `{"reason", "by", "until"}`: marked for maintenance, and skipped until then',
+  },
+  poweredOff: {
+    name: 'shale.dev/powered-off',
+    on: 'Node',
+    meaning:
+      'JSON `{"reason", "by", "since"}`: the machine is or will be powered off; rollouts don’t wait for it',
+  },
+  maintenanceWindows: {
+    name: 'shale.dev/maintenance-windows',
+    on: 'MachineConfigPool',
+    meaning:
+      'JSON list of `{"schedule", "duration", "timeZone"}`: when updates may start. `schedule` is a cron expression of five fields, `duration` for example `4h`, `timeZone` an IANA name, by default UTC. Absent: at any time',
+  },
+  liveOutsideWindows: {
+    name: 'shale.dev/live-outside-windows',
+    on: 'MachineConfigPool',
+    meaning: '`true`: updates that neither drain nor reboot also start outside the maintenance windows',
+  },
+  soakSeconds: {
+    name: 'shale.dev/soak-seconds',
+    on: 'MachineConfigPool',
+    meaning: 'seconds that a live update must stay healthy before further nodes are updated',
+  },
+  failureThreshold: {
+    name: 'shale.dev/failure-threshold',
+    on: 'MachineConfigPool',
+    meaning:
+      'JSON `{"canary", "after"}`: number of failed nodes that stops a rollout before and after the first node succeeded',
+  },
+  unhealthyAfterSeconds: {
+    name: 'shale.dev/unhealthy-after-seconds',
+    on: 'MachineConfigPool',
+    meaning: 'seconds that a node may be down after its update before it counts as failed',
+  },
+  autoRollback: {
+    name: 'shale.dev/auto-rollback',
+    on: 'MachineConfigPool',
+    meaning: '`true`: a rollout that was stopped by failed nodes rolls back to the pool’s previous target',
+  },
+  softReboot: {
+    name: 'shale.dev/soft-reboot',
+    on: 'MachineConfigPool',
+    meaning:
+      '`true`: if bootc reports that the target supports a soft reboot, nodes that need a reboot restart their userspace and keep the kernel running',
+  },
+  rollback: {
+    name: 'shale.dev/rollback',
+    on: 'MachineConfigPool',
+    meaning:
+      'JSON `{"config", "image", "by", "reason", "at"}`: the target of a rollback. The pool stays there until the annotation is removed, or until its target is no longer `from`, which the operator adds',
+  },
+  noReboot: {
+    name: 'shale.dev/no-reboot',
+    on: 'MachineConfig',
+    meaning:
+      'files and units of the MachineConfig that need no reboot: paths and names separated by commas, or `*` for all. On a rendered config: a JSON list of those that are marked by every MachineConfig containing them',
+  },
+  limits: {
+    name: 'shale.dev/limits',
+    on: 'rendered MachineConfig',
+    meaning: 'JSON `{"fileBytes", "configBytes"}`: the size limits of decoded contents, if not the default',
+  },
+  effect: {
+    name: 'shale.dev/effect',
+    on: 'ImageContentSourcePolicy, ImageDigestMirrorSet, ImageTagMirrorSet',
+    meaning: 'the actions that it requires of each pool’s nodes, predicted before the rollout',
+  },
+  transitions: {
+    name: 'shale.dev/transitions',
+    on: 'rendered MachineConfig',
+    meaning:
+      'the actions that it requires of the pool’s nodes from what they run now, predicted before the rollout',
+  },
+  sourceUrl: {
+    name: 'shale.dev/source-url',
+    on: 'MachineConfigPool',
+    meaning:
+      'the repository that the pool’s MachineConfigs come from, set by whoever applies them; recorded in the labels and the provenance of images. Changing it starts no build',
+  },
+  sourceRevision: {
+    name: 'shale.dev/source-revision',
+    on: 'MachineConfigPool',
+    meaning: 'the commit in that repository',
+  },
+  buildNameVersion: {
+    name: 'shale.dev/build-name-version',
+    on: 'MachineOSBuild',
+    meaning:
+      'version of the rule by which the build is named; a newer version of Shale reuses the image of a build named by another version',
+  },
+  pushSecret: {
+    name: 'shale.dev/push-secret',
+    on: 'MachineOSBuild',
+    meaning: 'the Secret with the credentials for pushing its image and for deleting it',
+  },
+  rebuild: {
+    name: `${MCO_GROUP}/rebuild`,
+    on: 'MachineOSConfig, MachineOSBuild',
+    meaning: 'a changed value starts another build of the same inputs',
+  },
+} as const satisfies Readonly<Record<string, DescribedName>>;
+
+/** Labels of the images that Shale builds, in reverse domain notation (OCI image-spec, annotations.md). */
+export const describedImageLabels = {
+  version: { name: 'dev.shale.version', on: 'image', meaning: 'the version of Shale that built the image' },
+  pool: { name: 'dev.shale.pool', on: 'image', meaning: 'the pool that the image was built for' },
+  renderedConfig: {
+    name: 'dev.shale.rendered-config',
+    on: 'image',
+    meaning: 'the rendered config in the image',
+  },
+  baseImage: {
+    name: 'dev.shale.base-image',
+    on: 'image',
+    meaning: 'the image below the last layer, by digest',
+  },
+  policyDigest: {
+    name: 'dev.shale.policy-digest',
+    on: 'image',
+    meaning: 'digest of the disruption policies that its transitions were computed with',
+  },
+  disruption: {
+    name: 'dev.shale.disruption',
+    on: 'image',
+    meaning:
+      'the transitions: for each rendered config and base image that nodes of the pool ran when the image was built, the ordered actions and the paths that cause them. Any other state means Reboot',
+  },
+  stockImage: {
+    name: 'dev.shale.stock-image',
+    on: 'image',
+    meaning:
+      'the stock image, by digest, if there is a container engine’s image between it and the last layer',
+  },
+  engineInputs: {
+    name: 'dev.shale.engine-inputs',
+    on: 'image of an engine',
+    meaning: 'a hash of the image’s inputs: equal inputs reuse an image that this cluster recorded or signed',
+  },
+} as const satisfies Readonly<Record<string, DescribedName>>;
+
+/** @returns only the names, by the same keys. */
+function namesOf<const T extends Readonly<Record<string, DescribedName>>>(
+  described: T,
+): { readonly [K in keyof T]: T[K]['name'] } {
+  const names = Object.entries(described).map(([key, { name }]) => [key, name]);
+  return Object.fromEntries(names) as { readonly [K in keyof T]: T[K]['name'] };
+}
 
 /** The default namespace of Shale's own objects. */
 export const DEFAULT_NAMESPACE = 'shale-system';
@@ -40,7 +290,6 @@ export const OPERATOR_DEPLOYMENT = 'shale-operator';
 /** ConfigMap and Secret with OpenTelemetry's environment variables for every process; both are optional. */
 export const TRACING_ENVIRONMENT = 'shale-tracing';
 
-/** Their meanings are in described-names.ts. */
 export const labels = namesOf(describedLabels);
 export const annotations = namesOf(describedAnnotations);
 export const imageLabels = namesOf(describedImageLabels);

@@ -1,20 +1,20 @@
+import { describedEvents } from '../../api/events.ts';
+import { nodeConditions } from '../../api/machine-config-node.ts';
+import { poolConditions } from '../../api/machine-config-pool.ts';
+import { buildConditions, buildFailures } from '../../api/machine-os-build.ts';
 import {
   type DescribedName,
   describedAnnotations,
   describedImageLabels,
   describedLabels,
-} from '../../api/described-names.ts';
-import { describedEvents } from '../../api/events.ts';
-import { nodeConditions } from '../../api/machine-config-node.ts';
-import { poolConditions } from '../../api/machine-config-pool.ts';
-import { buildConditions, buildFailures } from '../../api/machine-os-build.ts';
+} from '../../api/names.ts';
 import { exitCodeMeanings, exitCodes } from '../../cli/command-line/exit-codes.ts';
 import { code, page, table } from './markdown.ts';
 
 /** Pages that list the words which Shale shares with people and other programs, each from where the code takes them. */
 
 export function namesPage(): string {
-  return page('Labels and annotations', 'api/described-names.ts', [
+  return page('Labels and annotations', 'api/names.ts', [
     'Those under `machineconfiguration.openshift.io` are MCO’s and have the same meaning as there. For what each setting of a pool or a node does, and what happens if it can’t be parsed, see [The operator](operator.md).',
     '## Annotations',
     namesTable(describedAnnotations),
