@@ -2,12 +2,10 @@ import type { Logger } from 'pino';
 import { type DaemonSet, DaemonSets, type Deployment, Deployments } from '../../api/kubernetes.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { DAEMON_SET, OPERATOR_DEPLOYMENT } from '../../api/names.ts';
-import type { Kind, KubernetesObject } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
-import { createInformer, type Informer } from '../../cluster/informer.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { poolObjects } from './cluster-objects.ts';
-import { createChanges, type Look, waitUntil } from './wait-until.ts';
+import { createWatches, type Look, waitUntil } from './wait-until.ts';
 
 interface ReadyWait {
   readonly deadlineMs: number;
@@ -22,23 +20,12 @@ interface ReadyWait {
  * @throws WaitTimeout that says what is missing; the signal's reason.
  */
 export async function untilReady(client: ApiClient, { deadlineMs, log, signal }: ReadyWait): Promise<void> {
-  const stop = new AbortController();
-  const watching = AbortSignal.any([signal, stop.signal]);
-  const changes = createChanges();
-  const started: Promise<void>[] = [];
-  const open = async <T extends KubernetesObject>(kind: Kind<T>): Promise<Informer<T>> => {
-    const informer = createInformer(client, kind, { log });
-    informer.onChange(() => changes.notify());
-    started.push(informer.start(watching));
-    await informer.synced();
-    return informer;
-  };
+  const watches = createWatches(client, log, signal);
   try {
-    const [pools, deployments, daemonSets] = await Promise.all([
-      open(MachineConfigPools),
-      open(Deployments),
-      open(DaemonSets),
-    ]);
+    const pools = watches.open(MachineConfigPools);
+    const deployments = watches.open(Deployments);
+    const daemonSets = watches.open(DaemonSets);
+    await watches.synced();
     const look = (): Look<true> => {
       const missing = missingParts({
         pools: pools.list(),
@@ -47,10 +34,9 @@ export async function untilReady(client: ApiClient, { deadlineMs, log, signal }:
       });
       return missing.length === 0 ? { met: true } : { seen: missing.join(', ') };
     };
-    await waitUntil({ what: 'the cluster is ready', changes, look, deadlineMs, signal });
+    await waitUntil({ what: 'the cluster is ready', changes: watches.changes, look, deadlineMs, signal });
   } finally {
-    stop.abort();
-    await Promise.all(started);
+    await watches.close();
   }
 }
 

@@ -1,3 +1,8 @@
+import type { Logger } from 'pino';
+import type { Kind, KubernetesObject } from '../../api/object.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import { createInformer, type Informer } from '../../cluster/informer.ts';
+
 /** Tells those who wait that something changed and is worth another look. */
 export interface Changes {
   notify(): void;
@@ -15,6 +20,41 @@ export function createChanges(): Changes {
     subscribe(handler) {
       handlers.add(handler);
       return () => void handlers.delete(handler);
+    },
+  };
+}
+
+/** Informers that end together; every change of an object is a change to wait for. */
+export interface Watches {
+  readonly changes: Changes;
+  /** Starts an informer; it is empty until `synced` resolves. */
+  open<T extends KubernetesObject>(kind: Kind<T>): Informer<T>;
+  /** Resolves once every informer has listed its objects. */
+  synced(): Promise<void>;
+  /** Ends the informers. */
+  close(): Promise<void>;
+}
+
+/** @param signal ends the informers too. @returns watches without an informer. */
+export function createWatches(client: ApiClient, log: Logger, signal: AbortSignal): Watches {
+  const stop = new AbortController();
+  const watching = AbortSignal.any([signal, stop.signal]);
+  const changes = createChanges();
+  const started: Promise<void>[] = [];
+  const synced: Promise<void>[] = [];
+  return {
+    changes,
+    open(kind) {
+      const informer = createInformer(client, kind, { log });
+      informer.onChange(() => changes.notify());
+      started.push(informer.start(watching));
+      synced.push(informer.synced());
+      return informer;
+    },
+    synced: async () => void (await Promise.all(synced)),
+    async close() {
+      stop.abort();
+      await Promise.all(started);
     },
   };
 }

@@ -24,9 +24,8 @@ import { MachineOSConfigs } from '../../../api/machine-os-config.ts';
 import { apiVersionOf, type Kind, type KubernetesObject, type NewObject } from '../../../api/object.ts';
 import { present } from '../../../api/present.ts';
 import { type ApiClient, isAlreadyExists, isConflict } from '../../../cluster/api-client.ts';
-import { createInformer } from '../../../cluster/informer.ts';
 import { conditionIsTrue } from '../../../cluster/update-object.ts';
-import { createChanges, type Look, waitUntil } from '../wait-until.ts';
+import { createWatches, type Look, waitUntil } from '../wait-until.ts';
 
 const ESTABLISHED_MS = 30_000;
 /** Others write the same objects' status; more conflicts in a row mean that somebody fights over the object. */
@@ -92,17 +91,14 @@ async function established(
   definitions: readonly KubernetesObject[],
   { log, signal }: ApplyOptions,
 ): Promise<void> {
-  const stop = new AbortController();
-  const changes = createChanges();
-  const seen = createInformer(client, CustomResourceDefinitions, { log });
-  seen.onChange(() => changes.notify());
-  const watching = seen.start(AbortSignal.any([stop.signal, signal]));
+  const watches = createWatches(client, log, signal);
+  const served = watches.open(CustomResourceDefinitions);
   try {
     await waitUntil({
       what: 'every custom resource definition is established',
-      changes,
+      changes: watches.changes,
       look: (): Look<true> => {
-        const missing = definitions.filter(({ metadata }) => !isEstablished(seen.get(metadata.name)));
+        const missing = definitions.filter(({ metadata }) => !isEstablished(served.get(metadata.name)));
         if (missing.length === 0) return { met: true };
         return { seen: `not yet: ${missing.map(({ metadata }) => metadata.name).join(', ')}` };
       },
@@ -110,8 +106,7 @@ async function established(
       signal,
     });
   } finally {
-    stop.abort();
-    await watching;
+    await watches.close();
   }
 }
 

@@ -4,10 +4,9 @@ import type { MachineConfigPool } from '../../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../../api/machine-os-build.ts';
 import { BUILDER_DEPLOYMENT, OPERATOR_DEPLOYMENT } from '../../../api/names.ts';
 import { MACHINES } from '../cluster-objects.ts';
-import type { ClusterView } from './cluster-view.ts';
 import { type NodeDisk, readNodeDisk } from './node-disk.ts';
 import { lookAtRollout, type RolloutGoal } from './rollout-look.ts';
-import type { TourContext } from './step.ts';
+import type { ClusterView, TourContext } from './step.ts';
 
 /** The pools of the sandbox, and how many nodes each has. */
 export const POOLS: Readonly<Record<string, number>> = { worker: 3, infra: 1 };

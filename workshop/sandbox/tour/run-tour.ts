@@ -8,7 +8,6 @@ import { applyObjects } from '../manifests/apply.ts';
 import type { NodeKindName } from '../node-kind.ts';
 import { type StartedSandbox, startSandbox } from '../start.ts';
 import { WaitTimeout, waitUntil } from '../wait-until.ts';
-import { openClusterView } from './cluster-view.ts';
 import { watchMemory } from './memory.ts';
 import {
   collectUpdates,
@@ -18,7 +17,14 @@ import {
   type UpdateCollector,
 } from './report.ts';
 import { RolloutFailed } from './rollout-look.ts';
-import { CheckFailed, readExamples, StepSkipped, type TourContext, type TourStep } from './step.ts';
+import {
+  CheckFailed,
+  openClusterView,
+  readExamples,
+  StepSkipped,
+  type TourContext,
+  type TourStep,
+} from './step.ts';
 import { certificates, liveChange, mixedChange, rebootChange } from './steps/changes.ts';
 import { commands } from './steps/commands.ts';
 import { clusterUp, standardMode } from './steps/standard-mode.ts';

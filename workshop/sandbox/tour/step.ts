@@ -1,11 +1,17 @@
 import path from 'node:path';
+import type { Logger } from 'pino';
+import { type Deployment, Deployments, type Node, Nodes, type Pod, Pods } from '../../../api/kubernetes.ts';
+import { type MachineConfigNode, MachineConfigNodes } from '../../../api/machine-config-node.ts';
+import { type MachineConfigPool, MachineConfigPools } from '../../../api/machine-config-pool.ts';
+import { type MachineOSBuild, MachineOSBuilds } from '../../../api/machine-os-build.ts';
+import { type MachineOSConfig, MachineOSConfigs } from '../../../api/machine-os-config.ts';
 import type { KubernetesObject } from '../../../api/object.ts';
 import type { ApiClient } from '../../../cluster/api-client.ts';
+import type { Informer } from '../../../cluster/informer.ts';
 import type { RegistryClient } from '../../../image/registry/registry-client.ts';
 import type { SandboxLayout, SandboxRecord } from '../layout.ts';
 import { readObjects } from '../manifests/kustomization.ts';
-import type { Look } from '../wait-until.ts';
-import type { ClusterView } from './cluster-view.ts';
+import { type Changes, createWatches, type Look } from '../wait-until.ts';
 
 /** What a step of the tour works with. */
 export interface TourContext {
@@ -54,4 +60,41 @@ export async function readExamples(...names: readonly string[]): Promise<Kuberne
   const objects: KubernetesObject[] = [];
   for (const name of names) objects.push(...(await readObjects(path.join(EXAMPLES, name))));
   return objects;
+}
+
+/** The objects that tell how far the cluster is, kept true by watches. */
+export interface ClusterView {
+  readonly changes: Changes;
+  readonly pools: Informer<MachineConfigPool>;
+  readonly machineConfigNodes: Informer<MachineConfigNode>;
+  readonly machineOSConfigs: Informer<MachineOSConfig>;
+  readonly builds: Informer<MachineOSBuild>;
+  readonly nodes: Informer<Node>;
+  readonly pods: Informer<Pod>;
+  readonly deployments: Informer<Deployment>;
+  /** Ends the watches. */
+  close(): Promise<void>;
+}
+
+/** @returns the view once everything was listed. @param signal ends the watches too. */
+export async function openClusterView(
+  client: ApiClient,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<ClusterView> {
+  const { changes, open, synced, close } = createWatches(client, log, signal);
+  const view = {
+    changes,
+    pools: open(MachineConfigPools),
+    machineConfigNodes: open(MachineConfigNodes),
+    machineOSConfigs: open(MachineOSConfigs),
+    builds: open(MachineOSBuilds),
+    nodes: open(Nodes),
+    pods: open(Pods),
+    deployments: open(Deployments),
+    close,
+  };
+  await synced();
+  signal.throwIfAborted();
+  return view;
 }
