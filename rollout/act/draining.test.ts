@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type Pod, type PodDisruptionBudget, PodDisruptionBudgets, Pods } from '../../api/kubernetes.ts';
+import { present } from '../../api/present.ts';
 import { type ApiClient, ApiError } from '../../cluster/api-client.ts';
 import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
 import { type DrainOptions, defaultRolloutOptions } from '../options.ts';
@@ -52,7 +53,7 @@ function drainOf(
       evictions.push({
         name,
         namespace,
-        ...(gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds }),
+        ...present({ gracePeriodSeconds }),
       });
       open += 1;
       most = Math.max(most, open);

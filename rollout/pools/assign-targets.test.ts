@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
+import { present } from '../../api/present.ts';
 import {
   aMachineConfigNode,
   aNode,
@@ -71,7 +72,7 @@ const plan = (config: string, staged = true, planned?: string) => ({
     actions: [...REBOOT],
     causes: [],
     source: 'x',
-    ...(planned === undefined ? {} : { image: planned }),
+    ...present({ image: planned }),
   },
 });
 

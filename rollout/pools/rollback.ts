@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { byCodeUnits } from '../../api/order.ts';
+import { present } from '../../api/present.ts';
 import { DigestedPullspecSchema } from '../../api/references.ts';
 import type { NodeTarget } from './node-target.ts';
 import { isRecorded, type PoolRecord, recordedTarget } from './pool-record.ts';
@@ -114,9 +115,7 @@ export function lastGood(
       !isOwnTarget(target, ownTarget) &&
       isKnown(target, layered, known),
   );
-  return found === undefined
-    ? undefined
-    : { config: found.config, ...(found.image === undefined ? {} : { image: found.image }) };
+  return found === undefined ? undefined : { config: found.config, ...present({ image: found.image }) };
 }
 
 /** @returns the annotation of a pool that is rolled back automatically. */
@@ -132,7 +131,7 @@ export function automaticRequest(
     by: 'shale',
     reason,
     at: now.toISOString(),
-    ...(from === undefined ? {} : { from }),
+    ...present({ from }),
   };
 }
 

@@ -1,6 +1,8 @@
 /** Somebody who may push to a pool's repository, and nothing else, wants the cluster's key to sign an image of theirs. */
+
 import { expect, onTestFinished, test } from 'vitest';
 import { imageLabels } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import { type DigestedPullspec, parseDigestedPullspec } from '../../api/references.ts';
 import { engineInputsDigest, engineSpecOf } from '../../builder/engine/engine-spec.ts';
 import {
@@ -115,7 +117,7 @@ class Repository {
       recorded,
       onLine: () => undefined,
     };
-    const seal = { attest: false, ...(key === undefined ? {} : { key }) };
+    const seal = { attest: false, ...present({ key }) };
     const result = await buildImage(this.client, { ...this.input, ...input, seal }, engine, signal).then(
       (built) => built,
       () => undefined,
