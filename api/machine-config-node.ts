@@ -249,6 +249,8 @@ export type NodeConditionType =
   | 'RebootedNode'
   /** Shale's own: the certificates and the pull secret match those that the operator publishes. */
   | 'CertificatesApplied'
+  /** Shale's own: the host's container tools verify the signatures of the pool's images, too. */
+  | 'SignaturePolicyApplied'
   | 'NodeDegraded';
 
 /** Reason of `UpdatePrepared`: the target can't be staged until what the message names is changed. */
@@ -273,6 +275,8 @@ export const nodeConditions: Readonly<Record<NodeConditionType, string>> = {
   Uncordoned:
     'part of MCO’s API; the node is schedulable, as far as Shale is concerned, unless Cordoned is True',
   CertificatesApplied: 'the certificates and the pull secret on the node match those of the cluster',
+  SignaturePolicyApplied:
+    'bootc, rpm-ostree and other tools of the host take only signed images of the pool’s repositories; otherwise the reason and the message say what is missing. NotRequired: the node is in standard mode, or signing is disabled',
   NodeDegraded:
     'the update failed, the node is unhealthy, files were changed by hand, or Shale does not support the host; see the reason',
 };

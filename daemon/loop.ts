@@ -107,6 +107,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
       settledFor: undefined,
       checkedBoot: undefined,
       drift: undefined,
+      imagePolicy: undefined,
     },
     log,
     tracer: options.tracer ?? noTracer,

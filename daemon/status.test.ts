@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   type MachineConfigNode,
   type MachineConfigNodeStatus,
@@ -40,6 +40,7 @@ const report = (phase: Phase, more: Partial<NodeReport> = {}): NodeReport => ({
   bootedImage: image('1'),
   certificates: {},
   withheld: new Map(),
+  imagePolicy: undefined,
   lastUpdate: undefined,
   osBackend: { name: 'bootc', version: '1.16.0', installsPackages: false },
   ...more,
@@ -194,4 +195,35 @@ test('plan and progress go when they are over', () => {
   const updated = statusOf(object({ ...preparing, plan }), report({ kind: 'updated' }), later);
   expect(updated).not.toHaveProperty('staging');
   expect(updated).not.toHaveProperty('plan');
+});
+
+describe('what the host does with unsigned images', () => {
+  const policyOf = (imagePolicy: NodeReport['imagePolicy'], before?: MachineConfigNodeStatus) =>
+    statusOf(object(before), report({ kind: 'updated' }, { imagePolicy }), later).conditions?.find(
+      ({ type }) => type === 'SignaturePolicyApplied',
+    );
+  const applied = { kind: 'applied', repositories: ['r.io/os'] } as const;
+
+  test('is reported once it matters, and that it no longer does', () => {
+    expect(policyOf({ kind: 'not-required' })).toBeUndefined();
+    expect(policyOf(undefined)).toBeUndefined();
+    const status = statusOf(object(), report({ kind: 'updated' }, { imagePolicy: applied }), later);
+    expect(policyOf(applied)).toMatchObject({
+      status: 'True',
+      message: "The host's tools take only signed images from r.io/os",
+    });
+    expect(policyOf({ kind: 'not-required' }, status)).toMatchObject({
+      status: 'False',
+      reason: 'NotRequired',
+    });
+  });
+
+  test('is no failure of the node', () => {
+    const imagePolicy = { kind: 'incomplete', reason: 'KeptAsItIs', why: 'an entry says so' } as const;
+    expect(policyOf(imagePolicy)).toMatchObject({
+      status: 'False',
+      reason: 'KeptAsItIs',
+      message: 'Shale alone verifies images: an entry says so',
+    });
+  });
 });

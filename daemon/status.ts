@@ -39,7 +39,7 @@ export function statusOf(object: MachineConfigNode, report: NodeReport, now: Dat
   return {
     ...present({ observedGeneration: object.metadata.generation }),
     conditions: conditionsOf(
-      { phase, certificates: certificateConditions(spec, report) },
+      { phase, others: [...certificateConditions(spec, report), ...imagePolicyConditions(report, before)] },
       before.conditions ?? [],
       now,
     ),
@@ -65,12 +65,12 @@ function planOf(phase: Phase): UpdatePlan | undefined {
 }
 
 function conditionsOf(
-  { phase, certificates }: { readonly phase: Phase; readonly certificates: readonly NodeCondition[] },
+  { phase, others }: { readonly phase: Phase; readonly others: readonly NodeCondition[] },
   before: readonly Condition[],
   now: Date,
 ): Condition[] {
   let conditions = [...before];
-  for (const each of [...conditionsOfPhase(phase), ...certificates])
+  for (const each of [...conditionsOfPhase(phase), ...others])
     conditions = setCondition(conditions, each, now);
   // A failure is over once another target is on the disk, not when it is merely requested.
   if (phase.kind !== 'preparing' || conditions.every(({ type }) => type !== 'NodeDegraded')) {
@@ -99,6 +99,32 @@ function certificateConditions(
       why || `Applying ${missing.join(', ')}`,
     ),
   ];
+}
+
+/** Shale verifies each image itself; this is about what else pulls on the host. */
+function imagePolicyConditions(
+  { imagePolicy }: NodeReport,
+  { conditions = [] }: MachineConfigNodeStatus,
+): NodeCondition[] {
+  const verdict = (status: NodeCondition['status'], reason: string, message: string) => [
+    condition('SignaturePolicyApplied', status, reason, message),
+  ];
+  switch (imagePolicy?.kind) {
+    case undefined:
+      return [];
+    case 'not-required':
+      return conditions.some(({ type }) => type === 'SignaturePolicyApplied')
+        ? verdict('False', 'NotRequired', 'No tool of the host has to verify the images of the pool')
+        : [];
+    case 'applied':
+      return verdict(
+        'True',
+        'Applied',
+        `The host's tools take only signed images from ${imagePolicy.repositories.join(' and ')}`,
+      );
+    case 'incomplete':
+      return verdict('False', imagePolicy.reason, `Shale alone verifies images: ${imagePolicy.why}`);
+  }
 }
 
 function degradedOf(phase: Phase): NodeCondition {

@@ -13,6 +13,7 @@ import {
 import type { OsBackend, OsStatus } from '../os/backend.ts';
 import type { Current } from '../records/current.ts';
 import { beIdle } from './idle.ts';
+import { policeImages } from './image-policy.ts';
 import { noMetrics } from './node-metrics.ts';
 
 const current: Current = { version: 1, mode: 'Layered', config: 'rendered-1', image: imageOf('1') };
@@ -51,6 +52,35 @@ test('what was prepared for another target is forgotten', async () => {
   };
   await beIdle(context, observation({ current }));
   expect(context.memory.prepared).toBeUndefined();
+});
+
+test('a node that booted another deployment has its tools verify images again', async () => {
+  const { context, root } = await stepUnderTest({
+    backend: settled({ booted: deployment('/booted', { image: imageOf('1') }) }),
+  });
+  const policy = path.join(root, 'etc/containers/policy.json');
+  const open = '{"default":[{"type":"insecureAcceptAnything"}]}';
+  await mkdir(path.dirname(policy));
+  await writeFile(policy, open);
+  const onBootc = observation({ current, osBackend: { name: 'bootc', installsPackages: false } });
+  await policeImages(context, onBootc, [{ image: imageOf('1'), publicKey: 'PEM' }]);
+  await writeFile(policy, open);
+  await beIdle(context, onBootc);
+  expect(await readFile(policy, 'utf8')).toContain('sigstoreSigned');
+  expect(context.memory.imagePolicy?.kind).toBe('applied');
+});
+
+test.each([
+  ['in standard mode', observation({ current: standard('rendered-1') }), []],
+  ['on which only Shale pulls', observation({ current }), [{ image: imageOf('1'), publicKey: 'PEM' }]],
+])('the policy of a node %s is left alone', async (_name, observed, images) => {
+  const { context, root } = await stepUnderTest();
+  const policy = path.join(root, 'etc/containers/policy.json');
+  await mkdir(path.dirname(policy));
+  await writeFile(policy, 'not even valid');
+  await policeImages(context, observed, images);
+  expect(await readFile(policy, 'utf8')).toBe('not even valid');
+  expect(context.memory.imagePolicy).toEqual({ kind: 'not-required' });
 });
 
 test('a node whose next boot could not be settled tries again', async () => {

@@ -3,12 +3,14 @@ import { nodePaths } from '../../api/names.ts';
 import { parseDigestedPullspec } from '../../api/references.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import type { OsBackend } from '../os/backend.ts';
+import { imagesOfPolicy } from '../os/image-policy/keep-image-policy.ts';
 import type { Current } from '../records/current.ts';
 import { nodeConfigOf } from '../records/current.ts';
 import { endForce, forceFileIn, formatDrifts, isForced } from '../standard/drift.ts';
 import { watchedNames } from '../standard/drift-watch.ts';
 import { verifyConfig } from '../standard/verify-config.ts';
 import { writeConfig } from '../standard/write-config.ts';
+import { policeImages } from './image-policy.ts';
 import type { Observation } from './step.ts';
 import {
   normal,
@@ -32,9 +34,12 @@ export async function beIdle(context: StepContext, observation: Observation): Pr
     observation.bootID,
     observation.lastUpdate?.finishedAt,
   ]);
+  const isSettled = memory.settledFor === running;
+  // Another deployment has a policy of its own.
+  if (!isSettled) await policeImages(context, observation, await imagesOfPolicy(ports.host.root));
   const why = await detectDrift(context, observation.current);
   await publish(context, observation, why === undefined ? { kind: 'updated' } : { kind: 'drifted', why });
-  if (memory.settledFor !== running) {
+  if (!isSettled) {
     await settleNextBoot(ports.backend, observation.current, signal);
     await ports.backend.cleanup(signal);
     memory.settledFor = running;

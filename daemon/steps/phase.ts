@@ -5,6 +5,7 @@ import {
   type UpdateRecord,
 } from '../../api/machine-config-node.ts';
 import type { CertificateVersions } from '../../api/node-certificates.ts';
+import type { ImagePolicyState } from '../os/image-policy/keep-image-policy.ts';
 import type { OsTool } from '../os/os-tool.ts';
 import type { Current } from '../records/current.ts';
 import type { WithheldCertificates } from './step.ts';
@@ -50,6 +51,8 @@ export interface NodeReport {
   /** What the node has. */
   readonly certificates: CertificateVersions;
   readonly withheld: WithheldCertificates;
+  /** Undefined until it was looked at. */
+  readonly imagePolicy: ImagePolicyState | undefined;
   readonly lastUpdate: UpdateRecord | undefined;
   readonly osBackend: OsTool;
 }

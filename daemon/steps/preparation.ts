@@ -2,6 +2,7 @@ import type { MachineConfigNodeSpec, UpdatePlan } from '../../api/machine-config
 import type { ApiClient } from '../../cluster/api-client.ts';
 import type { NodePorts } from '../host/host.ts';
 import type { Deployment, OsBackend, StageOptions } from '../os/backend.ts';
+import type { VerifiedImage } from '../os/image-policy/policy-entries.ts';
 import type { Current } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { chooseReboot, planReboot } from './choose-reboot.ts';
@@ -21,6 +22,8 @@ export interface Preparation {
   readonly current: Current | undefined;
   /** An update that left the running system between two states: only a reboot is a way out. */
   readonly stuck: JournalEntry | undefined;
+  /** Has the host's own tools take only images that these keys signed; none: any. Called before anything is staged. */
+  readonly policeImages: (images: readonly VerifiedImage[]) => Promise<void>;
   readonly onProgress: (bytesDone: number, bytesTotal: number) => void;
   readonly signal: AbortSignal;
 }

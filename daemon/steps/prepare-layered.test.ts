@@ -70,6 +70,9 @@ async function prepare(given: Case) {
       client: context.client,
       namespace: context.namespace,
       signatures: context.ports.signatures,
+      policeImages: async (images) => {
+        deployed.push(`${images.length} verified`);
+      },
       backend: context.ports.backend,
       root,
       spec: {
@@ -100,7 +103,7 @@ describe('an image that is staged', () => {
     const refusal = { name: 'PrepareRefused', message: expect.stringMatching(message) };
     const deployed: string[] = [];
     await expect(prepare({ labels: own, deployed })).rejects.toMatchObject(refusal);
-    expect(deployed).toEqual([]);
+    expect(deployed).toEqual(['0 verified']);
     // What is on the disk is not believed, either.
     await expect(prepare({ labels: own, asks: false })).rejects.toMatchObject(refusal);
   });

@@ -32,7 +32,7 @@ export async function prepareLayered(
     extraKernelArguments: { remove, add: [] },
     extraPackages: { remove: packagesOf(current), add: noPackages },
   };
-  await requireSignature(preparation, target.image);
+  await preparation.policeImages(await requireSignature(preparation, target.image));
   const accept = (labels: Deployment['labels']) => refuseOtherConfig(labels, target);
   const staged = await stageTarget(preparation, change, { evenIfBooted: false, accept });
   refuseOtherConfig(staged.labels, target);

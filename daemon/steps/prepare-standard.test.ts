@@ -70,6 +70,9 @@ async function prepare(given: Case = {}) {
       client: context.client,
       namespace: context.namespace,
       signatures: context.ports.signatures,
+      policeImages: async (images) => {
+        if (images.length > 0) done.push('requires signatures');
+      },
       backend: context.ports.backend,
       root,
       spec: {

@@ -61,6 +61,8 @@ export async function prepareStandard(
     ...present({ baseImage }),
   };
   const change = deploymentChange(current, booted.image, next);
+  // Nobody signs the stock image, and it may be in the repository of the pool.
+  await preparation.policeImages([]);
   if (change === undefined) await backend.unstage(signal);
   const staged =
     change === undefined

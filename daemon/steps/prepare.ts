@@ -1,5 +1,6 @@
 import { formatAsked } from '../../api/disruption-action.ts';
 import { type MachineConfigNode, PREPARE_REFUSED } from '../../api/machine-config-node.ts';
+import { policeImages } from './image-policy.ts';
 import type { Preparation } from './preparation.ts';
 import { prepareLayered } from './prepare-layered.ts';
 import { prepareStandard } from './prepare-standard.ts';
@@ -36,6 +37,7 @@ export async function prepareTarget(
         spec: observation.spec,
         current: observation.current,
         stuck,
+        policeImages: (images) => policeImages(context, observation, images),
         onProgress: progress.onProgress,
         signal,
       },

@@ -3,6 +3,7 @@ import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
 import { armWatchdog } from '../host/boot-watchdog/arm.ts';
 import { carryCertificates, handedOverTo } from '../host/certificates/owned-paths.ts';
 import type { Deployment } from '../os/backend.ts';
+import { writtenPolicyFiles } from '../os/image-policy/keep-image-policy.ts';
 import { nodeConfigOf, writtenConfigOf } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { readManagedPaths } from '../records/managed-paths.ts';
@@ -177,7 +178,11 @@ async function finalize(
       ? new Map<string, string>()
       : await untouchedManagedPaths(
           host.root,
-          new Map([...(await handedOverTo(host.root, root)), ...(await readManagedPaths(host.root))]),
+          new Map([
+            ...(await handedOverTo(host.root, root)),
+            ...(await writtenPolicyFiles(host.root)),
+            ...(await readManagedPaths(host.root)),
+          ]),
         );
   const staged = await backend.finalizeStaged(managed, signal);
   await relabel(staged.root, [...managed.keys()], signal);

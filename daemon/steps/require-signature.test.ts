@@ -27,7 +27,7 @@ function require(given: {
   readonly published?: Readonly<Record<string, string>>;
   readonly named?: string | undefined;
   readonly image?: typeof image;
-}): Promise<void> {
+}): ReturnType<typeof requireSignature> {
   const { published } = given;
   const configMap: ConfigMap | undefined = published && {
     apiVersion: 'v1',
@@ -57,7 +57,7 @@ function require(given: {
 describe('an image', () => {
   test('that a published key signed may be staged', async () => {
     signers.set(image, 'PEM b');
-    await expect(require({ published: keys('a', 'b') })).resolves.toBeUndefined();
+    expect(await require({ published: keys('a', 'b') })).toEqual([{ image, publicKey: 'PEM b' }]);
   });
 
   test.each([
@@ -93,7 +93,7 @@ describe('an image', () => {
   });
 
   test('needs no signature only where the operator says so', async () => {
-    await expect(require({ published: {}, named: 'Disabled' })).resolves.toBeUndefined();
+    await expect(require({ published: {}, named: 'Disabled' })).resolves.toEqual([]);
     expect(questions).toBe(0);
   });
 });
@@ -103,7 +103,7 @@ describe('a verified image', () => {
     signers.set(image, 'PEM a');
     await require({ published: keys('a') });
     signers.clear();
-    await expect(require({ published: keys('a', 'b') })).resolves.toBeUndefined();
+    expect(await require({ published: keys('a', 'b') })).toEqual([{ image, publicKey: 'PEM a' }]);
     expect(questions).toBe(1);
   });
 
@@ -119,12 +119,24 @@ describe('a verified image', () => {
     await expect(require({ published: keys('b') })).rejects.toThrow('no signature');
   });
 
+  test('comes with those before it, as long as their keys are named', async () => {
+    signers.set(image, 'PEM a').set(imageOf('2'), 'PEM b');
+    await require({ published: keys('a') });
+    const [earlier, latest] = [
+      { image, publicKey: 'PEM a' },
+      { image: imageOf('2'), publicKey: 'PEM b' },
+    ];
+    expect(await require({ published: keys('a', 'b'), image: imageOf('2') })).toEqual([earlier, latest]);
+    expect(await require({ published: keys('a', 'b') })).toEqual([latest, earlier]);
+    expect(await require({ published: keys('b'), image: imageOf('2') })).toEqual([latest]);
+  });
+
   test('is forgotten after four others', async () => {
     for (const digit of ['1', '2', '3', '4', '5']) signers.set(imageOf(digit), 'PEM a');
     for (const digit of ['1', '2', '3', '4', '5'])
       await require({ published: keys('a'), image: imageOf(digit) });
     signers.clear();
     await expect(require({ published: keys('a') })).rejects.toThrow('no signature');
-    await expect(require({ published: keys('a'), image: imageOf('2') })).resolves.toBeUndefined();
+    await expect(require({ published: keys('a'), image: imageOf('2') })).resolves.toHaveLength(4);
   });
 });

@@ -4,8 +4,9 @@ import { SIGNING_DISABLED, signingKeysVersion } from '../../api/image-signing.ts
 import { ConfigMaps } from '../../api/kubernetes.ts';
 import type { MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
 import { nodePaths, SIGNING_KEYS_CONFIG_MAP } from '../../api/names.ts';
-import type { DigestedPullspec } from '../../api/references.ts';
+import { type DigestedPullspec, DigestedPullspecSchema } from '../../api/references.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
+import type { VerifiedImage } from '../os/image-policy/policy-entries.ts';
 import type { ImageSource } from '../os/ostree/image-source.ts';
 import { PrepareRefused } from '../records/current.ts';
 import { readRecord, writeRecord } from '../records/durable-json.ts';
@@ -28,7 +29,7 @@ const REMEMBERED = 4;
 const VerifiedImages = z.object({
   version: z.literal(1),
   /** Latest last. */
-  images: z.array(z.object({ image: z.string(), key: z.string() })),
+  images: z.array(z.object({ image: DigestedPullspecSchema, key: z.string() })),
 });
 
 /**
@@ -38,16 +39,20 @@ const VerifiedImages = z.object({
  * A verified image is remembered by digest, so that a rollback to it needs no registry; it counts only as long as its key is
  * one of those that the operator names.
  *
+ * @returns the remembered images whose keys are still named, this one last; none while signing is disabled.
  * @throws PrepareRefused when it is not signed, or when it is not known with which keys it must be; ApiError, RegistryError.
  */
-export async function requireSignature(check: SignatureCheck, image: DigestedPullspec): Promise<void> {
+export async function requireSignature(
+  check: SignatureCheck,
+  image: DigestedPullspec,
+): Promise<readonly VerifiedImage[]> {
   const { root, spec } = check;
-  if (spec.imageSigningKeys === SIGNING_DISABLED) return;
+  if (spec.imageSigningKeys === SIGNING_DISABLED) return [];
   const keys = await keysNamedBy(check, image);
   const file = path.join(root, nodePaths.state, 'verified-images.json');
   const verified = (await readRecord(file, VerifiedImages))?.images ?? [];
-  if (verified.some((each) => each.image === image && keys.has(each.key))) return;
-  const key = await signerOf(check, image, keys);
+  const known = verified.find((each) => each.image === image && keys.has(each.key));
+  const key = known?.key ?? (await signerOf(check, image, keys));
   if (key === undefined) {
     throw new PrepareRefused(
       `${image}: found no signature by a key of ConfigMap ${SIGNING_KEYS_CONFIG_MAP}; expected one by ${[...keys.keys()].join(' or ')}`,
@@ -55,7 +60,11 @@ export async function requireSignature(check: SignatureCheck, image: DigestedPul
   }
   const others = verified.filter((each) => each.image !== image);
   const images = [...others, { image, key }].slice(-REMEMBERED);
-  await writeRecord(file, { version: 1, images });
+  if (known === undefined) await writeRecord(file, { version: 1, images });
+  return images.flatMap((each) => {
+    const publicKey = keys.get(each.key);
+    return publicKey === undefined ? [] : [{ image: each.image as DigestedPullspec, publicKey }];
+  });
 }
 
 /** @returns the name of a key that signed exactly this image; undefined when none of them did. */

@@ -7,6 +7,7 @@ import type { EventRecorder } from '../../cluster/events.ts';
 import type { Tracer } from '../../cluster/tracing/span.ts';
 import type { CertificatePaths } from '../host/certificates/certificate-files.ts';
 import type { NodePorts } from '../host/host.ts';
+import type { ImagePolicyState } from '../os/image-policy/keep-image-policy.ts';
 import type { Journal } from '../records/journal.ts';
 import type { DriftWatch } from '../standard/drift-watch.ts';
 import type { ActionLimits } from './act-on-services.ts';
@@ -57,14 +58,24 @@ export const again: StepOutcome = { kind: 'again' };
 /** Reports the phase of the node. @throws ApiError */
 export async function publish(context: StepContext, observation: Observation, phase: Phase): Promise<void> {
   const { current, bootID, bootedImage, certificates, lastUpdate, osBackend } = observation;
-  const { withheld } = context.memory;
+  const { withheld, imagePolicy } = context.memory;
   context.metrics.is(...stateOf(phase));
   context.metrics.backend(osBackend.name);
   if (osBackend.versionUnknown !== undefined) {
     context.log.warn({ reason: osBackend.versionUnknown }, 'the version of the OS tool is not known');
   }
   await context.channel.publish(
-    { phase, current, bootID, bootedImage, certificates, withheld, lastUpdate, osBackend },
+    {
+      phase,
+      current,
+      bootID,
+      bootedImage,
+      certificates,
+      withheld,
+      imagePolicy,
+      lastUpdate,
+      osBackend,
+    },
     context.signal,
   );
 }
@@ -101,6 +112,8 @@ export interface Memory {
   settledFor: string | undefined;
   /** The boot whose required health checks have all passed. */
   checkedBoot: string | undefined;
+  /** What the host's own tools do with the pool's images; undefined until it was looked at. */
+  imagePolicy: ImagePolicyState | undefined;
   /** How the disk was last seen to differ from the config, as text. */
   drift: string | undefined;
 }

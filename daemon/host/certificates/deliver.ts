@@ -8,8 +8,7 @@ import {
   certificateNames,
 } from '../../../api/node-certificates.ts';
 import { by } from '../../../api/order.ts';
-import { hasCode } from '../../host-files/host-file-error.ts';
-import { HostTree } from '../../host-files/host-tree.ts';
+import { putFile, removeFile } from '../../host-files/put-file.ts';
 import { readRecord, writeRecord } from '../../records/durable-json.ts';
 import { contentDigestAt } from '../../tree/read-tree.ts';
 import { type ContentDigest, contentDigest } from '../../tree/tree-entry.ts';
@@ -56,8 +55,10 @@ export async function deliver(
     version: '',
     files: { ...before.files, ...delivery.files },
   });
-  for (const [file, content] of files) await write(root, file, content, digests.get(file));
-  if (REMOVED[name]) for (const file of gone) await remove(root, file);
+  for (const [file, content] of files) {
+    if ((await contentDigestAt(root, file)) !== digests.get(file)) await putFile(root, file, content);
+  }
+  if (REMOVED[name]) for (const file of gone) await removeFile(root, file);
   await writeDelivery(root, name, delivery);
   return delivery;
 }
@@ -65,43 +66,6 @@ export async function deliver(
 /** Services know of what was delivered. */
 export async function settleDelivery(root: string, name: CertificateName, delivery: Delivery): Promise<void> {
   if (delivery.untold.length > 0) await writeDelivery(root, name, { ...delivery, untold: [] });
-}
-
-async function write(
-  root: string,
-  name: string,
-  { contents, mode }: CertificateFile,
-  digest: ContentDigest | undefined,
-): Promise<void> {
-  if ((await contentDigestAt(root, name)) === digest) return;
-  await using tree = new HostTree({ root });
-  const location = await tree.locate(name);
-  for (const parent of location.missingParents) {
-    const above = await tree.parentOf(parent);
-    await above.makeDirectory(path.posix.basename(parent), { mode: 0o755, uid: 0, gid: 0 }, 'leave');
-  }
-  const directory = await tree.parentOf(location.name);
-  await directory.replaceFile(path.posix.basename(location.name), (handle) => handle.writeFile(contents), {
-    mode,
-    uid: 0,
-    gid: 0,
-  });
-  await directory.sync();
-}
-
-/** The directory goes with its last file. */
-async function remove(root: string, name: string): Promise<void> {
-  await using tree = new HostTree({ root });
-  const location = await tree.locate(name);
-  if (location.missingParents.length > 0) return;
-  const directory = await tree.parentOf(location.name);
-  const base = path.posix.basename(location.name);
-  if ((await directory.stat(base)) !== undefined) await directory.remove(base);
-  await directory.sync();
-  const parent = await tree.parentOf(directory.name);
-  await parent.removeDirectory(path.posix.basename(directory.name)).catch((error: unknown) => {
-    if (!hasCode(error, 'ENOTEMPTY')) throw error;
-  });
 }
 
 function digestOf({ contents, mode }: CertificateFile): ContentDigest {

@@ -131,7 +131,7 @@ const DROPINS = '/etc/containers/registries.conf.d';
  * @returns no rules where the node has no such file.
  * @throws TypeError that names the file and what is wrong in it; the file system's errors.
  */
-async function readRegistriesConf(root: string): Promise<RegistriesConf> {
+export async function readRegistriesConf(root: string): Promise<RegistriesConf> {
   const names = (await readdir(path.join(root, DROPINS)).catch(ignoreMissing)) ?? [];
   const dropins = names.filter((name) => name.endsWith('.conf')).sort();
   const files: ConfFile[] = [];

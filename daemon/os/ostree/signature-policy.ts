@@ -78,7 +78,7 @@ export function evaluatePolicy(text: string | undefined, image: Reference): Poli
       `can't be checked, because ${POLICY_FILE} is not a valid policy (containers-policy.json(5))`,
     );
   }
-  const { scope, requirements } = requirementsFor(policy, image);
+  const { scope, requirements } = mostSpecific(policy, image);
   const signatures: RequiredSignature[] = [];
   for (const requirement of requirements) {
     const decision = decideRequirement(requirement);
@@ -102,7 +102,22 @@ interface ScopedRequirements {
   readonly requirements: readonly Requirement[];
 }
 
-function requirementsFor(policy: z.infer<typeof Policy>, image: Reference): ScopedRequirements {
+/** @returns whether a text is a policy as containers-policy.json(5) describes it. */
+export function isPolicy(text: string): boolean {
+  return parsePolicy(text) !== undefined;
+}
+
+/**
+ * @param text of a valid policy. @returns the requirements that hold for an image or a repository.
+ * @throws TypeError for any other text.
+ */
+export function requirementsFor(text: string, image: Reference): ScopedRequirements {
+  const policy = parsePolicy(text);
+  if (policy === undefined) throw new TypeError(`${POLICY_FILE} is not a valid policy`);
+  return mostSpecific(policy, image);
+}
+
+function mostSpecific(policy: z.infer<typeof Policy>, image: Reference): ScopedRequirements {
   const docker = new Map(Object.entries(policy.transports?.['docker'] ?? {}));
   for (const scope of scopesOf(image)) {
     const requirements = docker.get(scope);
