@@ -1,12 +1,376 @@
-import { readFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { expect, test } from 'vitest';
-import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
+import { describe, expect, test } from 'vitest';
+import { emptyNodeConfig, type NodeConfig, type NodeFile } from '../../machineconfig/node-config.ts';
+import { configOf, fileOf } from '../../test/fixtures/configs.ts';
 import { standard, stepUnderTest } from '../../test/fixtures/step-context.ts';
 import { nodeConfigOf } from '../records/current.ts';
 import { readManagedPaths } from '../records/managed-paths.ts';
-import { contentDigestAt } from '../tree/read-tree.ts';
-import { writeConfig } from './write-config.ts';
+import { contentDigestAt, readTree } from '../tree/read-tree.ts';
+import { contentDigest } from '../tree/tree-entry.ts';
+import { readOriginals } from './originals.ts';
+import { readPasswordFields } from './passwords.ts';
+import {
+  ForeignChangeError,
+  finishOrUndoWrite,
+  UndoError,
+  type WriteTarget,
+  writeConfig,
+} from './write-config.ts';
+import { UnlabelledError } from './write-log.ts';
+
+/** Files belong to whoever runs the test. */
+const OWN = { user: { id: process.getuid?.() ?? 0 }, group: { id: process.getgid?.() ?? 0 } };
+
+function config(
+  name: string,
+  files: Readonly<Record<string, string>>,
+  more: Partial<NodeConfig> = {},
+): NodeConfig {
+  const own = Object.entries(files).map(([at, text]): [string, NodeFile] => [at, fileOf(at, text, OWN)]);
+  return configOf({}, { name, files: new Map(own), ...more });
+}
+
+const directory = (at: string) => new Map([[at, { path: at, mode: 0o750, ...OWN }]]);
+const link = (at: string, target: string) => new Map([[at, { path: at, target, hard: false, ...OWN }]]);
+const first = config(
+  'first',
+  {
+    '/etc/app/own.conf': 'one',
+    '/etc/stock.conf': 'ours',
+    '/etc/admin.conf': 'ours',
+    '/etc/becomes': 'file',
+  },
+  { links: link('/etc/link', 'app') },
+);
+const second = config(
+  'second',
+  { '/etc/app/own.conf': 'two', '/var/new/file': 'new', '/etc/becomes/below': 'new' },
+  { directories: directory('/etc/dir') },
+);
+
+/** A tree with a file of the image's and one of an admin's. */
+async function createTree() {
+  const { context, root } = await stepUnderTest();
+  const { relabel } = context.ports;
+  const at = (name: string) => path.join(root, name);
+  for (const name of ['usr/etc', 'var']) await mkdir(at(name), { recursive: true });
+  for (const [name, text] of Object.entries({
+    'usr/etc/stock.conf': 'stock',
+    'etc/stock.conf': 'stock',
+    'etc/admin.conf': 'admin',
+  })) {
+    await writeFile(at(name), text);
+  }
+  await chmod(at('etc/admin.conf'), 0o640);
+  const target: WriteTarget = {
+    root,
+    stateDir: at('var/lib/shale'),
+    relabel,
+    setPasswords: async (_root, fields) => {
+      const users = await readPasswordFields(root);
+      const lines = [...users].map(([user, field]) => `${user}:${fields.get(user) ?? field}:1::::::\n`);
+      await writeFile(at('etc/shadow'), lines.join(''));
+    },
+  };
+  const write = (
+    from: NodeConfig,
+    to: NodeConfig,
+    more: Partial<Parameters<typeof writeConfig>[2]> & {
+      readonly force?: boolean;
+      readonly target?: Partial<WriteTarget>;
+    } = {},
+  ) => {
+    const { force = false, target: changed, ...options } = more;
+    return writeConfig(
+      { ...target, ...changed },
+      { from, to, force },
+      { signal: context.signal, ...options },
+    );
+  };
+  const snapshot = async () => {
+    const tree = await readTree(root, '/', context.signal);
+    return [...tree]
+      .filter(([name]) => name !== '/var/lib' && !name.startsWith('/var/lib/'))
+      .map(([name, entry]) => `${name} ${contentDigest(entry)}`)
+      .toSorted();
+  };
+  const text = (name: string) => readFile(at(name), 'utf8');
+  return { target, write, snapshot, text, at, signal: context.signal };
+}
+
+test('a node goes from config to config and back to what was there at first', async () => {
+  const { target, write, snapshot, text, at } = await createTree();
+  const stock = await snapshot();
+  expect(await write(emptyNodeConfig, first)).toEqual({
+    written: [
+      '/etc/admin.conf',
+      '/etc/app',
+      '/etc/app/own.conf',
+      '/etc/becomes',
+      '/etc/link',
+      '/etc/stock.conf',
+    ],
+    removed: [],
+  });
+  expect((await readOriginals(target.stateDir)).paths).toEqual(
+    new Map([
+      ['/etc/admin.conf', { kind: 'copy' }],
+      ...['/etc/app/own.conf', '/etc/becomes', '/etc/link', '/etc/stock.conf'].map(
+        (name) => [name, { kind: 'image' }] as const,
+      ),
+    ]),
+  );
+  expect(await write(first, first)).toEqual({ written: [], removed: [] });
+  expect(await write(first, second)).toEqual({
+    written: [
+      '/etc/admin.conf',
+      '/etc/app/own.conf',
+      '/etc/becomes',
+      '/etc/becomes/below',
+      '/etc/dir',
+      '/etc/stock.conf',
+      '/var/new',
+      '/var/new/file',
+    ],
+    removed: ['/etc/link', '/etc/becomes'],
+  });
+  expect([
+    await text('etc/admin.conf'),
+    await text('etc/stock.conf'),
+    await text('etc/app/own.conf'),
+  ]).toEqual(['admin', 'stock', 'two']);
+  expect((await stat(at('etc/admin.conf'))).mode & 0o7777).toBe(0o640);
+  await write(second, emptyNodeConfig);
+  expect(await snapshot()).toEqual(stock);
+  expect(await readManagedPaths(target.root)).toEqual(new Map());
+  expect(await readdir(path.join(target.stateDir, 'originals'))).toEqual([]);
+});
+
+test.each([
+  'log what is there',
+  'keep originals',
+  'file /etc/app/own.conf',
+  'label',
+  'forget what was there',
+])(
+  'a write that fails before the step %j is taken back, and succeeds when it is repeated',
+  async (failing) => {
+    const { target, write, snapshot } = await createTree();
+    const state = async () => ({
+      tree: await snapshot(),
+      managed: await readManagedPaths(target.root),
+      originals: await readOriginals(target.stateDir),
+    });
+    await write(emptyNodeConfig, first);
+    const before = await state();
+    const beforeStep = (step: string) => {
+      if (step === failing) throw new Error('no power');
+    };
+    await expect(write(first, second, { beforeStep })).rejects.toThrow(/^no power$/);
+    expect(await state()).toEqual(before);
+    await write(first, second);
+    expect((await state()).tree).not.toEqual(before.tree);
+  },
+);
+
+test('a signal that is aborted ends a write between two steps, and all of it is taken back', async () => {
+  const { write, snapshot } = await createTree();
+  const before = await snapshot();
+  const down = new AbortController();
+  const beforeStep = (step: string) => {
+    if (step.startsWith('file ')) down.abort();
+  };
+  await expect(write(emptyNodeConfig, first, { signal: down.signal, beforeStep })).rejects.toThrow(/abort/);
+  expect(await snapshot()).toEqual(before);
+});
+
+describe('what somebody else changed', () => {
+  test('since the last write is refused before anything is written, unless forced', async () => {
+    const { write, snapshot, text, at } = await createTree();
+    await write(emptyNodeConfig, first);
+    await writeFile(at('etc/app/own.conf'), 'theirs');
+    const before = await snapshot();
+    const refused = write(first, second);
+    await expect(refused).rejects.toThrow(ForeignChangeError);
+    await expect(refused).rejects.toThrow(
+      /^changed on the node since the last write: \/etc\/app\/own.conf: has sha256/,
+    );
+    expect(await snapshot()).toEqual(before);
+    await write(first, second, { force: true });
+    expect(await text('etc/app/own.conf')).toBe('two');
+  });
+
+  test('while it is written stays, and the write is taken back', async () => {
+    const { write, text, at } = await createTree();
+    await write(emptyNodeConfig, first);
+    const beforeStep = async (step: string) => {
+      if (step === 'file /etc/app/own.conf') await writeFile(at('etc/app/own.conf'), 'theirs');
+    };
+    const refused = write(first, second, { beforeStep });
+    await expect(refused).rejects.toThrow(/^changed on the node while it was written: \/etc\/app\/own.conf/);
+    expect([await text('etc/app/own.conf'), await text('etc/becomes')]).toEqual(['theirs', 'file']);
+  });
+
+  test('before a write is what comes back after it, also a directory', async () => {
+    const { write, snapshot, at } = await createTree();
+    await mkdir(at('etc/dir'), { mode: 0o711 });
+    const before = await snapshot();
+    await write(emptyNodeConfig, second);
+    expect((await stat(at('etc/dir'))).mode & 0o7777).toBe(0o750);
+    await write(second, emptyNodeConfig);
+    expect(await snapshot()).toEqual(before);
+  });
+});
+
+describe('a write that can not be taken back either', () => {
+  test('reports both failures', async () => {
+    const { target, write } = await createTree();
+    const beforeStep = async (step: string) => {
+      if (!step.startsWith('file ')) return;
+      await writeFile(path.join(target.stateDir, 'write.json'), 'no record');
+      throw new Error('no power');
+    };
+    const failed = write(emptyNodeConfig, first, { beforeStep });
+    await expect(failed).rejects.toThrow(UndoError);
+    await expect(failed).rejects.toMatchObject({
+      message: 'first could not be written, nor the write undone',
+      errors: [{ message: 'no power' }, { name: 'RecordError' }],
+      cause: { message: 'no power' },
+    });
+  });
+
+  test('but for labels says so, and has taken everything else back', async () => {
+    const { write, snapshot } = await createTree();
+    await write(emptyNodeConfig, first);
+    const before = await snapshot();
+    const relabel = () => Promise.reject(new Error('no policy'));
+    const failed = write(first, second, { target: { relabel } });
+    await expect(failed).rejects.toThrow(/^no policy; .*taken back, but without the label/);
+    await expect(failed).rejects.toMatchObject({
+      errors: [{ message: 'no policy' }, expect.any(UnlabelledError)],
+    });
+    expect(await snapshot()).toEqual(before);
+  });
+});
+
+test('labels are set once, for what was written in each tree', async () => {
+  const { target, write, at } = await createTree();
+  const labelled: [string, readonly string[]][] = [];
+  const relabel = async (root: string, names: readonly string[]) => void labelled.push([root, names]);
+  for (const name of ['staged/etc', 'staged/var']) await mkdir(at(name), { recursive: true });
+  const { written } = await write(emptyNodeConfig, second, {
+    target: { relabel, root: at('staged'), varRoot: target.root },
+  });
+  expect(labelled).toEqual([
+    [at('staged'), written.filter((name) => name.startsWith('/etc/'))],
+    [target.root, ['/var/new', '/var/new/file']],
+  ]);
+});
+
+test('a staged deployment gets its /etc, the running root its /var and the record of both', async () => {
+  const { target, write, text, at } = await createTree();
+  await mkdir(at('staged/etc'), { recursive: true });
+  const staged = { root: at('staged'), varRoot: target.root };
+  await write(emptyNodeConfig, second, { target: staged });
+  expect([await text('staged/etc/app/own.conf'), await text('var/new/file')]).toEqual(['two', 'new']);
+  await expect(text('etc/app/own.conf')).rejects.toThrow('ENOENT');
+  const managed = await readManagedPaths(target.root);
+  expect([...managed.keys()]).toEqual(['/etc/app/own.conf', '/etc/becomes/below', '/etc/dir']);
+  expect(managed.get('/etc/app/own.conf')).toEqual([
+    await contentDigestAt(at('staged'), '/etc/app/own.conf'),
+  ]);
+});
+
+test('the record knows what a path of /etc held and will hold until a write is whole, and then what it holds', async () => {
+  const { target, write } = await createTree();
+  await write(emptyNodeConfig, first);
+  const old = await contentDigestAt(target.root, '/etc/app/own.conf');
+  let meanwhile: readonly string[] | undefined;
+  const beforeStep = async (step: string) => {
+    if (step === 'label') meanwhile = (await readManagedPaths(target.root)).get('/etc/app/own.conf');
+  };
+  await write(first, second, { beforeStep });
+  const now = await contentDigestAt(target.root, '/etc/app/own.conf');
+  expect(meanwhile).toEqual([now, old]);
+  const managed = await readManagedPaths(target.root);
+  expect(managed.get('/etc/app/own.conf')).toEqual([now]);
+  expect(managed.has('/etc/admin.conf')).toBe(false);
+});
+
+test('two names of one place are one path, and a link that goes is not followed', async () => {
+  const { write, text, at } = await createTree();
+  await symlink('/etc/real', at('etc/alias'));
+  await mkdir(at('etc/real'));
+  await write(emptyNodeConfig, config('aliased', { '/etc/alias/a': 'new' }));
+  expect(await text('etc/real/a')).toBe('new');
+  const linked = config('linked', {}, { links: link('/etc/way', 'real') });
+  await write(emptyNodeConfig, linked);
+  await write(linked, config('below', { '/etc/way/b': 'new' }));
+  expect(await readdir(at('etc/real'))).toEqual(['a']);
+  expect(await text('etc/way/b')).toBe('new');
+});
+
+describe('passwords', () => {
+  const withPassword = (hash: string) =>
+    config('with-password', {}, { passwordHashes: new Map([['core', hash]]) });
+  const users = async () => {
+    const tree = await createTree();
+    await writeFile(tree.at('etc/passwd'), 'core:x:1:1::/:\nroot:x:0:0::/:\n');
+    await writeFile(tree.at('etc/shadow'), 'core:*:1::::::\nroot:*:1::::::\n');
+    return { ...tree, password: async () => (await readPasswordFields(tree.target.root)).get('core') };
+  };
+
+  test('are set, changed, and gone when no config has one', async () => {
+    const { write, password } = await users();
+    expect(await write(emptyNodeConfig, withPassword('$6$a'))).toEqual({
+      written: ['/etc/shadow'],
+      removed: [],
+    });
+    expect(await password()).toBe('$6$a');
+    expect(await write(withPassword('$6$a'), withPassword('$6$a'))).toEqual({ written: [], removed: [] });
+    await write(withPassword('$6$a'), emptyNodeConfig);
+    expect(await password()).toBe('*');
+  });
+
+  test('that were set go back when the write fails afterwards', async () => {
+    const { write, password } = await users();
+    const relabel = () => Promise.reject(new Error('no policy'));
+    await expect(write(emptyNodeConfig, withPassword('$6$a'), { target: { relabel } })).rejects.toThrow(
+      'no policy',
+    );
+    expect(await password()).toBe('*');
+  });
+
+  test('that somebody else has set are refused, unless forced', async () => {
+    const { write, password, at } = await users();
+    await write(emptyNodeConfig, withPassword('$6$a'));
+    await writeFile(at('etc/shadow'), 'core:$6$own:1::::::\nroot:*:1::::::\n');
+    await expect(write(withPassword('$6$a'), withPassword('$6$b'))).rejects.toThrow(
+      'user core has another password',
+    );
+    expect(await password()).toBe('$6$own');
+    await write(withPassword('$6$a'), withPassword('$6$b'), { force: true });
+    expect(await password()).toBe('$6$b');
+  });
+});
+
+test('a write that was killed is taken back before the next begins', async () => {
+  const { target, write, snapshot } = await createTree();
+  const stop = new AbortController();
+  const before = await snapshot();
+  const log = path.join(target.stateDir, 'write.json');
+  let killedIn = '';
+  const beforeStep = async (step: string) => {
+    if (step !== 'label') return;
+    killedIn = await readFile(log, 'utf8');
+    stop.abort();
+  };
+  await expect(write(emptyNodeConfig, first, { beforeStep, signal: stop.signal })).rejects.toThrow(/abort/);
+  expect(await snapshot()).toEqual(before);
+  expect(killedIn).toContain('/etc/app/own.conf');
+  expect(await finishOrUndoWrite(target)).toBe('nothing');
+});
 
 test("a path of /etc is on record as Shale's before it is written", async () => {
   const { context, root } = await stepUnderTest();
