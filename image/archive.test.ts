@@ -1,9 +1,12 @@
+import { once } from 'node:events';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Readable } from 'node:stream';
-import { pack } from 'tar-stream';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { buffer } from 'node:stream/consumers';
+import { extract, pack } from 'tar-stream';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { patience } from '../test/fixtures/patience.ts';
 import { unpackImageArchive, writeImageArchive } from './archive.ts';
 import { type Digest, digestOf } from './digest.ts';
 import { ContentError } from './registry/registry-error.ts';
@@ -31,12 +34,14 @@ interface Entry {
   readonly content?: string;
   readonly linkTo?: string;
   readonly hardLinkTo?: string;
+  readonly directory?: boolean;
 }
 
 function archiveOf(entries: readonly Entry[]): AsyncIterable<Uint8Array> {
   const archive = pack();
-  for (const { name, content = '', linkTo, hardLinkTo } of entries) {
-    if (linkTo !== undefined) archive.entry({ name, type: 'symlink', linkname: linkTo });
+  for (const { name, content = '', linkTo, hardLinkTo, directory: isDirectory } of entries) {
+    if (isDirectory === true) archive.entry({ name, type: 'directory' });
+    else if (linkTo !== undefined) archive.entry({ name, type: 'symlink', linkname: linkTo });
     else if (hardLinkTo !== undefined) archive.entry({ name, type: 'link', linkname: hardLinkTo });
     else archive.entry({ name }, content);
   }
@@ -101,6 +106,81 @@ describe('an image archive', () => {
       configOf('a', 'a', 'a'),
     ];
     expect((await unpack(entries)).texts).toEqual(['a', 'a', 'a']);
+  });
+
+  test('may have other things in it, which are passed over', async () => {
+    const entries = [
+      { name: 'layer/', directory: true },
+      { name: 'layer/VERSION', content: '1.0' },
+      { name: 'repositories', content: 'x'.repeat(5000) },
+      { name: 'odd.json/', directory: true },
+      { name: 'large.json', content: ' '.repeat(8 * 1024 * 1024 + 1) },
+      { name: 'layer/layer.tar', content: 'a' },
+      { name: 'directory.tar/', directory: true },
+      configOf('a'),
+      manifest('layer/layer.tar'),
+    ];
+    const { texts, dir } = await unpack(entries);
+    expect(texts).toEqual(['a']);
+    expect(await readdir(dir)).toHaveLength(1);
+  });
+
+  test('whose documents are larger than any can be is refused', async () => {
+    const padded = { ...configOf('a'), content: configOf('a').content.padEnd(8 * 1024 * 1024 + 1) };
+    const layer = { name: '1.tar', content: 'a' };
+    await expect(unpack([padded, layer, manifest('1.tar')])).rejects.toThrow('has no config.json');
+    const largest = { ...configOf('a'), content: configOf('a').content.padEnd(8 * 1024 * 1024) };
+    expect((await unpack([largest, layer, manifest('1.tar')])).texts).toEqual(['a']);
+  });
+
+  test('is written with each layer once, however often it is named, and is one image of that name', async () => {
+    const twice = [layers[0], layers[1], layers[0]].flatMap((layer) => layer ?? []);
+    const config = Buffer.from(configOf('first layer', 'second layer', 'first layer').content);
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of writeImageArchive({ name: 'shale.local/base:1', config, layers: twice }))
+      chunks.push(chunk);
+    const reader = extract();
+    const names: string[] = [];
+    const documents: unknown[] = [];
+    reader.on('entry', ({ name }, stream, next) => {
+      names.push(name);
+      buffer(stream).then((bytes) => {
+        if (name === 'manifest.json') documents.push(JSON.parse(bytes.toString()));
+        next();
+      }, next);
+    });
+    reader.end(Buffer.concat(chunks));
+    await once(reader, 'finish');
+    const [a, b] = twice.map(({ diffId }) => `${diffId.slice('sha256:'.length)}.tar`);
+    const Config = `${digestOf(config).slice('sha256:'.length)}.json`;
+    expect(names).toEqual(['manifest.json', Config, a, b]);
+    expect(documents).toEqual([[{ Config, RepoTags: ['shale.local/base:1'], Layers: [a, b, a] }]]);
+  });
+
+  test('is not written to its end once a layer can not be opened, or once nobody reads it', async () => {
+    const broken = {
+      diffId: digestOf('x'),
+      size: 1,
+      open: () => {
+        throw new Error('no layer');
+      },
+    };
+    const read = async () => {
+      for await (const chunk of writeImageArchive({ name: 'a:1', config, layers: [broken] })) void chunk;
+    };
+    await expect(read()).rejects.toThrow('no layer');
+    let closed = false;
+    async function* endless() {
+      try {
+        for (;;) yield Buffer.alloc(64 * 1024);
+      } finally {
+        closed = true;
+      }
+    }
+    const large = { diffId: digestOf('y'), size: 1024 ** 3, open: endless };
+    for await (const chunk of writeImageArchive({ name: 'a:1', config, layers: [large] }))
+      if (chunk.length > 10_000) break;
+    await vi.waitFor(() => expect(closed).toBe(true), { timeout: patience(5_000) });
   });
 
   test.each<[string, Entry[]]>([
