@@ -56,6 +56,18 @@ describe('a blob that is streamed', () => {
     expect(stored).toBe(5 * MIB + 1);
   });
 
+  test('goes with a last piece of one byte', async () => {
+    const { pieces, stored } = await push({}, 16 * MIB + 1);
+    expect(pieces.map(({ length }) => length)).toEqual([16 * MIB, 1]);
+    expect(stored).toBe(16 * MIB + 1);
+  });
+
+  test('of exactly one piece goes in one request', async () => {
+    const { requests, stored } = await push({}, 16 * MIB);
+    expect(requests).toEqual(['POST 202', 'PUT 201']);
+    expect(stored).toBe(16 * MIB);
+  });
+
   test('without a byte goes too', async () => {
     const { requests, stored } = await push({}, 0);
     expect(requests).toEqual(['POST 202', 'PUT 201']);
@@ -100,6 +112,67 @@ describe('a piece', () => {
     const { pushed } = await push({ status: false, disturb: (piece) => (piece === 2 ? 'cut' : undefined) });
     expect(pushed).toMatchObject({ status: 0, temporary: true });
   });
+});
+
+describe('a first piece', () => {
+  async function refusedWith(status: number, code: string) {
+    const asked: string[] = [];
+    const host = await startScriptedRegistry((request, response) => {
+      const { method = '' } = request;
+      asked.push(method);
+      request.resume();
+      request.on('end', () => {
+        if (method === 'PATCH')
+          response.writeHead(status).end(JSON.stringify({ errors: [{ code, message: '' }] }));
+        else response.writeHead(method === 'POST' ? 202 : 201, { location: '/v2/os/blobs/uploads/1' }).end();
+      });
+    });
+    const client = createRegistryClient({ plainHttp: new Set([host]) });
+    const blob = { digest: await digestOfContent(17 * MIB), size: 17 * MIB };
+    const failure = await client
+      .putBlobStream(parseReference(`${host}/os`), blob, content(17 * MIB), signal())
+      .catch((error: unknown) => error);
+    return { asked, failure };
+  }
+
+  test.each([
+    [415, ''],
+    [501, ''],
+    [400, 'UNSUPPORTED'],
+  ])('that is refused with %i %s is no error: the blob goes in one request', async (status, code) => {
+    const { asked, failure } = await refusedWith(status, code);
+    expect(failure).toBeUndefined();
+    expect(asked.filter((method) => method !== 'GET')).toEqual(['POST', 'PATCH', 'DELETE', 'POST', 'PUT']);
+  });
+
+  test('that is refused for another reason ends the upload', async () => {
+    const { asked, failure } = await refusedWith(403, 'DENIED');
+    expect(failure).toMatchObject({ status: 403 });
+    expect(asked).toEqual(['POST', 'PATCH', 'DELETE']);
+  });
+});
+
+test.each([
+  ['less than before the piece', '0-5'],
+  ['more than was sent', `0-${64 * MIB}`],
+])('a registry that says it has %s is not believed', async (_what, range) => {
+  const asked: string[] = [];
+  const host = await startScriptedRegistry((request, response) => {
+    const { method = '' } = request;
+    asked.push(method);
+    request.resume();
+    request.on('end', () => {
+      const isSecond = asked.filter((one) => one === 'PATCH').length > 1;
+      const status = method === 'PATCH' && isSecond ? 503 : 202;
+      response.writeHead(status, { location: '/v2/os/blobs/uploads/1', range, 'retry-after': '0' }).end();
+    });
+  });
+  const client = createRegistryClient({ plainHttp: new Set([host]) });
+  const blob = { digest: await digestOfContent(17 * MIB), size: 17 * MIB };
+  await expect(
+    client.putBlobStream(parseReference(`${host}/os`), blob, content(17 * MIB), signal()),
+  ).rejects.toMatchObject({ status: 503 });
+  expect(asked).toEqual(['POST', 'PATCH', 'PATCH', 'GET', 'DELETE']);
 });
 
 test.each([

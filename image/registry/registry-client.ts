@@ -194,7 +194,7 @@ class HttpRegistryClient implements RegistryClient {
         return undefined;
       }
       pages.push(bytes);
-      path = nextPage(at, response.headers.link);
+      path = nextPage(at, page, response.headers.link);
     }
     return pages;
   }
@@ -305,11 +305,14 @@ function isTornLink(error: unknown): boolean {
   return error instanceof RegistryError && error.status === 400 && error.code === 'DIGEST_INVALID';
 }
 
-/** RFC 8288, as distribution-spec uses it. A page lies on the registry itself: credentials go nowhere else. */
-function nextPage(at: Repository, link: string | string[] | undefined): string | undefined {
+/**
+ * RFC 8288, as distribution-spec uses it: a link is relative to the page that it comes with. A page lies on the registry itself:
+ * credentials go nowhere else.
+ */
+function nextPage(at: Repository, page: string, link: string | string[] | undefined): string | undefined {
   const target = /<([^>]*)>\s*;[^,]*\brel="?next"?/.exec(String(link ?? ''))?.[1];
   if (target === undefined) return undefined;
-  const { pathname, search } = new URL(target, `https://${at.registry}/v2/${at.repository}/referrers/`);
+  const { pathname, search } = new URL(target, new URL(page, `https://${at.registry}/v2/${at.repository}/`));
   return `${pathname}${search}`;
 }
 

@@ -1,0 +1,248 @@
+import { globalAgent } from 'node:http';
+import { describe, expect, test, vi } from 'vitest';
+import { deadline, patience } from '../../test/fixtures/patience.ts';
+import { MemoryRegistry } from '../../test/fixtures/registry/memory-registry.ts';
+import { startScriptedRegistry } from '../../test/fixtures/registry/scripted-registry.ts';
+import { digestOf } from '../digest.ts';
+import { parseReference } from '../reference.ts';
+import { createRegistryClient } from './registry-client.ts';
+import { ContentError } from './registry-error.ts';
+
+const signal = deadline(60_000);
+const OCI_INDEX = 'application/vnd.oci.image.index.v1+json';
+const manifest = { mediaType: OCI_INDEX, bytes: Buffer.from('{"schemaVersion":2,"manifests":[]}') };
+
+async function setUp() {
+  const registry = await MemoryRegistry.start();
+  const client = createRegistryClient({ plainHttp: new Set([registry.host]) });
+  return { registry, client, at: parseReference(`${registry.host}/os/worker:1`) };
+}
+
+test('no request keeps a connection: every answer is read to its end', async () => {
+  const { registry, client, at } = await setUp();
+  registry.mounts = false;
+  const content = Buffer.from('content');
+  const { digest } = await client.putBlob(at, content, signal);
+  await client.putBlob(at, content, signal);
+  const other = parseReference(`${registry.host}/os/infra`);
+  await client.mountBlob(other, digest, 'os/worker', signal);
+  await client.hasBlob(at, digest, signal);
+  await client.hasBlob(other, digest, signal);
+  const listed = await client.putManifest(at, manifest, signal);
+  await client.getManifest(at, signal);
+  await client.getReferrers(at, listed, signal);
+  await client.putBlobStream(other, { digest, size: content.length }, chunksOf(content), signal);
+  await client.deleteManifest(at, listed, signal);
+  await client.deleteManifest(at, listed, signal);
+  expect(registry.requests.length).toBeGreaterThan(12);
+  const held = () => Object.keys(globalAgent.sockets).filter((name) => name.startsWith(`${registry.host}:`));
+  await vi.waitFor(() => expect(held()).toEqual([]), { timeout: patience(5_000) });
+});
+
+async function* chunksOf(...chunks: readonly Uint8Array[]) {
+  yield* chunks;
+}
+
+describe('a manifest', () => {
+  test('that is refused for the digest of a blob is sent again, four times at most', async () => {
+    const { registry, client, at } = await setUp();
+    registry.refuse = (line) =>
+      line.startsWith('PUT') ? { status: 400, code: 'DIGEST_INVALID' } : undefined;
+    const requests = await registry.requestsOf(() =>
+      expect(client.putManifest(at, manifest, signal)).rejects.toMatchObject({ code: 'DIGEST_INVALID' }),
+    );
+    expect(requests).toHaveLength(4);
+  });
+
+  test.each([
+    { status: 400, code: 'MANIFEST_INVALID' },
+    { status: 413, code: 'DIGEST_INVALID' },
+  ])('that is refused with $status $code is not sent again', async (refusal) => {
+    const { registry, client, at } = await setUp();
+    registry.refuse = (line) => (line.startsWith('PUT') ? refusal : undefined);
+    const requests = await registry.requestsOf(() =>
+      expect(client.putManifest(at, manifest, signal)).rejects.toMatchObject(refusal),
+    );
+    expect(requests).toHaveLength(1);
+  });
+
+  test('without a tag is stored under its digest', async () => {
+    const { registry, client, at } = await setUp();
+    const digest = await client.putManifest({ ...at, tag: undefined } as never, manifest, signal);
+    expect(digest).toBe(digestOf(manifest.bytes));
+    expect(registry.requests).toEqual([`PUT os/worker/manifests/${digest}`]);
+  });
+
+  test.each([
+    [`${OCI_INDEX}; charset=utf-8`, OCI_INDEX],
+    ['', ''],
+  ])('that comes with the content type %j is of the type %j', async (header, mediaType) => {
+    const host = await startScriptedRegistry((_request, response) => {
+      response.writeHead(200, header === '' ? {} : { 'content-type': header }).end(manifest.bytes);
+    });
+    const client = createRegistryClient({ plainHttp: new Set([host]) });
+    expect((await client.getManifest(parseReference(`${host}/os:1`), signal)).mediaType).toBe(mediaType);
+  });
+
+  test.each([
+    [4 * 1024 * 1024, undefined],
+    [4 * 1024 * 1024 + 1, ContentError],
+  ])('of %i bytes is read up to the limit', async (size, refused) => {
+    const host = await startScriptedRegistry((_request, response) => response.end(Buffer.alloc(size)));
+    const client = createRegistryClient({ plainHttp: new Set([host]) });
+    const read = client.getManifest(parseReference(`${host}/os:1`), signal);
+    if (refused === undefined) expect((await read).bytes).toHaveLength(size);
+    else await expect(read).rejects.toThrow(refused);
+  });
+
+  test('that is gone already is deleted without an error', async () => {
+    const { client, at } = await setUp();
+    const digest = await client.putManifest(at, manifest, signal);
+    expect(await client.deleteManifest(at, digest, signal)).toBe(true);
+    expect(await client.deleteManifest(at, digest, signal)).toBe(false);
+  });
+});
+
+describe('a list of referrers', () => {
+  const subject = digestOf('subject');
+  const page = (name: string) => JSON.stringify({ schemaVersion: 2, manifests: [], name });
+
+  interface Page {
+    readonly status?: number;
+    readonly type?: string;
+    readonly link?: string;
+  }
+
+  /** A registry whose first page is at the path of the API, and each next one at `?n=1`, `?n=2`. */
+  async function listFrom(pages: readonly Page[]) {
+    const asked: string[] = [];
+    const host = await startScriptedRegistry((request, response) => {
+      const url = new URL(request.url ?? '', 'http://registry');
+      asked.push(`${url.pathname}${url.search}`);
+      const { status = 200, type = OCI_INDEX, link } = pages[Number(url.searchParams.get('n') ?? 0)] ?? {};
+      response.writeHead(status, { 'content-type': type, ...(link === undefined ? {} : { link }) });
+      response.end(page(url.search));
+    });
+    const client = createRegistryClient({ plainHttp: new Set([host]) });
+    const listed = client.getReferrers(parseReference(`${host}/os/worker`), subject, signal);
+    return { asked, listed };
+  }
+
+  const path = `/v2/os/worker/referrers/${subject}`;
+
+  test.each([
+    ['an absolute path', `<${path}?n=1>; rel="next"`],
+    ['a path from the page', `<./${subject}?n=1>;rel=next`],
+    ['a query', '<?n=1>; rel="next"'],
+    ['another host, which is not asked', `<https://elsewhere.example${path}?n=1>; rel="next"`],
+    ['one of several links', `</first>; rel="first", <${path}?n=1>; rel="next"`],
+  ])('goes on at the next page: %s', async (_what, link) => {
+    const { asked, listed } = await listFrom([{ link }, {}]);
+    expect((await listed)?.map(String)).toEqual([page(''), page('?n=1')]);
+    expect(asked).toEqual([path, `${path}?n=1`]);
+  });
+
+  test('ends where the next link is none', async () => {
+    const { asked, listed } = await listFrom([{ link: `<${path}?n=1>; rel="prev"` }]);
+    expect(await listed).toHaveLength(1);
+    expect(asked).toHaveLength(1);
+  });
+
+  test('that never ends is given up after 100 pages', async () => {
+    const { asked, listed } = await listFrom([{ link: `<${path}?n=0>; rel="next"` }]);
+    await expect(listed).rejects.toThrow('more than 100 pages of referrers');
+    expect(asked).toHaveLength(100);
+  });
+
+  test.each([400, 404, 405, 406])('is none at a registry that answers %i', async (status) => {
+    const { listed } = await listFrom([{ status, type: 'text/plain' }]);
+    expect(await listed).toBeUndefined();
+  });
+
+  test('is none where a web page is in its place', async () => {
+    const { listed } = await listFrom([{ type: 'text/html' }]);
+    expect(await listed).toBeUndefined();
+  });
+
+  test.each([
+    ['first', [{ status: 403 }]],
+    ['second', [{ link: `<${path}?n=1>; rel="next"` }, { status: 404 }]],
+  ])('whose %s page is refused is an error', async (_which, pages) => {
+    const { listed } = await listFrom(pages);
+    await expect(listed).rejects.toMatchObject({ name: 'RegistryError' });
+  });
+});
+
+describe('an upload', () => {
+  async function upload(headers: Readonly<Record<string, string>>) {
+    const puts: string[] = [];
+    const host = await startScriptedRegistry((request, response) => {
+      request.resume();
+      if (request.method === 'PUT') puts.push(request.url ?? '');
+      response.writeHead(request.method === 'PUT' ? 201 : 202, headers).end();
+    });
+    const client = createRegistryClient({ plainHttp: new Set([host]) });
+    await client.putBlob(parseReference(`${host}/os`), Buffer.from('content'), signal);
+    return puts;
+  }
+  const digest = encodeURIComponent(digestOf('content'));
+
+  test.each([
+    ['/v2/os/blobs/uploads/1', `/v2/os/blobs/uploads/1?digest=${digest}`],
+    ['/v2/os/blobs/uploads/1?state=x', `/v2/os/blobs/uploads/1?state=x&digest=${digest}`],
+  ])('at %s ends at %s', async (location, end) => {
+    expect(await upload({ location })).toEqual([end]);
+  });
+
+  test('without a place to send it to is refused', async () => {
+    await expect(upload({})).rejects.toThrow('without a Location header');
+  });
+
+  test('that is refused is not looked for', async () => {
+    const { registry, client, at } = await setUp();
+    registry.refuse = (line) =>
+      line.startsWith('PUT') ? { status: 400, code: 'BLOB_UPLOAD_INVALID' } : undefined;
+    await expect(client.putBlob(at, Buffer.from('a'), signal)).rejects.toMatchObject({ status: 400 });
+    expect(registry.requests.filter((line) => line.startsWith('HEAD'))).toEqual([]);
+  });
+
+  test('whose end is not known, and whose blob is not there either, is an error', async () => {
+    const { registry, client, at } = await setUp();
+    registry.refuse = (line) =>
+      line.startsWith('PUT') ? { status: 404, code: 'BLOB_UPLOAD_UNKNOWN' } : undefined;
+    await expect(client.putBlob(at, Buffer.from('a'), signal)).rejects.toMatchObject({
+      code: 'BLOB_UPLOAD_UNKNOWN',
+    });
+    expect(registry.requests.at(-1)).toMatch(/^HEAD /);
+  });
+
+  test.each([
+    [403, 1],
+    [404, 2],
+  ])('that may not begin with a mount (%i) is begun without one, or not', async (status, begun) => {
+    const { registry, client, at } = await setUp();
+    registry.refuse = (line) => (line.startsWith('POST') ? { status } : undefined);
+    await expect(client.putBlob(at, Buffer.from('a'), signal)).rejects.toMatchObject({ status });
+    expect(registry.requests).toHaveLength(begun);
+  });
+});
+
+test('a mount that fails for another reason is an error', async () => {
+  const { registry, client, at } = await setUp();
+  registry.refuse = () => ({ status: 400, code: 'NAME_INVALID' });
+  await expect(client.mountBlob(at, digestOf('a'), 'os/stock', signal)).rejects.toMatchObject({
+    status: 400,
+  });
+});
+
+test('a blob is asked for from its beginning without a range', async () => {
+  const { registry, client, at } = await setUp();
+  const { digest } = await client.putBlob(at, Buffer.from('content'), signal);
+  registry.refuse = () => ({ status: 404, code: 'BLOB_UNKNOWN' });
+  const blob = { digest, size: 7, mediaType: '' };
+  await expect(
+    (async () => {
+      for await (const chunk of client.readBlob(at, blob, signal)) expect(chunk).toBe('nothing');
+    })(),
+  ).rejects.toMatchObject({ status: 404 });
+});
