@@ -92,7 +92,11 @@ export function appendLayer(
 }
 
 function sorted(record: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(record).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)));
+  return Object.fromEntries(
+    Object.keys(record)
+      .sort()
+      .map((key) => [key, record[key] ?? '']),
+  );
 }
 
 /**

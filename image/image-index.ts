@@ -36,9 +36,10 @@ export function imageIndex(instances: readonly Instance[]): IndexDocument {
   }
   const docker = instances.every(({ descriptor }) => descriptor.mediaType === DOCKER_MANIFEST);
   const mediaType = docker ? DOCKER_LIST : OCI_INDEX;
-  const manifests = [...byPlatform]
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([, { descriptor, platform }]) => ({
+  const manifests = [...byPlatform.keys()]
+    .sort()
+    .flatMap((name) => byPlatform.get(name) ?? [])
+    .map(({ descriptor, platform }) => ({
       mediaType: descriptor.mediaType,
       digest: descriptor.digest,
       size: descriptor.size,

@@ -65,7 +65,7 @@ export class XattrTap {
 
   #afterHeader(header: Buffer): State {
     // Zeroes end an archive.
-    if (header[0] === 0 && header.every((byte) => byte === 0)) return { kind: 'header' };
+    if (header.every((byte) => byte === 0)) return { kind: 'header' };
     const type = String.fromCharCode(header[156] ?? 0);
     const size = PREFACES.has(type) ? sizeOf(header) : (this.#size ?? sizeOf(header));
     const padding = (BLOCK - (size % BLOCK)) % BLOCK;
