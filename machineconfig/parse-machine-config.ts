@@ -54,6 +54,26 @@ export function parseMachineConfig(
   }
   const parsed = parseIgnition(raw, limits, checked);
   return parsed.ok
-    ? { name, ignition: parsed.config, problems }
+    ? { name, ignition: parsed.config, problems: [...problems, ...keysOfSeveralLines(parsed.config)] }
     : { name, problems: [...problems, ...parsed.problems] };
+}
+
+/**
+ * Each line of authorized_keys is a key (sshd(8)), so a key of several lines adds others that nobody reviewed as keys. This is
+ * checked where MachineConfigs are rendered and not on nodes: they must be able to leave a config from before this check.
+ */
+function keysOfSeveralLines({ passwd }: IgnitionConfig): Problem[] {
+  return (passwd?.users ?? []).flatMap(({ sshAuthorizedKeys = [] }, user) =>
+    sshAuthorizedKeys.flatMap((key, index) =>
+      /[\n\r]/.test(key.trim())
+        ? [
+            {
+              path: `$.passwd.users[${user}].sshAuthorizedKeys[${index}]`,
+              reason: 'has several lines, each of which would be a key of its own',
+              expected: 'one entry for each key',
+            },
+          ]
+        : [],
+    ),
+  );
 }

@@ -149,6 +149,21 @@ describe('refusals', () => {
     ]);
   });
 
+  it('want one line for each SSH key: another line would be another key, and not seen in a review', () => {
+    const passwd = {
+      users: [{ name: 'core', sshAuthorizedKeys: ['ssh-a A\n', 'ssh-b B\nssh-c C', 'ssh-d\rD'] }],
+    };
+    expect(problemsOf([machineConfig('keys', ignition({ passwd }))])).toMatchObject([
+      {
+        machineConfig: 'keys',
+        problems: [
+          { path: '$.passwd.users[0].sshAuthorizedKeys[1]' },
+          { path: '$.passwd.users[0].sshAuthorizedKeys[2]' },
+        ],
+      },
+    ]);
+  });
+
   it('want a pool to select something', () => {
     expect(problemsOf([])).toMatchObject([{ problems: [{ path: 'pool/infra' }] }]);
   });
