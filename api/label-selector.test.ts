@@ -1,5 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { type LabelSelector, matchesSelector, parseLabelSelector } from './label-selector.ts';
+import {
+  type LabelSelector,
+  labelsWithNames,
+  matchesSelector,
+  parseLabelSelector,
+} from './label-selector.ts';
 
 test.each([
   ['', {}, true],
@@ -53,4 +58,9 @@ describe('label selectors as fields', () => {
   ])('%j: %s', (selector, matches) => {
     expect(matchesSelector(selector, labels)).toBe(matches);
   });
+});
+
+test('a name that is too long for the value of a label is left out', () => {
+  const name = 'n'.repeat(63);
+  expect(labelsWithNames({ a: name, b: `${name}n` })).toEqual({ a: name });
 });

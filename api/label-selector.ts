@@ -94,3 +94,15 @@ function fulfils(
       return value === undefined;
   }
 }
+
+const LONGEST_LABEL_VALUE = 63;
+
+/**
+ * Labels whose values are names of objects. A name has up to 253 characters and the value of a label up to 63 (Kubernetes,
+ * "Object Names and IDs", "Labels and Selectors"); the API server refuses an object with a longer one.
+ *
+ * @returns the labels without those whose value is too long.
+ */
+export function labelsWithNames(labels: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.entries(labels).filter(([, name]) => name.length <= LONGEST_LABEL_VALUE));
+}

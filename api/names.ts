@@ -43,17 +43,17 @@ export const describedLabels = {
   targetPool: {
     name: `${MCO_GROUP}/target-machine-config-pool`,
     on: 'MachineOSBuild',
-    meaning: 'the pool that the image is built for',
+    meaning: 'the pool that the image is built for; absent if its name has more than 63 characters',
   },
   machineOSConfig: {
     name: `${MCO_GROUP}/machine-os-config`,
     on: 'MachineOSBuild',
-    meaning: 'the MachineOSConfig of the build',
+    meaning: 'the MachineOSConfig of the build; absent if its name has more than 63 characters',
   },
   renderedConfig: {
     name: `${MCO_GROUP}/rendered-machine-config`,
     on: 'MachineOSBuild',
-    meaning: 'the rendered config in the image',
+    meaning: 'the rendered config in the image; absent if its name has more than 63 characters',
   },
   nodeRolePrefix: {
     name: 'node-role.kubernetes.io/',

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { labelsWithNames } from '../api/label-selector.ts';
 import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts';
 import { type MachineOSConfig, MachineOSConfigs } from '../api/machine-os-config.ts';
 import { annotations, labels, MACHINE_CONFIGURATION } from '../api/names.ts';
@@ -264,11 +265,11 @@ function newBuild(config: MachineOSConfig, requested: RequestedBuild): NewObject
     kind: 'MachineOSBuild',
     metadata: {
       name: requested.name,
-      labels: {
+      labels: labelsWithNames({
         [labels.targetPool]: config.spec.machineConfigPool.name,
         [labels.machineOSConfig]: config.metadata.name,
         [labels.renderedConfig]: requested.renderedConfig,
-      },
+      }),
       annotations: {
         [annotations.buildNameVersion]: BUILD_NAME_VERSION,
         ...present({ [annotations.pushSecret]: config.spec.renderedImagePushSecret?.name }),

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { MachineConfig } from '../../api/machine-config.ts';
-import { annotations, labels, MACHINE_CONFIGURATION } from '../../api/names.ts';
+import { annotations, MACHINE_CONFIGURATION } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import { changeField } from '../../cluster/events.ts';
@@ -63,7 +63,7 @@ export class ImageMaker {
     const log = this.#options.log.child(changeField(rendered.metadata.name));
     const builds = caches.builds
       .list()
-      .filter(({ metadata }) => metadata.labels?.[labels.targetPool] === pool);
+      .filter(({ spec }) => spec.machineOSConfig.name === machineOSConfig.metadata.name);
     // The push Secret wins where both are for one registry: mounting the base's layers is part of the push.
     const secrets = [baseImagePullSecret?.name, renderedImagePushSecret?.name];
     const access = await readRegistryAccess(this.#options, secrets, signal).catch(secretFailure);

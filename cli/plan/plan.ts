@@ -4,7 +4,6 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { ClusterPolicies } from '../../api/machine-configuration.ts';
-import { labels } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { needKernel } from '../../daemon/steps/choose-reboot.ts';
 import { decideActions } from '../../disruption/actions.ts';
@@ -177,7 +176,7 @@ function nodesOf(
   const warnings = [...remarks, ...outcomes.flatMap(({ warning }) => warning ?? []), ...obstacles];
   const count = (cost: Cost) => outcomes.filter((outcome) => outcome.cost === cost).length;
   const counted = Object.fromEntries(COSTS.map((cost) => [cost, count(cost)])) as Record<Cost, number>;
-  const builds = cluster.builds.filter(({ metadata }) => metadata.labels?.[labels.targetPool] === pool);
+  const builds = cluster.builds.filter(({ spec }) => spec.machineOSConfig.name === pool);
   const time = estimate({ outcomes: counted, nodes: members, builds, image });
   return {
     nodes: members.length,

@@ -83,6 +83,15 @@ describe('a build', () => {
     );
   });
 
+  test('of a pool whose rendered config has a name that no label can hold ends in an image too', async () => {
+    await under.createSecret('push-long', under.auths('secret'));
+    const pool = 'accelerated-workers-of-region-one';
+    await under.layerPool(pool, { secret: 'push-long' });
+    const build = await under.buildOf(pool, has('Succeeded'));
+    expect(build.spec.machineConfig.name.length).toBeGreaterThan(63);
+    expect(Object.values(build.metadata.labels ?? {})).toEqual([pool, pool]);
+  });
+
   test('makes the image that shale build makes of the same objects outside of the cluster', async () => {
     await under.layerPool('twin', { secret: 'push' });
     const inside = await under.buildOf('twin', has('Succeeded'));

@@ -1,4 +1,5 @@
 import type { Pod, Secret } from '../../../api/kubernetes.ts';
+import { labelsWithNames } from '../../../api/label-selector.ts';
 import { BUILDS_NAMESPACE, labels } from '../../../api/names.ts';
 import type { NewObject } from '../../../api/object.ts';
 import type { Identity } from '../../../x509/certificate.ts';
@@ -51,7 +52,7 @@ export function enginePod(request: EngineRequest, settings: EnginePodSettings): 
     metadata: {
       name,
       namespace: BUILDS_NAMESPACE,
-      labels: { ...engineLabels, [labels.targetPool]: user.pool },
+      labels: { ...engineLabels, ...labelsWithNames({ [labels.targetPool]: user.pool }) },
       // Deleted with its build, if no builder did it before.
       ownerReferences: [
         {
