@@ -1,5 +1,6 @@
+import type { Lease, Node } from '../../api/kubernetes.ts';
 import { annotations } from '../../api/names.ts';
-import { acquireLease, releaseLease } from '../../cluster/lease.ts';
+import { acquireLease, leaseEnd, releaseLease } from '../../cluster/lease.ts';
 import { leaseNameOf } from '../../rollout/node-leases.ts';
 import { CommandError } from '../command-line/exit-codes.ts';
 import { print } from '../command-line/output.ts';
@@ -20,14 +21,16 @@ const HOLD_SECONDS = 60;
 /**
  * Restores a node to its state before the maintenance: schedulable if it was, without the flag and the lease.
  *
- * @throws {CommandError} when another person started it and the user doesn't confirm, or another holder has the lease now.
+ * @throws {CommandError} when another person started it and the user doesn't confirm, when another holder has the lease now, or
+ *   when the flag was changed in the meantime.
  */
 export async function endMaintenance(
   access: NodeAccess,
   { by, yes }: { readonly by: string; readonly yes: boolean },
 ): Promise<void> {
   const { client, node, leaseNamespace: namespace, signal } = access;
-  const [flag, lease] = [flagOf(await readNode(access)), await readLease(access)];
+  const read = await readNode(access);
+  const [flag, lease] = [flagOf(read), await readLease(access)];
   const holderNow = lease?.spec?.holderIdentity ?? '';
   if (flag === undefined && !isMaintenanceHolder(holderNow)) {
     print(`node ${node}: not in maintenance`);
@@ -36,23 +39,42 @@ export async function endMaintenance(
   if (flag !== undefined && flag.by !== by && flag.by !== '' && !yes) await confirmEnd(access, flag.by);
   const holder = isMaintenanceHolder(holderNow) ? holderNow : maintenanceHolder(flag?.by ?? by);
   const name = leaseNameOf(node);
-  const outcome = await acquireLease(
-    client,
-    { namespace, name, holder, durationSeconds: HOLD_SECONDS },
-    signal,
-  );
+  // A lease that lasts is left as it is: it may belong to a maintenance that was started in the meantime.
+  const isHeld = lease !== undefined && holderNow === holder && remainsHeld(lease);
+  const request = { namespace, name, holder, durationSeconds: HOLD_SECONDS };
+  const outcome = isHeld ? { held: true as const } : await acquireLease(client, request, signal);
   if (!outcome.held) {
     throw new CommandError(
       `node ${node}: the maintenance is already over, and its lease is now held by ${outcome.holder}; run this again once the lease is released`,
     );
   }
-  const restored = await patchNode(access, (current) => ({
-    metadata: { annotations: { [annotations.plannedMaintenance]: null } },
-    ...(flagOf(current)?.uncordon === true ? { spec: { unschedulable: null } } : {}),
-  }));
+  const restored = await patchNode(access, (current) => restore(node, read, current));
   await releaseLease(client, { namespace, name, holder }, signal);
   const state = restored.spec?.unschedulable === true ? 'cordoned, as before' : 'schedulable';
   print(`node ${node}: maintenance ended, ${state}`);
+}
+
+function remainsHeld(lease: Lease): boolean {
+  return leaseEnd(lease) - Date.now() >= HOLD_SECONDS * 1000;
+}
+
+/**
+ * @param read the node when the user decided to end its maintenance.
+ * @returns the merge patch that restores the node. @throws {CommandError} when its flag has changed since.
+ */
+function restore(name: string, read: Node, current: Node): object {
+  const flag = ({ metadata }: Node) => metadata.annotations?.[annotations.plannedMaintenance];
+  if (flag(current) !== flag(read)) {
+    throw new CommandError(
+      flag(current) === undefined
+        ? `node ${name}: its maintenance was ended in the meantime`
+        : `node ${name}: another maintenance was started in the meantime; run this again to end that one`,
+    );
+  }
+  return {
+    metadata: { annotations: { [annotations.plannedMaintenance]: null } },
+    ...(flagOf(current)?.uncordon === true ? { spec: { unschedulable: null } } : {}),
+  };
 }
 
 async function confirmEnd({ node, signal }: NodeAccess, by: string): Promise<void> {

@@ -1,0 +1,57 @@
+import { expect, test } from 'vitest';
+import { Leases, Nodes } from '../../api/kubernetes.ts';
+import { annotations } from '../../api/names.ts';
+import type { ApiClient } from '../../cluster/api-client.ts';
+import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
+import { aNode } from '../../test/fixtures/objects.ts';
+import { endMaintenance } from './end.ts';
+import { flagText, maintenanceHolder } from './node-access.ts';
+
+const signal = new AbortController().signal;
+const leaseNamespace = 'leases';
+
+/** A node in maintenance by ops, and a client that has the flag replaced after it was read, as a person does meanwhile. */
+function clusterWithFlag(replacedBy?: string) {
+  const cluster = new MemoryCluster();
+  const flagged = (flag: string) => {
+    const metadata = { name: 'a', annotations: { [annotations.plannedMaintenance]: flag } };
+    cluster.put(Nodes, aNode('a', { metadata, spec: { unschedulable: true } }));
+  };
+  flagged(flagText({ reason: 'disk', by: 'ops', uncordon: true }));
+  const metadata = { name: 'node-a', namespace: leaseNamespace };
+  const renewTime = new Date().toISOString();
+  const spec = { holderIdentity: maintenanceHolder('ops'), leaseDurationSeconds: 7200, renewTime };
+  cluster.put(Leases, { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata, spec });
+  const own = cluster.client();
+  const client: ApiClient = {
+    ...own,
+    find: async (kind, name, where) => {
+      const found = await own.find(kind, name, where);
+      if (kind.kind === 'Lease' && replacedBy !== undefined) flagged(replacedBy);
+      return found;
+    },
+  };
+  return {
+    cluster,
+    end: () => endMaintenance({ client, node: 'a', leaseNamespace, signal }, { by: 'ops', yes: false }),
+  };
+}
+
+test('a flag that was set in between stays, with its lease', async () => {
+  const later = flagText({ reason: 'another disk', by: 'ops', uncordon: true });
+  const { cluster, end } = clusterWithFlag(later);
+  await expect(end()).rejects.toThrow(
+    'node a: another maintenance was started in the meantime; run this again to end that one',
+  );
+  const node = cluster.get(Nodes, 'a');
+  expect(node?.metadata.annotations).toEqual({ [annotations.plannedMaintenance]: later });
+  expect(node?.spec?.unschedulable).toBe(true);
+  expect(cluster.get(Leases, 'node-a')?.spec?.leaseDurationSeconds).toBe(7200);
+});
+
+test('the flag that was read is removed, and the lease is released', async () => {
+  const { cluster, end } = clusterWithFlag();
+  await end();
+  expect(cluster.get(Nodes, 'a')).toMatchObject({ metadata: { annotations: {} }, spec: {} });
+  expect(cluster.get(Leases, 'node-a')).toBeUndefined();
+});
