@@ -69,6 +69,17 @@ describe('switched on', () => {
     });
   });
 
+  test('has not arrived while the status is about the spec before the last change', () => {
+    const reported = pool([updated, built], { observedGeneration: 1 });
+    const changed = { ...reported, metadata: { ...reported.metadata, generation: 2 } };
+    const machineConfigNodes = [node('a', IMAGE, IMAGE)];
+    const stale = observed({ pools: [changed], machineOSConfigs: [machineOSConfig], machineConfigNodes });
+    expect(layeringArrival(ON, stale)).toEqual({
+      kind: 'underway',
+      progress: 'worker: 1/1 nodes, the pool is not Updated yet',
+    });
+  });
+
   test('has arrived when every node runs its image and the pool is Updated', () => {
     const all = {
       machineOSConfigs: [machineOSConfig],

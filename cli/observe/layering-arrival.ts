@@ -6,6 +6,7 @@ import {
   type Arrival,
   arrivalOfAll,
   formatProgress,
+  isReportedNow,
   type PartArrival,
   runsTarget,
   stoppedBecause,
@@ -53,7 +54,7 @@ function poolArrival(name: string, mode: 'Layered' | 'Standard', cluster: Observ
   if (mode === 'Layered' && !conditionIsTrue(pool.status?.conditions, 'BuildSuccess')) {
     return { name, missing: `${count}, its image is not built yet` };
   }
-  return conditionIsTrue(pool.status?.conditions, 'Updated')
+  return isReportedNow(pool) && conditionIsTrue(pool.status?.conditions, 'Updated')
     ? { name }
     : { name, missing: `${count}, the pool is not Updated yet` };
 }

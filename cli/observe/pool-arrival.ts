@@ -90,9 +90,12 @@ function arrivalAt(pool: MachineConfigPool, cluster: ObservedCluster, saysSo: bo
 
 /** A pool that a rollback holds has arrived without being Updated. */
 function isThere(pool: MachineConfigPool): boolean {
-  const { metadata, status } = pool;
-  const isOfNow = metadata.generation === undefined || status?.observedGeneration === metadata.generation;
-  return isOfNow && (conditionIsTrue(status?.conditions, 'Updated') || isAtRollback(pool));
+  return isReportedNow(pool) && (conditionIsTrue(pool.status?.conditions, 'Updated') || isAtRollback(pool));
+}
+
+/** @returns whether the status of a pool is about its present spec: the operator has seen the last change. */
+export function isReportedNow({ metadata, status }: MachineConfigPool): boolean {
+  return metadata.generation === undefined || status?.observedGeneration === metadata.generation;
 }
 
 function isAtRollback({ metadata, status }: MachineConfigPool): boolean {
