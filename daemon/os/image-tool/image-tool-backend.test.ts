@@ -1,0 +1,370 @@
+import { access, mkdir, readdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { nodePaths } from '../../../api/names.ts';
+import { present } from '../../../api/present.ts';
+import type { DigestedPullspec } from '../../../api/references.ts';
+import { noPackages, type PackageSet } from '../../../machineconfig/os-packages.ts';
+import { commitOf, type HostDeployment, OstreeHost } from '../../../test/fixtures/ostree-host.ts';
+import { deadline } from '../../../test/fixtures/patience.ts';
+import { imageOf } from '../../../test/fixtures/step-context.ts';
+import { contentDigestAt } from '../../tree/read-tree.ts';
+import { NoDeploymentError, PackagesRefused, SoftRebootRefused, type StageOptions } from '../backend.ts';
+import { UnexpectedDeploymentError } from './bring-image.ts';
+import type { ImageTool } from './image-tool.ts';
+import { ImageToolBackend } from './image-tool-backend.ts';
+
+const signal = deadline(60_000);
+const none = { remove: [], add: [] };
+const packages = (...installed: string[]): PackageSet => ({ installed, removed: [] });
+
+const [first, second, third] = ['1', '2', '3'].map(imageOf) as [
+  DigestedPullspec,
+  DigestedPullspec,
+  DigestedPullspec,
+];
+
+interface Given {
+  /** What the tool stages, unless it is what it was asked for. */
+  readonly pulls?: DigestedPullspec;
+  readonly installsPackages?: boolean;
+  readonly canSoftReboot?: boolean;
+  readonly isPinned?: (id: string) => boolean;
+  /** Fails after it has prepared what it was asked for. */
+  readonly failsAfterDeploying?: boolean;
+}
+
+/** A host whose tool brings images, which runs one of them. */
+async function hostUnderTest(given: Given = {}) {
+  const host = await OstreeHost.create(third);
+  const made = new Map<string, { readonly image: DigestedPullspec; readonly packages: PackageSet }>([
+    [commitOf(third), { image: third, packages: noPackages }],
+  ]);
+  const calls: string[] = [];
+  const stageNew = async (image: DigestedPullspec, set: PackageSet, locked: boolean) => {
+    const commit = commitOf(`${image} ${set.installed.join(' ')}`);
+    made.set(commit, { image, packages: set });
+    const deployment = { id: host.nextId(commit), kernelArguments: ["the tool's own"] };
+    await host.put(deployment);
+    await host.stage({ ...deployment, locked });
+  };
+  const tool: ImageTool = {
+    name: given.installsPackages === true ? 'rpm-ostree' : 'bootc',
+    deployments: async () =>
+      new Map(
+        [...(host.staged === undefined ? [] : [host.staged]), ...host.written].map(({ id }) => [
+          id,
+          {
+            isBooted: id === host.booted.id,
+            isPinned: given.isPinned?.(id) === true,
+            canSoftReboot: given.canSoftReboot === true && id !== host.booted.id,
+            packages: noPackages,
+            ...present({ ...made.get(id.slice(0, 64)) }),
+          },
+        ]),
+      ),
+    pull: async (image, { mustBeSigned }) => {
+      calls.push(mustBeSigned ? 'pull signed' : 'pull');
+      await stageNew(given.pulls ?? image, noPackages, false);
+    },
+    dropNext: async (count) => {
+      calls.push(`drop ${count}`);
+      await host.stage(undefined);
+      await host.boot(host.written.slice(host.written.findIndex(({ id }) => id === host.booted.id)));
+    },
+    rollback: async () => {
+      calls.push('rollback');
+      await host.boot(host.written.toReversed());
+    },
+    rollbackCommand: ['bootc', 'rollback'],
+    cleanup: async () => void calls.push('cleanup'),
+    ...(given.installsPackages === true && {
+      deployPackages: async (image, { packages: set, former }) => {
+        calls.push(`deploy with ${set.installed.join(',')}, former ${former.installed.join(',')}`);
+        await stageNew(image, set, true);
+        if (given.failsAfterDeploying === true) throw new Error('no such package');
+      },
+    }),
+  };
+  const opened: DigestedPullspec[] = [];
+  const isReachable = { now: true };
+  const backend = new ImageToolBackend({
+    tool,
+    sysroot: host.sysroot,
+    root: host.root,
+    run: host.run,
+    commandPath: (place) => place,
+    pullSecretFile: '/var/lib/kubelet/config.json',
+    architecture: 'x86_64',
+    source: {
+      open: async (image) => {
+        opened.push(image);
+        if (!isReachable.now) throw new Error('the registry is gone');
+        return { labels: { of: image }, layers: [] };
+      },
+    },
+  });
+  const stage = (image: DigestedPullspec, more: Partial<StageOptions> = {}) =>
+    backend.stage(image, { extraKernelArguments: none, signal, ...more });
+  /** The host shuts down, which writes what is staged, and starts what is first. */
+  const reboot = async () => {
+    const before = host.written.filter(({ id }) => id === host.booted.id);
+    if (host.staged !== undefined) {
+      const { id, kernelArguments } = host.staged;
+      await host.stage(undefined);
+      await host.boot([{ id, kernelArguments }, ...before]);
+    }
+    host.booted = host.written[0] ?? host.booted;
+  };
+  const state = path.join(host.root, nodePaths.state);
+  return { host, backend, calls, opened, isReachable, stage, reboot, state };
+}
+
+describe('staging', () => {
+  test("has the tool pull the image, and stages it again with Shale's kernel arguments", async () => {
+    const { backend, stage, calls, host } = await hostUnderTest();
+    const staged = await stage(first, { extraKernelArguments: { remove: [], add: ['quiet'] } });
+    expect(staged).toMatchObject({ image: first, labels: { of: first }, kernelArguments: ['rw', 'quiet'] });
+    expect(calls).toEqual(['pull']);
+    expect(host.staged).toMatchObject({ id: staged.id });
+    expect(host.commands).toContain(
+      `admin deploy --stage --os=stock --karg-none --karg-append=rw --karg-append=quiet ${staged.id.slice(0, 64)}`,
+    );
+    const status = await backend.status(signal);
+    expect([status.booted.image, status.staged?.id, status.rollback]).toEqual([third, staged.id, undefined]);
+  });
+
+  test('of what is staged already pulls and deploys nothing', async () => {
+    const { stage, calls, host } = await hostUnderTest();
+    const { id } = await stage(first);
+    expect((await stage(first)).id).toBe(id);
+    expect(calls).toEqual(['pull']);
+    expect(host.commands.filter((command) => command.startsWith('admin deploy'))).toHaveLength(1);
+  });
+
+  test('of what is staged with other kernel arguments deploys it again', async () => {
+    const { stage, calls } = await hostUnderTest();
+    const { id } = await stage(first);
+    const again = await stage(first, { extraKernelArguments: { remove: [], add: ['quiet'] } });
+    expect(again.id).not.toBe(id);
+    expect(again.kernelArguments).toEqual(['rw', 'quiet']);
+    expect(calls).toEqual(['pull']);
+  });
+
+  test('of what runs unstages the rest, unless a deployment of its own is asked for', async () => {
+    const { stage, calls, host } = await hostUnderTest();
+    await stage(first);
+    expect((await stage(third)).id).toBe(host.booted.id);
+    expect(host.staged).toBeUndefined();
+    expect(calls).toEqual(['pull', 'drop 1']);
+    expect((await stage(third)).id).toBe(host.booted.id);
+    expect(calls).toEqual(['pull', 'drop 1']);
+    const own = await stage(third, { evenIfBooted: true });
+    expect(own.image).toBe(third);
+    expect(own.id).not.toBe(host.booted.id);
+  });
+
+  test('takes away the kernel arguments that the deployment was staged with, once it runs', async () => {
+    const { stage, reboot } = await hostUnderTest();
+    await stage(first, { extraKernelArguments: { remove: [], add: ['quiet'] } });
+    await reboot();
+    expect((await stage(second)).kernelArguments).toEqual(['rw']);
+  });
+
+  test('of an image that the tool did not bring fails', async () => {
+    const { stage } = await hostUnderTest({ pulls: second });
+    await expect(stage(first)).rejects.toThrow(UnexpectedDeploymentError);
+    await expect(stage(first)).rejects.toThrow(`bootc has staged ${second}; expected ${first}`);
+  });
+
+  test('keeps no lock of what was staged before', async () => {
+    const { stage, host, backend } = await hostUnderTest();
+    const lock = path.join(host.root, 'run/ostree/staged-deployment-locked');
+    await writeFile(lock, '');
+    await stage(first);
+    await expect(access(lock)).rejects.toThrow('ENOENT');
+    expect((await backend.status(signal)).staged?.image).toBe(first);
+  });
+
+  test("shows the image's labels before the tool pulls it, and of one that is on the disk", async () => {
+    const { stage, calls, reboot } = await hostUnderTest();
+    const refuse = () => {
+      throw new Error('not this one');
+    };
+    await expect(stage(first, { accept: refuse })).rejects.toThrow('not this one');
+    expect(calls).toEqual([]);
+    await stage(first);
+    await reboot();
+    await expect(stage(first, { accept: refuse })).rejects.toThrow('not this one');
+  });
+
+  test('of an image that is on the disk needs no registry; its labels are not known then', async () => {
+    const { stage, isReachable } = await hostUnderTest();
+    isReachable.now = false;
+    const shown: object[] = [];
+    const staged = await stage(third, { accept: (labels) => void shown.push(labels) });
+    expect([staged.image, staged.labels, shown]).toEqual([third, {}, [{}]]);
+    await expect(stage(first)).rejects.toThrow('the registry is gone');
+  });
+
+  test('asks the registry once about what is on the disk', async () => {
+    const { stage, opened } = await hostUnderTest();
+    await stage(third);
+    expect((await stage(third)).labels).toEqual({ of: third });
+    expect(opened).toEqual([third]);
+  });
+
+  test('has the tool demand a signature where the policy of the host does', async () => {
+    const { stage, calls, host } = await hostUnderTest();
+    await mkdir(path.join(host.root, 'etc/containers'), { recursive: true });
+    await writeFile(
+      path.join(host.root, 'etc/containers/policy.json'),
+      JSON.stringify({ default: [{ type: 'reject' }] }),
+    );
+    await stage(first);
+    expect(calls).toEqual(['pull signed']);
+  });
+});
+
+describe('packages', () => {
+  test('are refused where the tool installs none', async () => {
+    const { stage, calls } = await hostUnderTest();
+    const extraPackages = { remove: noPackages, add: packages('vim') };
+    await expect(stage(first, { extraPackages })).rejects.toThrow(PackagesRefused);
+    await stage(first, { extraPackages: { remove: noPackages, add: noPackages } });
+    expect(calls).toEqual(['pull']);
+  });
+
+  test('come with the image, and what was prepared is held back until Shale stages it', async () => {
+    const { stage, calls, host } = await hostUnderTest({ installsPackages: true });
+    await stage(second);
+    const extraPackages = { remove: packages('nano'), add: packages('vim') };
+    const staged = await stage(first, { extraPackages });
+    expect(calls).toEqual(['pull', 'drop 1', 'deploy with vim, former nano']);
+    expect(host.staged).toEqual({ id: staged.id, kernelArguments: ['rw'] });
+    expect((await stage(first, { extraPackages })).id).toBe(staged.id);
+    expect(calls).toHaveLength(3);
+  });
+
+  test('that can not be installed leave nothing prepared', async () => {
+    const { stage, host, calls } = await hostUnderTest({ installsPackages: true, failsAfterDeploying: true });
+    const extraPackages = { remove: noPackages, add: packages('vim') };
+    await expect(stage(first, { extraPackages })).rejects.toThrow('no such package');
+    expect(host.staged).toBeUndefined();
+    expect(calls.at(-1)).toBe('drop 1');
+  });
+});
+
+describe('what was prepared and is held back', () => {
+  test('is neither the next boot nor finalized, but dropped with the rest', async () => {
+    const { backend, host, calls } = await hostUnderTest({ canSoftReboot: true });
+    const held: HostDeployment = { id: `${commitOf('held')}.0`, kernelArguments: [] };
+    await host.put(held);
+    await host.stage({ ...held, locked: true });
+    expect((await backend.status(signal)).staged).toBeUndefined();
+    await expect(backend.finalizeStaged(new Map(), signal)).rejects.toThrow(NoDeploymentError);
+    await expect(backend.prepareSoftReboot(signal)).rejects.toThrow(SoftRebootRefused);
+    await backend.unstage(signal);
+    expect(calls).toEqual(['drop 1']);
+    await backend.unstage(signal);
+    expect(calls).toEqual(['drop 1']);
+  });
+});
+
+test("finalizing writes what is staged, with the image's version of what Shale wrote", async () => {
+  const { backend, stage, host } = await hostUnderTest();
+  const { id } = await stage(first);
+  for (const name of ['own.conf', 'edited.conf']) await writeFile(path.join(host.root, 'etc', name), 'old');
+  const managed = new Map([['/etc/own.conf', await contentDigestAt(host.root, '/etc/own.conf')]]);
+  const fresh = await backend.finalizeStaged(managed, signal);
+  expect(fresh).toMatchObject({ image: first, kernelArguments: ['rw'] });
+  expect([fresh.id === id, host.staged]).toEqual([false, undefined]);
+  expect(host.written.map((deployment) => deployment.id)).toEqual([fresh.id, host.booted.id]);
+  expect(await readdir(path.join(fresh.root, 'etc'))).toEqual(['edited.conf']);
+});
+
+describe('a soft reboot', () => {
+  test('is prepared for what the tool says it can boot', async () => {
+    const { backend, stage, host } = await hostUnderTest({ canSoftReboot: true });
+    expect((await stage(first)).canSoftReboot).toBe(true);
+    expect((await backend.status(signal)).booted).not.toHaveProperty('canSoftReboot');
+    await backend.finalizeStaged(new Map(), signal);
+    await backend.prepareSoftReboot(signal);
+    expect(host.commands.slice(-2)).toEqual([
+      'admin prepare-soft-reboot --reset',
+      'admin prepare-soft-reboot 0',
+    ]);
+  });
+
+  test('is refused for anything else', async () => {
+    const { backend, stage } = await hostUnderTest();
+    await expect(backend.prepareSoftReboot(signal)).rejects.toThrow(/that the booted deployment supports/);
+    const { id } = await stage(first);
+    await expect(backend.prepareSoftReboot(signal)).rejects.toThrow(`that ${id} supports`);
+    await expect(backend.prepareSoftReboot(signal)).rejects.toThrow(SoftRebootRefused);
+  });
+});
+
+describe('a rollback', () => {
+  test('drops what is staged, and has the tool boot the previous deployment', async () => {
+    const { backend, stage, calls, reboot, host } = await hostUnderTest();
+    await stage(first);
+    await reboot();
+    await stage(second);
+    calls.length = 0;
+    await backend.rollback(signal);
+    expect(calls).toEqual(['drop 1', 'rollback']);
+    expect((await backend.status(signal)).staged?.image).toBe(third);
+    // Asked again the tool would swap them back.
+    await backend.rollback(signal);
+    expect(calls).toEqual(['drop 1', 'rollback']);
+    expect(host.written).toHaveLength(2);
+  });
+
+  test('is refused without a previous deployment', async () => {
+    const { backend, stage } = await hostUnderTest();
+    await expect(backend.rollback(signal)).rejects.toThrow(NoDeploymentError);
+    await stage(first);
+    await expect(backend.rollback(signal)).rejects.toThrow('there is no previous deployment to roll back to');
+  });
+
+  test('by the host itself is the command of the tool', async () => {
+    const { backend } = await hostUnderTest();
+    expect(await backend.rollbackScript([], signal)).toBe('bootc rollback');
+    await expect(backend.rollbackScript([], AbortSignal.abort())).rejects.toThrow(/abort/);
+  });
+});
+
+test('cleaning up keeps the previous deployment and pinned ones, and the records of images that are left', async () => {
+  const pinned = `${commitOf(third)}.7`;
+  const { backend, stage, calls, host, reboot, state } = await hostUnderTest({
+    isPinned: (id) => id === pinned,
+  });
+  await stage(second);
+  await stage(first);
+  await reboot();
+  const [running, previous] = host.written as [HostDeployment, HostDeployment];
+  const older = [5, 6, 7, 8].map((serial) => ({ id: `${commitOf(third)}.${serial}`, kernelArguments: [] }));
+  for (const each of older) await host.put(each);
+  await stage(third, { evenIfBooted: true });
+  await host.boot([running, previous, ...older]);
+  await backend.cleanup(signal);
+  expect(host.written.map(({ id }) => id)).toEqual([running.id, previous.id, pinned]);
+  expect(host.staged).toBeDefined();
+  expect(calls.at(-1)).toBe('cleanup');
+  expect(host.commands).toContain('admin cleanup');
+  expect(await readdir(path.join(state, 'images'))).toHaveLength(2);
+});
+
+test('the tool says its version and whether it installs packages', async () => {
+  const { backend } = await hostUnderTest({ installsPackages: true });
+  expect(await backend.tool(signal)).toMatchObject({ name: 'rpm-ostree', installsPackages: true });
+  const { backend: other } = await hostUnderTest();
+  expect(await other.tool(signal)).toMatchObject({ name: 'bootc', installsPackages: false });
+});
+
+test('without a booted deployment the host is not understood', async () => {
+  const { backend, host } = await hostUnderTest();
+  host.booted = { id: `${'f'.repeat(64)}.0`, kernelArguments: [] };
+  await expect(backend.status(signal)).rejects.toThrow(/none of the bootloader's deployments is booted/);
+});
