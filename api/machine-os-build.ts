@@ -18,6 +18,16 @@ export const MachineOSBuildSpec = z.object({
       "Shale's own: digest of the disruption policies that the transitions in the image's label are computed with.",
     ),
   baseImage: z.string().max(447).exactOptional().describe("Shale's own: the requested base image."),
+  transitionsFrom: z
+    .array(
+      z.object({
+        config: z.string().max(253).describe('A rendered MachineConfig.'),
+        base: z.string().max(447).describe('The base image, by digest.'),
+      }),
+    )
+    .max(1000)
+    .exactOptional()
+    .describe("Shale's own: what nodes may run, for each of which the image's label lists a transition."),
 });
 
 export const MachineOSBuildStatus = z

@@ -200,6 +200,12 @@ export const describedAnnotations = {
     meaning:
       'version of the rule by which the build is named; a newer version of Shale reuses the image of a build named by another version',
   },
+  relabels: {
+    name: 'shale.dev/relabels',
+    on: 'MachineOSBuild',
+    meaning:
+      'the build whose image this one labels again, because nodes run configs that the label of that image does not list',
+  },
   pushSecret: {
     name: 'shale.dev/push-secret',
     on: 'MachineOSBuild',

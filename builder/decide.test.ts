@@ -40,6 +40,8 @@ const seen: BuildObservation = {
   ownArchitecture: 'amd64',
   builds: [],
   running: new Set(),
+  states: [],
+  fallsShort: () => false,
 };
 const inputs = {
   machineOSConfig,
@@ -72,6 +74,65 @@ const build = (of: string, condition?: string): MachineOSBuild => ({
             },
           ],
         },
+});
+
+describe('a build whose label falls short of what nodes run', () => {
+  const finished = build(name, 'Succeeded');
+  const states = [{ config: 'rendered-worker-2', base }];
+  const short: BuildObservation = { ...seen, builds: [finished], states, fallsShort: () => true };
+  const again = buildName({ ...inputs, states });
+  const relabelling = (condition?: string): MachineOSBuild => {
+    const { metadata, ...other } = build(again, condition);
+    return { ...other, metadata: { ...metadata, annotations: { [annotations.relabels]: name } } };
+  };
+  const pointed = (to: string): MachineOSConfig => ({
+    ...machineOSConfig,
+    status: { machineOSBuild: { group: 'g', resource: 'r', name: to } },
+  });
+
+  test('is followed by one that labels its image again, and whose name says for what', () => {
+    expect(again).not.toBe(name);
+    expect(decideBuild(short)).toMatchObject({
+      kind: 'build',
+      name: again,
+      relabels: name,
+      next: 'create',
+      transitionsFrom: states,
+    });
+    const others = [{ config: 'rendered-worker-3', base }];
+    expect(decideBuild({ ...short, states: others })).not.toMatchObject({ name: again });
+  });
+
+  test.each([
+    [undefined, 'start'],
+    ['Interrupted', 'recreate'],
+    ['Failed', 'none'],
+  ])('is not followed by another while the next is %s', (condition, next) => {
+    const builds = [finished, relabelling(condition)];
+    expect(decideBuild({ ...short, builds })).toMatchObject({ name: again, next, relabels: name });
+  });
+
+  test('is not chosen again when it would suffice, as long as the next does', () => {
+    const builds = [finished, relabelling('Succeeded')];
+    const fallsShort = () => false;
+    const current = { ...short, builds, fallsShort, machineOSConfig: pointed(again) };
+    expect(decideBuild(current)).toMatchObject({ name: again, next: 'none' });
+    const before = { ...short, builds, fallsShort, machineOSConfig: pointed(name) };
+    expect(decideBuild(before)).toMatchObject({ name, next: 'none' });
+    expect(decideBuild(before)).not.toHaveProperty('relabels');
+  });
+
+  test('is left for the one that does not fall short', () => {
+    const fallsShort = ({ metadata }: MachineOSBuild) => metadata.name === name;
+    const builds = [finished, relabelling('Succeeded')];
+    const observation = { ...short, builds, fallsShort, machineOSConfig: pointed(name) };
+    expect(decideBuild(observation)).toMatchObject({ name: again, next: 'none' });
+  });
+
+  test('does not matter before it has succeeded', () => {
+    expect(decideBuild({ ...short, builds: [build(name)] })).toMatchObject({ name, next: 'start' });
+    expect(decideBuild({ ...short, builds: [] })).toMatchObject({ name, next: 'create' });
+  });
 });
 
 describe('a finished build that another version has named', () => {

@@ -24,6 +24,16 @@ export interface BuildObservation {
   readonly builds: readonly MachineOSBuild[];
   /** Names of the builds that this process runs. */
   readonly running: ReadonlySet<string>;
+  /** What nodes run or will run: the label of a new image lists a transition from each. */
+  readonly states: readonly LabelledState[];
+  /** Whether the label of a successful build lacks a transition that a node needs (disruption/label-coverage.ts). */
+  readonly fallsShort: (build: MachineOSBuild) => boolean;
+}
+
+/** A rendered config on a base image by digest. */
+export interface LabelledState {
+  readonly config: string;
+  readonly base: string;
 }
 
 export type BuildDecision =
@@ -36,6 +46,10 @@ export type BuildDecision =
       readonly policyDigest: string;
       /** Architectures of the image, as GOARCH. */
       readonly architectures: readonly string[];
+      /** What its label lists a transition from. */
+      readonly transitionsFrom: readonly LabelledState[];
+      /** The build whose image gets another label, if this is not the first of its inputs. */
+      readonly relabels?: string;
       /** The existing object of that name, if any. */
       readonly build: MachineOSBuild | undefined;
       /** The next step for it. */
@@ -49,7 +63,8 @@ export type BuildDecision =
  * running.
  *
  * A failed build stays failed until one of its inputs, or the rebuild annotation, changes. An interrupted build whose
- * inputs are requested again is recreated, because the conditions of a final build can't change (MCO's rule).
+ * inputs are requested again is recreated, because the conditions of a final build can't change (MCO's rule). A build
+ * whose label falls short is followed by another of the same inputs, which only labels its image again.
  */
 export function decideBuild(observation: BuildObservation): BuildDecision {
   const { machineOSConfig, pool, rendered, policyDigest, baseImage } = observation;
@@ -79,11 +94,8 @@ export function decideBuild(observation: BuildObservation): BuildDecision {
     architectures,
     ...present({ rebuild }),
   };
-  const ownName = buildName(inputs);
-  const build =
-    observation.builds.find((candidate) => candidate.metadata.name === ownName) ??
-    buildToTakeOver(observation.builds, { ...inputs, rebuild, ownArchitecture: observation.ownArchitecture });
-  const name = build?.metadata.name ?? ownName;
+  const first = firstBuild(observation, { ...inputs, rebuild, ownArchitecture: observation.ownArchitecture });
+  const { name, build } = latestBuild(observation, inputs, first);
   return {
     kind: 'build',
     name,
@@ -91,12 +103,52 @@ export function decideBuild(observation: BuildObservation): BuildDecision {
     baseImage,
     policyDigest,
     architectures,
+    transitionsFrom: observation.states,
+    ...present({ relabels: name === first.name ? undefined : first.name }),
     build,
     next: nextStep(build, observation.running.has(name)),
     interrupt: observation.builds.filter(
       (candidate) => candidate.metadata.name !== name && !isOver(candidate),
     ),
   };
+}
+
+interface NamedBuild {
+  readonly name: string;
+  /** Undefined if it doesn't exist. */
+  readonly build: MachineOSBuild | undefined;
+}
+
+/** The build that made, or will make, the image of these inputs. */
+function firstBuild({ builds }: BuildObservation, requested: RequestedImage): NamedBuild {
+  const name = buildName(requested);
+  const build = builds.find(({ metadata }) => metadata.name === name) ?? buildToTakeOver(builds, requested);
+  return { name: build?.metadata.name ?? name, build };
+}
+
+/**
+ * The first build, or one that labelled its image again. The one that the MachineOSConfig names stays as long as its label
+ * suffices: every other choice would be another target without a reason.
+ */
+function latestBuild(
+  { builds, machineOSConfig, states, fallsShort }: BuildObservation,
+  inputs: BuildInputs,
+  first: NamedBuild,
+): NamedBuild {
+  const sameImage = builds.filter(
+    ({ metadata }) =>
+      metadata.name === first.name || metadata.annotations?.[annotations.relabels] === first.name,
+  );
+  if (sameImage.length === 0) return first;
+  const usable = sameImage.filter((build) => outcomeOf(build) !== 'Succeeded' || !fallsShort(build));
+  const named = machineOSConfig.status?.machineOSBuild?.name;
+  const build =
+    usable.find(({ metadata }) => metadata.name === named) ??
+    usable.find((candidate) => outcomeOf(candidate) === 'Succeeded') ??
+    usable[0];
+  if (build !== undefined) return { name: build.metadata.name, build };
+  const name = buildName({ ...inputs, states });
+  return { name, build: builds.find(({ metadata }) => metadata.name === name) };
 }
 
 /** @returns the base image as requested, by tag or digest; that of a MachineConfig wins. */
@@ -192,7 +244,9 @@ export interface BuildInputs {
   /** GOARCH values, sorted. */
   readonly architectures: readonly string[];
   /** Value of the rebuild annotation: a changed value requests another build of the same inputs. */
-  readonly rebuild?: string;
+  readonly rebuild?: string | undefined;
+  /** What the label is to list, for a build that only labels an image of the same inputs again. */
+  readonly states?: readonly LabelledState[];
 }
 
 /** To be raised with every change of what a name is made of; see buildToTakeOver. */
@@ -208,6 +262,8 @@ const HASH_DIGITS = 32;
 export function buildName(inputs: BuildInputs): string {
   const { machineOSConfig, renderedConfig, baseImage, policyDigest, architectures, rebuild = '' } = inputs;
   const { spec } = machineOSConfig;
+  const relabelled =
+    inputs.states === undefined ? [] : [inputs.states.map(({ config, base }) => [config, base])];
   const hashed = JSON.stringify([
     renderedConfig,
     baseImage,
@@ -221,6 +277,7 @@ export function buildName(inputs: BuildInputs): string {
     [...(spec.packages ?? [])].sort(),
     (spec.buildArguments ?? []).map(({ name, value }) => `${name}=${value}`).sort(),
     (spec.buildSecrets ?? []).map(({ name }) => name).sort(),
+    ...relabelled,
   ]);
   return `${machineOSConfig.metadata.name}-${createHash('sha256').update(hashed).digest('hex').slice(0, HASH_DIGITS)}`;
 }

@@ -13,9 +13,17 @@ import { LeadershipLost } from '../cluster/leader-election.ts';
 import { noTracer, type Tracer } from '../cluster/tracing/span.ts';
 import { updateStatus } from '../cluster/update-object.ts';
 import { createWorkQueue } from '../cluster/work-queue.ts';
+import { unlistedConfigs } from '../disruption/label-coverage.ts';
 import { createMirroredClient } from '../image/registry/mirrored-client.ts';
 import { noRegistriesConf } from '../image/registry/registries-conf.ts';
-import { BUILD_NAME_VERSION, type BuildDecision, decideBuild, pushSpecOf, requestedBase } from './decide.ts';
+import {
+  BUILD_NAME_VERSION,
+  type BuildDecision,
+  type BuildObservation,
+  decideBuild,
+  pushSpecOf,
+  requestedBase,
+} from './decide.ts';
 import type { EngineAccessParts } from './engine/engine-flags.ts';
 import type { BuildMetrics } from './metrics.ts';
 import {
@@ -28,6 +36,7 @@ import {
 } from './observe.ts';
 import { readRegistryAccess } from './secrets.ts';
 import { type BuildPhase, buildStatus, isOver } from './status.ts';
+import { knownStates } from './steps/known-states.ts';
 import { ImageMaker, renderedRegistries } from './steps/make-image.ts';
 import { RunningBuilds } from './steps/running-builds.ts';
 
@@ -157,6 +166,7 @@ class BuildController {
       ownArchitecture: this.#options.architecture,
       builds,
       running: running.names(),
+      ...this.#labelling(config, builds),
     });
     if (decision.kind === 'wait') {
       const { log, events } = aboutChange(this.#options, pool?.spec.configuration?.name);
@@ -171,6 +181,25 @@ class BuildController {
     await this.#pointTo(config, decision);
     // A tag can be moved to another image, and no watch reports it.
     return requested !== undefined && isMovable(requested) ? requeueAfter(this.#options.baseCheckMs) : done;
+  }
+
+  /** What the label of an image has to list, and whether that of a build does. */
+  #labelling(
+    { spec }: MachineOSConfig,
+    builds: readonly MachineOSBuild[],
+  ): Pick<BuildObservation, 'states' | 'fallsShort'> {
+    const { caches } = this.#options;
+    const pool = spec.machineConfigPool.name;
+    const configs = (name: string) => caches.machineConfigs.get(name);
+    const nodes = caches.nodes.list().filter(({ spec: { pool: of } }) => of.name === pool);
+    const states = knownStates(pool, nodes, builds, configs);
+    const status = caches.machineConfigurations.get(MACHINE_CONFIGURATION)?.status;
+    const policies = status?.nodeDisruptionPolicyStatus?.clusterPolicies;
+    return {
+      states: states.map(({ config, base }) => ({ config: config.metadata.name, base })),
+      fallsShort: (build) =>
+        policies !== undefined && unlistedConfigs({ build, nodes, configs, policies }).length > 0,
+    };
   }
 
   /** @throws the error of the look-up; the controller retries. */
@@ -259,6 +288,9 @@ class BuildController {
   }
 }
 
+/** As many as a label may have (disruption/transitions.ts). */
+const MAX_TRANSITIONS = 1000;
+
 function newBuild(config: MachineOSConfig, requested: RequestedBuild): NewObject<MachineOSBuild> {
   return {
     apiVersion: 'machineconfiguration.openshift.io/v1',
@@ -272,7 +304,10 @@ function newBuild(config: MachineOSConfig, requested: RequestedBuild): NewObject
       }),
       annotations: {
         [annotations.buildNameVersion]: BUILD_NAME_VERSION,
-        ...present({ [annotations.pushSecret]: config.spec.renderedImagePushSecret?.name }),
+        ...present({
+          [annotations.pushSecret]: config.spec.renderedImagePushSecret?.name,
+          [annotations.relabels]: requested.relabels,
+        }),
       },
     },
     spec: {
@@ -281,6 +316,7 @@ function newBuild(config: MachineOSConfig, requested: RequestedBuild): NewObject
       renderedImagePushSpec: pushSpecOf(config.spec.renderedImagePushSpec, requested.name),
       policyDigest: requested.policyDigest,
       baseImage: requested.baseImage,
+      transitionsFrom: [...requested.transitionsFrom].slice(0, MAX_TRANSITIONS),
     },
   };
 }

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { MachineConfigs } from '../api/machine-config.ts';
-import { MachineConfigNodes } from '../api/machine-config-node.ts';
+import { type MachineConfigNode, MachineConfigNodes } from '../api/machine-config-node.ts';
 import { MachineConfigPools } from '../api/machine-config-pool.ts';
 import { MachineConfigurations } from '../api/machine-configuration.ts';
 import { MachineOSBuilds } from '../api/machine-os-build.ts';
@@ -37,7 +37,17 @@ export function enqueueOnChange(caches: BuildCaches, queue: WorkQueue): void {
   caches.machineConfigs.onChange(({ object }) =>
     addWhere(({ spec }) => renderedConfigOf(caches, spec.machineConfigPool.name) === object.metadata.name),
   );
+  // What a node runs decides whether the label of its pool's image suffices.
+  caches.nodes.onChange(({ object, old }) => {
+    if (old !== undefined && runs(old) === runs(object)) return;
+    addWhere(({ spec }) => spec.machineConfigPool.name === object.spec.pool.name);
+  });
   caches.machineConfigurations.onChange(() => addWhere(() => true));
+}
+
+/** @returns what a node of a pool runs, as text: the label of the pool's image is decided by no more of a node. */
+function runs({ spec, status }: MachineConfigNode): string {
+  return JSON.stringify([spec.pool.name, status?.mode, status?.configVersion?.current, status?.baseImage]);
 }
 
 /** @returns the name of the rendered config that is the pool's target; undefined before the first rendering. */

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { MachineConfig } from '../../api/machine-config.ts';
+import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { annotations, MACHINE_CONFIGURATION } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
@@ -24,7 +25,7 @@ import type { BuildResult } from '../status.ts';
 import { byBase } from './base-architectures.ts';
 import { buildForArchitectures } from './build-image.ts';
 import type { Step } from './build-trace.ts';
-import { knownStates } from './known-states.ts';
+import { type KnownState, knownStates } from './known-states.ts';
 import type { BuildJob } from './running-builds.ts';
 
 export interface ImageMakerOptions extends RegistryAccessOptions {
@@ -88,7 +89,7 @@ export class ImageMaker {
         ...present({
           previousImage: machineOSConfig.status?.currentImagePullSpec as DigestedPullspec | undefined,
         }),
-        froms: knownStates(pool, caches.nodes.list(), builds, (name) => caches.machineConfigs.get(name)),
+        froms: this.#froms(build, pool, builds),
         architectures: built,
         version,
         created,
@@ -111,6 +112,16 @@ export class ImageMaker {
     if (left.length === 0) return result;
     const none = left.map((architecture) => `linux/${architecture}`).join(' and ');
     return { ...result, summary: `${result.summary}; nothing for ${none}: the base image has none` };
+  }
+
+  /** What the build is to list; an older builder has not written that down. */
+  #froms({ spec }: MachineOSBuild, pool: string, builds: readonly MachineOSBuild[]): readonly KnownState[] {
+    const { caches } = this.#options;
+    const known = knownStates(pool, caches.nodes.list(), builds, (name) => caches.machineConfigs.get(name));
+    const { transitionsFrom } = spec;
+    if (transitionsFrom === undefined) return known;
+    const requested = new Set(transitionsFrom.map(({ config, base }) => `${config} ${base}`));
+    return known.filter(({ config, base }) => requested.has(`${config.metadata.name} ${base}`));
   }
 
   #reservedSecrets(): ReadonlySet<string> {

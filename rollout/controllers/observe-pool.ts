@@ -5,6 +5,7 @@ import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations, MACHINE_CONFIGURATION, SIGNING_KEYS_CONFIG_MAP } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
+import { unlistedConfigs } from '../../disruption/label-coverage.ts';
 import { PARALLEL_NODES } from '../act/carry-out.ts';
 import type { PoolRecorder } from '../act/keep-record.ts';
 import type { Caches } from '../caches.ts';
@@ -96,7 +97,9 @@ export class PoolObserver {
     const { caches, options, recorder } = this.#parts;
     const { name } = pool.metadata;
     const record = recordOf(pool, caches.poolRevisions.list());
-    const policyDigest = caches.machineConfigurations.get(MACHINE_CONFIGURATION)?.status?.policyDigest;
+    const inForce = caches.machineConfigurations.get(MACHINE_CONFIGURATION)?.status;
+    const { policyDigest } = inForce ?? {};
+    const policies = inForce?.nodeDisruptionPolicyStatus?.clusterPolicies;
     const builds = caches.machineOSBuilds.list().filter(({ spec }) => spec.machineOSConfig.name === name);
     // A MachineOSConfig has its pool's name (machineOSConfigRules); one that is being deleted asks for nothing.
     const machineOSConfig = caches.machineOSConfigs.get(name);
@@ -109,6 +112,15 @@ export class PoolObserver {
       policyDigest,
       record,
       checkOf: (build) => recorder.checkOf(name, build),
+      unlisted: (build) =>
+        policies === undefined
+          ? []
+          : unlistedConfigs({
+              build,
+              nodes: this.#nodesOf(members),
+              configs: (config) => caches.machineConfigs.get(config),
+              policies,
+            }),
     });
     const settings = poolSettings(pool, options);
     const keys = caches.signingKeys.get(SIGNING_KEYS_CONFIG_MAP, options.namespace);
@@ -143,6 +155,13 @@ export class PoolObserver {
       rollback,
       ...(settings.autoRollback ? { lastGood: () => lastGood(pool, ownTarget, known()) } : {}),
     };
+  }
+
+  *#nodesOf(members: PoolMembers): Generator<MachineConfigNode> {
+    for (const name of members.names()) {
+      const node = this.#parts.caches.machineConfigNodes.get(name);
+      if (node !== undefined) yield node;
+    }
   }
 
   #read(names: readonly string[]): Pick<ObservedNode, 'node' | 'machineConfigNode' | 'lease'>[] {

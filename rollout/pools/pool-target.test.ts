@@ -24,6 +24,7 @@ const target = (more: Partial<PoolTargetInputs> = {}) =>
     policyDigest: 'sha256:p',
     record: aRecord(aPool('worker'), ...(more.builds ?? []).flatMap(madeBy)),
     checkOf: () => undefined,
+    unlisted: () => [],
     ...more,
   });
 const madeBy = ({ spec, status }: MachineOSBuild): NodeTarget[] =>
@@ -52,6 +53,18 @@ describe('a pool without a MachineOSConfig', () => {
 });
 
 describe('a pool with a MachineOSConfig', () => {
+  it('waits for another label where that of the image has no transition from what nodes run', () => {
+    const builds = [aBuild('b1', CONFIG, { status: aSuccess('1') })];
+    const unlisted = () => ['rendered-worker-2', 'rendered-worker-3'];
+    const waiting = target({ machineOSConfig: aMachineOSConfig('worker'), builds, unlisted });
+    expect(waiting).toMatchObject({
+      kind: 'awaiting-image',
+      state: 'BuildPending',
+      why: 'the image of MachineOSBuild b1 is to be labelled again: its label has no transition from rendered-worker-2 and rendered-worker-3, which nodes run',
+    });
+    expect(nodeTarget(waiting, aMachineConfigNode('worker-0'))).toBeUndefined();
+  });
+
   it('goes to the image of the build of its rendered config', () => {
     expect(layered([aBuild('b1', CONFIG, { status: aSuccess('1') })])).toMatchObject({
       kind: 'layered',

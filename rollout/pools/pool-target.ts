@@ -66,6 +66,11 @@ export interface PoolTargetInputs {
   readonly record: PoolRecord;
   /** What the check of the image of a build found; undefined before it is checked. */
   readonly checkOf: (build: MachineOSBuild) => ImageCheck | undefined;
+  /**
+   * The rendered configs that nodes run and from which the label of the build's image has no transition, although one would
+   * cost less than a reboot (disruption/label-coverage.ts).
+   */
+  readonly unlisted: (build: MachineOSBuild) => readonly string[];
 }
 
 /**
@@ -74,7 +79,7 @@ export interface PoolTargetInputs {
  * Only an image of the pool's record is a target: before that, the pool waits until the operator has checked and recorded it.
  * An image counts only when it was built for the pool's rendered config and states transitions by the policies in
  * force: with others in force the daemon would have to take Reboot for everything, so the pool waits for the relabelled
- * image instead.
+ * image instead. The same holds where the label has no transition from what nodes run: it was labelled before they ran it.
  */
 export function poolTarget(inputs: PoolTargetInputs): PoolTarget {
   const { pool, rendered, machineOSConfig } = inputs;
@@ -90,6 +95,11 @@ export function poolTarget(inputs: PoolTargetInputs): PoolTarget {
   const newcomer = lastImage(record) ?? standard;
   if (build === undefined || image === undefined || !hasCondition(build, 'Succeeded'))
     return { kind: 'awaiting-image', config, ...awaited(build, machineOSConfig, config), newcomer };
+  const unlisted = inputs.unlisted(build);
+  if (unlisted.length > 0) {
+    const why = `the image of MachineOSBuild ${build.metadata.name} is to be labelled again: its label has no transition from ${unlisted.join(' and ')}, which nodes run`;
+    return { kind: 'awaiting-image', config, state: 'BuildPending', why, newcomer };
+  }
   if (!isRecorded(record, { config, image })) {
     const refusal = buildRefusal(build, { machineOSConfig, rendered });
     const check = refusal === undefined ? inputs.checkOf(build) : { kind: 'refused' as const, why: refusal };

@@ -7,6 +7,7 @@ import { MachineConfigurations } from '../../api/machine-configuration.ts';
 import { MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import {
+  annotations,
   BUILDER_DEPLOYMENT,
   DEFAULT_NAMESPACE,
   labels,
@@ -24,6 +25,8 @@ import { type SandboxUnderTest, startSandboxUnderTest, until } from './sandbox-u
 
 const MINUTE = 60_000;
 const signal = deadline(9 * MINUTE);
+const MOTD_CONFIG = '90-opt-in';
+const MOTD_FILE = '/etc/motd.d/90-opt-in.motd';
 const API_VERSION = 'machineconfiguration.openshift.io/v1';
 const OURS = { namespace: DEFAULT_NAMESPACE, signal };
 const title = `opting in${noDirectoryNodes === undefined ? '' : ` (skipped: ${noDirectoryNodes})`}`;
@@ -144,6 +147,45 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: patience(5 * M
     expect((await mosc('worker'))?.metadata.uid).toBe(uid);
   });
 
+  test('a change that was applied live is taken back live, by a label that says so', async () => {
+    const policy = { files: [{ path: MOTD_FILE, actions: [{ type: 'None' }] }] };
+    const body = { spec: { nodeDisruptionPolicy: policy } };
+    const configuration = () => client.get(MachineConfigurations, MACHINE_CONFIGURATION, { signal });
+    const { policyDigest: without } = (await configuration()).status ?? {};
+    await client.patch(MachineConfigurations, MACHINE_CONFIGURATION, { type: 'merge', body }, { signal });
+    await until('an image has the policy in its label', async () => {
+      const { policyDigest } = (await configuration()).status ?? {};
+      const { name } = (await mosc('worker'))?.status?.machineOSBuild ?? {};
+      const build = await client.find(MachineOSBuilds, name ?? '', { signal });
+      const isOfPolicy = policyDigest !== without && build?.spec.policyDigest === policyDigest;
+      return isOfPolicy && conditionIsTrue(build?.status?.conditions, 'Succeeded');
+    });
+    const workers = async () =>
+      (await sandbox.nodesIn('Layered')).filter(({ spec }) => spec.pool.name === 'worker');
+    const boots = async () => (await workers()).map(({ status }) => status?.bootID);
+    const run = async (config: string) =>
+      (await workers()).filter(({ status }) => status?.configVersion?.current === config).length === 3;
+    const desired = async () =>
+      (await client.get(MachineConfigPools, 'worker', { signal })).spec.configuration?.name ?? '';
+    const [before, booted] = [await desired(), await boots()];
+    await client.create(MachineConfigs, motd('live'), { signal });
+    await until('it is rendered', async () => (await desired()) !== before);
+    const live = await desired();
+    await until('every worker has it', () => run(live));
+    await client.delete(MachineConfigs, MOTD_CONFIG, { signal });
+    await until('no worker has it', () => run(before));
+    await until('the pool says so', () => isUpdated('worker'));
+    expect(await boots()).toEqual(booted);
+    const { items } = await client.list(MachineOSBuilds, { signal });
+    const relabelled = items.filter(
+      ({ metadata, spec }) =>
+        spec.machineOSConfig.name === 'worker' && metadata.annotations?.[annotations.relabels] !== undefined,
+    );
+    expect(relabelled.map(({ spec, status }) => [spec.machineConfig.name, status?.builder])).toEqual([
+      [before, { imageBuilderType: 'Relabel' }],
+    ]);
+  });
+
   test('shale rollback takes real nodes back to the image before', async () => {
     const wanted = async () =>
       (await client.get(MachineConfigPools, 'worker', { signal })).spec.configuration?.name ?? '';
@@ -177,11 +219,11 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: patience(5 * M
 });
 
 function motd(text: string): NewObject<MachineConfig> {
-  const file = { path: '/etc/motd.d/90-opt-in.motd', contents: { source: `data:,${text}` } };
+  const file = { path: MOTD_FILE, contents: { source: `data:,${text}` } };
   return {
     apiVersion: API_VERSION,
     kind: 'MachineConfig',
-    metadata: { name: '90-opt-in', labels: { [labels.role]: 'worker' } },
+    metadata: { name: MOTD_CONFIG, labels: { [labels.role]: 'worker' } },
     spec: { config: { ignition: { version: '3.4.0' }, storage: { files: [file] } } },
   };
 }

@@ -1,0 +1,71 @@
+import type { MachineConfig } from '../api/machine-config.ts';
+import type { MachineConfigNode } from '../api/machine-config-node.ts';
+import type { ClusterPolicies } from '../api/machine-configuration.ts';
+import type { MachineOSBuild } from '../api/machine-os-build.ts';
+import { byCodeUnits } from '../api/order.ts';
+import { parseNodeConfig } from '../machineconfig/parse-node-config.ts';
+import { decideActions } from './actions.ts';
+
+/**
+ * Whether the label of an image states what every node of its pool will do. An image that a pool goes back to was labelled
+ * before the configs that its nodes run now existed: by that label they would all reboot, where `shale plan` promises a
+ * live update. Builder and operator both decide by this function: the builder labels the image again, and the operator
+ * assigns no image whose label falls short.
+ */
+
+export interface LabelCoverageInput {
+  /** A build that succeeded. */
+  readonly build: MachineOSBuild;
+  /** The nodes of its pool. */
+  readonly nodes: Iterable<MachineConfigNode>;
+  readonly configs: (name: string) => MachineConfig | undefined;
+  /** The policies in force. */
+  readonly policies: ClusterPolicies;
+}
+
+/**
+ * @returns the rendered configs that nodes run, on the base of the image, for which its label has no transition although one
+ *   would cost less than a reboot; sorted. A node on another base image, in standard mode, or with a config that can't be
+ *   compared reboots in any case.
+ */
+export function unlistedConfigs({ build, nodes, configs, policies }: LabelCoverageInput): readonly string[] {
+  const target = build.spec.machineConfig.name;
+  const bases = basesOf(build);
+  const listed = listedStates(build);
+  const unlisted = new Set<string>();
+  for (const { status } of nodes) {
+    const config = status?.configVersion?.current;
+    const base = status?.baseImage;
+    if (status?.mode !== 'Layered' || config === undefined || base === undefined) continue;
+    if (config !== target && bases.has(base) && !listed.has(stateKey({ config, base }))) unlisted.add(config);
+  }
+  return [...unlisted]
+    .filter((config) => costsLessThanReboot(configs(config), configs(target), policies))
+    .sort(byCodeUnits);
+}
+
+function basesOf({ status }: MachineOSBuild): ReadonlySet<string> {
+  const bases = [status?.baseImage, ...(status?.instances ?? []).map(({ baseImage }) => baseImage)];
+  return new Set(bases.filter((base) => base !== undefined));
+}
+
+/** Builds of older versions state in their status alone what their label lists. */
+function listedStates({ spec, status }: MachineOSBuild): ReadonlySet<string> {
+  return new Set(spec.transitionsFrom?.map(stateKey) ?? status?.transitions?.map(({ from }) => from));
+}
+
+function stateKey({ config, base }: { readonly config: string; readonly base: string }): string {
+  return `${config} on ${base}`;
+}
+
+function costsLessThanReboot(
+  from: MachineConfig | undefined,
+  to: MachineConfig | undefined,
+  policies: ClusterPolicies,
+): boolean {
+  if (from === undefined || to === undefined) return false;
+  const [before, after] = [parseNodeConfig(from), parseNodeConfig(to)];
+  if (!before.ok || !after.ok) return false;
+  const { actions } = decideActions({ from: before.config, to: after.config, policies });
+  return actions.every(({ type }) => type !== 'Reboot');
+}
