@@ -23,6 +23,7 @@ import {
   readExamples,
   StepSkipped,
   type TourContext,
+  type TourSecrets,
   type TourStep,
 } from './step.ts';
 import { certificates, liveChange, mixedChange, rebootChange } from './steps/changes.ts';
@@ -57,6 +58,7 @@ export interface TourOptions {
   readonly choice: ControlPlaneChoice;
   readonly nodes: NodeKindName;
   readonly listener: TourListener;
+  readonly secrets?: TourSecrets;
   readonly log: Logger;
   readonly signal: AbortSignal;
 }
@@ -109,6 +111,7 @@ async function runTourSteps(
     client,
     view,
     record,
+    secrets: options.secrets ?? {},
     layout: sandboxLayout(options.dir),
     registry: createRegistryClient({
       caFor: (host) => (host === record.registryHost ? record.registryCA : undefined),
@@ -136,7 +139,7 @@ interface StepToTake {
   readonly number: number;
   readonly step: TourStep;
   readonly start: number;
-  readonly parts: Pick<TourContext, 'client' | 'view' | 'record' | 'layout' | 'registry'>;
+  readonly parts: Pick<TourContext, 'client' | 'view' | 'record' | 'secrets' | 'layout' | 'registry'>;
   readonly updates: UpdateCollector;
   readonly options: TourOptions;
 }

@@ -13,6 +13,14 @@ import type { SandboxLayout, SandboxRecord } from '../layout.ts';
 import { readObjects } from '../manifests/kustomization.ts';
 import { type Changes, createWatches, type Look } from '../wait-until.ts';
 
+/** Names of Secrets in Shale's namespace that the tour's images are built with; absent: none. */
+export interface TourSecrets {
+  readonly pull?: string;
+  readonly push?: string;
+  /** A command of the Containerfile prints its key `token`. */
+  readonly build?: string;
+}
+
 /** What a step of the tour works with. */
 export interface TourContext {
   readonly client: ApiClient;
@@ -20,6 +28,7 @@ export interface TourContext {
   readonly record: SandboxRecord;
   readonly layout: SandboxLayout;
   readonly registry: RegistryClient;
+  readonly secrets: TourSecrets;
   readonly signal: AbortSignal;
   /** Creates or replaces objects. */
   apply(objects: readonly KubernetesObject[]): Promise<void>;

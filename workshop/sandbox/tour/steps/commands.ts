@@ -51,14 +51,19 @@ export const commands: TourStep = {
   },
 };
 
-async function setContainerfile({ client, signal }: TourContext): Promise<void> {
-  const containerFile = [{ containerfileArch: 'NoArch', content: CONTAINERFILE }];
-  await client.patch(
-    MachineOSConfigs,
-    POOL,
-    { type: 'merge', body: { spec: { containerFile } } },
-    { signal },
-  );
+async function setContainerfile({ client, secrets: { build }, signal }: TourContext): Promise<void> {
+  const content = build === undefined ? CONTAINERFILE : `${CONTAINERFILE}\n${printingSecret(build)}`;
+  const spec = {
+    containerFile: [{ containerfileArch: 'NoArch', content }],
+    ...(build === undefined ? {} : { buildSecrets: [{ name: build }] }),
+  };
+  await client.patch(MachineOSConfigs, POOL, { type: 'merge', body: { spec } }, { signal });
+}
+
+/** A command that has no care for its secret. */
+function printingSecret(name: string): string {
+  const id = `${name}/token`;
+  return `RUN --mount=type=secret,id=${id} echo "the token is $(cat /run/secrets/${id})"`;
 }
 
 function wantedBuild({ view }: TourContext): string | undefined {

@@ -5,6 +5,7 @@ import {
   OPERATOR_DEPLOYMENT,
   SWITCH_CONFIG_MAP,
 } from '../../../../api/names.ts';
+import { present } from '../../../../api/present.ts';
 import { parseReference } from '../../../../image/reference.ts';
 import { RegistryError } from '../../../../image/registry/registry-error.ts';
 import { expectOneAtATime, expectOneReboot, expectRunningText } from '../expect-nodes.ts';
@@ -17,7 +18,11 @@ function switchConfigMap(tour: TourContext, enabled: boolean): ConfigMap {
     apiVersion: 'v1',
     kind: 'ConfigMap',
     metadata: { name: SWITCH_CONFIG_MAP, namespace: DEFAULT_NAMESPACE },
-    data: { enabled: String(enabled), imageRepository: `${tour.record.registryHost}/os/{pool}` },
+    data: {
+      enabled: String(enabled),
+      imageRepository: `${tour.record.registryHost}/os/{pool}`,
+      ...present({ pullSecret: tour.secrets.pull, pushSecret: tour.secrets.push }),
+    },
   };
 }
 
