@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { z } from 'zod';
+import { by } from '../api/order.ts';
 import { present } from '../api/present.ts';
 import { canonicalJson } from '../machineconfig/canonical-json.ts';
 
@@ -48,7 +49,7 @@ export function sbomOf(version: string, installed: string, systemPackages: strin
     .split('\n')
     .filter((line) => line !== '')
     .map((line) => systemElement(systemPackage(line)));
-  const parts = [...npm, ...system].sort((a, b) => (a.SPDXID < b.SPDXID ? -1 : 1));
+  const parts = [...npm, ...system].sort(by(({ SPDXID }) => SPDXID));
   const contents = createHash('sha256').update(canonicalJson(parts)).digest('hex');
   return canonicalJson({
     spdxVersion: 'SPDX-2.3',

@@ -1,3 +1,4 @@
+import { by } from '../api/order.ts';
 import type { NodeUnit } from './node-config.ts';
 
 /** A link under /etc/systemd/system by which systemd enables or masks a unit. */
@@ -51,7 +52,7 @@ export function unitLinks(
   }
   for (const path of links.keys()) removals.delete(path);
   return {
-    links: [...links].map(([path, target]) => ({ path, target })).sort((a, b) => (a.path < b.path ? -1 : 1)),
+    links: [...links].map(([path, target]) => ({ path, target })).sort(by(({ path }) => path)),
     removals: [...removals].sort(),
   };
 }

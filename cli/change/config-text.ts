@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { by } from '../../api/order.ts';
 import type { ConfigChange, NodeConfig, NodeFile, NodeUnit, Owner } from '../../machineconfig/node-config.ts';
 
 type Side = 'before' | 'after';
@@ -81,7 +82,7 @@ function decode(contents: Uint8Array): string | undefined {
 function unitText(unit: NodeUnit | undefined): string {
   if (unit === undefined) return '';
   const state = unit.enabled === undefined ? 'left as it is' : unit.enabled ? 'enabled' : 'disabled';
-  const dropins = [...unit.dropins].sort(([a], [b]) => (a < b ? -1 : 1));
+  const dropins = [...unit.dropins].sort(by(([name]) => name));
   return [
     `# ${state}${unit.masked ? ', masked' : ''}\n`,
     unit.contents ?? '',

@@ -15,6 +15,7 @@ import {
 import { type MachineOSConfig, MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { labels } from '../../api/names.ts';
 import type { KubernetesObject } from '../../api/object.ts';
+import { by } from '../../api/order.ts';
 import {
   defaultPolicySettings,
   effectivePolicies,
@@ -76,9 +77,7 @@ export function offlineCluster(
   return {
     malformed: checked.flatMap(({ problems }) => problems),
     limits,
-    pools: [...given, ...missingPools(configs, given)].sort((a, b) =>
-      a.metadata.name < b.metadata.name ? -1 : 1,
-    ),
+    pools: [...given, ...missingPools(configs, given)].sort(by(({ metadata }) => metadata.name)),
     configs,
     machineConfiguration: ofKind<MachineConfiguration>(MachineConfigurations.kind)[0],
     machineOSConfigs: ofKind<MachineOSConfig>(MachineOSConfigs.kind),

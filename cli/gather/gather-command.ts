@@ -5,6 +5,7 @@ import { createGzip } from 'node:zlib';
 import { Command } from 'commander';
 import { pack } from 'tar-stream';
 import { SHALE_VERSION } from '../../api/names.ts';
+import { by } from '../../api/order.ts';
 import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import {
@@ -108,7 +109,7 @@ async function writeBundle(
   const handle = await open(file, 'wx', MODE);
   const tar = pack();
   const written = pipeline(tar, createGzip(), handle.createWriteStream(), { signal });
-  for (const { name, text } of files.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
+  for (const { name, text } of files.toSorted(by(({ name }) => name))) {
     tar.entry({ name: `${root}/${name}`, mode: 0o644, uid: 0, gid: 0, mtime }, text);
   }
   tar.finalize();

@@ -3,6 +3,7 @@ import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { type ChangeId, changeOf } from '../../api/names.ts';
+import { byCodeUnits } from '../../api/order.ts';
 import { present } from '../../api/present.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { diffNodeConfigs } from '../../machineconfig/diff.ts';
@@ -65,7 +66,7 @@ export function poolHistory(input: HistoryInput): readonly HistoryEntry[] {
     ...rendered
       .filter(({ metadata }) => !built.has(metadata.name))
       .map((config) => entryOfConfig(config, input)),
-  ].toSorted((a, b) => (a.at === b.at ? compare(a.config, b.config) : compare(a.at, b.at)));
+  ].toSorted((a, b) => (a.at === b.at ? byCodeUnits(a.config, b.config) : byCodeUnits(a.at, b.at)));
   return entries
     .map((entry, index) => {
       const before = entries.slice(0, index).findLast(({ config }) => config !== entry.config)?.config;
@@ -77,8 +78,6 @@ export function poolHistory(input: HistoryInput): readonly HistoryEntry[] {
     })
     .toReversed();
 }
-
-const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
 type Entry = Omit<HistoryEntry, 'changes'>;
 

@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError } from 'commander';
+import { by } from '../../api/order.ts';
 import { present } from '../../api/present.ts';
 import {
   type ClusterFlags,
@@ -131,22 +132,20 @@ interface MaintenanceEntry {
 
 /** @returns every node that is flagged, has a lease of another holder than the operator, or is skipped for another reason. */
 export function maintenanceList(cluster: ObservedCluster, now: number): readonly MaintenanceEntry[] {
-  return cluster.nodes
-    .toSorted((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1))
-    .flatMap((node) => {
-      const flag = flagOf(node);
-      const obstacle = obstacleOf(cluster, node.metadata.name, now);
-      if (flag === undefined && obstacle === undefined) return [];
-      return [
-        {
-          node: node.metadata.name,
-          ...(flag === undefined || flag.by === '' ? {} : { by: flag.by }),
-          ...(flag === undefined || flag.reason === '' ? {} : { reason: flag.reason }),
-          ...present({ until: flag?.until, obstacle }),
-          cordoned: node.spec?.unschedulable === true,
-        },
-      ];
-    });
+  return cluster.nodes.toSorted(by(({ metadata }) => metadata.name)).flatMap((node) => {
+    const flag = flagOf(node);
+    const obstacle = obstacleOf(cluster, node.metadata.name, now);
+    if (flag === undefined && obstacle === undefined) return [];
+    return [
+      {
+        node: node.metadata.name,
+        ...(flag === undefined || flag.by === '' ? {} : { by: flag.by }),
+        ...(flag === undefined || flag.reason === '' ? {} : { reason: flag.reason }),
+        ...present({ until: flag?.until, obstacle }),
+        cordoned: node.spec?.unschedulable === true,
+      },
+    ];
+  });
 }
 
 export function formatMaintenance(entries: readonly MaintenanceEntry[]): string {

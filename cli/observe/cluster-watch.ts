@@ -7,6 +7,7 @@ import { MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { BUILDER_DEPLOYMENT, OPERATOR_DEPLOYMENT, SWITCH_CONFIG_MAP } from '../../api/names.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
+import { by } from '../../api/order.ts';
 import { type ApiClient, isTemporary } from '../../cluster/api-client.ts';
 import { createInformer } from '../../cluster/informer.ts';
 import { MaintenanceLookup } from '../../rollout/node-claims.ts';
@@ -147,9 +148,7 @@ async function openObservation(
   });
 }
 
-function byName(a: KubernetesObject, b: KubernetesObject): number {
-  return a.metadata.name < b.metadata.name ? -1 : 1;
-}
+const byName = by(({ metadata }: KubernetesObject) => metadata.name);
 
 /** Prints why a watch failed: it is retried, and until then the user sees no progress. */
 function warningsOnStandardError(): Logger {

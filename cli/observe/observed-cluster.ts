@@ -4,6 +4,7 @@ import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { annotations } from '../../api/names.ts';
+import { by } from '../../api/order.ts';
 import { holdingOf, leaseNameOf } from '../../rollout/node-leases.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
 import { maintenanceOf } from '../../rollout/pools/node-state.ts';
@@ -46,7 +47,7 @@ export function nodesOfPool(
 ): readonly MachineConfigNode[] {
   return machineConfigNodes
     .filter(({ spec }) => spec.pool.name === pool)
-    .toSorted((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
+    .toSorted(by(({ metadata }) => metadata.name));
 }
 
 /**

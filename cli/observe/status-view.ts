@@ -1,6 +1,7 @@
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { BuildConditionType, MachineOSBuild } from '../../api/machine-os-build.ts';
 import { annotations } from '../../api/names.ts';
+import { by } from '../../api/order.ts';
 import { present } from '../../api/present.ts';
 import { formatProblems } from '../../opt-in/status.ts';
 import { readSwitch } from '../../opt-in/switch.ts';
@@ -157,9 +158,7 @@ function poolSituation({ status }: MachineConfigPool): Pick<PoolView, 'state' | 
 
 /** Builds that are in progress, and the last build of a pool if it failed. */
 function buildsToShow(cluster: ObservedCluster): BuildView[] {
-  const sorted = cluster.builds.toSorted(
-    (a, b) => ageOf(a) - ageOf(b) || (a.metadata.name < b.metadata.name ? -1 : 1),
-  );
+  const sorted = cluster.builds.toSorted(by(ageOf, ({ metadata }) => metadata.name));
   return sorted
     .filter((build) => {
       const state = stateOf(build);

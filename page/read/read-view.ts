@@ -5,6 +5,7 @@ import type { MachineConfiguration } from '../../api/machine-configuration.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { annotations } from '../../api/names.ts';
 import type { KubernetesObject } from '../../api/object.ts';
+import { by } from '../../api/order.ts';
 import { leaseNameOf, nodeOfLease } from '../../rollout/node-leases.ts';
 import { shareRows } from '../model/patch.ts';
 import {
@@ -127,9 +128,7 @@ function remarkRows({ machineConfiguration, trouble }: ClusterObjects): PageView
 
 function table<T extends KubernetesObject, Row>(objects: readonly T[], read: (object: T) => Row): Table<Row> {
   return Object.fromEntries(
-    objects
-      .map((object) => [object.metadata.name, read(object)] as const)
-      .toSorted(([a], [b]) => (a < b ? -1 : 1)),
+    objects.map((object) => [object.metadata.name, read(object)] as const).toSorted(by(([key]) => key)),
   );
 }
 

@@ -5,6 +5,7 @@ import { execa } from 'execa';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import type { KubernetesObject } from '../../api/object.ts';
+import { by } from '../../api/order.ts';
 import { chartFiles } from '../../charts/chart-files.ts';
 import { writeChart } from '../../charts/make.ts';
 import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
@@ -169,5 +170,5 @@ function withLeaseNamespace(object: KubernetesObject): KubernetesObject {
 function sorted(objects: readonly KubernetesObject[]): KubernetesObject[] {
   const key = ({ kind, metadata }: KubernetesObject) =>
     `${kind} ${metadata.namespace ?? ''}/${metadata.name}`;
-  return [...objects].sort((a, b) => (key(a) < key(b) ? -1 : 1));
+  return [...objects].sort(by(key));
 }

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import type { Deployment } from '../../api/kubernetes.ts';
 import type { KubernetesObject } from '../../api/object.ts';
+import { by } from '../../api/order.ts';
 import { tokenConnection } from '../../cluster/connection.ts';
 import { createApiClient } from '../../cluster/http-api-client.ts';
 import { builderDeployment } from '../../opt-in/builder-deployment.ts';
@@ -95,5 +96,5 @@ test.each<[string, object, string[]]>([
 function sorted(objects: readonly KubernetesObject[]): KubernetesObject[] {
   const key = ({ kind, metadata }: KubernetesObject) =>
     `${kind} ${metadata.namespace ?? ''}/${metadata.name}`;
-  return [...objects].sort((a, b) => (key(a) < key(b) ? -1 : 1));
+  return [...objects].sort(by(key));
 }

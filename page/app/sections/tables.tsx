@@ -1,3 +1,4 @@
+import { by } from '../../../api/order.ts';
 import type { LeaseRow, NodeRow, PolicyRow, Table } from '../../model/view.ts';
 import { useNow } from '../clock.ts';
 import { ago, count } from '../words.ts';
@@ -14,7 +15,7 @@ export function Leases({
   readonly nodes: Table<NodeRow>;
 }) {
   const now = useNow(10_000);
-  const held = Object.values(leases).toSorted((a, b) => (a.node < b.node ? -1 : 1));
+  const held = Object.values(leases).toSorted(by(({ node }) => node));
   const passedBy = Object.entries(nodes).filter(([, { maintenance }]) => maintenance !== undefined);
   return (
     <section id="leases" aria-labelledby="leases-title">
@@ -57,7 +58,10 @@ function More({ hidden }: { readonly hidden: number }) {
 /** The disruption policies in force, the admin's own first. */
 export function Policies({ policies }: { readonly policies: Table<PolicyRow> }) {
   const rows = Object.values(policies).toSorted(
-    (a, b) => a.source.localeCompare(b.source, 'en') || a.subject.localeCompare(b.subject, 'en'),
+    by(
+      ({ source }) => source,
+      ({ subject }) => subject,
+    ),
   );
   return (
     <section id="policies" aria-labelledby="policies-title">

@@ -1,3 +1,4 @@
+import { by } from '../../../api/order.ts';
 import type { SegmentKind, SegmentRow } from '../../model/view.ts';
 
 /** One update of a node: its consecutive segments. */
@@ -36,7 +37,12 @@ export function visitsOf(segments: readonly SegmentRow[], now: number): readonly
     }
     close();
   }
-  return visits.toSorted((a, b) => a.start - b.start || (a.node < b.node ? -1 : 1));
+  return visits.toSorted(
+    by(
+      ({ start }) => start,
+      ({ node }) => node,
+    ),
+  );
 }
 
 /**

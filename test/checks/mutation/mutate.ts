@@ -1,4 +1,5 @@
 import { parseSync } from 'vite';
+import { by } from '../../../api/order.ts';
 
 /** One small change of a module's text that a good test notices. */
 export interface Mutant {
@@ -85,7 +86,13 @@ export function mutantsOf(file: string, source: string): Mutant[] {
     replacements.push(...replacementsOf(node, source));
   });
   return replacements
-    .sort((a, b) => a.start - b.start || a.end - b.end || (a.text < b.text ? -1 : 1))
+    .sort(
+      by(
+        ({ start }) => start,
+        ({ end }) => end,
+        ({ text }) => text,
+      ),
+    )
     .map((replacement) => mutant(source, replacement));
 }
 

@@ -1,5 +1,6 @@
 import type { DaemonSet, Deployment, Node, Pod, PodTemplate, Taint } from '../../../api/kubernetes.ts';
 import type { KubernetesObject, NewObject } from '../../../api/object.ts';
+import { by } from '../../../api/order.ts';
 import { present } from '../../../api/present.ts';
 
 /**
@@ -78,7 +79,7 @@ export function podsOf(owner: Owner, pods: readonly Pod[]): Pod[] {
   return pods
     .filter((pod) => pod.metadata.deletionTimestamp === undefined)
     .filter((pod) => pod.metadata.ownerReferences?.some((reference) => reference.uid === owner.metadata.uid))
-    .sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
+    .sort(by(({ metadata }) => metadata.name));
 }
 
 function schedulable(nodes: readonly Node[], template: PodTemplate): Node[] {
