@@ -187,7 +187,7 @@ export const describedAnnotations = {
     name: 'shale.dev/source-url',
     on: 'MachineConfigPool',
     meaning:
-      'the repository that the pool’s MachineConfigs come from, set by whoever applies them; recorded in the labels and the provenance of images. Changing it starts no build',
+      'the repository that the pool’s MachineConfigs come from, set by the person or tool that applies them; recorded in the labels and the provenance of images. Changing it starts no build',
   },
   sourceRevision: {
     name: 'shale.dev/source-revision',

@@ -53,7 +53,7 @@ const median = (pick: (sample: (typeof samples)[number]) => number) =>
 // biome-ignore lint/suspicious/noConsole: a benchmark prints its table
 console.table({
   'staged, ms after the target is named': Math.round(median(({ stage }) => stage)),
-  'Updated, ms after the leave is given': Math.round(median(({ apply }) => apply)),
+  'Updated, ms after the grant': Math.round(median(({ apply }) => apply)),
   'requests of an update': median(({ requests: count }) => count),
   'requests of an idle hour': (idle * HOUR_MS) / IDLE_MS,
 });
@@ -86,7 +86,7 @@ function isStaged(config: string) {
   return ({ status }: MachineConfigNode) => status?.plan?.config === config && status.plan.staged;
 }
 
-/** Tells every request by its verb; a watch counts when it begins. */
+/** Reports every request by its verb; a watch counts when it starts. */
 function counted(client: ApiClient, onRequest: (verb: string) => void): ApiClient {
   return new Proxy(client, {
     get(inner, name, receiver) {

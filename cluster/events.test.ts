@@ -6,7 +6,7 @@ import { aboutChange, type EventRecorder } from './events.ts';
 const CONFIG = 'rendered-worker-0123456789abcdef0123456789abcdef';
 const pool = { apiVersion: 'v1', kind: 'MachineConfigPool', metadata: { name: 'worker' } };
 
-/** Keeps what is told. */
+/** Keeps what is reported. */
 function listening() {
   const lines: string[] = [];
   const told: unknown[][] = [];
@@ -29,7 +29,7 @@ test('every line and every event of a change has its id', () => {
   expect(told).toEqual([['warning', pool, 'RolloutStopped', 'two nodes failed', changeOf(CONFIG)]]);
 });
 
-test('what is of no change is told as it was', () => {
+test('a report that belongs to no change is passed on unchanged', () => {
   const { reporters, lines } = listening();
   aboutChange(reporters, undefined).log.info('no build yet');
   aboutChange(reporters, '').log.info('no build yet');

@@ -119,7 +119,7 @@ test('a patch says what kind of patch it is', async () => {
   });
 });
 
-test('an eviction that a budget refuses is told apart from a conflict', async () => {
+test('an eviction that a budget refuses is distinguished from a conflict', async () => {
   const { client } = await clientOf(json({ reason: 'TooManyRequests', message: 'budget' }, 429));
   const error = await client.evict({ namespace: 'default', name: 'p' }).catch((caught: unknown) => caught);
   expect([isTooManyRequests(error), isConflict(error)]).toEqual([true, false]);
@@ -158,7 +158,7 @@ test('a watch gives events and bookmarks and throws what the server says is wron
 
 test.each([
   ['is refused in the middle', { type: 'ERROR', object: { code: 410, message: 'too old' } }],
-  ['was enough for who watched', { type: 'ADDED', object: configMap('b') }],
+  ['was enough for a client that watched', { type: 'ADDED', object: configMap('b') }],
 ])('a watch that %s ends its connection, and not the process', async (_, last) => {
   let closed = (): void => undefined;
   const gone = new Promise<void>((resolve) => {
@@ -229,7 +229,7 @@ test('an event without an end ends the watch, and its connection, before it fill
   expect(sent).toBeLessThan(40);
 });
 
-test('each request is told by verb, resource and status, without names, and one without an answer too', async () => {
+test('each request is recorded by verb, resource and status, without names, and one without a response too', async () => {
   const seen: RequestObservation[] = [];
   const object = configMap('secret-name');
   const { client, server } = await clientOf(
@@ -259,7 +259,7 @@ test('each request is told by verb, resource and status, without names, and one 
   ]);
 });
 
-test('a server that gives no answer is told from one that refuses, also when its answer breaks off', async () => {
+test('a server that doesn’t respond is distinguished from one that refuses, also when its response breaks off', async () => {
   const { client, server } = await clientOf((_request, response) => {
     response.writeHead(200, { 'content-length': '100' }).write('{"metadata"', () => response.destroy());
   });

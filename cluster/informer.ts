@@ -29,7 +29,7 @@ export interface Informer<T extends KubernetesObject> {
 
 interface InformerOptions<T> extends Omit<Selection, 'signal'> {
   readonly log: Logger;
-  /** @returns what is held of an object and told of its changes; absent: all but managedFields. */
+  /** @returns the part of an object that is held and reported; absent: all but managedFields. */
   readonly keep?: (object: T) => T;
 }
 
@@ -75,7 +75,7 @@ class WatchingInformer<T extends KubernetesObject> implements Informer<T> {
     if (this.#started) throw new Error(`informer of ${this.#kind.kind}: already started`);
     this.#started = true;
     await this.#run(signal);
-    // Whoever still waits for the first list would wait for ever.
+    // A caller that still waits for the first list would wait for ever.
     this.#firstList.resolve();
   }
 

@@ -13,7 +13,7 @@ const SECONDS = 60_000;
 const hasty = { ...leaderElectionTimes, renewDeadlineMs: 200, retryMs: 10 };
 const patient = { ...leaderElectionTimes, retryMs: 10 };
 
-/** A server that holds one Lease, and falls silent when it is told to. */
+/** A server that holds one Lease, and stops responding on request. */
 async function setUp() {
   const state = { lease: undefined as Lease | undefined, version: 0, silent: false, reads: 0, writes: 0 };
   const server = await startRecordingServer(({ method }, response, body) => {

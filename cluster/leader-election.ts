@@ -4,7 +4,7 @@ import type { ApiClient } from './api-client.ts';
 import { acquireLease, type LeaseRequest, releaseLease } from './lease.ts';
 import { LeaseExpiry } from './lease-expiry.ts';
 
-/** client-go's defaults: whoever leads notices that it can't renew well before another may take over. */
+/** client-go's defaults: the leader notices that it can't renew well before another may take over. */
 export const leaderElectionTimes = { leaseSeconds: 15, renewDeadlineMs: 10_000, retryMs: 2_000 };
 
 interface LeaderElectionOptions {

@@ -3,7 +3,7 @@ import { leaseEnd } from './lease.ts';
 
 /** Both in ms. */
 export interface Clocks {
-  /** Since the epoch; whoever administers the machine may set it. */
+  /** Since the epoch; the machine's administrator may set it. */
   readonly now: () => number;
   /** Since any moment; nobody can set it. */
   readonly monotonic: () => number;
@@ -27,7 +27,7 @@ interface ObservedLease {
  * When leases of others are over, by this process's own observation.
  *
  * medik8s' common lease compares the time of the last renewal with the taker's clock alone (pkg/lease, isValidLease), so
- * that a clock that is set forward takes a node from under whoever is at work on it. client-go's leader election counts
+ * that a clock that is set forward takes a node away from the holder that works on it. client-go's leader election counts
  * from when it saw the lease change, and by a monotonic clock (tools/leaderelection, isLeaseValid); so does this, for a
  * lease that it saw change. Of one that was there before it looked, what is left by the clocks of both is believed
  * within limits: its whole duration again would keep a node for hours whose maintenance ended just then.

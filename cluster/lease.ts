@@ -10,7 +10,7 @@ export interface LeaseRequest {
   readonly holder: string;
   /** After this long without a renewal anybody may take it. */
   readonly durationSeconds: number;
-  /** What it is held for, in words; told beside the holder in an annotation. */
+  /** What it is held for, as text; reported beside the holder in an annotation. */
   readonly reason?: string;
 }
 
@@ -49,7 +49,7 @@ export function decideLease(
 export function leaseEnd({ spec }: Lease): number {
   const { renewTime, acquireTime, leaseDurationSeconds = 0 } = spec ?? {};
   const since = Date.parse(renewTime ?? acquireTime ?? '');
-  // Without a time it can't be told whether it has expired; its holder is believed.
+  // Without a time it is unknown whether it has expired, so it counts as held.
   return Number.isNaN(since) ? Number.POSITIVE_INFINITY : since + leaseDurationSeconds * 1000;
 }
 
@@ -58,7 +58,7 @@ type LeaseOutcome = { readonly held: true } | { readonly held: false; readonly h
 interface LeaseKnowledge {
   /** The lease as a cache has it; it saves a request where it is true still. `absent`: there is none. */
   readonly known?: Lease | 'absent';
-  /** When another's lease is over (lease-expiry.ts); absent: as its times say, for who looks once. */
+  /** When another's lease is over (lease-expiry.ts); absent: as its times say, for callers that look once. */
   readonly endOf?: EndOfLease;
   /** ms since the epoch; absent: this machine's clock. */
   readonly now?: () => number;
@@ -180,7 +180,7 @@ function renewed(
     : { ...lease, metadata: { ...metadata, annotations: { ...metadata.annotations, ...reasonNote } }, spec };
 }
 
-/** With its holder's name: whoever takes the lease over without knowing the annotation leaves it there. */
+/** With its holder's name: a holder that takes the lease over without knowing the annotation leaves it there. */
 function noteReason({ holder, reason }: LeaseRequest): Readonly<Record<string, string>> | undefined {
   return reason === undefined ? undefined : { [annotations.leaseReason]: `${holder}: ${reason}` };
 }

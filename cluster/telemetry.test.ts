@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { startTelemetry } from './telemetry.ts';
 
-test('a process tells whether it lives, whether it is ready, and its metrics', async () => {
+test('a process serves its liveness, its readiness and its metrics', async () => {
   let why: string | undefined = 'caches are not filled';
   const telemetry = await startTelemetry({
     port: 0,

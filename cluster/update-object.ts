@@ -30,7 +30,7 @@ export async function updateStatus<T extends KubernetesObject & { readonly statu
 }
 
 /**
- * Writes an annotation that several writers share, so that none takes back what another has just written: the object has to
+ * Writes an annotation that several writers share, so that none reverts what another has just written: the object has to
  * be as it was when the value was computed.
  *
  * @param object as it was last seen.

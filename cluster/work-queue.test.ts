@@ -73,7 +73,7 @@ test('a key that rests comes again once, after its rest', async () => {
   expect(await queue.take()).toBe('b');
 });
 
-test('whoever waits gets the next key', async () => {
+test('a caller that waits gets the next key', async () => {
   const { queue } = queueWith();
   const waiting = queue.take();
   queue.add('a');

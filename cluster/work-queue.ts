@@ -28,7 +28,7 @@ export interface WorkQueue {
   /**
    * Says that the work on a key that `take` gave is over.
    *
-   * @param restMs for so long the key does not come again, whoever adds it; absent: not at all.
+   * @param restMs for so long the key does not come again, no matter what adds it; absent: not at all.
    */
   finish(key: string, restMs?: number): void;
   /** Keys that wait. */

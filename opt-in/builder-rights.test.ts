@@ -31,7 +31,7 @@ it('come with the builder, the service account first, and go after it, that last
   expect(decide(false, absent)).toEqual([]);
 });
 
-it('that somebody changed are made anew', () => {
+it('are created again when somebody changed them', () => {
   const other = (present: Present, kind: string): Present =>
     kind === 'RoleBinding' && present !== undefined
       ? { ...present, subjects: [...(present.subjects ?? []), { kind: 'User', name: 'eve' }] }

@@ -133,7 +133,7 @@ describe('the key that signs images', () => {
     expect(decideLayering({ ...own, publishedKeys: undefined }).kind).toBe('publishSigningKeys');
   });
 
-  test('is not needed when signing is disabled: nodes are told that no signature is required', () => {
+  test('is not needed when signing is disabled: nodes learn that no signature is required', () => {
     const disabled = { ...on1, signing: 'disabled', signingKey: { kind: 'missing' } } as const;
     const step = decideLayering(disabled);
     expect(step).toMatchObject({ kind: 'publishSigningKeys', desired: { data: {} } });
@@ -184,7 +184,7 @@ describe('switching off', () => {
     expect(decideLayering(off).kind).toBe('settled');
   });
 
-  test('no image is deleted while a node of its pool has not told what it runs', () => {
+  test('no image is deleted while a node of its pool has not reported what it runs', () => {
     const { status: _, ...silent } = node();
     expect(decideLayering({ ...off, builds: [build], nodes: [silent] }).kind).toBe('wait');
   });

@@ -57,7 +57,7 @@ describe('of a pool that is layered', () => {
     expect(namesOf({ builds: builds(6), nodes: [node(1, 2)] })).toEqual(['worker-3', 'worker-4']);
   });
 
-  test('everything is kept while a node has not told what it runs', () => {
+  test('everything is kept while a node has not reported what it runs', () => {
     const { status: _, ...silent } = node(1);
     expect(namesOf({ builds: builds(6), nodes: [silent] })).toEqual([]);
     const elsewhere = { ...silent, spec: { ...silent.spec, pool: { name: 'infra' } } };
@@ -79,7 +79,7 @@ test('an image that a build which stays has too is not deleted with one that goe
   ]);
 });
 
-test("an engine's image goes with the last build that stands on it", () => {
+test("an engine's image is deleted with the last build that is based on it", () => {
   const engine = image(77);
   const two = [build(1, { engineImage: engine }), build(2, { engineImage: engine }), build(3)];
   const prune = (keep: number) =>

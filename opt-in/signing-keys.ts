@@ -83,7 +83,7 @@ function retiredIn(published: ConfigMap | undefined): Readonly<Record<string, st
     const times = Object.entries(parsed).filter(([, time]) => typeof time === 'string');
     return Object.fromEntries(times) as Record<string, string>;
   } catch {
-    // Written by hand: the times begin anew, which keeps a key for longer.
+    // Written by hand: the times start again, which keeps a key for longer.
     return {};
   }
 }

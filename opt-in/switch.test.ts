@@ -57,7 +57,7 @@ describe('the switch', () => {
     expect(state.kind === 'invalid' && state.problems.map((problem) => problem.key)).toEqual([key]);
   });
 
-  test('every problem is told at once, by its key', () => {
+  test('every problem is reported at once, by its key', () => {
     const state = readSwitch(configMap({ enabled: 'true', imageRepository: '', pushSecret: '-' }));
     expect(state.kind === 'invalid' && formatProblems(state.problems)).toMatch(
       /data\.imageRepository.*data\.pushSecret/,

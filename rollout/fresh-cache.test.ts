@@ -52,7 +52,7 @@ it('an older answer does not hide a newer one', () => {
   expect(cache.get('n')?.metadata.resourceVersion).toBe('10');
 });
 
-it('a namesake made anew is another object', () => {
+it('an object that was created again under the same name is another object', () => {
   const { cache, show } = aWatch();
   cache.remember(node('10', 'first'));
   show(node('7', 'second'));
@@ -71,7 +71,7 @@ it('shows nothing of what was deleted, until the watch has a later one of that n
   expect(cache.get('n')).toBeUndefined();
 });
 
-it('shows what was made anew right after it was deleted', () => {
+it('shows an object that was created again right after it was deleted', () => {
   const { cache, show } = aWatch();
   show(node('9'));
   cache.forget(node('9'));

@@ -106,7 +106,7 @@ describe('the lease of a node', () => {
     expect(inCluster()?.metadata.resourceVersion).not.toBe(first);
   });
 
-  it('tells since when it is held; without one, now', async () => {
+  it('reports since when it is held; without a time, now', async () => {
     const { leases, catchUp, setClock, othersLease } = leasesOfOperator();
     expect(leases.takenAt('a')).toBe(at(0));
     await leases.hold('a', 'update', signal);

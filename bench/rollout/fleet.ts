@@ -77,7 +77,7 @@ interface FleetParts {
   readonly signal: AbortSignal;
 }
 
-/** A cluster whose nodes are objects alone: each does at once what it is told, but for what takes a node its time. */
+/** A cluster whose nodes are objects alone: each does at once what its spec asks for, but for what takes a node its time. */
 export class BenchFleet {
   readonly #parts: FleetParts;
   readonly #stopping = new AbortController();

@@ -74,7 +74,7 @@ export function judgeNodes(cluster: ObservedCluster, now: number): Finding[] {
     ...(state.kind !== 'off' && readSigning(cluster.switchMap) === 'disabled'
       ? [
           warning(
-            'images are not signed: whoever may push to the image repository decides what nodes boot',
+            'images are not signed: anyone who may push to the image repository decides what nodes boot',
             'run shale enable --signing required',
           ),
         ]

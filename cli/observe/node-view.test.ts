@@ -20,7 +20,7 @@ const plan: UpdatePlan = {
   causes: [],
   source: 'the image label',
 };
-const prepared = condition('UpdatePrepared', 'True', 'waits for leave');
+const prepared = condition('UpdatePrepared', 'True', 'waits for permission');
 const lease = (holderIdentity: string, renewTime: string) => ({
   apiVersion: 'coordination.k8s.io/v1',
   kind: 'Lease',
@@ -66,7 +66,7 @@ describe('the state of a node', () => {
     [
       'that waits for permission',
       { conditions: [prepared], plan },
-      { state: 'staged', what: 'waits for leave', actions: 'Drain, Restart(chronyd.service)' },
+      { state: 'staged', what: 'waits for permission', actions: 'Drain, Restart(chronyd.service)' },
     ],
     [
       'that applies its target',

@@ -6,7 +6,7 @@ import { startTracing } from './start-tracing.ts';
 
 afterEach(() => vi.unstubAllEnvs());
 
-test('a collector that refuses is told in the log, and keeps nothing from going on', async () => {
+test('a refusal of the collector is logged, and prevents nothing else', async () => {
   const server = await startScriptedServer((_request, response) => response.writeHead(403).end());
   const lines: string[] = [];
   const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) });

@@ -100,7 +100,7 @@ async function withinDeadline(work: Promise<void>, log: Logger): Promise<void> {
     log.warn({ why: reasonOf(error) }, 'traces could not be sent');
   } finally {
     clearTimeout(timer);
-    // Whoever doesn't wait any more need not hear of it either.
+    // A caller that no longer waits need not get the error either.
     work.catch(() => undefined);
   }
 }

@@ -23,7 +23,7 @@ test('a page is the same however often it is made, and on any machine', async ()
   for (const text of pages.values()) expect(text).not.toContain(path.join(import.meta.dirname, '../..'));
 });
 
-test('an event is told once for each process, object and type', () => {
+test('an event is listed once for each process, object and type', () => {
   const keys = describedEvents.map(({ reason, type, by, on }) => [reason, type, by, on].join(' '));
   expect(keys).toEqual([...new Set(keys)]);
 });

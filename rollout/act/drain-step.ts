@@ -155,7 +155,7 @@ export function podVerdict(
     return overdue ? { kind: 'leave', why: 'lost' } : { kind: 'terminating' };
   }
   if (controller === undefined && !settings.evictUnmanagedPods) {
-    return { kind: 'refuse', why: 'no controller would make it anew' };
+    return { kind: 'refuse', why: 'no controller would create it again' };
   }
   if (spec.volumes?.some(({ emptyDir }) => emptyDir !== undefined) && !settings.evictEmptyDirPods) {
     return { kind: 'refuse', why: 'it has data in an emptyDir volume' };

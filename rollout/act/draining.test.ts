@@ -102,7 +102,7 @@ describe('one step of a drain', () => {
     expect(new Set(evictions.map(({ name }) => name)).size).toBe(25);
   });
 
-  it('overrides the grace period of pods only where it is told to', async () => {
+  it('overrides the grace period of pods only if it is set', async () => {
     const { step, evictions } = drainOf([pod('web')], { options: { gracePeriodSeconds: 0 } });
     await step;
     expect(evictions).toEqual([{ name: 'web', namespace: 'n', gracePeriodSeconds: 0 }]);

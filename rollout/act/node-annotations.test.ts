@@ -17,7 +17,7 @@ const done = aMachineConfigNode(
 const annotated = (more: Readonly<Record<string, string>>) =>
   aNode('n', { metadata: { name: 'n', annotations: more } });
 
-it('tells what the node runs and should run', () => {
+it('contains what the node runs and its target', () => {
   expect(annotationChanges(aNode('n'), done)).toEqual({
     [annotations.currentConfig]: CONFIG,
     [annotations.desiredConfig]: CONFIG,

@@ -15,7 +15,7 @@ const configMap = (data: Record<string, string>) =>
 const secret = (resourceVersion: string) =>
   ({ apiVersion: 'v1', kind: 'Secret', metadata: { name: 'x', uid: 'u', resourceVersion } }) as const;
 
-test('a cluster without certificates tells nodes nothing', () => {
+test('a cluster without certificates publishes nothing to nodes', () => {
   expect(desiredCertificates(none)).toEqual({});
 });
 

@@ -196,7 +196,7 @@ it('a node whose lease somebody else holds is not cordoned, and the pool says wh
   expect(updating()).toMatch(/a: skipped: its lease is held by ops/);
 });
 
-it('what a failing API server does not tell is not taken for a no', async () => {
+it('a failing API server’s silence does not count as a no', async () => {
   putStaged('a', openShift('m-a'));
   cluster.trouble = () => 'unavailable';
   await expect(pass()).rejects.toMatchObject({ status: 503 });

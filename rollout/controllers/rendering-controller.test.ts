@@ -341,7 +341,7 @@ describe('rendered configs that nobody uses', () => {
 
   const left = (rendered: readonly string[]) => rendered.filter((name) => names().includes(name));
 
-  it('are kept to go back to, the newest five beside the target', async () => {
+  it('are kept for rollbacks, the newest five beside the target', async () => {
     const rendered = await renderMore(8);
     await render();
     expect(left(rendered)).toEqual(rendered.slice(-6));

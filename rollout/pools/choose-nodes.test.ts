@@ -87,7 +87,7 @@ describe('nodes with a disruptive plan', () => {
     );
   });
 
-  it('the leader’s host goes on with what has begun on it', () => {
+  it('the leader’s host continues with an update that has started on it', () => {
     const cordoned = staged('a', REBOOT, { work: { cordon: { uncordon: true }, grant: undefined } });
     const preparing = aState('b', { progress: { kind: 'preparing' } });
     expect(begun([cordoned, preparing], { operatorNode: 'a' })).toEqual(['a']);
@@ -157,7 +157,7 @@ describe('nodes with a live plan', () => {
   });
 });
 
-describe('nodes that are passed by', () => {
+describe('nodes that are skipped', () => {
   it.each([
     [{ lease: { by: 'other', holder: 'node-maintenance' } }, 'its lease is held by node-maintenance', []],
     [{ obstacle: 'the node is being deleted' }, 'the node is being deleted', ['b']],

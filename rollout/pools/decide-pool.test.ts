@@ -132,7 +132,7 @@ describe('a failed node', () => {
     expect(decide([failed('a'), observed('b')]).halted).toMatch(/1 node failed and the threshold is 1: a/);
   });
 
-  it('takes the pool back once, where the pool says so and something is known to go back to', () => {
+  it('rolls the pool back once, if the pool enables it and a former target is known', () => {
     const lastGood = { config: 'rendered-worker-1' };
     const goesBack = (settings: Partial<PoolSettings>, seen: Partial<PoolObservation> = {}, spec = {}) =>
       decide([failed('a'), observed('b')], spec, {}, settings, { lastGood: () => lastGood, ...seen })

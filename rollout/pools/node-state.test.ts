@@ -74,7 +74,7 @@ describe('progress', () => {
   });
 });
 
-it('a failure of an earlier target is told apart from one of this', () => {
+it('a failure of an earlier target is distinguished from one of this', () => {
   const record = {
     config: 'rendered-worker-0',
     actions: [],
@@ -188,7 +188,7 @@ describe('a node', () => {
     expect(readNode(seen({ status: daemon }), NOW).bootAgrees).toBe(true);
   });
 
-  it('tells our cordon from others', () => {
+  it('distinguishes our cordon from others', () => {
     const marked = (mark: string) =>
       aNode('n', {
         metadata: { name: 'n', annotations: { [annotations.cordonedByShale]: mark } },

@@ -26,8 +26,8 @@ export interface PoolObservation {
   /** Absent: none. */
   readonly settled?: SettledCount;
   /**
-   * Finds what the pool could go back to by itself, where anything is known that worked; it asks every node, so only a
-   * rollout that has stopped calls it. Absent where the pool is not to go back.
+   * Finds the target of an automatic rollback, if one is known that worked; it asks every node, so only a
+   * rollout that has stopped calls it. Absent if the pool doesn't roll back automatically.
    */
   readonly lastGood?: () => NodeTarget | undefined;
 }

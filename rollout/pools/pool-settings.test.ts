@@ -55,7 +55,7 @@ it('annotations are what they say', () => {
   });
 });
 
-describe('what can’t be read is taken with care and told', () => {
+describe('a value that can’t be parsed is treated with caution and reported', () => {
   it.each<[keyof typeof annotations, string, object, RegExp]>([
     ['maintenanceWindows', '{', { windows: [] }, /maintenance-windows can't be read, so no window opens: /],
     ['liveOutsideWindows', 'yes', { liveOutsideWindows: false }, /wait for a window too: .*not "yes"/],

@@ -141,7 +141,7 @@ describe('a pool on its way', () => {
 });
 
 describe('what is degraded', () => {
-  it('is told of a node with its own words', () => {
+  it('is reported for a node with the message of the node', () => {
     const failed = aState('b', { progress: { kind: 'degraded', why: 'no space left', since: 0 } });
     const status = statusOf([aState('a'), failed]);
     expect(status.degradedMachineCount).toBe(1);
@@ -149,7 +149,7 @@ describe('what is degraded', () => {
     expect(verdict(status, 'Degraded')).toBe('True NodesDegraded Node b is reporting: "no space left"');
   });
 
-  it('is told of the rendering, whose own condition stays as it is', () => {
+  it('is reported for the rendering, whose own condition stays as it is', () => {
     const broken = {
       ...pool,
       status: { conditions: [condition('RenderDegraded', 'True', 'MachineConfig x')] },
@@ -225,7 +225,7 @@ describe('a node that is switched off or being deleted', () => {
     away: { kind: 'switched-off', why: 'switched off on request by ann: fan' },
   });
 
-  it('keeps no pool from being Updated, and is told', () => {
+  it('doesn’t prevent a pool from being Updated, and is reported', () => {
     const status = statusOf([aState('a'), off]);
     expect(verdict(status, 'Updated')).toBe(
       'True AllNodesUpdated 1 of 2 nodes run rendered-worker-2; b is not waited for: switched off on request by ann: fan',
@@ -247,7 +247,7 @@ describe('a node that is switched off or being deleted', () => {
   });
 });
 
-it('a pool that has nothing to do tells what a rollout would pass by', () => {
+it('a pool that has nothing to do reports what a rollout would skip', () => {
   const held = aState('b', { lease: { by: 'other', holder: 'node-maintenance' } });
   expect(verdict(statusOf([held]), 'Updated')).toMatch(/b would be skipped: its lease is held by node-maint/);
   const flagged = aState('a', { obstacle: 'flagged for maintenance by ann' });
@@ -257,14 +257,14 @@ it('a pool that has nothing to do tells what a rollout would pass by', () => {
 });
 
 describe('the architectures of a pool', () => {
-  it('are those that its nodes tell, each once', () => {
+  it('are those that its nodes report, each once', () => {
     const states = ['arm64', 'amd64', 'arm64'].map((architecture, index) =>
       aState(`n${index}`, { architecture }),
     );
     expect(statusOf([...states, aState('silent')]).architectures).toEqual(['amd64', 'arm64']);
   });
 
-  it('stay known when no node is left to tell', () => {
+  it('stay known when no node is left to report them', () => {
     const before = { ...pool, status: { ...ran, architectures: ['arm64'] } };
     const odd = aState('odd', { architecture: 'no word' });
     expect(statusOf([odd], { pool: before }).architectures).toEqual(['arm64']);

@@ -115,7 +115,7 @@ describe('a pool with a MachineOSConfig', () => {
     expect(layered([failed])).toMatchObject({ why: 'MachineOSBuild b failed: registry is down' });
   });
 
-  it('does not go back to an older image while a newer one is built', () => {
+  it('does not return to an older image while a newer one is built', () => {
     const builds = [
       aBuild('old', CONFIG, { at: '2026-01-01T00:00:00Z', status: aSuccess('1') }),
       aBuild('new', CONFIG, { at: '2026-01-02T00:00:00Z' }),
@@ -179,14 +179,14 @@ describe('a relabelled image', () => {
     });
   });
 
-  it('is told from an image that an engine built anew', () => {
+  it('is distinguished from an image that an engine built again', () => {
     const again = aBuild('b4', CONFIG, { at: '2026-01-04T00:00:00Z', status: aSuccess('4', 'Relabel') });
     expect(nodeTarget(layered([first, relabelled, engine]), runs('1'))).toMatchObject({ image: image('3') });
     expect(nodeTarget(layered([first, engine, again]), runs('1'))).toMatchObject({ image: image('4') });
     expect(nodeTarget(layered([first, engine, again]), runs('3'))).toMatchObject({ image: image('3') });
   });
 
-  it('also when policies go back to what they were', () => {
+  it('also when policies return to what they were', () => {
     expect(nodeTarget(layered([first, relabelled], 'b1'), runs('2'))).toMatchObject({ image: image('2') });
   });
 });

@@ -36,7 +36,7 @@ const request = (more: Partial<RollbackRequest> = {}): RollbackRequest => ({
   ...more,
 });
 
-describe('a wish to go back', () => {
+describe('a requested rollback', () => {
   it('to an image that was built for the pool holds the pool there, and records its own target', () => {
     expect(decideRollback(request({ image: image('1') }), ownTarget, known)).toEqual({
       kind: 'held',
@@ -110,7 +110,7 @@ describe('a wish to go back', () => {
       'held',
     ],
     [
-      'waits for the same to be built anew',
+      'waits for the same image to be built again',
       {
         kind: 'awaiting-image',
         config: 'rendered-worker-2',
@@ -128,7 +128,7 @@ describe('a wish to go back', () => {
   });
 });
 
-describe('what a pool goes back to by itself', () => {
+describe('the target of an automatic rollback', () => {
   const ranBefore = { ...aPool('worker'), status: { configuration: { name: 'rendered-worker-1' } } };
 
   it('is what most nodes ran of the configuration that all had', () => {

@@ -145,7 +145,7 @@ function isOwnTarget({ config, image }: NodeTarget, ownTarget: PoolTarget): bool
   return ownTarget.kind === 'standard' && ownTarget.target.config === config;
 }
 
-/** What nodes run has no stock image: their statuses don't tell it. */
+/** What nodes run has no stock image: their statuses don't report it. */
 function isIn(record: PoolRecord, { config, image }: NodeTarget): boolean {
   return record.map(recordedTarget).some((target) => target.config === config && target.image === image);
 }

@@ -41,7 +41,7 @@ export function isRenderedFor(pool: MachineConfigPool, { metadata }: MachineConf
  *
  * @param rendered the pool's rendered configs.
  * @param inUse names that a pool, a node or a build refers to: they stay whatever their age.
- * @param keep how many of the others stay, the newest, to go back to.
+ * @param keep how many of the others are kept for rollbacks, the newest.
  */
 export function expiredRenderings(
   rendered: readonly MachineConfig[],

@@ -42,7 +42,7 @@ const look = (...running: (string | undefined)[]) =>
   predictForNodes({ running, configs: (name) => configs.get(name), to, policies });
 
 describe('what a rendering will ask', () => {
-  it('is told for each config that nodes run, most nodes first', () => {
+  it('is recorded for each config that nodes run, most nodes first', () => {
     const predicted = look('b', 'a', 'a', undefined, 'gone', 'c');
     expect(
       predicted.map(({ from, nodes, actions }) => [from, nodes, actions.map(({ type }) => type)]),

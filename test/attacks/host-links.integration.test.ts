@@ -161,7 +161,7 @@ test('a directory that is swapped for a link while it is written to never gives 
   expect([await rights('etc'), await readdir(at('etc'))]).toEqual([rightsBefore, namesBefore]);
 });
 
-test('a sparse file of 1 TiB is told from the one that is wanted without being read', async () => {
+test('a sparse file of 1 TiB is distinguished from the desired one without being read', async () => {
   const config = configOf({ '/home/core/x': 'x' });
   await writeConfig(target, { from: empty, to: config }, { signal });
   await truncate(at(`${HOME}/x`), 2 ** 40);

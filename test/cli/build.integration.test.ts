@@ -76,7 +76,7 @@ test('two images are compared by what they carry, wherever their MachineConfigs 
   });
 });
 
-test('an image is told in words, with the files of its layer, and an index with its platforms', async () => {
+test('an image is described as text, with the files of its layer, and an index with its platforms', async () => {
   const { host, client } = await registryWithBase();
   const signal = deadline(30_000);
   const stock = { registry: host, repository: 'os/stock' };

@@ -238,7 +238,7 @@ test('validate and render take what it has', async () => {
   expect((await here('render', '--pool', 'worker', '-o', 'name')).stdout).toBe(running);
 });
 
-test('policies tells what is in force, and what keeps spec from it', async () => {
+test('policies shows what is in force, and why it differs from spec', async () => {
   const before = await here('policies');
   expect(before.stdout).toContain('/etc/chrony.conf: Restart(chronyd.service)  (set by the admin)');
   expect(before.stderr).toContain('no operator has reported the effective policies');

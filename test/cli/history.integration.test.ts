@@ -80,7 +80,7 @@ async function renderWith(server: string): Promise<string> {
   return rendering.rendered.metadata.name;
 }
 
-/** Does what an operator and a daemon do when the pool is taken back to a config. */
+/** Does what an operator and a daemon do when the pool is rolled back to a config. */
 async function sendTo(config: string): Promise<void> {
   const spec = { configVersion: { desired: config } };
   const patch = { type: 'merge' as const, body: { spec } };
@@ -98,7 +98,7 @@ async function sendTo(config: string): Promise<void> {
   );
 }
 
-test('history tells what each rendering changed', { timeout: patience(PROCESSES_MS) }, async () => {
+test('history shows what each rendering changed', { timeout: patience(PROCESSES_MS) }, async () => {
   const { stdout } = await cluster.shale('history', 'worker', '-o', 'json');
   const entries = HistoryOutput.parse(JSON.parse(stdout));
   const wanted = entries.find((entry) => entry.wanted);
@@ -108,7 +108,7 @@ test('history tells what each rendering changed', { timeout: patience(PROCESSES_
   expect((await cluster.shale('history', 'wroker')).exitCode).toBe(2);
 });
 
-test('explain tells the whole chain', { timeout: patience(PROCESSES_MS) }, async () => {
+test('explain shows the whole chain', { timeout: patience(PROCESSES_MS) }, async () => {
   const { stdout } = await cluster.shale('explain', 'worker-0');
   expect(stdout).toContain(
     '  20-chrony -> changed /etc/chrony.conf -> policy for /etc/chrony.conf -> Restart(chronyd.service)',

@@ -44,7 +44,7 @@ describe('enable', { timeout: patience(PROCESSES_MS) }, () => {
     expect(stderr).toBe('shale: no pool is named wroker; the pools are: infra, worker');
   });
 
-  test('writes the ConfigMap as an admin would, tells what stands in the way, and may be said twice', async () => {
+  test('writes the ConfigMap as an admin would, reports what delays it, and can be repeated', async () => {
     const flag = { [annotations.plannedMaintenance]: '{"reason":"new disk","by":"ops"}' };
     const body = { metadata: { annotations: flag } };
     await cluster.client.patch(Nodes, 'worker-0', { type: 'merge', body }, { signal });

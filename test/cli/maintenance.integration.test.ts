@@ -57,7 +57,7 @@ async function addPod(name: string, nodeName: string): Promise<void> {
 }
 
 describe('start and end', { timeout: patience(PROCESSES_MS) }, () => {
-  test('tell of a rollout in progress, and touch nothing before somebody agrees', async () => {
+  test('report a rollout in progress, and change nothing before the user confirms', async () => {
     const { exitCode, stderr } = await cluster.shale('maintenance', 'start', 'worker-0', '--reason', 'disk');
     expect(exitCode).toBe(1);
     expect(stderr).toBe(

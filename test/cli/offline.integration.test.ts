@@ -279,7 +279,7 @@ describe('shale validate', () => {
     expect(await shale(['validate', '-f', 'examples'])).toMatchObject({ exitCode: 0 });
   });
 
-  test('every problem of a file is told at once, and the exit code says so', async () => {
+  test('every problem of a file is reported at once, and by the exit code', async () => {
     const bad = machineConfig('bad', {
       storage: {
         files: [{ path: 'etc/relative' }, { path: '/etc/a', contents: { source: 'data:,%zz' } }],

@@ -90,7 +90,7 @@ function startServer(): Server {
   };
 }
 
-/** A server with nothing to do keeps nobody from ending. */
+/** An idle server must not keep the process running. */
 function leave(child: ChildProcess): void {
   child.unref();
   child.channel?.unref();

@@ -34,7 +34,7 @@ function pulling(percent: number) {
   };
 }
 
-test('tells of pools, and of nodes that have something to do', {
+test('shows pools, and nodes that have something to do', {
   timeout: patience(PROCESSES_MS),
 }, async () => {
   const { stdout, exitCode } = await cluster.shale('status');
@@ -45,7 +45,7 @@ test('tells of pools, and of nodes that have something to do', {
   expect(stdout).toContain('warning: no operator is running');
 });
 
-test('tells of one pool or one node alone', { timeout: patience(PROCESSES_MS) }, async () => {
+test('shows one pool or one node alone', { timeout: patience(PROCESSES_MS) }, async () => {
   const pool = await cluster.shale('status', 'worker', '-o', 'wide');
   expect(pool.stdout).toContain('worker-0');
   expect(pool.stdout).not.toContain('infra');

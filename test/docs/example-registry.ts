@@ -3,7 +3,7 @@ import path from 'node:path';
 import { createAuthority } from '../../x509/certificate.ts';
 
 /**
- * The registry that the pages speak of, in the network that a page's shell has for itself (shell.ts): Debian's
+ * The registry that the pages name, in the network that a page's shell has for itself (shell.ts): Debian's
  * docker-registry, with a certificate of an authority of its own, which is left in ca.pem.
  *
  *   eval "$(node test/docs/example-registry.ts [USER...])"
@@ -37,7 +37,7 @@ async function prepare(dir: string, users: readonly string[]): Promise<string> {
   };
   await writeFile(file('config.yml'), JSON.stringify(configuration));
   return [
-    // For this machine's own tools; nodes and builder are told by the cluster.
+    // For this machine's own tools; nodes and builder get it from the cluster.
     `export SSL_CERT_FILE=${path.resolve('ca.pem')}`,
     `setpriv --pdeathsig KILL -- docker-registry serve ${file('config.yml')} >${file('log')} 2>&1 &`,
     `timeout ${READY_S} bash -c 'until (: </dev/tcp/${host}/443) 2>/dev/null; do sleep 0.1; done'`,

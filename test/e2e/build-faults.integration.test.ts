@@ -127,7 +127,7 @@ test('an index without an image for the nodes fails the build with what there is
 describe('a Secret', () => {
   const retrying = (text: string) => (build: MachineOSBuild) => messages(build).includes(text);
 
-  test('that is missing is told by its name, and the build goes on when it comes', async () => {
+  test('that is missing is reported by name, and the build continues when it exists', async () => {
     await under.layerPool('unset', { secret: 'absent' });
     await under.buildOf('unset', retrying('Secret shale-system/absent'));
     await under.createSecret('absent', under.auths('secret'));
@@ -138,7 +138,7 @@ describe('a Secret', () => {
     ['no JSON', 'hunter2 is no JSON'],
     ['no registries in it', '{"auths":"hunter2"}'],
   ])(
-    'with %s is told by its name without its content, and the build goes on when it is mended',
+    'with %s is reported by name without its content, and the build continues when it is fixed',
     async (what, text) => {
       const name = what.replaceAll(' ', '-').toLowerCase();
       // In one of kubernetes.io/dockerconfigjson, an API server takes JSON alone.

@@ -55,7 +55,7 @@ async function buildHalf(pool: string) {
 }
 
 test(
-  'a builder that is told to stop in the middle of a build says so on it, and the next makes it anew',
+  'a builder that is stopped in the middle of a build reports it there, and the next one builds it again',
   async () => {
     const { builder: first } = await buildHalf('stopped');
     first.kill('SIGTERM');

@@ -7,7 +7,7 @@ import { deadline, patience } from '../fixtures/patience.ts';
 import { blockDrain, podOn } from './drain-under-test.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
 
-/** What an admin sets about drains, and what is told of one that does not end. */
+/** An admin's settings of drains, and what is reported about a drain that does not end. */
 
 const signal = deadline(300_000);
 const inDefault = { namespace: 'default', signal };
@@ -34,7 +34,7 @@ afterAll(async () => {
   await telemetry.close();
 });
 
-/** @returns metadata of a pod that a controller would make anew. */
+/** @returns metadata of a pod that a controller would create again. */
 async function managed() {
   const where = { ...inDefault };
   const present = await fleet.client.find(ConfigMaps, 'controller', where);

@@ -8,7 +8,7 @@ import { seen } from './cluster-under-test.ts';
 import { blockDrain, podOn } from './drain-under-test.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
 
-/** How a node is emptied before a disruptive update, and what is told of it. */
+/** How a node is drained before a disruptive update, and what is reported about it. */
 
 const signal = deadline(300_000);
 const inDefault = { namespace: 'default', signal };
@@ -34,7 +34,7 @@ const daemonSet = (name: string) => ({
   },
 });
 
-test('a drain that a budget blocks is told on the node and the pool by pod and budget, and goes on when it may', {
+test('a drain that a budget blocks is reported on the node and the pool with pod and budget, and continues when it may', {
   timeout: patience(60_000),
 }, async () => {
   const { client } = fleet;

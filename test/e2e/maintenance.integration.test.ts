@@ -79,23 +79,27 @@ test(
   },
 );
 
-test('a node that is being updated says so to whoever wants to work on it', TEST_MS, async () => {
-  await fleet.addPool('shown');
-  await fleet.addNode('shown-0', 'shown', { script: { waitsBefore: 'acting' } });
-  const config = await fleet.change('shown', 'next');
-  const { status } = await seen(
-    fleet.client,
-    MachineConfigNodes,
-    'shown-0',
-    ({ spec }) => spec.grant !== undefined,
-  );
-  expect(status?.conditions?.find(({ type }) => type === 'Cordoned')).toMatchObject({
-    status: 'True',
-    message: `Cordoned by shale-operator, which holds the Lease ${namespace}/node-shown-0, to update the node to ${config}`,
-  });
-  const lease = await fleet.client.get(Leases, 'node-shown-0', { namespace, signal });
-  expect(lease.metadata.annotations?.[annotations.leaseReason]).toBe(`shale-operator: update to ${config}`);
-  await fleet.eventSays('shown-0', new RegExp(`^Cordon Cordoned the node to update it to ${config}$`));
-  fleet.script('shown-0', {});
-  await fleet.runs('shown-0', config);
-});
+test(
+  'a node that is being updated reports it to users who want to start a maintenance',
+  TEST_MS,
+  async () => {
+    await fleet.addPool('shown');
+    await fleet.addNode('shown-0', 'shown', { script: { waitsBefore: 'acting' } });
+    const config = await fleet.change('shown', 'next');
+    const { status } = await seen(
+      fleet.client,
+      MachineConfigNodes,
+      'shown-0',
+      ({ spec }) => spec.grant !== undefined,
+    );
+    expect(status?.conditions?.find(({ type }) => type === 'Cordoned')).toMatchObject({
+      status: 'True',
+      message: `Cordoned by shale-operator, which holds the Lease ${namespace}/node-shown-0, to update the node to ${config}`,
+    });
+    const lease = await fleet.client.get(Leases, 'node-shown-0', { namespace, signal });
+    expect(lease.metadata.annotations?.[annotations.leaseReason]).toBe(`shale-operator: update to ${config}`);
+    await fleet.eventSays('shown-0', new RegExp(`^Cordon Cordoned the node to update it to ${config}$`));
+    fleet.script('shown-0', {});
+    await fleet.runs('shown-0', config);
+  },
+);

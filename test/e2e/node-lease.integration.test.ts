@@ -159,7 +159,7 @@ test.each([
   ['a reboot', 'reboots', REBOOT],
   ['a live update', 'restarts', RESTART],
 ])(
-  '%s that was granted is taken back when the lease is lost, and granted anew',
+  'the grant for %s is withdrawn when the lease is lost, and granted again',
   TEST_MS,
   async (_what, pool, actions) => {
     const node = `${pool}-0`;
@@ -202,7 +202,7 @@ test(
     const config = await fleet.change('expired', 'next');
     await fleet.poolSays('expired', 'Updating', /expired-0: skipped: its lease is held by node-healthcheck/);
     fleet.script('expired-0', { waitsBefore: 'acting' });
-    // Nothing tells the operator, which looks again every half a minute by itself.
+    // No change of an object wakes the operator, which checks every half minute by itself.
     const nudge = setInterval(() => void fleet.annotatePool('expired', { nudged: String(Date.now()) }), 500);
     const taken = await leaseSeen('expired-0', (now) => now.spec?.holderIdentity === 'shale-operator');
     clearInterval(nudge);

@@ -45,7 +45,7 @@ test('the operator says what it lacks when it is in no pod of the cluster', asyn
   );
 });
 
-test('the operator leads, works, and ends with exit code 0 when it is told to', async () => {
+test('the operator leads, works, and exits with code 0 on SIGTERM', async () => {
   const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: POD } } as const;
   const spec = { containers: [{ name: 'operator', image: 'shale:test' }] };
   await cluster.client.create(Pods, { ...pod, spec }, { namespace: NAMESPACE, signal });

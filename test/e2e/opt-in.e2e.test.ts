@@ -83,7 +83,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: patience(5 * M
     const enabled = await sandbox.shale('enable', ...flags, '--wait', '--timeout', '2m');
     expect(enabled).toMatchObject({ exitCode: 0 });
     expect(await layered()).toEqual(['worker-0', 'worker-1', 'worker-2']);
-    await until('the failed build is told on the pool', async () => {
+    await until('the failed build is reported on the pool', async () => {
       const { status } = await client.get(MachineConfigPools, 'infra', { signal });
       return conditionIsTrue(status?.conditions, 'BuildFailed');
     });
@@ -116,7 +116,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: patience(5 * M
     await until('the builder runs again', async () => runs(await builder()));
   });
 
-  test('a switch that can not be read is told, and what was in force stays', async () => {
+  test('a switch that can’t be parsed is reported, and the previous settings remain in effect', async () => {
     const write = (data: Readonly<Record<string, string | null>>) =>
       client.patch(ConfigMaps, SWITCH_CONFIG_MAP, { type: 'merge', body: { data } }, OURS);
     const condition = async () => {
@@ -204,7 +204,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: patience(5 * M
     await until('every worker has the image before', () => workersRun(before));
   });
 
-  test('shale disable takes back what the switch layered, and the rest goes with its MachineOSConfig', async () => {
+  test('shale disable reverts the pools that the switch layered; an admin’s pool follows its MachineOSConfig', async () => {
     const off = await sandbox.shale('disable', '--wait', '--timeout', '2m');
     expect(off).toMatchObject({ exitCode: 0 });
     expect(off.stderr).toContain('pool infra stays layered: its MachineOSConfig was created by hand');

@@ -7,7 +7,7 @@ import { type BuilderUnderTest, startBuilderUnderTest } from './builder-under-te
 import { seen } from './cluster-under-test.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
 
-/** What a pool tells of itself, in MCO's words. */
+/** What a pool reports, with MCO's conditions. */
 
 const signal = deadline(300_000);
 const TEST_MS = { timeout: patience(90_000) };

@@ -3,7 +3,7 @@ import { annotations } from '../../api/names.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
 
-/** The way back of a whole pool: because somebody asks for it, or by itself. */
+/** The rollback of a whole pool: requested, or automatic. */
 
 const signal = deadline(300_000);
 const TEST_MS = { timeout: patience(120_000) };
@@ -42,7 +42,7 @@ test(
 );
 
 test(
-  'shale rollback in the middle of a rollout takes back what went ahead, and leaves the rest alone',
+  'shale rollback in the middle of a rollout reverts the nodes that are ahead, and leaves the rest alone',
   TEST_MS,
   async () => {
     const names = await poolOfThree('half');
@@ -61,7 +61,7 @@ test(
 );
 
 test(
-  'a pool that says so goes back whole, with the nodes that had taken what failed elsewhere',
+  'a pool with automatic rollback rolls back as a whole, with the nodes on which the target that failed elsewhere succeeded',
   TEST_MS,
   async () => {
     const settings = { [annotations.autoRollback]: 'true' };

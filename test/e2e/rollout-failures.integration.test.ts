@@ -52,7 +52,9 @@ test('a node that stays down after its update stops it, keeps its place, and is 
   await fleet.poolSays('down', 'Degraded', /^False/);
 });
 
-test('a pool that says so goes back by itself to what worked', { timeout: patience(60_000) }, async () => {
+test('a pool with automatic rollback returns to the target that worked', {
+  timeout: patience(60_000),
+}, async () => {
   await fleet.addPool('back', {}, { [annotations.autoRollback]: 'true' });
   for (const name of ['back-0', 'back-1']) await fleet.addNode(name, 'back');
   const good = (await fleet.poolSays('back', 'Updated', /^True/)).spec.configuration?.name ?? '';

@@ -8,7 +8,7 @@ import { RESTART } from '../fixtures/objects.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
 
-/** What keeps a rollout from a node or from a whole pool: each is told on the pool, and over as soon as it is gone. */
+/** What prevents the update of a node or a whole pool: each is reported on the pool until it is gone. */
 
 const signal = deadline(300_000);
 let fleet: FleetUnderTest;
@@ -70,7 +70,7 @@ test('a node with a NodeMaintenance waits until that is over', { timeout: patien
     skipped('medik8s-0', 'a NodeMaintenance is active'),
   );
   await fleet.client.delete(NodeMaintenances, 'm', { signal });
-  // Nothing tells the operator, which looks again every half a minute.
+  // No change of an object wakes the operator, which checks every half minute.
   await fleet.runs('medik8s-0', wanted.configuration?.name ?? '', 90_000);
 });
 
@@ -114,7 +114,7 @@ test('a node whose Machine is being deleted is left alone, and the pool is Updat
   expect(spec.grant).toBeUndefined();
 });
 
-test('a node that is being deleted is left alone, and one that is about to be is passed by', {
+test('a node that is being deleted is left alone, and one that is about to be deleted is skipped', {
   timeout: patience(60_000),
 }, async () => {
   await fleet.addPool('leaving');
@@ -161,7 +161,7 @@ test('a node that was switched off on request is not waited for, and takes what 
   await fleet.runs('power-1', config);
 });
 
-test('a flagged node is passed by, one that others have cordoned uses up maxUnavailable, and the pool names both', {
+test('a flagged node is skipped, one that others have cordoned uses up maxUnavailable, and the pool names both', {
   timeout: patience(60_000),
 }, async () => {
   await fleet.addPool('flags');

@@ -67,7 +67,7 @@ test('live updates wait for the canary to hold, and cordon nobody', {
   for (const name of names) await fleet.addNode(name, 'live', { script: { actions: RESTART } });
   const config = await fleet.change('live', 'next');
   const updated = await Promise.all(names.map((name) => fleet.runs(name, config)));
-  // Whoever was prepared first is the canary.
+  // The node that was prepared first is the canary.
   const [canary, second] = updated
     .map(({ status }) => status?.lastUpdate)
     .toSorted((a, b) => momentOf(a?.startedAt) - momentOf(b?.startedAt));

@@ -151,7 +151,7 @@ async function buildWhen(pool: string, holds: (build: MachineOSBuild) => boolean
 }
 
 test(
-  'the builder waits for the key, then signs, tells where the image comes from, and all of it is pruned',
+  'the builder waits for the key, then signs, attaches the provenance, and all of it is pruned',
   async () => {
     await createSecret('push', { '.dockerconfigjson': '{"auths":{}}' });
     await layerPool('worker', registry.host);

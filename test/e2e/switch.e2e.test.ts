@@ -87,7 +87,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: patience(5 * M
       await until('a node has its image', async () => (await sandbox.nodesIn('Layered')).length > 0);
       await writeSwitch(false);
       await until(
-        'a node is on its way back',
+        'a node is returning',
         async () => (await client.list(MachineOSConfigs, { signal })).items.length === 0,
       );
       await writeSwitch(true);
@@ -103,7 +103,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: patience(5 * M
     },
   );
 
-  test('a node that is away for the whole time keeps nobody from coming back, and then is as it was', async () => {
+  test('a node that is away for the whole time prevents no other node from returning, and then is as it was', async () => {
     const away = 'worker-1';
     await setMachine(away, false);
     await writeSwitch(true);

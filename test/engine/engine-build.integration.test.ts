@@ -105,7 +105,7 @@ for (const { name, kind, buildKit } of engines) {
       expect((await build(spec, { rebuild: 'today' })).result.way).toBe('Engine');
     });
 
-    test('tells which step failed and what it printed', async () => {
+    test('reports the step that failed and its output', async () => {
       const failure = await failureOf(
         build(containerFile('RUN echo fine', 'RUN echo about to fail && exit 3', 'RUN echo never')),
       );
@@ -116,7 +116,7 @@ for (const { name, kind, buildKit } of engines) {
       expect(broken.message).toMatch(/BUILD/i);
     });
 
-    test('refuses a last stage that stands on something else', async () => {
+    test('refuses a last stage that is based on something else', async () => {
       const spec = containerFile('FROM scratch AS final', 'COPY --from=configs /usr/lib/os-release /x');
       expect((await failureOf(build(spec))).reason).toBe('NotOnBase');
     });
@@ -181,7 +181,7 @@ for (const { name, kind, buildKit } of engines) {
   });
 }
 
-test('an engine that is not there is told, and tried again', async () => {
+test('an engine that is not available is reported, and tried again', async () => {
   const nobody = setup(`unix://${dir}/no.sock`, 'nobody');
   const failure = await failureOf(buildWithEngine(nobody, containerFile('RUN true')));
   expect(failure).toMatchObject({ reason: 'EngineUnavailable', temporary: true });
@@ -199,7 +199,7 @@ test('TCP without TLS is refused', async () => {
 describe.skipIf(engineObstacle('docker') !== undefined || shellObstacle() !== undefined)(
   'a full disk',
   () => {
-    test('is told apart from a command that is wrong', { timeout: patience(60_000) }, async () => {
+    test('is distinguished from a command that is wrong', { timeout: patience(60_000) }, async () => {
       const small = path.join(dir, 'small');
       await mkdir(small);
       await execa('mount', ['-t', 'tmpfs', '-o', 'size=12m', 'tmpfs', small]);

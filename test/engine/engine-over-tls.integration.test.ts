@@ -53,12 +53,12 @@ describe.skipIf(obstacle !== undefined)(title, { timeout: patience(120_000) }, (
       containerFile('RUN echo from over there > /usr/share/made'),
     );
 
-  test('builds for who has a certificate of its authority', async () => {
+  test('builds for a client that has a certificate of its authority', async () => {
     const { result } = await build('ours');
     expect(result.way).toBe('Engine');
   });
 
-  test('is not believed without a certificate of the authority that one was told of', async () => {
+  test('is not trusted without a certificate of the given authority', async () => {
     const { reason, message } = await failureOf(build('strangers'));
     expect(reason).toBe('EngineUnavailable');
     expect(message).toContain(url);

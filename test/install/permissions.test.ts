@@ -88,7 +88,7 @@ test.each<[string, AuditEvent, string[]]>([
   expect(neverUsed(permissionsOf(objects), [seen]).map(wordsOf)).toEqual(unused);
 });
 
-test('a refusal of a service account is told, and no other', () => {
+test('a refusal of a service account is reported, and no other', () => {
   const refused = { ...event, status: 403 };
   expect(refusedRequests([event, refused, { ...refused, user: 'eve' }], new Set(['s']))).toHaveLength(1);
 });

@@ -21,7 +21,7 @@ export const RARELY_USED: Readonly<Record<string, string>> = {
   'shale-operator: update machineconfigs.machineconfiguration.openshift.io':
     'a rendered config that somebody changed is made what it was',
   'shale-operator: patch machineconfigs.machineconfiguration.openshift.io':
-    'a pool goes back to a config that was rendered earlier',
+    'a pool returns to a config that was rendered earlier',
   'shale-operator: delete machineconfigs.machineconfiguration.openshift.io':
     'rendered configs that nobody has used for long',
   'shale-operator: delete poolrevisions.shale.dev': 'a pool has more than fifty that nothing uses',

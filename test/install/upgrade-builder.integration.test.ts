@@ -50,7 +50,7 @@ async function renamed(build: MachineOSBuild, name: string): Promise<MachineOSBu
   return client.replaceStatus(MachineOSBuilds, { ...made, ...present({ status }) }, { signal });
 }
 
-test('what is finished stays; what follows tells the way from it', {
+test('a finished build stays; the label of the next one has a transition from it', {
   timeout: patience(120_000),
 }, async () => {
   await under.layerPool('kept', { secret: 'push' });

@@ -52,7 +52,7 @@ describe.skipIf(missing !== undefined)(
     const arrive = (config: string) =>
       lab.timed(`until ${config} is applied`, () => lab.until(config, isAt(config)));
 
-    it('boots the image that it was told to, with its /etc and what the admin had changed there', async () => {
+    it('boots the image that is its target, with its /etc and what the admin had changed there', async () => {
       const before = await bootID();
       await sh('echo edited here > /etc/motd');
       const image = await updates.build('rendered-1');
@@ -96,7 +96,7 @@ describe.skipIf(missing !== undefined)(
       ];
       await updates.want('rendered-4', await updates.build('rendered-4', undefined, entries), 'Disrupt');
       const isBack = ({ status }: MachineConfigNode) => status?.lastUpdate?.result === 'RolledBack';
-      const { status } = await lab.timed('until rendered-4 is taken back', () =>
+      const { status } = await lab.timed('until rendered-4 is rolled back', () =>
         lab.until('the way back', isBack),
       );
       expect(status?.lastUpdate?.message).toBe(

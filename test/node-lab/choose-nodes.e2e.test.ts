@@ -17,7 +17,7 @@ describe.skipIf(noLab !== undefined)(
       expect(await chooseNodes('directory', none, signal)).toEqual({ kind: 'directory' });
     });
 
-    it('what does not boot is told in one line, and the trial leaves nothing', async () => {
+    it('what does not boot is reported in one line, and the trial leaves nothing', async () => {
       const signal = deadline(FIRST_TIME_MS);
       const rootfs = await labRootfs();
       const before = await readdir(rootfs);

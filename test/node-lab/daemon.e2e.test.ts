@@ -85,7 +85,7 @@ describe.skipIf(noLab !== undefined)(
       expect(await lab.sh('systemctl is-active lab.service')).toBe('active');
     });
 
-    it('asks for a reboot when a service hangs, with its last words, and waits for leave', async () => {
+    it('asks for a reboot when a service hangs, with its last log lines, and waits for permission', async () => {
       const boot = await bootID();
       await lab.sh('touch /run/hang');
       const image = await build('rendered-4', { config: 'rendered-3', actions: [restart] });

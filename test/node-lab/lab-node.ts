@@ -28,7 +28,7 @@ export const UPDATE_MS = 180_000;
 
 /**
  * A machine with systemd and a real ostree sysroot, the daemon as it ships in a process of its own, a registry, and a
- * control plane. The machine really reboots; then its daemon, which a DaemonSet would have started, is started anew.
+ * control plane. The machine really reboots; then its daemon, which a DaemonSet would have started, is started again.
  */
 export interface LabNode extends NodeControlPlane {
   readonly stock: DigestedPullspec;
@@ -38,7 +38,7 @@ export interface LabNode extends NodeControlPlane {
   readonly node: BootedNode;
   /** Runs a shell's command line on the machine and returns what it printed, without the last line's end. */
   sh(line: string): Promise<string>;
-  /** Kills the daemon without notice, and starts it anew. */
+  /** Kills the daemon without notice, and starts it again. */
   killDaemon(): Promise<void>;
   /** @returns the log of all its daemons. */
   log(): Promise<string>;

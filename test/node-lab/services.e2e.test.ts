@@ -28,7 +28,7 @@ describe.skipIf(noLab !== undefined)('services of a machine with systemd', () =>
     expect(bootID).not.toBe((await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim());
   });
 
-  it('reloads a service: the same process, told by its own command', async () => {
+  it('reloads a service: the same process, by its own command', async () => {
     const reload = 'ExecReload=/bin/sh -c "touch /run/reloaded"\n';
     await machine.addUnit('reloading.service', service('exec sleep infinity', reload));
     await services().start('reloading.service', signal);
@@ -94,7 +94,7 @@ describe.skipIf(noLab !== undefined)('services of a machine with systemd', () =>
     await expect(services().restart('absent.service', signal)).rejects.toThrow('unit is not-found');
   });
 
-  it('reads changed units anew', async () => {
+  it('reads changed units again', async () => {
     await machine.addUnit('changing.service', service('exec sleep 1000'));
     await machine.sh('sed -i s/1000/2000/ /etc/systemd/system/changing.service');
     await services().daemonReload(signal);

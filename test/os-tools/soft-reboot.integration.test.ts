@@ -60,7 +60,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(
       return lastOf(object);
     };
     const lastOf = ({ status }: MachineConfigNode): UpdateRecord => {
-      if (status?.lastUpdate === undefined) throw new Error('the node tells of no update');
+      if (status?.lastUpdate === undefined) throw new Error('the node reports no update');
       return status.lastUpdate;
     };
     const kernelOf = (bootID: string) => bootID.split('+')[0];

@@ -17,7 +17,7 @@ import { policyStatus } from '../../rollout/controllers/policy-controller.ts';
 import { leaseNameOf } from '../../rollout/node-leases.ts';
 import { aBuild, condition as aCondition, aMachineConfigNode, aNode, aPool } from '../fixtures/objects.ts';
 
-/** A cluster in the middle of a rollout, as its objects tell it. */
+/** A cluster in the middle of a rollout, as its objects show it. */
 export interface Fleet {
   readonly pools: readonly MachineConfigPool[];
   readonly machineConfigNodes: readonly MachineConfigNode[];
@@ -75,7 +75,7 @@ const RESTARTS: PoolPlan = {
   causes: CAUSES.slice(1),
 };
 
-/** @returns a node at some part of its update, with what speaks of it. */
+/** @returns a node at some part of its update, with the objects that show it. */
 export function aNodeOf(
   pool: string,
   name: string,

@@ -35,7 +35,7 @@ const env = (more: Record<string, string> = {}) => ({
   ...more,
 });
 
-test('serves the page to whoever has the address, once for each address, until it is interrupted', async () => {
+test('serves the page to a browser that has the address, once for each address, until it is interrupted', async () => {
   const running = execa(path.join(root, 'bin/shale'), ['ui'], {
     env: env(),
     reject: false,

@@ -17,7 +17,7 @@ export interface StatusDetails {
   readonly retryAfterSeconds?: number | undefined;
 }
 
-/** How an error speaks of a resource. */
+/** How an error names a resource. */
 export interface ResourceName {
   readonly group: string;
   readonly plural: string;

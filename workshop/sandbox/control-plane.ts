@@ -37,7 +37,7 @@ export async function startControlPlane(
   return { ...own, access: { kind: 'token', ...own.access } };
 }
 
-/** How whoever runs the sandbox reaches its API server; kept in the sandbox's record. */
+/** How clients reach the API server of a sandbox; kept in the sandbox's record. */
 export const ClusterAccess = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('token'), url: z.string(), token: z.string(), caPem: z.string() }),
   z.object({ kind: z.literal('kubeconfig'), path: z.string() }),
@@ -115,10 +115,10 @@ function sendOver(connection: Connection): Send {
 }
 
 /**
- * Begins an audit log: JSON, a line each, of who asked for what and the status of the answer. Equal requests are told once:
+ * Starts an audit log: one line of JSON for each request, with its user and the status of the response. Equal requests are logged once:
  * it is there to show which rights are used, not how often.
  *
- * @param file written anew. @returns what to call for every request. @throws Error when the file can't be written.
+ * @param file overwritten. @returns what to call for every request. @throws Error when the file can't be written.
  */
 function createAuditLog(file: string): (event: AuditEvent) => void {
   const logged = new Set<string>();

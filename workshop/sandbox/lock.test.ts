@@ -41,7 +41,7 @@ test('a place whose holder ends every connection at once is asked for again afte
   expect(connections).toBeLessThanOrEqual(elapsed / RETRY_MS + 1);
 });
 
-test('a holder that is killed gives the place free, and who waits for it is told', async () => {
+test('a holder that is killed releases the place, and a waiter is notified', async () => {
   const lockFile = path.join(import.meta.dirname, 'lock.ts');
   const script = `const { lockSandbox } = await import(${JSON.stringify(lockFile)});
     await lockSandbox(${JSON.stringify(dir)}); process.stdout.write('held'); setInterval(() => {}, 1000);`;

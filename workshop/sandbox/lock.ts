@@ -91,7 +91,7 @@ async function connectTo(dir: string): Promise<Socket | undefined> {
   }
 }
 
-/** @returns the abstract name of the socket that whoever has the directory's sandbox listens on. */
+/** @returns the abstract name of the socket that the process with the directory's sandbox listens on. */
 export function socketName(dir: string): string {
   const hash = createHash('sha256').update(path.resolve(dir)).digest('hex').slice(0, 32);
   return `\0shale-sandbox-${hash}`;

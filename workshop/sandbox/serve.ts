@@ -9,7 +9,7 @@ import { lockSandbox } from './lock.ts';
 import type { NodeKindName } from './node-kind.ts';
 import { runWithNode } from './programs.ts';
 
-/** What the process that holds a sandbox tells the one that started it. */
+/** What the process that holds a sandbox reports to the one that started it. */
 export const ServeMessage = z.discriminatedUnion('type', [
   z.object({ type: z.literal('progress'), what: z.string() }),
   z.object({ type: z.literal('ready'), record: SandboxRecord }),
@@ -17,7 +17,7 @@ export const ServeMessage = z.discriminatedUnion('type', [
 ]);
 export type ServeMessage = z.infer<typeof ServeMessage>;
 
-/** What it is told: to stay when the one that started it ends. */
+/** The message to that process to stay when the one that started it ends. */
 export const KEEP = 'keep';
 
 const SHALE = path.join(import.meta.dirname, '../../cli/main.ts');
@@ -26,7 +26,7 @@ export interface ServeOptions {
   readonly dir: string;
   readonly choice: ControlPlaneChoice;
   readonly nodes: NodeKindName;
-  /** Tells the process that started this one. */
+  /** Reports to the process that started this one. */
   readonly report: (message: ServeMessage) => void;
   readonly log: Logger;
   /** Aborted when the sandbox is to go down. */
@@ -36,7 +36,7 @@ export interface ServeOptions {
 /**
  * Holds a sandbox until the signal: its API server, registry, machines and pods run in this process or as its children.
  *
- * @throws SandboxInUse; what kept it from coming up, or ended it.
+ * @throws SandboxInUse; the error that prevented its start, or ended it.
  */
 export async function serve(options: ServeOptions): Promise<void> {
   const layout = sandboxLayout(options.dir);

@@ -70,7 +70,7 @@ export async function startSandbox(options: StartOptions): Promise<StartedSandbo
     const failed = exited.then(([code]): never => {
       throw new Error(`the sandbox exited with code ${String(code)}; see ${layout.ownLog}`);
     });
-    // Whoever doesn't wait for it any more has stopped it.
+    // A caller that no longer waits for it has stopped it.
     failed.catch(() => undefined);
     return { record, failed, keep: () => keep(child), stop };
   } catch (error) {

@@ -9,7 +9,7 @@ test('returns at once what is there already', async () => {
   expect(await waitUntil(wait)).toBe(3);
 });
 
-test('looks again after each change, and tells what is new', async () => {
+test('looks again after each change, and reports what is new', async () => {
   const changes = createChanges();
   let nodes = 0;
   const progress: string[] = [];

@@ -3,7 +3,7 @@ import type { Kind, KubernetesObject } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { createInformer, type Informer } from '../../cluster/informer.ts';
 
-/** Tells those who wait that something changed and is worth another look. */
+/** Notifies waiters that something changed. */
 export interface Changes {
   notify(): void;
   /** @returns a function that ends the subscription. */

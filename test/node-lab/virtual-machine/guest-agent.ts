@@ -19,7 +19,7 @@ const Status = z.object({
   'err-data': Base64.default(''),
 });
 
-/** The agent tells nobody when a command has ended: it has to be asked. */
+/** The agent doesn't report that a command has ended: it has to be asked. */
 const POLL_MS = 100;
 
 /**

@@ -28,7 +28,7 @@ export interface VirtualMachine extends AsyncDisposable {
 /** No hardware helps: every instruction of the guest is translated, and other tests run beside. */
 const BOOT_MS = 600_000;
 const COMMAND_MS = 120_000;
-/** While it boots, the agent is asked anew: what it was asked before its guest was there may be lost. */
+/** While it boots, the agent is asked again: what it was asked before its guest was there may be lost. */
 const ASK_MS = 20_000;
 const PAUSE_MS = 250;
 const TAIL_LINES = 40;
@@ -83,7 +83,7 @@ export async function startVirtualMachine(options: VirtualMachineOptions): Promi
       const until = performance.now() + BOOT_MS;
       while (performance.now() < until) {
         if (isOff()) throw new Error(`the virtual machine is off: ${complaints}`);
-        // It can't be told whether the guest isn't there yet or is slow: both are asked again.
+        // A guest that has not booted yet looks like a slow one: both are asked again.
         const isUp = await run('true', ASK_MS).then(
           () => true,
           () => false,

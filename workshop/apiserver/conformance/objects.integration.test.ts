@@ -294,7 +294,7 @@ describe('list', () => {
     expect(body.items).toHaveLength(1);
   });
 
-  test('is a table for who asks for one', async () => {
+  test('is a table for clients that request one', async () => {
     const { body } = await api.call('GET', '/api/v1/namespaces', undefined, {
       accept: 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json',
     });

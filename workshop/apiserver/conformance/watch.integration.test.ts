@@ -87,7 +87,7 @@ test('a watch ends with its time', async () => {
 
 test('a watch that ends says before how far it came', async (context) => {
   // kube-apiserver does so where other objects of the kind have changed meanwhile, on a timer of its own.
-  if (api.isReal) context.skip('this control plane tells it when it likes to');
+  if (api.isReal) context.skip('this control plane reports it at times of its own');
   const { body } = await api.call('GET', configMaps);
   const watch = await api.watch(
     `${configMaps}?watch=true&timeoutSeconds=1&allowWatchBookmarks=true&resourceVersion=${body.metadata.resourceVersion}`,

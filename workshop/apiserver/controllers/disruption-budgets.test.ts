@@ -51,7 +51,7 @@ test('an empty selector covers the whole namespace, a missing one nothing', () =
   expect(covers(budget({ selector: null }), pod('p', true))).toBe(false);
 });
 
-test('a pod that was evicted and is not made anew yet allows no other', () => {
+test('a pod that was evicted and is not created again yet allows no other', () => {
   const ownerReferences = [
     { apiVersion: 'apps/v1', kind: 'Deployment', name: 'd', uid: 'd', controller: true },
   ];

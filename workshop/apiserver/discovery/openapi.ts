@@ -4,7 +4,7 @@ import { apiVersionOf, type Resource } from '../resources/resource.ts';
 
 /**
  * Answers `/openapi/v3` and the documents it points to (Kubernetes, "OpenAPI V3"): of custom resources their whole
- * schema, from which `kubectl explain` tells; of built-in kinds that they are objects.
+ * schema, which `kubectl explain` shows; for built-in kinds only that they are objects.
  *
  * @returns undefined for a path or a group version that is not there.
  */

@@ -10,7 +10,7 @@ import { forbidden, methodNotAllowed, StatusError } from '../status.ts';
 import { asStatusError, type Exchange, readObject, send, sendError, sendText } from './exchange.ts';
 import { type ResourceService, serveResource } from './serve-resource.ts';
 
-/** One request, as an audit log tells of it. */
+/** One request, as an audit log records it. */
 export interface AuditEvent {
   readonly user: string;
   readonly verb: string;

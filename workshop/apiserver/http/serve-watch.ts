@@ -11,7 +11,7 @@ import type { Exchange } from './exchange.ts';
 const BOOKMARK_INTERVAL = 10_000;
 /** Seconds a watch lasts where the client says nothing (the API server takes 30 to 60 minutes). */
 const DEFAULT_TIMEOUT = 1800;
-/** Bytes a slow reader may leave unread before its watch is cut; it then lists anew. */
+/** Bytes a slow reader may leave unread before its watch is cut; it then lists again. */
 const MAX_UNREAD = 16 * 1024 * 1024;
 
 /** Answers a watch: one JSON object a line, until the client goes, the time is over, or the server ends. */

@@ -200,7 +200,7 @@ export interface AdmissionRequest {
   readonly user: User;
   readonly object?: JsonObject;
   readonly oldObject?: StoredObject;
-  /** Is told what whoever writes should know, though it is let through. */
+  /** Receives warnings for the writer of a request that is admitted. */
   readonly warn?: ((message: string) => void) | undefined;
 }
 

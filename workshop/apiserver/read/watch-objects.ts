@@ -72,7 +72,7 @@ export function bookmark(
   };
 }
 
-/** An object that comes into or leaves the selection is added or deleted for who watches by it. */
+/** An object that comes into or leaves the selection is added or deleted for clients that watch by it. */
 function eventOf(change: Change, selection: Selection): WatchEvent | undefined {
   const { object } = change;
   switch (change.type) {

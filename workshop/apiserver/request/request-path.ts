@@ -51,7 +51,7 @@ function namedBelow(parts: readonly string[]): Named {
     const [, namespace = '', plural = '', name = '', ...subresource] = parts;
     return { namespace, plural, name, subresource: subresource.join('/') };
   }
-  // A Namespace lies in itself for who may do what with it.
+  // For authorization, a Namespace is in itself.
   const namespace = first === 'namespaces' ? second : '';
   return { namespace, plural: first, name: second, subresource: parts.slice(2).join('/') };
 }

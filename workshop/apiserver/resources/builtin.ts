@@ -25,7 +25,7 @@ interface Options {
   readonly columns?: readonly Column[];
   readonly selectable?: readonly string[];
   readonly strategy?: Strategy;
-  /** Whether a column tells the age; true where nothing is said. */
+  /** Whether a column shows the age; default: true. */
   readonly age?: boolean;
 }
 

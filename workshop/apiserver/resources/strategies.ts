@@ -130,7 +130,7 @@ export function workloadStrategy(defaults: JsonObject): Strategy {
   };
 }
 
-/** A binding's role can't change: what it gives would change behind the back of who made it. */
+/** A binding's role can't change: its permissions would change without the knowledge of its creator. */
 export const roleBindingStrategy: Strategy = {
   validate(object, old) {
     const role = at(object, 'roleRef');

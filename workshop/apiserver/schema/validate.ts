@@ -133,7 +133,7 @@ function listProblems(schema: StructuralSchema, value: readonly Json[], path: st
   return problems;
 }
 
-/** @returns what tells an item of a list-map from the others. */
+/** @returns what distinguishes an item of a list-map from the others. */
 export function mapKey({ listMapKeys }: StructuralSchema, item: Json): Json {
   if (!isObject(item)) return item;
   return Object.fromEntries(

@@ -146,7 +146,7 @@ const services: Kind<KubernetesObject> = {
   namespaced: true,
 };
 
-/** The kinds that manifests and examples have; Shale's processes don't speak of all of them. */
+/** The kinds that manifests and examples have; Shale's processes don't use all of them. */
 const KINDS: readonly Kind<KubernetesObject>[] = [
   CustomResourceDefinitions,
   Namespaces,

@@ -16,7 +16,7 @@ import {
 
 const BOOT_TIMEOUT_MS = 60_000;
 
-/** Lines that can't be carried out don't keep a host from booting (systemd-tmpfiles-setup.service, SuccessExitStatus=). */
+/** Lines that can't be applied don't prevent a host from booting (systemd-tmpfiles-setup.service, SuccessExitStatus=). */
 const TMPFILES_TOLERATED: ReadonlySet<number | undefined> = new Set([65, 73]);
 
 /**

@@ -10,7 +10,7 @@ import { ignoreMissing } from '../../../daemon/tree/tree-entry.ts';
 export interface DirectoryNodeLayout {
   readonly dir: string;
   /**
-   * The running root as processes of the node see it. /usr is the booted image's, made anew at each boot from hard links
+   * The running root as processes of the node see it. /usr is the booted image's, created at each boot from hard links
    * (as a transient overlay is: writes to it don't outlive the boot and never reach the deployment); /etc is a link to
    * the booted deployment's, /var to the one that all deployments share. No mounts, so nothing to clean up, and all
    * links are relative and stay inside, as `systemd-tmpfiles --root` demands.

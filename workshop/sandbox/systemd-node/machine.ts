@@ -18,7 +18,7 @@ const POLL_MS = 50;
 const REBOOT_STATUS = 133;
 
 /**
- * A process namespace of its own around the machine: whoever kills its first process kills them all, so that no machine
+ * A process namespace of its own around the machine: killing its first process kills them all, so that no machine
  * is left when its owner is killed. systemd-nspawn alone leaves its init behind.
  */
 const ALL_OR_NONE = ['unshare', '--pid', '--fork', '--kill-child=KILL', '--mount-proc', '--'] as const;
@@ -171,7 +171,7 @@ async function waitForSystemd(child: ChildProcess, run: RunOsCommand, signal: Ab
       return;
     } catch (error) {
       if (!(error instanceof OsCommandError)) throw error;
-      // A unit that failed keeps no machine from being up.
+      // A machine with a failed unit is up all the same.
       if (await isDegraded(run, signal)) return;
     }
     await delay(POLL_MS, undefined, { signal });

@@ -113,9 +113,9 @@ const DEBIANS: ReadonlySet<string> = new Set([
   '/usr/lib/systemd/system/systemd-sysctl.service',
   '/usr/share/zoneinfo/UTC',
 ]);
-/** Stands in for a daemon of a node: it runs, and a SIGHUP to read its configuration anew is nothing to it. */
+/** Stands in for a daemon of a node: it runs, and ignores a SIGHUP to read its configuration again. */
 const STAND_IN = "#!/bin/sh\ntrap '' HUP\nexec sleep infinity\n";
-/** State of services, the journal among it: it tells over all boots what was restarted. */
+/** State of services, the journal among it: it records over all boots what was restarted. */
 const TMPFILES = 'd /var/log/journal 2755 root systemd-journal -\n';
 const UPDATE_CA_TRUST =
   '[Unit]\nDescription=Update CA trust\n\n[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true\n';

@@ -81,7 +81,7 @@ const DEFAULT_COLUMNS = 100;
 const CLEAR_LINE = '\r\u001b[2K';
 
 /**
- * Tells how the tour goes: on a terminal by one line that changes, with a bar; anywhere else by a line for each thing that
+ * Shows the progress of the tour: on a terminal as one line that changes, with a bar; anywhere else as a line for each thing that
  * happened.
  *
  * @param total how many steps there are.

@@ -51,7 +51,7 @@ test('the report is a table of nodes, one of steps, and a sum', () => {
   expect(isSuccess(report)).toBe(false);
 });
 
-test('a step that failed says why, with the logs that tell', () => {
+test('a failed step reports why, with the logs that show it', () => {
   const [step] = report.steps;
   const failure = { message: 'waited in vain', logs: [{ file: '/x/daemon.log', lines: ['a', 'b'] }] };
   const failed = {

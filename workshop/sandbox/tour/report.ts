@@ -75,7 +75,7 @@ function digestPart(image: string): string {
 }
 
 const HEADINGS = ['step', 'node', 'pool', 'mode', 'config', 'image', 'actions', 'why', 'seconds'] as const;
-/** Characters of a hash that tell it from others, as people copy them. */
+/** Characters of a hash that distinguish it from others, as people copy them. */
 const SHORT_HASH = 10;
 const LONGEST_WHY = 60;
 

@@ -49,7 +49,7 @@ test.for(unmet)('is not met by %s', ([, seen, wanted, expected]) => {
   expect(lookAtRollout(wanted, seen)).toMatchObject({ seen: expected });
 });
 
-test('tells which part of all nodes is through', () => {
+test('reports the part of all nodes that is done', () => {
   const half = [node('a', 'rendered-worker-1'), node('b', 'rendered-worker-2')];
   expect(lookAtRollout(goal, { ...waiting, machineConfigNodes: half })).toMatchObject({ part: 0.5 });
 });

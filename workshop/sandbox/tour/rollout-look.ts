@@ -20,7 +20,7 @@ export interface RolloutObservation {
   readonly builds: readonly MachineOSBuild[];
 }
 
-/** Something failed for good: waiting on is of no use. The logs named tell why. */
+/** Something failed permanently: waiting longer is of no use. The named logs show why. */
 export class RolloutFailed extends Error {
   override readonly name = 'RolloutFailed';
   readonly workloads: readonly string[];
@@ -32,7 +32,7 @@ export class RolloutFailed extends Error {
 }
 
 /**
- * Looks whether every node of the pools runs its pool's config in the mode, and the pools say so.
+ * Checks that every node of the pools runs its pool's config in the mode, and that the pools report it.
  *
  * @returns met with the nodes, or how far it is: `worker 1/3, infra: image is being built`. @throws RolloutFailed.
  */
@@ -117,7 +117,7 @@ function runs({ spec, status }: MachineConfigNode, config: string, mode: Rollout
   );
 }
 
-/** What goes on, for whoever waits. */
+/** The progress, for people who wait. */
 function activities(
   nodes: readonly MachineConfigNode[],
   pool: MachineConfigPool,

@@ -65,7 +65,7 @@ export interface TourOptions {
 
 export interface FinishedTour {
   readonly report: TourReport;
-  /** Still up: whoever took the tour decides what becomes of it. */
+  /** Still running: the caller keeps or stops it. */
   readonly sandbox: StartedSandbox;
 }
 
@@ -75,7 +75,7 @@ const WAIT_MS = 120_000;
 /**
  * Brings a sandbox up and takes the tour; it ends with the first step that fails.
  *
- * @throws what kept the sandbox from coming up, or ended it; the signal's reason. Then nothing is left of it.
+ * @throws the error that prevented the sandbox from starting, or ended it; the signal's reason. Then nothing is left of it.
  */
 export async function runTour(options: TourOptions): Promise<FinishedTour> {
   const { listener, dir, choice, nodes, signal } = options;
@@ -196,7 +196,7 @@ async function runTourStep({
   }
 }
 
-/** Whose logs may tell why. What a check saw is in its message. */
+/** The workloads whose logs may show why. What a check found is in its message. */
 function workloadsToAsk(error: unknown, waitedFor: readonly string[]): readonly string[] {
   if (error instanceof CheckFailed) return [];
   return error instanceof RolloutFailed ? error.workloads : waitedFor;

@@ -34,13 +34,13 @@ export interface TourContext {
   apply(objects: readonly KubernetesObject[]): Promise<void>;
   /** Creates or replaces the objects of files or directories of examples/, by their names there. */
   applyExamples(...names: readonly string[]): Promise<void>;
-  /** Waits for something to be so in the view. @param workloads whose pods' logs tell why it isn't. */
+  /** Waits for a state of the view. @param workloads whose pods' logs may show why it isn't reached. */
   until<T>(what: string, look: () => Look<T>, workloads: readonly string[]): Promise<T>;
   /** Notes what was found to be so. @throws CheckFailed when it isn't. */
   check(what: string, holds: boolean, seen?: unknown): void;
 }
 
-/** One step of the tour: it changes something, waits for what comes of it, and looks whether that is right. */
+/** One step of the tour: it changes something, waits for the result, and checks it. */
 export interface TourStep {
   readonly title: string;
   run(tour: TourContext): Promise<void>;
@@ -71,7 +71,7 @@ export async function readExamples(...names: readonly string[]): Promise<Kuberne
   return objects;
 }
 
-/** The objects that tell how far the cluster is, kept true by watches. */
+/** The objects that show the progress of the cluster, kept up to date by watches. */
 export interface ClusterView {
   readonly changes: Changes;
   readonly pools: Informer<MachineConfigPool>;

@@ -145,7 +145,7 @@ function freeNames(deployment: Deployment, { pods, former }: WorkloadObservation
   return candidates.filter((candidate) => !taken.has(podKey({ namespace, name: candidate })));
 }
 
-/** @returns what tells a pod from all others that are there. */
+/** @returns what distinguishes a pod from all others. */
 export function podKey({
   namespace = '',
   name,

@@ -79,7 +79,7 @@ function compileCache({
   return directory === undefined ? {} : { NODE_COMPILE_CACHE: directory };
 }
 
-/** Of OpenTelemetry: in a cluster it comes from a ConfigMap (manifests/components/tracing), here from whoever starts it. */
+/** Of OpenTelemetry: in a cluster it comes from a ConfigMap (manifests/components/tracing), here from the environment of the sandbox. */
 function tracing(env: NodeJS.ProcessEnv): Readonly<Record<string, string>> {
   const set = Object.entries(env).filter(([name]) => name.startsWith('OTEL_'));
   return Object.fromEntries(set.map(([name, value = '']) => [name, value]));

@@ -70,7 +70,7 @@ function wantedBuild({ view }: TourContext): string | undefined {
   return view.machineOSConfigs.get(POOL)?.status?.machineOSBuild?.name;
 }
 
-/** The rendered config is the same: only the image tells that the change has arrived. */
+/** The rendered config is the same: only the image shows that the change has arrived. */
 function missingImage(tour: TourContext, before: string | undefined): string | undefined {
   const name = wantedBuild(tour);
   if (name === undefined || name === before) return 'no image is requested yet';
