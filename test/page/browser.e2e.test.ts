@@ -189,8 +189,8 @@ describe('the page of a cluster', () => {
 describe('5,000 nodes', () => {
   /**
    * `first`, `median`: ms until everything is drawn, and between frames. `share`: part of its time that the page's thread
-   * works, measured by its own clock: how busy the machine is beside it doesn't matter. On two busy cores without a graphics
-   * processor they were 930, 17 and 0.2.
+   * works, measured by its own clock: how busy the machine is beside it doesn't matter. The others are scaled to the machine.
+   * On two busy cores without a graphics processor they were 930, 17 and 0.2.
    */
   const BUDGET = { first: 5_000, median: 34, share: 0.5 };
   /** ms. */
@@ -249,8 +249,8 @@ describe('5,000 nodes', () => {
       const figures = { first: Math.round(first), median, share };
       process.stdout.write(`5,000 nodes: ${JSON.stringify(figures)}\n`);
       expect(await page.locator('.cells .rebooting').count()).toBeGreaterThan(20);
-      expect(figures.first).toBeLessThan(BUDGET.first);
-      expect(figures.median).toBeLessThan(BUDGET.median);
+      expect(figures.first).toBeLessThan(patience(BUDGET.first));
+      expect(figures.median).toBeLessThan(patience(BUDGET.median));
       expect(figures.share).toBeLessThan(BUDGET.share);
       expect(complaints).toEqual([]);
       await page.close();
