@@ -1,38 +1,80 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { nodePaths } from '../../api/names.ts';
 import { deployment, stepUnderTest } from '../../test/fixtures/step-context.ts';
-import { isManaged, readManagedPaths } from '../records/managed-paths.ts';
+import type { Deployment } from '../os/backend.ts';
+import {
+  isManaged,
+  readManagedPaths,
+  readUnlabelledPaths,
+  writeManagedPaths,
+} from '../records/managed-paths.ts';
+import { contentDigestAt } from '../tree/read-tree.ts';
 import { contentDigest, readTreeEntry } from '../tree/tree-entry.ts';
-import { applyLive } from './live-apply.ts';
+import { applyLive, type LiveApply, verifyLive } from './live-apply.ts';
 
-/** A root, the image that it booted and one whose /etc has another file. */
-async function trees() {
-  const { context, root } = await stepUnderTest();
-  const places = { booted: path.join(root, 'booted'), staged: path.join(root, 'staged') };
-  for (const place of [root, places.booted, places.staged]) {
-    await mkdir(path.join(place, 'usr/etc'), { recursive: true });
-    await writeFile(path.join(place, 'usr/etc/app.conf'), place === places.staged ? 'new' : 'old');
+/** Files by path; what no list of a tree names is not there. */
+type Files = Readonly<Record<string, string>>;
+
+async function put(root: string, files: Files): Promise<void> {
+  for (const [name, text] of Object.entries(files)) {
+    const place = path.join(root, name);
+    await mkdir(path.dirname(place), { recursive: true });
+    await writeFile(place, text);
   }
-  await writeFile(path.join(root, 'etc/app.conf'), 'old');
+}
+
+interface Given {
+  readonly booted?: Files;
+  readonly staged?: Files;
+  /** What the running root has beside what it booted. */
+  readonly running?: Files;
+  readonly deployments?: Partial<Deployment>;
+}
+
+/** A root, the image that it booted and the one that is staged. /etc is what was booted, unless it says otherwise. */
+async function trees({ booted = {}, staged = {}, running = {}, deployments = {} }: Given) {
+  const labelled: (readonly string[])[] = [];
+  const fragments: string[] = [];
+  const { context, root } = await stepUnderTest({
+    ports: { relabel: async (_root, names) => void labelled.push(names) },
+    services: { applyTmpfiles: async (fragment) => void fragments.push(fragment) },
+  });
+  const places = { booted: path.join(root, 'run/booted'), staged: path.join(root, 'run/staged') };
+  for (const place of [root, places.booted, places.staged])
+    await mkdir(path.join(place, 'usr/etc'), { recursive: true });
+  await put(places.booted, booted);
+  await put(places.staged, staged);
+  const inEtc = Object.entries(booted).filter(([name]) => name.startsWith('usr/etc/'));
+  await put(root, booted);
+  await put(root, Object.fromEntries(inEtc.map(([name, text]) => [name.slice(4), text])));
+  await put(root, running);
+  const apply: LiveApply = {
+    host: context.ports.host,
+    services: context.ports.services,
+    relabel: context.ports.relabel,
+    booted: deployment(places.booted),
+    staged: deployment(places.staged, deployments),
+    signal: context.signal,
+  };
   return {
     root,
-    staged: places.staged,
-    apply: {
-      host: context.ports.host,
-      services: context.ports.services,
-      relabel: context.ports.relabel,
-      booted: deployment(places.booted),
-      staged: deployment(places.staged),
-      signal: context.signal,
-    },
+    ...places,
+    apply,
+    labelled,
+    fragments,
+    text: (name: string) => readFile(path.join(root, name), 'utf8'),
+    kindAt: async (name: string) => (await readTreeEntry(path.join(root, name)))?.kind,
   };
 }
 
-test("what is about to be put into /etc is on record as Shale's before it is there", async () => {
-  const { root, staged, apply } = await trees();
-  const digest = contentDigest(await readTreeEntry(path.join(staged, 'usr/etc/app.conf')));
+const changed: Given = { booted: { 'usr/etc/app.conf': 'old' }, staged: { 'usr/etc/app.conf': 'new' } };
+const FRAGMENT = nodePaths.tmpfiles.slice(1);
 
+test("what is about to be put into /etc is on record as Shale's before it is there", async () => {
+  const { root, staged, apply, text } = await trees(changed);
+  const digest = contentDigest(await readTreeEntry(path.join(staged, 'usr/etc/app.conf')));
   const killed = applyLive({
     ...apply,
     beforeStep: async ({ kind }) => {
@@ -41,10 +83,249 @@ test("what is about to be put into /etc is on record as Shale's before it is the
   });
 
   await expect(killed).rejects.toThrow('killed before file');
-  expect(await readFile(path.join(root, 'etc/app.conf'), 'utf8')).toBe('old');
+  expect(await text('etc/app.conf')).toBe('old');
   expect(isManaged(await readManagedPaths(root), '/etc/app.conf', digest)).toBe(true);
+  expect(await readUnlabelledPaths(root)).toEqual(['/etc/app.conf']);
 
   await applyLive(apply);
-  expect(await readFile(path.join(root, 'etc/app.conf'), 'utf8')).toBe('new');
+  expect(await text('etc/app.conf')).toBe('new');
   expect([...(await readManagedPaths(root))]).toEqual([['/etc/app.conf', [digest]]]);
+});
+
+describe('a live apply', () => {
+  test('brings /usr and /etc, labels what it wrote once, and keeps what an admin edited', async () => {
+    const { apply, text, kindAt, labelled, root } = await trees({
+      booted: {
+        'usr/bin/tool': 'old',
+        'usr/bin/gone': 'old',
+        'usr/etc/app.conf': 'old',
+        'usr/etc/edited': 'old',
+      },
+      staged: {
+        'usr/bin/tool': 'new',
+        'usr/bin/added': 'new',
+        'usr/etc/app.conf': 'new',
+        'usr/etc/edited': 'new',
+      },
+      running: { 'etc/edited': "the admin's" },
+    });
+    expect(await verifyLive(apply)).toEqual([
+      '/etc/app.conf',
+      '/usr/bin/added',
+      '/usr/bin/gone',
+      '/usr/bin/tool',
+    ]);
+    await applyLive(apply);
+    expect([await text('usr/bin/tool'), await text('usr/bin/added'), await text('etc/app.conf')]).toEqual([
+      'new',
+      'new',
+      'new',
+    ]);
+    expect([await kindAt('usr/bin/gone'), await text('etc/edited')]).toEqual([undefined, "the admin's"]);
+    expect(labelled).toEqual([['/etc/app.conf', '/usr/bin/added', '/usr/bin/gone', '/usr/bin/tool']]);
+    expect(await readUnlabelledPaths(root)).toEqual([]);
+    expect(await text('usr/etc/app.conf')).toBe('old');
+    expect(await verifyLive(apply)).toEqual([]);
+  });
+
+  test('that changes nothing labels nothing', async () => {
+    const { apply, labelled } = await trees({
+      booted: { 'usr/bin/tool': 'same' },
+      staged: { 'usr/bin/tool': 'same' },
+    });
+    expect([...(await applyLive(apply))]).toEqual([]);
+    expect(labelled).toEqual([[]]);
+  });
+
+  test('labels again what a killed one has written without labels', async () => {
+    const { apply, labelled } = await trees(changed);
+    const relabel = () => Promise.reject(new Error('killed'));
+    await expect(applyLive({ ...apply, relabel })).rejects.toThrow('killed');
+    await applyLive(apply);
+    expect(labelled).toEqual([['/etc/app.conf']]);
+  });
+
+  test("takes what is on record, or was handed over, for no admin's edit", async () => {
+    const given: Given = { ...changed, running: { 'etc/app.conf': "Shale's", 'etc/other': "Shale's" } };
+    const recorded = await trees(given);
+    const digests = async (name: string) => [await contentDigestAt(recorded.root, name)];
+    await writeManagedPaths(recorded.root, new Map([['/etc/app.conf', await digests('/etc/app.conf')]]));
+    const handedOver = new Map([['/etc/other', await digests('/etc/other')]]);
+    await applyLive({ ...recorded.apply, handedOver });
+    expect(await recorded.text('etc/app.conf')).toBe('new');
+    expect(await recorded.kindAt('etc/other')).toBeUndefined();
+    const unknown = await trees(given);
+    await applyLive(unknown.apply);
+    expect([await unknown.text('etc/app.conf'), await unknown.text('etc/other')]).toEqual([
+      "Shale's",
+      "Shale's",
+    ]);
+  });
+
+  test('stops before the next step when the signal is aborted', async () => {
+    const { apply, text } = await trees({
+      booted: { 'usr/bin/a': 'old', 'usr/bin/b': 'old' },
+      staged: { 'usr/bin/a': 'new', 'usr/bin/b': 'new' },
+    });
+    const down = new AbortController();
+    const steps = [];
+    const beforeStep = async (step: object) => {
+      steps.push(step);
+      down.abort();
+    };
+    await expect(applyLive({ ...apply, beforeStep, signal: down.signal })).rejects.toThrow(/abort/);
+    expect([steps.length, await text('usr/bin/b')]).toEqual([1, 'old']);
+  });
+});
+
+describe('state that images deliver', () => {
+  const line = (type: string, name: string, text = '') =>
+    `${type} ${name} - - - - ${Buffer.from(text).toString('base64')}\n`;
+
+  test('is created by systemd from the new fragment, and what only the old one named is removed', async () => {
+    const { apply, fragments, kindAt, staged, text } = await trees({
+      booted: {
+        [FRAGMENT]: `${line('f', '/var/old')}${line('d', '/var/dir')}${line('d', '/var/full')}${line('f', '/var/dir/file')}${line('f', '/var/kept')}${line('f', '/var/none/file')}`,
+      },
+      staged: { [FRAGMENT]: `${line('f', '/var/kept')}${line('f', '/var/new')}` },
+      running: { 'var/old': 'x', 'var/dir/file': 'x', 'var/full/own': "the admin's", 'var/kept': 'x' },
+    });
+    expect(await verifyLive(apply)).toEqual(
+      [
+        '/var/dir',
+        '/var/dir/file',
+        '/var/full',
+        '/var/new',
+        '/var/none/file',
+        '/var/old',
+        nodePaths.tmpfiles,
+      ].toSorted(),
+    );
+    const steps: string[] = [];
+    await applyLive({
+      ...apply,
+      beforeStep: async (step) =>
+        void steps.push(step.kind === 'tmpfiles' ? step.kind : `${step.kind} ${step.path}`),
+    });
+    expect(fragments).toEqual([path.join(staged, nodePaths.tmpfiles)]);
+    expect(steps).toEqual([
+      'tmpfiles',
+      'remove /var/old',
+      'remove /var/none/file',
+      'remove /var/dir/file',
+      'remove /var/full',
+      'remove /var/dir',
+      `file ${nodePaths.tmpfiles}`,
+    ]);
+    for (const name of ['var/old', 'var/dir']) expect(await kindAt(name)).toBeUndefined();
+    expect([await text('var/full/own'), await text('var/kept')]).toEqual(["the admin's", 'x']);
+  });
+
+  test('is never removed from /etc and /usr, and never through a link', async () => {
+    const names = ['/etc/own', '/usr/bin/own', '/usr/local/own', '/var/link/own'];
+    const { apply, kindAt, root } = await trees({
+      booted: { [FRAGMENT]: names.map((name) => line('f', name)).join('') },
+      running: { 'etc/own': 'x', 'usr/local/own': 'x', 'home/own': 'x' },
+    });
+    await mkdir(path.join(root, 'var'), { recursive: true });
+    await symlink('own', path.join(root, 'var/link'));
+    await applyLive(apply);
+    expect([await kindAt('etc/own'), await kindAt('home/own'), await kindAt('usr/local/own')]).toEqual([
+      'file',
+      'file',
+      undefined,
+    ]);
+  });
+
+  test('is verified by kind, and by content where the fragment has it', async () => {
+    const { apply, root } = await trees({
+      booted: { [FRAGMENT]: '' },
+      staged: {
+        [FRAGMENT]: [
+          line('f+~', '/var/right', 'text'),
+          line('f+~', '/var/wrong', 'text'),
+          line('f+~', '/var/longer', 'text'),
+          line('f', '/var/any'),
+          line('d', '/var/dir'),
+          line('L', '/var/link'),
+          line('f', '/var/not-file'),
+          line('d', '/var/not-dir'),
+          line('L', '/var/not-link'),
+          line('z', '/var/owner'),
+          line('z', '/var/no-owner'),
+        ].join(''),
+      },
+      running: {
+        'var/right': 'text',
+        'var/wrong': 'test',
+        'var/longer': 'text and more',
+        'var/any': 'x',
+        'var/dir/x': '',
+        'var/not-file/x': '',
+        'var/not-dir': '',
+        'var/not-link': '',
+        'var/owner': '',
+      },
+    });
+    await symlink('any', path.join(root, 'var/link'));
+    expect(await verifyLive(apply)).toEqual(
+      [
+        nodePaths.tmpfiles,
+        '/var/longer',
+        '/var/no-owner',
+        '/var/not-dir',
+        '/var/not-file',
+        '/var/not-link',
+        '/var/wrong',
+      ].toSorted(),
+    );
+  });
+
+  test('has its fragment replaced last, so that a killed apply knows what to remove', async () => {
+    const { apply, text, kindAt } = await trees({
+      booted: { [FRAGMENT]: line('f', '/var/old') },
+      staged: { [FRAGMENT]: line('f', '/var/new') },
+      running: { 'var/old': 'x' },
+    });
+    const beforeStep = async ({ kind }: { readonly kind: string }) => {
+      if (kind === 'remove') throw new Error('killed');
+    };
+    await expect(applyLive({ ...apply, beforeStep })).rejects.toThrow('killed');
+    expect(await text(FRAGMENT)).toContain('/var/old');
+    await applyLive(apply);
+    expect([await kindAt('var/old'), await text(FRAGMENT)]).toEqual([undefined, line('f', '/var/new')]);
+  });
+});
+
+describe('only a reboot brings', () => {
+  const refused = async (given: Given, why: string) => {
+    const { apply, text } = await trees({ ...changed, ...given });
+    await expect(applyLive(apply)).rejects.toMatchObject({
+      name: 'LiveApplyRefused',
+      message: expect.stringContaining(why),
+    });
+    await expect(verifyLive(apply)).rejects.toThrow(why);
+    expect(await text('usr/etc/app.conf').catch(() => 'old')).toBe('old');
+  };
+
+  test('other kernel arguments', () =>
+    refused({ deployments: { kernelArguments: ['quiet'] } }, 'running with "", staged "quiet"'));
+
+  test.each(['usr/lib/modules/6.1/vmlinuz', 'usr/lib/ostree-boot/vmlinuz'])('another kernel: %s', (name) =>
+    refused({ booted: { [name]: 'old' }, staged: { [name]: 'new' } }, `/${name} differs`),
+  );
+
+  test("other files on a deployment's top level", () =>
+    refused({ staged: { 'opt/file': 'x' } }, '/opt differs'));
+
+  test('the files of an image without directories', async () => {
+    const { apply, staged } = await trees(changed);
+    await rm(path.join(staged, 'usr'), { recursive: true });
+    await expect(applyLive(apply)).rejects.toThrow(`${staged} has no /usr to read`);
+  });
+});
+
+test("what belongs to the host is not compared on a deployment's top level", async () => {
+  const { apply } = await trees({ staged: { 'var/x': 'x', 'boot/x': 'x', 'run/x': 'x' } });
+  expect(await verifyLive(apply)).toEqual([]);
 });
