@@ -1,5 +1,21 @@
-import { expect, test } from 'vitest';
-import { BaseImages, isMovable } from './observe.ts';
+import { describe, expect, test } from 'vitest';
+import { MachineConfigs } from '../api/machine-config.ts';
+import { MachineConfigNodes } from '../api/machine-config-node.ts';
+import { MachineConfigPools } from '../api/machine-config-pool.ts';
+import { MachineConfigurations } from '../api/machine-configuration.ts';
+import { MachineOSBuilds } from '../api/machine-os-build.ts';
+import { MachineOSConfigs } from '../api/machine-os-config.ts';
+import type { Kind, KubernetesObject } from '../api/object.ts';
+import type { WorkQueue } from '../cluster/work-queue.ts';
+import { MemoryCluster, SteppedInformer } from '../test/fixtures/fleet/memory-cluster.ts';
+import {
+  aBuild,
+  aMachineConfigNode,
+  aMachineOSConfig,
+  aPool,
+  aRenderedConfig,
+} from '../test/fixtures/objects.ts';
+import { BaseImages, enqueueOnChange, isMovable } from './observe.ts';
 
 const [ONE, TWO] = ['1', '2'].map((digit) => `sha256:${digit.repeat(64)}`) as [string, string];
 const TAG = 'r.example.com/os/stock:1';
@@ -43,4 +59,51 @@ test('what is known counts on while the registry is away, and is asked for again
   expect(await bases.resolve(TAG, away)).toBe(`${TAG}@${ONE}`);
   expect(stale).toEqual([TAG]);
   expect(await bases.resolve(TAG, async () => TWO)).toBe(`${TAG}@${TWO}`);
+});
+
+describe('a change', () => {
+  const cluster = () => {
+    const memory = new MemoryCluster();
+    for (const pool of ['worker', 'infra']) {
+      memory.put(MachineOSConfigs, aMachineOSConfig(pool));
+      memory.put(MachineConfigPools, aPool(pool, { configuration: { name: `rendered-${pool}-1` } }));
+    }
+    return memory;
+  };
+  const policies = {
+    apiVersion: 'operator.openshift.io/v1',
+    kind: 'MachineConfiguration',
+    metadata: { name: 'cluster' },
+    spec: {},
+  };
+
+  test.each<[string, Kind<KubernetesObject>, KubernetesObject, readonly string[]]>([
+    ['of a MachineOSConfig', MachineOSConfigs, aMachineOSConfig('worker'), ['worker']],
+    ['of a build', MachineOSBuilds, aBuild('worker-x', 'rendered-worker-1'), ['worker']],
+    ['of a pool', MachineConfigPools, aPool('infra'), ['infra']],
+    ['of a pool that is not layered', MachineConfigPools, aPool('master'), []],
+    ["of a pool's rendered config", MachineConfigs, aRenderedConfig('rendered-infra-1'), ['infra']],
+    ['of another MachineConfig', MachineConfigs, aRenderedConfig('rendered-infra-0'), []],
+    ['of the policies', MachineConfigurations, policies as never, ['worker', 'infra']],
+    ['of a node', MachineConfigNodes, aMachineConfigNode('worker-1'), ['worker']],
+  ])('%s enqueues what it concerns', (_what, kind, object, expected) => {
+    const memory = cluster();
+    const caches = {
+      machineOSConfigs: new SteppedInformer(memory, MachineOSConfigs),
+      builds: new SteppedInformer(memory, MachineOSBuilds),
+      pools: new SteppedInformer(memory, MachineConfigPools),
+      machineConfigs: new SteppedInformer(memory, MachineConfigs),
+      machineConfigurations: new SteppedInformer(memory, MachineConfigurations),
+      nodes: new SteppedInformer(memory, MachineConfigNodes),
+    };
+    const catchUp = () => {
+      for (const cache of Object.values(caches)) cache.catchUp();
+    };
+    catchUp();
+    const added: string[] = [];
+    enqueueOnChange(caches, { add: (key: string) => void added.push(key) } as WorkQueue);
+    memory.put(kind, object);
+    catchUp();
+    expect(added).toEqual(expected);
+  });
 });

@@ -78,6 +78,21 @@ test.each<[string, BuildFacts['source'], object]>([
     { url: 'https://git.example.com/nodes', revision: 'v1' },
     { uri: 'https://git.example.com/nodes', annotations: { revision: 'v1' } },
   ],
+  [
+    'a commit of an unknown repository',
+    { revision: '0123456789abcdef'.repeat(4) },
+    { digest: { gitCommit: '0123456789abcdef'.repeat(4) } },
+  ],
+  [
+    'a repository without a commit',
+    { url: 'https://git.example.com/nodes' },
+    { uri: 'https://git.example.com/nodes' },
+  ],
+  [
+    'a part of a commit',
+    { url: 'https://git.example.com/nodes', revision: '0123456' },
+    { uri: 'https://git.example.com/nodes', annotations: { revision: '0123456' } },
+  ],
 ])('%s is the source, in the form that fits it', (_name, source, expected) => {
   const dependencies = statementOf({ ...facts, source }).predicate.buildDefinition.resolvedDependencies;
   expect(dependencies.at(-1)).toEqual({ name: 'source', ...expected });

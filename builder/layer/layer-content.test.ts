@@ -128,17 +128,117 @@ describe('layerContent', () => {
       ],
       ['b.service', { name: 'b.service', contents, masked: true, dropins: new Map() }],
       ['os.service', { name: 'os.service', enabled: true, masked: false, dropins: new Map() }],
+      ['off.service', { name: 'off.service', enabled: false, masked: false, dropins: new Map() }],
+      ['gone.service', { name: 'gone.service', enabled: true, masked: true, dropins: new Map() }],
+      ['same.service', { name: 'same.service', masked: false, dropins: new Map() }],
     ]);
     const entries = entriesOf({ ...empty, units });
     const at = '/etc/systemd/system';
     expect(entries.get(`${at}/multi-user.target.wants/a.service`)).toMatchObject({
       target: `${at}/a.service`,
     });
-    expect(entries.get(`${at}/a.service.d/10-x.conf`)?.type).toBe('file');
+    expect(textAt({ ...empty, units }, `${at}/a.service`)).toBe(contents);
+    expect(textAt({ ...empty, units }, `${at}/a.service.d/10-x.conf`)).toBe('[Service]\n');
     expect(entries.get(`${at}/b.service`)).toMatchObject({ type: 'symlink', target: '/dev/null' });
     expect(textAt({ ...empty, units }, '/etc/systemd/system-preset/20-shale.preset')).toBe(
-      'enable os.service\n',
+      'disable off.service\nenable os.service\n',
     );
+    for (const name of ['os', 'off', 'same']) expect(entries.has(`${at}/${name}.service`)).toBe(false);
+  });
+
+  test('units that only have text need no preset', () => {
+    const unit = {
+      name: 'a.service',
+      contents: '[Service]\n',
+      enabled: false,
+      masked: false,
+      dropins: new Map(),
+    };
+    const entries = entriesOf({ ...empty, units: new Map([['a.service', unit]]) });
+    expect([...entries.keys()].filter((path) => path.includes('preset'))).toEqual([]);
+  });
+
+  test('directories and links go as they are, each with its owner', () => {
+    const owner = { user: { id: 3 }, group: { id: 4 } };
+    const directory = { path: '/etc/d', mode: 0o750, ...owner };
+    const soft = { path: '/etc/soft', target: '../x', hard: false, ...owner };
+    const hard = { path: '/etc/hard', target: '/etc/file', hard: true, ...owner };
+    const entries = entriesOf({
+      ...withFiles(file('/etc/file')),
+      directories: new Map([[directory.path, directory]]),
+      links: new Map([soft, hard].map((link) => [link.path, link])),
+    });
+    expect(entries.get('/etc/d')).toEqual({ type: 'directory', path: '/etc/d', mode: 0o750, uid: 3, gid: 4 });
+    expect(entries.get('/etc/soft')).toEqual({
+      type: 'symlink',
+      path: '/etc/soft',
+      target: '../x',
+      uid: 3,
+      gid: 4,
+    });
+    expect(entries.get('/etc/hard')).toEqual({ type: 'hardlink', path: '/etc/hard', target: '/etc/file' });
+    expect(entries.has(tmpfiles)).toBe(false);
+  });
+
+  test('a directory in the state, or of an owner that only the host knows, is a line of tmpfiles.d', () => {
+    const root = { user: { name: 'root' }, group: { id: 0 } };
+    const directories = [
+      { path: '/var/d', mode: 0o700, ...root },
+      { path: '/etc/d', mode: 0o755, user: { name: 'chrony' }, group: { id: 0 } },
+      { path: '/etc/plain', mode: 0o755, ...root },
+    ].map((directory) => [directory.path, directory] as const);
+    const config = { ...empty, directories: new Map(directories) };
+    expect(entriesOf(config).has('/var/d')).toBe(false);
+    expect(textAt(config, tmpfiles).split('\n').slice(1)).toEqual([
+      'z /etc/d 0755 chrony 0 - -',
+      'd /var/d 0700 root 0 - -',
+      '',
+    ]);
+  });
+
+  test.each(['/var', '/srv', '/usr/local', '/tmp'])('a directory at %s itself is state, too', (path) => {
+    const directory = { path, mode: 0o755, user: { id: 0 }, group: { id: 0 } };
+    const config = { ...empty, directories: new Map([[path, directory]]) };
+    expect(textAt(config, tmpfiles)).toContain(`d ${path} 0755 0 0 - -`);
+  });
+
+  test.each(['/variable/x', '/etcetera/x', '/etc', '/usr', '/libraries/x', '/usrx'])(
+    '%s only begins like what an image carries, or is all of it',
+    (path) => {
+      const content = layerContent(withFiles(file(path)), rendered);
+      expect(content).toMatchObject({ ok: false, refusals: [{ subject: path }] });
+    },
+  );
+
+  test.each(['/usr/lib/modules', '/usr/lib/modules/x', '/usr/etc/x', '/etc/gshadow'])(
+    '%s is written by the OS tools alone',
+    (path) => {
+      expect(layerContent(withFiles(file(path)), rendered).ok).toBe(false);
+    },
+  );
+
+  test.each(['/usr/lib/modules-load.d/x', '/etc/groups', '/etc/passwd.d/x'])('%s is not', (path) => {
+    expect(entriesOf(withFiles(file(path))).has(path)).toBe(true);
+  });
+
+  test.each([0o2755, 0o6755])('a file with mode %o is refused, and in no layer', (mode) => {
+    const content = layerContent(withFiles(file('/usr/bin/x', { mode })), rendered);
+    expect(content).toMatchObject({ ok: false, refusals: [{ subject: '/usr/bin/x' }] });
+  });
+
+  test('everything that can not be carried is named at once', () => {
+    const config = { ...withFiles(file('/data/x'), file('/etc/shadow')), extensions: ['usbguard'] };
+    const content = layerContent(config, rendered);
+    expect(content.ok === false && content.refusals.map(({ subject }) => subject)).toEqual([
+      'extensions',
+      '/data/x',
+      '/etc/shadow',
+    ]);
+  });
+
+  test('another kernel and extensions need no layer where an engine installed them', () => {
+    const config = { ...empty, kernelType: 'realtime' as const, extensions: ['usbguard'] };
+    expect(layerContent(config, rendered, true).ok).toBe(true);
   });
 
   test('SSH keys lie where no home is needed, and sshd is told', () => {

@@ -68,6 +68,12 @@ test('a config without such a file has no rules', () => {
   expect(renderedRegistries(rendered({})).registries).toEqual([]);
 });
 
+test('a config that can not be read has no rules: whatever else reads it says why', () => {
+  const config = rendered({ '/etc/containers/registries.conf': '[[registry]]' });
+  const unreadable = { ...config, spec: { config: { ignition: { version: '99.0.0' } } } };
+  expect(renderedRegistries(unreadable).registries).toEqual([]);
+});
+
 test('one that can not be read is a failure that only an admin can mend', () => {
   const broken = rendered({ '/etc/containers/registries.conf': '[[registry]]' });
   expect(() => renderedRegistries(broken)).toThrow(

@@ -13,7 +13,7 @@ const root = path.join(import.meta.dirname, '../..');
 /** Rooms whose files have floors, from the doors down. */
 const floors: Readonly<Record<string, Floors>> = {
   builder: [
-    ['main', 'loop'],
+    ['main', 'loop', 'build-controller'],
     ['steps'],
     ['status', 'observe', 'decide', 'metrics', 'secrets', 'build-secrets'],
     ['engine', 'attest', 'layer'],

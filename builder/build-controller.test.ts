@@ -1,0 +1,342 @@
+import { pino } from 'pino';
+import { describe, expect, test } from 'vitest';
+import { MachineConfigs } from '../api/machine-config.ts';
+import { MachineConfigNodes } from '../api/machine-config-node.ts';
+import { MachineConfigPools } from '../api/machine-config-pool.ts';
+import { MachineConfigurations } from '../api/machine-configuration.ts';
+import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts';
+import { type MachineOSConfig, MachineOSConfigs } from '../api/machine-os-config.ts';
+import { annotations, labels, MACHINE_CONFIGURATION } from '../api/names.ts';
+import { createRegistryClient } from '../image/registry/registry-client.ts';
+import { MemoryCluster, SteppedInformer } from '../test/fixtures/fleet/memory-cluster.ts';
+import {
+  aBuild,
+  aMachineOSConfig,
+  aPool,
+  aRenderedConfig,
+  aSuccess,
+  image,
+} from '../test/fixtures/objects.ts';
+import { deadline } from '../test/fixtures/patience.ts';
+import { pushBaseImage } from '../test/fixtures/registry/base-image.ts';
+import { MemoryRegistry } from '../test/fixtures/registry/memory-registry.ts';
+import { BuildController } from './build-controller.ts';
+import { outcomeOf } from './status.ts';
+import type { BuildJob } from './steps/running-builds.ts';
+
+const signal = deadline(60_000);
+const NOW = '2026-06-01T00:00:00.000Z';
+const CONFIG = 'rendered-worker-1';
+
+/** A cluster with a pool whose build can start, and its controller. */
+class World {
+  readonly cluster = new MemoryCluster();
+  readonly events: string[] = [];
+  readonly started: BuildJob[] = [];
+  readonly aborted: string[] = [];
+  readonly plainHttp = new Set<string>();
+  readonly controller: BuildController;
+  readonly #caches = {
+    machineOSConfigs: new SteppedInformer(this.cluster, MachineOSConfigs),
+    builds: new SteppedInformer(this.cluster, MachineOSBuilds),
+    pools: new SteppedInformer(this.cluster, MachineConfigPools),
+    machineConfigs: new SteppedInformer(this.cluster, MachineConfigs),
+    machineConfigurations: new SteppedInformer(this.cluster, MachineConfigurations),
+    nodes: new SteppedInformer(this.cluster, MachineConfigNodes),
+  };
+
+  constructor() {
+    const record =
+      (type: string) =>
+      (object: { readonly metadata: { readonly name: string } }, reason: string, message: string) => {
+        this.events.push(`${type} ${object.metadata.name} ${reason}: ${message}`);
+      };
+    this.controller = new BuildController({
+      client: this.cluster.client(),
+      namespace: 'shale-system',
+      plainHttp: this.plainHttp,
+      events: { normal: record('Normal'), warning: record('Warning') },
+      log: pino({ enabled: false }),
+      caches: this.#caches,
+      running: {
+        start: (job) => void this.started.push(job),
+        abort: async (name) => void this.aborted.push(name),
+        names: () => new Set(this.started.map(({ build }) => build.metadata.name)),
+      },
+      architecture: 'amd64',
+      signal,
+      baseCheckMs: 1234,
+      now: () => new Date(NOW),
+    });
+    this.cluster.put(MachineConfigPools, aPool('worker', { configuration: { name: CONFIG } }));
+    this.cluster.put(MachineConfigs, aRenderedConfig(CONFIG, image('b')));
+    this.cluster.put(MachineConfigurations, {
+      apiVersion: 'operator.openshift.io/v1',
+      kind: 'MachineConfiguration',
+      metadata: { name: MACHINE_CONFIGURATION },
+      spec: {},
+      status: { policyDigest: 'sha256:p' },
+    } as never);
+    this.putConfig();
+  }
+
+  putConfig(more: Partial<MachineOSConfig['metadata']> = {}, spec: Partial<MachineOSConfig['spec']> = {}) {
+    const config = aMachineOSConfig('worker');
+    this.cluster.put(MachineOSConfigs, {
+      ...config,
+      metadata: { ...config.metadata, ...more },
+      spec: { ...config.spec, ...spec },
+    });
+  }
+
+  reconcile(name = 'worker') {
+    for (const cache of Object.values(this.#caches)) cache.catchUp();
+    return this.controller.reconcile(name);
+  }
+
+  get builds(): readonly MachineOSBuild[] {
+    return this.cluster.list(MachineOSBuilds);
+  }
+
+  /** The one build there is. */
+  get build(): MachineOSBuild {
+    const [build, ...more] = this.builds;
+    if (build === undefined || more.length > 0) throw new Error(`${this.builds.length} builds`);
+    return build;
+  }
+}
+
+const interrupted = { type: 'Interrupted', status: 'True', reason: 'Interrupted', message: '' } as const;
+
+describe('a MachineOSConfig whose inputs are known', () => {
+  test('gets a build of them, which starts, and points to it', async () => {
+    const world = new World();
+    world.putConfig({ generation: 3 }, { renderedImagePushSecret: { name: 'push' } });
+    expect(await world.reconcile()).toEqual({ kind: 'done' });
+    const { metadata, spec } = world.build;
+    expect(metadata.labels).toEqual({
+      [labels.targetPool]: 'worker',
+      [labels.machineOSConfig]: 'worker',
+      [labels.renderedConfig]: CONFIG,
+    });
+    expect(metadata.annotations).toMatchObject({ [annotations.pushSecret]: 'push' });
+    expect(spec).toEqual({
+      machineConfig: { name: CONFIG },
+      machineOSConfig: { name: 'worker' },
+      renderedImagePushSpec: `registry.test:5000/os:${metadata.name}`,
+      policyDigest: 'sha256:p',
+      baseImage: image('b'),
+      transitionsFrom: [],
+    });
+    expect(world.started).toMatchObject([
+      { build: { metadata: { name: metadata.name } }, baseImage: image('b'), architectures: ['amd64'] },
+    ]);
+    expect(world.cluster.get(MachineOSConfigs, 'worker')?.status).toEqual({
+      observedGeneration: 3,
+      machineOSBuild: {
+        group: 'machineconfiguration.openshift.io',
+        resource: 'machineosbuilds',
+        name: metadata.name,
+      },
+    });
+    expect(world.events).toEqual([]);
+  });
+
+  test('without a push Secret has a build without its annotation', async () => {
+    const world = new World();
+    await world.reconcile();
+    expect(Object.keys(world.build.metadata.annotations ?? {})).not.toContain(annotations.pushSecret);
+  });
+
+  test('gets one build, however often it is looked at, and its image once that is pushed', async () => {
+    const world = new World();
+    await world.reconcile();
+    await world.reconcile();
+    expect(world.started).toHaveLength(1);
+    world.cluster.put(MachineOSBuilds, { ...world.build, status: aSuccess('c') });
+    await world.reconcile();
+    expect(world.started).toHaveLength(1);
+    expect(world.cluster.get(MachineOSConfigs, 'worker')?.status?.currentImagePullSpec).toBe(image('c'));
+  });
+
+  test('starts the build that an earlier builder left', async () => {
+    const first = new World();
+    await first.reconcile();
+    const next = new World();
+    next.cluster.put(MachineOSBuilds, first.build);
+    await next.reconcile();
+    expect(next.started.map(({ build }) => build.metadata.name)).toEqual([first.build.metadata.name]);
+    expect(next.builds).toHaveLength(1);
+  });
+
+  test('gets an interrupted build of the same inputs again, as another object', async () => {
+    const world = new World();
+    await world.reconcile();
+    const status = { conditions: [{ ...interrupted, lastTransitionTime: NOW }] };
+    const { uid } = world.cluster.put(MachineOSBuilds, { ...world.build, status }).metadata;
+    world.started.length = 0;
+    await world.reconcile();
+    expect(world.build.status).toBeUndefined();
+    expect(world.build.metadata.uid).not.toBe(uid);
+    expect(world.started).toHaveLength(1);
+  });
+
+  test('starts no build that another pass created in between: its own event follows', async () => {
+    const other = new World();
+    await other.reconcile();
+    const world = new World();
+    await world.reconcile('another');
+    world.cluster.put(MachineOSBuilds, other.build);
+    // The caches don't have it yet.
+    await world.controller.reconcile('worker');
+    expect(world.started).toEqual([]);
+  });
+
+  test('is looked at again where the API server fails', async () => {
+    const world = new World();
+    world.cluster.trouble = () => 'unavailable';
+    await expect(world.reconcile()).rejects.toMatchObject({ status: 503 });
+    expect(world.started).toEqual([]);
+  });
+});
+
+describe('builds of older inputs', () => {
+  test('are interrupted, and finished ones stay as they are', async () => {
+    const world = new World();
+    world.cluster.put(MachineOSBuilds, aBuild('worker-running', 'rendered-worker-0'));
+    world.cluster.put(MachineOSBuilds, aBuild('worker-done', 'rendered-worker-0', { status: aSuccess('a') }));
+    const foreign = aBuild('infra-running', 'rendered-infra-0');
+    world.cluster.put(MachineOSBuilds, {
+      ...foreign,
+      spec: { ...foreign.spec, machineOSConfig: { name: 'infra' } },
+    });
+    await world.reconcile();
+    const newer = world.started[0]?.build.metadata.name;
+    expect(world.aborted).toEqual(['worker-running']);
+    expect(world.events).toEqual([
+      `Normal worker-running BuildInterrupted: ${newer} with newer inputs replaces it`,
+    ]);
+    const outcome = (name: string) => {
+      const build = world.cluster.get(MachineOSBuilds, name);
+      return build && outcomeOf(build);
+    };
+    expect(outcome('worker-running')).toBe('Interrupted');
+    expect(outcome('worker-done')).toBe('Succeeded');
+    expect(outcome('infra-running')).toBeUndefined();
+  });
+
+  test('that end while they are interrupted stay as they ended', async () => {
+    const world = new World();
+    const older = world.cluster.put(MachineOSBuilds, aBuild('worker-running', 'rendered-worker-0'));
+    await world.reconcile('another');
+    world.cluster.put(MachineOSBuilds, { ...older, status: aSuccess('a') });
+    // The caches still have it as it was.
+    await world.controller.reconcile('worker');
+    expect(world.aborted).toEqual(['worker-running']);
+    expect(outcomeOf(world.cluster.get(MachineOSBuilds, 'worker-running') ?? older)).toBe('Succeeded');
+  });
+
+  test('are interrupted when their MachineOSConfig is deleted, unless they are over', async () => {
+    const world = new World();
+    world.cluster.remove(MachineOSConfigs, 'worker');
+    world.cluster.put(MachineOSBuilds, aBuild('worker-running', CONFIG));
+    world.cluster.put(MachineOSBuilds, aBuild('worker-done', CONFIG, { status: aSuccess('a') }));
+    expect(await world.reconcile()).toEqual({ kind: 'done' });
+    expect(world.aborted).toEqual(['worker-running']);
+    expect(world.events).toEqual([
+      'Normal worker-running BuildInterrupted: MachineOSConfig worker was deleted',
+    ]);
+    expect(world.cluster.get(MachineOSBuilds, 'worker-running')?.status).toMatchObject({
+      buildEnd: NOW,
+      conditions: expect.arrayContaining([
+        expect.objectContaining({ type: 'Interrupted', message: 'MachineOSConfig worker was deleted' }),
+      ]),
+    });
+    expect(world.builds).toHaveLength(2);
+  });
+});
+
+test('what is waited for is an event, and no build', async () => {
+  const world = new World();
+  world.cluster.remove(MachineConfigs, CONFIG);
+  expect(await world.reconcile()).toEqual({ kind: 'done' });
+  expect(world.events).toEqual([
+    `Normal worker BuildWaiting: Waiting for MachineConfig ${CONFIG}, which does not exist`,
+  ]);
+  expect(world.builds).toEqual([]);
+  expect(world.cluster.get(MachineOSConfigs, 'worker')?.status).toBeUndefined();
+});
+
+test('log lines about a MachineOSConfig name the change that it builds', async () => {
+  const world = new World();
+  expect(world.controller.fields('worker')).toEqual({});
+  await world.reconcile();
+  expect(world.controller.fields('worker')).toEqual({ change: expect.stringMatching(/./) });
+  expect(world.controller.fields('unknown')).toEqual({});
+});
+
+describe('a base image by tag', () => {
+  async function setUp() {
+    const registry = await MemoryRegistry.start();
+    const world = new World();
+    world.plainHttp.add(registry.host);
+    const base = `${registry.host}/os/stock:1`;
+    const client = createRegistryClient({ plainHttp: world.plainHttp });
+    const digest = await pushBaseImage(client, base, signal);
+    world.cluster.put(MachineConfigs, aRenderedConfig(CONFIG, base));
+    return { registry, world, base, digest };
+  }
+
+  test('is looked up, and again after a while: no watch reports that a tag was moved', async () => {
+    const { world, base, digest } = await setUp();
+    expect(await world.reconcile()).toEqual({ kind: 'requeue', afterMs: 1234 });
+    expect(world.build.spec.baseImage).toBe(`${base}@${digest}`);
+  });
+
+  test('that can not be looked up is an event and an error', async () => {
+    const { registry, world, base } = await setUp();
+    registry.refuse = () => ({ status: 404, code: 'MANIFEST_UNKNOWN' });
+    await expect(world.reconcile()).rejects.toMatchObject({ status: 404 });
+    expect(world.events).toEqual([
+      expect.stringMatching(
+        `^Warning worker BaseImageUnknown: Base image ${base} can't be looked up: .*refused`,
+      ),
+    ]);
+    expect(world.builds).toEqual([]);
+  });
+
+  test('is looked up where the rendered config says', async () => {
+    const { registry, world, digest } = await setUp();
+    const text = `[[registry]]\nprefix = "base.example.com"\nlocation = "${registry.host}"\n`;
+    const rendered = aRenderedConfig(CONFIG, 'base.example.com/os/stock:1');
+    const files = [
+      {
+        path: '/etc/containers/registries.conf',
+        contents: { source: `data:,${encodeURIComponent(text)}` },
+      },
+    ];
+    world.cluster.put(MachineConfigs, {
+      ...rendered,
+      spec: { ...rendered.spec, config: { ignition: { version: '3.5.0' }, storage: { files } } },
+    });
+    await world.reconcile();
+    expect(world.build.spec.baseImage).toBe(`base.example.com/os/stock:1@${digest}`);
+  });
+
+  test('of a MachineOSConfig counts where its MachineConfigs name none, and is looked up before they are rendered', async () => {
+    const { world, base, digest } = await setUp();
+    world.cluster.put(MachineConfigs, aRenderedConfig(CONFIG));
+    world.putConfig({}, { baseImage: base });
+    await world.reconcile();
+    expect(world.build.spec.baseImage).toBe(`${base}@${digest}`);
+    world.cluster.remove(MachineConfigs, CONFIG);
+    await world.reconcile();
+    expect(world.events).toEqual([expect.stringContaining('BuildWaiting')]);
+  });
+
+  test('is looked up with the pull Secret', async () => {
+    const { world } = await setUp();
+    world.putConfig({}, { baseImagePullSecret: { name: 'pull' } });
+    await expect(world.reconcile()).rejects.toThrow('Secret shale-system/pull: not found');
+  });
+});

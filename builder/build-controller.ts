@@ -1,0 +1,242 @@
+import type { Logger } from 'pino';
+import { labelsWithNames } from '../api/label-selector.ts';
+import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts';
+import { type MachineOSConfig, MachineOSConfigs } from '../api/machine-os-config.ts';
+import { annotations, labels, MACHINE_CONFIGURATION } from '../api/names.ts';
+import type { NewObject } from '../api/object.ts';
+import { present } from '../api/present.ts';
+import { isAlreadyExists } from '../cluster/api-client.ts';
+import { done, type Result, requeueAfter } from '../cluster/controller.ts';
+import { aboutChange, changeField, type EventRecorder } from '../cluster/events.ts';
+import { updateStatus } from '../cluster/update-object.ts';
+import { unlistedConfigs } from '../disruption/label-coverage.ts';
+import { createMirroredClient } from '../image/registry/mirrored-client.ts';
+import { noRegistriesConf } from '../image/registry/registries-conf.ts';
+import {
+  BUILD_NAME_VERSION,
+  type BuildDecision,
+  type BuildObservation,
+  decideBuild,
+  pushSpecOf,
+  requestedBase,
+} from './decide.ts';
+import { BaseImages, type BuildCaches, isMovable, renderedConfigOf } from './observe.ts';
+import { type RegistryAccessOptions, readRegistryAccess } from './secrets.ts';
+import { type BuildPhase, buildStatus, isOver } from './status.ts';
+import { knownStates } from './steps/known-states.ts';
+import { renderedRegistries } from './steps/make-image.ts';
+import type { RunningBuilds } from './steps/running-builds.ts';
+
+export interface BuildControllerOptions extends RegistryAccessOptions {
+  readonly events: EventRecorder;
+  readonly log: Logger;
+  readonly caches: BuildCaches;
+  readonly running: Pick<RunningBuilds, 'start' | 'abort' | 'names'>;
+  /** For pools whose nodes have not reported theirs; a GOARCH value. */
+  readonly architecture: string;
+  readonly signal: AbortSignal;
+  /** ms between look-ups of a base image named by tag. */
+  readonly baseCheckMs: number;
+  readonly now: () => Date;
+}
+
+type RequestedBuild = Extract<BuildDecision, { kind: 'build' }>;
+
+/** The controller of MachineOSConfigs: makes the builds of each what decideBuild returns. */
+export class BuildController {
+  readonly #options: BuildControllerOptions;
+  readonly #bases: BaseImages;
+
+  constructor(options: BuildControllerOptions) {
+    this.#options = options;
+    this.#bases = new BaseImages({
+      freshMs: options.baseCheckMs,
+      now: () => performance.now(),
+      onStale: (image, error) =>
+        options.log.warn({ image, err: error }, 'base image could not be looked up again'),
+    });
+  }
+
+  /** @returns the fields that identify a MachineOSConfig's change in the log. */
+  fields(name: string): ReturnType<typeof changeField> {
+    const { caches } = this.#options;
+    const pool = caches.machineOSConfigs.get(name)?.spec.machineConfigPool.name ?? '';
+    return changeField(renderedConfigOf(caches, pool));
+  }
+
+  async reconcile(name: string): Promise<Result> {
+    const { caches, running } = this.#options;
+    const config = caches.machineOSConfigs.get(name);
+    const builds = caches.builds.list().filter((build) => build.spec.machineOSConfig.name === name);
+    if (config === undefined) {
+      // Nodes may still run the images of its builds; the operator prunes them when none does.
+      for (const build of builds)
+        if (!isOver(build)) await this.#interrupt(build, `MachineOSConfig ${name} was deleted`);
+      return done;
+    }
+    const pool = caches.pools.get(config.spec.machineConfigPool.name);
+    const rendered = caches.machineConfigs.get(pool?.spec.configuration?.name ?? '');
+    const requested = requestedBase(config, rendered);
+    const decision = decideBuild({
+      machineOSConfig: config,
+      pool,
+      rendered,
+      baseImage: requested === undefined ? undefined : await this.#resolveBase(config, requested),
+      policyDigest: caches.machineConfigurations.get(MACHINE_CONFIGURATION)?.status?.policyDigest,
+      ownArchitecture: this.#options.architecture,
+      builds,
+      running: running.names(),
+      ...this.#labelling(config, builds),
+    });
+    if (decision.kind === 'wait') {
+      const { log, events } = aboutChange(this.#options, pool?.spec.configuration?.name);
+      log.info({ pool: config.spec.machineConfigPool.name, why: decision.why }, 'no build yet');
+      events.normal(config, 'BuildWaiting', decision.why);
+      return done;
+    }
+    for (const older of decision.interrupt) {
+      await this.#interrupt(older, `${decision.name} with newer inputs replaces it`);
+    }
+    await this.#carryOut(config, decision);
+    await this.#pointTo(config, decision);
+    // A tag can be moved to another image, and no watch reports it.
+    return requested !== undefined && isMovable(requested) ? requeueAfter(this.#options.baseCheckMs) : done;
+  }
+
+  /** What the label of an image has to list, and whether that of a build does. */
+  #labelling(
+    { spec }: MachineOSConfig,
+    builds: readonly MachineOSBuild[],
+  ): Pick<BuildObservation, 'states' | 'fallsShort'> {
+    const { caches } = this.#options;
+    const pool = spec.machineConfigPool.name;
+    const configs = (name: string) => caches.machineConfigs.get(name);
+    const nodes = caches.nodes.list().filter(({ spec: { pool: of } }) => of.name === pool);
+    const states = knownStates(pool, nodes, builds, configs);
+    const status = caches.machineConfigurations.get(MACHINE_CONFIGURATION)?.status;
+    const policies = status?.nodeDisruptionPolicyStatus?.clusterPolicies;
+    return {
+      states: states.map(({ config, base }) => ({ config: config.metadata.name, base })),
+      fallsShort: (build) =>
+        policies !== undefined && unlistedConfigs({ build, nodes, configs, policies }).length > 0,
+    };
+  }
+
+  /** @throws the error of the look-up; the controller retries. */
+  async #resolveBase(config: MachineOSConfig, requested: string): Promise<string> {
+    const { caches, signal } = this.#options;
+    const { baseImagePullSecret, machineConfigPool } = config.spec;
+    const name = renderedConfigOf(caches, machineConfigPool.name);
+    try {
+      return await this.#bases.resolve(requested, async (reference) => {
+        const access = await readRegistryAccess(this.#options, [baseImagePullSecret?.name], signal);
+        const rendered = caches.machineConfigs.get(name ?? '');
+        const conf = rendered === undefined ? noRegistriesConf : renderedRegistries(rendered);
+        return (await createMirroredClient(access, { conf }).getManifest(reference, signal)).digest;
+      });
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      const { events } = aboutChange(this.#options, name);
+      events.warning(config, 'BaseImageUnknown', `Base image ${requested} can't be looked up: ${why}`);
+      throw error;
+    }
+  }
+
+  async #interrupt(build: MachineOSBuild, why: string): Promise<void> {
+    const { client, running, now } = this.#options;
+    await running.abort(build.metadata.name);
+    const phase: BuildPhase = { kind: 'interrupted', message: why };
+    await updateStatus(client, MachineOSBuilds, build, (current) =>
+      isOver(current) ? current.status : buildStatus(current.status, phase, now().toISOString()),
+    );
+    const { events } = aboutChange(this.#options, build.spec.machineConfig.name);
+    events.normal(build, 'BuildInterrupted', why);
+  }
+
+  async #carryOut(config: MachineOSConfig, requested: RequestedBuild): Promise<void> {
+    switch (requested.next) {
+      case 'none':
+        return;
+      case 'recreate':
+        await this.#options.client.delete(MachineOSBuilds, requested.name);
+        this.#start(config, requested, await this.#create(config, requested));
+        return;
+      case 'create':
+        this.#start(config, requested, await this.#create(config, requested));
+        return;
+      case 'start':
+        this.#start(config, requested, requested.build);
+    }
+  }
+
+  async #create(config: MachineOSConfig, requested: RequestedBuild): Promise<MachineOSBuild | undefined> {
+    try {
+      return await this.#options.client.create(MachineOSBuilds, newBuild(config, requested));
+    } catch (error) {
+      // Created by an earlier pass and not in the cache yet: its watch event enqueues this key again.
+      if (isAlreadyExists(error)) return undefined;
+      throw error;
+    }
+  }
+
+  #start(config: MachineOSConfig, requested: RequestedBuild, build: MachineOSBuild | undefined): void {
+    const rendered = this.#options.caches.machineConfigs.get(requested.renderedConfig);
+    if (build === undefined || rendered === undefined) return;
+    aboutChange(this.#options, requested.renderedConfig).log.info(
+      {
+        pool: config.spec.machineConfigPool.name,
+        build: requested.name,
+        config: requested.renderedConfig,
+      },
+      'build starts',
+    );
+    const { baseImage, architectures } = requested;
+    this.#options.running.start({ build, machineOSConfig: config, rendered, baseImage, architectures });
+  }
+
+  async #pointTo(config: MachineOSConfig, requested: RequestedBuild): Promise<void> {
+    const image = requested.build?.status?.digestedImagePushSpec;
+    await updateStatus(this.#options.client, MachineOSConfigs, config, ({ metadata, status }) => ({
+      ...status,
+      ...present({ observedGeneration: metadata.generation, currentImagePullSpec: image }),
+      machineOSBuild: {
+        group: 'machineconfiguration.openshift.io',
+        resource: 'machineosbuilds',
+        name: requested.name,
+      },
+    }));
+  }
+}
+
+/** As many as a label may have (disruption/transitions.ts). */
+const MAX_TRANSITIONS = 1000;
+
+function newBuild(config: MachineOSConfig, requested: RequestedBuild): NewObject<MachineOSBuild> {
+  return {
+    apiVersion: 'machineconfiguration.openshift.io/v1',
+    kind: 'MachineOSBuild',
+    metadata: {
+      name: requested.name,
+      labels: labelsWithNames({
+        [labels.targetPool]: config.spec.machineConfigPool.name,
+        [labels.machineOSConfig]: config.metadata.name,
+        [labels.renderedConfig]: requested.renderedConfig,
+      }),
+      annotations: {
+        [annotations.buildNameVersion]: BUILD_NAME_VERSION,
+        ...present({
+          [annotations.pushSecret]: config.spec.renderedImagePushSecret?.name,
+          [annotations.relabels]: requested.relabels,
+        }),
+      },
+    },
+    spec: {
+      machineConfig: { name: requested.renderedConfig },
+      machineOSConfig: { name: config.metadata.name },
+      renderedImagePushSpec: pushSpecOf(config.spec.renderedImagePushSpec, requested.name),
+      policyDigest: requested.policyDigest,
+      baseImage: requested.baseImage,
+      transitionsFrom: [...requested.transitionsFrom].slice(0, MAX_TRANSITIONS),
+    },
+  };
+}
