@@ -78,13 +78,13 @@ export class RenderingController {
     const configs = selectedConfigs(pool, this.#configs());
     const { controllerVersion, limits, nodeUser } = options;
     const rendering = renderPool({ pool, configs, controllerVersion, limits });
-    if (!rendering.ok) return { ok: false, problems: rendering.problems.map(describeProblems) };
+    if (!rendering.ok) return { ok: false, problems: rendering.problems.map(formatProblems) };
     const { rendered, sources } = rendering;
     const running = caches.machineConfigs.get(pool.status?.configuration?.name ?? '');
     const refused = running === undefined ? [] : irreconcilable(running, rendered, configs, limits, nodeUser);
     if (refused.length > 0) {
       const problems = refused.map(
-        (problem) => `can't be applied to running nodes: ${describeProblems(problem)}`,
+        (problem) => `can't be applied to running nodes: ${formatProblems(problem)}`,
       );
       return { ok: false, problems };
     }
@@ -266,7 +266,7 @@ function sameSpec(a: MachineConfig, b: MachineConfig): boolean {
   return canonicalJson(a.spec) === canonicalJson(b.spec);
 }
 
-function describeProblems({ machineConfig, problems }: ConfigProblems): string {
+function formatProblems({ machineConfig, problems }: ConfigProblems): string {
   const named = problems.slice(0, NAMED_CONFIGS).map(formatProblem).join(', ');
   const more = problems.length > NAMED_CONFIGS ? `, and ${problems.length - NAMED_CONFIGS} more` : '';
   return `${machineConfig === '' ? '' : `MachineConfig ${machineConfig}: `}${named}${more}`;

@@ -13,7 +13,7 @@ export interface TourFlags {
   readonly output: 'table' | 'json';
 }
 
-function nodesInWords({ kind, because }: ChosenNodes): string {
+function formatNodes({ kind, because }: ChosenNodes): string {
   switch (kind) {
     case 'directory':
       return `Nodes: directories with a real ostree sysroot, in which no process runs${because === undefined ? '' : ` (${because})`}`;
@@ -39,7 +39,7 @@ async function take({ dir, nodes, keep, output }: TourFlags, choice: ControlPlan
   const signal = shutdownSignal();
   const print = (what: string) => void process.stderr.write(`${what}\n`);
   const chosen = await chooseNodes(nodes, print, signal).catch(interrupted);
-  print(nodesInWords(chosen));
+  print(formatNodes(chosen));
   const listener = tourProgress(process.stderr, TOUR.length);
   const { report, sandbox } = await runTour({
     dir,
