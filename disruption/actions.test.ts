@@ -239,6 +239,21 @@ test('a policy without a service needs no DaemonReload for a unit', () => {
   expect(formatActions(decideActions({ from: emptyConfig, to, policies: own }).actions)).toBe('Drain');
 });
 
+test('another name of the same base image needs no action, where its digest is known', () => {
+  const from = configOf({}, { osImageURL: 'r.io/os:1' });
+  const to = configOf({}, { osImageURL: 'r.io/os:2' });
+  const ask = (fromBase?: string, toBase?: string) =>
+    decideActions({ from, to, policies, ...present({ fromBase, toBase }) });
+  const same = ask('r.io/os@sha256:1', 'r.io/os@sha256:1');
+  expect(formatActions(same.actions)).toBe('None');
+  expect(same.causes.map(({ rule }) => rule)).toEqual([
+    'both names are of the base image r.io/os@sha256:1: no action',
+  ]);
+  expect(formatActions(ask('r.io/os@sha256:1', 'r.io/os@sha256:2').actions)).toBe('Reboot');
+  expect(formatActions(ask('', '').actions)).toBe('Reboot');
+  expect(formatActions(ask().actions)).toBe('Reboot');
+});
+
 test('an unknown base before means Reboot, and an equal base nothing', () => {
   const ask = (fromBase: string | undefined, toBase: string | undefined) =>
     decideActions({ from: emptyConfig, to: emptyConfig, policies, ...present({ fromBase, toBase }) });

@@ -7,7 +7,7 @@ import {
 import type { ClusterPolicies } from '../api/machine-configuration.ts';
 import { annotations } from '../api/names.ts';
 import { diffNodeConfigs } from '../machineconfig/diff.ts';
-import type { ConfigChange, NodeConfig } from '../machineconfig/node-config.ts';
+import type { ConfigChange, ConfigField, NodeConfig } from '../machineconfig/node-config.ts';
 import { type MatchedPolicy, policyOfFile, policyOfSshKey, policyOfUnit } from './match-policy.ts';
 import { isAllDecided, judgeRegistriesConf, mirrorRuleChanges } from './registries-conf-change.ts';
 
@@ -98,9 +98,15 @@ function causeOf(change: ConfigChange, input: ActionInput): DisruptionCause {
         subject: change.field,
         kind: 'field',
         change: change.change,
-        ...rebootBecause(`${change.field} takes effect at boot`),
+        ...(sameBase(change.field, input) ?? rebootBecause(`${change.field} takes effect at boot`)),
       };
   }
+}
+
+/** A base image that is named by another tag is the same system as long as the digest is the same. */
+function sameBase(field: ConfigField, { fromBase = '', toBase }: ActionInput): Ruling | undefined {
+  if (field !== 'osImageURL' || fromBase === '' || fromBase !== toBase) return undefined;
+  return { rule: `both names are of the base image ${fromBase}: no action`, actions: [] };
 }
 
 type Ruling = Pick<DisruptionCause, 'rule' | 'actions'>;

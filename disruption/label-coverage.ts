@@ -32,15 +32,17 @@ export function unlistedConfigs({ build, nodes, configs, policies }: LabelCovera
   const target = build.spec.machineConfig.name;
   const bases = basesOf(build);
   const listed = listedStates(build);
-  const unlisted = new Set<string>();
+  const unlisted = new Map<string, string>();
   for (const { status } of nodes) {
     const config = status?.configVersion?.current;
     const base = status?.baseImage;
     if (status?.mode !== 'Layered' || config === undefined || base === undefined) continue;
-    if (config !== target && bases.has(base) && !listed.has(stateKey({ config, base }))) unlisted.add(config);
+    if (config !== target && bases.has(base) && !listed.has(stateKey({ config, base })))
+      unlisted.set(config, base);
   }
   return [...unlisted]
-    .filter((config) => costsLessThanReboot(configs(config), configs(target), policies))
+    .filter(([config, base]) => costsLessThanReboot(configs(config), configs(target), base, policies))
+    .map(([config]) => config)
     .sort(byCodeUnits);
 }
 
@@ -61,11 +63,13 @@ function stateKey({ config, base }: { readonly config: string; readonly base: st
 function costsLessThanReboot(
   from: MachineConfig | undefined,
   to: MachineConfig | undefined,
+  base: string,
   policies: ClusterPolicies,
 ): boolean {
   if (from === undefined || to === undefined) return false;
   const [before, after] = [parseNodeConfig(from), parseNodeConfig(to)];
   if (!before.ok || !after.ok) return false;
-  const { actions } = decideActions({ from: before.config, to: after.config, policies });
+  const bases = { fromBase: base, toBase: base };
+  const { actions } = decideActions({ from: before.config, to: after.config, policies, ...bases });
   return actions.every(({ type }) => type !== 'Reboot');
 }
