@@ -50,6 +50,26 @@ test('the last 200 lines are kept, none longer than a status may hold', () => {
   expect(log.tail.at(-1)).toMatch(/^299 x{496}$/);
 });
 
+test.each([
+  ['in one piece', 200_000],
+  ['in many pieces', 1_000],
+])(
+  'a line without an end is left out beyond 64 KiB (%s), and no part of a secret in it is shown',
+  (_, size) => {
+    const told: string[] = [];
+    const log = new BuildLog([secret('secret-0123456789')], (line) => told.push(line));
+    const line = `${'x'.repeat(64 * 1024 - 8)}secret-0123456789${'y'.repeat(300_000)}`;
+    for (let at = 0; at < line.length; at += size) log.write(line.slice(at, at + size));
+    expect(told).toEqual([]);
+    log.write('\nnext\n');
+    expect(told).toEqual(['(a line of more than 65536 characters is not shown)', 'next']);
+    const longest = 'z'.repeat(64 * 1024);
+    log.write(longest);
+    log.end();
+    expect(told.at(-1)).toBe(longest);
+  },
+);
+
 describe('a value in another form', () => {
   const value = 'Tr0ub4dor&3 /x+';
   const hex = Buffer.from(value).toString('hex');

@@ -4,8 +4,15 @@ import { secretPattern } from './secret-forms.ts';
 /** What a MachineOSBuild shows of a log; the builder's own log has it whole. */
 const KEPT_LINES = 200;
 const LONGEST_LINE = 500;
+/**
+ * Characters of a line that are held until it ends. A longer line is left out as a whole: a part of it could show a part of a secret,
+ * which no pattern finds.
+ */
+const LONGEST_HELD = 64 * 1024;
 /** Shorter values stand in every text by chance. */
 const SHORTEST_SECRET = 6;
+
+const LEFT_OUT = `(a line of more than ${LONGEST_HELD} characters is not shown)`;
 
 /** The output of a build: lines as they end, none with a secret's value in a form that a person would try (secret-forms.ts). */
 export class BuildLog {
@@ -23,7 +30,7 @@ export class BuildLog {
   /** Takes output as it comes, in pieces of any size. */
   write(text: string): void {
     const lines = `${this.#rest}${text}`.split(/\r\n|[\r\n]/);
-    this.#rest = lines.pop() ?? '';
+    this.#rest = (lines.pop() ?? '').slice(0, LONGEST_HELD + 1);
     for (const line of lines) this.#add(line);
   }
 
@@ -43,7 +50,7 @@ export class BuildLog {
   }
 
   #add(line: string): void {
-    const masked = this.mask(line).trimEnd();
+    const masked = line.length > LONGEST_HELD ? LEFT_OUT : this.mask(line).trimEnd();
     if (masked === '') return;
     this.#onLine(masked);
     this.#lines.push(masked.slice(0, LONGEST_LINE));
