@@ -235,6 +235,22 @@ test('a mount that fails for another reason is an error', async () => {
   });
 });
 
+test('an insecure registry without TLS is found out once, and then asked over plain HTTP', async () => {
+  const { registry, at } = await setUp();
+  const insecure = createRegistryClient({ insecure: true });
+  expect(await insecure.hasBlob(at, digestOf('a'), signal)).toBe(false);
+  await insecure.putBlob(at, Buffer.from('a'), signal);
+  expect(await insecure.hasBlob(at, digestOf('a'), signal)).toBe(true);
+  expect(registry.requests.map((line) => line.split(' ')[0])).toEqual(['HEAD', 'POST', 'PUT', 'HEAD']);
+});
+
+test('a registry that is not insecure is asked over TLS alone', async () => {
+  const { registry, at } = await setUp();
+  const secure = createRegistryClient({});
+  await expect(secure.hasBlob(at, digestOf('a'), deadline(10_000))).rejects.toThrow();
+  expect(registry.requests).toEqual([]);
+});
+
 test('a blob is asked for from its beginning without a range', async () => {
   const { registry, client, at } = await setUp();
   const { digest } = await client.putBlob(at, Buffer.from('content'), signal);
