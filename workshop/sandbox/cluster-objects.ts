@@ -91,7 +91,7 @@ export function registryCAs(cas: Readonly<Record<string, string>>): ConfigMap {
 }
 
 /**
- * @param withBudget whether a drain has to keep to a budget: without somebody who counts its pods it would let none go.
+ * @param withBudget whether a PodDisruptionBudget limits drains: without a controller that counts its pods it would block every eviction.
  * @returns a workload on the nodes.
  */
 export function sampleWorkload(withBudget: boolean): KubernetesObject[] {

@@ -39,7 +39,7 @@ export interface ClusterOptions {
   readonly controlPlane: ControlPlane;
   readonly nodes: NodeKindName;
   readonly shale: RunShale;
-  /** Told what is done next, in words. */
+  /** Called with the next step, as text. */
   readonly onProgress: (what: string) => void;
   readonly log: Logger;
   readonly signal: AbortSignal;
@@ -60,8 +60,8 @@ const READY_MS = 240_000;
 const MANIFESTS = path.join(import.meta.dirname, '../../manifests');
 
 /**
- * Brings up a cluster on this machine: a registry, machines that boot, Shale's manifests and processes, and something to
- * drain. What an earlier cluster left in the directory is taken away first.
+ * Starts a cluster on this machine: a registry, machines that boot, Shale's manifests and processes, and something to
+ * drain. The remains of an earlier cluster in the directory are deleted first.
  *
  * @returns once every node has reported that it is up to date. Abort the signal and await `ended` to take it down.
  * @throws what failed; nothing runs then.
@@ -127,7 +127,7 @@ async function runToEnd(running: Promise<void>, stop: () => Promise<void>): Prom
   }
 }
 
-/** Takes away everything that a cluster wrote but its logs; nothing of it may run any more. */
+/** Deletes everything that a cluster wrote except its logs; nothing of it may run any more. */
 export async function clearCluster(layout: SandboxLayout): Promise<void> {
   const nodes = await readdir(layout.nodes).catch(() => []);
   await Promise.all(nodes.map((name) => removeNode(layout.node(name))));

@@ -21,7 +21,7 @@ afterAll(async () => {
   await rm(dir, { recursive: true });
 });
 
-test('a cluster that is there already is reached by its kubeconfig, and gives tokens bound to nodes', async () => {
+test('an existing cluster is reached by its kubeconfig, and issues tokens bound to nodes', async () => {
   const file = path.join(dir, 'kubeconfig');
   await writeFile(file, server.kubeconfig(), { mode: 0o600 });
   const plane = await startControlPlane({ kubeconfig: file }, signal);

@@ -66,7 +66,7 @@ const Kubeconfig = z.object({
 });
 
 /**
- * A cluster that is there already: the sandbox brings its nodes and its processes to it.
+ * An existing cluster: the sandbox adds its nodes and its processes to it.
  *
  * @param file a kubeconfig whose current context names the cluster and holds its CA, as `kubectl config view --minify
  *   --flatten` writes it.
@@ -116,7 +116,7 @@ function sendOver(connection: Connection): Send {
 
 /**
  * Starts an audit log: one line of JSON for each request, with its user and the status of the response. Equal requests are logged once:
- * it is there to show which rights are used, not how often.
+ * the log shows the permissions in use, not how often they are used.
  *
  * @param file overwritten. @returns what to call for every request. @throws Error when the file can't be written.
  */

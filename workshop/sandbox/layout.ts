@@ -59,7 +59,7 @@ export const SandboxRecord = z.object({
   /** By digest. */
   stockImage: z.string(),
   nodes: z.enum(NODE_KINDS),
-  /** The container engine that the builder has; why there is none, in words. */
+  /** The container engine that the builder has, or why it has none. */
   engine: z.union([z.object({ kind: z.string() }), z.object({ missing: z.string() })]),
 });
 export type SandboxRecord = z.infer<typeof SandboxRecord>;

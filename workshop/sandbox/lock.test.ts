@@ -9,7 +9,7 @@ import { isLocked, lockSandbox, RETRY_MS, SandboxInUse, socketName, untilUnlocke
 
 const dir = `/no/such/dir/${process.pid}`;
 
-test('one holder at a time, told apart by directory', async () => {
+test('one holder at a time for each directory', async () => {
   expect(await isLocked(dir)).toBe(false);
   const lock = await lockSandbox(dir);
   expect(await isLocked(dir)).toBe(true);

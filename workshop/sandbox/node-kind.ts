@@ -17,7 +17,7 @@ export interface BootedMachine {
 /** The nodes of one kind: what they come with, how they are installed and booted, and how a daemon reaches one. */
 export interface NodeKind {
   readonly name: NodeKindName;
-  /** Makes what all nodes share, where that takes long, unless it is there. */
+  /** Creates what all nodes share and what takes long, unless it exists. */
   prepare(onProgress: (what: string) => void, signal: AbortSignal): Promise<void>;
   /**
    * Pushes the image that the nodes come with.

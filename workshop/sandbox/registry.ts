@@ -24,7 +24,7 @@ export interface SandboxRegistry {
 }
 
 /**
- * @param dir where it keeps its configuration, certificate and blobs; made if it isn't there.
+ * @param dir where it keeps its configuration, certificate and blobs; created if it doesn't exist.
  * @throws Error when docker-registry is not installed or not ready in time.
  */
 export async function startRegistry(dir: string): Promise<SandboxRegistry> {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { missingRequirement } from './requirements.ts';
 
-test('a user other than root is told to be root', () => {
+test('a user other than root is asked to run it as root', () => {
   expect(missingRequirement(1000, '/usr/bin')).toBe(
     "the sandbox's nodes require root: run the command as root or with sudo",
   );

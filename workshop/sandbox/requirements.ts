@@ -18,7 +18,7 @@ export interface ChosenNodes {
 }
 
 /**
- * @param onProgress told what takes long. @returns what the nodes are to be.
+ * @param onProgress called before what takes long. @returns the kind of the nodes.
  * @throws the signal's reason.
  */
 export async function chooseNodes(

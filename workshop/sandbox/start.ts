@@ -27,7 +27,7 @@ export interface StartOptions {
   readonly dir: string;
   readonly choice: ControlPlaneChoice;
   readonly nodes: NodeKindName;
-  /** Told what is done next, in words. */
+  /** Called with the next step, as text. */
   readonly onProgress: (what: string) => void;
   readonly signal: AbortSignal;
 }

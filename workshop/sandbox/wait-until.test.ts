@@ -4,7 +4,7 @@ import { createChanges, type Look, WaitTimeout, waitUntil } from './wait-until.t
 const noEnd = new AbortController().signal;
 const common = { what: 'three nodes', deadlineMs: 5_000, signal: noEnd };
 
-test('returns at once what is there already', async () => {
+test('returns at once what is already met', async () => {
   const wait = { ...common, changes: createChanges(), look: () => ({ met: 3 }) };
   expect(await waitUntil(wait)).toBe(3);
 });

@@ -59,7 +59,7 @@ export function createWatches(client: ApiClient, log: Logger, signal: AbortSigna
   };
 }
 
-/** What a look at the cluster found: what was waited for, or how far it is, in words and as a part of the whole. */
+/** What a check of the cluster found: what was waited for, or the progress, as text and as a part of the whole. */
 export type Look<T> = { readonly met: T } | { readonly seen: string; readonly part?: number };
 
 export interface Wait<T> {
@@ -69,7 +69,7 @@ export interface Wait<T> {
   readonly look: () => Look<T>;
   readonly deadlineMs: number;
   readonly signal: AbortSignal;
-  /** Told what a look saw, whenever it differs from the last. */
+  /** Called with the progress, whenever it differs from the last. */
   readonly onProgress?: ((seen: string, part: number | undefined) => void) | undefined;
 }
 
@@ -85,7 +85,7 @@ export class WaitTimeout extends Error {
 }
 
 /**
- * Looks now and after each change until what is waited for is there.
+ * Checks now and after each change until what is waited for is met.
  *
  * @returns what the look met. @throws WaitTimeout at the deadline; the signal's reason; what the look throws, at once.
  */

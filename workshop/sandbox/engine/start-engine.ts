@@ -15,13 +15,13 @@ export interface StartedEngine {
   readonly url: string;
   /** Of the process that all of the engine's descend from. */
   readonly pid: number;
-  /** Ends it, with all that it runs, and takes away its storage. */
+  /** Ends it with all that it runs, and deletes its storage. */
   stop(): Promise<void>;
 }
 
 export interface StartEngineOptions {
   readonly kind: 'podman' | 'docker';
-  /** Its storage; made if it isn't there, and taken away at the end. */
+  /** Its storage; created if it doesn't exist, and deleted at the end. */
   readonly dir: string;
   /** Docker only: builds by BuildKit. */
   readonly buildKit?: boolean;
@@ -33,7 +33,7 @@ const READY_MS = 20_000;
 const PROGRAMS = { podman: 'podman', docker: 'dockerd' } as const;
 const SEARCHED = `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin`.split(':');
 
-/** @returns why an engine can't run on this machine, in words; undefined when it can. */
+/** @returns why an engine can't run on this machine; undefined when it can. */
 export function engineObstacle(kind: StartEngineOptions['kind']): string | undefined {
   if (process.getuid?.() !== 0) return `${kind} needs root here`;
   if (find(PROGRAMS[kind]) === undefined) {

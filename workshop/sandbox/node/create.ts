@@ -11,7 +11,7 @@ import { ostree } from '../../../daemon/os/ostree/ostree.ts';
 import { directoryNodeLayout } from './directory-host.ts';
 
 export interface CreateNodeOptions {
-  /** The node's own directory; made if it isn't there. */
+  /** The node's own directory; created if it doesn't exist. */
   readonly dir: string;
   readonly name: string;
   /** What the node comes with. */
@@ -91,7 +91,7 @@ export async function removeNode(dir: string, signal = AbortSignal.timeout(TIMEO
     }
   }
   if (deployments.length > 0) {
-    // File systems without that attribute refuse it, and then there is nothing to take away.
+    // File systems without that attribute refuse it, and then there is nothing to clear.
     await osCommandRunner()(['chattr', '-i', ...deployments], { timeoutMs: TIMEOUT_MS, signal }).catch(
       () => undefined,
     );

@@ -35,7 +35,7 @@ const HANG_MS = 3_600_000;
 
 /**
  * The service manager of a directory node, which has no init: it writes down what it is asked for, and refuses what
- * systemd would refuse: a unit that isn't there or is masked, a reload of one without ExecReload. State paths are made by the
+ * systemd would refuse: a unit that doesn't exist or is masked, a reload of one without ExecReload. State paths are made by the
  * real systemd-tmpfiles.
  *
  * @param now the wall clock, for the records.

@@ -18,7 +18,7 @@ const CONTAINER_RECIPE: RootfsRecipe = {
   // Nothing here uses them, and they are a quarter of all.
   hooks: ['--customize-hook=rm -rf "$1"/usr/share/perl "$1"/usr/lib/*/perl "$1"/usr/lib/*/gconv'],
 };
-/** Told while it is being built. */
+/** Shown while it is being built. */
 export const BUILDING_ROOTFS = "building the nodes' Debian from packages; this takes a minute or two, once";
 const SUITE = 'bookworm';
 const MIRROR = 'http://deb.debian.org/debian';
@@ -47,7 +47,7 @@ function rootfsPath(cacheDirectory: string, recipe: RootfsRecipe): string {
 }
 
 /**
- * Builds a root file system of Debian from packages, unless it is there.
+ * Builds a root file system of Debian from packages, unless it exists.
  *
  * @param onBuild called when it has to be built, which takes a minute or so.
  * @returns its directory, which is not to be written to. @throws OsCommandError when a package can't be had.

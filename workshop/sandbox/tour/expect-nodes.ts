@@ -35,7 +35,7 @@ export function expectNoReboot(tour: TourContext, { nodes }: RolledOut): void {
   );
 }
 
-/** maxUnavailable of the pools is 1, and the sample workload's budget was kept to. */
+/** maxUnavailable of the pools is 1, and no drain violated the sample workload's budget. */
 export function expectOneAtATime(tour: TourContext, { disturbance }: RolledOut): void {
   tour.check(
     'at most one node of a pool was cordoned or unavailable at a time',

@@ -12,7 +12,7 @@ import { readMachineRecord } from '../systemd-node/machine.ts';
 /** Something that a service manager did. */
 export type ServiceJob = Pick<ServiceRecord, 'action' | 'unit' | 'bootID'>;
 
-/** A node as its disk shows it, past everything that Shale says of it. */
+/** A node as its disk shows it, whatever Shale reports about it. */
 export interface NodeDisk {
   readonly bootID: string;
   readonly bootCount: number;
@@ -21,7 +21,7 @@ export interface NodeDisk {
   readonly booted: DeploymentOnDisk;
   /** What the next boot takes: the booted one where nothing is staged. */
   readonly next: DeploymentOnDisk;
-  /** @returns the text of a file of the running root; undefined when it isn't there. */
+  /** @returns the text of a file of the running root; undefined when it doesn't exist. */
   running(file: string): Promise<string | undefined>;
 }
 
@@ -29,7 +29,7 @@ export interface DeploymentOnDisk {
   readonly id: string;
   readonly image: string | undefined;
   readonly kernelArguments: readonly string[];
-  /** @returns the text of a file as this deployment has it; undefined when it isn't there. */
+  /** @returns the text of a file as this deployment has it; undefined when it doesn't exist. */
   read(file: string): Promise<string | undefined>;
 }
 

@@ -21,7 +21,7 @@ export interface StepReport {
   readonly number: number;
   readonly title: string;
   readonly seconds: number;
-  /** What was found to be so, in words. */
+  /** The checks that passed, as text. */
   readonly checks: readonly string[];
   readonly rows: readonly NodeRow[];
   /** Why it was not taken, on a machine that lacks what it needs. */
@@ -108,7 +108,7 @@ function cellsOf(step: number, row: NodeRow): readonly string[] {
   ];
 }
 
-/** `rendered-worker-0123456789abcdef…` is told from others by its first digits. */
+/** `rendered-worker-0123456789abcdef…` is distinguished from others by its first digits. */
 function shortConfig(name: string): string {
   const [, pool = name, hash = ''] = /^rendered-(.+)-([0-9a-f]{32})$/.exec(name) ?? [];
   return hash === '' ? pool : `${pool}-${hash.slice(0, SHORT_HASH)}`;

@@ -33,7 +33,7 @@ export interface RolledOut {
 }
 
 export interface Rollout {
-  /** What is waited for, in words. */
+  /** What is waited for, as text. */
   readonly what: string;
   readonly mode: RolloutGoal['mode'];
   /** What starts it. */
@@ -42,12 +42,12 @@ export interface Rollout {
    * Whether a pool's rendered config is the one that is waited for.
    *
    * @param before name of the pool's config before the change.
-   * @returns what is missing, in words.
+   * @returns what is missing, as text.
    */
   readonly missingInConfig: (pool: MachineConfigPool, before: string | undefined) => string | undefined;
 }
 
-/** For changes of a MachineConfig that is there: the pool's config has another name then. */
+/** For changes of an existing MachineConfig: the pool's config has another name then. */
 export function newConfig(pool: MachineConfigPool, before: string | undefined): string | undefined {
   return pool.spec.configuration?.name === before ? 'the change is not rendered yet' : undefined;
 }

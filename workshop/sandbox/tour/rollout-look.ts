@@ -10,7 +10,7 @@ export interface RolloutGoal {
   /** Pools that take part, and how many nodes each has. */
   readonly pools: Readonly<Record<string, number>>;
   readonly mode: 'Standard' | 'Layered';
-  /** What a pool's rendered config must have become before its nodes are looked at; a reason why not in words. */
+  /** Why a pool's rendered config is not the expected one yet, as text; its nodes are checked once it is. */
   readonly missingInConfig: (pool: MachineConfigPool) => string | undefined;
 }
 
@@ -78,7 +78,7 @@ interface PoolState {
   readonly nodes: readonly MachineConfigNode[];
   /** How many run what the pool asks for. */
   readonly updated: number;
-  /** What is not there yet, in words. */
+  /** What is still missing, as text. */
   readonly missing: string | undefined;
 }
 

@@ -44,7 +44,7 @@ export const TOUR: readonly TourStep[] = [
   switchOff,
 ];
 
-/** Is told how the tour goes. */
+/** Shows the progress of the tour. */
 export interface TourListener {
   onStep(number: number, title: string): void;
   /** @param part of the whole that is done, 0 to 1, where that is known. */

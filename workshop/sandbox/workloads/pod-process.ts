@@ -90,7 +90,7 @@ export function terminationLog(pod: Pod, environment: Pick<PodEnvironment, 'pods
   return path.join(podDirectory(pod, environment), 'termination-log');
 }
 
-/** Takes away what preparePod wrote. */
+/** Deletes what preparePod wrote. */
 export async function forgetPod(pod: Pod, environment: PodEnvironment): Promise<void> {
   await rm(podDirectory(pod, environment), { recursive: true, force: true });
 }

@@ -47,7 +47,7 @@ export interface PodEnd {
   readonly message: string;
 }
 
-/** What a shell says of a process that SIGKILL ended, for one that no code is known of. */
+/** The exit code that a shell reports for a process that SIGKILL ended, for one whose code is unknown. */
 const KILLED = 137;
 
 /** The processes of a sandbox's pods. Its owner calls stopAll on every way out. */
