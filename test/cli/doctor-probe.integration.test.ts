@@ -50,6 +50,7 @@ beforeAll(async () => {
       apiServer: { host, port: Number(port), caPem },
       createToken: async ({ name }) => (await cluster.accessOf(name)).token,
       daemonHost: async () => ({ args: [] }),
+      findSecret: async () => undefined,
       podsDirectory: path.join(dir, 'pods'),
     },
     shale: () => [path.join(root, 'bin/shale')],

@@ -19,6 +19,8 @@ export interface WorkloadObservation {
 export interface PodPlan {
   readonly create: readonly NewObject<Pod>[];
   readonly delete: readonly Pod[];
+  /** Pods that somebody else created, and the nodes for them. */
+  readonly bind: readonly { readonly pod: Pod; readonly node: string }[];
 }
 
 type Owner = Deployment | DaemonSet;
@@ -36,7 +38,50 @@ export function planPods(observed: WorkloadObservation): PodPlan {
     ...observed.deployments.map((deployment) => planDeployment(deployment, observed, load)),
     ...observed.daemonSets.map((daemonSet) => planDaemonSet(daemonSet, observed)),
   ];
-  return { create: plans.flatMap((plan) => plan.create), delete: plans.flatMap((plan) => plan.delete) };
+  return {
+    create: plans.flatMap((plan) => plan.create),
+    delete: plans.flatMap((plan) => plan.delete),
+    bind: observed.pods.flatMap((pod) => planBinding(pod, observed, load)),
+  };
+}
+
+/** What the scheduler does. @returns no binding for a pod that has a node, or for which there is none. */
+function planBinding(pod: Pod, { nodes }: WorkloadObservation, load: Map<string, number>): PodPlan['bind'] {
+  if (pod.spec.nodeName !== undefined || pod.metadata.deletionTimestamp !== undefined) return [];
+  const fit = schedulable(nodes, pod);
+  const best = Math.max(...fit.map((node) => preferenceFor(node, pod.spec)));
+  const node = leastLoaded(
+    fit.filter((candidate) => preferenceFor(candidate, pod.spec) === best),
+    load,
+  );
+  if (node === undefined) return [];
+  load.set(node, (load.get(node) ?? 0) + 1);
+  return [{ pod, node }];
+}
+
+interface NodePreference {
+  readonly weight: number;
+  readonly preference: {
+    readonly matchExpressions: readonly {
+      readonly key: string;
+      readonly operator: string;
+      readonly values?: readonly string[];
+    }[];
+  };
+}
+
+/** Of a pod's preferred node affinity, the weights that a node earns (Kubernetes, "Node affinity weight"). */
+function preferenceFor({ metadata }: Node, { affinity }: Pod['spec']): number {
+  const { nodeAffinity } = (affinity ?? {}) as {
+    nodeAffinity?: { preferredDuringSchedulingIgnoredDuringExecution?: readonly NodePreference[] };
+  };
+  const preferred = nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? [];
+  const matches = ({ preference }: NodePreference) =>
+    preference.matchExpressions.every(({ key, operator, values = [] }) => {
+      const value = metadata.labels?.[key];
+      return value !== undefined && (operator === 'Exists' || values.includes(value));
+    });
+  return preferred.filter(matches).reduce((sum, { weight }) => sum + weight, 0);
 }
 
 /** @param load pods by node; the planned ones are added, so that they spread. */
@@ -44,7 +89,7 @@ function planDeployment(
   deployment: Deployment,
   observed: WorkloadObservation,
   load: Map<string, number>,
-): PodPlan {
+): Omit<PodPlan, 'bind'> {
   const mine = podsOf(deployment, observed.pods);
   const desired = deployment.spec.replicas ?? 1;
   const create: NewObject<Pod>[] = [];
@@ -57,7 +102,7 @@ function planDeployment(
   return { create, delete: mine.slice(desired) };
 }
 
-function planDaemonSet(daemonSet: DaemonSet, observed: WorkloadObservation): PodPlan {
+function planDaemonSet(daemonSet: DaemonSet, observed: WorkloadObservation): Omit<PodPlan, 'bind'> {
   const mine = podsOf(daemonSet, observed.pods);
   const nodes = observed.nodes
     .filter((node) => matchesNodeSelector(node, daemonSet.spec.template))
@@ -82,7 +127,7 @@ export function podsOf(owner: Owner, pods: readonly Pod[]): Pod[] {
     .sort(by(({ metadata }) => metadata.name));
 }
 
-function schedulable(nodes: readonly Node[], template: PodTemplate): Node[] {
+function schedulable(nodes: readonly Node[], template: Pick<PodTemplate, 'spec'>): Node[] {
   return nodes.filter(
     (node) =>
       node.spec?.unschedulable !== true &&
@@ -100,7 +145,7 @@ interface Toleration {
 }
 
 /** Kubernetes, "Taints and Tolerations"; of a taint that only prefers other nodes nothing is made. */
-function toleratesTaints(node: Node, template: PodTemplate): boolean {
+function toleratesTaints(node: Node, template: Pick<PodTemplate, 'spec'>): boolean {
   const tolerations = (template.spec.tolerations ?? []) as readonly Toleration[];
   const taints = (node.spec?.taints ?? []).filter(({ effect }) => effect !== 'PreferNoSchedule');
   return taints.every((taint) => tolerations.some((toleration) => tolerates(toleration, taint)));
@@ -116,7 +161,7 @@ function isReady(node: Node): boolean {
   return node.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false;
 }
 
-function matchesNodeSelector(node: Node, template: PodTemplate): boolean {
+function matchesNodeSelector(node: Node, template: Pick<PodTemplate, 'spec'>): boolean {
   return Object.entries(template.spec.nodeSelector ?? {}).every(
     ([key, value]) => node.metadata.labels?.[key] === value,
   );

@@ -53,7 +53,7 @@ test('a pod gets its service account, its environment, and the node in place of 
 
 test('a field that the sandbox can not resolve is an error', async () => {
   const pod = structuredClone(daemonPod) as Pod & { spec: { containers: [{ env: unknown[] }] } };
-  pod.spec.containers[0].env.push({ name: 'IP', valueFrom: { fieldRef: { fieldPath: 'status.podIP' } } });
+  pod.spec.containers[0].env.push({ name: 'IP', valueFrom: { fieldRef: { fieldPath: 'status.hostIP' } } });
   await expect(preparePod(pod, await environment())).rejects.toThrow(/IP/);
 });
 

@@ -1,7 +1,8 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { Container, Pod } from '../../../api/kubernetes.ts';
+import type { Container, Pod, Secret } from '../../../api/kubernetes.ts';
 import type { DaemonHost } from '../node-kind.ts';
+import { argumentsInVolumes, podAddress } from './pod-volumes.ts';
 
 /** How the sandbox's processes reach the API server, and where they and their nodes are. */
 export interface PodEnvironment {
@@ -14,6 +15,8 @@ export interface PodEnvironment {
   }): Promise<string>;
   /** @returns how a daemon reaches its node, in place of the mounted host. */
   daemonHost(node: string): Promise<DaemonHost>;
+  /** @returns the Secret, for a pod's volume. */
+  findSecret(namespace: string, name: string): Promise<Secret | undefined>;
   /** Where a pod's service-account files go. */
   readonly podsDirectory: string;
 }
@@ -36,28 +39,37 @@ export function isShaleImage(image: string | undefined): boolean {
 }
 
 /**
- * Writes the service-account files that a kubelet would mount and works out the command of a pod's first container.
+ * Writes the service-account files that a kubelet would mount and works out the command of a pod's container of Shale.
  *
+ * @param directories of the pod's volumes, by their names.
  * @returns arguments of `shale` and the environment, as the pod's spec has them, but for the mounted host.
  * @throws Error when the pod has no container or no node.
  */
-export async function preparePod(pod: Pod, environment: PodEnvironment): Promise<PodCommand> {
-  const [container] = pod.spec.containers;
+export async function preparePod(
+  pod: Pod,
+  environment: Omit<PodEnvironment, 'findSecret'>,
+  directories: ReadonlyMap<string, string> = new Map(),
+): Promise<PodCommand> {
+  const container = pod.spec.containers.find(({ image }) => isShaleImage(image));
   const node = pod.spec.nodeName;
   const namespace = pod.metadata.namespace ?? 'default';
   if (container === undefined || node === undefined) {
-    throw new Error(`pod ${namespace}/${pod.metadata.name} has no container or no node`);
+    throw new Error(`pod ${namespace}/${pod.metadata.name} has no container of Shale or no node`);
   }
   const directory = podDirectory(pod, environment);
-  const name = pod.spec.serviceAccountName ?? 'default';
-  const token = await environment.createToken({ namespace, name, node });
   await mkdir(directory, { recursive: true });
-  await writeFile(path.join(directory, 'token'), token, { mode: 0o600 });
-  await writeFile(path.join(directory, 'ca.crt'), environment.apiServer.caPem);
-  await writeFile(path.join(directory, 'namespace'), namespace);
+  if (pod.spec.automountServiceAccountToken !== false) {
+    const name = pod.spec.serviceAccountName ?? 'default';
+    const token = await environment.createToken({ namespace, name, node });
+    await writeFile(path.join(directory, 'token'), token, { mode: 0o600 });
+    await writeFile(path.join(directory, 'ca.crt'), environment.apiServer.caPem);
+    await writeFile(path.join(directory, 'namespace'), namespace);
+  }
+  const mounts = (container.volumeMounts ?? []) as readonly { name: string; mountPath: string }[];
+  const args = argumentsInVolumes(container.args ?? [], mounts, directories);
   return {
     ...(await withHost(
-      (container.args ?? []).map((arg) => (arg === TERMINATION_LOG ? terminationLog(pod, environment) : arg)),
+      args.map((arg) => (arg === TERMINATION_LOG ? terminationLog(pod, environment) : arg)),
       () => environment.daemonHost(node),
     )),
     env: {
@@ -95,7 +107,8 @@ export async function forgetPod(pod: Pod, environment: PodEnvironment): Promise<
   await rm(podDirectory(pod, environment), { recursive: true, force: true });
 }
 
-function podDirectory(pod: Pod, environment: Pick<PodEnvironment, 'podsDirectory'>): string {
+/** @returns where the files of a pod's process are. */
+export function podDirectory(pod: Pod, environment: Pick<PodEnvironment, 'podsDirectory'>): string {
   return path.join(environment.podsDirectory, pod.metadata.uid ?? pod.metadata.name);
 }
 
@@ -117,6 +130,7 @@ function resolveEnv(container: Container, pod: Pod): Record<string, string> {
     'metadata.uid': pod.metadata.uid,
     'spec.nodeName': pod.spec.nodeName,
     'spec.serviceAccountName': pod.spec.serviceAccountName,
+    'status.podIP': podAddress(pod),
   };
   const env: Record<string, string> = {};
   for (const { name, value, valueFrom } of container.env ?? []) {

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import {
   type ProcessOptions,
   type RunningProcess,
@@ -6,7 +7,16 @@ import {
 } from '@shale/apiserver/control-plane/child-process.ts';
 import type { Logger } from 'pino';
 import type { Pod } from '../../../api/kubernetes.ts';
-import { forgetPod, isShaleImage, type PodEnvironment, preparePod, terminationLog } from './pod-process.ts';
+import { runContainer } from '../engine/run-container.ts';
+import {
+  forgetPod,
+  isShaleImage,
+  type PodEnvironment,
+  podDirectory,
+  preparePod,
+  terminationLog,
+} from './pod-process.ts';
+import { createVolumes, type PodVolumes } from './pod-volumes.ts';
 
 export interface PodRunnerOptions {
   readonly environment: PodEnvironment;
@@ -30,7 +40,9 @@ const RESTART_DELAY_MS = 250;
 const LONGEST_RESTART_DELAY_MS = 10_000;
 
 interface Slot {
-  process: RunningProcess | undefined;
+  /** Those of its containers; they end together. */
+  process: Pick<RunningProcess, 'stop' | 'kill'> | undefined;
+  volumes: PodVolumes | undefined;
   /** The present start, while it is under way: what ends the slot waits for it. */
   starting: Promise<void> | undefined;
   restarts: number;
@@ -82,7 +94,7 @@ export class PodRunner {
 
   /** @returns whether the pod runs: as a process, or, for an image that is not Shale's, by pretence. */
   isRunning(pod: Pod): boolean {
-    return isShaleImage(pod.spec.containers[0]?.image)
+    return hasProcess(pod)
       ? this.#slots.get(keyOf(pod))?.process !== undefined
       : this.#options.nodeIsUp(pod.spec.nodeName ?? '');
   }
@@ -116,6 +128,7 @@ export class PodRunner {
       killed.map(async (slot) => {
         await Promise.allSettled([slot.starting]);
         await slot.process?.kill();
+        await slot.volumes?.remove();
       }),
     );
   }
@@ -125,9 +138,8 @@ export class PodRunner {
   }
 
   #shouldRun({ metadata, spec }: Pod): boolean {
-    const isProcess = isShaleImage(spec.containers[0]?.image);
     return (
-      isProcess && metadata.deletionTimestamp === undefined && this.#options.nodeIsUp(spec.nodeName ?? '')
+      hasProcess({ spec }) && metadata.deletionTimestamp === undefined && this.#options.nodeIsUp(spec.nodeName ?? '')
     );
   }
 
@@ -138,15 +150,42 @@ export class PodRunner {
     await Promise.allSettled([slot.starting]);
     await slot.process?.stop();
     this.#stopping.delete(slot);
+    await slot.volumes?.remove();
     await forgetPod(slot.pod, this.#options.environment);
   }
 
   async #start(slot: Slot): Promise<void> {
+    const { environment } = this.#options;
+    const { pod } = slot;
+    const { namespace = 'default' } = pod.metadata;
+    slot.volumes ??= await createVolumes(pod, (name) => environment.findSecret(namespace, name));
+    if (slot.volumes === undefined) {
+      // A Secret of it does not exist yet.
+      slot.notBefore = performance.now() + RESTART_DELAY_MS;
+      return;
+    }
+    const { directories } = slot.volumes;
+    const processes = [...(await this.#startOthers(slot, directories))];
+    try {
+      processes.push(await this.#startShale(slot, directories));
+    } catch (error) {
+      await Promise.all(processes.map((process) => process.kill()));
+      throw error;
+    }
+    const all = (end: 'stop' | 'kill') => async () => {
+      await Promise.all(processes.map((process) => process[end]()));
+    };
+    // One of them may have ended while the others started.
+    if (slot.ended !== undefined) await all('kill')();
+    else slot.process = { stop: all('stop'), kill: all('kill') };
+  }
+
+  async #startShale(slot: Slot, directories: ReadonlyMap<string, string>): Promise<RunningProcess> {
     const { environment, shale, logFile, log } = this.#options;
     const { pod } = slot;
-    const { program, args, env } = await preparePod(pod, environment);
+    const { program, args, env } = await preparePod(pod, environment, directories);
     const [command, ...first] = shale(program);
-    slot.process = await startProcess({
+    const process = await startProcess({
       name: pod.metadata.name,
       command,
       args: [...first, ...args],
@@ -154,15 +193,37 @@ export class PodRunner {
       logFile: logFile(pod),
       onExit: (exit) => this.#onExit(slot, exit),
     });
-    log.debug({ pod: pod.metadata.name, pid: slot.process.pid }, 'process started');
+    log.debug({ pod: pod.metadata.name, pid: process.pid }, 'process started');
+    return process;
+  }
+
+  /** Podman is the only image that is not Shale's and that runs beside one of Shale's. */
+  async #startOthers(slot: Slot, volumes: ReadonlyMap<string, string>): Promise<readonly RunningProcess[]> {
+    const { environment, logFile } = this.#options;
+    const { pod } = slot;
+    const others = pod.spec.containers.filter(({ image }) => !isShaleImage(image));
+    return Promise.all(
+      others.map((container) =>
+        runContainer({
+          pod,
+          container,
+          volumes,
+          dir: path.join(podDirectory(pod, environment), container.name),
+          logFile: logFile(pod),
+          onExit: (exit) => this.#onExit(slot, exit),
+        }),
+      ),
+    );
   }
 
   #onExit(slot: Slot, { code, signal }: Parameters<ProcessOptions['onExit']>[0]): void {
     const { environment, log, onExit } = this.#options;
     const { pod } = slot;
+    const others = slot.process;
     slot.process = undefined;
+    void others?.kill();
     if (pod.spec.restartPolicy === 'Never') {
-      slot.ended = { exitCode: code ?? KILLED, message: readIfPresent(terminationLog(pod, environment)) };
+      slot.ended ??= { exitCode: code ?? KILLED, message: readIfPresent(terminationLog(pod, environment)) };
     } else {
       const delay = Math.min(RESTART_DELAY_MS * 2 ** slot.restarts, LONGEST_RESTART_DELAY_MS);
       slot.restarts += 1;
@@ -173,8 +234,13 @@ export class PodRunner {
   }
 }
 
+/** Other pods are only pretended to run. */
+function hasProcess({ spec }: Pick<Pod, 'spec'>): boolean {
+  return spec.containers.some(({ image }) => isShaleImage(image));
+}
+
 function newSlot(pod: Pod): Slot {
-  return { process: undefined, starting: undefined, restarts: 0, notBefore: 0, ended: undefined, pod };
+  return { process: undefined, volumes: undefined, starting: undefined, restarts: 0, notBefore: 0, ended: undefined, pod };
 }
 
 function readIfPresent(file: string): string {

@@ -9,7 +9,8 @@ import {
   type Pod,
   Pods,
 } from '../../../api/kubernetes.ts';
-import { type ApiClient, isAlreadyExists, isNotFound } from '../../../cluster/api-client.ts';
+import { type ApiClient, isAlreadyExists, isConflict, isNotFound } from '../../../cluster/api-client.ts';
+import type { Kind, KubernetesObject } from '../../../api/object.ts';
 import { done, type Result, requeueAfter, runController } from '../../../cluster/controller.ts';
 import { createInformer, type Informer } from '../../../cluster/informer.ts';
 import { updateStatus } from '../../../cluster/update-object.ts';
@@ -107,6 +108,7 @@ export class Workloads {
     for (const pod of plan.delete) {
       await client.delete(Pods, pod.metadata.name, { ...namespaceOf(pod), ...sameObject(pod) });
     }
+    for (const { pod, node } of plan.bind) await bindPod(client, pod, node);
   }
 
   /** What a kubelet does last: the process is gone, so the object may go. */
@@ -139,6 +141,33 @@ export class Workloads {
       const status = (known: DaemonSet) => daemonSetStatus(known, pods, isRunning);
       await updateStatus(client, DaemonSets, daemonSet, status, { signal }).catch(unless(isNotFound));
     }
+  }
+}
+
+const Bindings: Kind<KubernetesObject & { readonly target: object }> = {
+  group: '',
+  version: 'v1',
+  kind: 'Binding',
+  plural: 'bindings',
+  namespaced: true,
+};
+
+/** The embedded API server has no bindings; a real one lets nobody write the node of a pod in another way. */
+async function bindPod(client: ApiClient, pod: Pod, node: string): Promise<void> {
+  const { name } = pod.metadata;
+  const binding = {
+    apiVersion: 'v1',
+    kind: 'Binding',
+    metadata: { name },
+    target: { apiVersion: 'v1', kind: 'Node', name: node },
+  };
+  try {
+    await client.create(Bindings, binding, namespaceOf(pod));
+  } catch (error) {
+    if (isConflict(error)) return;
+    if (!isNotFound(error)) throw error;
+    const patch = { type: 'merge', body: { spec: { nodeName: node } } } as const;
+    await client.patch(Pods, name, patch, namespaceOf(pod)).catch(unless(isNotFound));
   }
 }
 

@@ -1,6 +1,7 @@
 import type { DaemonSet, Deployment, Pod } from '../../../api/kubernetes.ts';
 import { podsOf } from './plan-pods.ts';
 import type { PodEnd } from './pod-runner.ts';
+import { podAddress } from './pod-volumes.ts';
 
 /** @returns the status that the deployment controller would write, given which pods run. */
 export function deploymentStatus(
@@ -49,6 +50,7 @@ export function podStatus(
   return {
     ...pod.status,
     phase: running ? 'Running' : phase,
+    ...(running ? { podIP: podAddress(pod) } : {}),
     conditions: [
       { type: 'PodScheduled', status: 'True' },
       { type: 'Ready', status: running ? 'True' : 'False' },
