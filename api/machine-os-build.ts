@@ -144,7 +144,7 @@ export const buildFailures = {
   PoliciesChanged: 'nothing: a build for the new policies follows',
   NoEngine: 'configure a container engine for the builder (`--engine`): the image needs commands to run',
   EngineMisconfigured: 'fix the flags of the container engine',
-  EngineUnavailable: 'check the container engine: it can’t be reached',
+  EngineUnavailable: 'check the container engine, or its pod, whose reason is in the message',
   EngineDiskFull: 'free disk space where the container engine keeps images',
   EngineFailed: 'check the container engine; the message contains its response',
   EngineArchitecture: 'set up emulation for the architecture on the container engine’s host',

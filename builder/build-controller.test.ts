@@ -58,6 +58,7 @@ class World {
       events: { normal: record('Normal'), warning: record('Warning') },
       log: pino({ enabled: false }),
       caches: this.#caches,
+      hasEngine: true,
       running: {
         start: (job) => void this.started.push(job),
         abort: async (name) => void this.aborted.push(name),

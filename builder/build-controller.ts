@@ -34,6 +34,8 @@ export interface BuildControllerOptions extends RegistryAccessOptions {
   readonly running: Pick<RunningBuilds, 'start' | 'abort' | 'names'>;
   /** For pools whose nodes have not reported theirs; a GOARCH value. */
   readonly architecture: string;
+  /** Whether this builder can run commands. */
+  readonly hasEngine: boolean;
   readonly signal: AbortSignal;
   /** ms between look-ups of a base image named by tag. */
   readonly baseCheckMs: number;
@@ -86,6 +88,7 @@ export class BuildController {
       ownArchitecture: this.#options.architecture,
       builds,
       running: running.names(),
+      hasEngine: this.#options.hasEngine,
       ...this.#labelling(config, builds),
     });
     if (decision.kind === 'wait') {

@@ -42,6 +42,7 @@ const seen: BuildObservation = {
   running: new Set(),
   states: [],
   fallsShort: () => false,
+  hasEngine: true,
 };
 const inputs = {
   machineOSConfig,
@@ -135,6 +136,11 @@ describe('a build whose label falls short of what nodes run', () => {
   });
 });
 
+const lackedEngine: MachineOSBuild = {
+  ...build(name),
+  status: buildStatus({}, { kind: 'failed', reason: 'NoEngine', message: '' }, '2026-01-01T00:00:00Z'),
+};
+
 describe('a finished build that another version has named', () => {
   const older = build('worker-older', 'Succeeded');
   const ofSameInputs: MachineOSBuild = {
@@ -223,6 +229,8 @@ describe('decideBuild', () => {
     ['one that is being worked on', { builds: [build(name)], running: new Set([name]) }, 'none'],
     ['one that succeeded', { builds: [build(name, 'Succeeded')] }, 'none'],
     ['one that failed stays so', { builds: [build(name, 'Failed')] }, 'none'],
+    ['one that lacked an engine stays so without one', { builds: [lackedEngine], hasEngine: false }, 'none'],
+    ['one that lacked an engine is made again with one', { builds: [lackedEngine] }, 'recreate'],
     ['one that was interrupted is made anew', { builds: [build(name, 'Interrupted')] }, 'recreate'],
   ])('%s', (_name, more, next) => {
     expect(decideBuild({ ...seen, ...more })).toMatchObject({ kind: 'build', name, next });

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { MachineConfig } from '../api/machine-config.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
-import type { MachineOSBuild } from '../api/machine-os-build.ts';
+import type { BuildFailureReason, MachineOSBuild } from '../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../api/machine-os-config.ts';
 import { annotations } from '../api/names.ts';
 import { by } from '../api/order.ts';
@@ -22,6 +22,8 @@ export interface BuildObservation {
   readonly ownArchitecture: string;
   /** Every build of this MachineOSConfig. */
   readonly builds: readonly MachineOSBuild[];
+  /** Whether this builder can run commands. */
+  readonly hasEngine: boolean;
   /** Names of the builds that this process runs. */
   readonly running: ReadonlySet<string>;
   /** What nodes run or will run: the label of a new image lists a transition from each. */
@@ -62,9 +64,10 @@ export type BuildDecision =
  * Decides the builds of a MachineOSConfig: exactly one for the pool's rendered config, and none of older inputs still
  * running.
  *
- * A failed build stays failed until one of its inputs, or the rebuild annotation, changes. An interrupted build whose
- * inputs are requested again is recreated, because the conditions of a final build can't change (MCO's rule). A build
- * whose label falls short is followed by another of the same inputs, which only labels its image again.
+ * A failed build stays failed until one of its inputs, or the rebuild annotation, changes; one that lacked an engine, until
+ * the builder has one. An interrupted build whose inputs are requested again is recreated, because the conditions of a final
+ * build can't change (MCO's rule). A build whose label falls short is followed by another of the same inputs, which only
+ * labels its image again.
  */
 export function decideBuild(observation: BuildObservation): BuildDecision {
   const { machineOSConfig, pool, rendered, policyDigest, baseImage } = observation;
@@ -106,7 +109,7 @@ export function decideBuild(observation: BuildObservation): BuildDecision {
     transitionsFrom: observation.states,
     ...present({ relabels: name === first.name ? undefined : first.name }),
     build,
-    next: nextStep(build, observation.running.has(name)),
+    next: nextStep(build, observation),
     interrupt: observation.builds.filter(
       (candidate) => candidate.metadata.name !== name && !isOver(candidate),
     ),
@@ -167,7 +170,7 @@ function architecturesOf({ status }: MachineConfigPool, own: string): readonly s
 
 function nextStep(
   build: MachineOSBuild | undefined,
-  running: boolean,
+  { running, hasEngine }: Pick<BuildObservation, 'running' | 'hasEngine'>,
 ): 'create' | 'start' | 'recreate' | 'none' {
   if (build === undefined) return 'create';
   const outcome = outcomeOf(build);
@@ -175,11 +178,17 @@ function nextStep(
     case 'Interrupted':
       return 'recreate';
     case 'Succeeded':
-    case 'Failed':
       return 'none';
+    case 'Failed':
+      return hasEngine && lackedEngine(build) ? 'recreate' : 'none';
     case undefined:
-      return running ? 'none' : 'start';
+      return running.has(build.metadata.name) ? 'none' : 'start';
   }
+}
+
+function lackedEngine({ status }: MachineOSBuild): boolean {
+  const failed = status?.conditions?.find(({ type }) => type === 'Failed');
+  return failed?.reason === ('NoEngine' satisfies BuildFailureReason);
 }
 
 /** The inputs that are requested of a pool's image. */

@@ -68,10 +68,12 @@ export async function runBuilder(options: BuilderOptions): Promise<void> {
     ...present({ metrics }),
   });
   enqueueOnChange(caches, queue);
+  await removeLeftovers(options);
   const informers = Object.values(caches);
   const watching = informers.map((informer) => informer.start(signal));
   await Promise.all(informers.map((informer) => informer.synced()));
-  const controller = new BuildController({ ...options, caches, running, now });
+  const hasEngine = options.engine.engines.available;
+  const controller = new BuildController({ ...options, caches, running, hasEngine, now });
   await runController({
     name: 'builds',
     queue,
@@ -84,4 +86,14 @@ export async function runBuilder(options: BuilderOptions): Promise<void> {
   // A builder that lost the lease has lost its builds: another builder is running them.
   await running.stopAll(!(signal.reason instanceof LeadershipLost));
   await Promise.all(watching);
+}
+
+/** What can't be deleted now ends by itself, and keeps no build from starting. */
+async function removeLeftovers({ engine, log, signal }: BuilderOptions): Promise<void> {
+  try {
+    await engine.engines.removeLeftovers(signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    log.warn({ err: error }, 'engines of an earlier builder could not be deleted');
+  }
 }

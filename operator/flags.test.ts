@@ -3,13 +3,9 @@ import { describe, expect, it, test } from 'vitest';
 import { builderCommand } from '../builder/main.ts';
 import { limitsInMiB } from '../machineconfig/rendered-annotations.ts';
 import { defaultRolloutOptions } from '../rollout/options.ts';
-import {
-  builderArguments,
-  builderSurroundings,
-  type OperatorFlags,
-  rolloutOptions,
-  withOperatorFlags,
-} from './flags.ts';
+import { builderArguments, type OperatorFlags, rolloutOptions, withOperatorFlags } from './flags.ts';
+
+const noEngine = { engine: 'none', engineImage: '', engineDisk: '', engineHostUsers: false };
 
 test.each([
   [
@@ -45,7 +41,7 @@ test.each([
     ],
   ],
 ])('the flags %j reach the builder as arguments that it has', (flags, expected) => {
-  const args = builderArguments(flags, 'required');
+  const args = builderArguments({ ...noEngine, ...flags }, 'required', 'shale:1');
   expect(args).toEqual(expected);
   const builder = builderCommand().action(() => undefined);
   builder.parse([...args], { from: 'user' });
@@ -69,12 +65,14 @@ describe('without flags', () => {
     expect(drain).toEqual(defaultDrain);
   });
 
-  it('nothing listens, no engine runs beside the builder, and three images are kept', () => {
+  it('nothing listens, engines run in pods of their own, and three images are kept', () => {
     const flags = parsed([]);
     expect(flags).toMatchObject({ metricsPort: 0, pagePort: 0, builderMetricsPort: 0, keepImages: 3 });
     expect(flags).toMatchObject({ attest: true, insecureRegistry: [], logLevel: 'info' });
-    expect(builderArguments(flags, 'disabled')).toEqual([]);
-    expect(builderSurroundings(flags)).toEqual({});
+    expect(builderArguments(flags, 'disabled', 'shale:1')).toEqual([
+      ...['--engine', 'pod', '--engine-image', 'quay.io/podman/stable:v5', '--shale-image', 'shale:1'],
+      ...['--engine-disk', '64Gi'],
+    ]);
   });
 });
 
@@ -102,18 +100,32 @@ test('each flag of rollouts sets its option', () => {
   });
 });
 
-test('a Podman sidecar is no engine that the builder is pointed to', () => {
-  const flags = parsed(['--engine', 'podman-sidecar', '--engine-image', 'podman:1']);
-  expect(builderArguments(flags, 'disabled')).toEqual([]);
-  expect(builderSurroundings(flags)).toEqual({ podmanImage: 'podman:1' });
+test('what is set about engines in pods reaches the builder as arguments that it has', () => {
+  const flags = parsed(['--engine-image', 'podman:1', '--engine-disk', '5Gi', '--engine-host-users']);
+  const builder = builderCommand().action(() => undefined);
+  builder.parse([...builderArguments(flags, 'disabled', 'shale:1')], { from: 'user' });
+  expect(builder.opts()).toMatchObject({
+    engine: 'pod',
+    engineImage: 'podman:1',
+    shaleImage: 'shale:1',
+    engineDisk: '5Gi',
+    engineHostUsers: true,
+  });
+});
+
+test('a builder without an engine gets no flag of one', () => {
+  expect(builderArguments(parsed(['--engine', 'none']), 'disabled', 'shale:1')).toEqual([]);
+});
+
+test.each(['podman-sidecar', 'http://engine', 'unix://', ''])('--engine %j is rejected', (engine) => {
+  expect(() => parsed(['--engine', engine])).toThrow('must be pod, none, unix:///path or tcp://host:port');
 });
 
 test("an engine on TCP reaches the builder with its certificates' directory", () => {
   const flags = parsed(['--engine', 'tcp://e:1', '--engine-tls-dir', '/tls', '--builder-metrics-port', '81']);
-  expect(builderArguments(flags, 'disabled')).toEqual(
+  expect(builderArguments(flags, 'disabled', 'shale:1')).toEqual(
     expect.arrayContaining(['--engine', 'tcp://e:1', '--engine-tls-dir', '/tls', '--metrics-port', '81']),
   );
-  expect(builderSurroundings(flags)).toEqual({ metricsPort: 81 });
 });
 
 test.each([
@@ -136,5 +148,5 @@ test.each([
 
 test('the builder gets no key when signing is disabled', () => {
   const flags = { insecureRegistry: [], attest: true, builderMetricsPort: 0, signingKeySecret: 'signing' };
-  expect(builderArguments(flags, 'disabled')).toEqual([]);
+  expect(builderArguments({ ...noEngine, ...flags }, 'disabled', 'shale:1')).toEqual([]);
 });

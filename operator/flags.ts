@@ -1,10 +1,9 @@
-import { type Command, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { DEFAULT_LEASE_NAMESPACE, DEFAULT_NAMESPACE, SIGNING_KEY_SECRET } from '../api/names.ts';
 import { present } from '../api/present.ts';
 import { wholeNumber } from '../cluster/process.ts';
 import type { Limits } from '../machineconfig/ignition/contents.ts';
 import { limitsInMiB } from '../machineconfig/rendered-annotations.ts';
-import type { BuilderSurroundings } from '../opt-in/builder-deployment.ts';
 import type { Signing } from '../opt-in/signing-keys.ts';
 import { defaultRolloutOptions, type RolloutOptions } from '../rollout/options.ts';
 
@@ -22,9 +21,11 @@ export interface OperatorFlags extends LimitFlags {
   readonly insecureRegistry: string[];
   readonly attest: boolean;
   readonly signingKeySecret: string;
-  readonly engine?: string;
+  readonly engine: string;
   readonly engineTlsDir?: string;
   readonly engineImage: string;
+  readonly engineDisk: string;
+  readonly engineHostUsers: boolean;
   readonly keepImages: number;
   readonly builderMetricsPort: number;
   readonly metricsPort: number;
@@ -41,8 +42,9 @@ export interface OperatorFlags extends LimitFlags {
   readonly logLevel: string;
 }
 
-/** Value of `--engine` that means a Podman beside the builder. */
-const PODMAN_SIDECAR = 'podman-sidecar';
+/** Values of `--engine` that are no address. */
+const ENGINE_POD = 'pod';
+const NO_ENGINE = 'none';
 /** Podman's own image, which is made for running it in a container without privileges. */
 const PODMAN_IMAGE = 'quay.io/podman/stable:v5';
 
@@ -71,13 +73,21 @@ export function withOperatorFlags(command: Command): Command {
     )
     .option(
       '--engine <what>',
-      'container engine for images that need commands to run: podman-sidecar, or the address of an engine; without it such images are refused',
+      'container engine for images that need commands to run: pod (Podman in a pod of its own for each image), none (such images are refused), or the address of an engine',
+      engineChoice,
+      ENGINE_POD,
     )
     .option(
       '--engine-tls-dir <dir>',
       "directory in the builder's pod with ca.pem, cert.pem and key.pem for an engine on TCP",
     )
-    .option('--engine-image <pullspec>', 'image of the Podman sidecar', PODMAN_IMAGE)
+    .option('--engine-image <pullspec>', 'image with Podman, for --engine pod', PODMAN_IMAGE)
+    .option('--engine-disk <quantity>', 'limit of the storage of a pod of --engine pod', '64Gi')
+    .option(
+      '--engine-host-users',
+      'run the pods of --engine pod without a user namespace of their own, on clusters that have none',
+      false,
+    )
     .option(
       '--builder-metrics-port <port>',
       "port of the builder's pod for /metrics, /healthz and /readyz; 0 disables it",
@@ -186,34 +196,44 @@ export function rolloutOptions(flags: OperatorFlags): RolloutOptions {
   };
 }
 
-type BuilderFlags = Pick<
-  OperatorFlags,
-  'insecureRegistry' | 'attest' | 'signingKeySecret' | 'engine' | 'engineTlsDir' | 'builderMetricsPort'
->;
+type EngineChoice = Pick<OperatorFlags, 'engine' | 'engineImage' | 'engineDisk' | 'engineHostUsers'>;
+type BuilderFlags = EngineChoice &
+  Pick<
+    OperatorFlags,
+    'insecureRegistry' | 'attest' | 'signingKeySecret' | 'engineTlsDir' | 'builderMetricsPort'
+  >;
 
-/** @returns the builder's arguments: what the operator's flags say about images is for the builder to do. */
-export function builderArguments(
-  { insecureRegistry, attest, signingKeySecret, engine, engineTlsDir, builderMetricsPort }: BuilderFlags,
-  signing: Signing,
-): readonly string[] {
+/**
+ * @param image Shale's, which engines in pods need, too.
+ * @returns the builder's arguments: what the operator's flags say about images is for the builder to do.
+ */
+export function builderArguments(flags: BuilderFlags, signing: Signing, image: string): readonly string[] {
+  const { insecureRegistry, attest, signingKeySecret, engineTlsDir, builderMetricsPort } = flags;
   return [
     ...(insecureRegistry.length === 0 ? [] : ['--insecure-registry', ...insecureRegistry]),
     ...(attest ? [] : ['--no-attest']),
     ...(signing === 'required' ? ['--signing-key-secret', signingKeySecret] : []),
-    ...(engine === undefined || engine === PODMAN_SIDECAR ? [] : ['--engine', engine]),
+    ...engineArguments(flags, image),
     ...(builderMetricsPort === 0 ? [] : ['--metrics-port', String(builderMetricsPort)]),
     ...(engineTlsDir === undefined ? [] : ['--engine-tls-dir', engineTlsDir]),
   ];
 }
 
-/** @returns what runs around the builder's container: Podman beside it, and the port that is probed. */
-export function builderSurroundings({
-  engine,
-  engineImage,
-  builderMetricsPort,
-}: Pick<OperatorFlags, 'engine' | 'engineImage' | 'builderMetricsPort'>): BuilderSurroundings {
-  return present({
-    podmanImage: engine === PODMAN_SIDECAR ? engineImage : undefined,
-    metricsPort: builderMetricsPort === 0 ? undefined : builderMetricsPort,
-  });
+function engineArguments(
+  { engine, engineImage, engineDisk, engineHostUsers }: EngineChoice,
+  image: string,
+): readonly string[] {
+  if (engine === NO_ENGINE) return [];
+  if (engine !== ENGINE_POD) return ['--engine', engine];
+  return [
+    ...['--engine', ENGINE_POD, '--engine-image', engineImage, '--shale-image', image],
+    ...['--engine-disk', engineDisk],
+    ...(engineHostUsers ? ['--engine-host-users'] : []),
+  ];
+}
+
+/** @throws InvalidArgumentError that says what would be right. */
+function engineChoice(value: string): string {
+  if (value === ENGINE_POD || value === NO_ENGINE || /^(unix|tcp):\/\/./.test(value)) return value;
+  throw new InvalidArgumentError('must be pod, none, unix:///path or tcp://host:port');
 }

@@ -14,13 +14,7 @@ import { builderDeployment } from '../opt-in/builder-deployment.ts';
 import type { Signing } from '../opt-in/signing-keys.ts';
 import type { PageCaches } from '../page/server/page-caches.ts';
 import { type Caches, createCaches } from '../rollout/caches.ts';
-import {
-  builderArguments,
-  builderSurroundings,
-  type OperatorFlags,
-  rolloutOptions,
-  withOperatorFlags,
-} from './flags.ts';
+import { builderArguments, type OperatorFlags, rolloutOptions, withOperatorFlags } from './flags.ts';
 import { startLayeringController, startRolloutControllers } from './loop.ts';
 import { detectOtherOperator, OPERATOR_DEPLOYMENT, ownImage, StartupError } from './preconditions.ts';
 import { registryLabels, registryPruner } from './registry.ts';
@@ -104,7 +98,12 @@ async function lead({ client, log, image, flags, telemetry, tracing, signal }: L
   const registry = { client, namespace, plainHttp: new Set(flags.insecureRegistry) };
   const page = flags.pagePort === 0 ? undefined : await preparePage(client, caches, flags, log);
   const builder = (signing: Signing) =>
-    builderDeployment(namespace, image, builderArguments(flags, signing), builderSurroundings(flags));
+    builderDeployment(
+      namespace,
+      image,
+      builderArguments(flags, signing, image),
+      flags.builderMetricsPort === 0 ? {} : { metricsPort: flags.builderMetricsPort },
+    );
   const controllers = [
     ...(page === undefined ? [] : [page(either)]),
     startRolloutControllers({

@@ -124,11 +124,15 @@ export class LayeringActor {
     await client.delete(Deployments, BUILDER_DEPLOYMENT, { namespace, propagationPolicy, signal });
   }
 
-  async #changeRight({ to, kind, desired }: RightChange, signal: AbortSignal): Promise<void> {
-    const { client, log, namespace } = this.#parts;
+  async #changeRight(change: RightChange, signal: AbortSignal): Promise<void> {
+    const { to, kind, desired } = change;
+    const { client, log } = this.#parts;
     const name = BUILDER_DEPLOYMENT;
-    const where = { ...placeOf(kind, namespace), signal };
-    log.info({ kind: kind.kind, name, to }, "changing the Machine OS Builder's permissions");
+    const where = { ...placeOf(change), signal };
+    log.info(
+      { kind: kind.kind, name, namespace: desired.metadata.namespace, to },
+      "changing the Machine OS Builder's permissions",
+    );
     if (to === 'create') await unlessExists(client.create(kind, desired, where));
     else await client.delete(kind, name, where);
   }

@@ -20,11 +20,13 @@ it('come with the builder, the service account first, and go after it, that last
   expect(decide(true, absent)).toEqual([
     'create ServiceAccount',
     'create RoleBinding',
+    'create RoleBinding',
     'create ClusterRoleBinding',
   ]);
   expect(decide(true, asItShouldBe)).toEqual([]);
   expect(decide(false, asItShouldBe)).toEqual([
     'delete ClusterRoleBinding',
+    'delete RoleBinding',
     'delete RoleBinding',
     'delete ServiceAccount',
   ]);
@@ -36,12 +38,16 @@ it('are created again when somebody changed them', () => {
     kind === 'RoleBinding' && present !== undefined
       ? { ...present, subjects: [...(present.subjects ?? []), { kind: 'User', name: 'eve' }] }
       : present;
-  expect(decide(true, other)).toEqual(['delete RoleBinding']);
+  expect(decide(true, other)).toEqual(['delete RoleBinding', 'delete RoleBinding']);
 });
 
 it('leave alone a service account that an admin made, and no binding', () => {
   expect(decide(true, without(false))).toEqual([]);
-  expect(decide(false, without(false))).toEqual(['delete ClusterRoleBinding', 'delete RoleBinding']);
+  expect(decide(false, without(false))).toEqual([
+    'delete ClusterRoleBinding',
+    'delete RoleBinding',
+    'delete RoleBinding',
+  ]);
 });
 
 it('are of the one service account in the one namespace', () => {
@@ -51,4 +57,13 @@ it('are of the one service account in the one namespace', () => {
       subjects: [{ kind: 'ServiceAccount', name: 'machine-os-builder', namespace: 'shale-system' }],
     });
   }
+});
+
+it('are in the namespaces of Shale and of the pods that run commands', () => {
+  expect(rights.map(({ desired }) => desired.metadata.namespace)).toEqual([
+    'shale-system',
+    'shale-system',
+    'shale-builds',
+    undefined,
+  ]);
 });

@@ -1,6 +1,7 @@
 import { type AccessBinding, ClusterRoleBindings, RoleBindings, ServiceAccounts } from '../api/kubernetes.ts';
-import { BUILDER_DEPLOYMENT, labels } from '../api/names.ts';
+import { BUILDER_DEPLOYMENT, BUILDS_NAMESPACE, labels } from '../api/names.ts';
 import type { Kind, KubernetesObject, NewObject } from '../api/object.ts';
+import { present } from '../api/present.ts';
 
 /** A service account, or a binding, which has both fields. */
 type RightsObject = KubernetesObject & Partial<Pick<AccessBinding, 'roleRef' | 'subjects'>>;
@@ -21,7 +22,7 @@ const RBAC = 'rbac.authorization.k8s.io';
 
 /**
  * The builder's service account and what binds it to its roles, which come with the manifests: the operator may bind these
- * two roles and no other, so it can't give itself or anybody else more than what the manifests say.
+ * roles and no other, so it can't give itself or anybody else more than what the manifests say.
  *
  * @param namespace where Shale runs.
  */
@@ -35,12 +36,16 @@ export function builderRights(namespace: string): readonly BuilderRight[] {
     },
   };
   const subjects = [{ kind: 'ServiceAccount', name: BUILDER_DEPLOYMENT, namespace }];
-  const binding = (kind: Kind<AccessBinding>, role: 'Role' | 'ClusterRole'): BuilderRight => ({
+  const binding = (
+    kind: Kind<AccessBinding>,
+    role: 'Role' | 'ClusterRole',
+    place: { readonly namespace?: string },
+  ): BuilderRight => ({
     kind,
     desired: {
       apiVersion: `${RBAC}/v1`,
       kind: kind.kind,
-      metadata: kind.namespaced ? { ...metadata, namespace } : metadata,
+      metadata: { ...metadata, ...place },
       roleRef: { apiGroup: RBAC, kind: role, name: BUILDER_DEPLOYMENT },
       subjects,
     },
@@ -48,8 +53,9 @@ export function builderRights(namespace: string): readonly BuilderRight[] {
   const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { ...metadata, namespace } };
   return [
     { kind: ServiceAccounts, desired: account },
-    binding(RoleBindings, 'Role'),
-    binding(ClusterRoleBindings, 'ClusterRole'),
+    binding(RoleBindings, 'Role', { namespace }),
+    binding(RoleBindings, 'Role', { namespace: BUILDS_NAMESPACE }),
+    binding(ClusterRoleBindings, 'ClusterRole', {}),
   ];
 }
 
@@ -69,9 +75,8 @@ export function decideRights(
 }
 
 function changeOf(right: ObservedRight): RightChange[] {
-  const { present, desired } = right;
-  if (present === undefined) return [change(right, 'create')];
-  return essenceOf(present) === essenceOf(desired) ? [] : [change(right, 'delete')];
+  if (right.present === undefined) return [change(right, 'create')];
+  return essenceOf(right.present) === essenceOf(right.desired) ? [] : [change(right, 'delete')];
 }
 
 function change({ kind, desired }: BuilderRight, to: RightChange['to']): RightChange {
@@ -79,9 +84,9 @@ function change({ kind, desired }: BuilderRight, to: RightChange['to']): RightCh
 }
 
 /** Without the builder its bindings are deleted, whoever created them. */
-function goesWithBuilder({ present }: ObservedRight): boolean {
-  if (present === undefined) return false;
-  return present.roleRef !== undefined || present.metadata.labels?.[labels.madeBySwitch] === 'true';
+function goesWithBuilder({ present: seen }: ObservedRight): boolean {
+  if (seen === undefined) return false;
+  return seen.roleRef !== undefined || seen.metadata.labels?.[labels.madeBySwitch] === 'true';
 }
 
 /** Without what the API server defaults. */
@@ -92,10 +97,7 @@ function essenceOf({ roleRef, subjects = [] }: NewObject<RightsObject>): string 
   ]);
 }
 
-/** @returns where an object of a kind is, for objects that are in Shale's namespace unless they belong to the cluster. */
-export function placeOf(
-  { namespaced }: Kind<KubernetesObject>,
-  namespace: string,
-): { readonly namespace?: string } {
-  return namespaced ? { namespace } : {};
+/** @returns where the object of a right is, for requests. */
+export function placeOf({ desired }: BuilderRight): { readonly namespace?: string } {
+  return present({ namespace: desired.metadata.namespace });
 }

@@ -59,7 +59,7 @@ export function createLayeringCaches(
     rights: builderRights(namespace).map((right) => ({
       right,
       informer: createInformer(client, right.kind, {
-        ...placeOf(right.kind, namespace),
+        ...placeOf(right),
         ...named(BUILDER_DEPLOYMENT),
       }),
     })),
@@ -120,7 +120,7 @@ export class LayeringObserver {
       builder: caches.deployments.get(BUILDER_DEPLOYMENT, namespace),
       rights: caches.rights.map(({ right, informer }) => ({
         ...right,
-        present: informer.get(BUILDER_DEPLOYMENT, placeOf(right.kind, namespace).namespace),
+        present: informer.get(BUILDER_DEPLOYMENT, placeOf(right).namespace),
       })),
       builderPods: 0,
     });
@@ -189,9 +189,8 @@ export class LayeringObserver {
   }
 
   async #right(right: BuilderRight, signal: AbortSignal): Promise<ObservedRight> {
-    const { client, namespace } = this.#parts;
-    const { kind } = right;
-    const present = await client.find(kind, BUILDER_DEPLOYMENT, { ...placeOf(kind, namespace), signal });
+    const { client } = this.#parts;
+    const present = await client.find(right.kind, BUILDER_DEPLOYMENT, { ...placeOf(right), signal });
     return { ...right, present };
   }
 }

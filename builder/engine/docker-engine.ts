@@ -21,11 +21,28 @@ interface ProgressMessage {
   readonly errorDetail?: { readonly message?: string; readonly code?: number };
 }
 
+/** As that of the Docker API; Podman's own API writes OCI manifests unless asked. */
+const DOCKER_FORMAT = 'application/vnd.docker.distribution.manifest.v2+json';
 const ANSWER_MS = 30_000;
 
+/**
+ * Podman's own API can say how commands are isolated; of its Docker API the parameter is ignored, and so is
+ * BUILDAH_ISOLATION (podman/pkg/api/handlers/compat/images_build.go).
+ */
+const LIBPOD = 'v4.0.0/libpod';
+
+export interface DockerEngineOptions {
+  /** Podman only: run commands in a chroot, which needs no privileges, instead of a container. */
+  readonly chroot?: boolean;
+}
+
 /** Reaches an engine by the Docker Engine API: Docker's, or Podman's of `podman system service`. */
-export function dockerEngine(access: EngineAccess): ContainerEngine {
+export function dockerEngine(
+  access: EngineAccess,
+  { chroot = false }: DockerEngineOptions = {},
+): ContainerEngine {
   const docker = new Docker(connectionOf(access));
+  const builder = chroot ? new Docker({ ...connectionOf(access), version: LIBPOD }) : docker;
   const url = formatEngineAccess(access);
   const failed = (error: unknown): never => {
     throw asEngineError(error, url);
@@ -63,8 +80,9 @@ export function dockerEngine(access: EngineAccess): ContainerEngine {
     async build(build, onOutput, signal) {
       const { buildKit, kind } = await about(signal);
       try {
-        const stream = await docker.buildImage(Readable.from([build.context]), {
+        const stream = await builder.buildImage(Readable.from([build.context]), {
           ...optionsOf(build, kind, buildKit),
+          ...(chroot ? { isolation: 'chroot', outputformat: DOCKER_FORMAT } : {}),
           abortSignal: signal,
         });
         await follow(stream, (message) => onOutput(outputOf(message, buildKit)), signal);

@@ -8,6 +8,7 @@ import { type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build
 import { type MachineOSConfig, MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { SHALE_VERSION } from '../../api/names.ts';
 import type { NewObject } from '../../api/object.ts';
+import { present } from '../../api/present.ts';
 import { engineParts } from '../../builder/engine/engine-flags.ts';
 import { noEngine } from '../../builder/engine/engines.ts';
 import { runBuilder } from '../../builder/loop.ts';
@@ -159,7 +160,7 @@ export async function startBuilderUnderTest(signal: AbortSignal): Promise<Builde
 /** What the operator does where layering is switched on; tests of the builder alone don't start that part of it. */
 export async function grantBuilderRights(client: ApiClient, signal: AbortSignal): Promise<void> {
   for (const { kind, desired } of builderRights(NAMESPACE)) {
-    await client.create(kind, desired, { ...(kind.namespaced ? { namespace: NAMESPACE } : {}), signal });
+    await client.create(kind, desired, { ...present({ namespace: desired.metadata.namespace }), signal });
   }
 }
 

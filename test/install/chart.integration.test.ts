@@ -36,7 +36,7 @@ test('in the default namespace it is the base with policies for admission and ne
 });
 
 test('with all that values switch on it is the overlay with everything', async () => {
-  const operator = { replicas: 2, arguments: ['--engine', 'podman-sidecar'] };
+  const operator = { replicas: 2, arguments: [] };
   const values = { monitoring: true, livePage: true, operator };
   const chart = await renderChart(chartDir, { namespace: 'shale-system', values });
   const expected = await readKustomization(path.join(MANIFESTS, 'overlays/complete'));
@@ -66,7 +66,8 @@ test('takes namespaces, image and flags from its values, everywhere', async () =
   const text = JSON.stringify(chart);
   expect(/shale-system|medik8s-leases|@@|"shale:latest"/.exec(text)?.[0]).toBeUndefined();
   expect(text).toContain('system:serviceaccount:os:shale-daemon');
-  expect(chart.find(({ kind }) => kind === 'Namespace')?.metadata.name).toBe('leases');
+  const namespaces = chart.filter(({ kind }) => kind === 'Namespace').map(({ metadata }) => metadata.name);
+  expect(namespaces.sort()).toEqual(['leases', 'shale-builds']);
   expect(argumentsOf(operatorOf(chart)).slice(-4)).toEqual([
     ...['--lease-namespace', 'leases'],
     ...['--container-runtime-unit', 'containerd.service'],
@@ -95,12 +96,14 @@ test('serves the page on a Service where there is a certificate', async () => {
 
 test('leaves out what values switch off', async () => {
   const values = { admissionPolicies: false, networkPolicies: false, createLeaseNamespace: false };
-  const kinds = (await renderChart(chartDir, { namespace: 'os', values })).map(({ kind }) => kind);
+  const chart = await renderChart(chartDir, { namespace: 'os', values });
+  const kinds = chart.map(({ kind }) => kind);
   expect(kinds).not.toContain('NetworkPolicy');
-  expect(kinds).not.toContain('Namespace');
+  const namespaces = chart.filter(({ kind }) => kind === 'Namespace');
+  expect(namespaces.map(({ metadata }) => metadata.name)).toEqual(['shale-builds']);
   expect(kinds).not.toContain('PodDisruptionBudget');
-  // Those that hold the limits of a daemon's and the builder's token are no matter of taste.
-  expect(kinds.filter((kind) => kind === 'ValidatingAdmissionPolicy')).toHaveLength(3);
+  // Those that hold the limits of a daemon's and the builder's token, and of the pods of builds, are no matter of taste.
+  expect(kinds.filter((kind) => kind === 'ValidatingAdmissionPolicy')).toHaveLength(4);
 });
 
 test.runIf(isOnPath('helm'))('is to Helm what it is here', async () => {

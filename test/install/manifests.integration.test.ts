@@ -62,8 +62,7 @@ describe.each(['base', ...overlays])('manifests/%s', (name) => {
 });
 
 test("the builder's Deployment, which the operator makes, is one of Kubernetes too", () => {
-  const surroundings = { podmanImage: 'quay.io/podman/stable', metricsPort: 8080 };
-  const deployment = builderDeployment('shale-system', 'shale:1', [], surroundings);
+  const deployment = builderDeployment('shale-system', 'shale:1', [], { metricsPort: 8080 });
   expect(problemsOf(deployment as Deployment)).toEqual([]);
 });
 

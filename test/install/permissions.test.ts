@@ -33,6 +33,7 @@ test("of all roles that it has not itself the operator may bind the builder's al
   expect(told).toEqual([
     'shale-operator: bind clusterroles.rbac.authorization.k8s.io machine-os-builder',
     'shale-operator: bind roles.rbac.authorization.k8s.io machine-os-builder in shale-system',
+    'shale-operator: bind roles.rbac.authorization.k8s.io machine-os-builder in shale-builds',
   ]);
 });
 

@@ -34,6 +34,7 @@ export const RARELY_USED: Readonly<Record<string, string>> = {
   'shale-operator: get machines.machine.openshift.io': 'the tour has no Machines',
   'shale-operator: bind clusterroles.rbac.authorization.k8s.io machine-os-builder': BIND,
   'shale-operator: bind roles.rbac.authorization.k8s.io machine-os-builder in shale-system': BIND,
+  'shale-operator: bind roles.rbac.authorization.k8s.io machine-os-builder in shale-builds': BIND,
   'shale-operator: update configmaps image-signing-keys in shale-system':
     'the key that signs images was rotated, or signing was disabled',
   'shale-operator: get deployments.apps shale-operator in shale-system':

@@ -76,7 +76,7 @@ describe.runIf(isOnPath('kubectl'))(
     });
 
     test("the chart's objects pass it", async () => {
-      const operator = { replicas: 2, arguments: ['--engine', 'podman-sidecar'] };
+      const operator = { replicas: 2, arguments: [] };
       const values = { monitoring: true, livePage: true, operator };
       const objects = await renderChart(path.join(dir, 'chart'), { namespace: 'shale-system', values });
       const told = await kubectl(['apply', '--dry-run=server', '-f', '-'], objects);

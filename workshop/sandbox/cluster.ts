@@ -1,7 +1,7 @@
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { Logger } from 'pino';
-import type { DaemonSet, Deployment } from '../../api/kubernetes.ts';
+import { type DaemonSet, type Deployment, Secrets } from '../../api/kubernetes.ts';
 import type { KubernetesObject } from '../../api/object.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
@@ -18,8 +18,7 @@ import {
 } from './cluster-objects.ts';
 import type { ControlPlane } from './control-plane.ts';
 import { connectWith } from './control-plane.ts';
-import type { StartedEngine } from './engine/start-engine.ts';
-import { type ClusterEngine, startClusterEngine } from './engine/start-engine.ts';
+import { type ClusterEngine, clusterEngine } from './engine/start-engine.ts';
 import { CACHE, type SandboxLayout } from './layout.ts';
 import { createMachines, reportNode } from './machines.ts';
 import { applyObjects } from './manifests/apply.ts';
@@ -77,32 +76,23 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   const client = createApiClient(await connectWith(controlPlane.access));
   onProgress('Starting the registry');
   const registry = await startRegistry(layout.registry);
-  onProgress('Starting the container engine');
-  const engine = await startClusterEngine(layout.engine, log);
-  const stopBoth = async () => {
-    await engine.started?.stop();
-    await registry.stop();
-  };
+  const engine = clusterEngine();
   try {
     const kind = nodeKind(options.nodes);
     await kind.prepare(onProgress, running);
     onProgress('Pushing the stock OS image');
-    const image = await kind.pushStock(registry, engine.started !== undefined, running);
+    const image = await kind.pushStock(registry, 'kind' in engine, running);
     onProgress(`Installing ${MACHINES.length} nodes and Shale's manifests`);
     const machines = MACHINES.map(({ name }) => ({ name, directory: layout.node(name) }));
     await Promise.all([
       kind.install(machines, image, running),
-      installShale(
-        client,
-        { controlPlane, registry, image, engine: engine.started },
-        { log, signal: running },
-      ),
+      installShale(client, { controlPlane, registry, image, engine }, { log, signal: running }),
     ]);
     onProgress('Booting the nodes');
     const loops = run({ ...options, signal: running }, client, kind, machines);
     const ended = runToEnd(loops, async () => {
       stop.abort();
-      await stopBoth();
+      await registry.stop();
     });
     await Promise.race([untilReady(client, { deadlineMs: READY_MS, log, signal: running }), ended]).catch(
       async (error: unknown) => {
@@ -111,10 +101,10 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
         throw error;
       },
     );
-    return { client, registry, stockImage: image, engine: engine.shown, ended };
+    return { client, registry, stockImage: image, engine, ended };
   } catch (error) {
     stop.abort();
-    await stopBoth();
+    await registry.stop();
     throw error;
   }
 }
@@ -131,7 +121,7 @@ async function runToEnd(running: Promise<void>, stop: () => Promise<void>): Prom
 export async function clearCluster(layout: SandboxLayout): Promise<void> {
   const nodes = await readdir(layout.nodes).catch(() => []);
   await Promise.all(nodes.map((name) => removeNode(layout.node(name))));
-  for (const dir of [layout.nodes, layout.registry, layout.pods, layout.engine]) {
+  for (const dir of [layout.nodes, layout.registry, layout.pods]) {
     await rm(dir, { recursive: true, force: true });
   }
 }
@@ -151,7 +141,7 @@ async function installShale(
     readonly controlPlane: ControlPlane;
     readonly registry: SandboxRegistry;
     readonly image: DigestedPullspec;
-    readonly engine: StartedEngine | undefined;
+    readonly engine: ClusterEngine;
   },
   options: { readonly log: Logger; readonly signal: AbortSignal },
 ): Promise<void> {
@@ -175,11 +165,11 @@ async function installShale(
   await reportNode(client, CONTROL_PLANE_NODE, true);
 }
 
-/** The operator hands the engine on to the builder; neither opens a port on the machine. */
-function withEngine(object: KubernetesObject, engine: StartedEngine | undefined): KubernetesObject {
+/** Without Podman the builder has no engine. Neither process opens a port on the machine. */
+function withEngine(object: KubernetesObject, engine: ClusterEngine): KubernetesObject {
   if (object.kind !== 'Deployment' || object.metadata.name !== OPERATOR) return object;
   const noPorts = ['--metrics-port', '0', '--builder-metrics-port', '0'];
-  const more = [...noPorts, ...(engine === undefined ? [] : ['--engine', engine.url])];
+  const more = [...noPorts, ...('kind' in engine ? [] : ['--engine', 'none'])];
   const deployment = object as Deployment;
   const { template } = deployment.spec;
   const containers = template.spec.containers.map((container) => ({
@@ -223,6 +213,7 @@ async function run(
       apiServer: controlPlane.apiServer,
       createToken: (account) => controlPlane.createToken(account),
       daemonHost: (node) => kind.daemonHost(layout.node(node)),
+      findSecret: (namespace, name) => client.find(Secrets, name, { namespace, signal }),
       podsDirectory: layout.pods,
     },
     shale: options.shale,

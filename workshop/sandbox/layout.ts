@@ -18,8 +18,6 @@ export interface SandboxLayout {
   /** Who asked the embedded API server for what: see control-plane.ts. */
   readonly auditLog: string;
   readonly registry: string;
-  /** Storage of the builder's container engine. */
-  readonly engine: string;
   readonly logs: string;
   readonly nodes: string;
   readonly pods: string;
@@ -38,7 +36,6 @@ export function sandboxLayout(dir: string): SandboxLayout {
     ownLog: path.join(dir, 'sandbox.log'),
     auditLog: path.join(dir, 'audit.log'),
     registry: path.join(dir, 'registry'),
-    engine: path.join(dir, 'engine'),
     logs,
     nodes,
     pods: path.join(dir, 'pods'),
@@ -59,7 +56,7 @@ export const SandboxRecord = z.object({
   /** By digest. */
   stockImage: z.string(),
   nodes: z.enum(NODE_KINDS),
-  /** The container engine that the builder has, or why it has none. */
+  /** What runs in the pods of builds that need commands, or why nothing does. */
   engine: z.union([z.object({ kind: z.string() }), z.object({ missing: z.string() })]),
 });
 export type SandboxRecord = z.infer<typeof SandboxRecord>;

@@ -45,7 +45,7 @@ test('the pod has no credential of the cluster', () => {
 test('the container that runs commands has no key and no way to the kubelet of its node', () => {
   expect(mountsOf('engine')).toEqual(['socket', 'storage', 'scratch']);
   const { env, envFrom } = containerOf('engine');
-  expect(env).toEqual([{ name: 'BUILDAH_ISOLATION', value: 'chroot' }]);
+  expect(env).toBeUndefined();
   expect(envFrom).toBeUndefined();
   expect(pod.spec).not.toHaveProperty('hostNetwork');
   expect(pod.spec).not.toHaveProperty('hostPID');

@@ -116,7 +116,7 @@ export function engineSecret(pod: Pod, server: Identity, caPem: string): NewObje
 
 /**
  * Podman without privileges. Its user namespace is made by newuidmap, for which alone it may gain privileges; with chroot
- * isolation and the vfs driver it needs no devices. The default seccomp and AppArmor profiles refuse unshare(2) and
+ * isolation and the vfs driver it needs no devices (the builder asks for chroot isolation with each build). The default seccomp and AppArmor profiles refuse unshare(2) and
  * mount(2) even inside of that namespace, and SELinux' container_t does; what the commands may do to the node is limited by
  * the user namespace of the pod instead.
  */
@@ -126,7 +126,6 @@ function engineContainer({ engineImage }: EnginePodSettings) {
     name: 'engine',
     image: engineImage,
     command: ['podman', '--storage-driver', 'vfs', 'system', 'service', '--time', '0', socket],
-    env: [{ name: 'BUILDAH_ISOLATION', value: 'chroot' }],
     resources: { requests: { cpu: '50m', memory: '128Mi' } },
     securityContext: {
       capabilities: { drop: ['ALL'], add: ['SETUID', 'SETGID'] },

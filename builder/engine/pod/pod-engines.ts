@@ -166,5 +166,5 @@ function unusable(error: unknown): never {
 
 async function connectByDocker(access: EngineAccess): Promise<ContainerEngine> {
   const { dockerEngine } = await import('../docker-engine.ts');
-  return dockerEngine(access);
+  return dockerEngine(access, { chroot: true });
 }

@@ -83,7 +83,18 @@ function userOf(pod: Pod, { securityContext }: Container): User {
 async function writeRoot(root: string, { uid, gid }: User): Promise<void> {
   const home = path.join(root, 'home/podman');
   const share = path.join(home, '.local/share/containers');
-  const inside = ['usr', 'proc', 'sys', 'dev', 'run', 'tmp', 'var/tmp', 'var/lib', 'etc/containers', ID_TOOLS];
+  const inside = [
+    'usr',
+    'proc',
+    'sys',
+    'dev',
+    'run',
+    'tmp',
+    'var/tmp',
+    'var/lib',
+    'etc/containers',
+    ID_TOOLS,
+  ];
   for (const name of inside) await mkdir(path.join(root, name), { recursive: true });
   await mkdir(share, { recursive: true });
   await chmod(path.join(root, 'tmp'), 0o1777);
@@ -142,7 +153,13 @@ function runtimeConfig({ pod, container, volumes }: ContainerToRun, { uid, gid }
     mounts: [
       mount('/proc', 'proc', 'proc', []),
       mount('/dev', 'tmpfs', 'tmpfs', ['nosuid', 'strictatime', 'mode=755', 'size=65536k']),
-      mount('/dev/pts', 'devpts', 'devpts', ['nosuid', 'noexec', 'newinstance', 'ptmxmode=0666', 'mode=0620']),
+      mount('/dev/pts', 'devpts', 'devpts', [
+        'nosuid',
+        'noexec',
+        'newinstance',
+        'ptmxmode=0666',
+        'mode=0620',
+      ]),
       mount('/dev/shm', 'tmpfs', 'shm', ['nosuid', 'noexec', 'nodev', 'mode=1777', 'size=65536k']),
       mount('/sys', 'sysfs', 'sysfs', ['nosuid', 'noexec', 'nodev', 'ro']),
       mount('/usr', 'bind', '/usr', ['rbind', 'ro']),

@@ -6,7 +6,6 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { DIE_WITH_PARENT } from '@shale/apiserver/control-plane/child-process.ts';
-import type { Logger } from 'pino';
 import { shellObstacle } from '../node/stock-image.ts';
 
 /** A container engine of the sandbox's own: its storage, its socket, and nothing of the machine's. */
@@ -156,38 +155,17 @@ function tailOf(child: ChildProcess): () => string {
   return () => text.trim();
 }
 
-/** Which container engine a sandbox's builder has, or why it has none. */
-export type ClusterEngine = { readonly kind: string } | { readonly missing: string };
+/** What runs in the pods of a sandbox's builds, or why nothing does. */
+export type ClusterEngine = { readonly kind: 'podman' } | { readonly missing: string };
 
-export interface StartedClusterEngine {
-  readonly shown: ClusterEngine;
-  readonly started: StartedEngine | undefined;
-}
+/** What a container with Podman needs beyond Podman (run-container.ts), and the packages. */
+const CONTAINER_PROGRAMS = { runc: 'runc', newuidmap: 'uidmap', setcap: 'libcap2-bin' } as const;
 
-/**
- * Starts Podman, or Docker where that is not there, for the sandbox's builder. A sandbox without one is whole but for
- * images that need commands to run.
- */
-export async function startClusterEngine(dir: string, log: Logger): Promise<StartedClusterEngine> {
-  const shell = shellObstacle();
-  if (shell !== undefined) return none(shell);
-  const obstacles: string[] = [];
-  for (const kind of ['podman', 'docker'] as const) {
-    const obstacle = engineObstacle(kind);
-    if (obstacle !== undefined) {
-      obstacles.push(obstacle);
-      continue;
-    }
-    try {
-      return { shown: { kind }, started: await startEngine({ kind, dir }) };
-    } catch (error) {
-      log.warn({ err: error, kind }, 'container engine did not start');
-      obstacles.push(`${kind} did not start`);
-    }
-  }
-  return none(obstacles.join('; '));
-}
-
-function none(missing: string): StartedClusterEngine {
-  return { shown: { missing }, started: undefined };
+/** @returns whether this machine can run Podman in containers. A sandbox is complete but for images that need commands. */
+export function clusterEngine(): ClusterEngine {
+  const missing = Object.entries(CONTAINER_PROGRAMS)
+    .filter(([program]) => find(program) === undefined)
+    .map(([program, name]) => `${program} is not installed (package ${name})`);
+  const why = [shellObstacle(), engineObstacle('podman'), ...missing].filter((each) => each !== undefined);
+  return why.length === 0 ? { kind: 'podman' } : { missing: why.join('; ') };
 }

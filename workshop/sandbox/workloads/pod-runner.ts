@@ -139,7 +139,9 @@ export class PodRunner {
 
   #shouldRun({ metadata, spec }: Pod): boolean {
     return (
-      hasProcess({ spec }) && metadata.deletionTimestamp === undefined && this.#options.nodeIsUp(spec.nodeName ?? '')
+      hasProcess({ spec }) &&
+      metadata.deletionTimestamp === undefined &&
+      this.#options.nodeIsUp(spec.nodeName ?? '')
     );
   }
 
@@ -240,7 +242,15 @@ function hasProcess({ spec }: Pick<Pod, 'spec'>): boolean {
 }
 
 function newSlot(pod: Pod): Slot {
-  return { process: undefined, volumes: undefined, starting: undefined, restarts: 0, notBefore: 0, ended: undefined, pod };
+  return {
+    process: undefined,
+    volumes: undefined,
+    starting: undefined,
+    restarts: 0,
+    notBefore: 0,
+    ended: undefined,
+    pod,
+  };
 }
 
 function readIfPresent(file: string): string {

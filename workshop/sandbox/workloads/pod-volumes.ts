@@ -65,7 +65,9 @@ export function argumentsInVolumes(
   return args.map((arg) => {
     const mount = mounts.find(({ mountPath }) => arg === mountPath || arg.startsWith(`${mountPath}/`));
     const directory = directories.get(mount?.name ?? '');
-    return mount === undefined || directory === undefined ? arg : directory + arg.slice(mount.mountPath.length);
+    return mount === undefined || directory === undefined
+      ? arg
+      : directory + arg.slice(mount.mountPath.length);
   });
 }
 
@@ -74,6 +76,8 @@ export function argumentsInVolumes(
  * one machine another for each pod.
  */
 export function podAddress({ metadata }: Pod): string {
-  const [a = 0, b = 0, c = 0] = createHash('sha256').update(metadata.uid ?? metadata.name).digest();
+  const [a = 0, b = 0, c = 0] = createHash('sha256')
+    .update(metadata.uid ?? metadata.name)
+    .digest();
   return `127.${64 + (a & 63)}.${b}.${1 + (c % 254)}`;
 }

@@ -9,8 +9,8 @@ import {
   type Pod,
   Pods,
 } from '../../../api/kubernetes.ts';
-import { type ApiClient, isAlreadyExists, isConflict, isNotFound } from '../../../cluster/api-client.ts';
 import type { Kind, KubernetesObject } from '../../../api/object.ts';
+import { type ApiClient, isAlreadyExists, isConflict, isNotFound } from '../../../cluster/api-client.ts';
 import { done, type Result, requeueAfter, runController } from '../../../cluster/controller.ts';
 import { createInformer, type Informer } from '../../../cluster/informer.ts';
 import { updateStatus } from '../../../cluster/update-object.ts';
