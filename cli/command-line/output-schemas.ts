@@ -235,6 +235,7 @@ export const HistoryOutput = z.array(
       .optional(),
     wanted: z.boolean(),
     nodes: z.number(),
+    revision: z.strictObject({ number: z.number(), at: time }).optional(),
   }),
 );
 

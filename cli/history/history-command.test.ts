@@ -42,5 +42,9 @@ test('the image and the changes follow, with their MachineConfigs', () => {
 });
 
 test('a pool without a rendered config', () => {
+  const revision = { number: 3, at: '2026-11-20T11:00:00Z' };
+  expect(formatHistory([{ ...entry, revision }])).toContain(
+    '\n  revision 3, first assigned 2026-11-20T11:00:00Z',
+  );
   expect(formatHistory([])).toBe('no config has been rendered for the pool yet');
 });

@@ -4,8 +4,16 @@ import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { plural } from '../../api/plural.ts';
+import { PoolRevisions } from '../../api/pool-revision.ts';
+import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
-import { type ClusterFlags, onCluster, readAll, withClusterFlags } from '../command-line/cluster-access.ts';
+import {
+  type ClusterFlags,
+  onCluster,
+  readAll,
+  unlessForbidden,
+  withClusterFlags,
+} from '../command-line/cluster-access.ts';
 import { noSuchPool } from '../command-line/exit-codes.ts';
 import { outputFlag, print, printAs, TABLE_FORMATS } from '../command-line/output.ts';
 import { HistoryOutput } from '../command-line/output-schemas.ts';
@@ -18,7 +26,11 @@ export function historyCommand(): Command {
     .addOption(outputFlag(...TABLE_FORMATS))
     .action((pool: string, flags: ClusterFlags & { output: string }) =>
       onCluster(flags, async (client, signal) => {
-        const entries = poolHistory(await readHistory(client, pool, signal));
+        const [input, poolRevisions] = await Promise.all([
+          readHistory(client, pool, signal),
+          unlessForbidden(readAll(client, PoolRevisions, { signal })),
+        ]);
+        const entries = poolHistory({ ...input, ...present({ poolRevisions }) });
         if (flags.output === 'table') print(formatHistory(entries));
         else printAs(flags.output, HistoryOutput, entries);
       }),
@@ -59,12 +71,14 @@ function linesOf({
   changes,
   wanted,
   nodes,
+  revision,
 }: HistoryEntry): string[] {
   const state = result === 'Succeeded' ? '' : `, ${result}${message === undefined ? '' : `: ${message}`}`;
   const use = [...(wanted ? ['target'] : []), ...(nodes === 0 ? [] : [`run by ${plural(nodes, 'node')}`])];
   return [
     `${at}  ${config}  (${way}${state})${use.length === 0 ? '' : `  <- ${use.join(', ')}`}`,
     `  change ${change}`,
+    ...(revision === undefined ? [] : [`  revision ${revision.number}, first assigned ${revision.at}`]),
     ...(image === undefined ? [] : [`  ${image}`]),
     ...(changes ?? []).map(
       ({ subject, change, machineConfigs }) =>

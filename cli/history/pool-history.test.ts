@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
+import type { PoolRevision } from '../../api/pool-revision.ts';
+import { parseDigestedPullspec } from '../../api/references.ts';
 import { renderPool } from '../../machineconfig/render.ts';
 import { condition, machineConfigNode, pool } from '../../test/fixtures/observed-cluster.ts';
 import { poolHistory } from './pool-history.ts';
@@ -110,5 +112,47 @@ test('without a deleted config the changes are unknown', () => {
   expect(entries.map(({ build, changes }) => [build, changes])).toEqual([
     ['worker-2', undefined],
     ['worker-1', undefined],
+  ]);
+});
+
+test('an entry names the revision under which the operator recorded it', () => {
+  const assigned = (
+    revision: number,
+    config: MachineConfig,
+    digit?: string,
+    of = 'worker',
+  ): PoolRevision => ({
+    apiVersion: 'shale.dev/v1',
+    kind: 'PoolRevision',
+    metadata: {
+      name: `${of}-${revision}`,
+      creationTimestamp: `2026-11-2${revision}T10:00:00Z`,
+      ownerReferences: [
+        { apiVersion: GROUP, kind: 'MachineConfigPool', name: of, uid: of === 'worker' ? 'w' : 'i' },
+      ],
+    },
+    spec: {
+      machineConfigPool: { name: of },
+      revision,
+      machineConfig: { name: config.metadata.name },
+      ...(digit === undefined ? {} : { image: parseDigestedPullspec(image(digit)) }),
+    },
+  });
+  const entries = poolHistory({
+    pool: worker,
+    machineConfigs: [chrony, first, second],
+    builds: [build('worker-2', second, 12, succeeded('2'))],
+    machineConfigNodes: [],
+    poolRevisions: [
+      assigned(1, first),
+      assigned(3, second, '2'),
+      assigned(2, second, '2'),
+      assigned(4, second, '3'),
+      assigned(5, second, '2', 'infra'),
+    ],
+  });
+  expect(entries.map(({ config, revision }) => [config, revision])).toEqual([
+    [second.metadata.name, { number: 3, at: '2026-11-23T10:00:00Z' }],
+    [first.metadata.name, { number: 1, at: '2026-11-21T10:00:00Z' }],
   ]);
 });

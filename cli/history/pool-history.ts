@@ -4,12 +4,14 @@ import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { type ChangeId, changeOf } from '../../api/names.ts';
 import { byCodeUnits } from '../../api/order.ts';
+import type { PoolRevision } from '../../api/pool-revision.ts';
 import { present } from '../../api/present.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { diffNodeConfigs } from '../../machineconfig/diff.ts';
 import type { ConfigChange } from '../../machineconfig/node-config.ts';
 import { selectedConfigs } from '../../machineconfig/pools.ts';
 import { inMergeOrder } from '../../machineconfig/render.ts';
+import { recordOf } from '../../rollout/pools/pool-record.ts';
 import { isRenderedFor } from '../../rollout/rendering/pool-rendering.ts';
 import { nodeConfigOf } from '../../rollout/rendering/predicted-transitions.ts';
 import { subjectOf } from '../change/config-text.ts';
@@ -21,6 +23,8 @@ export interface HistoryInput {
   readonly machineConfigs: readonly MachineConfig[];
   readonly builds: readonly MachineOSBuild[];
   readonly machineConfigNodes: readonly MachineConfigNode[];
+  /** The operator's record of what the pool's nodes may run; absent where it can't be read. */
+  readonly poolRevisions?: readonly PoolRevision[];
 }
 
 /** Something that a pool was assigned: an image, or a rendered config without an image. */
@@ -44,6 +48,14 @@ export interface HistoryEntry {
   readonly wanted: boolean;
   /** The number of nodes that run it. */
   readonly nodes: number;
+  /** The revision under which the operator recorded it; absent for what no node was ever assigned. */
+  readonly revision?: AssignedRevision;
+}
+
+interface AssignedRevision {
+  readonly number: number;
+  /** RFC 3339: when the operator recorded it, just before it first assigned it to a node. */
+  readonly at: string;
 }
 
 interface HistoryChange {
@@ -74,12 +86,24 @@ export function poolHistory(input: HistoryInput): readonly HistoryEntry[] {
       const changes = isFirstOfConfig
         ? changesOf(byName.get(before ?? ''), byName.get(entry.config), selected)
         : [];
-      return { ...entry, ...present({ changes }) };
+      return { ...entry, ...present({ changes, revision: revisionOf(entry, input) }) };
     })
     .toReversed();
 }
 
-type Entry = Omit<HistoryEntry, 'changes'>;
+type Entry = Omit<HistoryEntry, 'changes' | 'revision'>;
+
+/** A config has several revisions without an image where its stock image changed: the latest counts. */
+function revisionOf(
+  { config, image }: Entry,
+  { pool, poolRevisions = [] }: HistoryInput,
+): AssignedRevision | undefined {
+  const latest = recordOf(pool, poolRevisions).findLast(
+    ({ spec }) => spec.machineConfig.name === config && spec.image === image,
+  );
+  if (latest === undefined) return undefined;
+  return { number: latest.spec.revision, at: latest.metadata.creationTimestamp ?? '' };
+}
 
 function entryOfBuild(build: MachineOSBuild, { pool, machineConfigNodes }: HistoryInput): Entry {
   const { metadata, spec, status } = build;
