@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { by } from './order.ts';
+import { dataDigest } from './node-certificates.ts';
 import type { Digest } from './references.ts';
 
 /** In place of a version of the keys: the admin switched signing off (`signing: disabled` in the layering switch). */
@@ -14,9 +14,7 @@ export const SIGNING_DISABLED = 'Disabled';
  * @returns the same digest for the same data, in whatever order the keys come; `Disabled` for none.
  */
 export function signingKeysVersion(data: Readonly<Record<string, string>>): Digest | typeof SIGNING_DISABLED {
-  const keys = Object.entries(data).sort(by(([name]) => name));
-  if (keys.length === 0) return SIGNING_DISABLED;
-  return `sha256:${createHash('sha256').update(JSON.stringify(keys)).digest('hex')}` as Digest;
+  return Object.keys(data).length === 0 ? SIGNING_DISABLED : dataDigest(data);
 }
 
 /**

@@ -33,14 +33,22 @@ export function pullSecretVersion({ uid = '', resourceVersion = '' }: ObjectMeta
 }
 
 /**
+ * @param data of a ConfigMap.
+ * @returns the same digest for the same data, independent of the order of keys.
+ */
+export function dataDigest(data: Readonly<Record<string, string>>): Digest {
+  const sorted = Object.entries(data).sort(by(([key]) => key));
+  return `sha256:${createHash('sha256').update(JSON.stringify(sorted)).digest('hex')}` as Digest;
+}
+
+/**
  * The version of registry CAs, which the operator publishes and the daemon verifies.
  *
  * @param data the ConfigMap's data: a PEM bundle for each registry host.
  * @returns the same digest for the same data, independent of the order of keys.
  */
 export function registryCAsDigest(data: Readonly<Record<string, string>>): Digest {
-  const sorted = Object.entries(data).sort(by(([key]) => key));
-  return `sha256:${createHash('sha256').update(JSON.stringify(sorted)).digest('hex')}` as Digest;
+  return dataDigest(data);
 }
 
 /**

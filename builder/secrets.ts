@@ -104,9 +104,16 @@ export class SigningKeySecret {
    * @throws SigningKeyError if the Secret is missing or has no usable key, without any of its content; ApiError.
    */
   async read(signal: AbortSignal): Promise<SigningKey> {
+    const key = await this.find(signal);
+    if (key === undefined) throw new SigningKeyError(`Secret ${this.#namespace}/${this.#name}: not found`);
+    return key;
+  }
+
+  /** As `read`. @returns undefined if there is no such Secret. */
+  async find(signal: AbortSignal): Promise<SigningKey | undefined> {
     const where = `Secret ${this.#namespace}/${this.#name}`;
     const secret = await this.#client.find(Secrets, this.#name, { namespace: this.#namespace, signal });
-    if (secret === undefined) throw new SigningKeyError(`${where}: not found`);
+    if (secret === undefined) return undefined;
     const text = (key: string) => {
       const data = secret.data?.[key];
       return data === undefined ? undefined : Buffer.from(data, 'base64').toString('utf8');

@@ -19,14 +19,12 @@ export function signingKeyStore(
   const secret = new SigningKeySecret({ client, namespace }, name);
   return {
     async read(signal) {
-      if ((await client.find(Secrets, name, { namespace, signal })) === undefined) {
+      try {
+        const key = await secret.find(signal);
+        if (key !== undefined) return { kind: 'usable', publicKey: key.publicKey };
         return name === SIGNING_KEY_SECRET
           ? { kind: 'missing' }
           : { kind: 'unusable', why: `Secret ${namespace}/${name}: not found` };
-      }
-      try {
-        const { publicKey } = await secret.read(signal);
-        return { kind: 'usable', publicKey };
       } catch (error) {
         if (!(error instanceof SigningKeyError)) throw error;
         return { kind: 'unusable', why: error.message };
