@@ -4,7 +4,6 @@ import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { present } from '../../../api/present.ts';
 import { deadline } from '../../../test/fixtures/patience.ts';
-import { noLabels } from '../selinux-labels.ts';
 import { armWatchdog, disarmWatchdog, endWatch, isArmed, takeOverWatch } from './arm.ts';
 import { readMark, WATCHDOG_UNIT, watchdogPaths } from './watchdog-files.ts';
 
@@ -17,6 +16,7 @@ describe.skipIf(!isRoot)('the boot watchdog', () => {
   let root: string;
   let staged: string;
   let stopped: string[];
+  let labelled: [string, readonly string[]][];
   const signal = deadline(60_000);
 
   beforeEach(async () => {
@@ -24,6 +24,7 @@ describe.skipIf(!isRoot)('the boot watchdog', () => {
     [root, staged] = [path.join(base, 'root'), path.join(base, 'staged')];
     for (const each of [root, staged]) await mkdir(path.join(each, 'etc'), { recursive: true });
     stopped = [];
+    labelled = [];
   });
   afterEach(() => rm(base, { recursive: true }));
 
@@ -33,7 +34,7 @@ describe.skipIf(!isRoot)('the boot watchdog', () => {
     ({
       host: { root, bootID: async () => 'boot-2+1' },
       services: { stop: async (unit: string) => void stopped.push(unit) },
-      relabel: noLabels,
+      relabel: async (tree: string, names: readonly string[]) => void labelled.push([tree, names]),
       backend: {
         status: async () => ({
           booted: {},
@@ -56,6 +57,12 @@ describe.skipIf(!isRoot)('the boot watchdog', () => {
     expect(await readlink(inStaged(watchdogPaths.link))).toBe(watchdogPaths.unit);
     expect(await readMark(root)).toBeUndefined();
     expect(await arm(staged)).toBe(true);
+  });
+
+  it('has the labels of the next deployment, without which SELinux would not let systemd start it', async () => {
+    await arm(staged);
+    const { link, script, unit, wants } = watchdogPaths;
+    expect(labelled).toEqual([[staged, [wants, script, unit, link]]]);
   });
 
   it('has nothing to watch over where the booted deployment is booted again', async () => {
