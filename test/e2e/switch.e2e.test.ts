@@ -15,7 +15,12 @@ import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { MachineConfigurations } from '../../api/machine-configuration.ts';
 import { MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
-import { BUILDER_DEPLOYMENT, DEFAULT_NAMESPACE, SWITCH_CONFIG_MAP } from '../../api/names.ts';
+import {
+  BUILDER_DEPLOYMENT,
+  DEFAULT_NAMESPACE,
+  SIGNING_KEYS_CONFIG_MAP,
+  SWITCH_CONFIG_MAP,
+} from '../../api/names.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
@@ -171,11 +176,11 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: patience(5 * M
         client.list(MachineOSConfigs, { signal }),
         client.list(MachineOSBuilds, { signal }),
       ]);
-      const builder = await client.find(Deployments, BUILDER_DEPLOYMENT, {
-        namespace: DEFAULT_NAMESPACE,
-        signal,
-      });
-      return builder === undefined && left.every(({ items }) => items.length === 0);
+      const ours = { namespace: DEFAULT_NAMESPACE, signal };
+      const builder = await client.find(Deployments, BUILDER_DEPLOYMENT, ours);
+      // The keys go last, once no image is left that they signed.
+      const keys = await client.find(ConfigMaps, SIGNING_KEYS_CONFIG_MAP, ours);
+      return builder === undefined && keys === undefined && left.every(({ items }) => items.length === 0);
     });
   }
 
