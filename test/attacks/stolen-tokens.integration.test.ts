@@ -2,7 +2,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { tokenConnection } from '../../cluster/connection.ts';
 import { createApiClient } from '../../cluster/http-api-client.ts';
-import { builderRights } from '../../opt-in/builder-rights.ts';
+import { builderRights, placeOf } from '../../opt-in/builder-rights.ts';
 import { type Answer, type Api, eventually, startApi } from '../../workshop/apiserver/conformance/api.ts';
 import { applyObjects } from '../../workshop/sandbox/manifests/apply.ts';
 import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
@@ -40,8 +40,8 @@ beforeAll(async () => {
   const { url, token, caPem } = api.access;
   const client = createApiClient(tokenConnection(url, token, caPem));
   await applyObjects(client, await readKustomization(BASE), { log, signal });
-  for (const { kind, desired } of builderRights(NAMESPACE))
-    await client.create(kind, desired, { ...(kind.namespaced ? { namespace: NAMESPACE } : {}), signal });
+  for (const right of builderRights(NAMESPACE))
+    await client.create(right.kind, right.desired, { ...placeOf(right), signal });
   const node = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'worker-0' } };
   expect((await api.call('POST', '/api/v1/nodes', node)).status).toBe(201);
   operator = await api.tokenOf({ namespace: NAMESPACE, name: 'shale-operator' });
