@@ -4,6 +4,7 @@ import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-co
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { annotations, SWITCH_CONFIG_MAP } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import { patience } from '../fixtures/patience.ts';
 import {
   API_VERSION,
@@ -18,7 +19,7 @@ import {
 let cluster: PoolCluster;
 beforeAll(async () => {
   cluster = await startPoolCluster();
-  const updated = { conditions: [condition('Updated', 'True')] };
+  const updated = { observedGeneration: 1, conditions: [condition('Updated', 'True')] };
   await cluster.addPool('worker', updated);
   await cluster.addPool('infra', updated);
   await cluster.addNode('worker-0', 'worker', {}, { mode: 'Standard' });
@@ -149,5 +150,6 @@ async function setNode(spec: object, { mode, image }: { mode: 'Standard' | 'Laye
 
 async function setPool(conditions: ReturnType<typeof condition>[]) {
   const pool = await cluster.client.get<MachineConfigPool>(MachineConfigPools, 'worker', { signal });
-  await cluster.client.replaceStatus(MachineConfigPools, { ...pool, status: { conditions } }, { signal });
+  const status = { conditions, ...present({ observedGeneration: pool.metadata.generation }) };
+  await cluster.client.replaceStatus(MachineConfigPools, { ...pool, status }, { signal });
 }

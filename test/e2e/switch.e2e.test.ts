@@ -18,6 +18,7 @@ import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import {
   BUILDER_DEPLOYMENT,
   DEFAULT_NAMESPACE,
+  MACHINE_CONFIGURATION,
   SIGNING_KEYS_CONFIG_MAP,
   SWITCH_CONFIG_MAP,
 } from '../../api/names.ts';
@@ -37,6 +38,7 @@ import { type SandboxUnderTest, startSandboxUnderTest, until } from './sandbox-u
 
 const MINUTE = 60_000;
 const signal = deadline(9 * MINUTE);
+const REGISTRIES_CONF = '/etc/containers/registries.conf';
 const KINDS: readonly Kind<KubernetesObject>[] = [
   MachineConfigs,
   MachineConfigPools,
@@ -151,13 +153,26 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: patience(5 * M
     await client.delete(Pods, operator.metadata.name, at);
   }
 
-  /** A pool is Updated until the operator has taken up what was applied. */
+  /** A pool is Updated until the operator has taken up what was applied: MachineConfigs, mirrors and policies. */
   async function rendered(objects: readonly KubernetesObject[]): Promise<void> {
     const names = objects.filter(({ kind }) => kind === 'MachineConfig').map(({ metadata }) => metadata.name);
     await until('every MachineConfig is in a rendered config', async () => {
       const { items } = await client.list(MachineConfigPools, { signal });
       const sources = items.flatMap(({ spec }) => spec.configuration?.source?.map(({ name }) => name) ?? []);
       return names.every((name) => sources.includes(name));
+    });
+    await until('the mirrors are in every rendered config, and the policies in force', async () => {
+      const { items } = await client.list(MachineConfigPools, { signal });
+      const configs = await Promise.all(
+        items.map(({ spec }) => client.find(MachineConfigs, spec.configuration?.name ?? '', { signal })),
+      );
+      const { metadata, status } = await client.get(MachineConfigurations, MACHINE_CONFIGURATION, { signal });
+      const nodes = await client.list(MachineConfigNodes, { signal });
+      return (
+        configs.every((config) => JSON.stringify(config?.spec ?? '').includes(REGISTRIES_CONF)) &&
+        status?.observedGeneration === metadata.generation &&
+        nodes.items.every(({ spec }) => spec.policyDigest === status?.policyDigest)
+      );
     });
   }
 
