@@ -6,6 +6,7 @@ import type { MachineOSConfig } from '../api/machine-os-config.ts';
 import { annotations } from '../api/names.ts';
 import { by } from '../api/order.ts';
 import { present } from '../api/present.ts';
+import type { NodeState } from '../disruption/transitions.ts';
 import { isOver, outcomeOf } from './status.ts';
 
 /** What a decision about one MachineOSConfig depends on. */
@@ -27,15 +28,9 @@ export interface BuildObservation {
   /** Names of the builds that this process runs. */
   readonly running: ReadonlySet<string>;
   /** What nodes run or will run: the label of a new image lists a transition from each. */
-  readonly states: readonly LabelledState[];
+  readonly states: readonly NodeState[];
   /** Whether the label of a successful build lacks a transition that a node needs (disruption/label-coverage.ts). */
   readonly fallsShort: (build: MachineOSBuild) => boolean;
-}
-
-/** A rendered config on a base image by digest. */
-export interface LabelledState {
-  readonly config: string;
-  readonly base: string;
 }
 
 export type BuildDecision =
@@ -49,7 +44,7 @@ export type BuildDecision =
       /** Architectures of the image, as GOARCH. */
       readonly architectures: readonly string[];
       /** What its label lists a transition from. */
-      readonly transitionsFrom: readonly LabelledState[];
+      readonly transitionsFrom: readonly NodeState[];
       /** The build whose image gets another label, if this is not the first of its inputs. */
       readonly relabels?: string;
       /** The existing object of that name, if any. */
@@ -255,7 +250,7 @@ export interface BuildInputs {
   /** Value of the rebuild annotation: a changed value requests another build of the same inputs. */
   readonly rebuild?: string | undefined;
   /** What the label is to list, for a build that only labels an image of the same inputs again. */
-  readonly states?: readonly LabelledState[];
+  readonly states?: readonly NodeState[];
 }
 
 /** To be raised with every change of what a name is made of; see buildToTakeOver. */

@@ -5,6 +5,7 @@ import type { MachineOSBuild } from '../api/machine-os-build.ts';
 import { byCodeUnits } from '../api/order.ts';
 import { parseNodeConfig } from '../machineconfig/parse-node-config.ts';
 import { decideActions } from './actions.ts';
+import { formatNodeState } from './transitions.ts';
 
 /**
  * Whether the label of an image states what every node of its pool will do. An image that a pool goes back to was labelled
@@ -37,7 +38,7 @@ export function unlistedConfigs({ build, nodes, configs, policies }: LabelCovera
     const config = status?.configVersion?.current;
     const base = status?.baseImage;
     if (status?.mode !== 'Layered' || config === undefined || base === undefined) continue;
-    if (config !== target && bases.has(base) && !listed.has(stateKey({ config, base })))
+    if (config !== target && bases.has(base) && !listed.has(formatNodeState({ config, base })))
       unlisted.set(config, base);
   }
   return [...unlisted]
@@ -53,11 +54,7 @@ function basesOf({ status }: MachineOSBuild): ReadonlySet<string> {
 
 /** Builds of older versions state in their status alone what their label lists. */
 function listedStates({ spec, status }: MachineOSBuild): ReadonlySet<string> {
-  return new Set(spec.transitionsFrom?.map(stateKey) ?? status?.transitions?.map(({ from }) => from));
-}
-
-function stateKey({ config, base }: { readonly config: string; readonly base: string }): string {
-  return `${config} on ${base}`;
+  return new Set(spec.transitionsFrom?.map(formatNodeState) ?? status?.transitions?.map(({ from }) => from));
 }
 
 function costsLessThanReboot(

@@ -12,6 +12,11 @@ export interface NodeState {
   readonly base: string;
 }
 
+/** @returns a state as builds report it; equal states give equal text. */
+export function formatNodeState({ config, base }: NodeState): string {
+  return `${config} on ${base}`;
+}
+
 const Transition = z.object({
   config: z.string().max(253),
   base: z.string().max(447),

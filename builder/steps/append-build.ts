@@ -4,7 +4,7 @@ import type { ClusterPolicies } from '../../api/machine-configuration.ts';
 import { nodePaths } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { type DigestedPullspec, parseDigest } from '../../api/references.ts';
-import { encodeTransitionLabel, predictTransitions } from '../../disruption/transitions.ts';
+import { encodeTransitionLabel, formatNodeState, predictTransitions } from '../../disruption/transitions.ts';
 import { describeImage, type ImageDescription } from '../../image/append.ts';
 import { type Digest, digestOf } from '../../image/digest.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
@@ -115,7 +115,7 @@ async function build(client: RegistryClient, input: AppendInput, signal: AbortSi
     bytes,
     way: layerSent ? 'Append' : 'Relabel',
     transitions: transitions.map((transition) => ({
-      from: `${transition.config} on ${transition.base}`,
+      from: formatNodeState(transition),
       actions: formatActions(transition.actions),
     })),
     summary: `one layer of ${layer.bytes.length} bytes on ${baseImage}${sealed.signed ? ', signed' : ''}`,

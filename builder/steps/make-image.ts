@@ -5,6 +5,7 @@ import { annotations, MACHINE_CONFIGURATION } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import { changeField } from '../../cluster/events.ts';
+import { formatNodeState } from '../../disruption/transitions.ts';
 import { parseReference } from '../../image/reference.ts';
 import { createMirroredClient } from '../../image/registry/mirrored-client.ts';
 import {
@@ -120,8 +121,10 @@ export class ImageMaker {
     const known = knownStates(pool, caches.nodes.list(), builds, (name) => caches.machineConfigs.get(name));
     const { transitionsFrom } = spec;
     if (transitionsFrom === undefined) return known;
-    const requested = new Set(transitionsFrom.map(({ config, base }) => `${config} ${base}`));
-    return known.filter(({ config, base }) => requested.has(`${config.metadata.name} ${base}`));
+    const requested = new Set(transitionsFrom.map(formatNodeState));
+    return known.filter(({ config, base }) =>
+      requested.has(formatNodeState({ config: config.metadata.name, base })),
+    );
   }
 
   #reservedSecrets(): ReadonlySet<string> {
