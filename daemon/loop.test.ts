@@ -50,7 +50,8 @@ describe('the loop of a daemon', () => {
     await eventually(() => expect(timesSynced()).toBe(1));
     expect(steps).toEqual([]);
     server.put(nodeObject());
-    await eventually(() => expect(steps).toEqual(['idle done']));
+    // One that comes during the first look is looked at again after it.
+    await eventually(() => expect(new Set(steps)).toEqual(new Set(['idle done'])));
     expect(server.status?.configVersion).toEqual({ current: 'rendered-2', desired: 'rendered-2' });
     expect(timesSynced()).toBe(1);
   });
