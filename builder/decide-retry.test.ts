@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { decideRetry } from './decide-retry.ts';
+import type { EngineError } from './engine/container-engine.ts';
 
 const registry = { reason: 'RegistryUnavailable', temporary: true, retryAfterMs: undefined } as const;
 const engine = { reason: 'EngineUnavailable', temporary: true, retryAfterMs: undefined } as const;
@@ -20,9 +21,23 @@ test('a temporary failure is retried with growing delays, and not for ever', () 
   expect(delays(registry)).toEqual([1, 2, 4, 8]);
 });
 
-test('an engine that can not be reached is retried over minutes', () => {
-  expect(delays(engine)).toEqual([15, 30, 60, 120, 240, 300]);
+/** Whatever an engine can fail with. */
+const engineReasons: Record<EngineError['reason'], string> = {
+  EngineUnavailable: 'its machine or its pod starts',
+  EngineDiskFull: 'images are removed',
+  EngineFailed: 'it is restarted',
+};
+
+test.each(Object.keys(engineReasons) as EngineError['reason'][])('%s is retried over minutes', (reason) => {
+  expect(delays({ ...engine, reason })).toEqual([15, 30, 60, 120, 240, 300]);
 });
+
+test.each(['BuildError', 'SecretUnusable', 'PoliciesChanged'] as const)(
+  '%s is retried within half a minute',
+  (reason) => {
+    expect(delays({ ...registry, reason })).toEqual([1, 2, 4, 8]);
+  },
+);
 
 test('a permanent failure is not retried', () => {
   for (const failure of [registry, engine]) expect(delays({ ...failure, temporary: false })).toEqual([]);

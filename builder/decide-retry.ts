@@ -1,3 +1,4 @@
+import type { BuildFailureReason } from '../api/machine-os-build.ts';
 import type { BuildFailure } from './build-failure.ts';
 
 /** How often a build is attempted while its failures are temporary, and the delays in between. */
@@ -15,9 +16,17 @@ const REGISTRY: RetryPolicy = { attempts: 5, firstDelayMs: 1_000, longestDelayMs
 
 /**
  * Seven attempts over about 13 minutes: a container engine that can't be reached is a machine or a pod that is starting,
- * being rescheduled or pulling its image.
+ * being rescheduled or pulling its image. A full disk is emptied by image garbage collection, or by the end of another
+ * build; an engine that answers with an error of its own is restarted. Each attempt costs a pod and the base image, too.
  */
 const ENGINE: RetryPolicy = { attempts: 7, firstDelayMs: 15_000, longestDelayMs: 300_000 };
+
+/** Every reason that is not here is the registry's, or the API server's. */
+const POLICIES: Readonly<Partial<Record<BuildFailureReason, RetryPolicy>>> = {
+  EngineUnavailable: ENGINE,
+  EngineDiskFull: ENGINE,
+  EngineFailed: ENGINE,
+};
 
 export type RetryDecision =
   | { readonly kind: 'retry'; readonly inMs: number; readonly of: number }
@@ -33,7 +42,7 @@ export function decideRetry(
   attempt: number,
   { reason, temporary, retryAfterMs = 0 }: Pick<BuildFailure, 'reason' | 'temporary' | 'retryAfterMs'>,
 ): RetryDecision {
-  const policy = reason === 'EngineUnavailable' ? ENGINE : REGISTRY;
+  const policy = POLICIES[reason] ?? REGISTRY;
   if (!temporary || attempt >= policy.attempts) return { kind: 'giveUp' };
   const backoff = Math.min(policy.firstDelayMs * 2 ** (attempt - 1), policy.longestDelayMs);
   const inMs = Math.max(backoff, Math.min(retryAfterMs, policy.longestDelayMs));
