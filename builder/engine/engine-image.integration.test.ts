@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { imageLabels } from '../../api/names.ts';
 import { type DigestedPullspec, pullspecDigest } from '../../api/references.ts';
 import { describeImage } from '../../image/append.ts';
-import { writeImageArchive } from '../../image/archive.ts';
+import { writeImageArchive } from '../../image/archive/write-archive.ts';
 import { digestOf } from '../../image/digest.ts';
 import { parseReference } from '../../image/reference.ts';
 import { givenEngine } from '../../test/fixtures/given-engine.ts';

@@ -1,15 +1,13 @@
-import { once } from 'node:events';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Readable } from 'node:stream';
-import { buffer } from 'node:stream/consumers';
-import { extract, pack } from 'tar-stream';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { patience } from '../test/fixtures/patience.ts';
-import { unpackImageArchive, writeImageArchive } from './archive.ts';
-import { type Digest, digestOf } from './digest.ts';
-import { ContentError } from './registry/registry-error.ts';
+import { pack } from 'tar-stream';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { type Digest, digestOf } from '../digest.ts';
+import { ContentError } from '../registry/registry-error.ts';
+import { unpackImageArchive } from './unpack-archive.ts';
+import { writeImageArchive } from './write-archive.ts';
 
 const { signal } = new AbortController();
 
@@ -133,56 +131,6 @@ describe('an image archive', () => {
     expect((await unpack([largest, layer, manifest('1.tar')])).texts).toEqual(['a']);
   });
 
-  test('is written with each layer once, however often it is named, and is one image of that name', async () => {
-    const twice = [layers[0], layers[1], layers[0]].flatMap((layer) => layer ?? []);
-    const config = Buffer.from(configOf('first layer', 'second layer', 'first layer').content);
-    const chunks: Uint8Array[] = [];
-    for await (const chunk of writeImageArchive({ name: 'shale.local/base:1', config, layers: twice }))
-      chunks.push(chunk);
-    const reader = extract();
-    const names: string[] = [];
-    const documents: unknown[] = [];
-    reader.on('entry', ({ name }, stream, next) => {
-      names.push(name);
-      buffer(stream).then((bytes) => {
-        if (name === 'manifest.json') documents.push(JSON.parse(bytes.toString()));
-        next();
-      }, next);
-    });
-    reader.end(Buffer.concat(chunks));
-    await once(reader, 'finish');
-    const [a, b] = twice.map(({ diffId }) => `${diffId.slice('sha256:'.length)}.tar`);
-    const Config = `${digestOf(config).slice('sha256:'.length)}.json`;
-    expect(names).toEqual(['manifest.json', Config, a, b]);
-    expect(documents).toEqual([[{ Config, RepoTags: ['shale.local/base:1'], Layers: [a, b, a] }]]);
-  });
-
-  test('is not written to its end once a layer can not be opened, or once nobody reads it', async () => {
-    const broken = {
-      diffId: digestOf('x'),
-      size: 1,
-      open: () => {
-        throw new Error('no layer');
-      },
-    };
-    const read = async () => {
-      for await (const chunk of writeImageArchive({ name: 'a:1', config, layers: [broken] })) void chunk;
-    };
-    await expect(read()).rejects.toThrow('no layer');
-    let closed = false;
-    async function* endless() {
-      try {
-        for (;;) yield Buffer.alloc(64 * 1024);
-      } finally {
-        closed = true;
-      }
-    }
-    const large = { diffId: digestOf('y'), size: 1024 ** 3, open: endless };
-    for await (const chunk of writeImageArchive({ name: 'a:1', config, layers: [large] }))
-      if (chunk.length > 10_000) break;
-    await vi.waitFor(() => expect(closed).toBe(true), { timeout: patience(5_000) });
-  });
-
   test.each<[string, Entry[]]>([
     ['nothing', []],
     ['no manifest', [configOf('a'), { name: '1.tar', content: 'a' }]],
@@ -223,10 +171,24 @@ describe('an image archive', () => {
       'a configuration without layers',
       [{ name: 'config.json', content: '{}' }, { name: '1.tar', content: 'a' }, manifest('1.tar')],
     ],
+    [
+      'more layers than any image',
+      [
+        configOf(...Array(1001).fill('a')),
+        { name: '1.tar', content: 'a' },
+        manifest(...Array(1001).fill('1.tar')),
+      ],
+    ],
     ['a link to nothing', [configOf('a'), { name: '1.tar', linkTo: 'gone' }, manifest('1.tar')]],
     ['a link to itself', [configOf('a'), { name: '1.tar', linkTo: '1.tar' }, manifest('1.tar')]],
   ])('with %s is refused', async (_, entries) => {
     await expect(unpack(entries)).rejects.toThrow(ContentError);
+  });
+
+  test('may be of a thousand layers', async () => {
+    const [texts, names] = [Array(1000).fill('a'), Array(1000).fill('1.tar')] as [string[], string[]];
+    const { image } = await unpack([configOf(...texts), { name: '1.tar', content: 'a' }, manifest(...names)]);
+    expect(image.layers).toHaveLength(1000);
   });
 
   test('is not read on once the signal is aborted', async () => {
