@@ -1,12 +1,8 @@
-import type { RequestListener } from 'node:http';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { deadline } from '../test/fixtures/patience.ts';
-import { startReferrersRegistry } from '../test/fixtures/registry/referrers-registry.ts';
 import { startRegistryWithImage } from '../test/fixtures/registry/registry-with-image.ts';
-import { startScriptedRegistry } from '../test/fixtures/registry/scripted-registry.ts';
 import { type Artifact, digestTag } from './artifact.ts';
 import { digestOf } from './digest.ts';
-import { parseReference } from './reference.ts';
 import { attachArtifacts, deleteWithReferrers, listReferrers, manifestAt } from './referrers.ts';
 import { createRegistryClient } from './registry/registry-client.ts';
 import { ContentError } from './registry/registry-error.ts';
@@ -18,12 +14,6 @@ const artifact = (text: string): Artifact => ({
   content: Buffer.from(JSON.stringify(text)),
   annotations: { about: text },
 });
-
-/** A registry that answers as a test says. */
-async function scripted(answer: RequestListener) {
-  const host = await startScriptedRegistry(answer);
-  return { client: createRegistryClient({ plainHttp: new Set([host]) }), at: parseReference(`${host}/a`) };
-}
 
 /** An image in a real docker-registry, which has no referrers API. */
 async function imageInRegistry() {
@@ -127,84 +117,5 @@ describe('where the registry has no referrers API', () => {
   test('nothing refers to an image that is not there', async () => {
     const { client, at } = await imageInRegistry();
     expect(await listReferrers(client, at, digestOf('none'), signal)).toEqual([]);
-  });
-});
-
-async function registryWithApi(given: { readonly endless?: boolean } = {}) {
-  const registry = await startReferrersRegistry(given);
-  onTestFinished(() => registry.stop());
-  const client = createRegistryClient({ plainHttp: new Set([registry.host]) });
-  return { client, at: parseReference(`${registry.host}/os/worker`), tags: registry.tags };
-}
-
-describe('where the registry has the referrers API', () => {
-  const subject = { mediaType: 'm', digest: digestOf('image'), size: 5 };
-
-  test('it keeps the list, of several pages, and no tag is written', async () => {
-    const { client, at, tags } = await registryWithApi();
-    const artifacts = ['a', 'b', 'c'].map(artifact);
-    const made = await attachArtifacts(client, at, { subject, artifacts }, signal);
-    const listed = await listReferrers(client, at, subject.digest, signal);
-    expect(listed.map(({ digest }) => digest)).toEqual(made.map(({ digest }) => digest));
-    expect(tags).toEqual([]);
-  });
-
-  test('pages that never end are given up', async () => {
-    const { client, at } = await registryWithApi({ endless: true });
-    await expect(listReferrers(client, at, subject.digest, signal)).rejects.toThrow(/pages of referrers/);
-  });
-});
-
-describe('where a registry answers something else', () => {
-  const list = Buffer.from(
-    JSON.stringify({
-      schemaVersion: 2,
-      manifests: [{ mediaType: 'm', digest: digestOf('statement'), size: 9 }],
-    }),
-  );
-
-  test.each([
-    [400, 'application/json'],
-    [404, 'text/plain'],
-    [405, 'text/plain'],
-    [406, 'text/plain'],
-    [200, 'text/html'],
-  ])('%i of type %s is no referrers API, and the tag is read', async (status, type) => {
-    const { client, at } = await scripted(({ url = '' }, response) => {
-      if (url.includes('/referrers/')) response.writeHead(status, { 'content-type': type }).end('<html>');
-      else response.writeHead(200, { 'content-type': OCI_INDEX }).end(list);
-    });
-    const listed = await listReferrers(client, at, digestOf('image'), signal);
-    expect(listed.map(({ digest }) => digest)).toEqual([digestOf('statement')]);
-  });
-
-  test('the next page is asked of the registry itself, wherever a link points', async () => {
-    const asked: string[] = [];
-    const { client, at } = await scripted(({ url = '' }, response) => {
-      asked.push(url);
-      const link = asked.length === 1 ? { link: '<https://elsewhere.example/v2/b?page=2>; rel="next"' } : {};
-      response.writeHead(200, { 'content-type': OCI_INDEX, ...link }).end(list);
-    });
-    await listReferrers(client, at, digestOf('image'), signal);
-    expect(asked).toEqual([`/v2/a/referrers/${digestOf('image')}`, '/v2/b?page=2']);
-  });
-
-  test('odd values of an entry are passed over, the entry is not', async () => {
-    const odd = { mediaType: 'm', digest: digestOf('odd'), size: 3, artifactType: 7, annotations: { a: 1 } };
-    const { client, at } = await scripted((_request, response) =>
-      response
-        .writeHead(200, { 'content-type': OCI_INDEX })
-        .end(JSON.stringify({ schemaVersion: 2, manifests: [odd] })),
-    );
-    expect(await listReferrers(client, at, digestOf('image'), signal)).toEqual([
-      { ...odd, artifactType: '', annotations: {} },
-    ]);
-  });
-
-  test('a list that is none is refused', async () => {
-    const { client, at } = await scripted((_request, response) =>
-      response.writeHead(200, { 'content-type': OCI_INDEX }).end('{"manifests":"many"}'),
-    );
-    await expect(listReferrers(client, at, digestOf('image'), signal)).rejects.toThrow(ContentError);
   });
 });

@@ -1,11 +1,8 @@
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { deadline } from '../../test/fixtures/patience.ts';
 import { pushBaseImage } from '../../test/fixtures/registry/base-image.ts';
+import { MemoryRegistry } from '../../test/fixtures/registry/memory-registry.ts';
 import { startScriptedRegistry } from '../../test/fixtures/registry/scripted-registry.ts';
-import { type DockerRegistry, startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
 import { describeImage } from '../append.ts';
 import { digestOf } from '../digest.ts';
 import { parseReference } from '../reference.ts';
@@ -14,19 +11,12 @@ import { parseRegistriesConf } from './registries-conf.ts';
 import { createRegistryClient } from './registry-client.ts';
 import { RegistryError } from './registry-error.ts';
 
-const signal = deadline(300_000);
+const signal = deadline(60_000);
 const mediaType = 'application/vnd.oci.image.manifest.v1+json';
-let dir: string;
-let mirror: DockerRegistry;
+let mirror: MemoryRegistry;
 
-beforeAll(async () => {
-  dir = await mkdtemp(path.join(tmpdir(), 'shale-mirror-'));
-  await mkdir(path.join(dir, 'mirror'));
-  mirror = await startDockerRegistry({ dir: path.join(dir, 'mirror') });
-});
-afterAll(async () => {
-  await mirror.stop();
-  await rm(dir, { recursive: true });
+beforeEach(async () => {
+  mirror = await MemoryRegistry.start();
 });
 
 /** A registry that notes what it is asked and has nothing. */
@@ -144,3 +134,101 @@ test('what is pushed goes to the registry, and is read from there', async () => 
   expect((await client.getManifest(parseReference(own), signal)).digest).toBe(digest);
   expect(asked).toEqual([]);
 });
+
+describe('a tag that stands for a digest', () => {
+  const hex = 'a'.repeat(64);
+  test.each([
+    [`sha256-${hex}`, true],
+    [`sha256-${hex}.sig`, true],
+    [`sha256-${hex.slice(1)}`, false],
+    ['1', false],
+  ])('%s is read from a mirror for digests: %s', async (tag, asksMirror) => {
+    const [registry, digests] = [await emptyRegistry(), await emptyRegistry()];
+    const text = `[[registry]]\nlocation = "${registry.host}"\ninsecure = true\n[[registry.mirror]]\nlocation = "${digests.host}"\ninsecure = true\npull-from-mirror = "digest-only"`;
+    const client = createMirroredClient({}, { conf: parseRegistriesConf([{ name: 'c', text }]) });
+    await expect(
+      client.getManifest({ registry: registry.host, repository: 'os', tag }, signal),
+    ).rejects.toThrow();
+    // By its name, not by the digest: what is asked for is the list, or the signature.
+    expect(digests.asked).toEqual(asksMirror ? [`GET /v2/os/manifests/${tag}`] : []);
+    expect(registry.asked).toEqual([`GET /v2/os/manifests/${tag}`]);
+  });
+});
+
+test('what an image is made of is asked for first where its manifest was, and of no place twice', async () => {
+  const [registry, first] = [await emptyRegistry(), await emptyRegistry()];
+  const digest = await pushBaseImage(direct(), `${mirror.host}/copy/os/stock:1`, signal);
+  const client = mirrored(registry.host, { mirrors: [first.host, `${mirror.host}/copy`] });
+  const at = parseReference(`${registry.host}/os/stock@${digest}`);
+  await client.getManifest(at, signal);
+  const before = mirror.requests.length;
+  const { asked } = first;
+  expect(asked.splice(0)).toEqual([`GET /v2/os/stock/manifests/${digest}`]);
+  const blob = { digest: digestOf('gone'), size: 4, mediaType: '' };
+  await expect(collect(client.readBlob(at, blob, signal))).rejects.toMatchObject({ status: 404 });
+  const request = `GET /v2/os/stock/blobs/${blob.digest}`;
+  expect(mirror.requests.slice(before)).toEqual([`GET copy/os/stock/blobs/${blob.digest}`]);
+  expect([asked, registry.asked]).toEqual([[request], [request]]);
+});
+
+test('once the signal is aborted no other place is asked', async () => {
+  const registry = await emptyRegistry();
+  const stop = new AbortController();
+  const aborting = await startScriptedRegistry((_request, response) => {
+    stop.abort(new Error('enough'));
+    response.writeHead(404).end();
+  });
+  const client = mirrored(registry.host, { mirrors: [aborting] });
+  await expect(client.getManifest(parseReference(`${registry.host}/os:1`), stop.signal)).rejects.toThrow();
+  expect(registry.asked).toEqual([]);
+});
+
+test('a blob that nobody reads on lets go of its connection', async () => {
+  const closed = Promise.withResolvers<void>();
+  const size = 64 * 1024 * 1024;
+  const host = await startScriptedRegistry((_request, response) => {
+    response.once('close', closed.resolve);
+    response.writeHead(200, { 'content-length': size });
+    for (let sent = 0; sent < 4; sent += 1) response.write(Buffer.alloc(64 * 1024));
+  });
+  const client = mirrored(host, { mirrors: [] });
+  const blob = { digest: digestOf('endless'), size, mediaType: '' };
+  for await (const _ of client.readBlob(parseReference(`${host}/os`), blob, signal)) break;
+  await closed.promise;
+});
+
+test('what is written goes to the repository that it names, whatever mirrors it has', async () => {
+  const { host, asked } = await emptyRegistry();
+  const client = mirrored(mirror.host, { mirrors: [host] });
+  const at = parseReference(`${mirror.host}/os/pushed`);
+  const content = Buffer.from('content');
+  const { digest } = await client.putBlob(at, content, signal);
+  await client.putBlobStream(
+    { ...at, repository: 'os/streamed' },
+    { digest, size: 7 },
+    chunksOf(content),
+    signal,
+  );
+  expect(await client.mountBlob({ ...at, repository: 'os/other' }, digest, 'os/pushed', signal)).toBe(true);
+  const [list, referrer] = ['{"manifests":[]}', '{}'].map((text) => ({
+    mediaType,
+    bytes: Buffer.from(text),
+  }));
+  if (list === undefined || referrer === undefined) throw new Error('expected two manifests');
+  const pushed = await client.putManifest({ ...at, tag: '1' }, list, signal);
+  expect((await client.putReferrer(at, referrer, signal)).digest).toBe(digestOf('{}'));
+  expect(await client.deleteManifest(at, pushed, signal)).toBe(true);
+  expect([...mirror.repository('os/pushed').manifests.keys()]).toEqual([digestOf('{}')]);
+  expect([...mirror.repository('os/other').blobs.keys()]).toEqual([digest]);
+  expect(asked).toEqual([]);
+});
+
+async function* chunksOf(...chunks: readonly Uint8Array[]) {
+  yield* chunks;
+}
+
+async function collect(bytes: AsyncIterable<Uint8Array>): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of bytes) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
