@@ -1,6 +1,15 @@
 import { expect, test } from 'vitest';
 import { digestOf } from './digest.ts';
-import { goArchitecture, type Index, imageFor, platformsOf } from './manifest.ts';
+import {
+  chooseByPlatform,
+  goArchitecture,
+  type Index,
+  imageFor,
+  parseImageConfig,
+  parseManifest,
+  platformsOf,
+} from './manifest.ts';
+import { ContentError } from './registry/registry-error.ts';
 
 const entry = (os: string, architecture: string, variant?: string): Index['manifests'][number] => ({
   mediaType: 'application/vnd.oci.image.manifest.v1+json',
@@ -42,4 +51,30 @@ test.each([
   ['s390x', 's390x'],
 ])('%s is %s', (nodeWord, goWord) => {
   expect(goArchitecture(nodeWord)).toBe(goWord);
+});
+
+test('what an index has is told where it lacks an architecture', () => {
+  const choose = (manifests: Index['manifests']) =>
+    chooseByPlatform({ schemaVersion: 2, manifests }, 's390x', 'r.io/os:1');
+  expect(() => choose([plain, arm7])).toThrow(
+    'r.io/os:1: no image for linux/s390x; the index has linux/amd64, linux/arm/v7',
+  );
+  expect(() => choose([])).toThrow('the index has none');
+  expect(chooseByPlatform({ schemaVersion: 2, manifests: [plain] }, 'amd64', 'r.io/os:1')).toBe(plain.digest);
+});
+
+test.each([
+  ['null', /^r: : ./],
+  ['[]', /^r: : ./],
+  ['{"schemaVersion":2,"manifests":{}}', /^r: manifests: ./],
+  ['{"schemaVersion":2,"layers":[]}', /^r: config: ./],
+  ['{', /^r: is not valid JSON$/],
+])('a manifest of %s is refused by what is wrong', (text, message) => {
+  expect(() => parseManifest(Buffer.from(text), 'r')).toThrow(ContentError);
+  expect(() => parseManifest(Buffer.from(text), 'r')).toThrow(message);
+});
+
+test('a configuration is refused by the field that is wrong', () => {
+  const text = '{"architecture":"amd64","os":"linux","rootfs":{"type":"layers","diff_ids":[7]}}';
+  expect(() => parseImageConfig(Buffer.from(text), 'r')).toThrow(/^r: rootfs\.diff_ids\.0: ./);
 });

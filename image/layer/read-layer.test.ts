@@ -72,6 +72,8 @@ describe('a layer', () => {
   test('takes away by whiteouts', async () => {
     const seen = await read(
       await tar(
+        [{ name: '.wh.boot' }],
+        [{ name: './.wh..wh..opq' }],
         [{ name: 'etc/.wh.a' }],
         [{ name: 'var/.wh..wh..opq' }],
         [{ name: '.wh..wh.plnk/1.2' }],
@@ -79,6 +81,8 @@ describe('a layer', () => {
       ),
     );
     expect(seen.filter(({ type }) => type !== 'file')).toEqual([
+      { type: 'whiteout', path: 'boot' },
+      { type: 'opaque', path: '' },
       { type: 'whiteout', path: 'etc/a' },
       { type: 'opaque', path: 'var' },
     ]);
@@ -134,7 +138,7 @@ describe('refused is', () => {
     const reading = async () => {
       for await (const _ of readLayer(broken(), { mediaType: TAR, diffId: digestOf('') }, live));
     };
-    await expect(reading()).rejects.toThrow('another digest');
+    await expect(reading()).rejects.toEqual(new TypeError('the blob has another digest'));
   });
 });
 

@@ -164,6 +164,21 @@ test.each([
   await expect(asking).rejects.toThrow(why);
 });
 
+test.each([
+  [1_000_000, true],
+  [1_000_001, false],
+])('a token of an answer of %i bytes is read: %s', async (size, read) => {
+  const host = await startScriptedRegistry((request, response) => {
+    if (request.url?.startsWith('/token') === true) response.end('{"token":"t"}'.padStart(size));
+    else if (request.headers.authorization === 'Bearer t') response.end();
+    else response.writeHead(401, { 'www-authenticate': `Bearer realm="http://${host}/token"` }).end();
+  });
+  const client = createRegistryClient({ plainHttp: new Set([host]) });
+  const asking = client.hasBlob(parseReference(`${host}/os`), digest, signal);
+  if (read) expect(await asking).toBe(true);
+  else await expect(asking).rejects.toThrow('has no token');
+});
+
 test('a token service without TLS is not told a password', async () => {
   const told: (string | undefined)[] = [];
   const service = await startScriptedRegistry((request, response) => {
@@ -293,7 +308,9 @@ test.each<[string, Challenge[]]>([
   ['Negotiate, Basic realm="r"', [{ scheme: 'basic' }]],
   ['Negotiate YWJj==, Basic realm="r"', [{ scheme: 'basic' }]],
   ['Digest realm="r", nonce="n", Basic', [{ scheme: 'basic' }]],
+  ['Digest realm="https://a.io/token", nonce="n"', []],
   ['Bearer realm="nowhere"', []],
+  ['Bearer service="s"', []],
   ['Bearer', []],
   ['Basic realm="r", "?', [{ scheme: 'basic' }]],
 ])('%j', (header, challenges) => {
