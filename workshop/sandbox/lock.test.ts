@@ -5,7 +5,15 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { deadline } from '../../test/fixtures/patience.ts';
-import { isLocked, lockSandbox, RETRY_MS, SandboxInUse, socketName, untilUnlocked } from './lock.ts';
+import {
+  isLocked,
+  lockSandbox,
+  RETRY_MS,
+  SandboxInUse,
+  socketName,
+  untilUnlocked,
+  whileLocked,
+} from './lock.ts';
 
 const dir = `/no/such/dir/${process.pid}`;
 
@@ -56,4 +64,32 @@ test('a holder that is killed releases the place, and a waiter is notified', asy
   holder.kill('SIGKILL');
   await free;
   expect(await isLocked(dir)).toBe(false);
+});
+
+test('work under one name is done one at a time, whether it succeeds or fails', async () => {
+  const order: string[] = [];
+  const both = Promise.withResolvers<void>();
+  const first = whileLocked(`${dir}/work`, deadline(10_000), async () => {
+    order.push('first begins');
+    await both.promise;
+    order.push('first fails');
+    throw new Error('no space left');
+  });
+  const second = whileLocked(`${dir}/work`, deadline(10_000), async () => order.push('second'));
+  await whileLocked(`${dir}/other work`, deadline(10_000), async () => order.push('other'));
+  both.resolve();
+  await expect(first).rejects.toThrow('no space left');
+  await second;
+  expect(order).toEqual(['first begins', 'other', 'first fails', 'second']);
+});
+
+test('who waits for work under a name stops waiting with its signal', async () => {
+  const done = Promise.withResolvers<void>();
+  const first = whileLocked(`${dir}/stuck`, deadline(10_000), () => done.promise);
+  const stop = new AbortController();
+  const second = whileLocked(`${dir}/stuck`, stop.signal, async () => 'never');
+  stop.abort(new Error('interrupted'));
+  await expect(second).rejects.toThrow();
+  done.resolve();
+  await first;
 });

@@ -23,19 +23,49 @@ export interface SandboxLock {
 }
 
 /**
- * Takes the one place of a directory's sandbox. The kernel gives it free when this process ends, however it ends: it is a
- * socket in the abstract namespace (unix(7)), which leaves no file behind that could be stale.
+ * Takes the one place of a directory's sandbox.
  *
  * @throws SandboxInUse.
  */
 export async function lockSandbox(dir: string): Promise<SandboxLock> {
+  const lock = await tryLock(dir);
+  if (lock === undefined) throw new SandboxInUse(dir);
+  return lock;
+}
+
+/**
+ * Does work while no other process, and nothing else in this one, does work under the same name.
+ *
+ * @param name a path that the work is about.
+ * @returns what the work returns. @throws what it throws; the signal's reason while another has the lock.
+ */
+export async function whileLocked<T>(name: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+  for (;;) {
+    const lock = await tryLock(name);
+    if (lock === undefined) {
+      await untilUnlocked(name, signal);
+      continue;
+    }
+    try {
+      return await work();
+    } finally {
+      lock.release();
+    }
+  }
+}
+
+/**
+ * The kernel releases the lock when this process ends, however it ends: it is a socket in the abstract namespace (unix(7)),
+ * which leaves no file behind that could be stale.
+ */
+async function tryLock(name: string): Promise<SandboxLock | undefined> {
   const server: Server = createServer((socket) => socket.unref().on('error', () => socket.destroy()));
   server.unref();
   try {
-    server.listen(socketName(dir));
+    server.listen(socketName(name));
     await once(server, 'listening');
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') throw new SandboxInUse(dir);
+    if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') return undefined;
     throw error;
   }
   return { release: () => void server.close() };

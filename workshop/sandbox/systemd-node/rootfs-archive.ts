@@ -10,6 +10,7 @@ import type { ImageSource } from '../../../daemon/os/ostree/image-source.ts';
 import { type Digest, finish, parseDigest } from '../../../image/digest.ts';
 import type { LayerEntry, LayerItem } from '../../../image/layer/entry.ts';
 import { tarMode, writeLayer } from '../../../image/layer/write-layer.ts';
+import { whileLocked } from '../lock.ts';
 import { STOCK_KERNEL } from '../node/stock-image.ts';
 import { ensureRootfs, type RootfsRecipe } from './rootfs.ts';
 
@@ -39,18 +40,28 @@ export async function ensureRootfsArchive(
   const file = `${rootfs}.tar`;
   const note = `${rootfs}.json`;
   if (!existsSync(note)) {
-    const building = `${file}.${randomUUID()}`;
-    try {
-      const digest = await writeArchive(rootfsLayer(rootfs), building, signal);
-      const { size } = await stat(building);
-      await rename(building, file);
-      await writeFile(building, JSON.stringify({ digest, size }));
-      await rename(building, note);
-    } finally {
-      await rm(building, { force: true });
-    }
+    await whileLocked(file, signal, async () => {
+      if (!existsSync(note)) await archiveRootfs(rootfs, { file, note }, signal);
+    });
   }
   return { file, rootfs, ...Note.parse(JSON.parse(await readFile(note, 'utf8'))) };
+}
+
+async function archiveRootfs(
+  rootfs: string,
+  { file, note }: { readonly file: string; readonly note: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const building = `${file}.${randomUUID()}`;
+  try {
+    const digest = await writeArchive(rootfsLayer(rootfs), building, signal);
+    const { size } = await stat(building);
+    await rename(building, file);
+    await writeFile(building, JSON.stringify({ digest, size }));
+    await rename(building, note);
+  } finally {
+    await rm(building, { force: true });
+  }
 }
 
 async function writeArchive(

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { osCommandRunner } from '../../../daemon/os/os-command.ts';
+import { whileLocked } from '../lock.ts';
 
 /** What a root file system is made of, beside what every Debian has. */
 export interface RootfsRecipe {
@@ -47,9 +48,9 @@ function rootfsPath(cacheDirectory: string, recipe: RootfsRecipe): string {
 }
 
 /**
- * Builds a root file system of Debian from packages, unless it exists.
+ * Builds a root file system of Debian from packages, unless it exists. Others that need the same wait until it is built.
  *
- * @param onBuild called when it has to be built, which takes a minute or so.
+ * @param onBuild called when it doesn't exist yet: to build it takes a minute or so.
  * @returns its directory, which is not to be written to. @throws OsCommandError when a package can't be had.
  */
 export async function ensureRootfs(
@@ -62,16 +63,18 @@ export async function ensureRootfs(
   if (existsSync(place)) return place;
   onBuild();
   await mkdir(cacheDirectory, { recursive: true });
+  return whileLocked(place, signal, () => buildRootfs(place, recipe, signal));
+}
+
+async function buildRootfs(place: string, recipe: RootfsRecipe, signal: AbortSignal): Promise<string> {
+  if (existsSync(place)) return place;
   const building = `${place}.${randomUUID()}`;
   try {
     await osCommandRunner()(['mmdebstrap', ...optionsOf(recipe), SUITE, building, MIRROR], {
       timeoutMs: BUILD_TIMEOUT_MS,
       signal,
     });
-    await rename(building, place).catch((error: NodeJS.ErrnoException) => {
-      // Somebody else was faster; both are the same.
-      if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error;
-    });
+    await rename(building, place);
     return place;
   } finally {
     await rm(building, { recursive: true, force: true });
