@@ -112,7 +112,8 @@ async function lead({ client, log, image, flags, telemetry, tracing, signal }: L
       options,
       readImageLabels: registryLabels(registry),
       tracer: tracing,
-      ...present({ telemetry, onReady: telemetry && (() => telemetry.is('leading')) }),
+      onReady: () => telemetry?.is('leading'),
+      ...present({ telemetry }),
     }),
     startLayeringController({
       ...shared,
