@@ -181,4 +181,19 @@ describe('a directory', () => {
     await expect(tree.directory('/etc')).rejects.toThrow('no longer open');
     expect((await readdir(at('etc'))).sort()).toEqual(['file', 'systemd']);
   });
+
+  it.each(['', '.', '..', 'a/b', '../file'])('does nothing by the name %j', async (name) => {
+    await using tree = new HostTree({ root });
+    const directory = await tree.directory('/etc');
+    for (const act of [
+      () => directory?.stat(name),
+      () => directory?.read(name, 1),
+      () => directory?.child(name),
+      () => directory?.remove(name),
+      () => directory?.replaceFile(name, (handle) => handle.writeFile('new')),
+    ]) {
+      await expect(act()).rejects.toThrow('is not the name of a file in it');
+    }
+    expect((await readdir(at('etc'))).sort()).toEqual(['file', 'systemd']);
+  });
 });

@@ -8,7 +8,7 @@ import { parseReference } from '../../../image/reference.ts';
 import { pullSources } from '../../../image/registry/pull-sources.ts';
 import { HostTree } from '../../host-files/host-tree.ts';
 import { putFile, removeFile } from '../../host-files/put-file.ts';
-import { RecordError, readRecord, removeRecord, writeRecord } from '../../records/durable-json.ts';
+import { readRecord, removeRecord, writeRecord } from '../../records/durable-json.ts';
 import type { ManagedPaths } from '../../records/managed-paths.ts';
 import { contentDigestAt } from '../../tree/read-tree.ts';
 import { readRegistriesConf } from '../ostree/registry-source.ts';
@@ -84,8 +84,8 @@ export async function keepImagePolicy(
   try {
     return await change(host, images, record);
   } catch (error) {
-    if (!(error instanceof Error) || error instanceof RecordError) throw error;
-    return unchanged({ kind: 'incomplete', reason: 'NotWritten', why: error.message });
+    const why = error instanceof Error ? error.message : String(error);
+    return unchanged({ kind: 'incomplete', reason: 'NotWritten', why });
   }
 }
 
