@@ -107,15 +107,20 @@ export async function readDisks({ layout, record }: TourContext): Promise<Readon
   return new Map(await Promise.all(disks));
 }
 
-/** @returns the finished build of a pool's present config. @throws Error when there is none. */
-export function buildOf(tour: TourContext, pool: string): MachineOSBuild {
+/** @returns the finished builds of a pool's present config. */
+export function buildsOf(tour: TourContext, pool: string): readonly MachineOSBuild[] {
   const config = tour.view.pools.get(pool)?.spec.configuration?.name;
-  const build = tour.view.builds
+  return tour.view.builds
     .list()
-    .find(
+    .filter(
       ({ spec, status }) => spec.machineConfig.name === config && status?.digestedImagePushSpec !== undefined,
     );
-  if (build === undefined) throw new Error(`pool ${pool}: no finished build of ${config ?? 'any config'}`);
+}
+
+/** @returns the finished build of a pool's present config. @throws Error when there is none. */
+export function buildOf(tour: TourContext, pool: string): MachineOSBuild {
+  const [build] = buildsOf(tour, pool);
+  if (build === undefined) throw new Error(`pool ${pool}: no finished build of its config`);
   return build;
 }
 

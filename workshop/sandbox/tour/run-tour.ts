@@ -26,7 +26,7 @@ import {
   type TourSecrets,
   type TourStep,
 } from './step.ts';
-import { certificates, liveChange, mixedChange, rebootChange } from './steps/changes.ts';
+import { certificates, liveChange, mixedChange, rebootChange, revertChange } from './steps/changes.ts';
 import { commands } from './steps/commands.ts';
 import { clusterUp, standardMode } from './steps/standard-mode.ts';
 import { switchOff, switchOn } from './steps/switch.ts';
@@ -37,6 +37,7 @@ export const TOUR: readonly TourStep[] = [
   standardMode,
   switchOn,
   liveChange,
+  revertChange,
   rebootChange,
   mixedChange,
   certificates,

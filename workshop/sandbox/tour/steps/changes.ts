@@ -12,7 +12,7 @@ import {
   expectRunningText,
   servicesSince,
 } from '../expect-nodes.ts';
-import { buildOf, newConfig, readDisks, rollOut } from '../roll-out.ts';
+import { buildOf, buildsOf, newConfig, readDisks, rollOut } from '../roll-out.ts';
 import type { TourStep } from '../step.ts';
 
 const FILE = '/etc/chrony.conf';
@@ -65,6 +65,30 @@ export const liveChange: TourStep = {
       restarted.every((units) => units.join() === 'restart chronyd.service'),
       restarted,
     );
+  },
+};
+
+/** Back to a config that the nodes ran before: its image is labelled again with what they run now, and costs the same. */
+export const revertChange: TourStep = {
+  title: 'A revert without a reboot: the former chrony.conf',
+  async run(tour) {
+    const rolledOut = await rollOut(tour, {
+      what: 'every node has the former chrony.conf again',
+      mode: 'Layered',
+      act: () => tour.applyExamples('20-worker-chrony.yaml'),
+      missingInConfig: newConfig,
+    });
+    expectActions(tour, rolledOut, ACTION);
+    expectNoReboot(tour, rolledOut);
+    expectNoDisturbance(tour, rolledOut);
+    const contents = await Promise.all(rolledOut.nodes.map(({ after }) => after.running(FILE)));
+    tour.check(
+      `${FILE} contains ${JSON.stringify(TEXT)} on no running node`,
+      contents.every((content) => content?.includes(TEXT) === false),
+      contents,
+    );
+    const built = buildsOf(tour, 'worker').map(({ status }) => status?.builder?.imageBuilderType);
+    tour.check('the image of that config was only labelled again', built.includes('Relabel'), built);
   },
 };
 
