@@ -68,6 +68,11 @@ export const MachineConfigNodeSpec = z.object({
 });
 export type MachineConfigNodeSpec = z.infer<typeof MachineConfigNodeSpec>;
 
+const LiveFailure = z
+  .string()
+  .max(32768)
+  .describe('Why the live update failed, so that the node reboots instead. Absent: it did not fail.');
+
 /** What the node will do to reach its target, published before it does any of it. */
 export const UpdatePlan = z.object({
   config: RenderedConfigName.describe('The rendered config of the target.'),
@@ -94,6 +99,7 @@ export const UpdatePlan = z.object({
     .describe(
       'How the actions were decided: by the label of the image, by comparing the configs, or why the node chose Reboot.',
     ),
+  liveFailure: LiveFailure.exactOptional(),
 });
 export type UpdatePlan = z.infer<typeof UpdatePlan>;
 
@@ -141,6 +147,7 @@ export const UpdateRecord = UpdateTimes.extend({
     ),
   reason: FailureReason.exactOptional().describe('Why the update failed, as in the reason of NodeDegraded.'),
   message: z.string().max(32768).exactOptional().describe('Why the update failed.'),
+  liveFailure: LiveFailure.exactOptional(),
   earlier: UpdateTimes.exactOptional().describe(
     'The latest earlier successful update of the other kind: live if this one was disruptive, disruptive if this one was live.',
   ),

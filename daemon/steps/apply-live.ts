@@ -57,10 +57,11 @@ export async function applyLiveUpdate(
   } catch (error) {
     if (!context.signal.aborted) spans.end(error instanceof Error ? error.name : 'Error');
     if (error instanceof LiveUpdateFailed) {
-      const why = `could not be applied live: ${error.message}`;
       const written = entry.next.mode === 'Standard' ? { written: true } : {};
-      await journal.write({ ...byReboot(entry, why), ...written });
-      warning(context, 'LiveApplyFailed', `${entry.plan.config} ${why}; it needs a reboot`);
+      const rebooting = byReboot(entry, error.message);
+      await journal.write({ ...rebooting, ...written });
+      const { config, source } = rebooting.plan;
+      warning(context, 'LiveApplyFailed', `${config} ${source}; it needs a reboot`);
       return again;
     }
     // Nothing was changed, or all of it was taken back: the update has not begun.

@@ -16,6 +16,7 @@ import type { JournalEntry } from '../records/journal.ts';
 import { readLastUpdate } from '../records/last-update.ts';
 import { readManagedPaths, writeManagedPaths } from '../records/managed-paths.ts';
 import { correctCurrent, endUnhealthyTarget, fail, finish } from './end-update.ts';
+import { byReboot } from './update.ts';
 
 const layered: Extract<Current, { mode: 'Layered' }> = {
   version: 1,
@@ -94,6 +95,18 @@ describe('an update that has succeeded', () => {
     expect(record).toMatchObject({ image: imageOf('2'), bootIDBefore: 'boot-1', bootIDAfter: bootID });
     expect(record?.softReboot).toBeUndefined();
     expect(record?.message).toBeUndefined();
+  });
+
+  test('by a reboot because it could not be applied live keeps the reason', async () => {
+    const given = entry({
+      next: layered,
+      plan: byReboot({ plan: plan(), next: layered }, 'no such unit').plan,
+    });
+    const { context, root } = await nodeAt(given);
+
+    await finish(context, given, observation({ bootID: 'boot-2' }));
+
+    expect(await readLastUpdate(root)).toMatchObject({ result: 'Succeeded', liveFailure: 'no such unit' });
   });
 
   test('by a soft reboot says so', async () => {

@@ -97,7 +97,7 @@ export function recordOf(
   result: UpdateRecord['result'],
   failure?: { readonly why: string; readonly reason?: FailureReason },
 ): UpdateRecord {
-  const { config, image, actions, causes, source } = plan;
+  const { config, image, actions, causes, source, liveFailure } = plan;
   return {
     config,
     ...present({ image }),
@@ -110,7 +110,7 @@ export function recordOf(
     bootIDBefore: bootID,
     bootIDAfter: observation.bootID,
     result,
-    ...present({ reason: failure?.reason, message: failure?.why }),
+    ...present({ reason: failure?.reason, message: failure?.why, liveFailure }),
     ...earlierThan(actions, observation.lastUpdate),
   };
 }

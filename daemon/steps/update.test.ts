@@ -130,10 +130,15 @@ test('a reboot among other actions is one', () => {
 
 test('an update by way of a reboot says why, and is the same update otherwise', () => {
   const update = { plan: plan({ actions: [{ type: 'DaemonReload' }] }), next: layered };
-  expect(byReboot(update, 'it failed')).toEqual({
-    plan: plan({ actions: [{ type: 'Reboot' }], source: 'it failed' }),
+  expect(byReboot(update, 'no such unit')).toEqual({
+    plan: plan({
+      actions: [{ type: 'Reboot' }],
+      source: 'could not be applied live: no such unit',
+      liveFailure: 'no such unit',
+    }),
     next: layered,
   });
+  expect(byReboot(update, 'x'.repeat(2_000)).plan.liveFailure).toHaveLength(1_024);
 });
 
 describe('the deployment that an update needs', () => {

@@ -71,10 +71,15 @@ export function reboots({ plan }: { readonly plan: Pick<UpdatePlan, 'actions'> }
   return plan.actions.some(({ type }) => type === 'Reboot');
 }
 
-/** @returns the same update by way of a reboot. @param why as text, for the status. */
-export function byReboot<T extends Update>(update: T, why: string): T {
-  return { ...update, plan: { ...update.plan, actions: [{ type: 'Reboot' }], source: why } };
+/** @returns the same update by way of a reboot. @param failure why it could not be applied live, as text. */
+export function byReboot<T extends Update>(update: T, failure: string): T {
+  const source = `could not be applied live: ${failure}`;
+  const liveFailure = failure.slice(0, LONGEST_FAILURE);
+  return { ...update, plan: { ...update.plan, actions: [{ type: 'Reboot' }], source, liveFailure } };
 }
+
+/** Conditions of the node and of its pool repeat it; the event and the log have all of it. */
+const LONGEST_FAILURE = 1_024;
 
 /** The deployment that an update needs as the next boot. */
 export interface DeploymentChange {

@@ -16,6 +16,8 @@ export interface ChoiceLimits {
   readonly unhealthyAfter: number;
   /** ms since the epoch. */
   readonly now: number;
+  /** Which nodes may start at all; absent: all of them. */
+  readonly only?: (node: NodeState) => boolean;
 }
 
 export interface Choice {
@@ -38,7 +40,8 @@ export interface Choice {
 export function chooseNodes(all: readonly NodeState[], limits: ChoiceLimits): Choice {
   // A node that was switched off on request is not counted.
   const nodes = all.filter(({ away }) => away?.kind !== 'switched-off');
-  const waiting = nodes.filter(awaitsBeginning).toSorted(inOrder(limits.operatorNode));
+  const { only = () => true } = limits;
+  const waiting = nodes.filter(awaitsBeginning).filter(only).toSorted(inOrder(limits.operatorNode));
   const skipped = waiting.flatMap((node) => {
     const why = reasonToSkip(node);
     return why === undefined ? [] : [{ name: node.name, why }];
@@ -92,13 +95,18 @@ export function isBeingDisrupted(node: NodeState): boolean {
   return node.work.cordon !== undefined || node.work.grant === 'Disrupt';
 }
 
-/** @returns how many nodes have taken the target and kept it for the time that counts as proof. */
+/**
+ * A node that had to reboot because its live update failed proves nothing to others.
+ *
+ * @returns how many nodes have taken the target and kept it for the time that counts as proof.
+ */
 export function provenNodes(
   nodes: readonly NodeState[],
   { settled = 0, soak, now }: Pick<ChoiceLimits, 'settled' | 'soak' | 'now'>,
 ): number {
   const proven = nodes.filter(
-    ({ assigned, progress, ready }) => assigned && ready && hasHeld(progress, soak, now),
+    ({ assigned, progress, liveFailure, ready }) =>
+      assigned && ready && liveFailure === undefined && hasHeld(progress, soak, now),
   );
   return settled + proven.length;
 }

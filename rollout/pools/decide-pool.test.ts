@@ -241,6 +241,44 @@ describe('a node that is down after its update', () => {
   });
 });
 
+describe('a node whose live update failed', () => {
+  const desired = { configVersion: { desired: 'rendered-worker-2' } };
+  const plan = { config: 'rendered-worker-2', staged: true, causes: [], source: 'x' };
+  const grant = { level: 'Live', config: 'rendered-worker-2', leaseHolder: 'us' } as const;
+  const waiting = (name: string, actions = RESTART) =>
+    observed(name, {
+      machineConfigNode: aMachineConfigNode(name, desired, { plan: { ...plan, actions: [...actions] } }),
+    });
+  const fellBack = (name: string, more: Partial<ObservedNode> = {}) =>
+    observed(name, {
+      machineConfigNode: aMachineConfigNode(
+        name,
+        { ...desired, grant },
+        { plan: { ...plan, actions: [...REBOOT], liveFailure: 'no such unit' } },
+      ),
+      lease: { by: 'us' },
+      ...more,
+    });
+  const steps = (nodes: readonly ObservedNode[], spec = {}) =>
+    [...decide(nodes, spec).steps].map(([name, step]) => `${name} ${step.kind}`);
+
+  it('reboots although it has stopped the rollout, and no other node starts', () => {
+    const nodes = [waiting('a', REBOOT), waiting('b'), fellBack('c')];
+    expect(decide(nodes).halted).toContain('no such unit');
+    expect(steps(nodes)).toEqual(['c take']);
+    const cordoned = { [annotations.cordonedByShale]: 'true' };
+    const node = aNode('c', {
+      metadata: { name: 'c', annotations: cordoned },
+      spec: { unschedulable: true },
+    });
+    expect(steps([waiting('b'), fellBack('c', { node })])).toEqual(['c drain']);
+  });
+
+  it('waits where the admin has paused the pool', () => {
+    expect(steps([waiting('b'), fellBack('c')], { paused: true })).toEqual(['c back-out']);
+  });
+});
+
 describe('a node that has to hold for a while', () => {
   const soaking = (sinceMs: number) => {
     const times = {

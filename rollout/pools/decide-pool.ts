@@ -1,4 +1,3 @@
-import { plural } from '../../api/plural.ts';
 import { present } from '../../api/present.ts';
 import type { RolloutOptions } from '../options.ts';
 import {
@@ -8,11 +7,12 @@ import {
   newcomers,
   readWithAssignment,
 } from './assign-targets.ts';
-import { type Choice, chooseNodes, maxUnavailable, provenNodes, unavailableBecause } from './choose-nodes.ts';
+import { type Choice, chooseNodes, maxUnavailable, unavailableBecause } from './choose-nodes.ts';
+import { awaitsRecovery, type Halt, haltOf } from './failures.ts';
 import { type WindowState, windowState } from './maintenance-windows.ts';
 import { closedByAdmin } from './node-remark.ts';
 import { awayOf, isReady, type NodeState } from './node-state.ts';
-import { downSince, isAtWork, isSettled, isUnhealthy, type NodeStep, nodeStep } from './node-step.ts';
+import { downSince, isAtWork, isSettled, type NodeStep, nodeStep } from './node-step.ts';
 import type { Assignment, NodeTarget } from './node-target.ts';
 import {
   noneSettled,
@@ -62,18 +62,21 @@ export function decidePool(observation: PoolObservation, options: RolloutOptions
   );
   const changing = new Set(observation.nodes.flatMap((observed) => changesWith(observed, assign)));
   const settled = observation.settled ?? noneSettled;
-  const halted = haltedBy(states, settled.nodes, observation.settings, now);
-  const closed = closedBecause(observation, halted);
+  const { pool, settings } = observation;
+  const halt = haltOf({ pool, states, settled: settled.nodes, settings }, now);
+  const halted = halt.kind === 'none' ? undefined : halt.why;
+  const closedFor = closedBecause(observation, halt);
   const patience = options.degradedPatienceSeconds * 1000;
-  const context = { closed, patience, unhealthyAfter: observation.settings.unhealthyAfter, now };
+  const context = { patience, unhealthyAfter: settings.unhealthyAfter, now };
   const steps = new Map<string, NodeStep>();
   for (const state of states) {
-    const step = nodeStep(state, context);
+    const step = nodeStep(state, { ...context, closed: closedFor(state) });
     if (step.kind !== 'none') steps.set(state.name, step);
   }
+  const isOpenFor = (state: NodeState) => closedFor(state) === undefined;
   const choice =
-    closed === undefined && observation.target.kind !== 'awaiting-image'
-      ? chooseNodes(states, choiceLimits(observation, options, now))
+    states.some(isOpenFor) && observation.target.kind !== 'awaiting-image'
+      ? chooseNodes(states, { ...choiceLimits(observation, options, now), only: isOpenFor })
       : { begin: [], skipped: [], slotsTaken: false };
   const { begin, awaitsWindow } = withinWindows(choice.begin, states, observation.settings, now);
   for (const { name, level } of begin) steps.set(name, { kind: 'take', level });
@@ -195,27 +198,6 @@ function withinWindows(
   return { begin: may, awaitsWindow: may.length === begin.length ? undefined : { opensAt } };
 }
 
-function haltedBy(
-  states: readonly NodeState[],
-  settled: number,
-  { soak, failureThreshold, unhealthyAfter }: PoolSettings,
-  now: number,
-): string | undefined {
-  const failed = states.flatMap((node) => {
-    if (hasFailed(node)) return [node.name];
-    return isUnhealthy(node, unhealthyAfter, now) ? [`${node.name} (not Ready since its update)`] : [];
-  });
-  if (failed.length === 0) return undefined;
-  const proven = provenNodes(states, { settled, soak, now }) > 0;
-  const threshold = failureThreshold[proven ? 'proven' : 'unproven'];
-  if (failed.length < threshold) return undefined;
-  return `the rollout has stopped: ${plural(failed.length, 'node')} failed and the threshold is ${threshold}: ${failed.toSorted().join(', ')}`;
-}
-
-function hasFailed({ assigned, away, progress }: NodeState): boolean {
-  return assigned && away === undefined && progress.kind === 'degraded' && progress.ofAnother !== true;
-}
-
 /** Once: a pool that fails at the target of a rollback needs an admin. */
 function rollbackTo(
   { pool, settings, target, lastGood }: PoolObservation,
@@ -238,6 +220,12 @@ function noWayBack({ pool, settings, target, lastGood }: PoolObservation): strin
   ];
 }
 
-function closedBecause({ pool, settings }: PoolObservation, halted: string | undefined): string | undefined {
-  return closedByAdmin(pool, settings) ?? halted;
+/** @returns for a node: why nothing disruptive may begin on it; undefined when it may. */
+function closedBecause(
+  { pool, settings }: PoolObservation,
+  halt: Halt,
+): (node: NodeState) => string | undefined {
+  const byAdmin = closedByAdmin(pool, settings);
+  if (byAdmin !== undefined || halt.kind === 'none') return () => byAdmin;
+  return (node) => (halt.mayRecover && awaitsRecovery(node) ? undefined : halt.why);
 }

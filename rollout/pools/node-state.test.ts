@@ -1,4 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import type {
+  MachineConfigNode,
+  MachineConfigNodeSpec,
+  UpdateRecord,
+} from '../../api/machine-config-node.ts';
 import { annotations } from '../../api/names.ts';
 import {
   aMachineConfigNode,
@@ -200,5 +205,44 @@ describe('a node', () => {
       schedulable: false,
       work: { cordon: undefined },
     });
+  });
+});
+
+describe('a live update that failed', () => {
+  const plan = {
+    config: CONFIG,
+    staged: true,
+    actions: [...REBOOT],
+    causes: [],
+    source: 'x',
+    liveFailure: 'no',
+  };
+  const lastUpdate: UpdateRecord = {
+    ...{
+      config: CONFIG,
+      actions: [...REBOOT],
+      causes: [],
+      source: 'x',
+      liveFailure: 'no',
+      result: 'Succeeded',
+    },
+    ...{ startedAt: LONG_AGO, finishedAt: LONG_AGO, bootIDBefore: '1', bootIDAfter: '2' },
+  };
+  it.each<[string, MachineConfigNodeSpec, MachineConfigNode['status'], object | undefined]>([
+    ['is known before the reboot', spec, { plan }, { why: 'no' }],
+    ['is known after it', spec, { ...updated, lastUpdate }, { why: 'no', endedAt: Date.parse(LONG_AGO) }],
+    ['was one to another image', layered, { plan, lastUpdate }, undefined],
+    [
+      'was one to another config',
+      { ...spec, configVersion: { desired: 'x' } },
+      { plan, lastUpdate },
+      undefined,
+    ],
+    ['is not reported', spec, updated, undefined],
+    ['is not known without a status', spec, undefined, undefined],
+  ])('%s', (_what, desired, status, expected) => {
+    const seen = { node: aNode('n'), spec: desired, status, assigned: true };
+    const state = readNode({ ...seen, lease: { by: 'nobody' }, inMaintenance: false }, 0);
+    expect(state.liveFailure).toEqual(expected);
   });
 });

@@ -79,6 +79,15 @@ export interface NodeState {
   /** Whether the spec has the target that the pool has for this node. */
   readonly assigned: boolean;
   readonly progress: Progress;
+  /** Set if the live update to the target failed. */
+  readonly liveFailure?: LiveFailure;
+}
+
+/** A live update that failed, so that the node reboots into its target or has done so. */
+export interface LiveFailure {
+  readonly why: string;
+  /** When that reboot was complete, in ms since the epoch; absent while it is to come. */
+  readonly endedAt?: number;
 }
 
 export interface NodeObservation {
@@ -126,7 +135,20 @@ export function readNode(observation: NodeObservation, now: number): NodeState {
     work: workOn(node, spec),
     assigned: observation.assigned,
     progress: progressOf(spec, status),
+    ...present({ liveFailure: liveFailureOf(spec, status) }),
   };
+}
+
+/** What a plan or a record says of an earlier target doesn't count. */
+function liveFailureOf(
+  { configVersion, configImage }: MachineConfigNodeSpec,
+  { plan, lastUpdate }: MachineConfigNodeStatus = {},
+): LiveFailure | undefined {
+  const isOfTarget = (of: typeof plan | typeof lastUpdate) =>
+    of?.config === configVersion.desired && of.image === configImage?.desiredImage;
+  if (plan?.liveFailure !== undefined && isOfTarget(plan)) return { why: plan.liveFailure };
+  if (lastUpdate?.liveFailure === undefined || !isOfTarget(lastUpdate)) return undefined;
+  return { why: lastUpdate.liveFailure, ...present({ endedAt: parseTime(lastUpdate.finishedAt) }) };
 }
 
 /** @returns whether the node runs its target: the status names it, and nothing is left to do. */

@@ -150,7 +150,7 @@ function updateBegan({ progress, work, lease }: NodeState): number | undefined {
  * @returns whether nothing is to be done about a node until something about it changes.
  */
 export function isSettled(
-  { assigned, progress, lease, work, ...node }: NodeState,
+  { assigned, progress, liveFailure, lease, work, ...node }: NodeState,
   soak: number,
   now: number,
 ) {
@@ -158,5 +158,7 @@ export function isSettled(
     lease.by === 'nobody' && lease.left !== true && work.cordon === undefined && work.grant === undefined;
   const serves = node.ready && node.schedulable && node.bootAgrees;
   const isFree = node.obstacle === undefined && node.away === undefined && !node.inMaintenance;
-  return assigned && hasHeld(progress, soak, now) && isUntouched && serves && isFree;
+  // A settled node counts as proof of the target.
+  const isProof = assigned && hasHeld(progress, soak, now) && liveFailure === undefined;
+  return isProof && isUntouched && serves && isFree;
 }

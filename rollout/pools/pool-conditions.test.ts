@@ -83,6 +83,11 @@ describe('Updated', () => {
   it.each<[string, Case, string]>([
     ['no node', {}, `The pool has no nodes; its target is ${CONFIG}`],
     ['one node', { states: [aState('a')] }, `The pool's only node runs ${CONFIG}`],
+    [
+      'a node that had to reboot',
+      { states: [aState('a', { liveFailure: { why: 'no such unit' } }), aState('b')] },
+      `All 2 nodes run ${CONFIG}; a rebooted because its live update failed: no such unit`,
+    ],
     ['two nodes', { states: [aState('a'), aState('b')] }, `All 2 nodes run ${CONFIG}`],
     [
       'an image',

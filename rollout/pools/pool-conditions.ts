@@ -5,6 +5,7 @@ import { by } from '../../api/order.ts';
 import { plural } from '../../api/plural.ts';
 import { reasonToSkip } from './choose-nodes.ts';
 import type { PoolDecision } from './decide-pool.ts';
+import { recoveryOf } from './failures.ts';
 import { nodeRemark } from './node-remark.ts';
 import type { NodeState } from './node-state.ts';
 import type { PoolSettings } from './pool-settings.ts';
@@ -36,7 +37,8 @@ export function updatedVerdict({ target, machineCount, decision }: PoolStatusInp
     return { status: 'False', reason: 'RolledBack', message: `The pool was ${formatHold(target)}` };
   const away = decision.states.filter(isAway).length;
   const all = formatAllRun(machineCount, away, formatPoolTarget(target));
-  const message = [all, ...formatObstacles(decision.states)].join('; ');
+  const recovered = listed(decision.states.flatMap((node) => recoveryOf(node) ?? []).toSorted());
+  const message = [all, ...recovered, ...formatObstacles(decision.states)].join('; ');
   return { status: 'True', reason: 'AllNodesUpdated', message };
 }
 

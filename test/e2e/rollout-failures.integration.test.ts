@@ -6,6 +6,7 @@ import { MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
 import { annotations } from '../../api/names.ts';
 import { updateStatus } from '../../cluster/update-object.ts';
+import { RESTART } from '../fixtures/objects.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { seen } from './cluster-under-test.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
@@ -31,6 +32,32 @@ test('the first node that fails stops the rollout, and the pool says which and w
   await fleet.poolSays('fails', 'NodeDegraded', /^True .*fails-0 is reporting: "no space left on device"/);
   const other = await fleet.client.get(MachineConfigNodes, 'fails-1', { signal });
   expect(other.spec.grant).toBeUndefined();
+});
+
+test('the first node whose live update fails reboots and recovers, and no other node reboots for it', {
+  timeout: patience(60_000),
+}, async () => {
+  await fleet.addPool('live');
+  for (const name of ['live-0', 'live-1', 'live-2'])
+    await fleet.addNode(name, 'live', { script: { actions: RESTART, failsLive: 'chronyd does not start' } });
+  const config = await fleet.change('live', 'next');
+  await fleet.runs('live-0', config);
+  await fleet.poolSays(
+    'live',
+    'Updating',
+    /^False RolloutStopped 1 of 3 .* 1: live-0 \(its live update failed: chronyd does not start; it rebooted instead\)$/,
+  );
+  await fleet.poolSays('live', 'NodeDegraded', /^False/);
+  await seen(fleet.client, Nodes, 'live-0', ({ spec }) => spec?.unschedulable !== true);
+  for (const name of ['live-1', 'live-2']) {
+    const { spec } = await fleet.client.get(MachineConfigNodes, name, { signal });
+    expect([spec.configVersion.desired, spec.grant]).toEqual([config, undefined]);
+    fleet.script(name, { actions: RESTART });
+  }
+  const corrected = await fleet.change('live', 'corrected');
+  fleet.script('live-0', { actions: RESTART });
+  for (const name of ['live-0', 'live-1', 'live-2']) await fleet.runs(name, corrected);
+  await fleet.poolSays('live', 'Degraded', /^False/);
 });
 
 test('a node that stays down after its update stops it, keeps its place, and is put back to work when it is up', {
