@@ -21,6 +21,7 @@ import { observeCluster } from '../observe/cluster-watch.ts';
 import { type LayeringGoal, layeringArrival } from '../observe/layering-arrival.ts';
 import { nodesOfPool, type ObservedCluster, obstaclesOf } from '../observe/observed-cluster.ts';
 import { waitForArrival } from '../observe/wait-for-arrival.ts';
+import { releasedHolds } from './rollback-holds.ts';
 import {
   dataPatch,
   type EnableRequest,
@@ -176,9 +177,17 @@ function switchLayering(
     const cluster = await observeCluster(client, flags, signal);
     refuseUnknownPools(flags.pool, cluster);
     const decision = decide(cluster);
+    refuseReleasedHolds(cluster, decision.data);
     const changed = await writeSwitch(client, flags.namespace, cluster, decision.data, signal);
     return { ...decision, cluster, changed };
   });
+}
+
+/** @throws {CommandError} when the change would end a rollback that holds a pool. */
+function refuseReleasedHolds(cluster: ObservedCluster, to: SwitchData): void {
+  const notBySwitch = (pool: string) => isAdmins(pool, cluster);
+  const released = releasedHolds(cluster.pools, { from: dataOf(cluster), to, notBySwitch });
+  if (released.length > 0) throw new CommandError(released.join('\n  '));
 }
 
 /** Prints what was written, what delays it and, with --wait, the progress of the nodes. */

@@ -100,6 +100,21 @@ describe('enable', { timeout: patience(PROCESSES_MS) }, () => {
 });
 
 describe('disable', { timeout: patience(PROCESSES_MS) }, () => {
+  test('refuses to end a rollback that holds a pool, and writes nothing', async () => {
+    const before = await switchData();
+    const hold = JSON.stringify({ config: 'rendered-worker-0', by: 'ann', reason: 'fan', at: '' });
+    await setRollback(hold);
+    expect(await cluster.shale('disable')).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringMatching(
+        /^shale: pool worker is held by a rollback at rendered-worker-0 \(rolled back by ann: fan\).*shale rollback worker --clear$/m,
+      ),
+    });
+    expect((await cluster.shale('enable', '--base-image', 'r.example.com/base:2')).exitCode).toBe(1);
+    expect(await switchData()).toEqual(before);
+    await setRollback(null);
+  });
+
   test('takes one pool back, and the last one switches off; the settings stay', async () => {
     await cluster.shale('enable', '--pool', 'infra');
     expect(await switchData()).toMatchObject({ enabled: 'true', pools: 'worker,infra' });
@@ -146,6 +161,11 @@ async function setNode(spec: object, { mode, image }: { mode: 'Standard' | 'Laye
     conditions: [condition('Updated', 'True')],
   };
   await cluster.client.replaceStatus(MachineConfigNodes, { ...patched, status }, { signal });
+}
+
+async function setRollback(hold: string | null) {
+  const body = { metadata: { annotations: { [annotations.rollback]: hold } } };
+  await cluster.client.patch(MachineConfigPools, 'worker', { type: 'merge', body }, { signal });
 }
 
 async function setPool(conditions: ReturnType<typeof condition>[]) {
