@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { formatActions } from '../../api/disruption-action.ts';
-import { plural } from '../../api/plural.ts';
+import { noun, plural } from '../../api/plural.ts';
 import { formatRefusal } from '../change/refusing-nodes.ts';
 import { COSTS } from '../command-line/output-schemas.ts';
 import { formatDuration } from '../command-line/quantities.ts';
@@ -51,7 +51,14 @@ function patchesOf({ changes }: PoolAsk, earlier: readonly PoolPlan[], all: bool
 
 function headOf(plan: PoolAsk): string {
   const count = plan.nodes === undefined ? '' : ` (${plural(plan.nodes, 'node')})`;
-  return `pool ${plan.pool}${count}: ${plan.causes.length === 0 ? 'no changes' : formatActions(plan.actions)}`;
+  return `pool ${plan.pool}${count}: ${plan.causes.length === 0 ? formatNoChanges(plan) : formatActions(plan.actions)}`;
+}
+
+/** The target stays the same, but nodes may still be on their way to it. */
+function formatNoChanges({ nodes = 0, outcomes }: PoolAsk): string {
+  const left = outcomes === undefined ? 0 : nodes - outcomes.nothing;
+  if (left === 0) return 'no changes';
+  return `no changes to the target, which ${plural(left, 'node')} ${noun(left, 'does', 'do')} not run yet`;
 }
 
 /** What concerns the pool as a whole, one line each. */

@@ -178,7 +178,9 @@ describe('plan', () => {
   test('says without files what the nodes have yet to do', async () => {
     const { stdout, exitCode } = await here('plan');
     expect(exitCode).toBe(0);
-    expect(stdout).toContain('pool worker (2 nodes): no changes');
+    expect(stdout).toContain(
+      'pool worker (2 nodes): no changes to the target, which 1 node does not run yet',
+    );
     expect(stdout).toContain('  nodes: 1 no change, 1 reboot');
   });
 
