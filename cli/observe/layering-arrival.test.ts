@@ -104,13 +104,16 @@ describe('switched on', () => {
     expect(layeringArrival(ON, degraded).kind).toBe(kind);
   });
 
-  test('the progress mentions that a pool is paused', () => {
+  test('stops at a pool that is paused', () => {
     const paused = observed({
       pools: [pool([], { paused: true })],
       machineOSConfigs: [machineOSConfig],
       machineConfigNodes: [node('a', undefined, undefined)],
     });
-    expect(layeringArrival(ON, paused)).toMatchObject({ progress: 'worker: 0/1 nodes, the pool is paused' });
+    expect(layeringArrival(ON, paused)).toMatchObject({
+      kind: 'stopped',
+      why: expect.stringContaining('pool worker: 0/1 nodes, the pool is paused'),
+    });
   });
 });
 

@@ -8,6 +8,7 @@ import {
   formatProgress,
   isReportedNow,
   type PartArrival,
+  pausedBecause,
   runsTarget,
   stoppedBecause,
 } from './pool-arrival.ts';
@@ -48,8 +49,8 @@ function poolArrival(name: string, mode: 'Layered' | 'Standard', cluster: Observ
     return { name, missing: `${count}, its MachineOSConfig is not created yet` };
   const stopped = stoppedBecause(pool);
   if (stopped !== undefined) return { name, stopped };
-  if (pool.spec.paused === true && there < nodes.length)
-    return { name, missing: `${count}, the pool is paused` };
+  const paused = there < nodes.length ? pausedBecause(pool, nodes) : undefined;
+  if (paused !== undefined) return { name, stopped: `${count}, ${paused}` };
   if (there < nodes.length) return { name, missing: `${count}${formatProgress(pool)}` };
   if (mode === 'Layered' && !conditionIsTrue(pool.status?.conditions, 'BuildSuccess')) {
     return { name, missing: `${count}, its image is not built yet` };

@@ -58,6 +58,31 @@ describe('the target of a pool', () => {
     expect(look(one, node('a', OLD, NEW)).kind).toBe(kind);
   });
 
+  describe('in a paused pool', () => {
+    const resume = `kubectl patch mcp worker --type merge -p '{"spec":{"paused":false}}'`;
+    const paused = pool([condition('Updated', 'False')], { paused: true });
+
+    test.each([
+      ['a node has its target and may not start', node('a', OLD, NEW), '0/1 nodes'],
+      ['nodes get no new target', node('a', OLD, OLD), '1/1 nodes'],
+    ])('is not waited for where %s', (_what, one, count) => {
+      expect(look(paused, one)).toEqual({
+        kind: 'stopped',
+        why: `pool worker: ${count}, the pool is paused, so no update starts until it is resumed: ${resume}`,
+      });
+    });
+
+    test('is waited for while a node completes what was granted', () => {
+      const one = node('a', OLD, NEW);
+      const grant = { level: 'Disrupt', config: NEW, leaseHolder: 'shale-operator' } as const;
+      expect(look(paused, { ...one, spec: { ...one.spec, grant } }).kind).toBe('underway');
+    });
+
+    test('has arrived where nothing is left to do', () => {
+      expect(look(pool([UPDATED], { paused: true }), node('a', NEW, NEW)).kind).toBe('arrived');
+    });
+  });
+
   test('stops when the pool no longer exists', () => {
     expect(poolsArrival(['worker'], observed({})).kind).toBe('stopped');
   });
@@ -90,6 +115,11 @@ test('one node', () => {
   const look = (one: MachineConfigNode) => nodeArrival('a', observed({ machineConfigNodes: [one] }));
   expect(look(node('a', NEW, NEW))).toEqual({ kind: 'arrived' });
   expect(look(node('a', OLD, NEW))).toEqual({ kind: 'underway', progress: `a: not at ${NEW} yet` });
+  const inPaused = nodeArrival('a', cluster(pool([], { paused: true }), node('a', OLD, NEW)));
+  expect(inPaused).toEqual({
+    kind: 'stopped',
+    why: expect.stringContaining('node a: the pool is paused, so no update starts until it is resumed'),
+  });
   const failed = machineConfigNode('a', { conditions: [condition('NodeDegraded', 'True', 'no space')] });
   expect(look(failed)).toEqual({ kind: 'stopped', why: 'node a: no space' });
 });

@@ -42,6 +42,9 @@ export function nodeArrival(name: string, cluster: ObservedCluster): Arrival {
   const condition = (type: string) => node.status?.conditions?.find((entry) => entry.type === type);
   const degraded = condition('NodeDegraded');
   if (degraded?.status === 'True') return { kind: 'stopped', why: `node ${name}: ${degraded.message}` };
+  const pool = poolOf(node.spec.pool.name, cluster);
+  const paused = pool === undefined ? undefined : pausedBecause(pool, [node]);
+  if (paused !== undefined) return { kind: 'stopped', why: `node ${name}: ${paused}` };
   const { desired } = node.spec.configVersion;
   const message = condition('UpdatePrepared')?.message ?? '';
   return {
@@ -67,6 +70,22 @@ export function stoppedBecause({ status }: MachineConfigPool): string | undefine
   return degraded?.status === 'True' && degraded.reason !== 'NodesDegraded' ? degraded.message : undefined;
 }
 
+/**
+ * A paused pool assigns no target and grants nothing, so it stays as it is until somebody resumes it.
+ *
+ * @param nodes of the pool.
+ * @returns why it doesn't continue by itself; undefined when it may: it is not paused, or a node completes what was granted.
+ */
+export function pausedBecause(
+  { metadata, spec }: MachineConfigPool,
+  nodes: readonly MachineConfigNode[],
+): string | undefined {
+  const isUnderWay = nodes.some((node) => node.spec.grant !== undefined && !runsTarget(node));
+  if (spec.paused !== true || isUnderWay) return undefined;
+  const resume = `kubectl patch mcp ${metadata.name} --type merge -p '{"spec":{"paused":false}}'`;
+  return `the pool is paused, so no update starts until it is resumed: ${resume}`;
+}
+
 /** @returns what the operator reports of a pool's progress, to follow a count of nodes; '' for nothing. */
 export function formatProgress({ status }: MachineConfigPool): string {
   const message = status?.conditions?.find(({ type }) => type === 'Updating')?.message ?? '';
@@ -82,8 +101,8 @@ function arrivalAt(pool: MachineConfigPool, cluster: ObservedCluster, saysSo: bo
   const stopped = stoppedBecause(pool);
   if (stopped !== undefined) return { name, stopped };
   if (saysSo) return { name };
-  if (pool.spec.paused === true && there < nodes.length)
-    return { name, missing: `${count}, the pool is paused` };
+  const paused = pausedBecause(pool, nodes);
+  if (paused !== undefined) return { name, stopped: `${count}, ${paused}` };
   if (there < nodes.length) return { name, missing: `${count}${formatProgress(pool)}` };
   return { name, missing: `${count}, the pool is not Updated yet` };
 }
