@@ -1,7 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { NodeDisruptionPolicy } from '../../api/machine-configuration.ts';
 import { imageLabels } from '../../api/names.ts';
@@ -16,7 +13,7 @@ import { parseReference } from '../../image/reference.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { deadline } from '../../test/fixtures/patience.ts';
 import { pushBaseImage } from '../../test/fixtures/registry/base-image.ts';
-import { startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
+import { MemoryRegistry } from '../../test/fixtures/registry/memory-registry.ts';
 import { appendBuild } from './append-build.ts';
 
 const signal = deadline(300_000);
@@ -47,12 +44,7 @@ const renderedFile = (name: string, path: string, text: string, more: object = {
 });
 
 async function setUp() {
-  const dir = await mkdtemp(path.join(tmpdir(), 'build-'));
-  const registry = await startDockerRegistry({ dir });
-  onTestFinished(async () => {
-    await registry.stop();
-    await rm(dir, { recursive: true });
-  });
+  const registry = await MemoryRegistry.start();
   const client = createRegistryClient({ plainHttp: new Set([registry.host]) });
   const base = await pushBaseImage(client, `${registry.host}/os/stock:1`, signal);
   const input = {

@@ -4,17 +4,19 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { gunzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { imageLabels } from '../../api/names.ts';
 import { type DigestedPullspec, pullspecDigest } from '../../api/references.ts';
 import { describeImage } from '../../image/append.ts';
 import { writeImageArchive } from '../../image/archive/write-archive.ts';
 import { digestOf } from '../../image/digest.ts';
 import { parseReference } from '../../image/reference.ts';
+import { createRegistryClient, type RegistryClient } from '../../image/registry/registry-client.ts';
 import { givenEngine } from '../../test/fixtures/given-engine.ts';
 import { deadline, patience } from '../../test/fixtures/patience.ts';
 import { pushBaseImage } from '../../test/fixtures/registry/base-image.ts';
-import { newSigningKey, startRegistryWithImage } from '../../test/fixtures/registry/registry-with-image.ts';
+import { MemoryRegistry } from '../../test/fixtures/registry/memory-registry.ts';
+import { newSigningKey } from '../../test/fixtures/registry/registry-with-image.ts';
 import { BuildFailure } from '../build-failure.ts';
 import { Slots } from '../slots.ts';
 import {
@@ -30,17 +32,16 @@ import { engineImageTarget } from './find-engine-image.ts';
 
 const signal = deadline(200_000);
 const SECRET = 'entitlement-0123456789';
-let registry: Awaited<ReturnType<typeof startRegistryWithImage>>;
+let registry: MemoryRegistry;
+let client: RegistryClient;
 let workDir: string;
 
-beforeAll(async () => {
-  registry = await startRegistryWithImage(signal);
+beforeEach(async () => {
+  registry = await MemoryRegistry.start();
+  client = createRegistryClient({ plainHttp: new Set([registry.host]) });
   workDir = await mkdtemp(path.join(tmpdir(), 'shale-engine-image-'));
-  await pushBaseImage(registry.client, `${registry.at.registry}/os/stock:1`, signal);
-});
-afterAll(async () => {
-  await registry.stop();
-  await rm(workDir, { recursive: true });
+  onTestFinished(() => rm(workDir, { recursive: true }));
+  await pushBaseImage(client, `${registry.host}/os/stock:1`, signal);
 });
 
 /** An engine that does what a test says, and records what it is asked. */
@@ -70,12 +71,10 @@ class ScriptedEngine implements ContainerEngine {
     if (this.failure !== undefined) throw this.failure;
   }
   async save() {
-    const base = parseReference(`${registry.at.registry}/os/stock:1`);
-    const { config, manifest } = await describeImage(registry.client, base, 'amd64', signal);
+    const base = parseReference(`${registry.host}/os/stock:1`);
+    const { config, manifest } = await describeImage(client, base, 'amd64', signal);
     const below = this.onBase
-      ? manifest.layers.map(async (blob) =>
-          gunzipSync(await buffer(registry.client.readBlob(base, blob, signal))),
-        )
+      ? manifest.layers.map(async (blob) => gunzipSync(await buffer(client.readBlob(base, blob, signal))))
       : [];
     const contents = [...(await Promise.all(below)), ...(this.layer === undefined ? [] : [this.layer])];
     const diffIds = contents.map((bytes) => digestOf(bytes));
@@ -97,7 +96,7 @@ function setUp(engine: ScriptedEngine, more: Partial<EngineImageRequest> = {}) {
   const lines: string[] = [];
   const parts: EngineParts = {
     engines: givenEngine(() => engine),
-    client: registry.client,
+    client,
     workDir,
     slots: new Slots(1),
     limitMs: 60_000,
@@ -116,8 +115,8 @@ function setUp(engine: ScriptedEngine, more: Partial<EngineImageRequest> = {}) {
       buildSecrets: [],
     },
     pool: `pool-${pools}`,
-    baseImage: `${registry.at.registry}/os/stock:1`,
-    pushSpec: `${registry.at.registry}/os/pool-${pools}:x`,
+    baseImage: `${registry.host}/os/stock:1`,
+    pushSpec: `${registry.host}/os/pool-${pools}:x`,
     rendered: {
       apiVersion: 'machineconfiguration.openshift.io/v1',
       kind: 'MachineConfig',
@@ -153,9 +152,9 @@ describe('an image that commands make', () => {
     const made = await run();
     expect(made).toMatchObject({ built: true, logTail: ['working'] });
     expect(lines).toEqual(['working']);
-    const { inputs, target, stockImage } = await engineImageTarget(registry.client, request, signal);
+    const { inputs, target, stockImage } = await engineImageTarget(client, request, signal);
     expect(made.stockImage).toBe(stockImage);
-    const { digest, config, manifest } = await describeImage(registry.client, target, 'amd64', signal);
+    const { digest, config, manifest } = await describeImage(client, target, 'amd64', signal);
     expect(digest).toBe(pullspecDigest(made.image));
     expect(config.config?.Labels).toMatchObject({
       kept: 'yes',
@@ -217,7 +216,7 @@ describe('an image that commands make', () => {
     const engine = new ScriptedEngine();
     engine.layer = undefined;
     const { image } = await setUp(engine).run();
-    const { manifest } = await describeImage(registry.client, parseReference(image), 'amd64', signal);
+    const { manifest } = await describeImage(client, parseReference(image), 'amd64', signal);
     expect(manifest.layers).toHaveLength(1);
   });
 
@@ -340,8 +339,8 @@ describe('a build fails', () => {
     const failure = await failureOf(run());
     expect(failure).toMatchObject({ reason: 'SecretInLayer', temporary: false });
     expect(failure.message).not.toContain(SECRET);
-    const { target } = await engineImageTarget(registry.client, own, signal);
-    await expect(registry.client.getManifest(target, signal)).rejects.toMatchObject({ status: 404 });
+    const { target } = await engineImageTarget(client, own, signal);
+    await expect(client.getManifest(target, signal)).rejects.toMatchObject({ status: 404 });
   });
 
   test('when its message has a secret, without it', async () => {
@@ -367,7 +366,7 @@ describe('a build fails', () => {
     const engine = new ScriptedEngine();
     engine.report = { ...engine.report, ...about };
     const { request } = setUp(engine);
-    const extensionsImage = `${registry.at.registry}/os/stock:1`;
+    const extensionsImage = `${registry.host}/os/stock:1`;
     const { run } = setUp(
       engine,
       needs === 'secrets'

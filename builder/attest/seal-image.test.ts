@@ -1,7 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import {
   defaultPolicySettings,
@@ -16,9 +13,9 @@ import { isImageSignedBy } from '../../image/signature/sign-image.ts';
 import { statementsSignedBy } from '../../image/signature/sign-statement.ts';
 import { deadline } from '../../test/fixtures/patience.ts';
 import { pushBaseImage } from '../../test/fixtures/registry/base-image.ts';
+import { MemoryRegistry } from '../../test/fixtures/registry/memory-registry.ts';
 import { startRegistryProxy } from '../../test/fixtures/registry/registry-proxy.ts';
 import { newSigningKey } from '../../test/fixtures/registry/registry-with-image.ts';
-import { startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
 import { appendBuild } from '../steps/append-build.ts';
 
 const signal = deadline(300_000);
@@ -36,12 +33,7 @@ const rendered: MachineConfig = {
 };
 
 async function setUp() {
-  const dir = await mkdtemp(path.join(tmpdir(), 'seal-'));
-  const registry = await startDockerRegistry({ dir });
-  onTestFinished(async () => {
-    await registry.stop();
-    await rm(dir, { recursive: true });
-  });
+  const registry = await MemoryRegistry.start();
   const client = createRegistryClient({ plainHttp: new Set([registry.host]) });
   await pushBaseImage(client, `${registry.host}/os/stock:1`, signal);
   return { client, host: registry.host, input: inputFor(registry.host) };
@@ -159,6 +151,26 @@ test('a registry that refuses provenance is a warning, and the image is there', 
   expect((await client.getManifest(parseReference(result.image), signal)).digest).toBe(
     parseReference(result.image).digest,
   );
+});
+
+test('a registry that takes too long over provenance is a warning', async () => {
+  const { client, input } = await setUp();
+  const timeout = AbortSignal.timeout.bind(AbortSignal);
+  // Thirty seconds are over at once; every other limit stays.
+  const spy = vi
+    .spyOn(AbortSignal, 'timeout')
+    .mockImplementation((ms) => (ms === 30_000 ? AbortSignal.abort(new Error('too late')) : timeout(ms)));
+  onTestFinished(() => spy.mockRestore());
+  const result = await appendBuild(client, { ...input, seal: { attest: true } }, signal);
+  expect(result.warnings).toEqual([`${result.image}: provenance was not attached within 30 s`]);
+});
+
+test('an error that is none of the registry fails the build', async () => {
+  const { client, input } = await setUp();
+  vi.spyOn(client, 'putReferrer').mockRejectedValue(new RangeError('a defect'));
+  await expect(appendBuild(client, { ...input, seal: { attest: true } }, signal)).rejects.toMatchObject({
+    message: expect.stringContaining('a defect'),
+  });
 });
 
 test('a registry that refuses the signature fails the build', async () => {

@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { imageLabels } from '../../api/names.ts';
 import type { DigestedPullspec } from '../../api/references.ts';
 import {
@@ -10,11 +10,13 @@ import { describeImage } from '../../image/append.ts';
 import { pushIndex } from '../../image/image-index.ts';
 import { parseManifest } from '../../image/manifest.ts';
 import { formatReference, parseReference } from '../../image/reference.ts';
+import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { isImageSignedBy } from '../../image/signature/sign-image.ts';
 import { givenEngine } from '../../test/fixtures/given-engine.ts';
 import { deadline } from '../../test/fixtures/patience.ts';
 import { pushBaseImage } from '../../test/fixtures/registry/base-image.ts';
-import { newSigningKey, startRegistryWithImage } from '../../test/fixtures/registry/registry-with-image.ts';
+import { MemoryRegistry } from '../../test/fixtures/registry/memory-registry.ts';
+import { newSigningKey } from '../../test/fixtures/registry/registry-with-image.ts';
 import { Slots } from '../slots.ts';
 import { buildForArchitectures, type PoolImageInput } from './build-image.ts';
 
@@ -31,9 +33,8 @@ const engine = {
 };
 
 async function setUp() {
-  const { client, at, stop } = await startRegistryWithImage(signal);
-  onTestFinished(stop);
-  const { registry } = at;
+  const { host: registry } = await MemoryRegistry.start();
+  const client = createRegistryClient({ plainHttp: new Set([registry]) });
   const stock = { registry, repository: 'os/stock' };
   const amd64 = await pushBaseImage(client, `${registry}/os/stock:amd64`, signal);
   const arm64 = await pushBaseImage(client, `${registry}/os/stock:arm64`, signal, 'arm64');
@@ -95,6 +96,23 @@ test('the same again is the same index', async () => {
     signal,
   );
   expect(other.image).toBe(one.image);
+});
+
+test('how it was built is the costliest of what its images needed, and what was moved is the sum', async () => {
+  const { client, input } = await setUp();
+  const single = (architecture: string, pushSpec: string) =>
+    buildForArchitectures(client, { ...input, pushSpec, architectures: [architecture] }, engine, signal);
+  const both = (pushSpec: string) => buildForArchitectures(client, { ...input, pushSpec }, engine, signal);
+  const amd64 = await single('amd64', input.pushSpec.replace('worker', 'amd64'));
+  const arm64 = await single('arm64', input.pushSpec.replace('worker', 'arm64'));
+  expect([amd64.way, arm64.way]).toEqual(['Append', 'Append']);
+  const first = await both(input.pushSpec);
+  expect(first.way).toBe('Append');
+  // The config's layer is the same for both: it is sent once.
+  expect(first.bytes.sent).toBe(amd64.bytes.sent);
+  expect(first.bytes.mounted).toBe(amd64.bytes.mounted + arm64.bytes.mounted);
+  expect(Math.min(first.bytes.sent, amd64.bytes.mounted, arm64.bytes.mounted)).toBeGreaterThan(0);
+  expect((await both(input.pushSpec.replace('build-1', 'build-2'))).way).toBe('Relabel');
 });
 
 test('one architecture is an image without an index, the same as in the index', async () => {
