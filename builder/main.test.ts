@@ -67,3 +67,17 @@ test.each([
 ])('%s %s is refused', (flag, value) => {
   expect(() => options(`${flag}=${value}`)).toThrow();
 });
+
+test('a builder that can not reach its cluster fails', async () => {
+  const command = builderCommand().exitOverride();
+  const args = ['--kubeconfig', '/nowhere/kubeconfig', '--log-level', 'silent'];
+  const signals = ['SIGTERM', 'SIGINT'] as const;
+  const before = signals.map((name) => process.listeners(name));
+  try {
+    await expect(command.parseAsync(args, { from: 'user' })).rejects.toThrow('ENOENT');
+  } finally {
+    for (const [index, name] of signals.entries())
+      for (const listener of process.listeners(name))
+        if (before[index]?.includes(listener) === false) process.off(name, listener);
+  }
+});

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { RegistryError } from '../image/registry/registry-error.ts';
 import { BuildFailure } from './build-failure.ts';
-import { serveBuildMetrics } from './metrics.ts';
+import { BuildMetrics, serveBuildMetrics } from './metrics.ts';
 
 test('what builds do is told in metrics', async () => {
   const telemetry = await serveBuildMetrics(0, '127.0.0.1');
@@ -17,8 +17,12 @@ test('what builds do is told in metrics', async () => {
     metrics.interrupted();
     const text = await (await fetch(`http://127.0.0.1:${telemetry.port}/metrics`)).text();
     const lines = text.split('\n').filter((line) => line.startsWith('shale_builder_'));
+    const buckets = lines.flatMap((line) => /_bucket\{le="([^"]+)",phase="build"/.exec(line)?.[1] ?? []);
+    expect(buckets.join(' ')).toBe('0.05 0.1 0.25 0.5 1 2.5 5 15 60 300 1800 +Inf');
     expect(lines).toEqual(
       expect.arrayContaining([
+        'shale_builder_phase_seconds_sum{phase="queue"} 0.01',
+        'shale_builder_phase_seconds_sum{phase="build"} 2.5',
         'shale_builder_builds_total{result="Succeeded",way="Append"} 1',
         'shale_builder_builds_total{result="Succeeded",way="Relabel"} 1',
         'shale_builder_builds_total{result="Failed",way=""} 1',
@@ -34,4 +38,13 @@ test('what builds do is told in metrics', async () => {
   } finally {
     await telemetry.close();
   }
+});
+
+test('a registry error without a code is counted by its status', async () => {
+  const metrics = new BuildMetrics();
+  const down = new RegistryError('no', { code: '', status: 503 });
+  metrics.failed(new BuildFailure('RegistryUnavailable', 'no', { cause: down }), 1, false);
+  expect(await metrics.registry.metrics()).toContain('shale_builder_registry_errors_total{code="503"} 1');
+  expect(await metrics.registry.metrics()).not.toContain('result="Failed"');
+  expect(await metrics.registry.metrics()).toContain('shale_builder_queue_length 0');
 });

@@ -37,7 +37,16 @@ const tmpfiles = '/usr/lib/tmpfiles.d/shale.conf';
 
 describe('layerContent', () => {
   test('an image always carries its rendered config, and nothing else for an empty one', () => {
-    expect([...entriesOf(empty).keys()]).toEqual(['/usr/share/shale/machine-config.json']);
+    expect([...entriesOf(empty).values()]).toEqual([
+      {
+        type: 'file',
+        path: '/usr/share/shale/machine-config.json',
+        mode: 0o644,
+        uid: 0,
+        gid: 0,
+        content: expect.any(Buffer),
+      },
+    ]);
   });
 
   test('an object that is made anew in the cluster is the same layer; how it is to be read goes along', () => {

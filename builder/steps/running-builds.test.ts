@@ -108,6 +108,24 @@ describe('a build that succeeds', () => {
     ]);
   });
 
+  test('is measured in seconds', async () => {
+    const world = new World(async () => {
+      const end = performance.now() + 2;
+      while (performance.now() < end) await new Promise(setImmediate);
+      return result;
+    });
+    const start = performance.now();
+    world.builds.start(world.job('one'));
+    await world.ended();
+    const seconds = (performance.now() - start) / 1000;
+    for (const phase of ['queue', 'build']) {
+      const [line = ''] = await world.metric(`shale_builder_phase_seconds_sum{phase="${phase}"}`);
+      const measured = Number(line.split(' ')[1]);
+      expect(measured).toBeGreaterThanOrEqual(phase === 'build' ? 0.002 : 0);
+      expect(measured).toBeLessThanOrEqual(seconds);
+    }
+  });
+
   test('is run once, however often it is started', async () => {
     let runs = 0;
     const world = new World(async () => {
