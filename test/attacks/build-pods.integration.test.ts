@@ -1,18 +1,20 @@
 /** An author of Containerfiles whose commands leave their chroot, and a thief of the builder's token. */
-import { mkdir } from 'node:fs/promises';
+import { on } from 'node:events';
+import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ConnectionOptions, connect } from 'node:tls';
+import { execa } from 'execa';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Nodes, type Pod, Pods, Secrets } from '../../api/kubernetes.ts';
-import type { MachineOSBuild } from '../../api/machine-os-build.ts';
+import { Leases, Nodes, type Pod, Pods, Secrets } from '../../api/kubernetes.ts';
+import { type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
-import { BUILDS_NAMESPACE, labels } from '../../api/names.ts';
+import { BUILDER_DEPLOYMENT, BUILDS_NAMESPACE, labels } from '../../api/names.ts';
 import type { NewObject } from '../../api/object.ts';
-import { engineParts } from '../../builder/engine/engine-flags.ts';
 import { enginePod } from '../../builder/engine/pod/engine-pod.ts';
-import { PodEngines } from '../../builder/engine/pod/pod-engines.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
+import { kubeconfigText } from '../../workshop/apiserver/control-plane/control-plane.ts';
 import { clusterEngine } from '../../workshop/sandbox/engine/start-engine.ts';
 import { shellEntries, stockImage } from '../../workshop/sandbox/node/stock-image.ts';
 import { pushImage } from '../../workshop/sandbox/registry.ts';
@@ -26,7 +28,7 @@ import { deadline, patience } from '../fixtures/patience.ts';
 
 const engine = clusterEngine();
 const title = `the pod of a build${'missing' in engine ? ` (skipped: ${engine.missing})` : ''}`;
-const signal = deadline(280_000);
+const signal = deadline(400_000);
 const OTHERS = 'canary-of-another-build-3d1f';
 const settings = { engineImage: 'podman', shaleImage: 'shale', diskLimit: '1Gi', hostUsers: false };
 
@@ -40,10 +42,14 @@ const ESCAPE = [
 /** What only the environment of the engine's own processes has. */
 const OF_THE_ENGINE = '_CONTAINERS_USERNS_CONFIGURED=done';
 
+/** It ends once the Secret lets it. */
+const AT_THE_GATE = 'waiting at the gate';
+const GATE = `RUN --mount=type=secret,id=gate/state grep -q opened /run/secrets/gate/state || { echo ${AT_THE_GATE}; sleep 600; }`;
+
 let under: BuilderUnderTest;
 let base: string;
 let workloads: Promise<void>;
-let built: Promise<void>;
+let builder: Awaited<ReturnType<typeof startBuilder>>;
 const stop = new AbortController();
 const leftover = 'engine-of-an-earlier-builder';
 
@@ -55,21 +61,19 @@ describe.skipIf('missing' in engine)(title, () => {
     const registry = { host: under.registry.host, client: under.registryClient() };
     base = await pushImage(registry, 'os/shell', { entries: [...stockImage(), ...shellEntries()] }, signal);
     await under.createSecret('push', under.auths('secret'));
-    await createBuildSecret();
+    await createBuildSecret('entitlement', { key: OTHERS });
     await addNode(under.cluster.client);
     workloads = (await startKubelet()).run();
     const user = { build: { name: 'gone', uid: 'gone' }, pool: 'p', architecture: 'amd64' };
     const pod = enginePod({ name: leftover, user, deadlineSeconds: 60 }, settings);
     const { ownerReferences: _, ...metadata } = pod.metadata;
     await under.cluster.client.create(Pods, { ...pod, metadata }, inBuilds);
-    const client = await under.cluster.clientOf('machine-os-builder');
-    const engines = new PodEngines({ client, log, settings, limitMs: patience(120_000) });
-    const parts = { engineMinutes: 5, engineWorkDir: under.dir };
-    built = under.runBuilder(stop.signal, { client, engine: engineParts(parts, engines, 2) });
+    builder = await startBuilder();
   }, patience(90_000));
   afterAll(async () => {
+    builder.process.kill('SIGTERM');
+    await builder.process;
     stop.abort();
-    await built;
     await workloads;
     await under.stop();
   });
@@ -124,6 +128,36 @@ describe.skipIf('missing' in engine)(title, () => {
   test('what a builder that was killed left behind is deleted by the next one', async () => {
     await until(async () => (await under.cluster.client.find(Pods, leftover, inBuilds)) === undefined);
   });
+
+  test(
+    'a builder that is killed while a command runs is followed by one that ends the pod and finishes the build',
+    async () => {
+      const { client } = under.cluster;
+      await createBuildSecret('gate', { state: 'closed for now' });
+      const isRunning = builder.prints(AT_THE_GATE);
+      await layer('killed', GATE, ['gate']);
+      await isRunning;
+      const begun = await under.buildOf('killed', has('Building'));
+      const { name } = (await podOf('killed')).metadata;
+      builder.process.kill('SIGKILL');
+      expect((await builder.process).signal).toBe('SIGKILL');
+      expect((await namesInBuilds()).filter((each) => each === name)).toHaveLength(2);
+
+      const data = { state: Buffer.from('opened by now').toString('base64') };
+      const inShale = { namespace: NAMESPACE, signal };
+      await client.patch(Secrets, 'gate', { type: 'merge', body: { data } }, inShale);
+      // Nobody gives the lease of the killed one back; that it expires is another test's.
+      await client.delete(Leases, BUILDER_DEPLOYMENT, inShale);
+      builder = await startBuilder();
+      await until(async () => !(await namesInBuilds()).includes(name));
+      const done = await under.buildOf('killed', has('Succeeded'), patience(120_000));
+      expect(done.metadata.uid).toBe(begun.metadata.uid);
+      await until(async () => (await namesInBuilds()).length === 0);
+      const { items } = await client.list(MachineOSBuilds, { signal });
+      expect(items.filter(({ spec }) => spec.machineOSConfig.name === 'killed')).toHaveLength(1);
+    },
+    patience(180_000),
+  );
 
   describe("the builder's token", () => {
     type Change = (pod: NewObject<Pod>) => unknown;
@@ -184,6 +218,15 @@ describe.skipIf('missing' in engine)(title, () => {
   });
 });
 
+/** @returns the names of the pods and of the Secrets in the namespace of builds. */
+async function namesInBuilds(): Promise<readonly string[]> {
+  const { client } = under.cluster;
+  const lists = await Promise.all([client.list(Pods, inBuilds), client.list(Secrets, inBuilds)]);
+  return lists
+    .flatMap<{ metadata: { name: string } }>(({ items }) => items)
+    .map(({ metadata }) => metadata.name);
+}
+
 async function layer(pool: string, content: string, buildSecrets: readonly string[]): Promise<void> {
   await under.layerPool(pool, {
     secret: 'push',
@@ -195,11 +238,34 @@ async function layer(pool: string, content: string, buildSecrets: readonly strin
   });
 }
 
-async function createBuildSecret(): Promise<void> {
-  const metadata = { name: 'entitlement', labels: { [labels.usableInBuilds]: 'true' } };
-  const data = { key: Buffer.from(OTHERS).toString('base64') };
+async function createBuildSecret(name: string, texts: Readonly<Record<string, string>>): Promise<void> {
+  const metadata = { name, labels: { [labels.usableInBuilds]: 'true' } };
+  const entries = Object.entries(texts).map(([key, text]) => [key, Buffer.from(text).toString('base64')]);
+  const data: Record<string, string> = Object.fromEntries(entries);
   const secret = { apiVersion: 'v1', kind: 'Secret', metadata, data };
   await under.cluster.client.create(Secrets, secret, { namespace: NAMESPACE, signal });
+}
+
+/** Starts the builder as a process, with the rights of its service account. */
+async function startBuilder() {
+  const { registry, dir, cluster } = under;
+  const kubeconfig = path.join(dir, 'builder.kubeconfig');
+  await writeFile(kubeconfig, kubeconfigText(await cluster.access(BUILDER_DEPLOYMENT)));
+  const engineFlags = ['--engine', 'pod', '--engine-image', settings.engineImage, '--engine-work-dir', dir];
+  const process = execa(
+    path.join(root, 'bin/shale'),
+    [
+      ...['machine-os-builder', '--namespace', NAMESPACE, '--kubeconfig', kubeconfig],
+      ...['--insecure-registry', registry.host, ...engineFlags],
+    ],
+    { reject: false, buffer: false, stdout: 'ignore', cancelSignal: signal },
+  );
+  const lines = createInterface({ input: process.stderr });
+  const prints = async (text: string) => {
+    for await (const [line] of on(lines, 'line', { signal })) if (String(line).includes(text)) return;
+  };
+  // In an object: a child process is a promise of its end, and would be waited for.
+  return { process, prints };
 }
 
 async function addNode(client: ApiClient): Promise<void> {

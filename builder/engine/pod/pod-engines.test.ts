@@ -211,6 +211,17 @@ describe('an engine in a pod', () => {
     await enginesWith().removeLeftovers(signal);
     expect(objects.size).toBe(0);
   });
+
+  test('of an earlier builder that could not be deleted is deleted before the next one is created', async () => {
+    failDeletes = true;
+    for (const _ of [1, 2]) await enginesWith().use(user, async () => 'built', signal);
+    const engines = enginesWith();
+    await engines.removeLeftovers(signal);
+    expect(objects.size).toBe(4);
+    failDeletes = false;
+    await engines.use(user, async () => 'built', signal);
+    expect(objects.size).toBe(0);
+  });
 });
 
 test('a pod that the API server refuses is a reason to try again later', async () => {

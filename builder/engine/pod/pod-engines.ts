@@ -66,16 +66,18 @@ export class PodEngines implements Engines {
     }
   }
 
-  /** One builder leads at a time, and it has created nothing yet: every engine is an earlier builder's. */
+  /**
+   * One builder leads at a time, and it has created nothing yet: every engine is an earlier builder's. Secrets without a pod
+   * are deleted by the garbage collector.
+   */
   async removeLeftovers(signal: AbortSignal): Promise<void> {
     const { client, log } = this.#options;
     const where = { namespace: BUILDS_NAMESPACE, signal };
     const { items } = await client.list(Pods, { ...where, labelSelector: SELECTOR });
     for (const { metadata } of items) {
+      signal.throwIfAborted();
       log.info({ pod: metadata.name }, 'deleting the engine of an earlier builder');
-      // The garbage collector deletes its Secret, too.
-      await client.delete(Secrets, metadata.name, where);
-      await client.delete(Pods, metadata.name, where);
+      await this.#delete(metadata.name);
     }
   }
 
@@ -141,6 +143,7 @@ export class PodEngines implements Engines {
     return this.#options.client.find(Pods, name, { namespace: BUILDS_NAMESPACE, signal });
   }
 
+  /** What can't be deleted now is deleted before the next use, and ends by itself at its deadline. */
   async #delete(name: string): Promise<void> {
     const { client, log } = this.#options;
     const where = { namespace: BUILDS_NAMESPACE, signal: AbortSignal.timeout(DELETE_MS) };
@@ -149,7 +152,6 @@ export class PodEngines implements Engines {
       await client.delete(Secrets, name, where);
       this.#undeleted.delete(name);
     } catch (error) {
-      // Its deadline ends the pod, and the next use tries again.
       this.#undeleted.add(name);
       log.warn({ pod: name, err: error }, 'the pod of a container engine could not be deleted');
     }
