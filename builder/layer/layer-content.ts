@@ -1,9 +1,10 @@
-import { posix } from 'node:path';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { annotations, nodePaths } from '../../api/names.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
-import type { NodeConfig, NodeFile, NodeUnit, Owner } from '../../machineconfig/node-config.ts';
+import { layeredFiles } from '../../machineconfig/layered-files.ts';
+import type { NodeConfig, NodeFile, Owner } from '../../machineconfig/node-config.ts';
+import { placeInImage } from '../../machineconfig/place-in-image.ts';
 import { unitLinks } from '../../machineconfig/unit-links.ts';
 import { formatTmpfiles, type TmpfilesLine } from './tmpfiles.ts';
 
@@ -18,8 +19,6 @@ export type LayerContent =
   | { readonly ok: true; readonly entries: readonly LayerEntry[] }
   | { readonly ok: false; readonly refusals: readonly LayerRefusal[] };
 
-const UNIT_DIRECTORY = '/etc/systemd/system';
-const PRESET = '/etc/systemd/system-preset/20-shale.preset';
 /** setuid and setgid (stat(2)); an image hands such a file to every node, so it has to be asked for on purpose. */
 const SET_ID_BITS = 0o6000;
 
@@ -56,9 +55,8 @@ export function layerContent(config: NodeConfig, rendered: MachineConfig, hasPac
     });
   }
   entries.push(
-    ...unitEntries(config),
-    ...sshKeyEntries(config.sshKeys),
-    ...kernelArgumentEntries(config.kernelArguments),
+    ...[...layeredFiles(config)].map(([path, text]) => textFile(path, text)),
+    ...unitLinkEntries(config),
   );
   entries.push(textFile(nodePaths.imageConfig, `${canonicalJson(carried(rendered))}\n`));
   const fragment = formatTmpfiles(lines);
@@ -130,7 +128,7 @@ function addPlaced(
   refusals: LayerRefusal[],
   add: { readonly image: (path: string) => void; readonly state: () => void },
 ): void {
-  const place = placeOf(path);
+  const place = placeInImage(path);
   switch (place.kind) {
     case 'image':
       add.image(place.path);
@@ -157,112 +155,11 @@ function named({ user, group }: Owned): boolean {
   return [user, group].some((owner) => 'name' in owner && owner.name !== 'root');
 }
 
-function unitEntries({ units }: NodeConfig): LayerEntry[] {
-  const entries: LayerEntry[] = [];
-  for (const unit of units.values()) {
-    const unitPath = posix.join(UNIT_DIRECTORY, unit.name);
-    if (unit.contents !== undefined && !unit.masked) entries.push(textFile(unitPath, unit.contents));
-    for (const [name, contents] of unit.dropins)
-      entries.push(textFile(posix.join(`${unitPath}.d`, name), contents));
-  }
-  // The base image is never downloaded, so of its own units only the name is known: a preset says what is wanted.
+function unitLinkEntries({ units }: NodeConfig): LayerEntry[] {
   const { links } = unitLinks([...units.values()], () => undefined);
-  for (const { path, target } of links) entries.push({ type: 'symlink', path, target, uid: 0, gid: 0 });
-  const presets = [...units.values()].filter(isPreset).map(presetLine).sort();
-  if (presets.length > 0) entries.push(textFile(PRESET, `${presets.join('\n')}\n`));
-  return entries;
-}
-
-function isPreset(unit: NodeUnit): boolean {
-  return unit.enabled !== undefined && unit.contents === undefined && !unit.masked;
-}
-
-function presetLine(unit: NodeUnit): string {
-  return `${unit.enabled === true ? 'enable' : 'disable'} ${unit.name}`;
-}
-
-/**
- * Homes are state, so keys lie under /etc/ssh, where sshd looks once its configuration says so (sshd_config(5),
- * AuthorizedKeysFile); the usual places stay in the list.
- */
-function sshKeyEntries(sshKeys: NodeConfig['sshKeys']): LayerEntry[] {
-  if (sshKeys.size === 0) return [];
-  const config = `AuthorizedKeysFile .ssh/authorized_keys .ssh/authorized_keys.d/ignition ${nodePaths.authorizedKeysDirectory}/%u\n`;
-  return [
-    textFile(nodePaths.sshdConfig, config),
-    ...[...sshKeys].map(([user, keys]) =>
-      textFile(posix.join(nodePaths.authorizedKeysDirectory, user), `${keys.join('\n')}\n`),
-    ),
-  ];
-}
-
-/** bootc's kargs.d (bootc documentation, "Kernel arguments"); other backends' daemons read the same file. */
-function kernelArgumentEntries(kernelArguments: readonly string[]): LayerEntry[] {
-  if (kernelArguments.length === 0) return [];
-  const list = kernelArguments.map((argument) => JSON.stringify(argument)).join(', ');
-  return [textFile(nodePaths.kernelArguments, `kargs = [${list}]\n`)];
+  return links.map(({ path, target }) => ({ type: 'symlink', path, target, uid: 0, gid: 0 }));
 }
 
 function textFile(path: string, text: string): LayerEntry {
   return { type: 'file', path, mode: 0o644, uid: 0, gid: 0, content: Buffer.from(text) };
-}
-
-/**
- * Where a path of a rendered config can live when an image delivers it (DESIGN.md section 3, "What an image can carry").
- */
-export type PathPlace =
-  /** Goes into the layer as it is, under the path given here (`/lib/x` is `/usr/lib/x` on every host with a merged /usr). */
-  | { readonly kind: 'image'; readonly path: string }
-  /** Belongs to the running host, not to the image: created at boot by a tmpfiles.d line. */
-  | { readonly kind: 'state' }
-  | { readonly kind: 'refused'; readonly why: string };
-
-/** Paths whose content an ostree or bootc host keeps across images (ostree "Adapting existing systems"; bootc "Filesystem"). */
-const STATE_ROOTS = [
-  '/var',
-  '/home',
-  '/root',
-  '/opt',
-  '/usr/local',
-  '/srv',
-  '/mnt',
-  '/run',
-  '/tmp',
-  '/media',
-];
-
-/** Top-level links of a merged /usr: a directory in the layer would replace the link and hide the whole of /usr/lib. */
-const MERGED_USR = ['/bin', '/sbin', '/lib', '/lib32', '/lib64'];
-
-const IMAGE_ROOTS = ['/etc', '/usr'];
-
-/** What the OS tools alone may write: a file there would damage the deployment that carries it. */
-const FORBIDDEN = [
-  '/usr/etc',
-  '/usr/lib/ostree',
-  '/usr/lib/modules',
-  '/etc/passwd',
-  '/etc/shadow',
-  '/etc/group',
-  '/etc/gshadow',
-];
-
-/**
- * Decides how a path is delivered.
- *
- * @param path absolute and normalised, as the renderer leaves it.
- */
-function placeOf(path: string): PathPlace {
-  const within = (root: string) => path === root || path.startsWith(`${root}/`);
-  const forbidden = FORBIDDEN.find(within);
-  if (forbidden !== undefined)
-    return { kind: 'refused', why: `${forbidden} is managed by the operating system` };
-  if (STATE_ROOTS.some(within)) return { kind: 'state' };
-  const merged = MERGED_USR.find(within);
-  if (merged !== undefined) return { kind: 'image', path: `/usr${path}` };
-  if (IMAGE_ROOTS.some((root) => path.startsWith(`${root}/`))) return { kind: 'image', path };
-  return {
-    kind: 'refused',
-    why: `an image can only carry files under ${IMAGE_ROOTS.join(' and ')}, and create files under ${STATE_ROOTS.join(', ')}`,
-  };
 }

@@ -1,10 +1,14 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
+import { present } from '../../api/present.ts';
+import { layeredFiles, unitFiles } from '../../machineconfig/layered-files.ts';
 import type { NodeConfig, NodeUnit, Owner } from '../../machineconfig/node-config.ts';
+import { placeInImage } from '../../machineconfig/place-in-image.ts';
 import { unitLinks } from '../../machineconfig/unit-links.ts';
 import type { Attributes } from '../host-files/host-directory.ts';
 import { HostTree, type TreeRoots } from '../host-files/host-tree.ts';
+import type { Current } from '../records/current.ts';
 import { resolveInRoot } from '../tree/resolve-in-root.ts';
 import { ignoreMissing, readTreeEntry, type TreeEntry } from '../tree/tree-entry.ts';
 
@@ -16,6 +20,8 @@ export interface Desired {
   readonly contents?: Uint8Array;
   /** The path that a hard link shares its inode with. */
   readonly hardLinkTo?: string;
+  /** Why the owner is not known, as text: nothing can be as the config wants it (layered mode only). */
+  readonly unknownOwner?: string;
   /** How parents that are missing are made. */
   readonly parents: Attributes;
 }
@@ -35,40 +41,89 @@ const ROOT_ONLY = { uid: 0, gid: 0 };
 /** What MCO makes missing parents with (`defaultDirectoryPermissions`). */
 const PARENTS: Attributes = { mode: 0o755, ...ROOT_ONLY };
 
+/** How a config comes to a node: written by the daemon, or in an image. */
+export type Delivery = Current['mode'];
+
 /**
  * What a config wants on a node's disk, path by path: names of owners and homes looked up in the tree itself, units as
  * files, drop-ins and links.
  *
- * SSH keys go to `~/.ssh/authorized_keys.d/ignition` (MCO `RHCOSDefaultSSHKeyPath`); those of a user that the node
- * doesn't know are left out, as MCO leaves them (`updateSSHKeys`).
+ * In standard mode SSH keys go to `~/.ssh/authorized_keys.d/ignition` (MCO `RHCOSDefaultSSHKeyPath`); those of a user that
+ * the node doesn't know are left out, as MCO leaves them (`updateSSHKeys`). In layered mode everything lies where an image
+ * carries it (builder/layer/layer-content.ts).
  *
- * @throws UnknownAccountError for a file's owner that the tree doesn't know.
+ * @throws UnknownAccountError for a file's owner that the tree doesn't know, in standard mode: in layered mode it is told by
+ *   `unknownOwner`, because the image is there already.
  */
-export async function desiredTree(target: TreeRoots, config: NodeConfig): Promise<DesiredTree> {
+export async function desiredTree(
+  target: TreeRoots,
+  config: NodeConfig,
+  delivery: Delivery = 'Standard',
+): Promise<DesiredTree> {
   const accounts = await readAccounts(target.root);
+  const owners = delivery === 'Standard' ? strictOwners(accounts) : lenientOwners(accounts);
   const tree = new Map<string, Desired>();
   for (const directory of config.directories.values()) {
-    const ids = ownerIds(accounts, directory);
+    const { unknown, ...ids } = owners(directory);
     tree.set(directory.path, {
       entry: { kind: 'directory', mode: directory.mode, ...ids },
       parents: PARENTS,
+      ...present({ unknownOwner: unknown }),
     });
   }
   for (const file of config.files.values()) {
-    tree.set(file.path, desiredFile(file.contents, { mode: file.mode, ...ownerIds(accounts, file) }));
+    const { unknown, ...ids } = owners(file);
+    const desired = desiredFile(file.contents, { mode: file.mode, ...ids });
+    tree.set(file.path, { ...desired, ...present({ unknownOwner: unknown }) });
   }
-  for (const unit of config.units.values()) addUnit(tree, unit);
-  const { links, removals } = await linksOfUnits(target, [...config.units.values()]);
-  for (const name of removals) tree.set(name, { entry: undefined, parents: PARENTS });
-  for (const link of links) tree.set(link.path, desiredLink(link.target, ROOT_ONLY));
-  addKeys(tree, config.sshKeys, accounts);
+  if (delivery === 'Standard') await addWritten(tree, target, config, accounts);
+  else await addCarried(tree, target, config);
   for (const link of config.links.values()) {
+    const ids = delivery === 'Standard' ? strictOwners(accounts)(link) : ownersInImage(link);
     const desired = link.hard
       ? await desiredHardLink(target, link.target, tree)
-      : desiredLink(link.target, ownerIds(accounts, link));
+      : desiredLink(link.target, ids);
     tree.set(link.path, desired);
   }
   return tree;
+}
+
+/** Units and keys as standard mode writes them. */
+async function addWritten(
+  tree: Map<string, Desired>,
+  target: TreeRoots,
+  config: NodeConfig,
+  accounts: Accounts,
+): Promise<void> {
+  const units = [...config.units.values()];
+  for (const unit of units) {
+    for (const [name, text] of unitFiles(unit)) tree.set(name, rootsFile(text));
+  }
+  const { links, removals } = await linksOfUnits(target, units);
+  for (const name of removals) tree.set(name, { entry: undefined, parents: PARENTS });
+  for (const link of links) tree.set(link.path, desiredLink(link.target, ROOT_ONLY));
+  addKeys(tree, config.sshKeys, accounts);
+}
+
+/**
+ * Units, keys and kernel arguments as an image carries them. A link by which the base itself enables a unit stays in /etc,
+ * since a layer of an unknown base removes nothing.
+ */
+async function addCarried(tree: Map<string, Desired>, target: TreeRoots, config: NodeConfig): Promise<void> {
+  for (const [name, text] of layeredFiles(config)) tree.set(name, rootsFile(text));
+  const { links, removals } = unitLinks([...config.units.values()], () => undefined);
+  for (const link of links) tree.set(link.path, desiredLink(link.target, ROOT_ONLY));
+  await using image = new HostTree(target);
+  for (const name of removals) {
+    const { name: stock, missingParents } = await image.locate(`/usr${name}`);
+    if (missingParents.length > 0 || (await image.stat(stock)) === undefined) {
+      tree.set(name, { entry: undefined, parents: PARENTS });
+    }
+  }
+}
+
+function rootsFile(text: string): Desired {
+  return desiredFile(Buffer.from(text), { mode: 0o644, ...ROOT_ONLY });
 }
 
 function desiredFile(contents: Uint8Array, attributes: Attributes, parents: Attributes = PARENTS): Desired {
@@ -88,17 +143,6 @@ async function desiredHardLink(target: TreeRoots, hardLinkTo: string, tree: Desi
   const { name, missingParents } = await host.locate(hardLinkTo);
   const entry = missingParents.length > 0 ? undefined : await host.entry(name, HASH_UP_TO);
   return { entry, hardLinkTo, parents: PARENTS };
-}
-
-/** MCO skips a unit or drop-in without content (`writeUnit`, `writeDropins`). */
-function addUnit(tree: Map<string, Desired>, unit: NodeUnit): void {
-  const attributes = { mode: 0o644, ...ROOT_ONLY };
-  for (const [name, contents] of unit.dropins) {
-    if (contents === '') continue;
-    tree.set(`${UNIT_DIRECTORY}/${unit.name}.d/${name}`, desiredFile(Buffer.from(contents), attributes));
-  }
-  if (unit.masked || unit.contents === undefined || unit.contents === '') return;
-  tree.set(`${UNIT_DIRECTORY}/${unit.name}`, desiredFile(Buffer.from(unit.contents), attributes));
 }
 
 function addKeys(tree: Map<string, Desired>, sshKeys: NodeConfig['sshKeys'], { users }: Accounts): void {
@@ -182,16 +226,47 @@ async function readAccounts(root: string): Promise<Accounts> {
   return { users, groups };
 }
 
+interface OwnedPath {
+  readonly path: string;
+  readonly user: Owner;
+  readonly group: Owner;
+}
+
+interface Ids {
+  readonly uid: number;
+  readonly gid: number;
+}
+
 /** @returns numeric owner and group of a path. @throws UnknownAccountError naming the path when a name is unknown. */
-function ownerIds(
+function strictOwners(accounts: Accounts): (owned: OwnedPath) => Ids & { readonly unknown?: undefined } {
+  return ({ path, user, group }) => {
+    const uid = 'id' in user ? user.id : accounts.users.get(user.name)?.uid;
+    if (uid === undefined) throw unknownAccount(path, 'user', user);
+    const gid = 'id' in group ? group.id : accounts.groups.get(group.name);
+    if (gid === undefined) throw unknownAccount(path, 'group', group);
+    return { uid, gid };
+  };
+}
+
+/** As strictOwners, but an unknown name is told beside what the image has instead. */
+function lenientOwners(
   accounts: Accounts,
-  { path, user, group }: { readonly path: string; readonly user: Owner; readonly group: Owner },
-): { readonly uid: number; readonly gid: number } {
-  const uid = 'id' in user ? user.id : accounts.users.get(user.name)?.uid;
-  if (uid === undefined) throw unknownAccount(path, 'user', user);
-  const gid = 'id' in group ? group.id : accounts.groups.get(group.name);
-  if (gid === undefined) throw unknownAccount(path, 'group', group);
-  return { uid, gid };
+): (owned: OwnedPath) => Ids & { readonly unknown?: string | undefined } {
+  const strict = strictOwners(accounts);
+  return (owned) => {
+    try {
+      return strict(owned);
+    } catch (error) {
+      if (!(error instanceof UnknownAccountError)) throw error;
+      return { ...ownersInImage(owned), unknown: error.message };
+    }
+  };
+}
+
+/** A layer has numbers only, and systemd-tmpfiles gives no link an owner. */
+function ownersInImage({ path, user, group }: OwnedPath): Ids {
+  if (placeInImage(path).kind !== 'image') return ROOT_ONLY;
+  return { uid: 'id' in user ? user.id : 0, gid: 'id' in group ? group.id : 0 };
 }
 
 function unknownAccount(path: string, kind: 'user' | 'group', owner: Owner): UnknownAccountError {

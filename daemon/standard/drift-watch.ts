@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { PathError } from '../host-files/host-file-error.ts';
 import { HostTree, rootOf, type TreeRoots } from '../host-files/host-tree.ts';
-import { desiredTree } from './desired-tree.ts';
+import { type Delivery, desiredTree } from './desired-tree.ts';
 import { SHADOW } from './passwords.ts';
 
 /** Names to look out for, by the directory that has them or would. */
@@ -72,11 +72,15 @@ export class DriftWatch {
  * @returns what to watch for a config's paths to be as it wants them: each path in its directory, and where that is not
  *   there, the first of its parents that is missing.
  */
-export async function watchedNames(target: TreeRoots, config: NodeConfig): Promise<WatchedNames> {
+export async function watchedNames(
+  target: TreeRoots,
+  config: NodeConfig,
+  delivery?: Delivery,
+): Promise<WatchedNames> {
   const names = new Map<string, Set<string>>();
   await using tree = new HostTree(target);
   const passwords = config.passwordHashes.size > 0 ? [SHADOW] : [];
-  for (const name of [...(await desiredTree(target, config)).keys(), ...passwords]) {
+  for (const name of [...(await desiredTree(target, config, delivery)).keys(), ...passwords]) {
     const location = await tree.locate(name).catch(ignoreUnreachable);
     if (location === undefined) continue;
     const watched = location.missingParents[0] ?? location.name;

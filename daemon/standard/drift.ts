@@ -13,7 +13,15 @@ export interface Drift {
   readonly message: string;
 }
 
-export type DriftKind = 'content' | 'mode' | 'owner' | 'missing' | 'unexpected' | 'kind';
+export type DriftKind =
+  | 'content'
+  | 'mode'
+  | 'owner'
+  | 'missing'
+  | 'unexpected'
+  | 'kind'
+  /** Nobody changed it: the config names an owner that the node doesn't know. */
+  | 'account';
 
 /** @returns how what was found at a path differs from what is wanted there; undefined when it doesn't. */
 export function driftOf(

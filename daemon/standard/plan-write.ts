@@ -155,7 +155,11 @@ interface Wanted {
   readonly step: WriteStep | undefined;
 }
 
-function adopt({ location, hardLinkSource }: ObservedPath, { entry, contents }: Desired): Wanted {
+/** @returns how a path gets what a config wants there. @throws PathError for what no config can ask for. */
+export function adopt(
+  { location, hardLinkSource }: Pick<ObservedPath, 'location' | 'hardLinkSource'>,
+  { entry, contents }: Desired,
+): Wanted {
   const at = { name: location.name };
   if (entry === undefined) return { entry, step: undefined };
   if (hardLinkSource !== undefined)
@@ -187,7 +191,7 @@ function restore(name: string, { place, entry }: Source): Wanted {
 }
 
 /** What is there goes first when nothing is to be there, or when it can't be replaced by a rename. */
-function removalOf(
+export function removalOf(
   name: string,
   found: TreeEntry | undefined,
   wanted: TreeEntry | undefined,

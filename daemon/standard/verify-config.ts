@@ -3,28 +3,35 @@ import { present } from '../../api/present.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { PathError } from '../host-files/host-file-error.ts';
 import { HostTree, type TreeRoots } from '../host-files/host-tree.ts';
-import { type Desired, desiredTree } from './desired-tree.ts';
+import { type Delivery, type Desired, desiredTree } from './desired-tree.ts';
 import { type Drift, driftOf, sizeDriftOf } from './drift.ts';
 import { passwordDrifts, readPasswordFields } from './passwords.ts';
 
 /**
  * Compares a tree with what a config wants there.
  *
- * @param root of the tree. @param varRoot the root that has its /var, when that is another.
+ * @param root of the tree. @param varRoot the root that has its /var, when that is another. @param delivery how the config
+ *   came there; by standard mode unless given.
  * @returns where they differ, in the order of paths; none when the tree is as the config wants it.
  * @throws UnknownAccountError, PasswordError, the file system's errors, the signal's reason when aborted.
  */
 export async function verifyConfig(
   root: string,
   config: NodeConfig,
-  options: { readonly varRoot?: string; readonly signal?: AbortSignal } = {},
+  options: {
+    readonly varRoot?: string;
+    readonly delivery?: Delivery;
+    readonly signal?: AbortSignal;
+  } = {},
 ): Promise<readonly Drift[]> {
-  const { varRoot, signal } = options;
+  const { varRoot, delivery, signal } = options;
   const target: TreeRoots = { root, ...present({ varRoot }) };
   const drifts: Drift[] = [];
   await using tree = new HostTree(target);
   // In the order of paths, a directory is opened once.
-  for (const [path, desired] of [...(await desiredTree(target, config))].sort(by(([name]) => name))) {
+  for (const [path, desired] of [...(await desiredTree(target, config, delivery))].sort(
+    by(([name]) => name),
+  )) {
     signal?.throwIfAborted();
     const drift = await driftAt(tree, path, desired);
     if (drift !== undefined) drifts.push(drift);
@@ -36,8 +43,9 @@ export async function verifyConfig(
 async function driftAt(
   tree: HostTree,
   path: string,
-  { entry, contents }: Desired,
+  { entry, contents, unknownOwner }: Desired,
 ): Promise<Drift | undefined> {
+  if (unknownOwner !== undefined) return { path, what: 'account', message: unknownOwner };
   try {
     const { name, missingParents } = await tree.locate(path);
     if (missingParents.length > 0) return driftOf(path, undefined, entry);

@@ -1,4 +1,4 @@
-import { access, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { access, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { nodePaths } from '../../api/names.ts';
@@ -175,17 +175,22 @@ describe('the next boot is what runs', () => {
   });
 });
 
-describe('config drift in standard mode', () => {
-  const config = standard('rendered-1', [
+describe.each(['Standard', 'Layered'] as const)('config drift in %s mode', (mode) => {
+  const rendered = standard('rendered-1', [
     { path: '/etc/app.conf', content: 'right' },
     { path: '/etc/systemd/system/app.service', content: '[Service]\n' },
+    { path: '/usr/share/app/default.conf', content: 'right' },
   ]);
+  const config: Current =
+    mode === 'Standard'
+      ? rendered
+      : { version: 1, mode, config: 'rendered-1', image: imageOf('1'), baseImage: imageOf('0') };
 
   /** A node on which the config's files are as it has them. */
   async function written(more: NodeUnderTest = {}) {
     const found: string[] = [];
     const node = await stepUnderTest({
-      backend: settled({ booted: deployment('/booted') }),
+      backend: settled({ booted: deployment('/booted', { image: imageOf('1') }) }),
       ...more,
       context: { metrics: { ...noMetrics, driftFound: () => found.push('drift') } },
     });
@@ -193,6 +198,12 @@ describe('config drift in standard mode', () => {
     await mkdir(at('etc/systemd/system'), { recursive: true });
     await writeFile(at('etc/app.conf'), 'right');
     await writeFile(at('etc/systemd/system/app.service'), '[Service]\n');
+    await mkdir(at('usr/share/app'), { recursive: true });
+    await writeFile(at('usr/share/app/default.conf'), 'right');
+    if (mode === 'Layered') {
+      await mkdir(path.dirname(at(nodePaths.imageConfig)));
+      await writeFile(at(nodePaths.imageConfig), JSON.stringify(rendered.rendered));
+    }
     const look = () => beIdle(node.context, observation({ current: config }));
     const force = async () => {
       await mkdir(path.dirname(at(nodePaths.forceFile)), { recursive: true });
@@ -268,7 +279,7 @@ describe('config drift in standard mode', () => {
     await expect(access(at(nodePaths.forceFile))).rejects.toThrow('ENOENT');
   });
 
-  test('ends with standard mode, and says nothing of an edit in layered mode', async () => {
+  test('is not looked for on a node that Shale does not configure any more', async () => {
     const { at, look, context, phases, events } = await written();
     await writeFile(at('etc/app.conf'), 'wrong');
     await look();
@@ -277,4 +288,45 @@ describe('config drift in standard mode', () => {
     expect(context.memory.drift).toBeUndefined();
     expect(events).toHaveLength(1);
   });
+
+  test('is none where no config names the path, and the force file leaves that alone', async () => {
+    const { at, look, force, phases, events } = await written();
+    await writeFile(at('etc/admin.conf'), 'mine');
+    await look();
+    expect(events).toEqual([]);
+    await force();
+    await look();
+    expect(phases).toEqual([{ kind: 'updated' }, { kind: 'updated' }]);
+    expect(await readFile(at('etc/admin.conf'), 'utf8')).toBe('mine');
+  });
+
+  test('is put back where something of another kind has taken the place', async () => {
+    const { at, look, force, phases } = await written();
+    await rm(at('etc/app.conf'));
+    await mkdir(at('etc/app.conf'));
+    await look();
+    expect(phases.at(-1)).toMatchObject({ why: expect.stringContaining('/etc/app.conf: is a directory') });
+    await force();
+    await look();
+    expect(phases.at(-1)).toEqual({ kind: 'updated' });
+    expect(await readFile(at('etc/app.conf'), 'utf8')).toBe('right');
+  });
+});
+
+test('what differs in the /usr of an image is reported, and left to the next boot by the force file', async () => {
+  const { context, root, phases } = await stepUnderTest({
+    backend: settled({ booted: deployment('/booted', { image: imageOf('1') }) }),
+  });
+  const at = (name: string) => path.join(root, name);
+  const { rendered } = standard('rendered-1', [{ path: '/usr/share/app.conf', content: 'right' }]);
+  await mkdir(path.dirname(at(nodePaths.imageConfig)), { recursive: true });
+  await writeFile(at(nodePaths.imageConfig), JSON.stringify(rendered));
+  await writeFile(at('usr/share/app.conf'), 'wrong');
+  await mkdir(path.dirname(at(nodePaths.forceFile)), { recursive: true });
+  await writeFile(at(nodePaths.forceFile), '');
+  await beIdle(context, observation({ current }));
+  expect(phases).toEqual([
+    { kind: 'drifted', why: expect.stringContaining('/usr/share/app.conf: has sha256') },
+  ]);
+  expect(await readFile(at('usr/share/app.conf'), 'utf8')).toBe('wrong');
 });

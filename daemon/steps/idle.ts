@@ -1,15 +1,14 @@
 import path from 'node:path';
 import { nodePaths } from '../../api/names.ts';
 import { parseDigestedPullspec } from '../../api/references.ts';
-import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import type { OsBackend } from '../os/backend.ts';
 import { imagesOfPolicy } from '../os/image-policy/keep-image-policy.ts';
 import type { Current } from '../records/current.ts';
-import { nodeConfigOf } from '../records/current.ts';
 import { endForce, forceFileIn, formatDrifts, isForced } from '../standard/drift.ts';
 import { watchedNames } from '../standard/drift-watch.ts';
+import { type ManagedContent, managedContent } from '../standard/managed-content.ts';
+import { restoreContent } from '../standard/restore-content.ts';
 import { verifyConfig } from '../standard/verify-config.ts';
-import { writeConfig } from '../standard/write-config.ts';
 import { policeImages } from './image-policy.ts';
 import type { Observation } from './step.ts';
 import {
@@ -48,8 +47,8 @@ export async function beIdle(context: StepContext, observation: Observation): Pr
 }
 
 /**
- * Checks that the disk of a node in standard mode is as Shale left it, and is woken when that changes (MCO,
- * ConfigDriftMonitor). In layered mode what an admin edits in /etc is theirs, as ostree has it.
+ * Checks that what the config names is on the disk as it was rendered, in either mode, and is woken when that changes (MCO,
+ * ConfigDriftMonitor). What no config names is the admin's.
  *
  * An admin who creates MCO's force file on the node permits overwriting: the content is put back and the file is
  * removed. Nothing is reloaded but systemd's own units, and nothing reboots: what a service has read since, its admin
@@ -59,22 +58,23 @@ export async function beIdle(context: StepContext, observation: Observation): Pr
  * @throws the file system's errors.
  */
 async function detectDrift(context: StepContext, current: Current | undefined): Promise<string | undefined> {
-  const { driftWatch, memory, ports } = context;
-  if (current?.mode !== 'Standard') {
+  const { driftWatch, memory, ports, signal } = context;
+  const { root } = ports.host;
+  const content = await managedContent(root, current);
+  if (content === undefined) {
     driftWatch.disarm();
     memory.drift = undefined;
     return undefined;
   }
-  const { root } = ports.host;
-  const config = nodeConfigOf(current.rendered);
-  const names = new Map(await watchedNames({ root }, config));
+  const { config, delivery } = content;
+  const names = new Map(await watchedNames({ root }, config, delivery));
   names.set(path.dirname(forceFileIn(root)), new Set([path.basename(nodePaths.forceFile)]));
   driftWatch.arm(names);
   if (await isForced(root)) {
-    await putBack(context, config);
+    await putBack(context, content);
     await endForce(root);
   }
-  const drifts = await verifyConfig(root, config, { signal: context.signal });
+  const drifts = await verifyConfig(root, config, { delivery, signal });
   const why = drifts.length === 0 ? undefined : formatDrifts(drifts, nodePaths.forceFile);
   if (why !== memory.drift) {
     if (why !== undefined) {
@@ -88,13 +88,10 @@ async function detectDrift(context: StepContext, current: Current | undefined): 
   return why;
 }
 
-async function putBack(context: StepContext, config: NodeConfig): Promise<void> {
+async function putBack(context: StepContext, content: ManagedContent): Promise<void> {
   const { ports, signal } = context;
-  const { written, removed } = await writeConfig(
-    writeTarget(ports),
-    { from: config, to: config, force: true },
-    { signal },
-  );
+  const { config } = content;
+  const { written, removed } = await restoreContent(writeTarget(ports), content, signal);
   const paths = [...written, ...removed];
   if (paths.some((name) => name.startsWith(UNITS))) await ports.services.daemonReload(signal);
   normal(

@@ -1,14 +1,10 @@
-import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { MachineConfig } from '../../../api/machine-config.ts';
-import { nodePaths } from '../../../api/names.ts';
 import type { NodeConfig } from '../../../machineconfig/node-config.ts';
-import { parseNodeConfig } from '../../../machineconfig/parse-node-config.ts';
 import { HostTree } from '../../host-files/host-tree.ts';
 import type { Current } from '../../records/current.ts';
 import { nodeConfigOf } from '../../records/current.ts';
+import { readImageConfig } from '../../records/image-config.ts';
 import type { ManagedPaths } from '../../records/managed-paths.ts';
-import { ignoreMissing } from '../../tree/tree-entry.ts';
 import { deliveredInEtc, readDeliveries } from './deliver.ts';
 
 /**
@@ -42,10 +38,8 @@ async function pathsOfState(root: string, current: Current | undefined): Promise
 
 /** @returns those of the config that an image carries; none for an image that was not made of one. @param root of the image. */
 async function pathsOfImage(root: string): Promise<ReadonlySet<string>> {
-  const text = await readFile(path.join(root, nodePaths.imageConfig), 'utf8').catch(ignoreMissing);
-  if (text === undefined) return new Set();
-  const parsed = parseNodeConfig(JSON.parse(text) as MachineConfig);
-  return parsed.ok ? pathsOf(parsed.config) : new Set();
+  const config = await readImageConfig(root);
+  return config === undefined ? new Set() : pathsOf(config);
 }
 
 function pathsOf({ files, links }: NodeConfig): ReadonlySet<string> {

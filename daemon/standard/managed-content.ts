@@ -1,0 +1,56 @@
+import type { NodeConfig } from '../../machineconfig/node-config.ts';
+import { type Current, nodeConfigOf } from '../records/current.ts';
+import { readImageConfig } from '../records/image-config.ts';
+import type { Delivery } from './desired-tree.ts';
+import type { Drift } from './drift.ts';
+import { verifyConfig } from './verify-config.ts';
+
+/** All that Shale manages on a node's disk, derived from the rendered config alone. */
+export interface ManagedContent {
+  readonly delivery: Delivery;
+  readonly config: NodeConfig;
+}
+
+/**
+ * @param root the running root. @param current what the node runs.
+ * @returns what Shale manages there; undefined on a node that Shale has not configured, or whose image carries no config.
+ * @throws PrepareRefused when the config can't be read.
+ */
+export async function managedContent(
+  root: string,
+  current: Current | undefined,
+): Promise<ManagedContent | undefined> {
+  switch (current?.mode) {
+    case undefined:
+      return undefined;
+    case 'Standard':
+      return { delivery: 'Standard', config: nodeConfigOf(current.rendered) };
+    case 'Layered': {
+      // The running /usr is the image's, also after it was applied live.
+      const config = await readImageConfig(root);
+      return config === undefined ? undefined : { delivery: 'Layered', config };
+    }
+  }
+}
+
+/**
+ * Compares the running root with what the node runs.
+ *
+ * @returns where they differ, in the order of paths.
+ * @throws what verifyConfig throws.
+ */
+export async function verifyManaged(
+  root: string,
+  current: Current | undefined,
+  signal: AbortSignal,
+): Promise<readonly Drift[]> {
+  const content = await managedContent(root, current);
+  return content === undefined
+    ? []
+    : verifyConfig(root, content.config, { delivery: content.delivery, signal });
+}
+
+/** @returns those that somebody has made: an update neither overwrites them nor carries them along. */
+export function madeByHand(drifts: readonly Drift[]): readonly Drift[] {
+  return drifts.filter(({ what }) => what !== 'account');
+}
