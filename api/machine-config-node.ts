@@ -123,6 +123,7 @@ export const FailureReason = z.enum([
   'HealthCheckFailed',
   'KubeletNeverStarted',
   'DaemonNeverStarted',
+  'ConfigDrift',
 ]);
 export type FailureReason = z.infer<typeof FailureReason>;
 

@@ -387,6 +387,20 @@ describe('decide', () => {
       at({ spec: layered('rendered-2', '2'), current: begun.next, failed: sick }),
       'recheck',
     ],
+    [
+      'a target whose content somebody changes is looked at',
+      at({
+        spec: layered('rendered-2', '2'),
+        current: begun.next,
+        failed: { ...sick, reason: 'ConfigDrift' },
+      }),
+      'idle',
+    ],
+    [
+      'and is gone to again by a node that left it',
+      at({ spec: layered('rendered-2', '2'), failed: { ...sick, reason: 'ConfigDrift' } }),
+      'prepare',
+    ],
     ['going back after a failure', at({ failed: sick }), 'idle'],
   ])('%s', (_name, seen, kind) => {
     expect(decide(seen).kind).toBe(kind);

@@ -39,7 +39,10 @@ function towardsTarget(observation: DaemonObservation): Step {
   const { journal: stuck, prepared } = observation;
   if (stuck === undefined) {
     const failed =
-      observation.failed !== undefined && isFor(failedTarget(observation.failed), target)
+      observation.failed !== undefined &&
+      // The target runs; what keeps it from being whole is looked at, and told, as any drift.
+      observation.failed.reason !== 'ConfigDrift' &&
+      isFor(failedTarget(observation.failed), target)
         ? observation.failed
         : undefined;
     if (isAt(target, observation.current)) {

@@ -65,6 +65,17 @@ export function isManaged(managed: ManagedPaths, path: string, digest: string): 
   return managed.get(path)?.includes(digest) ?? false;
 }
 
+/** @returns one record of all; a digest in any of them is Shale's. */
+export function mergeManaged(...records: readonly ManagedPaths[]): ManagedPaths {
+  const merged = new Map<string, readonly string[]>();
+  for (const record of records) {
+    for (const [name, digests] of record) {
+      merged.set(name, [...new Set([...(merged.get(name) ?? []), ...digests])]);
+    }
+  }
+  return merged;
+}
+
 const UnlabelledPathsRecord = z.object({ version: z.literal(1), paths: z.array(z.string().startsWith('/')) });
 
 /**

@@ -25,12 +25,16 @@ export async function managedContent(
       return undefined;
     case 'Standard':
       return { delivery: 'Standard', config: nodeConfigOf(current.rendered) };
-    case 'Layered': {
+    case 'Layered':
       // The running /usr is the image's, also after it was applied live.
-      const config = await readImageConfig(root);
-      return config === undefined ? undefined : { delivery: 'Layered', config };
-    }
+      return carriedBy(root);
   }
+}
+
+/** @returns what the image carries whose tree lies in `root`; undefined for one that was made of no config. */
+export async function carriedBy(root: string): Promise<ManagedContent | undefined> {
+  const config = await readImageConfig(root);
+  return config === undefined ? undefined : { delivery: 'Layered', config };
 }
 
 /**

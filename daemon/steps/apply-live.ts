@@ -1,11 +1,14 @@
 import { type DigestedPullspec, parseDigestedPullspec } from '../../api/references.ts';
 import { handedOverTo } from '../host/certificates/owned-paths.ts';
 import type { JournalEntry } from '../records/journal.ts';
+import { mergeManaged } from '../records/managed-paths.ts';
+import { carriedBy } from '../standard/managed-content.ts';
 import { UndoError } from '../standard/write-config.ts';
 import { applyLive, verifyLive } from '../tree-sync/live-apply.ts';
 import { actOnServices } from './act-on-services.ts';
 import { waitForLease } from './await-grant.ts';
 import { finish } from './end-update.ts';
+import { contentOfConfigs, requireOwnContent, verifyCarried } from './own-content.ts';
 import { applySpans } from './spans.ts';
 import type { Observation } from './step.ts';
 import { again, type StepContext, type StepOutcome, tryPublish, warning } from './step-context.ts';
@@ -130,18 +133,28 @@ async function updateLive(work: UpdateWork, { next, plan }: Update): Promise<voi
 }
 
 /** The content is the image's own, from its staged deployment. */
-async function applyImage({ ports, signal }: UpdateWork, image: DigestedPullspec): Promise<LiveWay> {
+async function applyImage(work: UpdateWork, image: DigestedPullspec): Promise<LiveWay> {
+  const { ports, signal } = work;
   const { host, services, backend, relabel } = ports;
   // Staged before; the same deployment again, unless it was undone meanwhile. It may be the booted one.
   const staged = await backend.stage(image, { extraKernelArguments: { remove: [], add: [] }, signal });
   const { booted } = await backend.status(signal);
   return {
-    apply: () =>
-      orRequireReboot(signal, async () => {
+    apply: async () => {
+      await requireOwnContent(work);
+      await orRequireReboot(signal, async () => {
         await host.unlockUsr(signal);
-        const handedOver = await handedOverTo(host.root, staged.root);
+        const handedOver = mergeManaged(
+          await handedOverTo(host.root, staged.root),
+          await contentOfConfigs(work, await carriedBy(staged.root)),
+        );
         await applyLive({ host, services, relabel, booted, staged, handedOver, signal });
-      }),
-    differing: () => verifyLive({ host, booted, staged, signal }),
+      });
+    },
+    differing: async () => {
+      const drifts = await verifyCarried(host.root, await carriedBy(staged.root), signal);
+      const paths = [...(await verifyLive({ host, booted, staged, signal })), ...drifts];
+      return [...new Set(paths)].sort();
+    },
   };
 }

@@ -70,6 +70,21 @@ export async function endUnhealthyTarget(
   return again;
 }
 
+/**
+ * The node runs the target and is healthy, but its disk is not as the target has it: the update ends without success, and
+ * what differs is drift from now on.
+ */
+export async function endChangedTarget(
+  context: StepContext,
+  entry: JournalEntry,
+  observation: Observation,
+  why: string,
+): Promise<StepOutcome> {
+  await recordTarget(context, entry, observation);
+  await endWith(context, recordOf(entry, observation, 'Failed', { why, reason: 'ConfigDrift' }));
+  return again;
+}
+
 async function recordTarget(
   { ports }: StepContext,
   entry: JournalEntry,

@@ -1,11 +1,19 @@
 import { chmod, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { type MachineConfigNode, PREPARE_REFUSED } from '../../api/machine-config-node.ts';
-import { nodePaths } from '../../api/names.ts';
+import type { MachineConfig } from '../../api/machine-config.ts';
+import {
+  type MachineConfigNode,
+  type MachineConfigNodeSpec,
+  PREPARE_REFUSED,
+} from '../../api/machine-config-node.ts';
+import { imageLabels, nodePaths } from '../../api/names.ts';
+import type { DigestedPullspec } from '../../api/references.ts';
+import { layerContent } from '../../builder/layer/layer-content.ts';
+import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { CHRONY, isAt, policies, render, standardSpec } from '../../test/fixtures/node-configs.ts';
 import { patience } from '../../test/fixtures/patience.ts';
-import { type DaemonUnderTest, startDaemon } from '../../test/fixtures/running-daemon.ts';
+import { type DaemonUnderTest, HOLDER, startDaemon } from '../../test/fixtures/running-daemon.ts';
 import { createTestNode, noDirectoryNodes, type TestNode } from '../../test/fixtures/test-node.ts';
 
 const placeOf = (node: TestNode, name: string) => path.join(node.host.root, name);
@@ -80,3 +88,70 @@ describe.skipIf(noDirectoryNodes !== undefined)('config drift', { timeout: patie
     expect(await readFile(placeOf(node, CHRONY), 'utf8')).toBe('new\n');
   });
 });
+
+/** An image with a file in /etc and one that systemd-tmpfiles writes, as the builder makes it. */
+function build(node: TestNode, name: string, content: string): DigestedPullspec {
+  const file = (at: string) => ({
+    path: at,
+    mode: 0o644,
+    contents: { source: `data:,${encodeURIComponent(content)}` },
+  });
+  const rendered: MachineConfig = {
+    apiVersion: 'machineconfiguration.openshift.io/v1',
+    kind: 'MachineConfig',
+    metadata: { name },
+    spec: { config: { ignition: { version: '3.4.0' }, storage: { files: [CHRONY, STATE].map(file) } } },
+  };
+  const parsed = parseNodeConfig(rendered);
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
+  const layer = layerContent(parsed.config, rendered);
+  if (!layer.ok) throw new Error(JSON.stringify(layer.refusals));
+  return node.addImage(layer.entries, {
+    [imageLabels.renderedConfig]: name,
+    [imageLabels.baseImage]: node.stock,
+  });
+}
+
+const STATE = '/var/lib/app/seed.conf';
+
+const layered = (config: string, image: DigestedPullspec): Partial<MachineConfigNodeSpec> => ({
+  configVersion: { desired: config },
+  configImage: { desiredImage: image },
+  imageSigningKeys: 'Disabled',
+  grant: { level: 'Disrupt', config, image, leaseHolder: HOLDER },
+});
+
+describe.skipIf(noDirectoryNodes !== undefined)(
+  'config drift in layered mode',
+  { timeout: patience(120_000) },
+  () => {
+    test('is told as it happens, and never carried into another image', async () => {
+      await using node = await createTestNode();
+      await using daemon = await startDaemon(node);
+      await daemon.want(layered('rendered-1', build(node, 'rendered-1', 'one\n')));
+      await daemon.until('the first image', isAt('rendered-1'));
+      await writeFile(placeOf(node, '/etc/admin.conf'), 'mine\n');
+
+      await writeFile(placeOf(node, STATE), 'two\n');
+      await daemon.until('the state file', hasDrifted(`${STATE}: has sha256`));
+      await writeFile(placeOf(node, STATE), 'one\n');
+      await daemon.until('the node as it was', isAt('rendered-1'));
+      await writeFile(placeOf(node, CHRONY), 'two\n');
+      await daemon.until('the file in /etc', hasDrifted(`${CHRONY}: has sha256`));
+
+      const before = await node.host.bootID();
+      await daemon.want(layered('rendered-2', build(node, 'rendered-2', 'three\n')));
+      await daemon.until('the refusal', ({ status }) =>
+        (status?.conditions ?? []).some(
+          ({ reason, message }) => reason === PREPARE_REFUSED && message.includes('Changed on the node'),
+        ),
+      );
+      expect(await node.host.bootID()).toBe(before);
+      await writeFile(placeOf(node, nodePaths.forceFile), '');
+      await daemon.until('the second image', isAt('rendered-2'));
+      expect(await readFile(placeOf(node, CHRONY), 'utf8')).toBe('three\n');
+      expect(await readFile(placeOf(node, STATE), 'utf8')).toBe('three\n');
+      expect(await readFile(placeOf(node, '/etc/admin.conf'), 'utf8')).toBe('mine\n');
+    });
+  },
+);

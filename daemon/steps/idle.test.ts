@@ -1,6 +1,7 @@
 import { access, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import type { UpdateRecord } from '../../api/machine-config-node.ts';
 import { nodePaths } from '../../api/names.ts';
 import {
   deployment,
@@ -12,6 +13,7 @@ import {
 } from '../../test/fixtures/step-context.ts';
 import type { OsBackend, OsStatus } from '../os/backend.ts';
 import type { Current } from '../records/current.ts';
+import { readLastUpdate } from '../records/last-update.ts';
 import { beIdle } from './idle.ts';
 import { policeImages } from './image-policy.ts';
 import { noMetrics } from './node-metrics.ts';
@@ -277,6 +279,31 @@ describe.each(['Standard', 'Layered'] as const)('config drift in %s mode', (mode
     await look();
     expect(events).toEqual([expect.stringContaining('nothing differs from rendered-1')]);
     await expect(access(at(nodePaths.forceFile))).rejects.toThrow('ENOENT');
+  });
+
+  test('that an update ended with is over with it, and the update has succeeded', async () => {
+    const { at, context, root } = await written();
+    const lastUpdate: UpdateRecord = {
+      config: 'rendered-1',
+      actions: [{ type: 'Reboot' }],
+      causes: [],
+      source: 'test',
+      startedAt: '2026-01-01T00:00:00.000Z',
+      finishedAt: '2026-01-01T00:01:00.000Z',
+      bootIDBefore: 'boot-0',
+      bootIDAfter: 'boot-1',
+      result: 'Failed',
+      reason: 'ConfigDrift',
+      message: 'changed',
+    };
+    const observed = observation({ current: config, lastUpdate });
+    await writeFile(at('etc/app.conf'), 'wrong');
+    expect(await beIdle(context, observed)).toMatchObject({ kind: 'wait' });
+    expect(await readLastUpdate(root)).toBeUndefined();
+    await writeFile(at('etc/app.conf'), 'right');
+    expect(await beIdle(context, observed)).toEqual({ kind: 'again' });
+    const { message: _message, reason: _reason, ...rest } = lastUpdate;
+    expect(await readLastUpdate(root)).toEqual({ ...rest, result: 'Succeeded' });
   });
 
   test('is not looked for on a node that Shale does not configure any more', async () => {

@@ -4,6 +4,7 @@ import { parseDigestedPullspec } from '../../api/references.ts';
 import type { OsBackend } from '../os/backend.ts';
 import { imagesOfPolicy } from '../os/image-policy/keep-image-policy.ts';
 import type { Current } from '../records/current.ts';
+import { writeLastUpdate } from '../records/last-update.ts';
 import { endForce, forceFileIn, formatDrifts, isForced } from '../standard/drift.ts';
 import { watchedNames } from '../standard/drift-watch.ts';
 import { type ManagedContent, managedContent } from '../standard/managed-content.ts';
@@ -12,6 +13,7 @@ import { verifyConfig } from '../standard/verify-config.ts';
 import { policeImages } from './image-policy.ts';
 import type { Observation } from './step.ts';
 import {
+  again,
   normal,
   publish,
   type StepContext,
@@ -37,6 +39,12 @@ export async function beIdle(context: StepContext, observation: Observation): Pr
   // Another deployment has a policy of its own.
   if (!isSettled) await policeImages(context, observation, await imagesOfPolicy(ports.host.root));
   const why = await detectDrift(context, observation.current);
+  const { lastUpdate } = observation;
+  if (why === undefined && lastUpdate?.reason === 'ConfigDrift') {
+    const { message: _why, reason: _reason, ...record } = lastUpdate;
+    await writeLastUpdate(ports.host.root, { ...record, result: 'Succeeded' });
+    return again;
+  }
   await publish(context, observation, why === undefined ? { kind: 'updated' } : { kind: 'drifted', why });
   if (!isSettled) {
     await settleNextBoot(ports.backend, observation.current, signal);

@@ -76,7 +76,6 @@ export const PROBLEMS = [
   'PrepareFailed',
   PREPARE_REFUSED,
   ...FailureReason.options,
-  'ConfigDrift',
   'UnsupportedHost',
   'DaemonFailed',
 ] as const;

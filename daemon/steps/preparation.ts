@@ -1,10 +1,13 @@
 import type { MachineConfigNodeSpec, UpdatePlan } from '../../api/machine-config-node.ts';
+import { nodePaths } from '../../api/names.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import type { NodePorts } from '../host/host.ts';
 import type { Deployment, OsBackend, StageOptions } from '../os/backend.ts';
 import type { VerifiedImage } from '../os/image-policy/policy-entries.ts';
-import type { Current } from '../records/current.ts';
+import { type Current, PrepareRefused } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
+import { formatDrifts, isForced } from '../standard/drift.ts';
+import { madeByHand, verifyManaged } from '../standard/managed-content.ts';
 import { chooseReboot, planReboot } from './choose-reboot.ts';
 import type { DeploymentChange } from './update.ts';
 import { reboots } from './update.ts';
@@ -40,6 +43,23 @@ export function stageTarget(
   options: Pick<StageOptions, 'evenIfBooted' | 'accept'>,
 ): Promise<Deployment> {
   return backend.stage(image, { ...extra, ...options, onProgress, signal });
+}
+
+/**
+ * A node whose disk somebody else has changed is not updated (MCO, validateOnDiskState): told here, before anything is
+ * cordoned or drained for an update that would not be carried out.
+ *
+ * @throws PrepareRefused, and what verifyConfig throws.
+ */
+export async function refuseChangedDisk({
+  root,
+  current,
+  stuck,
+  signal,
+}: Pick<Preparation, 'root' | 'current' | 'stuck' | 'signal'>): Promise<void> {
+  if (stuck !== undefined || (await isForced(root))) return;
+  const drifts = madeByHand(await verifyManaged(root, current, signal));
+  if (drifts.length > 0) throw new PrepareRefused(formatDrifts(drifts, nodePaths.forceFile));
 }
 
 /** What a target asks of the node, and who says so. */

@@ -1,5 +1,7 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { imageLabels } from '../../api/names.ts';
+import { imageLabels, nodePaths } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { encodeTransitionLabel } from '../../disruption/transitions.ts';
 import {
@@ -47,6 +49,8 @@ interface Case {
   readonly softReboot?: boolean;
   /** Filled with the images that the backend deploys. */
   readonly deployed?: string[];
+  /** The running root. */
+  readonly disk?: (root: string) => Promise<void>;
   /** Whether the backend shows the labels before it stages. */
   readonly asks?: boolean;
 }
@@ -54,6 +58,7 @@ interface Case {
 /** Prepares the target on a node. */
 async function prepare(given: Case) {
   const { labels: own = labels, current, stuck, booted = {}, softReboot, deployed = [], asks = true } = given;
+  const { disk = async () => undefined } = given;
   const asked: StageOptions[] = [];
   const backend: Partial<OsBackend> = {
     stage: async (image, options) => {
@@ -65,6 +70,7 @@ async function prepare(given: Case) {
     status: async () => ({ booted: deployment('/booted', booted) }),
   };
   const { context, root } = await stepUnderTest({ backend });
+  await disk(root);
   const prepared = await prepareLayered(
     {
       client: context.client,
@@ -106,6 +112,29 @@ describe('an image that is staged', () => {
     expect(deployed).toEqual(['0 verified']);
     // What is on the disk is not believed, either.
     await expect(prepare({ labels: own, asks: false })).rejects.toMatchObject(refusal);
+  });
+
+  test.each([
+    ['standard', standard('rendered-1', [{ path: '/etc/app.conf', content: 'rendered' }])],
+    ['layered', layered],
+  ])('waits on a node in %s mode whose files somebody has changed', async (_name, current) => {
+    const changed = (content: string, force?: string) => async (root: string) => {
+      const { rendered } = standard('rendered-1', [{ path: '/etc/app.conf', content: 'rendered' }]);
+      await mkdir(path.dirname(path.join(root, nodePaths.imageConfig)), { recursive: true });
+      await writeFile(path.join(root, nodePaths.imageConfig), JSON.stringify(rendered));
+      await writeFile(path.join(root, 'etc/app.conf'), content);
+      if (force === undefined) return;
+      await mkdir(path.dirname(path.join(root, force)), { recursive: true });
+      await writeFile(path.join(root, force), '');
+    };
+    const deployed: string[] = [];
+    await expect(prepare({ current, deployed, disk: changed('by hand') })).rejects.toMatchObject({
+      name: 'PrepareRefused',
+      message: expect.stringMatching(/^Changed on the node .*\/etc\/app\.conf: has .*create .*force/),
+    });
+    expect(deployed).toEqual([]);
+    await prepare({ current, disk: changed('rendered') });
+    await prepare({ current, disk: changed('by hand', nodePaths.forceFile) });
   });
 
   test('is taken when it was built from the target config', async () => {

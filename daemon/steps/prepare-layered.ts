@@ -7,6 +7,7 @@ import {
   type Preparation,
   type Requirements,
   rebootBecause,
+  refuseChangedDisk,
   stageTarget,
   withRebootChoice,
 } from './preparation.ts';
@@ -19,13 +20,15 @@ type LayeredTarget = Extract<Target, { mode: 'Layered' }>;
 /**
  * Brings a layered image to the disk and reads from its label what it asks of this node. Not disruptive.
  *
- * @throws PrepareRefused when the image is not signed, or its labels do not name the config that the operator assigned, and what staging throws.
+ * @throws PrepareRefused when the image is not signed, or its labels do not name the config that the operator assigned, for a disk
+ *   that somebody has changed; and what staging throws.
  */
 export async function prepareLayered(
   preparation: Preparation,
   target: LayeredTarget,
 ): Promise<PreparedUpdate> {
   const { current, spec } = preparation;
+  await refuseChangedDisk(preparation);
   const remove = current?.mode === 'Standard' ? current.kernelArguments : [];
   const change: DeploymentChange = {
     image: target.image,

@@ -1,6 +1,6 @@
 import { MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigurations } from '../../api/machine-configuration.ts';
-import { MACHINE_CONFIGURATION, nodePaths } from '../../api/names.ts';
+import { MACHINE_CONFIGURATION } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { decideActions } from '../../disruption/actions.ts';
@@ -12,12 +12,11 @@ import { askedPackages, refusedInStandardMode } from '../../machineconfig/standa
 import { PackagesRefused } from '../os/backend.ts';
 import type { Current, Rendered } from '../records/current.ts';
 import { nodeConfigOf, PrepareRefused, writtenConfigOf } from '../records/current.ts';
-import { formatDrifts, isForced } from '../standard/drift.ts';
-import { verifyConfig } from '../standard/verify-config.ts';
 import {
   type Preparation,
   type Requirements,
   rebootBecause,
+  refuseChangedDisk,
   stageTarget,
   withRebootChoice,
 } from './preparation.ts';
@@ -124,16 +123,6 @@ function explainRefusal(config: NodeConfig): (error: unknown) => never {
     const what = askedPackages(config) || 'removes packages that Shale installed';
     throw new PrepareRefused(`${config.name}: ${what}: ${error.message}`, { cause: error });
   };
-}
-
-/**
- * A node whose disk somebody else has changed is not updated (MCO, validateOnDiskState): told here, before anything is
- * cordoned or drained for an update that the write would refuse.
- */
-async function refuseChangedDisk({ root, current, stuck, signal }: Preparation): Promise<void> {
-  if (current?.mode !== 'Standard' || stuck !== undefined || (await isForced(root))) return;
-  const drifts = await verifyConfig(root, writtenConfigOf(current), { signal });
-  if (drifts.length > 0) throw new PrepareRefused(formatDrifts(drifts, nodePaths.forceFile));
 }
 
 async function actionsOf(

@@ -1,7 +1,8 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { access, mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { UpdatePlan } from '../../api/machine-config-node.ts';
+import { nodePaths } from '../../api/names.ts';
 import {
   deployment,
   imageOf,
@@ -16,6 +17,7 @@ import type { StageOptions } from '../os/backend.ts';
 import type { Current } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { writeManagedPaths } from '../records/managed-paths.ts';
+import { ForeignChangeError } from '../standard/write-config.ts';
 import { contentDigestAt } from '../tree/read-tree.ts';
 import { rebootInto, requestReboot } from './reboot.ts';
 import type { Update } from './update.ts';
@@ -175,10 +177,12 @@ describe('a reboot into an image', () => {
 
   test('takes back the password that standard mode has set, and leaves one that was set since', async () => {
     const fields: ReadonlyMap<string, string>[] = [];
-    const { context, stagedRoot } = await powered({
+    const { context, root, stagedRoot } = await powered({
       ports: { setPasswords: async (_root, given) => void fields.push(given) },
     });
     const current = withFile('rendered-1', 'before');
+    await writeFile(path.join(root, 'etc/app.conf'), 'before');
+    await writeFile(path.join(root, 'etc/shadow'), 'core:$6$ours:1::::::\nother:$6$theirs:1::::::\n');
     const users = [
       { name: 'core', passwordHash: '$6$ours' },
       { name: 'other', passwordHash: '$6$theirs' },
@@ -194,6 +198,64 @@ describe('a reboot into an image', () => {
       rebootInto(context, into(image), observation({ current: from as Current })),
     ).rejects.toThrow();
     expect(fields.map((given) => [...given.keys()])).toEqual([['core']]);
+  });
+
+  describe.each(['Standard', 'Layered'] as const)('from %s mode', (mode) => {
+    /** A node whose config has a file. */
+    async function configured(content: string) {
+      const node = await powered();
+      const standardMode = withFile('rendered-1', 'rendered');
+      const at = (name: string) => path.join(node.root, name);
+      await mkdir(path.dirname(at(nodePaths.imageConfig)), { recursive: true });
+      await writeFile(at(nodePaths.imageConfig), JSON.stringify(standardMode.rendered));
+      await writeFile(at('etc/app.conf'), content);
+      const current: Current =
+        mode === 'Standard'
+          ? standardMode
+          : { version: 1, mode, config: 'rendered-1', image: imageOf('1'), baseImage: imageOf('0') };
+      return { ...node, at, observed: observation({ current }) };
+    }
+
+    test("takes no edit of the config's files along: nothing has begun", async () => {
+      const { context, done, observed } = await configured('by hand');
+      await expect(rebootInto(context, into(image), observed)).rejects.toThrow(ForeignChangeError);
+      expect(done).toEqual([]);
+      expect(await context.journal.read()).toBeUndefined();
+    });
+
+    test('puts them back with the force file, and goes on', async () => {
+      const { at, context, done, handedOver, observed } = await configured('by hand');
+      await mkdir(path.dirname(at(nodePaths.forceFile)), { recursive: true });
+      await writeFile(at(nodePaths.forceFile), '');
+      await expect(rebootInto(context, into(image), observed)).rejects.toThrow('aborted');
+      expect(await readFile(at('etc/app.conf'), 'utf8')).toBe('rendered');
+      await expect(access(at(nodePaths.forceFile))).rejects.toThrow('ENOENT');
+      expect(done).toHaveLength(3);
+      expect(handedOver.map((managed) => [...managed.keys()])).toEqual([['/etc/app.conf']]);
+    });
+
+    test("counts the config's files as Shale's by the config alone, and no others", async () => {
+      const { at, context, handedOver, observed } = await configured('rendered');
+      await writeFile(at('etc/admin.conf'), 'mine');
+      await expect(rebootInto(context, into(image), observed)).rejects.toThrow('aborted');
+      expect(handedOver.map((managed) => [...managed.keys()])).toEqual([['/etc/app.conf']]);
+    });
+
+    test('brings what an interrupted update has left to its target without asking', async () => {
+      const { context, done, handedOver, observed } = await configured('half-way');
+      const begun: JournalEntry = {
+        version: 1,
+        step: 'applying',
+        ...into(image),
+        bootID: 'boot-1',
+        startedAt: '2026-01-01T00:00:00.000Z',
+      };
+      await expect(rebootInto(context, into(image), { ...observed, journal: begun })).rejects.toThrow(
+        'aborted',
+      );
+      expect(done).toHaveLength(3);
+      expect(handedOver.map((managed) => [...managed.keys()])).toEqual([['/etc/app.conf']]);
+    });
   });
 });
 

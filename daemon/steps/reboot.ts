@@ -6,13 +6,15 @@ import type { Deployment } from '../os/backend.ts';
 import { writtenPolicyFiles } from '../os/image-policy/keep-image-policy.ts';
 import { nodeConfigOf, writtenConfigOf } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
-import { readManagedPaths } from '../records/managed-paths.ts';
+import { mergeManaged, readManagedPaths } from '../records/managed-paths.ts';
+import { carriedBy } from '../standard/managed-content.ts';
 import { planPasswords, readPasswordFields } from '../standard/passwords.ts';
 import { ForeignChangeError, writeConfig } from '../standard/write-config.ts';
 import { untouchedManagedPaths } from '../tree-sync/managed-etc.ts';
 import { waitForLease } from './await-grant.ts';
 import { rebootFully, softRebootLeftMs } from './choose-reboot.ts';
 import { daemonLimitMs } from './health.ts';
+import { contentOfConfigs, requireOwnContent } from './own-content.ts';
 import type { Observation } from './step.ts';
 import { again, normal, type StepContext, type StepOutcome, tryPublish, warning } from './step-context.ts';
 import type { DeploymentChange } from './update.ts';
@@ -135,6 +137,7 @@ export async function makeNextBoot(work: UpdateWork, { next }: Pick<Update, 'nex
     return;
   }
   if (change === undefined) return;
+  await requireOwnContent(work);
   const staged = await finalize(work, change, 'without what Shale wrote');
   if (next.mode === 'Layered') {
     await takeBackPasswords(work, staged);
@@ -168,21 +171,24 @@ async function takeBackPasswords(
  * @param merge what ostree's merge takes along of the running /etc.
  */
 async function finalize(
-  { ports: { backend, host, relabel }, signal }: UpdateWork,
+  work: UpdateWork,
   { image, ...extra }: DeploymentChange,
   merge: 'whole /etc' | 'without what Shale wrote',
 ): Promise<Deployment> {
+  const { ports, signal } = work;
+  const { backend, host, relabel } = ports;
   const { root } = await backend.stage(image, { ...extra, evenIfBooted: true, signal });
   const managed =
     merge === 'whole /etc'
       ? new Map<string, string>()
       : await untouchedManagedPaths(
           host.root,
-          new Map([
-            ...(await handedOverTo(host.root, root)),
-            ...(await writtenPolicyFiles(host.root)),
-            ...(await readManagedPaths(host.root)),
-          ]),
+          mergeManaged(
+            await handedOverTo(host.root, root),
+            await writtenPolicyFiles(host.root),
+            await contentOfConfigs(work, await carriedBy(root)),
+            await readManagedPaths(host.root),
+          ),
         );
   const staged = await backend.finalizeStaged(managed, signal);
   await relabel(staged.root, [...managed.keys()], signal);

@@ -3,6 +3,7 @@ import { uptime } from 'node:os';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { UpdateRecord } from '../../api/machine-config-node.ts';
+import { nodePaths } from '../../api/names.ts';
 import {
   deployment,
   imageOf,
@@ -96,6 +97,29 @@ describe('a node that has booted its target', () => {
     expect(ran).toEqual(['10-net.sh']);
     expect(phases).toEqual([expect.objectContaining({ kind: 'verifying' })]);
   });
+
+  test.each(['Standard', 'Layered'] as const)(
+    'has not succeeded in %s mode while its files are not as they were rendered',
+    async (mode) => {
+      const { context, root } = await booted();
+      const next = standard('rendered-2', [{ path: '/etc/app.conf', content: 'rendered' }]);
+      await mkdir(path.dirname(path.join(root, nodePaths.imageConfig)), { recursive: true });
+      await writeFile(path.join(root, nodePaths.imageConfig), JSON.stringify(next.rendered));
+      await writeFile(path.join(root, 'etc/app.conf'), 'carried along');
+      const entry: JournalEntry = { ...rebooting, next: mode === 'Standard' ? next : image };
+      await context.journal.write(entry);
+
+      expect(await verifyBoot(context, entry, here)).toEqual({ kind: 'again' });
+
+      expect(await readCurrent(root)).toEqual(entry.next);
+      expect(await readLastUpdate(root)).toMatchObject({
+        result: 'Failed',
+        reason: 'ConfigDrift',
+        message: expect.stringContaining('/etc/app.conf: has'),
+      });
+      expect(await context.journal.read()).toBeUndefined();
+    },
+  );
 
   test('waits for a check that fails, under the record of when it began', async () => {
     const { context, phases } = await booted({ ports: failing });

@@ -1,10 +1,13 @@
 import { uptime } from 'node:os';
+import { nodePaths } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { findHealthChecks, type HealthCheck } from '../host/health-checks.ts';
 import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
 import { writeLastUpdate } from '../records/last-update.ts';
+import { formatDrifts } from '../standard/drift.ts';
+import { verifyManaged } from '../standard/managed-content.ts';
 import { asRebooted } from './choose-reboot.ts';
-import { endUnhealthyTarget, finish } from './end-update.ts';
+import { endChangedTarget, endUnhealthyTarget, finish } from './end-update.ts';
 import { type Checks, decideHealth, type KubeletBoot, lookAtKubelet, MOST_BOOTS } from './health.ts';
 import { recordReboot } from './spans.ts';
 import type { Observation } from './step.ts';
@@ -61,10 +64,22 @@ export async function verifyBoot(
       return { kind: 'wait', ms: Math.min(Math.max(elapsedMs() / 4, FIRST_RETRY_MS), LONGEST_RETRY_MS) };
     case 'healthy':
       await runOptionalChecks(context);
-      return finish(context, verifying, observation);
+      return endVerified(context, verifying, observation);
     case 'unhealthy':
       return endUnhealthy(context, verifying, observation, verdict.why);
   }
+}
+
+/** The node is healthy: an update has succeeded only if all of its content is on the disk, and nothing else in its place. */
+async function endVerified(
+  context: StepContext,
+  entry: JournalEntry,
+  observation: Observation,
+): Promise<StepOutcome> {
+  const drifts = await verifyManaged(context.ports.host.root, entry.next, context.signal);
+  return drifts.length === 0
+    ? finish(context, entry, observation)
+    : endChangedTarget(context, entry, observation, formatDrifts(drifts, nodePaths.forceFile));
 }
 
 /** Looks again at a node that runs its target and was not healthy, and has nothing to go back to. */

@@ -11,6 +11,7 @@ import {
   forgetUnlabelledPaths,
   intendManagedPaths,
   type ManagedPaths,
+  mergeManaged,
   readManagedPaths,
   readUnlabelledPaths,
   writeManagedPaths,
@@ -46,7 +47,7 @@ export type LiveStep = TreeChange | { readonly kind: 'tmpfiles'; readonly fragme
  */
 export async function applyLive(apply: LiveApply): Promise<ManagedPaths> {
   const { host, services, relabel, signal, beforeStep } = apply;
-  const managed = new Map([...(apply.handedOver ?? []), ...(await readManagedPaths(host.root))]);
+  const managed = mergeManaged(apply.handedOver ?? new Map(), await readManagedPaths(host.root));
   const trees = { root: host.root, booted: apply.booted, staged: apply.staged, managed };
   const plan = await planLiveApply(trees, signal);
   const options = { signal, ...present({ beforeStep }) };

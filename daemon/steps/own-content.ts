@@ -1,0 +1,75 @@
+import { PathError } from '../host-files/host-file-error.ts';
+import { HostTree } from '../host-files/host-tree.ts';
+import type { ManagedPaths } from '../records/managed-paths.ts';
+import { desiredTree } from '../standard/desired-tree.ts';
+import { endForce, isForced } from '../standard/drift.ts';
+import { type ManagedContent, madeByHand, managedContent } from '../standard/managed-content.ts';
+import { restoreContent } from '../standard/restore-content.ts';
+import { verifyConfig } from '../standard/verify-config.ts';
+import { ForeignChangeError } from '../standard/write-config.ts';
+import { contentDigest } from '../tree/tree-entry.ts';
+import { type UpdateWork, writeTarget } from './update-context.ts';
+
+/**
+ * Ensures that what the node's config names is as it was rendered before an image takes its place: ostree's merge would
+ * carry an edit into that image for ever. With the force file it is put back, and the permission ends.
+ *
+ * @throws ForeignChangeError where somebody has changed it, before anything is done.
+ */
+export async function requireOwnContent({ ports, current, again, signal }: UpdateWork): Promise<void> {
+  const { root } = ports.host;
+  const content = await managedContent(root, current);
+  if (content === undefined || again) return;
+  if (await isForced(root)) {
+    await restoreContent(writeTarget(ports), content, signal);
+    await endForce(root);
+    return;
+  }
+  const { config, delivery } = content;
+  const drifts = madeByHand(await verifyConfig(root, config, { delivery, signal }));
+  if (drifts.length > 0) throw new ForeignChangeError(drifts);
+}
+
+/**
+ * What the node's config names in /etc is no admin's edit, whoever wrote it and whatever the records say: after
+ * requireOwnContent it is as it was rendered, and an update that is resumed, or taken back, brings all of it to its target
+ * without asking.
+ *
+ * @param next what the target's image carries, for an update that may have written some of it.
+ * @returns the digests of what lies at those paths now.
+ */
+export async function contentOfConfigs(
+  { ports, current, again }: UpdateWork,
+  next: ManagedContent | undefined,
+): Promise<ManagedPaths> {
+  const { root } = ports.host;
+  const contents = [await managedContent(root, current), again ? next : undefined];
+  const managed = new Map<string, readonly string[]>();
+  await using tree = new HostTree({ root });
+  for (const content of contents) {
+    if (content === undefined) continue;
+    const desired = await desiredTree({ root }, content.config, content.delivery);
+    for (const name of desired.keys()) {
+      const location = await tree.locate(name).catch(ignoreUnreachable);
+      if (location?.name.startsWith('/etc/') !== true) continue;
+      managed.set(location.name, [contentDigest(await tree.entry(location.name))]);
+    }
+  }
+  return managed;
+}
+
+/** What can't be reached is nothing of Shale's. */
+function ignoreUnreachable(error: unknown): undefined {
+  if (!(error instanceof PathError)) throw error;
+}
+
+/** @returns the paths of the running root that are not as an image carries them. */
+export async function verifyCarried(
+  root: string,
+  content: ManagedContent | undefined,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  if (content === undefined) return [];
+  const { config, delivery } = content;
+  return madeByHand(await verifyConfig(root, config, { delivery, signal })).map((drift) => drift.path);
+}
