@@ -106,6 +106,23 @@ export const MachineOSConfigs: Kind<MachineOSConfig> = {
   namespaced: false,
 };
 
+/** Shale's own condition of a MachineOSConfig: MCO has none. */
+export type MachineOSConfigConditionType = 'BuildWaiting';
+
+/** Why no build of a MachineOSConfig is created, as the reason of BuildWaiting. */
+export type BuildWaitingReason =
+  | 'PoolMissing'
+  | 'RenderedConfigMissing'
+  | 'PoliciesUnknown'
+  | 'BaseImageMissing'
+  | 'BaseImageUnknown';
+
+/** What a condition of a MachineOSConfig means when it is True, in Markdown; docs/reference/conditions.md is generated from it. */
+export const machineOSConfigConditions: Readonly<Record<MachineOSConfigConditionType, string>> = {
+  BuildWaiting:
+    'no build can be created for the pool’s rendered config; the message names what is missing: a base image, or its tag in the registry, the rendered config, or the disruption policies. The pool’s conditions BuildPending and Updating repeat it',
+};
+
 /** Same rule as MCO's: one MachineOSConfig per pool, under the pool's name. */
 export const machineOSConfigRules = [
   {

@@ -99,6 +99,13 @@ class World {
     return this.cluster.list(MachineOSBuilds);
   }
 
+  /** The condition that says why there is no build. */
+  get waiting() {
+    const { conditions = [] } = this.cluster.get(MachineOSConfigs, 'worker')?.status ?? {};
+    const found = conditions.find(({ type }) => type === 'BuildWaiting');
+    return found && [found.status, found.reason, found.message];
+  }
+
   /** The one build there is. */
   get build(): MachineOSBuild {
     const [build, ...more] = this.builds;
@@ -257,7 +264,7 @@ describe('builds of older inputs', () => {
   });
 });
 
-test('what is waited for is an event, and no build', async () => {
+test('what is waited for is an event and a condition, and no build', async () => {
   const world = new World();
   world.cluster.remove(MachineConfigs, CONFIG);
   expect(await world.reconcile()).toEqual({ kind: 'done' });
@@ -265,7 +272,21 @@ test('what is waited for is an event, and no build', async () => {
     `Normal worker BuildWaiting: Waiting for MachineConfig ${CONFIG}, which does not exist`,
   ]);
   expect(world.builds).toEqual([]);
-  expect(world.cluster.get(MachineOSConfigs, 'worker')?.status).toBeUndefined();
+  expect(world.waiting).toEqual([
+    'True',
+    'RenderedConfigMissing',
+    `Waiting for MachineConfig ${CONFIG}, which does not exist`,
+  ]);
+});
+
+test('a base image that is missing is a condition until there is one', async () => {
+  const world = new World();
+  world.cluster.put(MachineConfigs, aRenderedConfig(CONFIG));
+  await world.reconcile();
+  expect(world.waiting).toEqual(['True', 'BaseImageMissing', expect.stringContaining('set osImageURL')]);
+  world.cluster.put(MachineConfigs, aRenderedConfig(CONFIG, image('b')));
+  await world.reconcile();
+  expect(world.waiting).toEqual(['False', 'BuildCreated', '']);
 });
 
 test('log lines about a MachineOSConfig name the change that it builds', async () => {
@@ -294,7 +315,7 @@ describe('a base image by tag', () => {
     expect(world.build.spec.baseImage).toBe(`${base}@${digest}`);
   });
 
-  test('that can not be looked up is an event and an error', async () => {
+  test('that can not be looked up is an event, a condition and an error', async () => {
     const { registry, world, base } = await setUp();
     registry.refuse = () => ({ status: 404, code: 'MANIFEST_UNKNOWN' });
     await expect(world.reconcile()).rejects.toMatchObject({ status: 404 });
@@ -304,6 +325,11 @@ describe('a base image by tag', () => {
       ),
     ]);
     expect(world.builds).toEqual([]);
+    expect(world.waiting).toEqual([
+      'True',
+      'BaseImageUnknown',
+      expect.stringContaining(`Base image ${base} can't be looked up`),
+    ]);
   });
 
   test('is looked up where the rendered config says', async () => {

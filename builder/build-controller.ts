@@ -1,14 +1,18 @@
 import type { Logger } from 'pino';
 import { labelsWithNames } from '../api/label-selector.ts';
 import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts';
-import { type MachineOSConfig, MachineOSConfigs } from '../api/machine-os-config.ts';
+import {
+  type MachineOSConfig,
+  type MachineOSConfigConditionType,
+  MachineOSConfigs,
+} from '../api/machine-os-config.ts';
 import { annotations, labels, MACHINE_CONFIGURATION } from '../api/names.ts';
-import type { NewObject } from '../api/object.ts';
+import type { Condition, NewObject } from '../api/object.ts';
 import { present } from '../api/present.ts';
 import { isAlreadyExists } from '../cluster/api-client.ts';
 import { done, type Result, requeueAfter } from '../cluster/controller.ts';
 import { aboutChange, changeField, type EventRecorder } from '../cluster/events.ts';
-import { updateStatus } from '../cluster/update-object.ts';
+import { conditionIsTrue, setCondition, updateStatus } from '../cluster/update-object.ts';
 import { unlistedConfigs } from '../disruption/label-coverage.ts';
 import { createMirroredClient } from '../image/registry/mirrored-client.ts';
 import { noRegistriesConf } from '../image/registry/registries-conf.ts';
@@ -95,6 +99,7 @@ export class BuildController {
       const { log, events } = aboutChange(this.#options, pool?.spec.configuration?.name);
       log.info({ pool: config.spec.machineConfigPool.name, why: decision.why }, 'no build yet');
       events.normal(config, 'BuildWaiting', decision.why);
+      await this.#writeWaiting(config, decision);
       return done;
     }
     for (const older of decision.interrupt) {
@@ -140,9 +145,22 @@ export class BuildController {
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       const { events } = aboutChange(this.#options, name);
-      events.warning(config, 'BaseImageUnknown', `Base image ${requested} can't be looked up: ${why}`);
+      const message = `Base image ${requested} can't be looked up: ${why}`;
+      events.warning(config, 'BaseImageUnknown', message);
+      if (!signal.aborted) await this.#writeWaiting(config, { reason: 'BaseImageUnknown', why: message });
       throw error;
     }
+  }
+
+  /** Where the operator finds why the pool has no build: events expire, and nobody can wait for one. */
+  async #writeWaiting(
+    config: MachineOSConfig,
+    { reason, why }: Omit<Extract<BuildDecision, { kind: 'wait' }>, 'kind'>,
+  ): Promise<void> {
+    const { client, now } = this.#options;
+    await updateStatus(client, MachineOSConfigs, config, ({ status }) =>
+      withWaiting(status, { status: 'True', reason, message: why }, now()),
+    );
   }
 
   async #interrupt(build: MachineOSBuild, why: string): Promise<void> {
@@ -199,8 +217,10 @@ export class BuildController {
 
   async #pointTo(config: MachineOSConfig, requested: RequestedBuild): Promise<void> {
     const image = requested.build?.status?.digestedImagePushSpec;
-    await updateStatus(this.#options.client, MachineOSConfigs, config, ({ metadata, status }) => ({
-      ...status,
+    const { client, now } = this.#options;
+    const created = { status: 'False', reason: 'BuildCreated', message: '' } as const;
+    await updateStatus(client, MachineOSConfigs, config, ({ metadata, status }) => ({
+      ...(conditionIsTrue(status?.conditions, 'BuildWaiting') ? withWaiting(status, created, now()) : status),
       ...present({ observedGeneration: metadata.generation, currentImagePullSpec: image }),
       machineOSBuild: {
         group: 'machineconfiguration.openshift.io',
@@ -209,6 +229,19 @@ export class BuildController {
       },
     }));
   }
+}
+
+/** The schema limits the length; the important part of a message is its beginning. */
+const LONGEST_MESSAGE = 2_048;
+
+function withWaiting(
+  status: MachineOSConfig['status'],
+  verdict: Pick<Condition, 'status' | 'reason' | 'message'>,
+  now: Date,
+): NonNullable<MachineOSConfig['status']> {
+  const type: MachineOSConfigConditionType = 'BuildWaiting';
+  const condition = { type, ...verdict, message: verdict.message.slice(0, LONGEST_MESSAGE) };
+  return { ...status, conditions: setCondition(status?.conditions ?? [], condition, now) };
 }
 
 /** As many as a label may have (disruption/transitions.ts). */

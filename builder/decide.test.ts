@@ -317,6 +317,7 @@ test('a pool without a rendered config waits, and names the pool', () => {
   const pool = seen.pool && { ...seen.pool, spec: {} };
   expect(decideBuild({ ...seen, pool })).toEqual({
     kind: 'wait',
+    reason: 'RenderedConfigMissing',
     why: 'Waiting for the first rendered config of MachineConfigPool worker',
   });
 });

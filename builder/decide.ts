@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { MachineConfig } from '../api/machine-config.ts';
 import type { MachineConfigPool } from '../api/machine-config-pool.ts';
 import type { BuildFailureReason, MachineOSBuild } from '../api/machine-os-build.ts';
-import type { MachineOSConfig } from '../api/machine-os-config.ts';
+import type { BuildWaitingReason, MachineOSConfig } from '../api/machine-os-config.ts';
 import { annotations } from '../api/names.ts';
 import { by } from '../api/order.ts';
 import { present } from '../api/present.ts';
@@ -34,7 +34,7 @@ export interface BuildObservation {
 }
 
 export type BuildDecision =
-  | { readonly kind: 'wait'; readonly why: string }
+  | { readonly kind: 'wait'; readonly reason: BuildWaitingReason; readonly why: string }
   | {
       readonly kind: 'build';
       readonly name: string;
@@ -67,20 +67,24 @@ export type BuildDecision =
 export function decideBuild(observation: BuildObservation): BuildDecision {
   const { machineOSConfig, pool, rendered, policyDigest, baseImage } = observation;
   const poolName = machineOSConfig.spec.machineConfigPool.name;
+  const wait = (reason: BuildWaitingReason, why: string) => ({ kind: 'wait', reason, why }) as const;
   if (pool === undefined)
-    return { kind: 'wait', why: `Waiting for MachineConfigPool ${poolName}, which does not exist` };
+    return wait('PoolMissing', `Waiting for MachineConfigPool ${poolName}, which does not exist`);
   const renderedConfig = pool.spec.configuration?.name;
   if (renderedConfig === undefined)
-    return { kind: 'wait', why: `Waiting for the first rendered config of MachineConfigPool ${poolName}` };
+    return wait(
+      'RenderedConfigMissing',
+      `Waiting for the first rendered config of MachineConfigPool ${poolName}`,
+    );
   if (rendered === undefined)
-    return { kind: 'wait', why: `Waiting for MachineConfig ${renderedConfig}, which does not exist` };
+    return wait('RenderedConfigMissing', `Waiting for MachineConfig ${renderedConfig}, which does not exist`);
   if (policyDigest === undefined)
-    return { kind: 'wait', why: 'Waiting for the operator to record the disruption policies in force' };
+    return wait('PoliciesUnknown', 'Waiting for the operator to record the disruption policies in force');
   if (baseImage === undefined) {
-    return {
-      kind: 'wait',
-      why: `Waiting for a base image: set osImageURL in a MachineConfig of pool ${poolName}, or baseImage in the MachineOSConfig or in the layering switch`,
-    };
+    return wait(
+      'BaseImageMissing',
+      `Waiting for a base image: set osImageURL in a MachineConfig of pool ${poolName}, or baseImage in the MachineOSConfig or in the layering switch`,
+    );
   }
   const rebuild = machineOSConfig.metadata.annotations?.[annotations.rebuild];
   const architectures = architecturesOf(pool, observation.ownArchitecture);

@@ -5,6 +5,7 @@ import { MachineConfigPools } from '../api/machine-config-pool.ts';
 import { MachineConfigurations } from '../api/machine-configuration.ts';
 import { MachineOSBuilds } from '../api/machine-os-build.ts';
 import { MachineOSConfigs } from '../api/machine-os-config.ts';
+import { annotations } from '../api/names.ts';
 import type { Kind, KubernetesObject } from '../api/object.ts';
 import type { WorkQueue } from '../cluster/work-queue.ts';
 import { MemoryCluster, SteppedInformer } from '../test/fixtures/fleet/memory-cluster.ts';
@@ -77,8 +78,15 @@ describe('a change', () => {
     spec: {},
   };
 
+  const worker = aMachineOSConfig('worker');
+  const rebuilt = {
+    ...worker,
+    metadata: { ...worker.metadata, annotations: { [annotations.rebuild]: '1' } },
+  };
+
   test.each<[string, Kind<KubernetesObject>, KubernetesObject, readonly string[]]>([
-    ['of a MachineOSConfig', MachineOSConfigs, aMachineOSConfig('worker'), ['worker']],
+    ['of a MachineOSConfig', MachineOSConfigs, rebuilt, ['worker']],
+    ['that it reported itself', MachineOSConfigs, aMachineOSConfig('worker', 'worker-x'), []],
     ['of a build', MachineOSBuilds, aBuild('worker-x', 'rendered-worker-1'), ['worker']],
     ['of a pool', MachineConfigPools, aPool('infra'), ['infra']],
     ['of a pool that is not layered', MachineConfigPools, aPool('master'), []],
@@ -106,4 +114,20 @@ describe('a change', () => {
     catchUp();
     expect(added).toEqual(expected);
   });
+});
+
+test('a MachineOSConfig that is deleted is a change', () => {
+  const memory = new MemoryCluster();
+  const worker = aMachineOSConfig('worker');
+  memory.put(MachineOSConfigs, { ...worker, metadata: { ...worker.metadata, uid: '1' } });
+  const machineOSConfigs = new SteppedInformer(memory, MachineOSConfigs);
+  const silent = { list: () => [], get: () => undefined, onChange: () => undefined };
+  const caches = { builds: silent, pools: silent, machineConfigs: silent, machineConfigurations: silent };
+  const added: string[] = [];
+  machineOSConfigs.catchUp();
+  const queue = { add: (key: string) => void added.push(key) } as WorkQueue;
+  enqueueOnChange({ ...caches, nodes: silent, machineOSConfigs } as never, queue);
+  memory.remove(MachineOSConfigs, 'worker');
+  machineOSConfigs.catchUp();
+  expect(added).toEqual(['worker']);
 });

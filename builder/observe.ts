@@ -29,7 +29,12 @@ export function enqueueOnChange(caches: BuildCaches, queue: WorkQueue): void {
   const addWhere = (isConcerned: (config: MachineOSConfig) => boolean) => {
     for (const config of caches.machineOSConfigs.list().filter(isConcerned)) queue.add(config.metadata.name);
   };
-  caches.machineOSConfigs.onChange(({ object }) => queue.add(object.metadata.name));
+  // The builder itself writes the status. A look at once would replace the pause before a failed look-up is repeated.
+  caches.machineOSConfigs.onChange((change) => {
+    const { object } = change;
+    const isOwn = change.type === 'MODIFIED' && change.old && requestOf(change.old) === requestOf(object);
+    if (isOwn !== true) queue.add(object.metadata.name);
+  });
   caches.builds.onChange(({ object }) => queue.add(object.spec.machineOSConfig.name));
   caches.pools.onChange(({ object }) =>
     addWhere(({ spec }) => spec.machineConfigPool.name === object.metadata.name),
@@ -43,6 +48,12 @@ export function enqueueOnChange(caches: BuildCaches, queue: WorkQueue): void {
     addWhere(({ spec }) => spec.machineConfigPool.name === object.spec.pool.name);
   });
   caches.machineConfigurations.onChange(() => addWhere(() => true));
+}
+
+/** @returns what a MachineOSConfig requests, as text. */
+function requestOf({ metadata, spec }: MachineOSConfig): string {
+  const { uid, annotations, deletionTimestamp } = metadata;
+  return JSON.stringify([uid, annotations, deletionTimestamp, spec]);
 }
 
 /** @returns what a node of a pool runs, as text: the label of the pool's image is decided by no more of a node. */

@@ -1,4 +1,6 @@
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import type { Condition } from '../../api/object.ts';
 import { plural } from '../../api/plural.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { nodesOfPool, type ObservedCluster } from './observed-cluster.ts';
@@ -53,12 +55,21 @@ function poolArrival(name: string, mode: 'Layered' | 'Standard', cluster: Observ
   if (paused !== undefined) return { name, stopped: `${count}, ${paused}` };
   if (there < nodes.length) return { name, missing: `${count}${formatProgress(pool)}` };
   if (mode === 'Layered' && !conditionIsTrue(pool.status?.conditions, 'BuildSuccess')) {
-    return { name, missing: `${count}, its image is not built yet` };
+    return { name, missing: `${count}, its image is not built yet${formatBuild(pool)}` };
   }
   return isReportedNow(pool) && conditionIsTrue(pool.status?.conditions, 'Updated')
     ? { name }
     : { name, missing: `${count}, the pool is not Updated yet` };
 }
+
+/** @returns what the operator reports of the image, to follow a sentence; '' for nothing. */
+function formatBuild({ status }: MachineConfigPool): string {
+  const isCurrent = ({ type, status: is }: Condition) => BUILD_STATES.has(type) && is === 'True';
+  const message = status?.conditions?.find(isCurrent)?.message ?? '';
+  return message === '' ? '' : `: ${message}`;
+}
+
+const BUILD_STATES: ReadonlySet<string> = new Set(['BuildPending', 'Building', 'BuildFailed']);
 
 function runsDesiredMode(node: MachineConfigNode, mode: 'Layered' | 'Standard'): boolean {
   const { spec, status } = node;

@@ -2,6 +2,7 @@ import { describedEvents } from '../../api/events.ts';
 import { nodeConditions } from '../../api/machine-config-node.ts';
 import { poolConditions } from '../../api/machine-config-pool.ts';
 import { buildConditions, buildFailures } from '../../api/machine-os-build.ts';
+import { machineOSConfigConditions } from '../../api/machine-os-config.ts';
 import {
   type DescribedName,
   describedAnnotations,
@@ -43,6 +44,8 @@ export function conditionsPage(): string {
     of(poolConditions),
     '## MachineConfigNode',
     of(nodeConditions),
+    '## MachineOSConfig',
+    of(machineOSConfigConditions),
     '## MachineOSBuild',
     of(buildConditions),
   ]);

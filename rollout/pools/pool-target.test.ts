@@ -44,7 +44,16 @@ describe('a pool without a MachineOSConfig', () => {
   });
 
   it('goes nowhere while nothing is rendered', () => {
-    expect(target({ pool: aPool('worker') }).kind).toBe('none');
+    expect(target({ pool: aPool('worker') })).toEqual({
+      kind: 'none',
+      why: 'no configuration is rendered yet',
+    });
+    const pool = aPool('worker');
+    const failed = condition('RenderDegraded', 'True', 'Failed to render');
+    expect(target({ pool: { ...pool, status: { ...pool.status, conditions: [failed] } } })).toEqual({
+      kind: 'none',
+      why: 'no configuration is rendered yet: Failed to render',
+    });
     expect(target({ rendered: undefined })).toEqual({
       kind: 'none',
       why: `MachineConfig ${CONFIG} does not exist`,
@@ -53,6 +62,22 @@ describe('a pool without a MachineOSConfig', () => {
 });
 
 describe('a pool with a MachineOSConfig', () => {
+  it('reports why it has no build, as the builder does', () => {
+    const machineOSConfig = aMachineOSConfig('worker');
+    const why = (status: 'True' | 'False') => {
+      const waiting = condition('BuildWaiting', status, "Base image stock:1 can't be looked up: 404");
+      return target({ machineOSConfig: { ...machineOSConfig, status: { conditions: [waiting] } } });
+    };
+    expect(why('True')).toMatchObject({
+      why: `no build of ${CONFIG} yet: Base image stock:1 can't be looked up: 404`,
+    });
+    for (const unsaid of [why('False'), layered([])]) {
+      expect(unsaid).toMatchObject({
+        why: `no build of ${CONFIG} yet: the Machine OS Builder has not created it for MachineOSConfig worker; it may be starting`,
+      });
+    }
+  });
+
   it('waits for another label where that of the image has no transition from what nodes run', () => {
     const builds = [aBuild('b1', CONFIG, { status: aSuccess('1') })];
     const unlisted = () => ['rendered-worker-2', 'rendered-worker-3'];

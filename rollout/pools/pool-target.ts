@@ -2,7 +2,7 @@ import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { BuildConditionType, MachineOSBuild } from '../../api/machine-os-build.ts';
-import type { MachineOSConfig } from '../../api/machine-os-config.ts';
+import type { MachineOSConfig, MachineOSConfigConditionType } from '../../api/machine-os-config.ts';
 import { byCodeUnits } from '../../api/order.ts';
 import { buildRefusal, type ImageCheck } from './admit-image.ts';
 import type { NodeTarget } from './node-target.ts';
@@ -84,7 +84,7 @@ export interface PoolTargetInputs {
 export function poolTarget(inputs: PoolTargetInputs): PoolTarget {
   const { pool, rendered, machineOSConfig } = inputs;
   const config = pool.spec.configuration?.name;
-  if (config === undefined || config === '') return { kind: 'none', why: 'no configuration is rendered yet' };
+  if (config === undefined || config === '') return { kind: 'none', why: notRenderedBecause(pool) };
   if (rendered === undefined) return { kind: 'none', why: `MachineConfig ${config} does not exist` };
   const standard = standardTarget(config, rendered);
   if (machineOSConfig === undefined) return { kind: 'standard', target: standard };
@@ -114,6 +114,12 @@ export function poolTarget(inputs: PoolTargetInputs): PoolTarget {
     build: build.metadata.name,
     sameContent: new Set(sameContent),
   };
+}
+
+function notRenderedBecause({ status }: MachineConfigPool): string {
+  const failed = status?.conditions?.find(({ type }) => type === 'RenderDegraded');
+  const why = failed?.status === 'True' ? `: ${failed.message}` : '';
+  return `no configuration is rendered yet${why}`;
 }
 
 /**
@@ -172,7 +178,7 @@ function awaited(
   if (build === undefined) {
     return {
       state: 'BuildPending',
-      why: `no build of ${config} for MachineOSConfig ${machineOSConfig.metadata.name} yet`,
+      why: `no build of ${config} yet: ${noBuildBecause(machineOSConfig)}`,
     };
   }
   const { name } = build.metadata;
@@ -188,6 +194,16 @@ function awaited(
     return { state: 'Building', why: `MachineOSBuild ${name} is running${messageOf('Building')}` };
   return { state: 'BuildPending', why: `MachineOSBuild ${name} has not started` };
 }
+
+/** The builder reports what it waits for. */
+function noBuildBecause({ metadata, status }: MachineOSConfig): string {
+  const waiting = status?.conditions?.find(({ type }) => type === BUILD_WAITING);
+  return waiting?.status === 'True'
+    ? waiting.message
+    : `the Machine OS Builder has not created it for MachineOSConfig ${metadata.name}; it may be starting`;
+}
+
+const BUILD_WAITING: MachineOSConfigConditionType = 'BuildWaiting';
 
 /** An image that is not recorded is no target, whatever the status of its build says. */
 function unrecorded(
