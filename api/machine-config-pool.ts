@@ -58,6 +58,13 @@ export const MachineConfigPoolStatus = z.object({
     .describe(
       "Shale's own: the architectures (GOARCH) of the pool's nodes; the pool's image is built for each.",
     ),
+  observedMachineConfigs: z
+    .string()
+    .max(71)
+    .exactOptional()
+    .describe(
+      "Shale's own: digest of the names and versions of the MachineConfigs that spec.configuration was last rendered from.",
+    ),
   conditions: Conditions.exactOptional(),
 });
 export type MachineConfigPoolStatus = z.infer<typeof MachineConfigPoolStatus>;

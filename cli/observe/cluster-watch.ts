@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import pino, { type Logger } from 'pino';
 import { ConfigMaps, Deployments, Leases, Nodes } from '../../api/kubernetes.ts';
+import { MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { MachineOSBuilds } from '../../api/machine-os-build.ts';
@@ -19,6 +20,12 @@ export interface Places {
   /** Where Shale runs. */
   readonly namespace: string;
   readonly leaseNamespace: string;
+}
+
+/** Where to look, and at what. */
+interface Sight extends Places {
+  /** Whether to observe MachineConfigs, too: they may be large. */
+  readonly withMachineConfigs?: boolean;
 }
 
 /** Observes a cluster whenever something changes. */
@@ -61,7 +68,7 @@ export async function observeCluster(
  */
 export async function watchCluster(
   client: ApiClient,
-  places: Places,
+  places: Sight,
   signal: AbortSignal,
 ): Promise<ClusterWatch> {
   const stop = new AbortController();
@@ -108,7 +115,7 @@ export async function watchCluster(
 
 async function openObservation(
   client: ApiClient,
-  { namespace, leaseNamespace }: Places,
+  { namespace, leaseNamespace, withMachineConfigs = false }: Sight,
   open: Source,
 ): Promise<(signal: AbortSignal) => Promise<ObservedCluster>> {
   const maintenance = new MaintenanceLookup(client, Date.now);
@@ -133,6 +140,7 @@ async function openObservation(
       open(Deployments, { namespace }),
       unlessForbidden(open(Leases, { namespace: leaseNamespace })),
     ]);
+  const configs = withMachineConfigs ? await unlessForbidden(open(MachineConfigs)) : undefined;
   const deployment = (name: string) => deployments().find(({ metadata }) => metadata.name === name);
   return async (signal) => ({
     switchMap: switchMaps()[0],
@@ -143,6 +151,7 @@ async function openObservation(
     builds: builds(),
     machineConfigNodes: machineConfigNodes().toSorted(byName),
     nodes: nodes(),
+    machineConfigs: configs?.(),
     leases: leases?.(),
     inMaintenance: await nodesInMaintenance(signal),
   });

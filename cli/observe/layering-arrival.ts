@@ -57,7 +57,7 @@ function poolArrival(name: string, mode: 'Layered' | 'Standard', cluster: Observ
   if (mode === 'Layered' && !conditionIsTrue(pool.status?.conditions, 'BuildSuccess')) {
     return { name, missing: `${count}, its image is not built yet${formatBuild(pool)}` };
   }
-  return isReportedNow(pool) && conditionIsTrue(pool.status?.conditions, 'Updated')
+  return isReportedNow(pool, cluster) && conditionIsTrue(pool.status?.conditions, 'Updated')
     ? { name }
     : { name, missing: `${count}, the pool is not Updated yet` };
 }

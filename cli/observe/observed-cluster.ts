@@ -1,4 +1,5 @@
 import type { ConfigMap, Deployment, Lease, Node } from '../../api/kubernetes.ts';
+import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { MachineOSBuild } from '../../api/machine-os-build.ts';
@@ -20,6 +21,8 @@ export interface ObservedCluster {
   readonly builds: readonly MachineOSBuild[];
   readonly machineConfigNodes: readonly MachineConfigNode[];
   readonly nodes: readonly Node[];
+  /** Undefined when nothing depends on them, or the user is not allowed to list them. */
+  readonly machineConfigs?: readonly MachineConfig[] | undefined;
   /** The leases of nodes; undefined when the user is not allowed to list them. */
   readonly leases: readonly Lease[] | undefined;
   /** Names of nodes with an active NodeMaintenance (medik8s). */

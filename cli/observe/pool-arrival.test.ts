@@ -1,7 +1,11 @@
 import { describe, expect, test } from 'vitest';
+import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode, MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
+import { configVersions } from '../../machineconfig/config-versions.ts';
+import { aRenderedConfig } from '../../test/fixtures/objects.ts';
 import { condition, machineConfigNode, observed, pool } from '../../test/fixtures/observed-cluster.ts';
 import { nodeArrival, poolsArrival, rollbackArrival } from './pool-arrival.ts';
 
@@ -42,6 +46,32 @@ describe('the target of a pool', () => {
     const one = pool([UPDATED], { observedGeneration: 1 });
     const newer = { ...one, metadata: { ...one.metadata, generation: 2 } };
     expect(look(newer, node('a', OLD, OLD)).kind).toBe('underway');
+  });
+
+  describe('has not arrived before the operator has seen the last change of its MachineConfigs', () => {
+    const config = aRenderedConfig('50-worker');
+    const labels = pool([]).spec.machineConfigSelector?.matchLabels ?? {};
+    const configs = [{ ...config, metadata: { ...config.metadata, labels } }];
+    const seenBy = (
+      observedMachineConfigs: string | undefined,
+      machineConfigs: readonly MachineConfig[] | undefined,
+    ) => {
+      const one = pool([UPDATED], present({ observedMachineConfigs }));
+      const nodes = [node('a', NEW, NEW)];
+      return poolsArrival(['worker'], observed({ pools: [one], machineConfigNodes: nodes, machineConfigs }))
+        .kind;
+    };
+    const seen = configVersions(pool([]), configs);
+
+    test.each([
+      ['it has', seen, configs, 'arrived'],
+      ['it has seen it when it was not there', configVersions(pool([]), []), configs, 'underway'],
+      ['it has seen another version', 'sha256:0', configs, 'underway'],
+      ['it does not report it', undefined, configs, 'arrived'],
+      ['the user may not list them', 'sha256:0', undefined, 'arrived'],
+    ])('%s', (_what, reported, machineConfigs, kind) => {
+      expect(seenBy(reported, machineConfigs)).toBe(kind);
+    });
   });
 
   test('a pool that a rollback holds has arrived, until the rollback is cleared', () => {
@@ -115,6 +145,11 @@ test('one node', () => {
   const look = (one: MachineConfigNode) => nodeArrival('a', observed({ machineConfigNodes: [one] }));
   expect(look(node('a', NEW, NEW))).toEqual({ kind: 'arrived' });
   expect(look(node('a', OLD, NEW))).toEqual({ kind: 'underway', progress: `a: not at ${NEW} yet` });
+  const behind = { ...pool([], { observedGeneration: 1 }), metadata: { name: 'worker', generation: 2 } };
+  expect(nodeArrival('a', cluster(behind, node('a', NEW, NEW)))).toEqual({
+    kind: 'underway',
+    progress: 'a: the operator has not seen the last change of the pool or its MachineConfigs yet',
+  });
   const inPaused = nodeArrival('a', cluster(pool([], { paused: true }), node('a', OLD, NEW)));
   expect(inPaused).toEqual({
     kind: 'stopped',

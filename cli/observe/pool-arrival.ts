@@ -2,6 +2,7 @@ import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
+import { configVersions } from '../../machineconfig/config-versions.ts';
 import { nodesOfPool, type ObservedCluster } from './observed-cluster.ts';
 
 /** The target of a rollback. */
@@ -16,7 +17,7 @@ export function poolsArrival(names: readonly string[], cluster: ObservedCluster)
   return arrivalOfAll(
     names.map((name) => {
       const pool = poolOf(name, cluster);
-      return pool === undefined ? noSuchPool(name) : arrivalAt(pool, cluster, isThere(pool));
+      return pool === undefined ? noSuchPool(name) : arrivalAt(pool, cluster, isThere(pool, cluster));
     }),
   );
 }
@@ -38,11 +39,14 @@ export function nodeArrival(name: string, cluster: ObservedCluster): Arrival {
   const node = cluster.machineConfigNodes.find(({ metadata }) => metadata.name === name);
   if (node === undefined)
     return { kind: 'stopped', why: `node ${name}: the MachineConfigNode no longer exists` };
-  if (runsTarget(node)) return { kind: 'arrived' };
+  const pool = poolOf(node.spec.pool.name, cluster);
+  if (runsTarget(node)) {
+    const isOutdated = pool !== undefined && !isReportedNow(pool, cluster);
+    return isOutdated ? { kind: 'underway', progress: `${name}: ${NOT_SEEN}` } : { kind: 'arrived' };
+  }
   const condition = (type: string) => node.status?.conditions?.find((entry) => entry.type === type);
   const degraded = condition('NodeDegraded');
   if (degraded?.status === 'True') return { kind: 'stopped', why: `node ${name}: ${degraded.message}` };
-  const pool = poolOf(node.spec.pool.name, cluster);
   const paused = pool === undefined ? undefined : pausedBecause(pool, [node]);
   if (paused !== undefined) return { kind: 'stopped', why: `node ${name}: ${paused}` };
   const { desired } = node.spec.configVersion;
@@ -104,17 +108,32 @@ function arrivalAt(pool: MachineConfigPool, cluster: ObservedCluster, saysSo: bo
   const paused = pausedBecause(pool, nodes);
   if (paused !== undefined) return { name, stopped: `${count}, ${paused}` };
   if (there < nodes.length) return { name, missing: `${count}${formatProgress(pool)}` };
-  return { name, missing: `${count}, the pool is not Updated yet` };
+  const why = isReportedNow(pool, cluster) ? 'the pool is not Updated yet' : NOT_SEEN;
+  return { name, missing: `${count}, ${why}` };
 }
+
+const NOT_SEEN = 'the operator has not seen the last change of the pool or its MachineConfigs yet';
 
 /** A pool that a rollback holds has arrived without being Updated. */
-function isThere(pool: MachineConfigPool): boolean {
-  return isReportedNow(pool) && (conditionIsTrue(pool.status?.conditions, 'Updated') || isAtRollback(pool));
+function isThere(pool: MachineConfigPool, cluster: ObservedCluster): boolean {
+  return (
+    isReportedNow(pool, cluster) &&
+    (conditionIsTrue(pool.status?.conditions, 'Updated') || isAtRollback(pool))
+  );
 }
 
-/** @returns whether the status of a pool is about its present spec: the operator has seen the last change. */
-export function isReportedNow({ metadata, status }: MachineConfigPool): boolean {
-  return metadata.generation === undefined || status?.observedGeneration === metadata.generation;
+/**
+ * @returns whether the status of a pool is about its present spec and MachineConfigs: the operator has seen the last change.
+ *   An older operator doesn't report which MachineConfigs it has seen.
+ */
+export function isReportedNow(
+  pool: MachineConfigPool,
+  { machineConfigs }: Pick<ObservedCluster, 'machineConfigs'>,
+): boolean {
+  const { metadata, status } = pool;
+  if (metadata.generation !== undefined && status?.observedGeneration !== metadata.generation) return false;
+  const seen = status?.observedMachineConfigs;
+  return seen === undefined || machineConfigs === undefined || seen === configVersions(pool, machineConfigs);
 }
 
 function isAtRollback({ metadata, status }: MachineConfigPool): boolean {

@@ -41,7 +41,7 @@ export async function waitForArrival(wait: ArrivalWait): Promise<void> {
   let stoppedSince: number | undefined;
   try {
     watch = await retryUntil({ deadline, signal, show: (text) => line.show(text) }, () =>
-      watchCluster(client, places, signal),
+      watchCluster(client, { ...places, withMachineConfigs: true }, signal),
     );
     for (;;) {
       const arrival = look(await watch.observe());

@@ -5,6 +5,7 @@ import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { annotations } from '../../api/names.ts';
+import { configVersions } from '../../machineconfig/config-versions.ts';
 import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
 import { type SteppedOperator, steppedOperator } from '../../test/fixtures/fleet/stepped-operator.ts';
 import { aBuild, aMachineConfigNode, aPool } from '../../test/fixtures/objects.ts';
@@ -103,6 +104,20 @@ describe('rendering', () => {
     const { source = [] } = cluster.get(MachineConfigPools, 'worker')?.spec.configuration ?? {};
     expect(source.map((config) => config.name)).toEqual(['50-motd', '60-issue']);
     expect(degraded()).toBe('False Rendered');
+  });
+
+  it('reports which versions of MachineConfigs the target is from, also of a change that it is the same after', async () => {
+    const seen = () => cluster.get(MachineConfigPools, 'worker')?.status?.observedMachineConfigs;
+    const now = () => configVersions(aPool('worker'), cluster.list(MachineConfigs));
+    const name = await render();
+    expect(seen()).toBe(now());
+    putConfig('60-nothing', {});
+    expect(seen()).not.toBe(now());
+    expect(await render()).toBe(name);
+    expect(seen()).toBe(now());
+    putConfig('70-broken', { 'relative/path': 'x' });
+    await render();
+    expect([degraded(), seen()]).toEqual([expect.stringContaining('True RenderFailed'), now()]);
   });
 
   it('writes nothing when nothing has changed', async () => {

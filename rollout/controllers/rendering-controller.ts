@@ -9,6 +9,7 @@ import { aboutChange, type EventRecorder } from '../../cluster/events.ts';
 import type { Tracer } from '../../cluster/tracing/span.ts';
 import { setCondition, updateStatus } from '../../cluster/update-object.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
+import { configVersions } from '../../machineconfig/config-versions.ts';
 import { selectedConfigs } from '../../machineconfig/pools.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
 import { irreconcilable } from '../../machineconfig/reconcilable.ts';
@@ -65,9 +66,11 @@ export class RenderingController {
     const { caches } = this.#parts;
     const pool = caches.pools.get(name);
     if (pool === undefined || pool.metadata.deletionTimestamp !== undefined) return done;
+    // Read first: what changes from here on brings the pool back.
+    const observed = configVersions(pool, caches.machineConfigs.list());
     const registries = await this.#generateRegistries(pool, signal);
     const outcome = registries.ok ? await this.#render(pool, signal) : registries;
-    await this.#writeCondition(pool, outcome.ok ? [] : outcome.problems, signal);
+    await this.#writeStatus(pool, { observed, problems: outcome.ok ? [] : outcome.problems }, signal);
     await this.#collectGarbage(pool, outcome.ok ? outcome.config : undefined, signal);
     return done;
   }
@@ -183,9 +186,10 @@ export class RenderingController {
     return [...others, ...generated];
   }
 
-  async #writeCondition(
+  /** @param rendering the versions of what was rendered, and the problems of it. */
+  async #writeStatus(
     pool: MachineConfigPool,
-    problems: readonly string[],
+    { observed, problems }: { readonly observed: string; readonly problems: readonly string[] },
     signal: AbortSignal,
   ): Promise<void> {
     const { client, caches, events, log, now } = this.#parts;
@@ -196,7 +200,8 @@ export class RenderingController {
         ? ({ status: 'False', reason: 'Rendered', message: '' } as const)
         : ({ status: 'True', reason: 'RenderFailed', message } as const);
     const known = pool.status?.conditions?.find(({ type }) => type === 'RenderDegraded');
-    if (known?.status === verdict.status && known.message === verdict.message) return;
+    const isKnown = known?.status === verdict.status && known.message === verdict.message;
+    if (isKnown && pool.status?.observedMachineConfigs === observed) return;
     const written = await updateStatus(
       client,
       MachineConfigPools,
@@ -204,6 +209,7 @@ export class RenderingController {
       caches.pools.get(name) ?? pool,
       ({ status }) => ({
         ...status,
+        observedMachineConfigs: observed,
         conditions: [
           ...setCondition(status?.conditions ?? [], { type: 'RenderDegraded', ...verdict }, new Date(now())),
         ],
@@ -211,7 +217,7 @@ export class RenderingController {
       { signal },
     );
     caches.pools.remember(written);
-    if (problems.length === 0) return;
+    if (problems.length === 0 || isKnown) return;
     log.warn({ pool: name, problems }, 'pool can not be rendered');
     events.warning(pool, 'RenderDegraded', message);
   }

@@ -44,7 +44,12 @@ export function poolStatus(inputs: PoolStatusInputs, now: number): MachineConfig
   const done = ready === machineCount - away && isResolved(inputs.target);
   const configuration = done ? configurationOf(inputs) : pool.status?.configuration;
   return {
-    ...present({ observedGeneration: pool.metadata.generation, configuration }),
+    ...present({
+      observedGeneration: pool.metadata.generation,
+      // The rendering writes it.
+      observedMachineConfigs: pool.status?.observedMachineConfigs,
+      configuration,
+    }),
     machineCount,
     updatedMachineCount: updated,
     readyMachineCount: ready,
