@@ -182,6 +182,20 @@ describe('a directory', () => {
     expect((await readdir(at('etc'))).sort()).toEqual(['file', 'systemd']);
   });
 
+  it('that is being opened when its tree is closed is closed, too', async () => {
+    const tree = new HostTree({ root });
+    const opening = tree.directory('/var/home/core');
+    await tree[Symbol.asyncDispose]();
+    await expect(opening).rejects.toThrow('no longer open');
+  });
+
+  it('has a file that nobody else may read until its mode is set', async () => {
+    await using tree = new HostTree({ root });
+    const directory = await tree.parentOf('/etc/x');
+    await directory.replaceFile('x', (handle) => handle.writeFile('new'));
+    expect((await stat(at('etc/x'))).mode & 0o777).toBe(0o600);
+  });
+
   it.each(['', '.', '..', 'a/b', '../file'])('does nothing by the name %j', async (name) => {
     await using tree = new HostTree({ root });
     const directory = await tree.directory('/etc');

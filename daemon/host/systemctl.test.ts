@@ -1,6 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { OsCommandError, type RunOsCommand } from '../os/os-command.ts';
-import { parseUnitProperties, Systemctl, type UnitProperties, unitProgress } from './systemctl.ts';
+import {
+  assertUnitName,
+  parseUnitProperties,
+  ServiceError,
+  Systemctl,
+  type UnitProperties,
+  unitProgress,
+} from './systemctl.ts';
 
 /** As systemd 252 prints it. */
 const ACTIVE = 'Type=notify\nResult=success\nNRestarts=0\nLoadState=loaded\nActiveState=active\n';
@@ -105,4 +112,18 @@ describe('systemctl', () => {
       expect(commands).toEqual([]);
     },
   );
+});
+
+it.each<[string, boolean]>([
+  ['crio.service', true],
+  ['getty@tty1.service', true],
+  [`${'a'.repeat(247)}.service`, true],
+  [`${'a'.repeat(248)}.service`, false],
+  ['-f.service', false],
+  ['a b.service', false],
+  ['crio.exe', false],
+  ['', false],
+])('%s is the name of a unit: %s', (name, valid) => {
+  if (valid) expect(() => assertUnitName('restart', name)).not.toThrow();
+  else expect(() => assertUnitName('restart', name)).toThrow(ServiceError);
 });

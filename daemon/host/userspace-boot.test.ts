@@ -53,6 +53,12 @@ describe('untilBootSettled', () => {
     await settled;
   });
 
+  it('takes a note of the very moment of the boot for one from before', async () => {
+    await writeFile(note(), '');
+    await utimes(note(), 100, 100);
+    await expect(untilBootSettled(root, 100_000, signal, 0)).rejects.toThrow('ostree-boot-complete.service');
+  });
+
   it('leaves a root alone that was prepared since: it is for the next reboot', async () => {
     await writeFile(note(), '');
     await utimes(note(), 101, 101);

@@ -196,8 +196,8 @@ export function parseMark(text: string): WatchdogMark | undefined {
 }
 
 function splitOnce(line: string): [string, string] {
-  const space = line.indexOf(' ');
-  return space < 0 ? [line, ''] : [line.slice(0, space), line.slice(space + 1)];
+  const [key = '', ...value] = line.split(' ');
+  return [key, value.join(' ')];
 }
 
 /** @param root the running root. @returns what the watchdog has left; undefined where it has done nothing. */

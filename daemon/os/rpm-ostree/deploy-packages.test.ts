@@ -1,12 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { parseDigestedPullspec } from '../../../api/references.ts';
 import {
   changePackages,
   noPackages,
   osPackages,
   type PackageSet,
 } from '../../../machineconfig/os-packages.ts';
-import { type Composition, packageTransaction } from './deploy-packages.ts';
+import { deadline } from '../../../test/fixtures/patience.ts';
+import { OsCommandError, type RunOsCommand } from '../os-command.ts';
+import { type Composition, packageTransaction, rpmOstreeDeployPackages } from './deploy-packages.ts';
 
 const extensions = (...names: string[]) => osPackages({ extensions: names, kernelType: 'default' });
 const realtime = osPackages({ extensions: [], kernelType: 'realtime' });
@@ -126,5 +129,64 @@ describe('packageTransaction', () => {
         expect(way(from, to, image, own).length).toBeLessThanOrEqual(image === 'a' ? 1 : 3);
       }),
     );
+  });
+});
+
+describe('rpmOstreeDeployPackages', () => {
+  const IMAGE = parseDigestedPullspec(`r.io/os@sha256:${'a'.repeat(64)}`);
+  const signal = deadline(60_000);
+  const gone = 'error: Bus owner changed, aborting. This likely means the daemon crashed';
+
+  /** A host on which each transaction ends as the test says, and whose status counts those that were carried out. */
+  function scripted(outcomes: readonly ('done' | 'done, then gone' | 'gone' | 'failed')[]) {
+    const transactions: string[] = [];
+    let installed: readonly string[] = [];
+    const run: RunOsCommand = async (command) => {
+      if (command[1] === 'status') {
+        const deployment = {
+          osname: 'shale',
+          checksum: 'c',
+          serial: 0,
+          booted: false,
+          pinned: false,
+          'requested-packages': installed,
+          'requested-base-removals': [],
+          'container-image-reference': `ostree-unverified-registry:${IMAGE}`,
+          'container-image-reference-digest': IMAGE.slice(IMAGE.indexOf('sha256:')),
+        };
+        return JSON.stringify({ deployments: [deployment] });
+      }
+      const outcome = outcomes[transactions.length] ?? 'done';
+      transactions.push(command.slice(1).join(' '));
+      if (outcome.startsWith('done')) installed = ['usbguard'];
+      if (outcome === 'done') return '';
+      const stderr = outcome === 'failed' ? 'error: no such package' : gone;
+      throw new OsCommandError(command, 'failed', { exitCode: 1, stderr });
+    };
+    const options = { packages: extensions('usbguard'), former: noPackages, mustBeSigned: false, signal };
+    return { transactions, deploy: () => rpmOstreeDeployPackages(run, IMAGE, options) };
+  }
+
+  it.each([
+    ['the image has what is asked for', ['done'], 1],
+    ['the daemon goes away after its work', ['done, then gone'], 1],
+    ['the daemon goes away before its work', ['gone', 'done'], 2],
+  ] as const)('ends once %s', async (_when, outcomes, count) => {
+    const { transactions, deploy } = scripted(outcomes);
+    await deploy();
+    expect(transactions).toHaveLength(count);
+    expect(transactions[0]).toContain('usbguard');
+  });
+
+  it('throws what else a transaction fails by', async () => {
+    const { transactions, deploy } = scripted(['failed']);
+    await expect(deploy()).rejects.toThrow('no such package');
+    expect(transactions).toHaveLength(1);
+  });
+
+  it('gives up where the daemon goes away again and again', async () => {
+    const { transactions, deploy } = scripted(Array(100).fill('gone'));
+    await expect(deploy()).rejects.toThrow(`no deployment of ${IMAGE} has the requested packages after`);
+    expect(transactions.length).toBeLessThan(20);
   });
 });
