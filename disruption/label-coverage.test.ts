@@ -26,6 +26,7 @@ const configs = new Map(
     aConfig('rendered-target'),
     aConfig('rendered-live', '/etc/motd'),
     aConfig('rendered-reboot', '/etc/motd', '/etc/fstab'),
+    { ...aConfig('rendered-unreadable'), spec: { config: { ignition: { version: '99.0.0' } } } },
   ].map((config) => [config.metadata.name, config]),
 );
 
@@ -59,9 +60,14 @@ describe('the label of an image falls short', () => {
     ['have not reported their base image', aMachineConfigNode('worker-0', {}, { mode: 'Layered' } as never)],
     ['are in standard mode', node('rendered-live', { mode: 'Standard' })],
     ['run a config that is gone', node('rendered-gone')],
+    ['run a config that can not be read', node('rendered-unreadable')],
     ['run the target', node('rendered-target')],
   ])('not of nodes that %s', (_, of) => {
     expect(unlisted([of])).toEqual([]);
+  });
+
+  test.each(['rendered-gone', 'rendered-unreadable'])('not where the target is %s', (name) => {
+    expect(unlisted([node('rendered-live')], { machineConfig: { name } })).toEqual([]);
   });
 
   test('not where the build was asked to list the transition', () => {

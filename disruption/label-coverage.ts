@@ -47,9 +47,8 @@ export function unlistedConfigs({ build, nodes, configs, policies }: LabelCovera
     .sort(byCodeUnits);
 }
 
-function basesOf({ status }: MachineOSBuild): ReadonlySet<string> {
-  const bases = [status?.baseImage, ...(status?.instances ?? []).map(({ baseImage }) => baseImage)];
-  return new Set(bases.filter((base) => base !== undefined));
+function basesOf({ status }: MachineOSBuild): ReadonlySet<string | undefined> {
+  return new Set([status?.baseImage, ...(status?.instances ?? []).map(({ baseImage }) => baseImage)]);
 }
 
 /** Builds of older versions state in their status alone what their label lists. */

@@ -152,6 +152,9 @@ describe('a change of registries.conf', () => {
     const numbers =
       'unqualified-search-registries = [1]\nregistry = [1, [2], { location = 3, mirror = 4 }]\n';
     expect(why(numbers, numbers)).toBe('safe');
+    // A number or a list in the place of a registry is none, so nothing is removed or added with it.
+    expect(why('registry = [1, [2], "a"]\n', undefined)).toBe('safe');
+    expect(why(undefined, 'registry = [1, [2], "a"]\n')).toBe('safe');
   });
 });
 

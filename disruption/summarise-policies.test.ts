@@ -23,3 +23,22 @@ test('a line for each source of policies', () => {
 test('without an admin there is only the line of the defaults', () => {
   expect(summarisePolicies(effectivePolicies(undefined, defaultPolicySettings)).admin).toBeUndefined();
 });
+
+const line = (...lengths: readonly number[]) =>
+  summarisePolicies({
+    units: lengths.map((length, index) => ({
+      name: String(index).repeat(length - ': None'.length),
+      actions: [{ type: 'None' }],
+      source: 'Admin',
+    })),
+  }).admin;
+
+test.each([
+  ['whole up to 300 characters', [149, 149], /^0+: None; 1+: None$/],
+  ['cut beyond, between two policies', [149, 150], /^0+: None; and 1 more$/],
+  ['with as many as have room', [98, 100, 98, 7], /^0+: None; 1+: None; 2+: None; and 1 more$/],
+  ['and with none that has not', [98, 100, 99, 7], /^0+: None; 1+: None; and 2 more$/],
+  ['also where the first has no room', [301, 7], /^and 2 more$/],
+])('a line is %s', (_what, lengths, expected) => {
+  expect(line(...lengths)).toMatch(expected);
+});

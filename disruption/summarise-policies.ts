@@ -47,8 +47,6 @@ export function inWords({ type, reload, restart }: EffectiveAction): string {
 function shortened(texts: readonly string[]): string {
   const whole = texts.join('; ');
   if (whole.length <= LONGEST) return whole;
-  let shown = 0;
-  for (let length = 0; length < LONGEST && shown < texts.length; shown += 1)
-    length += (texts[shown] ?? '').length + 2;
-  return `${texts.slice(0, shown - 1).join('; ')}; and ${texts.length - shown + 1} more`;
+  const shown = texts.findIndex((_, index) => texts.slice(0, index + 1).join('; ').length > LONGEST);
+  return [...texts.slice(0, shown), `and ${texts.length - shown} more`].join('; ');
 }

@@ -67,6 +67,15 @@ describe('the transitions of an image', () => {
     expect(found.kind === 'reboot' && found.why).toMatch(why);
   });
 
+  test.each([
+    [{ config: '', base: '' }, 'a node without a config on an unknown base image'],
+    [{ config: 'c', base: '' }, 'c on an unknown base image'],
+    [{ config: '', base: 'b' }, 'a node without a config on b'],
+  ])('a state of %j is named in the reason', (state, name) => {
+    const why = `the transition label has no transition from ${name}`;
+    expect(findTransition(parsed, state, digest)).toEqual({ kind: 'reboot', why });
+  });
+
   test('the same states in any order and number give the same text', () => {
     const one = predictTransitions({ froms: [from, older], to, policies });
     const other = predictTransitions({ froms: [older, from, older], to, policies });
@@ -192,6 +201,41 @@ describe('a hostile label', () => {
     const refused = parseTransitionLabel(text);
     expect(refused.ok).toBe(false);
     expect(findTransition(refused, { config: 'c', base: 'b' }, digest).kind).toBe('reboot');
+  });
+
+  const [predicted] = predictTransitions({ froms: [from], to, policies });
+  const transition = { config: 'c', base: 'b', actions: [], causes: [] };
+  const ofCauses = (count: number) => ({ ...transition, causes: Array(count).fill(predicted?.causes[0]) });
+  const ofActions = (count: number) => ({ ...transition, actions: Array(count).fill({ type: 'Reboot' }) });
+
+  test.each<[string, readonly object[], readonly object[]]>([
+    [
+      'a config’s name',
+      [{ ...transition, config: 'c'.repeat(253) }],
+      [{ ...transition, config: 'c'.repeat(254) }],
+    ],
+    [
+      'an image’s name',
+      [{ ...transition, base: 'b'.repeat(447) }],
+      [{ ...transition, base: 'b'.repeat(448) }],
+    ],
+    ['actions', [ofActions(50)], [ofActions(51)]],
+    ['causes', [ofCauses(1000)], [ofCauses(1001)]],
+    ['transitions', Array(1000).fill(transition), Array(1001).fill(transition)],
+  ])('has limits: %s', (_what, most, more) => {
+    const parse = (transitions: readonly object[]) =>
+      parseTransitionLabel(JSON.stringify({ ...valid, transitions }));
+    expect(parse(most)).toMatchObject({ ok: true });
+    expect(parse(more)).toMatchObject({ ok: false, why: expect.stringContaining('is invalid: transitions') });
+  });
+
+  test('of as many bytes as allowed is read, of one more it is not', () => {
+    const text = JSON.stringify(valid);
+    expect(parseTransitionLabel(text.padEnd(MAX_LABEL_BYTES)).ok).toBe(true);
+    expect(parseTransitionLabel(text.padEnd(MAX_LABEL_BYTES + 1))).toEqual({
+      ok: false,
+      why: 'the transition label is larger than 400000 bytes',
+    });
   });
 
   test('whatever the text, parsing does not throw', () => {
