@@ -2,7 +2,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { Secrets } from '../api/kubernetes.ts';
 import { labels, SIGNING_KEY_SECRET } from '../api/names.ts';
 import { SigningKeySecret } from '../builder/secrets.ts';
-import { type ApiClient, isAlreadyExists, isNotFound } from '../cluster/api-client.ts';
+import { type ApiClient, isAlreadyExists } from '../cluster/api-client.ts';
 import { SigningKeyError } from '../image/signature/signing-key.ts';
 import type { SigningKeyStore } from '../opt-in/act-on-layering.ts';
 
@@ -44,9 +44,7 @@ export function signingKeyStore(
     async remove(signal) {
       const present = await client.find(Secrets, name, { namespace, signal });
       if (present?.metadata.labels?.[labels.madeBySwitch] !== 'true') return;
-      await client.delete(Secrets, name, { namespace, signal }).catch((error: unknown) => {
-        if (!isNotFound(error)) throw error;
-      });
+      await client.delete(Secrets, name, { namespace, signal });
     },
   };
 }

@@ -6,7 +6,7 @@ import { BUILDER_DEPLOYMENT, SIGNING_KEYS_CONFIG_MAP } from '../api/names.ts';
 import type { NewObject } from '../api/object.ts';
 import { plural } from '../api/plural.ts';
 import type { DigestedPullspec } from '../api/references.ts';
-import { type ApiClient, isAlreadyExists, isNotFound } from '../cluster/api-client.ts';
+import { type ApiClient, isAlreadyExists } from '../cluster/api-client.ts';
 import type { EventRecorder } from '../cluster/events.ts';
 import { placeOf, type RightChange } from './builder-rights.ts';
 import type { LayeringStep, SigningKeyState } from './decide-layering.ts';
@@ -96,11 +96,7 @@ export class LayeringActor {
   async #removeSigningKeys(signal: AbortSignal): Promise<void> {
     const { client, signingKey, namespace } = this.#parts;
     await signingKey.remove(signal);
-    await client
-      .delete(ConfigMaps, SIGNING_KEYS_CONFIG_MAP, { namespace, signal })
-      .catch((error: unknown) => {
-        if (!isNotFound(error)) throw error;
-      });
+    await client.delete(ConfigMaps, SIGNING_KEYS_CONFIG_MAP, { namespace, signal });
   }
 
   async #startBuilder(desiredBuilder: NewObject<Deployment>, signal: AbortSignal): Promise<void> {
