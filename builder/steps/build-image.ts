@@ -102,10 +102,13 @@ function instanceOf({ architecture, result: { image, baseImage, engineImage } }:
   return { architecture, image, baseImage, ...present({ engineImage }) };
 }
 
-/** The costliest that was needed for any of them. */
+/** The costliest first. */
+const WAYS = ['Engine', 'Append', 'Relabel'] as const satisfies readonly BuildResult['way'][];
+
+/** @returns the costliest that was needed for any of them. */
 function wayOf(results: readonly BuildResult[]): BuildResult['way'] {
   const ways = new Set(results.map(({ way }) => way));
-  return ways.has('Engine') ? 'Engine' : ways.has('Append') ? 'Append' : 'Relabel';
+  return WAYS.find((way) => ways.has(way)) ?? 'Relabel';
 }
 
 function transitionsOf(results: readonly BuildResult[]): BuildResult['transitions'] {

@@ -128,6 +128,7 @@ test.each<[string, string, Record<string, string>]>([
   ['two of one key, of which the last counts', '6 a=b\n6 a=c\n', { a: 'c' }],
   ['an empty value', '5 a=\n', { a: '' }],
   ['a value with an equals sign', '8 a=b=c\n', { a: 'b=c' }],
+  ['a record without a value', '6 abc\n', {}],
   ['a record without a value before another', '6 abc\n6 a=b\n', { a: 'b' }],
   ['an equals sign right behind a record without one', '6 abc\n=x 5', {}],
   ['a record that is cut off behind another', '6 a=b\n9 c=d\n', { a: 'b' }],

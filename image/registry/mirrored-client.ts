@@ -58,9 +58,8 @@ export function createMirroredClient(access: RegistryAccess, { conf, own }: Mirr
 
   return {
     getManifest(reference, signal) {
-      const { tag, digest } = reference;
-      const name = { ...(tag === undefined ? {} : { tag }), ...(digest === undefined ? {} : { digest }) };
-      return read({ ...digestOfTag(tag), ...reference }, signal, async (client, at, source) => {
+      const { registry: _, repository: __, ...name } = reference;
+      return read({ ...digestOfTag(name.tag), ...reference }, signal, async (client, at, source) => {
         const manifest = await client.getManifest({ ...at, ...name }, signal);
         lastSources.set(formatReference(bare(reference)), source);
         return manifest;
