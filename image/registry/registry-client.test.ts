@@ -95,6 +95,36 @@ describe('a manifest', () => {
     else await expect(read).rejects.toThrow(refused);
   });
 
+  test.each([
+    ['is that of its content', digestOf(manifest.bytes), undefined],
+    ['is missing', undefined, undefined],
+    ['is empty', '', undefined],
+    [
+      'is another one',
+      digestOf('another'),
+      `expected manifest ${digestOf('another')}, received content with`,
+    ],
+  ])('by tag, whose digest in the header %s, is read or refused', async (_what, digest, refused) => {
+    const headers = digest === undefined ? {} : { 'docker-content-digest': digest };
+    const host = await startScriptedRegistry((_request, response) =>
+      response.writeHead(200, headers).end(manifest.bytes),
+    );
+    const client = createRegistryClient({ plainHttp: new Set([host]) });
+    const read = client.getManifest(parseReference(`${host}/os:1`), signal);
+    if (refused === undefined) expect((await read).digest).toBe(digestOf(manifest.bytes));
+    else await expect(read).rejects.toThrow(refused);
+  });
+
+  test('by digest is refused where its content has another, whatever the header says', async () => {
+    const expected = digestOf('another');
+    const host = await startScriptedRegistry((_request, response) =>
+      response.writeHead(200, { 'docker-content-digest': expected }).end(manifest.bytes),
+    );
+    const client = createRegistryClient({ plainHttp: new Set([host]) });
+    const read = client.getManifest(parseReference(`${host}/os@${expected}`), signal);
+    await expect(read).rejects.toThrow(ContentError);
+  });
+
   test('that is gone already is deleted without an error', async () => {
     const { client, at } = await setUp();
     const digest = await client.putManifest(at, manifest, signal);
