@@ -24,6 +24,22 @@ describe('nearest tests', () => {
     ]);
   });
 
+  test('of the same distance are those first that share more folders with the file', () => {
+    const tests = [
+      'api/a.test.ts',
+      'image/a.test.ts',
+      'image/registry/z.test.ts',
+      'image/registry/deep/a.test.ts',
+    ];
+    const shared = new Map(tests.map((name) => [name, ['image/registry/client.ts']]));
+    expect(nearestTests(shared, 'image/registry/client.ts', 'unit')).toEqual([
+      'image/registry/deep/a.test.ts',
+      'image/registry/z.test.ts',
+      'image/a.test.ts',
+      'api/a.test.ts',
+    ]);
+  });
+
   test('of integration are in the same order', () => {
     expect(nearestTests(graph, 'image/append.ts', 'integration')).toEqual([
       'image/append.integration.test.ts',

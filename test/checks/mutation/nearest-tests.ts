@@ -22,7 +22,8 @@ function projectOf(file: string): Project | undefined {
  *
  * @param graph what imports what.
  * @param file the changed module.
- * @returns the tests of the project, the file's own first, then by the number of imports that lie between.
+ * @returns the tests of the project, the file's own first, then by the number of imports that lie between, then by how many
+ *   folders they share with the file: a client that half of the rooms use is tested in its own.
  */
 export function nearestTests(graph: ImportGraph, file: string, project: Project): string[] {
   const own = `${file.replace(/\.tsx?$/, '')}.`;
@@ -30,8 +31,18 @@ export function nearestTests(graph: ImportGraph, file: string, project: Project)
     .filter(([test]) => projectOf(test) === project && !test.startsWith('test/checks/'))
     .sort(
       ([a, near], [b, far]) =>
-        Number(b.startsWith(own)) - Number(a.startsWith(own)) || near - far || (a < b ? -1 : 1),
+        Number(b.startsWith(own)) - Number(a.startsWith(own)) ||
+        near - far ||
+        sharedFolders(b, file) - sharedFolders(a, file) ||
+        (a < b ? -1 : 1),
     )
     .slice(0, MOST_FILES[project])
     .map(([test]) => test);
+}
+
+/** @returns how many folders two paths have in common, from the root on. */
+function sharedFolders(a: string, b: string): number {
+  const [own, other] = [a.split('/').slice(0, -1), b.split('/').slice(0, -1)];
+  const differs = own.findIndex((folder, depth) => folder !== other[depth]);
+  return differs === -1 ? own.length : differs;
 }
