@@ -68,6 +68,7 @@ test.each([
   ['[]', /^r: : ./],
   ['{"schemaVersion":2,"manifests":{}}', /^r: manifests: ./],
   ['{"schemaVersion":2,"layers":[]}', /^r: config: ./],
+  ['{"schemaVersion":1,"layers":[]}', /^r: schemaVersion: Invalid input: expected 2$/],
   ['{', /^r: is not valid JSON$/],
 ])('a manifest of %s is refused by what is wrong', (text, message) => {
   expect(() => parseManifest(Buffer.from(text), 'r')).toThrow(ContentError);

@@ -228,6 +228,18 @@ describe('an upload', () => {
     await expect(upload({})).rejects.toThrow('without a Location header');
   });
 
+  test('that is refused is named without its path, which is a secret of its own', async () => {
+    const host = await startScriptedRegistry((request, response) => {
+      request.resume();
+      const location = '/v2/os/blobs/uploads/secret?state=secret';
+      if (request.method === 'POST') response.writeHead(202, { location }).end();
+      else response.writeHead(400).end();
+    });
+    const client = createRegistryClient({ plainHttp: new Set([host]) });
+    const refused = client.putBlob(parseReference(`${host}/os`), Buffer.from('content'), signal);
+    await expect(refused).rejects.toThrow(/^PUT [^ ]+\/os: HTTP 400/);
+  });
+
   test('that is refused is not looked for', async () => {
     const { registry, client, at } = await setUp();
     registry.refuse = (line) =>
