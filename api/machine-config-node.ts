@@ -61,6 +61,13 @@ export const MachineConfigNodeSpec = z.object({
     .describe(
       "Shale's own: allows a soft reboot, which keeps the kernel running, if the node's OS tool supports it for the target. Absent: not allowed.",
     ),
+  irreconcilable: z
+    .string()
+    .max(32768)
+    .exactOptional()
+    .describe(
+      "Shale's own: why a running node can't apply the target, such as disks that only Ignition sets up. While it is set, the node stages nothing.",
+    ),
   grant: Grant.exactOptional().describe("Shale's own: permission to act, for the desired target only."),
   certificates: CertificateVersions.exactOptional().describe(
     "Shale's own: desired versions of the certificates and the pull secret on the node.",

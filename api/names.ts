@@ -106,6 +106,12 @@ export const describedAnnotations = {
     on: 'Lease of a node',
     meaning: 'who holds the Lease and why',
   },
+  provisionedConfig: {
+    name: 'shale.dev/provisioned-config',
+    on: 'Node',
+    meaning:
+      'the rendered config that Ignition provisioned the node with, set by its admin: what only Ignition sets up, such as disks, the node has as this config says',
+  },
   plannedMaintenance: {
     name: 'shale.dev/planned-maintenance',
     on: 'Node',

@@ -144,6 +144,11 @@ describe('decide', () => {
       at({ spec: layered('rendered-2', '2'), prepared: prepared('rendered-2', '2', [], false) }),
       'prepare',
     ],
+    [
+      'a target that is prepared, granted and found irreconcilable since',
+      wanted([restart], { ...grant('Live', 'rendered-2', '2'), irreconcilable: 'disks' }),
+      'prepare',
+    ],
     ['no grant', wanted([restart], {}), 'awaitGrant'],
     ['a grant for another image', wanted([restart], grant('Disrupt', 'rendered-2', '9')), 'awaitGrant'],
     ['leave to act live', wanted([restart], grant('Live', 'rendered-2', '2')), 'apply'],

@@ -52,6 +52,7 @@ function towardsTarget(observation: DaemonObservation): Step {
   } else if (leadsTo(stuck, target)) return whenGranted(observation, target, stuck);
   const usable =
     prepared !== undefined &&
+    observation.spec.irreconcilable === undefined &&
     leadsTo(prepared, target) &&
     prepared.plan.staged &&
     prepared.policyDigest === observation.spec.policyDigest &&

@@ -19,6 +19,16 @@ export function quote(text: string): string {
   return JSON.stringify(text.length > QUOTED ? `${text.slice(0, QUOTED)}…` : text);
 }
 
+/** Problems of a MachineConfig that a message names; the others are counted. */
+const NAMED = 10;
+
+/** @returns the problems of one MachineConfig on one line, for conditions and events. */
+export function formatConfigProblems({ machineConfig, problems }: ConfigProblems): string {
+  const named = problems.slice(0, NAMED).map(formatProblem).join(', ');
+  const more = problems.length > NAMED ? `, and ${problems.length - NAMED} more` : '';
+  return `${machineConfig === '' ? '' : `MachineConfig ${machineConfig}: `}${named}${more}`;
+}
+
 /** The problems of a MachineConfig, or of the rendering as a whole when `machineConfig` is ''. */
 export interface ConfigProblems {
   readonly machineConfig: string;

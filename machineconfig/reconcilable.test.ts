@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { MachineConfig, MachineConfigSpec } from '../api/machine-config.ts';
-import { irreconcilable } from './reconcilable.ts';
+import { irreconcilable, irreconcilableOnNode } from './reconcilable.ts';
 import { renderPool } from './render.ts';
 import { file, ignition, machineConfig, pool } from './testdata/build.ts';
 
@@ -83,6 +83,52 @@ describe('changes that a running node can not apply', () => {
       ...user('admin'),
     };
     expect(refused(undefined, change(sections, { fips: true }))).toHaveLength(4);
+  });
+});
+
+describe('what a node can not apply while it runs', () => {
+  const onNode = (running: MachineConfig | undefined, asked: MachineConfig) => {
+    const sources = [base, asked];
+    return irreconcilableOnNode(running, rendered(...sources), sources).map(({ machineConfig, problems }) => [
+      machineConfig,
+      ...problems.map(({ path }) => path),
+    ]);
+  };
+
+  it.each([
+    ['disks', { storage: { disks: [{ device: '/dev/sda' }] } }, '$.storage.disks'],
+    [
+      'file systems',
+      { storage: { filesystems: [{ device: '/dev/sda', format: 'xfs' }] } },
+      '$.storage.filesystems',
+    ],
+    ['RAID', { storage: { raid: [{ name: 'r', level: '1', devices: ['/dev/sda'] }] } }, '$.storage.raid'],
+    ['LUKS', { storage: { luks: [{ name: 'l', device: '/dev/sda' }] } }, '$.storage.luks'],
+    ['groups', { passwd: { groups: [{ name: 'g' }] } }, '$.passwd.groups'],
+    ['another user', user('admin', { sshAuthorizedKeys: ['k'] }), '$.passwd.users[0]'],
+    [
+      "Ignition's kernel arguments",
+      { kernelArguments: { shouldExist: ['x'] } },
+      '$.kernelArguments.shouldExist',
+    ],
+  ])('%s of its first config, and of another pool', (_what, sections, path) => {
+    expect(onNode(undefined, change(sections))).toEqual([['50-change', path]]);
+    expect(onNode(rendered(base), change(sections))).toEqual([['50-change', path]]);
+    expect(onNode(rendered(base, change(sections)), change(sections))).toEqual([]);
+  });
+
+  it('FIPS mode, with which a node is installed', () => {
+    expect(onNode(undefined, change({}, { fips: true }))).toEqual([['50-change', 'spec.fips']]);
+  });
+
+  it.each([
+    ['files', { storage: { files: [file('/b', '2')] } }],
+    ['directories', { storage: { directories: [{ path: '/d' }] } }],
+    ['links', { storage: { links: [{ path: '/l', target: '/x' }] } }],
+    ['keys of core', user('core', { sshAuthorizedKeys: ['k'] })],
+  ])('but not %s, which Shale writes', (_what, sections) => {
+    expect(onNode(undefined, change(sections))).toEqual([]);
+    expect(onNode(rendered(base), change(sections))).toEqual([]);
   });
 });
 

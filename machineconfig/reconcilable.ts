@@ -32,7 +32,47 @@ export function irreconcilable(
   limits: Limits = DEFAULT_LIMITS,
   nodeUser = DEFAULT_NODE_USER,
 ): ConfigProblems[] {
-  const from = ignitionOf(running, limits);
+  return compare(running, target, { sources, limits, nodeUser });
+}
+
+/** Sections that Shale writes itself, with a reboot: a node gets them from the first config, and with a change of its pool. */
+const WRITTEN: ReadonlySet<string> = new Set(['$.storage.directories', '$.storage.links']);
+
+/**
+ * What of a rendered config one node can't apply while it runs, whatever its pool ran before (MCO's daemon compares the same
+ * two configs, reconcilable in pkg/daemon/update.go).
+ *
+ * @param running the rendered config that the node runs, or was provisioned with by Ignition; undefined for a node without
+ *   one, on which Ignition has set up nothing of `target`
+ * @param target the rendered config to update to
+ * @param sources the MachineConfigs that `target` was rendered from, in any order, as far as they are known
+ * @param nodeUser the user of the node whose keys and password may change
+ * @returns problems by MachineConfig, as {@link irreconcilable} does
+ */
+export function irreconcilableOnNode(
+  running: MachineConfig | undefined,
+  target: MachineConfig,
+  sources: readonly MachineConfig[],
+  limits: Limits = DEFAULT_LIMITS,
+  nodeUser = DEFAULT_NODE_USER,
+): ConfigProblems[] {
+  return compare(running, target, { sources, limits, nodeUser }).filter(
+    ({ problems }) => !problems.every(({ path }) => WRITTEN.has(path)),
+  );
+}
+
+interface Comparison {
+  readonly sources: readonly MachineConfig[];
+  readonly limits: Limits;
+  readonly nodeUser: string;
+}
+
+function compare(
+  running: MachineConfig | undefined,
+  target: MachineConfig,
+  { sources, limits, nodeUser }: Comparison,
+): ConfigProblems[] {
+  const from = running === undefined ? { config: {} } : ignitionOf(running, limits);
   const to = ignitionOf(target, limits);
   const unreadable = [from, to].flatMap((parsed) => ('problems' in parsed ? [parsed.problems] : []));
   if ('problems' in from || 'problems' in to) {
@@ -150,11 +190,11 @@ function forbiddenFiles(to: Partial<IgnitionConfig>): Problem[] {
 }
 
 function fipsChange(
-  running: MachineConfig,
+  running: MachineConfig | undefined,
   target: MachineConfig,
   sources: readonly MachineConfig[],
 ): ConfigProblems[] {
-  const before = running.spec.fips ?? false;
+  const before = running?.spec.fips ?? false;
   if (before === (target.spec.fips ?? false)) return [];
   const setting = inMergeOrder(sources).findLast((source) => source.spec.fips === true);
   const problem = {

@@ -29,7 +29,7 @@ export function diffPools(before: PoolsBefore, after: OfflineCluster): readonly 
   return poolChanges(
     before,
     after,
-    ({ before: from, after: to, refused: _, rendered: _objects, ...names }) => ({
+    ({ before: from, after: to, refused: _, rendered: _objects, configs: _configs, ...names }) => ({
       ...names,
       changes: diffConfigs(from, to),
     }),

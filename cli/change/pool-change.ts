@@ -1,10 +1,12 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { present } from '../../api/present.ts';
 import type { Limits } from '../../machineconfig/ignition/contents.ts';
 import { emptyNodeConfig, type NodeConfig } from '../../machineconfig/node-config.ts';
 import { parseNodeConfig } from '../../machineconfig/parse-node-config.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
 import { irreconcilable } from '../../machineconfig/reconcilable.ts';
+import { runningConfig } from '../../rollout/rendering/pool-rendering.ts';
 import {
   type OfflineCluster,
   type OfflineRendering,
@@ -32,6 +34,8 @@ export interface PoolChange extends ChangedPool {
   readonly after: NodeConfig;
   /** The same as objects; absent before for a pool that is new. */
   readonly rendered: { readonly before?: MachineConfig; readonly after: MachineConfig };
+  /** The MachineConfigs after the change. */
+  readonly configs: readonly MachineConfig[];
   /** Changes that running nodes can't apply without being reinstalled, as text; the operator then refuses the change. */
   readonly refused: readonly string[];
 }
@@ -39,6 +43,14 @@ export interface PoolChange extends ChangedPool {
 type ReadConfig =
   | { readonly ok: true; readonly config: NodeConfig; readonly rendered: MachineConfig }
   | { readonly ok: false; readonly problems: readonly string[] };
+
+/** How changes are found that running nodes can't apply. */
+export interface RunningPools {
+  /** See irreconcilable. */
+  readonly nodeUser?: string | undefined;
+  /** The rendered configs of a cluster, from which it is known what its pools run; absent: what they ran before the change. */
+  readonly rendered?: ReadonlyMap<string, MachineConfig>;
+}
 
 /** The state of the pools before a change. */
 export interface PoolsBefore {
@@ -84,13 +96,12 @@ export function asRunning(
  * Compares every pool before and after a change.
  *
  * @param describe returns a command's result for a pool that can be rendered.
- * @param nodeUser see irreconcilable.
  */
 export function poolChanges<T>(
   before: PoolsBefore,
   after: OfflineCluster,
   describe: (change: PoolChange) => T,
-  nodeUser?: string,
+  running: RunningPools = {},
 ): (T | BrokenPool)[] {
   const described = after.pools.map((pool) => {
     const { name } = pool.metadata;
@@ -108,11 +119,24 @@ export function poolChanges<T>(
         ...present({ before: from?.rendered }),
         after: to.rendered,
       },
-      refused: refusals(from?.rendered, to, { limits: after.limits, nodeUser }),
+      configs: to.configs,
+      refused: refusals(runningOf(pool, running, from?.rendered), to, {
+        limits: after.limits,
+        nodeUser: running.nodeUser,
+      }),
     });
   });
   const gone = before.names.filter((name) => !after.pools.some(({ metadata }) => metadata.name === name));
   return [...described, ...gone.map(takenAway)];
+}
+
+/** The operator compares with the same config. */
+function runningOf(
+  pool: MachineConfigPool,
+  { rendered }: RunningPools,
+  before: MachineConfig | undefined,
+): MachineConfig | undefined {
+  return rendered === undefined ? before : rendered.get(runningConfig(pool) ?? '');
 }
 
 function refusals(

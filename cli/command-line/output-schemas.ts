@@ -68,6 +68,7 @@ export const PlanOutput = z.array(
           z.strictObject({ nodes: z.array(z.string()), osBackend: z.string(), why: z.array(z.string()) }),
         )
         .optional(),
+      irreconcilable: z.array(z.strictObject({ nodes: z.array(z.string()), why: z.string() })).optional(),
       time: z.strictObject({ seconds: z.number().optional(), why: z.string() }).optional(),
       warnings: z.array(z.string()).optional(),
     }),

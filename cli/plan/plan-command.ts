@@ -72,7 +72,11 @@ export function planCommand(): Command {
         ...(live === undefined ? {} : { live: { cluster: live, now: Date.now() } }),
       });
       printPlans(flags.output, plans, flags.diff);
-      if (plans.some((plan) => 'problems' in plan || plan.refusing !== undefined))
+      if (
+        plans.some(
+          (plan) => 'problems' in plan || plan.refusing !== undefined || plan.irreconcilable !== undefined,
+        )
+      )
         throw new CommandError("some pools can't apply the change");
       failOn(plans, flags.failOn);
     });

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { formatActions } from '../../api/disruption-action.ts';
 import { noun, plural } from '../../api/plural.ts';
+import { formatIrreconcilable } from '../change/irreconcilable-nodes.ts';
 import { formatRefusal } from '../change/refusing-nodes.ts';
 import { COSTS } from '../command-line/output-schemas.ts';
 import { formatDuration } from '../command-line/quantities.ts';
@@ -31,10 +32,15 @@ function formatPool(plan: PoolPlan, earlier: readonly PoolPlan[], { diffs }: Pla
     headOf(plan),
     ...aboutOf(plan).map((line) => `  ${line}`),
     ...causes,
-    ...(plan.refusing ?? []).map((refusing) => `  refused: ${formatRefusal(refusing)}`),
+    ...refusalsOf(plan).map((refusal) => `  refused: ${refusal}`),
     ...(plan.warnings ?? []).map((warning) => `  warning: ${warning}`),
     ...patches.map((line) => `  ${line}`.trimEnd()),
   ];
+}
+
+/** @returns which nodes keep their current config and why, one line each. */
+function refusalsOf({ refusing = [], irreconcilable = [] }: PoolAsk): string[] {
+  return [...irreconcilable.map(formatIrreconcilable), ...refusing.map(formatRefusal)];
 }
 
 /** A custom pool inherits the changes of worker, which are shown once. */
@@ -104,14 +110,15 @@ function markdownOfPool(plan: PoolPlan, { diffs }: PlanTextOptions): string[] {
   const table =
     rows.length === 0 ? [] : [tableRow(['change', 'subject', 'actions', 'rule']), '|-|-|-|-|', ...rows, ''];
   const about = aboutOf(plan);
+  const refusals = refusalsOf(plan);
   return [
     `### ${headOf(plan)}`,
     '',
     ...about.map(listItem),
     ...(about.length === 0 ? [] : ['']),
     ...table,
-    ...(plan.refusing ?? []).map((refusing) => listItem(`**refused:** ${formatRefusal(refusing)}`)),
-    ...(plan.refusing === undefined ? [] : ['']),
+    ...refusals.map((refusal) => listItem(`**refused:** ${refusal}`)),
+    ...(refusals.length === 0 ? [] : ['']),
     ...(plan.warnings ?? []).map((warning) => listItem(`**warning:** ${warning}`)),
     ...(plan.warnings === undefined ? [] : ['']),
     ...(diffs === 'none' ? [] : markdownOfDiffs(plan)),

@@ -15,6 +15,11 @@ import { windowState } from '../../rollout/pools/maintenance-windows.ts';
 import { poolSettings } from '../../rollout/pools/pool-settings.ts';
 import { nodeConfigOf } from '../../rollout/rendering/predicted-transitions.ts';
 import { type ChangeDiff, diffConfigs } from '../change/diff.ts';
+import {
+  type IrreconcilableNodes,
+  irreconcilableNodes,
+  irreconcilableOnNewNodes,
+} from '../change/irreconcilable-nodes.ts';
 import type { LiveCluster } from '../change/live-cluster.ts';
 import { type OfflineCluster, policiesOf } from '../change/offline-cluster.ts';
 import {
@@ -51,6 +56,8 @@ export interface PoolAsk extends ChangedPool {
   readonly outcomes?: NodeOutcomes;
   /** Nodes that refuse the config and stay on their current one. */
   readonly refusing?: readonly RefusingNodes[];
+  /** Nodes that can't apply the config while they run, in either mode. */
+  readonly irreconcilable?: readonly IrreconcilableNodes[];
   /** The time until every node runs it; absent without a cluster, or when no node has to do anything. */
   readonly time?: Estimate;
   /** What delays the rollout now, what is unknown and, without a cluster, which hosts can't apply it; as text. */
@@ -73,7 +80,7 @@ export function planPools(input: PlanInput): PoolPlan[] {
   const policies = policiesAfter(before, after, settings);
   const policiesBefore = policiesAfter(before, before, settings);
   const planOf = (change: PoolChange): PoolPlan => {
-    const { before: from, after: to, refused, rendered, ...names } = change;
+    const { before: from, after: to, refused, rendered, configs, ...names } = change;
     if (refused.length > 0) return { pool: names.pool, problems: refused };
     const was = imageInputs(before, names.pool, rendered.before, policiesBefore);
     const will = imageInputs(after, names.pool, rendered.after, policies);
@@ -89,23 +96,25 @@ export function planPools(input: PlanInput): PoolPlan[] {
       changes: diffConfigs(from, to),
       ...(image === undefined ? {} : { image: { way: image.way, why: image.why } }),
     };
+    const target = { rendered: rendered.after, configs, limits: after.limits, nodeUser: input.nodeUser };
     const problems = image?.problems.map((problem) => `no image can be built: ${problem}`) ?? [];
     if (live === undefined) {
-      const warnings = [...problems, ...hostLimits(will, to)];
+      const warnings = [...problems, ...hostLimits(will, to), ...newNodeLimits(change, target)];
       return warnings.length === 0 ? ask : { ...ask, warnings };
     }
     const costFrom = (config: NodeConfig) =>
       config.name === to.name && bases === undefined ? 'nothing' : costOf(decide(config));
     const remarks = [...problems, ...(pool === undefined ? [] : poolRemarks(pool, live.now))];
-    const target = { pool: names.pool, rendered: rendered.after, config: to };
-    const refusing = will.machineOSConfig === undefined ? refusingNodes(live.cluster, target) : [];
     return {
       ...ask,
       ...nodesOf(change, { ...live, image, remarks }, costFrom),
-      ...(refusing.length === 0 ? {} : { refusing }),
+      ...refusalsOf(live.cluster, change, { target, isLayered: will.machineOSConfig !== undefined }),
     };
   };
-  return poolChanges(asRendered(before), after, planOf, input.nodeUser);
+  return poolChanges(asRendered(before), after, planOf, {
+    nodeUser: input.nodeUser,
+    ...(live === undefined ? {} : { rendered: live.cluster.rendered }),
+  });
 }
 
 /**
@@ -130,6 +139,29 @@ function policiesAfter(
 /** @returns whether a change doesn't affect spec.nodeDisruptionPolicy. */
 export function keepsPolicy(before: OfflineCluster, after: OfflineCluster): boolean {
   return isDeepStrictEqual(before.machineConfiguration?.spec, after.machineConfiguration?.spec);
+}
+
+type IgnitionTarget = Parameters<typeof irreconcilableOnNewNodes>[0];
+
+/** @returns what new nodes of a new pool can't apply, as text. */
+function newNodeLimits({ from }: PoolChange, target: IgnitionTarget): readonly string[] {
+  const why = from === undefined ? irreconcilableOnNewNodes(target) : undefined;
+  return why === undefined ? [] : [why];
+}
+
+/** @returns the nodes that keep what they run. */
+function refusalsOf(
+  cluster: LiveCluster,
+  { pool, after, rendered }: PoolChange,
+  { target, isLayered }: { readonly target: IgnitionTarget; readonly isLayered: boolean },
+): Pick<PoolAsk, 'refusing' | 'irreconcilable'> {
+  const standard = { pool, rendered: rendered.after, config: after };
+  const refusing = isLayered ? [] : refusingNodes(cluster, standard);
+  const irreconcilable = irreconcilableNodes(cluster, pool, target);
+  return {
+    ...(refusing.length === 0 ? {} : { refusing }),
+    ...(irreconcilable.length === 0 ? {} : { irreconcilable }),
+  };
 }
 
 /** @returns why some hosts can't apply a config, when the nodes of the pool are unknown. */

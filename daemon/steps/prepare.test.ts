@@ -4,6 +4,7 @@ import { imageLabels } from '../../api/names.ts';
 import type { Span, Tracer } from '../../cluster/tracing/span.ts';
 import { deployment, imageOf, observation, stepUnderTest } from '../../test/fixtures/step-context.ts';
 import type { OsBackend, StageOptions } from '../os/backend.ts';
+import { PrepareRefused } from '../records/current.ts';
 import { noMetrics } from './node-metrics.ts';
 import { prepareTarget } from './prepare.ts';
 import type { StepContext } from './step-context.ts';
@@ -59,6 +60,17 @@ describe('preparing a target', () => {
     expect(context.memory.prepared).toBeUndefined();
     expect(events).toEqual([]);
     expect(spans.map(({ failure }) => failure)).toEqual(['TypeError']);
+  });
+
+  test('touches nothing of a target that the operator found irreconcilable', async () => {
+    let staged = 0;
+    const { context } = await staging(async () => void staged++);
+    const irreconcilable = 'rendered-2 needs disks that only Ignition sets up';
+    const held = { ...toImage, spec: { ...toImage.spec, irreconcilable } };
+    const refused = prepareTarget(context, step, held);
+    await expect(refused).rejects.toThrow(irreconcilable);
+    await expect(refused).rejects.toBeInstanceOf(PrepareRefused);
+    expect(staged).toBe(0);
   });
 
   test('that ends with the daemon is not traced', async () => {

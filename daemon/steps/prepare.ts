@@ -1,5 +1,6 @@
 import { formatAsked } from '../../api/disruption-action.ts';
 import { type MachineConfigNode, PREPARE_REFUSED } from '../../api/machine-config-node.ts';
+import { PrepareRefused } from '../records/current.ts';
 import { policeImages } from './image-policy.ts';
 import type { Preparation } from './preparation.ts';
 import { prepareLayered } from './prepare-layered.ts';
@@ -27,6 +28,7 @@ export async function prepareTarget(
   const progress = progressReporter(context, observation);
   const startedAt = Date.now();
   try {
+    refuseIrreconcilable(observation);
     memory.prepared = await prepare(
       {
         client,
@@ -56,6 +58,11 @@ export async function prepareTarget(
   const { plan } = memory.prepared;
   normal(context, 'Staged', `${formatNodeTarget(target)}: ${formatAsked(plan)} (${plan.source})`);
   return again;
+}
+
+/** The operator compares what the target asks with what the node runs; nothing of the target is touched before they fit. */
+function refuseIrreconcilable({ spec: { irreconcilable } }: Observation): void {
+  if (irreconcilable !== undefined) throw new PrepareRefused(irreconcilable);
 }
 
 /** @returns whether the status says that the very target that is wanted was refused. */

@@ -33,6 +33,7 @@ function tasksOf(given: {
     policyDigest: undefined,
     imageSigningKeys: undefined,
     softReboot: false,
+    irreconcilable: undefined,
   };
   const nodes = [...new Set([...assigned, ...Object.keys(steps)])].toSorted().map(seen);
   const { tasks, more } = nodeTasks(nodes, {

@@ -89,6 +89,62 @@ const updating = () =>
   cluster.get(MachineConfigPools, 'worker')?.status?.conditions?.find(({ type }) => type === 'Updating')
     ?.message;
 
+describe('what only Ignition sets up', () => {
+  const DISKS = 'rendered-worker-3';
+  const storage = { disks: [{ device: '/dev/sdb', wipeTable: true }] };
+  const withDisks = { config: { ignition: { version: '3.5.0' }, storage } };
+  const source = [{ name: '50-disks' }];
+  const why =
+    /^rendered-worker-3 can't be applied to a running node, .*MachineConfig 50-disks: \$\.storage\.disks: /;
+  const irreconcilable = () => cluster.get(MachineConfigNodes, 'a')?.spec.irreconcilable;
+  const verdict = (type: string) =>
+    cluster.get(MachineConfigPools, 'worker')?.status?.conditions?.find((each) => each.type === type);
+
+  beforeEach(() => {
+    cluster.put(MachineConfigs, { ...aRenderedConfig(DISKS), spec: withDisks });
+    cluster.put(MachineConfigs, { ...aRenderedConfig('50-disks'), spec: withDisks });
+    const pool = cluster.get(MachineConfigPools, 'worker') ?? aPool('worker');
+    cluster.put(MachineConfigPools, {
+      ...pool,
+      spec: { ...pool.spec, configuration: { name: DISKS, source } },
+    });
+  });
+
+  it('is reported of a new node by pool and node, and its admin can say that it is set up', async () => {
+    const metadata = { name: 'a', uid: 'uid-a', labels: { [WORKER]: '' } };
+    cluster.put(Nodes, aNode('a', { metadata }));
+    await pass();
+    await pass();
+    expect(irreconcilable()).toMatch(why);
+    expect(verdict('Updated')?.status).toBe('False');
+    expect(verdict('Degraded')).toMatchObject({
+      status: 'True',
+      message: `refused by a: ${irreconcilable()}`,
+    });
+    expect(updating()).toMatch(/; a: rendered-worker-3 can't be applied to a running node/);
+    const annotations = { 'shale.dev/provisioned-config': DISKS };
+    cluster.put(Nodes, aNode('a', { metadata: { ...metadata, annotations } }));
+    await pass();
+    await pass();
+    expect(irreconcilable()).toBeUndefined();
+    expect(verdict('Degraded')?.status).toBe('False');
+  });
+
+  it('holds a node that comes from another pool, before it is leased or cordoned', async () => {
+    putStaged('a');
+    const staged = cluster.get(MachineConfigNodes, 'a') ?? aMachineConfigNode('a');
+    const status = { ...staged.status, configVersion: { current: CONFIG, desired: CONFIG } };
+    cluster.put(MachineConfigNodes, { ...staged, spec: { ...staged.spec, pool: { name: 'infra' } }, status });
+    for (let index = 0; index < 3; index += 1) await pass();
+    expect(irreconcilable()).toMatch(why);
+    expect(cluster.get(MachineConfigNodes, 'a')?.spec).toMatchObject({
+      pool: { name: 'worker' },
+      configVersion: { desired: DISKS },
+    });
+    expect([isLeased('a'), isCordoned('a')]).toEqual([false, false]);
+  });
+});
+
 describe('a node whose Machine is being deleted', () => {
   it.each([
     ['OpenShift', OpenShiftMachines, openShift('m-a')],

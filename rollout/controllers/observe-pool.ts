@@ -14,6 +14,11 @@ import { type MachineLookup, MaintenanceLookup } from '../node-claims.ts';
 import type { NodeLeases } from '../node-leases.ts';
 import type { RolloutOptions } from '../options.ts';
 import type { Membership, PoolMembers } from '../pools/membership.ts';
+import {
+  type ComparedConfigs,
+  reconcilability,
+  type WhyIrreconcilable,
+} from '../pools/node-reconcilability.ts';
 import { isReady, progressOf } from '../pools/node-state.ts';
 import type { NodeTarget } from '../pools/node-target.ts';
 import {
@@ -60,6 +65,7 @@ export interface PoolObserverParts {
 export class PoolObserver {
   readonly #parts: PoolObserverParts;
   readonly #maintenance: MaintenanceLookup;
+  readonly #compared: ComparedConfigs = new WeakMap();
 
   constructor(parts: PoolObserverParts) {
     this.#parts = parts;
@@ -125,7 +131,8 @@ export class PoolObserver {
     const settings = poolSettings(pool, options);
     const keys = caches.signingKeys.get(SIGNING_KEYS_CONFIG_MAP, options.namespace);
     const imageSigningKeys = keys === undefined ? undefined : signingKeysVersion(keys.data ?? {});
-    const same = { pool, policyDigest, imageSigningKeys, ownTarget, record };
+    const whyIrreconcilable = this.#reconcilability(pool);
+    const same = { pool, policyDigest, imageSigningKeys, whyIrreconcilable, ownTarget, record };
     if (settings.rollback === undefined && !settings.autoRollback)
       return { ...same, settings, target: ownTarget, rollback: { kind: 'none' } };
     const known = (): RollbackKnowledge => ({
@@ -155,6 +162,20 @@ export class PoolObserver {
       rollback,
       ...(settings.autoRollback ? { lastGood: () => lastGood(pool, ownTarget, known()) } : {}),
     };
+  }
+
+  #reconcilability({ spec }: MachineConfigPool): WhyIrreconcilable {
+    const { caches, options } = this.#parts;
+    const { name: rendered, source = [] } = spec.configuration ?? {};
+    const inputs = {
+      configOf: (name: string) => caches.machineConfigs.get(name),
+      // Of an earlier rendering it is not recorded what it was rendered from.
+      sourcesOf: (name: string) =>
+        name === rendered ? source.flatMap((each) => caches.machineConfigs.get(each.name ?? '') ?? []) : [],
+      limits: options.limits,
+      nodeUser: options.nodeUser,
+    };
+    return reconcilability(inputs, this.#compared);
   }
 
   *#nodesOf(members: PoolMembers): Generator<MachineConfigNode> {

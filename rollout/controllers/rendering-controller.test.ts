@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { type ImageDigestMirrorSet, ImageDigestMirrorSets } from '../../api/image-sources.ts';
+import { Nodes } from '../../api/kubernetes.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { MachineConfigPools } from '../../api/machine-config-pool.ts';
@@ -8,7 +9,7 @@ import { annotations } from '../../api/names.ts';
 import { configVersions } from '../../machineconfig/config-versions.ts';
 import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
 import { type SteppedOperator, steppedOperator } from '../../test/fixtures/fleet/stepped-operator.ts';
-import { aBuild, aMachineConfigNode, aPool } from '../../test/fixtures/objects.ts';
+import { aBuild, aMachineConfigNode, aNode, aPool } from '../../test/fixtures/objects.ts';
 
 const signal = new AbortController().signal;
 const ROLE = 'machineconfiguration.openshift.io/role';
@@ -221,6 +222,17 @@ describe('what can not be rendered', () => {
     cluster.put(MachineConfigPools, pool);
     expect(await render()).not.toBe(name);
   });
+
+  it('does not include what a pool without nodes has been given, so that it can be taken back', async () => {
+    putConfig('60-fips', {}, { fips: true });
+    const name = await render();
+    completeRollout();
+    const pool = cluster.get(MachineConfigPools, 'worker') ?? aPool('worker');
+    cluster.put(MachineConfigPools, { ...pool, status: { ...pool.status, machineCount: 0 } });
+    putConfig('60-fips', {}, { fips: false });
+    expect(await render()).not.toBe(name);
+    expect(degraded()).toBe('False Rendered');
+  });
 });
 
 describe('the predicted transitions', () => {
@@ -376,6 +388,13 @@ describe('rendered configs that nobody uses', () => {
     ],
     ['was built', (name) => void cluster.put(MachineOSBuilds, aBuild('b', name))],
     ['every node of the pool ran last', () => completeRollout()],
+    [
+      'a node was provisioned with it',
+      (name) => {
+        const metadata = { name: 'a', annotations: { [annotations.provisionedConfig]: name } };
+        cluster.put(Nodes, aNode('a', { metadata }));
+      },
+    ],
   ])('are kept beyond that where %s', async (_what, use) => {
     const [first = ''] = await renderMore(1);
     use(first);

@@ -11,16 +11,17 @@ import { setCondition, updateStatus } from '../../cluster/update-object.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import { configVersions } from '../../machineconfig/config-versions.ts';
 import { selectedConfigs } from '../../machineconfig/pools.ts';
-import { formatProblem } from '../../machineconfig/problem.ts';
+import { formatConfigProblems, formatProblem } from '../../machineconfig/problem.ts';
 import { irreconcilable } from '../../machineconfig/reconcilable.ts';
 import { registriesMachineConfig } from '../../machineconfig/registries/machine-config.ts';
-import { type ConfigProblems, renderPool } from '../../machineconfig/render.ts';
+import { renderPool } from '../../machineconfig/render.ts';
 import type { Caches } from '../caches.ts';
 import type { RolloutOptions } from '../options.ts';
 import {
   expiredRenderings,
   isRenderedFor,
   poolConfiguration,
+  runningConfig,
   sameConfiguration,
 } from '../rendering/pool-rendering.ts';
 import { Predictions, withPredicted } from '../rendering/predicted-transitions.ts';
@@ -39,8 +40,6 @@ export interface RenderingControllerParts {
 
 /** Number of unused rendered configs that are kept per pool for rollbacks. */
 const KEPT_RENDERINGS = 5;
-/** Problems that the condition names; the others are counted. */
-const NAMED_CONFIGS = 10;
 
 /** The result of a part of the rendering: a config, or problems. */
 type Outcome<T> =
@@ -81,13 +80,13 @@ export class RenderingController {
     const configs = selectedConfigs(pool, this.#configs());
     const { controllerVersion, limits, nodeUser } = options;
     const rendering = renderPool({ pool, configs, controllerVersion, limits });
-    if (!rendering.ok) return { ok: false, problems: rendering.problems.map(formatProblems) };
+    if (!rendering.ok) return { ok: false, problems: rendering.problems.map(formatConfigProblems) };
     const { rendered, sources } = rendering;
-    const running = caches.machineConfigs.get(pool.status?.configuration?.name ?? '');
+    const running = caches.machineConfigs.get(runningConfig(pool) ?? '');
     const refused = running === undefined ? [] : irreconcilable(running, rendered, configs, limits, nodeUser);
     if (refused.length > 0) {
       const problems = refused.map(
-        (problem) => `can't be applied to running nodes: ${formatProblems(problem)}`,
+        (problem) => `can't be applied to running nodes: ${formatConfigProblems(problem)}`,
       );
       return { ok: false, problems };
     }
@@ -242,8 +241,9 @@ export class RenderingController {
   }
 
   #namesInUse(): ReadonlySet<string> {
-    const { pools, machineConfigNodes, machineOSBuilds } = this.#parts.caches;
+    const { pools, nodes, machineConfigNodes, machineOSBuilds } = this.#parts.caches;
     const names = [
+      ...nodes.list().map(({ metadata }) => metadata.annotations?.[annotations.provisionedConfig]),
       ...pools.list().flatMap(({ spec, status }) => [spec.configuration?.name, status?.configuration?.name]),
       ...machineConfigNodes
         .list()
@@ -270,10 +270,4 @@ function isGenerated({ metadata }: MachineConfig): boolean {
 /** Compares as the API server would store it: key order aside, absent and undefined alike. */
 function sameSpec(a: MachineConfig, b: MachineConfig): boolean {
   return canonicalJson(a.spec) === canonicalJson(b.spec);
-}
-
-function formatProblems({ machineConfig, problems }: ConfigProblems): string {
-  const named = problems.slice(0, NAMED_CONFIGS).map(formatProblem).join(', ');
-  const more = problems.length > NAMED_CONFIGS ? `, and ${problems.length - NAMED_CONFIGS} more` : '';
-  return `${machineConfig === '' ? '' : `MachineConfig ${machineConfig}: `}${named}${more}`;
 }

@@ -55,6 +55,7 @@ function observation(nodes: readonly ObservedNode[], more: Partial<PoolObservati
     target: STANDARD,
     policyDigest: 'sha256:p',
     imageSigningKeys: 'sha256:k',
+    whyIrreconcilable: () => undefined,
     nodes,
     ...more,
   };
@@ -106,6 +107,75 @@ describe('a node counts against the staging limit', () => {
   });
 });
 
+describe('a node that can not apply the target while it runs', () => {
+  const WHY = 'disks can not change';
+  const irreconcilable = { whyIrreconcilable: () => WHY };
+  const granted = { level: 'Live', config: NEW, leaseHolder: 'shale-operator' } as const;
+
+  it('has the target and the reason in one patch, and takes no room from others', () => {
+    const nodes = [node('a'), node('b'), node('c')];
+    const only = observation(nodes, {
+      whyIrreconcilable: ({ running, target }) => (running === undefined && target === NEW ? WHY : undefined),
+    });
+    const assign = chooseAssignments(only, 0);
+    expect([...assign.values()].map(({ target, irreconcilable: why }) => [target.config, why])).toEqual([
+      [NEW, WHY],
+      [NEW, WHY],
+      [NEW, WHY],
+    ]);
+  });
+
+  it('does not count as staging later either', () => {
+    const first = node('a', { desired: NEW });
+    const held = {
+      ...first,
+      machineConfigNode: aMachineConfigNode('a', { configVersion: { desired: NEW }, irreconcilable: WHY }),
+    };
+    const assign = chooseAssignments(observation([held, node('b')]), 1);
+    expect(assign.get('b')?.target.config).toBe(NEW);
+  });
+
+  it('is compared by what it runs and by what its admin says of it', () => {
+    const seen: unknown[] = [];
+    const first = node('a', { status: runs(OLD) });
+    const metadata = {
+      ...first.node.metadata,
+      annotations: { 'shale.dev/provisioned-config': 'rendered-x' },
+    };
+    const whyIrreconcilable: PoolObservation['whyIrreconcilable'] = (given) => void seen.push(given);
+    chooseAssignments(
+      observation([{ ...first, node: { ...first.node, metadata } }], { whyIrreconcilable }),
+      9,
+    );
+    expect(seen).toContainEqual({ running: OLD, provisioned: 'rendered-x', target: NEW });
+  });
+
+  it('ends what it was granted, and begins nothing else', () => {
+    const first = node('a', { desired: NEW });
+    const spec = { configVersion: { desired: NEW }, grant: granted };
+    const at = { ...first, machineConfigNode: aMachineConfigNode('a', spec) };
+    expect(chooseAssignments(observation([at], irreconcilable), 9).get('a')?.irreconcilable).toBeUndefined();
+    const moving = {
+      ...at,
+      machineConfigNode: aMachineConfigNode('a', { grant: { ...granted, config: 'rendered-worker-1' } }),
+    };
+    expect(chooseAssignments(observation([moving], irreconcilable), 9).get('a')?.irreconcilable).toBe(WHY);
+  });
+
+  it('is held back from its first config, too', () => {
+    const bare = { ...node('new'), machineConfigNode: undefined };
+    expect(newcomers(observation([bare], irreconcilable))[0]?.spec.irreconcilable).toBe(WHY);
+    expect(newcomers(observation([bare]))[0]?.spec).not.toHaveProperty('irreconcilable');
+  });
+
+  it.each([undefined, { ...plan(NEW) }])('waits for its admin, whatever it has reported: %j', (status) => {
+    const first = node('a', status === undefined ? { desired: NEW } : { desired: NEW, status });
+    const seen = observation([first], irreconcilable);
+    const [state] = readWithAssignment(seen, first, chooseAssignments(seen, 9), 0);
+    expect(state?.progress).toEqual({ kind: 'preparing', why: WHY, refused: true });
+  });
+});
+
 describe('a target', () => {
   const assignedTo = (given: NodeCase, more: Partial<PoolObservation> = {}) =>
     chooseAssignments(observation([node('a', given)], more), 9).get('a');
@@ -118,6 +188,7 @@ describe('a target', () => {
       policyDigest: 'sha256:p',
       imageSigningKeys: 'sha256:k',
       softReboot: true,
+      irreconcilable: undefined,
     });
   });
 

@@ -1,8 +1,16 @@
 import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode, MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
+import { annotations } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
-import { isReady, type NodeState, readNode } from './node-state.ts';
-import { type Assignment, assignedSpec, assignmentPatch, sameTarget, targetOf } from './node-target.ts';
+import { isReady, type NodeState, readNode, workOn } from './node-state.ts';
+import {
+  type Assignment,
+  assignedSpec,
+  assignmentPatch,
+  type NodeTarget,
+  sameTarget,
+  targetOf,
+} from './node-target.ts';
 import type { ObservedNode, PoolObservation } from './pool-observation.ts';
 import { nodeTarget } from './pool-target.ts';
 
@@ -29,18 +37,38 @@ export function chooseAssignments(
     const current = targetOf(machineConfigNode.spec);
     const desired = nodeTarget(observation.target, machineConfigNode) ?? current;
     const moves = !sameTarget(current, desired);
-    const takesRoom = isReady(node);
+    const takesRoom = isReady(node) && whyNot(observation, node, machineConfigNode, desired) === undefined;
     const mayMove = moves && observation.pool.spec.paused !== true && (!takesRoom || staging < stagingLimit);
     if (mayMove && takesRoom) staging += 1;
+    const target = mayMove ? desired : current;
     assign.set(node.metadata.name, {
       pool: observation.pool.metadata.name,
-      target: mayMove ? desired : current,
+      target,
       policyDigest: observation.policyDigest,
       imageSigningKeys: observation.imageSigningKeys,
       softReboot: observation.settings.softReboot,
+      // What was granted is ended before it is asked whether it may begin.
+      irreconcilable:
+        !mayMove && workOn(node, machineConfigNode.spec).grant !== undefined
+          ? undefined
+          : whyNot(observation, node, machineConfigNode, target),
     });
   }
   return assign;
+}
+
+/** @returns why the node can't apply the target while it runs. */
+function whyNot(
+  { whyIrreconcilable }: PoolObservation,
+  { metadata }: Node,
+  machineConfigNode: MachineConfigNode | undefined,
+  { config }: NodeTarget,
+): string | undefined {
+  return whyIrreconcilable({
+    running: machineConfigNode?.status?.configVersion?.current,
+    provisioned: metadata.annotations?.[annotations.provisionedConfig],
+    target: config,
+  });
 }
 
 /** @returns the node's name where its MachineConfigNode has to be created or changed; otherwise nothing. */
@@ -61,6 +89,8 @@ function isStaging({ target }: PoolObservation, node: MachineConfigNode | undefi
   if (node === undefined) return false;
   const desired = nodeTarget(target, node);
   if (desired === undefined || !sameTarget(desired, targetOf(node.spec))) return false;
+  // It stages nothing, for as long as that lasts.
+  if (node.spec.irreconcilable !== undefined) return false;
   const { plan, configVersion, configImage } = node.status ?? {};
   const hasIt = configVersion?.current === desired.config && configImage?.currentImage === desired.image;
   return !hasIt && !(plan?.staged === true && plan.config === desired.config && plan.image === desired.image);
@@ -83,14 +113,8 @@ export function readWithAssignment(
 }
 
 /** @returns the MachineConfigNodes to create for nodes that have none. */
-export function newcomers({
-  pool,
-  target,
-  policyDigest,
-  imageSigningKeys,
-  settings,
-  nodes,
-}: PoolObservation): readonly NewMachineConfigNode[] {
+export function newcomers(observation: PoolObservation): readonly NewMachineConfigNode[] {
+  const { pool, target, policyDigest, imageSigningKeys, settings, nodes } = observation;
   const initial = nodeTarget(target, undefined);
   if (initial === undefined) return [];
   return nodes
@@ -107,6 +131,7 @@ export function newcomers({
           policyDigest,
           softReboot: settings.softReboot || undefined,
           imageSigningKeys: initial.image === undefined ? undefined : imageSigningKeys,
+          irreconcilable: whyNot(observation, node, undefined, initial),
         }),
       },
     }));

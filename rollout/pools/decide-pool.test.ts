@@ -54,6 +54,7 @@ const decide = (
       target: NEXT,
       policyDigest: 'sha256:p',
       imageSigningKeys: 'sha256:k',
+      whyIrreconcilable: () => undefined,
       nodes,
       ...seen,
     },

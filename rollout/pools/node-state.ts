@@ -156,7 +156,11 @@ export function progressOf(
   spec: MachineConfigNodeSpec,
   status: MachineConfigNodeStatus | undefined,
 ): Progress {
-  if (status === undefined) return { kind: 'preparing', why: 'the daemon has not reported yet' };
+  const { irreconcilable } = spec;
+  if (status === undefined)
+    return irreconcilable === undefined
+      ? { kind: 'preparing', why: 'the daemon has not reported yet' }
+      : { kind: 'preparing', why: irreconcilable, refused: true };
   const condition = (type: NodeConditionType) =>
     status.conditions?.find((candidate) => candidate.type === type);
   const degraded = condition('NodeDegraded');
@@ -181,6 +185,7 @@ export function progressOf(
       ...present({ startedAt: parseTime(startedAt), since: parseTime(finishedAt) }),
     };
   }
+  if (irreconcilable !== undefined) return { kind: 'preparing', why: irreconcilable, refused: true };
   const { plan } = status;
   if (plan !== undefined && plan.config === config && plan.image === image && plan.staged) {
     return { kind: 'staged', actions: plan.actions };

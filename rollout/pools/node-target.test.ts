@@ -14,6 +14,7 @@ const assignment = {
   policyDigest: undefined,
   imageSigningKeys: undefined,
   softReboot: false,
+  irreconcilable: undefined,
 };
 
 test('a pool’s leave to reboot softly comes and goes, and takes no grant away', () => {
@@ -51,4 +52,14 @@ test('the keys that images must be signed with come and go with the image, in on
     imageSigningKeys: null,
   });
   expect(assignmentPatch(spec, back)).toBeUndefined();
+});
+
+test('why a target can not be applied comes and goes with the comparison, and takes no grant away', () => {
+  const held = { ...assignment, irreconcilable: 'disks' };
+  expect(assignmentPatch(spec, held)).toEqual({ pool: { name: 'worker' }, irreconcilable: 'disks' });
+  const holding = assignedSpec(spec, held);
+  expect(holding).toEqual({ ...spec, irreconcilable: 'disks' });
+  expect(assignmentPatch(holding, held)).toBeUndefined();
+  expect(assignmentPatch(holding, assignment)).toEqual({ pool: { name: 'worker' }, irreconcilable: null });
+  expect(assignedSpec(holding, assignment)).toEqual(spec);
 });

@@ -32,6 +32,8 @@ export interface Assignment {
   readonly imageSigningKeys: string | undefined;
   /** Whether a reboot may leave the kernel running. */
   readonly softReboot: boolean;
+  /** Why the node can't apply the target while it runs; undefined where it can. */
+  readonly irreconcilable: string | undefined;
 }
 
 /**
@@ -42,16 +44,18 @@ export interface Assignment {
  */
 export function assignmentPatch(
   current: MachineConfigNodeSpec,
-  { pool, target, policyDigest, imageSigningKeys, softReboot }: Assignment,
+  { pool, target, policyDigest, imageSigningKeys, softReboot, irreconcilable }: Assignment,
 ): Readonly<Record<string, unknown>> | undefined {
   const moved = !sameTarget(targetOf(current), target);
   const rebootsOtherwise = (current.softReboot ?? false) !== softReboot;
+  const isOtherwiseIrreconcilable = current.irreconcilable !== irreconcilable;
   const keys = target.image === undefined ? undefined : imageSigningKeys;
   const hasOtherKeys = current.imageSigningKeys !== keys;
   const changed =
     moved ||
     hasOtherKeys ||
     rebootsOtherwise ||
+    isOtherwiseIrreconcilable ||
     current.pool.name !== pool ||
     (policyDigest !== undefined && current.policyDigest !== policyDigest);
   if (!changed) return undefined;
@@ -61,6 +65,7 @@ export function assignmentPatch(
       policyDigest,
       imageSigningKeys: hasOtherKeys ? (keys ?? null) : undefined,
       softReboot: rebootsOtherwise ? softReboot || null : undefined,
+      irreconcilable: isOtherwiseIrreconcilable ? (irreconcilable ?? null) : undefined,
     }),
     ...(moved
       ? {
@@ -76,12 +81,13 @@ export function assignmentPatch(
 /** @returns the spec as it is after {@link assignmentPatch}. */
 export function assignedSpec(
   current: MachineConfigNodeSpec,
-  { pool, target, policyDigest, imageSigningKeys, softReboot }: Assignment,
+  { pool, target, policyDigest, imageSigningKeys, softReboot, irreconcilable }: Assignment,
 ): MachineConfigNodeSpec {
   const {
     configImage: _image,
     osImage: _os,
     softReboot: _soft,
+    irreconcilable: _why,
     imageSigningKeys: _keys,
     grant,
     ...kept
@@ -97,6 +103,7 @@ export function assignedSpec(
       policyDigest,
       imageSigningKeys: target.image === undefined ? undefined : imageSigningKeys,
       softReboot: softReboot || undefined,
+      irreconcilable,
       grant: moved ? undefined : grant,
     }),
   };

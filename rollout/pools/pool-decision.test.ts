@@ -78,6 +78,7 @@ function decide(nodes: readonly ObservedNode[], { options, settings, spec, obser
       target: TARGET,
       policyDigest: undefined,
       imageSigningKeys: undefined,
+      whyIrreconcilable: () => undefined,
       nodes,
       ...observation,
     },

@@ -2,6 +2,7 @@ import type { Node } from '../../api/kubernetes.ts';
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { LeaseHolding } from '../node-leases.ts';
+import type { WhyIrreconcilable } from './node-reconcilability.ts';
 import type { NodeTarget } from './node-target.ts';
 import type { PoolSettings } from './pool-settings.ts';
 import type { PoolTarget } from './pool-target.ts';
@@ -21,6 +22,8 @@ export interface PoolObservation {
   readonly policyDigest: string | undefined;
   /** Version of the keys that images must be signed with; undefined until they are published. */
   readonly imageSigningKeys: string | undefined;
+  /** Compares what a config asks with what a node runs. */
+  readonly whyIrreconcilable: WhyIrreconcilable;
   /** The pool's nodes without the settled ones. */
   readonly nodes: readonly ObservedNode[];
   /** Absent: none. */

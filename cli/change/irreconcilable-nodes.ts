@@ -1,0 +1,74 @@
+import type { MachineConfig } from '../../api/machine-config.ts';
+import { annotations } from '../../api/names.ts';
+import { noun } from '../../api/plural.ts';
+import { DEFAULT_LIMITS, type Limits } from '../../machineconfig/ignition/contents.ts';
+import { DEFAULT_NODE_USER } from '../../machineconfig/reconcilable.ts';
+import { reconcilability } from '../../rollout/pools/node-reconcilability.ts';
+import type { LiveCluster } from './live-cluster.ts';
+
+/** Nodes of a pool that can't apply a config while they run, and keep their current one. */
+export interface IrreconcilableNodes {
+  readonly nodes: readonly string[];
+  readonly why: string;
+}
+
+interface Target {
+  readonly rendered: MachineConfig;
+  /** The MachineConfigs that it was rendered from. */
+  readonly configs: readonly MachineConfig[];
+  readonly limits?: Limits;
+  readonly nodeUser?: string | undefined;
+}
+
+/** @returns the nodes of a pool that the operator would hold back from a config, grouped by reason. */
+export function irreconcilableNodes(
+  cluster: Pick<LiveCluster, 'machineConfigNodes' | 'nodes' | 'rendered'>,
+  pool: string,
+  target: Target,
+): readonly IrreconcilableNodes[] {
+  const why = comparison(target, cluster.rendered);
+  const refusals = cluster.machineConfigNodes
+    .filter(({ spec }) => spec.pool.name === pool)
+    .flatMap(({ metadata: { name }, status }) => {
+      const node = cluster.nodes.find(({ metadata }) => metadata.name === name);
+      const reason = why({
+        running: status?.configVersion?.current,
+        provisioned: node?.metadata.annotations?.[annotations.provisionedConfig],
+        target: target.rendered.metadata.name,
+      });
+      return reason === undefined ? [] : [{ name, reason }];
+    });
+  const groups = Map.groupBy(refusals, ({ reason }) => reason);
+  return [...groups].map(([reason, alike]) => ({
+    nodes: alike.map(({ name }) => name).toSorted(),
+    why: reason,
+  }));
+}
+
+/** @returns why a node that Ignition did not provision with a config can't apply it, as text; undefined where it can. */
+export function irreconcilableOnNewNodes(target: Target): string | undefined {
+  const why = comparison(target, new Map());
+  return why({ running: undefined, provisioned: undefined, target: target.rendered.metadata.name });
+}
+
+function comparison(
+  { rendered, configs, limits = DEFAULT_LIMITS, nodeUser = DEFAULT_NODE_USER }: Target,
+  others: LiveCluster['rendered'],
+) {
+  return reconcilability({
+    configOf: (name) => (name === rendered.metadata.name ? rendered : others.get(name)),
+    sourcesOf: () => configs,
+    limits,
+    nodeUser,
+  });
+}
+
+/** Nodes named in one line; the others are counted. */
+const NAMED_NODES = 10;
+
+/** @returns one line for people. */
+export function formatIrreconcilable({ nodes, why }: IrreconcilableNodes): string {
+  const more = nodes.length - NAMED_NODES;
+  const names = nodes.slice(0, NAMED_NODES).join(', ');
+  return `${noun(nodes.length, 'node')} ${names}${more > 0 ? ` and ${more} more` : ''}: ${why}`;
+}
