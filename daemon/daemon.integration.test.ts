@@ -14,12 +14,13 @@ import { registryCAsDigest } from '../api/node-certificates.ts';
 import { present } from '../api/present.ts';
 import { type DigestedPullspec, parseDigestedPullspec } from '../api/references.ts';
 import { encodeTransitionLabel } from '../disruption/transitions.ts';
-import { CHRONY, isAt, policies, render, standardSpec } from '../test/fixtures/node-configs.ts';
+import { CHRONY, degraded, isAt, policies, render, standardSpec } from '../test/fixtures/node-configs.ts';
 import { deadline, patience } from '../test/fixtures/patience.ts';
 import { type DaemonUnderTest, HOLDER, NODE, startDaemon } from '../test/fixtures/running-daemon.ts';
 import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from '../test/fixtures/test-node.ts';
 import { directoryNodeLayout } from '../workshop/sandbox/node/directory-host.ts';
 import { readServiceRecords } from '../workshop/sandbox/node/service-recorder.ts';
+import { stockImage } from '../workshop/sandbox/node/stock-image.ts';
 
 const POLICY = `sha256:${'a'.repeat(64)}`;
 const restart: DisruptionAction = { type: 'Restart', service: 'chronyd.service' };
@@ -230,6 +231,43 @@ describe.skipIf(noDirectoryNodes !== undefined)('a daemon', { timeout: patience(
     await daemon.want(layered('rendered-3', image, 'Disrupt'));
     await daemon.until('the image again', isAt('rendered-3'));
     expect(await read(node, CHRONY)).toBe('layered\n');
+  });
+
+  test('keeps a config that is the default of one image when another image has another default', async () => {
+    await using node = await createTestNode();
+    await using daemon = await startDaemon(node);
+    const policyDigest = await policies(daemon);
+    const standard = standardSpec(policyDigest);
+    const [same, other] = ['config\n', 'other\n'].map((content) =>
+      node.addWholeImage({
+        labels: {},
+        layers: [stockImage(), [layerFile('/usr/etc/chrony.conf', content)]],
+      }),
+    );
+    const onImage = (config: string, image: DigestedPullspec | undefined) => ({
+      ...standard(config, 'Disrupt'),
+      ...present({ osImage: image }),
+    });
+    await render(daemon, 'rendered-1', 'config\n');
+    await daemon.want(onImage('rendered-1', same));
+    await daemon.until('the config on its default', isAt('rendered-1'));
+    await render(daemon, 'rendered-2', 'config\n', ['quiet']);
+    await daemon.want(onImage('rendered-2', other));
+    const updated = await daemon.until(
+      'the other image',
+      ({ status }) =>
+        (status?.conditions ?? []).some(({ type, status: is }) => type === 'NodeDegraded' && is === 'True') ||
+        (status?.baseImage === other && status?.configVersion?.current === 'rendered-2'),
+    );
+    expect(degraded(updated)).toBeUndefined();
+    expect(await read(node, CHRONY)).toBe('config\n');
+    await daemon.until('the config on another default', isAt('rendered-2'));
+
+    // What Shale wrote in both deployments is still its own: without the config, the image's own version is back.
+    await render(daemon, 'rendered-3', 'changed\n');
+    await daemon.want(onImage('rendered-3', other));
+    await daemon.until('the next config', isAt('rendered-3'));
+    expect(await read(node, CHRONY)).toBe('changed\n');
   });
 });
 

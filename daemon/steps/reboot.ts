@@ -9,7 +9,7 @@ import type { JournalEntry } from '../records/journal.ts';
 import { mergeManaged, readManagedPaths } from '../records/managed-paths.ts';
 import { carriedBy } from '../standard/managed-content.ts';
 import { planPasswords, readPasswordFields } from '../standard/passwords.ts';
-import { ForeignChangeError, writeConfig } from '../standard/write-config.ts';
+import { type ConfigWrite, ForeignChangeError, writeConfig } from '../standard/write-config.ts';
 import { untouchedManagedPaths } from '../tree-sync/managed-etc.ts';
 import { waitForLease } from './await-grant.ts';
 import { rebootFully, softRebootLeftMs } from './choose-reboot.ts';
@@ -123,17 +123,21 @@ async function requestSoftReboot(
  * Makes an update's target the next boot, whole: after this only the reboot itself is missing. Harmless to repeat.
  *
  * In standard mode the config is written to the running root, as MCO does, and a new deployment takes it along by
- * ostree's merge of /etc. On the way out of layering it is written into the stock image's deployment instead: the
+ * ostree's merge of /etc: all but what is as the booted image has it, which ostree takes from the new image. So the config
+ * is written there, too. On the way out of layering it is written into the stock image's deployment alone: the
  * running root stays the layered image's to the end.
  */
 export async function makeNextBoot(work: UpdateWork, { next }: Pick<Update, 'next'>): Promise<void> {
   const { ports, current, signal } = work;
-  const { backend, host } = ports;
+  const { backend } = ports;
   const { booted } = await backend.status(signal);
   const change = deploymentChange(current, booted.image, next);
   if (next.mode === 'Standard' && current?.mode !== 'Layered') {
     await applyConfig(work, next).apply();
-    if (change !== undefined) await finalize(work, change, 'whole /etc');
+    if (change === undefined) return;
+    const { root } = await finalize(work, change, 'whole /etc');
+    const config = nodeConfigOf(next.rendered);
+    await writeInto(work, root, { from: config, to: config });
     return;
   }
   if (change === undefined) return;
@@ -143,11 +147,17 @@ export async function makeNextBoot(work: UpdateWork, { next }: Pick<Update, 'nex
     await takeBackPasswords(work, staged);
     return;
   }
-  await writeConfig(
-    { ...writeTarget(ports), root: staged.root, varRoot: host.root },
-    { from: emptyNodeConfig, to: nodeConfigOf(next.rendered), force: true },
-    { signal },
-  );
+  await writeInto(work, staged.root, { from: emptyNodeConfig, to: nodeConfigOf(next.rendered) });
+}
+
+/** @param root of the staged deployment, whose /var is the host's. */
+async function writeInto(
+  { ports, signal }: UpdateWork,
+  root: string,
+  configs: Pick<ConfigWrite, 'from' | 'to'>,
+): Promise<void> {
+  const target = { ...writeTarget(ports), root, varRoot: ports.host.root };
+  await writeConfig(target, { ...configs, force: true }, { signal });
 }
 
 /**
