@@ -284,12 +284,17 @@ export async function requireRoom(target: WriteTarget, steps: readonly WriteStep
     // What is replaced is backed up, perhaps kept as an original, and there still while the new comes.
     needed += BYTES_PER_STEP + coming + 2 * (replaced?.isFile() === true ? bytesOf(replaced) : 0);
   }
-  for (const directory of new Set([target.root, target.varRoot ?? target.root])) {
+  // Named as the host's admin knows them, wherever the daemon sees them.
+  const names = new Map([
+    [target.varRoot ?? target.root, '/var'],
+    [target.root, '/'],
+  ]);
+  for (const [directory, name] of names) {
     const { bavail, bsize, blocks } = await statfs(directory);
     // A file system without a size has no limit that it could tell (statfs(2), tmpfs).
     if (blocks === 0 || bavail * bsize >= needed) continue;
     throw new NoRoomError(
-      `${directory}: ${kibibytes(needed)} are needed to write the config and to be able to take it back, ${kibibytes(bavail * bsize)} are free`,
+      `${name}: ${kibibytes(needed)} are needed to write the config and to be able to take it back, ${kibibytes(bavail * bsize)} are free`,
     );
   }
 }
