@@ -40,8 +40,13 @@ function conf(idms: Mirrors, itms: Mirrors = {}): string {
   return formatRegistriesConf(merged.rules, joined.entries);
 }
 
-function decide(from: string, to: string, imageMirrors: NodeDisruptionPolicy['imageMirrors'] = []) {
-  const at = (text: string) => configOf({ '/etc/containers/registries.conf': text });
+function decide(
+  from: string | undefined,
+  to: string | undefined,
+  imageMirrors: NodeDisruptionPolicy['imageMirrors'] = [],
+) {
+  const at = (text: string | undefined) =>
+    configOf(text === undefined ? {} : { '/etc/containers/registries.conf': text });
   const policies = effectivePolicies({ imageMirrors }, defaultPolicySettings);
   const { actions, causes } = decideActions({ from: at(from), to: at(to), policies });
   return [formatActions(actions), causes[0]?.rule] as const;
@@ -95,6 +100,50 @@ describe('the actions of a mirror rule', () => {
   test('can include a reboot', () => {
     const policy = [{ kind: 'ImageTagMirrorSet' as const, added: [{ type: 'Reboot' as const }] }];
     expect(decide(conf(one), conf(one, one), policy)[0]).toBe('Reboot');
+  });
+
+  test.each<[string, Mirrors, Mirrors]>([
+    ['one rule', one, {}],
+    ['several rules', two, {}],
+    ['rules of two kinds', one, two],
+  ])('include what comes and goes with the file: the first and the last object, %s', (_what, idms, itms) => {
+    const policy = (['ImageDigestMirrorSet', 'ImageTagMirrorSet'] as const).map((kind) => ({
+      kind,
+      added: none,
+      removed: none,
+    }));
+    expect(decide(undefined, conf(idms, itms), policy)[0]).toBe('None');
+    expect(decide(conf(idms, itms), undefined, policy)[0]).toBe('None');
+  });
+
+  test.each<[string, string | undefined, string | undefined, string]>([
+    [
+      'rules of a kind that no policy matches go with the file',
+      conf(one, one),
+      undefined,
+      'Drain, Reload(crio.service)',
+    ],
+    [
+      'a file that Shale did not write goes',
+      'unqualified-search-registries = ["docker.io"]\n',
+      undefined,
+      'Drain, Reload(crio.service)',
+    ],
+    [
+      'the file that goes looks elsewhere for images',
+      conf(one).replace('docker.io', 'quay.io'),
+      undefined,
+      'Drain, Reload(crio.service)',
+    ],
+    [
+      'the file replaces one that Shale did not write',
+      'unqualified-search-registries = ["quay.io"]\n',
+      conf(one),
+      'Drain, Reload(crio.service)',
+    ],
+  ])('do not apply where %s', (_what, from, to, expected) => {
+    const policy = [{ kind: 'ImageDigestMirrorSet' as const, added: none, removed: none }];
+    expect(decide(from, to, policy)[0]).toBe(expected);
   });
 
   test('do not apply to another change of the same file', () => {

@@ -1,7 +1,13 @@
+import { isDeepStrictEqual } from 'node:util';
 import { parse } from 'smol-toml';
 import type { MirrorKind } from '../api/machine-configuration.ts';
 import { canonicalJson } from '../machineconfig/canonical-json.ts';
-import { formatOrigin, type RuleOrigin, readOrigins } from '../machineconfig/registries/registries-conf.ts';
+import {
+  formatOrigin,
+  type RuleOrigin,
+  readOrigins,
+  SEARCH_REGISTRIES,
+} from '../machineconfig/registries/registries-conf.ts';
 
 /** Whether registries.conf can change while pods keep running. */
 export type RegistriesConfVerdict = { readonly safe: true } | { readonly safe: false; readonly why: string };
@@ -42,8 +48,7 @@ export function judgeRegistriesConf(
   to: string | undefined,
   decided: readonly MirrorRuleChange[] = [],
 ): RegistriesConfVerdict {
-  const before = without(read(from), decided);
-  const after = without(read(to), decided);
+  const [before, after] = undecided(from, to, decided);
   if (before === undefined || after === undefined) return unsafe('registries.conf can not be parsed');
   return (
     [
@@ -92,12 +97,38 @@ export function isAllDecided(
   to: string | undefined,
   decided: readonly MirrorRuleChange[],
 ): boolean {
+  const [before, after] = undecided(from, to, decided).map(
+    (conf) => conf && canonicalJson([conf.search, [...conf.registries]]),
+  );
+  return before !== undefined && before === after;
+}
+
+/**
+ * @returns both files without what is decided. A file of Shale's comes with the first mirror rule and goes with the last one,
+ *   and so do the search registries that every such file has: whoever decides about all of its rules decides about them.
+ */
+function undecided(
+  from: string | undefined,
+  to: string | undefined,
+  decided: readonly MirrorRuleChange[],
+): readonly [RegistriesConf | undefined, RegistriesConf | undefined] {
+  const file = from === undefined ? to : to === undefined ? from : undefined;
+  const isDecided = file !== undefined && isWholly(file, decided);
   const rest = (text: string | undefined) => {
     const conf = without(read(text), decided);
-    return conf === undefined ? undefined : canonicalJson([conf.search, [...conf.registries]]);
+    const hasOurs = isDecided && isDeepStrictEqual(conf?.search, SEARCH_REGISTRIES);
+    return conf !== undefined && hasOurs ? { ...conf, search: [] } : conf;
   };
-  const [before, after] = [rest(from), rest(to)];
-  return before !== undefined && before === after;
+  return [rest(from), rest(to)];
+}
+
+/** @returns whether a file of Shale's has decided rules and no others. */
+function isWholly(file: string, decided: readonly MirrorRuleChange[]): boolean {
+  const rules = readOrigins(file);
+  return (
+    rules.length > 0 &&
+    rules.every((rule) => decided.some(({ kind, source }) => kind === rule.kind && source === rule.source))
+  );
 }
 
 /** Drops the mirrors of decided rules, and registries that have nothing else. */

@@ -2,8 +2,9 @@ import { MirrorKind } from '../../api/machine-configuration.ts';
 import { isWildcard, type SourceRule } from './mirror-rules.ts';
 import type { MirrorEntry, RegistryEntry } from './registry-entries.ts';
 
-const HEAD =
-  'unqualified-search-registries = ["registry.access.redhat.com", "docker.io"]\nshort-name-mode = ""\n';
+/** Where images without a registry in their name are looked for in every file that Shale writes (MCO's template). */
+export const SEARCH_REGISTRIES: readonly string[] = ['registry.access.redhat.com', 'docker.io'];
+const HEAD = `${formatSearchRegistries(SEARCH_REGISTRIES)}short-name-mode = ""\n`;
 
 /**
  * Writes a registries.conf (containers-registries.conf(5), version 2).
