@@ -2,9 +2,10 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
+import type { ClusterPolicies } from '../../api/machine-configuration.ts';
 import { nodePaths } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
-import { policyDigest } from '../../disruption/effective-policies.ts';
+import { effectivePolicies, policyDigest } from '../../disruption/effective-policies.ts';
 import {
   deployment,
   imageOf,
@@ -32,6 +33,7 @@ interface Case {
   readonly backend?: Partial<OsBackend>;
   readonly status?: OsStatus;
   readonly policyDigest?: string;
+  readonly policies?: ClusterPolicies;
   readonly spec?: Partial<MachineConfigNodeSpec>;
   /** Content of the file on the disk, where there is one. */
   readonly disk?: string;
@@ -48,7 +50,7 @@ async function prepare(given: Case = {}) {
     objects: (kind) =>
       kind === 'MachineConfig'
         ? { ...(given.rendered ?? standard('rendered-2', file('new')).rendered), status: 'left out' }
-        : { status: { nodeDisruptionPolicyStatus: { clusterPolicies: policies } } },
+        : { status: { nodeDisruptionPolicyStatus: { clusterPolicies: given.policies ?? policies } } },
     backend: {
       status: async () => given.status ?? { booted: deployment('/booted', { image: stock }) },
       tool: async () => ({ name: 'rpm-ostree', installsPackages: true }),
@@ -77,7 +79,7 @@ async function prepare(given: Case = {}) {
       root,
       spec: {
         ...observation().spec,
-        policyDigest: given.policyDigest ?? policyDigest(policies),
+        policyDigest: given.policyDigest ?? policyDigest(given.policies ?? policies),
         ...given.spec,
       },
       current: given.current,
@@ -119,6 +121,21 @@ describe('what a config asks of the node', () => {
       actions: [{ type: 'Reboot' }],
       source: expect.stringContaining('the policies in force are not the ones that the operator named'),
     });
+  });
+
+  test("is a reload of the container runtime's unit that the policies in force name", async () => {
+    const conf = (mirror: string) => [
+      {
+        path: '/etc/containers/registries.conf',
+        content: `[[registry]]\nlocation = "r.io"\nmirror-by-digest-only = true\n[[registry.mirror]]\nlocation = "${mirror}"\n`,
+      },
+    ];
+    const containerd = effectivePolicies(undefined, { containerRuntimeUnit: 'containerd.service' });
+    const { prepared } = await prepare({
+      rendered: standard('rendered-2', conf('m.io')).rendered,
+      policies: containerd,
+    });
+    expect((await prepared).plan.actions).toEqual([{ type: 'Reload', service: 'containerd.service' }]);
   });
 
   test('of a fresh node is what its files ask, whatever it has booted', async () => {

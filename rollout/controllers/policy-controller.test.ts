@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { type MachineConfiguration, MachineConfigurations } from '../../api/machine-configuration.ts';
+import { effectivePolicies } from '../../disruption/effective-policies.ts';
 import { MemoryCluster } from '../../test/fixtures/fleet/memory-cluster.ts';
 import { steppedOperator } from '../../test/fixtures/fleet/stepped-operator.ts';
-import { policyStatus } from './policy-controller.ts';
+import { defaultRolloutOptions } from '../options.ts';
+import { PolicyController, policyStatus } from './policy-controller.ts';
 
 const settings = { containerRuntimeUnit: 'crio.service' };
 const NOW = Date.parse('2026-06-01T00:00:00Z');
@@ -82,6 +84,19 @@ describe('the controller', () => {
     const before = cluster.writes;
     await operator.policy.reconcile('cluster', signal);
     expect(cluster.writes).toBe(before);
+  });
+
+  it("writes the container runtime's unit that its flag names into what is in force", async () => {
+    const own = new MemoryCluster();
+    const { caches } = steppedOperator(own, () => NOW);
+    const options = { ...defaultRolloutOptions, containerRuntimeUnit: 'containerd.service' };
+    const client = own.client();
+    await new PolicyController({ client, caches, options, now: () => NOW }).reconcile('cluster', signal);
+    const written = own.get(MachineConfigurations, 'cluster')?.status;
+    const { clusterPolicies } = written?.nodeDisruptionPolicyStatus ?? {};
+    expect(clusterPolicies).toEqual(effectivePolicies(undefined, options));
+    expect(clusterPolicies?.containerRuntimeUnit).toBe('containerd.service');
+    expect(written?.policyDigest).not.toBe(status()?.policyDigest);
   });
 
   it('ignores an object of another name', async () => {
