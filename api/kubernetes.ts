@@ -51,6 +51,11 @@ export interface Node extends KubernetesObject {
       readonly architecture?: string;
     };
     readonly addresses?: readonly { readonly type: string; readonly address: string }[];
+    readonly runtimeHandlers?: readonly {
+      /** Empty or absent for the default one. */
+      readonly name?: string;
+      readonly features?: { readonly userNamespaces?: boolean };
+    }[];
   };
 }
 

@@ -1,5 +1,5 @@
 import { Deployments, ServiceAccounts } from '../../api/kubernetes.ts';
-import { BUILDER_DEPLOYMENT } from '../../api/names.ts';
+import { BUILDER_DEPLOYMENT, BUILDS_NAMESPACE } from '../../api/names.ts';
 import type { Kind, KubernetesObject, NewObject } from '../../api/object.ts';
 import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
@@ -33,8 +33,14 @@ const authorization = (kind: string): Kind<AccessReview> => ({
 const SubjectAccessReviews = authorization('SubjectAccessReview');
 const SelfSubjectAccessReviews = authorization('SelfSubjectAccessReview');
 
-/** `verb resource[/subresource][.group]` and the scope: the cluster, Shale's namespace, or the one of the node leases. */
-type Need = readonly [what: string, where?: keyof Places];
+/** The namespaces in which processes need permissions. */
+interface Scopes extends Places {
+  /** Of the pods that run the commands of builds. */
+  readonly buildsNamespace: string;
+}
+
+/** `verb resource[/subresource][.group]` and the scope: the cluster, or a namespace. */
+type Need = readonly [what: string, where?: keyof Scopes];
 
 const MCO = '.machineconfiguration.openshift.io';
 const LEASES = 'leases.coordination.k8s.io';
@@ -68,6 +74,10 @@ const NEEDS: Readonly<Record<string, readonly Need[]>> = {
     [`create machineosbuilds${MCO}`],
     [`update machineosbuilds/status${MCO}`],
     ['get secrets', 'namespace'],
+    ['create pods', 'buildsNamespace'],
+    ['delete pods', 'buildsNamespace'],
+    ['create secrets', 'buildsNamespace'],
+    ['delete secrets', 'buildsNamespace'],
   ],
   'shale-daemon': [
     [`watch machineconfignodes${MCO}`],
@@ -90,9 +100,10 @@ const OWN_NEEDS: Readonly<Record<string, readonly Need[]>> = {
 /** Checks the permissions of the processes' service accounts and of the user. @throws {ApiError} */
 export async function checkPermissions(
   client: ApiClient,
-  places: Places,
+  { namespace, leaseNamespace }: Places,
   signal: AbortSignal,
 ): Promise<Finding[]> {
+  const places: Scopes = { namespace, leaseNamespace, buildsNamespace: BUILDS_NAMESPACE };
   const processes = Object.entries(NEEDS).map(([account, needs]) =>
     checkAccount({ client, places, signal }, account, needs),
   );
@@ -116,7 +127,7 @@ export async function checkPermissions(
 
 interface Asking {
   readonly client: ApiClient;
-  readonly places: Places;
+  readonly places: Scopes;
   readonly signal: AbortSignal;
 }
 
@@ -156,7 +167,7 @@ async function checkAccount(
 async function refusedOf(
   needs: readonly Need[],
   isAllowed: (attributes: ResourceAttributes) => Promise<boolean>,
-  places: Places,
+  places: Scopes,
 ): Promise<string[]> {
   const answers = await Promise.all(needs.map((need) => isAllowed(attributesOf(need, places))));
   return needs.flatMap(([what, where], index) =>
@@ -164,7 +175,7 @@ async function refusedOf(
   );
 }
 
-function attributesOf([what, where]: Need, places: Places): ResourceAttributes {
+function attributesOf([what, where]: Need, places: Scopes): ResourceAttributes {
   const [verb = '', full = ''] = what.split(' ');
   const [path = '', ...group] = full.split('.');
   const [resource = '', subresource] = path.split('/');

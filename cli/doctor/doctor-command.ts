@@ -29,6 +29,7 @@ import {
 } from './check-api-server.ts';
 import { judgeNodes, judgeProcesses } from './check-cluster.ts';
 import { judgeContacts } from './check-contacts.ts';
+import { checkEnginePods } from './check-engine-pods.ts';
 import { checkPermissions } from './check-permissions.ts';
 import { examineRegistries, type RegistryExamination } from './examine-registries.ts';
 import { type Finding, findings, formatFindings } from './finding.ts';
@@ -109,6 +110,7 @@ async function examine(
   return [
     ...general,
     ...judgeProcesses(cluster, daemons, namespace),
+    ...(await checkEnginePods(client, cluster, signal)),
     ...judgeNodes(cluster, now),
     ...judgeContacts(cluster, now),
     ...(await examineRegistries(client, cluster, places, signal)),

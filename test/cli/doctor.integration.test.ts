@@ -49,6 +49,7 @@ test('names what is wrong, how to mend it, and what is right', {
     expect.arrayContaining([
       'shale-operator has the permissions that it needs',
       'shale-daemon has the permissions that it needs',
+      'Namespace shale-builds, its policy and a node for the pods of builds are there',
     ]),
   );
 });

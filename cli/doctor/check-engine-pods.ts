@@ -1,0 +1,148 @@
+import { type Deployment, type Namespace, Namespaces, type Node } from '../../api/kubernetes.ts';
+import { BUILDS_NAMESPACE } from '../../api/names.ts';
+import type { Kind, KubernetesObject } from '../../api/object.ts';
+import { type ApiClient, ApiError } from '../../cluster/api-client.ts';
+import type { ObservedCluster } from '../observe/observed-cluster.ts';
+import { type Finding, findings } from './finding.ts';
+
+/** Of the policy and of its binding (manifests/base/build-pods-admission.yaml). */
+const POLICY = 'shale-build-pods';
+const ENFORCE = 'pod-security.kubernetes.io/enforce';
+const CONTROL_PLANE = 'node-role.kubernetes.io/control-plane';
+const OS = 'kubernetes.io/os';
+const INSTALL = 'kubectl apply -k manifests/base';
+
+const admission = (kind: string, plural: string): Kind<KubernetesObject> => ({
+  group: 'admissionregistration.k8s.io',
+  version: 'v1',
+  kind,
+  plural,
+  namespaced: false,
+});
+const Policies = admission('ValidatingAdmissionPolicy', 'validatingadmissionpolicies');
+const PolicyBindings = admission('ValidatingAdmissionPolicyBinding', 'validatingadmissionpolicybindings');
+
+/** What the pods of builds need of a cluster. */
+export interface EnginePodFacts {
+  readonly namespace: Namespace | undefined;
+  /** Whether the policy exists and is bound. */
+  readonly isLimited: boolean;
+}
+
+/**
+ * Checks that the builder can have a container engine in a pod (`--engine pod` of the operator, its default), as far as the
+ * API server shows it.
+ *
+ * @returns nothing if the operator was told to use another engine, or none.
+ */
+export async function checkEnginePods(
+  client: ApiClient,
+  cluster: Pick<ObservedCluster, 'operator' | 'nodes'>,
+  signal: AbortSignal,
+): Promise<Finding[]> {
+  if (!usesPods(cluster.operator)) return [];
+  try {
+    const [namespace, policy, bound] = await Promise.all([
+      client.find(Namespaces, BUILDS_NAMESPACE, { signal }),
+      client.find(Policies, POLICY, { signal }),
+      client.find(PolicyBindings, POLICY, { signal }),
+    ]);
+    return judgeEnginePods({ namespace, isLimited: policy !== undefined && bound !== undefined }, cluster);
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 403) throw error;
+    const { warning } = findings('pods of builds');
+    return [
+      warning(
+        `what the pods of builds need can't be checked: ${error.message}`,
+        'ask an administrator who is allowed to read namespaces and validatingadmissionpolicies.admissionregistration.k8s.io',
+      ),
+    ];
+  }
+}
+
+/** @returns what prevents pods of builds, or makes them unsafe; one finding that all is well otherwise. */
+export function judgeEnginePods(
+  { namespace, isLimited }: EnginePodFacts,
+  { operator, nodes }: Pick<ObservedCluster, 'operator' | 'nodes'>,
+): Finding[] {
+  const { ok, warning, failure } = findings('pods of builds');
+  const level = namespace?.metadata.labels?.[ENFORCE];
+  const suitable = nodes.filter(takesPods);
+  const problems = [
+    ...(namespace === undefined
+      ? [
+          failure(
+            `Namespace ${BUILDS_NAMESPACE} does not exist, so the Machine OS Builder is not started`,
+            INSTALL,
+          ),
+        ]
+      : level !== 'privileged'
+        ? [
+            warning(
+              `Namespace ${BUILDS_NAMESPACE} has ${level === undefined ? 'no label' : `the label ${ENFORCE}: ${level} instead of`} ${ENFORCE}: privileged, so Pod Security may reject the pods of builds`,
+              INSTALL,
+            ),
+          ]
+        : []),
+    ...(isLimited
+      ? []
+      : [
+          warning(
+            `ValidatingAdmissionPolicy ${POLICY} or its binding does not exist: the builder's token could create any pod in ${BUILDS_NAMESPACE}`,
+            INSTALL,
+          ),
+        ]),
+    ...(nodes.length > 0 && suitable.length === 0
+      ? [
+          warning(
+            'no node takes the pods of builds: each has a taint that they do not tolerate, or another operating system than Linux',
+            `remove a taint, or run an engine elsewhere (--engine, docs/engine.md); they tolerate only ${CONTROL_PLANE}:NoSchedule`,
+          ),
+        ]
+      : []),
+    ...(needsUserNamespaces(operator) && suitable.length > 0 && suitable.every(lacksUserNamespaces)
+      ? [
+          warning(
+            'the container runtime of no node supports user namespaces for pods (status.runtimeHandlers)',
+            "upgrade the nodes' container runtime, or set --engine-host-users in the operator's Deployment (docs/engine.md)",
+          ),
+        ]
+      : []),
+  ];
+  return problems.length === 0
+    ? [ok(`Namespace ${BUILDS_NAMESPACE}, its policy and a node for the pods of builds are there`)]
+    : problems;
+}
+
+function argumentsOf(operator: Deployment | undefined): readonly string[] {
+  return operator?.spec.template.spec.containers[0]?.args ?? [];
+}
+
+/** Without an operator the other findings say what to install. */
+function usesPods(operator: Deployment | undefined): boolean {
+  if (operator === undefined) return false;
+  const args = argumentsOf(operator);
+  const at = args.indexOf('--engine');
+  const value = at === -1 ? args.find((each) => each.startsWith('--engine='))?.split('=')[1] : args[at + 1];
+  return value === undefined || value === 'pod';
+}
+
+function needsUserNamespaces(operator: Deployment | undefined): boolean {
+  return !argumentsOf(operator).includes('--engine-host-users');
+}
+
+/** What the pod's node selector and tolerations allow (builder/engine/pod/engine-pod.ts). */
+function takesPods({ metadata, spec }: Node): boolean {
+  const { [OS]: os = 'linux' } = metadata.labels ?? {};
+  const taints = (spec?.taints ?? []).filter(
+    ({ key, effect }) => effect !== 'PreferNoSchedule' && !(key === CONTROL_PLANE && effect === 'NoSchedule'),
+  );
+  return os === 'linux' && spec?.unschedulable !== true && taints.length === 0;
+}
+
+/** A node that reports no runtime handlers says nothing about it (Kubernetes before 1.30, or its feature gate is off). */
+function lacksUserNamespaces({ status }: Node): boolean {
+  // The default handler has no name.
+  const handler = status?.runtimeHandlers?.find(({ name = '' }) => name === '');
+  return handler !== undefined && handler.features?.userNamespaces !== true;
+}
