@@ -5,6 +5,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { signingKeysVersion } from '../../api/image-signing.ts';
 import type { ConfigMap } from '../../api/kubernetes.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
+import { SigningKeyError } from '../../image/signature/signing-key.ts';
 import { imageOf } from '../../test/fixtures/step-context.ts';
 import { requireSignature } from './require-signature.ts';
 
@@ -14,11 +15,12 @@ const keys = (...names: string[]) => Object.fromEntries(names.map((name) => [`${
 
 /** Which key signed which image, as the registry would show it. */
 let signers: Map<string, string>;
+let isUnusable: (publicKey: string) => boolean;
 let questions: number;
 let root: string;
 
 beforeEach(async () => {
-  [signers, questions] = [new Map(), 0];
+  [signers, questions, isUnusable] = [new Map(), 0, () => false];
   root = await mkdtemp(path.join(tmpdir(), 'shale-signature-'));
   onTestFinished(() => rm(root, { recursive: true }));
 });
@@ -43,6 +45,7 @@ function require(given: {
       signatures: {
         isSignedBy: async (asked, publicKey) => {
           questions += 1;
+          if (isUnusable(publicKey)) throw new SigningKeyError('is RSA');
           return signers.get(asked) === publicKey;
         },
       },
@@ -68,6 +71,15 @@ describe('an image', () => {
     await expect(require({ published: keys('a') })).rejects.toMatchObject({
       name: 'PrepareRefused',
       message: `${image}: found no signature by a key of ConfigMap image-signing-keys; expected one by a.pub`,
+    });
+  });
+
+  test('is refused by a key that can’t be used, which the message names', async () => {
+    signers.set(image, 'PEM a');
+    isUnusable = (key) => key === 'PEM a';
+    await expect(require({ published: keys('a') })).rejects.toMatchObject({
+      name: 'PrepareRefused',
+      message: 'ConfigMap image-signing-keys: a.pub: is RSA',
     });
   });
 

@@ -7,6 +7,7 @@ import { nodePaths, SIGNING_KEYS_CONFIG_MAP } from '../../api/names.ts';
 import { type DigestedPullspec, DigestedPullspecSchema } from '../../api/references.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import type { VerifiedImage } from '../os/image-policy/policy-entries.ts';
+import { findSigner, type KeyToTry } from '../os/ostree/find-signer.ts';
 import type { ImageSource } from '../os/ostree/image-source.ts';
 import { PrepareRefused } from '../records/current.ts';
 import { readRecord, writeRecord } from '../records/durable-json.ts';
@@ -52,7 +53,7 @@ export async function requireSignature(
   const file = path.join(root, nodePaths.state, 'verified-images.json');
   const verified = (await readRecord(file, VerifiedImages))?.images ?? [];
   const known = verified.find((each) => each.image === image && keys.has(each.key));
-  const key = known?.key ?? (await signerOf(check, image, keys));
+  const key = known?.key ?? (await findSigner(check.signatures, image, toTry(keys), check.signal));
   if (key === undefined) {
     throw new PrepareRefused(
       `${image}: found no signature by a key of ConfigMap ${SIGNING_KEYS_CONFIG_MAP}; expected one by ${[...keys.keys()].join(' or ')}`,
@@ -67,16 +68,12 @@ export async function requireSignature(
   });
 }
 
-/** @returns the name of a key that signed exactly this image; undefined when none of them did. */
-async function signerOf(
-  { signatures, signal }: SignatureCheck,
-  image: DigestedPullspec,
-  keys: ReadonlyMap<string, string>,
-): Promise<string | undefined> {
-  for (const [name, publicKey] of keys) {
-    if ((await signatures.isSignedBy?.(image, publicKey, signal)) === true) return name;
-  }
-  return undefined;
+function toTry(keys: ReadonlyMap<string, string>): readonly KeyToTry[] {
+  return [...keys].map(([name, publicKey]) => ({
+    name,
+    description: `ConfigMap ${SIGNING_KEYS_CONFIG_MAP}: ${name}`,
+    read: () => publicKey,
+  }));
 }
 
 /** @returns the public keys in PEM by name; at least one. */

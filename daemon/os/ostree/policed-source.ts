@@ -2,12 +2,12 @@ import { lstat, readFile, readlink } from 'node:fs/promises';
 import path from 'node:path';
 import type { DigestedPullspec } from '../../../api/references.ts';
 import { parseReference } from '../../../image/reference.ts';
-import { SigningKeyError } from '../../../image/signature/signing-key.ts';
 import { PrepareRefused } from '../../records/current.ts';
 import { resolveInRoot } from '../../tree/resolve-in-root.ts';
 import { ignoreMissing } from '../../tree/tree-entry.ts';
+import { findSigner } from './find-signer.ts';
 import type { ImageSource } from './image-source.ts';
-import { evaluatePolicy, POLICY_FILE, type PolicyKey, type RequiredSignature } from './signature-policy.ts';
+import { evaluatePolicy, POLICY_FILE, type PolicyKey } from './signature-policy.ts';
 
 /**
  * Lets in only what the host's signature policy allows. bootc and rpm-ostree obey it themselves; on hosts that have only
@@ -35,29 +35,15 @@ async function assertAllowed(
   const decision = evaluatePolicy(await readInRoot(root, POLICY_FILE), parseReference(image));
   if (decision.kind === 'reject') throw new PrepareRefused(`${image} ${decision.why}`);
   for (const required of decision.signatures) {
-    if (await isSigned(root, source, { image, required }, signal)) continue;
+    const keys = required.keys.map((key) => {
+      const name = formatKey(key);
+      return { name, description: `${POLICY_FILE}: ${name}`, read: () => readKey(root, key) };
+    });
+    if ((await findSigner(source, image, keys, signal)) !== undefined) continue;
     throw new PrepareRefused(
-      `${image} has no signature by ${required.keys.map(formatKey).join(' or ')}, as ${POLICY_FILE} requires; sign it, or change the policy`,
+      `${image} has no signature by ${keys.map(({ name }) => name).join(' or ')}, as ${POLICY_FILE} requires; sign it, or change the policy`,
     );
   }
-}
-
-async function isSigned(
-  root: string,
-  source: ImageSource,
-  { image, required }: { readonly image: DigestedPullspec; readonly required: RequiredSignature },
-  signal: AbortSignal,
-): Promise<boolean> {
-  for (const key of required.keys) {
-    const publicKey = await readKey(root, key);
-    try {
-      if ((await source.isSignedBy?.(image, publicKey, signal)) === true) return true;
-    } catch (cause) {
-      if (!(cause instanceof SigningKeyError)) throw cause;
-      throw new PrepareRefused(`${POLICY_FILE}: ${formatKey(key)}: ${cause.message}`, { cause });
-    }
-  }
-  return false;
 }
 
 async function readKey(root: string, key: PolicyKey): Promise<string> {

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Reference } from '../../../image/reference.ts';
 
 /** Who has to have signed an image: one of these keys. */
-export interface RequiredSignature {
+interface RequiredSignature {
   readonly keys: readonly PolicyKey[];
 }
 
