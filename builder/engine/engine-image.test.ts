@@ -4,20 +4,21 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { gunzipSync } from 'node:zlib';
-import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { imageLabels } from '../../api/names.ts';
 import { type DigestedPullspec, pullspecDigest } from '../../api/references.ts';
 import { describeImage } from '../../image/append.ts';
 import { writeImageArchive } from '../../image/archive/write-archive.ts';
-import { digestOf } from '../../image/digest.ts';
+import { type Descriptor, digestOf } from '../../image/digest.ts';
 import { parseReference } from '../../image/reference.ts';
 import { createRegistryClient, type RegistryClient } from '../../image/registry/registry-client.ts';
 import { givenEngine } from '../../test/fixtures/given-engine.ts';
-import { deadline, patience } from '../../test/fixtures/patience.ts';
+import { deadline } from '../../test/fixtures/patience.ts';
 import { pushBaseImage } from '../../test/fixtures/registry/base-image.ts';
 import { MemoryRegistry } from '../../test/fixtures/registry/memory-registry.ts';
 import { newSigningKey } from '../../test/fixtures/registry/registry-with-image.ts';
 import { BuildFailure } from '../build-failure.ts';
+import { byDigest } from '../by-digest.ts';
 import { Slots } from '../slots.ts';
 import {
   type ContainerEngine,
@@ -88,6 +89,8 @@ class ScriptedEngine implements ContainerEngine {
   }
   remove = async () => undefined;
 }
+
+type Blob = Pick<Descriptor, 'digest'>;
 
 let pools = 0;
 
@@ -212,6 +215,29 @@ describe('an image that commands make', () => {
     expect(engine.builds).toHaveLength(2);
   });
 
+  test('is built where another image lies under its name, even one that is on record', async () => {
+    const engine = new ScriptedEngine();
+    const { parts, request } = setUp(engine);
+    const { target, stockImage } = await engineImageTarget(client, request, signal);
+    const { bytes, mediaType } = await client.getManifest(parseReference(stockImage), signal);
+    const stock = parseReference(`${target.registry}/os/stock`);
+    const { config, layers } = JSON.parse(String(bytes)) as { config: Blob; layers: Blob[] };
+    for (const { digest } of [config, ...layers])
+      await client.mountBlob(target, digest, stock.repository, signal);
+    const planted = await client.putManifest(target, { mediaType, bytes }, signal);
+    const recorded = [byDigest(target, planted)];
+    expect(await engineImage({ ...parts, recorded }, request, signal)).toMatchObject({ built: true });
+    expect(engine.builds).toHaveLength(1);
+  });
+
+  test('is made of a base whose layers are described, as Podman counts them', async () => {
+    const engine = new ScriptedEngine();
+    await setUp(engine).run();
+    expect(engine.loaded.map(String)).toEqual([
+      expect.stringContaining('"history":[{"created_by":"base image"}]'),
+    ]);
+  });
+
   test('may add nothing to its base', async () => {
     const engine = new ScriptedEngine();
     engine.layer = undefined;
@@ -306,16 +332,25 @@ describe('a build fails', () => {
 
   test('when it takes too long', async () => {
     const engine = new ScriptedEngine();
+    const limit = new AbortController();
+    const timeout = AbortSignal.timeout.bind(AbortSignal);
+    // The engine's hour is over as soon as it works; every other limit stays.
+    const spy = vi
+      .spyOn(AbortSignal, 'timeout')
+      .mockImplementation((ms) => (ms === 3_600_000 ? limit.signal : timeout(ms)));
+    onTestFinished(() => spy.mockRestore());
     engine.build = (build, onOutput, ...[until]: [AbortSignal?]) => {
       onOutput('slow\n');
       const { promise, reject } = Promise.withResolvers<never>();
       until?.addEventListener('abort', () => reject(until.reason as Error), { once: true });
       engine.builds.push(build);
+      limit.abort(new Error('an hour is over'));
       return promise;
     };
     const { parts, request } = setUp(engine);
-    const failure = await failureOf(engineImage({ ...parts, limitMs: patience(1_500) }, request, signal));
+    const failure = await failureOf(engineImage({ ...parts, limitMs: 3_600_000 }, request, signal));
     expect(failure).toMatchObject({ reason: 'EngineTimedOut', temporary: false, logTail: ['slow'] });
+    expect(failure.message).toContain('took longer than 60 minutes');
     expect(failure.message).toContain('--engine-minutes');
   });
 
