@@ -81,6 +81,15 @@ describe('a blob whose connection breaks', () => {
     expect(ranges).toHaveLength(5);
   });
 
+  test('once it has begun to come, without a byte more, is given up after as many attempts', async () => {
+    const { read, ranges } = await registryThat(breaks(300_000), (response, offset) => {
+      head(response, offset).flushHeaders();
+      setImmediate(() => response.destroy());
+    });
+    await expect(read()).rejects.toMatchObject({ name: 'RegistryError', temporary: true });
+    expect(ranges).toEqual([undefined, ...Array(3).fill('bytes=300000-')]);
+  });
+
   test('is another one when what comes then is of another', async () => {
     const { read } = await registryThat(breaks(300_000), (response, offset) =>
       head(response, offset).end(Buffer.alloc(CONTENT.length - offset)),

@@ -61,7 +61,7 @@ test('a later file takes the place of an earlier one, and within a file the firs
 });
 
 test.each([
-  ['[[registry', /^0\.conf: not TOML/],
+  ['[[registry', /^0\.conf: not TOML: ?.*\w/],
   ['[registries.search]\nregistries = ["r.io"]', /is of version 1/],
   ['registry = 1', /expected \[\[tables\]\]/],
   ['[[registry]]', /has no prefix and no location/],

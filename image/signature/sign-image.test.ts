@@ -3,6 +3,7 @@ import { deadline } from '../../test/fixtures/patience.ts';
 import { pushBaseImage } from '../../test/fixtures/registry/base-image.ts';
 import { MemoryRegistry } from '../../test/fixtures/registry/memory-registry.ts';
 import { newSigningKey } from '../../test/fixtures/registry/registry-with-image.ts';
+import { type Digest, digestOf } from '../digest.ts';
 import { parseReference } from '../reference.ts';
 import { createRegistryClient } from '../registry/registry-client.ts';
 import { pushAttached, readAttached } from './attached-layers.ts';
@@ -10,6 +11,11 @@ import { countSignatures, isImageSignedBy, signImage } from './sign-image.ts';
 
 const signal = deadline(60_000);
 const PAYLOAD = 'application/vnd.dev.cosign.simplesigning.v1+json';
+
+interface Payload {
+  readonly critical: object;
+}
+const imageOf = (digest: Digest) => ({ 'docker-manifest-digest': digest });
 
 async function setUp() {
   const registry = await MemoryRegistry.start();
@@ -45,6 +51,33 @@ test.each([
     expect(await readAttached(client, place, signal)).toHaveLength(2);
   },
 );
+
+test.each<[string, (payload: Payload) => unknown]>([
+  ['is no such signature', ({ critical }) => ({ critical: { ...critical, type: 'another' } })],
+  ['names no image', ({ critical }) => ({ critical: { ...critical, identity: {} } })],
+  ['names no digest', ({ critical }) => ({ critical: { ...critical, image: {} } })],
+  ['is of another digest', ({ critical }) => ({ critical: { ...critical, image: imageOf(digestOf('x')) } })],
+  ['has no such fields', () => ({})],
+])('what the key signed and %s proves nothing', async (_what, change) => {
+  const { client, at, digest, key } = await setUp();
+  const name = `${at.registry}/${at.repository}:1`;
+  const identity = { 'docker-reference': name };
+  const payload = {
+    critical: { identity, image: imageOf(digest), type: 'cosign container image signature' },
+  };
+  const place = { at, digest, kind: 'sig' } as const;
+  const given = { digest, publicKey: key.publicKey };
+  const push = (content: Buffer) => {
+    const annotations = {
+      'dev.cosignproject.cosign/signature': Buffer.from(key.sign(content)).toString('base64'),
+    };
+    return pushAttached(client, place, { before: [], content, mediaType: PAYLOAD, annotations }, signal);
+  };
+  await push(Buffer.from(JSON.stringify(change(payload))));
+  expect(await isImageSignedBy(client, at, given, signal)).toBe(false);
+  await push(Buffer.from(JSON.stringify(payload)));
+  expect(await isImageSignedBy(client, at, given, signal)).toBe(true);
+});
 
 test('a signature of the image under another name is none', async () => {
   const { client, at, digest, key } = await setUp();
