@@ -11,7 +11,8 @@ let cluster: PoolCluster;
 beforeAll(async () => {
   cluster = await startPoolCluster();
   const conditions = [condition('Updating', 'True', '1 of 2 nodes run rendered-x', 'NodesUpdating')];
-  await cluster.addPool('worker', { conditions, machineCount: 2, updatedMachineCount: 1 }, 'rendered-x');
+  const counts = { machineCount: 2, updatedMachineCount: 1, observedGeneration: 1 };
+  await cluster.addPool('worker', { conditions, ...counts }, 'rendered-x');
   const there = { conditions: [condition('Updated', 'True')], observedGeneration: 1 };
   await cluster.addPool('infra', there, 'rendered-x');
   await cluster.addNode('worker-0', 'worker', {}, running('rendered-x'));
