@@ -202,6 +202,13 @@ export const describedEvents = [
     'the node matches its rendered config again',
   ),
   event('Normal', 'daemon', 'MachineConfigNode', 'ConfigPutBack', 'changes made by hand were overwritten'),
+  event(
+    'Warning',
+    'daemon',
+    'MachineConfigNode',
+    'RemovedPathsLeft',
+    'files outside of /etc and /usr that no MachineConfig has any more were changed by hand, and stay',
+  ),
   event('Normal', 'daemon', 'MachineConfigNode', 'CertificatesApplied', 'certificates are written'),
   event('Warning', 'daemon', 'MachineConfigNode', 'CertificatesFailed', 'certificates can’t be written'),
 ] as const satisfies readonly DescribedEvent[];

@@ -28,14 +28,24 @@ const ManagedPathsRecord = z.object({
  * @throws RecordError when the file isn't one: what Shale wrote can't be told from an admin's edits.
  */
 export async function readManagedPaths(root: string): Promise<ManagedPaths> {
-  const record = await readRecord(path.join(root, MANAGED_FILE), ManagedPathsRecord);
-  return new Map(Object.entries(record?.paths ?? {}));
+  return (await readPathsIn(path.join(root, MANAGED_FILE))) ?? new Map();
+}
+
+/** @returns paths with their digests from a file of their own; undefined when there is none. @throws RecordError */
+export async function readPathsIn(file: string): Promise<ManagedPaths | undefined> {
+  const record = await readRecord(file, ManagedPathsRecord);
+  return record && new Map(Object.entries(record.paths));
+}
+
+/** Writes paths with their digests to a file of their own, whole or not at all, and durably. */
+export async function writePathsIn(file: string, paths: ManagedPaths): Promise<void> {
+  const sorted = [...paths].sort(by(([name]) => name));
+  await writeRecord(file, { version: 1, paths: Object.fromEntries(sorted) });
 }
 
 /** Writes the record, whole or not at all, and durably. @param root the running root. */
 export async function writeManagedPaths(root: string, managed: ManagedPaths): Promise<void> {
-  const sorted = [...managed].sort(by(([name]) => name));
-  await writeRecord(path.join(root, MANAGED_FILE), { version: 1, paths: Object.fromEntries(sorted) });
+  await writePathsIn(path.join(root, MANAGED_FILE), managed);
 }
 
 /**

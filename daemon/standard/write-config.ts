@@ -6,10 +6,12 @@ import {
   intendManagedPaths,
   isManaged,
   type ManagedPaths,
+  mergeManaged,
   readManagedPaths,
   settleManagedPaths,
   writeManagedPaths,
 } from '../records/managed-paths.ts';
+import { readStatePaths } from '../records/state-paths.ts';
 import { contentDigest, readTreeEntry, type TreeEntry } from '../tree/tree-entry.ts';
 import { type Desired, type DesiredTree, desiredTree, HASH_UP_TO } from './desired-tree.ts';
 import { type Drift, driftOf } from './drift.ts';
@@ -95,7 +97,7 @@ export async function writeConfig(
   };
   const trees = { from: await desiredTree(target, from), to: await desiredTree(target, to) };
   const plan = planWrite(
-    await observe(target, trees, before, signal),
+    await observe(target, trees, await ownContent(target, before), signal),
     before.originals,
     await directoriesMade(target, before.originals),
   );
@@ -223,10 +225,15 @@ function settled(intended: ManagedPaths, { released }: WritePlan): ManagedPaths 
   return new Map([...settleManagedPaths(intended)].filter(([name]) => !released.has(name)));
 }
 
+/** @returns what is Shale's, by its records: also what an image has brought outside of /etc, where no merge takes it away. */
+async function ownContent(target: WriteTarget, { managed }: RecordsBefore): Promise<ManagedPaths> {
+  return mergeManaged(managed, (await readStatePaths(recordRoot(target))) ?? new Map());
+}
+
 async function observe(
   target: WriteTarget,
   trees: { readonly from: DesiredTree; readonly to: DesiredTree },
-  { managed }: RecordsBefore,
+  managed: ManagedPaths,
   signal: AbortSignal,
 ): Promise<readonly ObservedPath[]> {
   await using tree = new HostTree(target);

@@ -2,7 +2,8 @@ import { type DigestedPullspec, parseDigestedPullspec } from '../../api/referenc
 import { handedOverTo } from '../host/certificates/owned-paths.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { mergeManaged } from '../records/managed-paths.ts';
-import { carriedBy } from '../standard/managed-content.ts';
+import { carriedBy, managedContent } from '../standard/managed-content.ts';
+import { recordStateContent } from '../standard/state-content.ts';
 import { UndoError } from '../standard/write-config.ts';
 import { applyLive, verifyLive } from '../tree-sync/live-apply.ts';
 import { actOnServices } from './act-on-services.ts';
@@ -142,11 +143,13 @@ async function applyImage(work: UpdateWork, image: DigestedPullspec): Promise<Li
   return {
     apply: async () => {
       await requireOwnContent(work);
+      const coming = await carriedBy(staged.root);
+      await recordStateContent(host.root, [await managedContent(host.root, work.current), coming]);
       await orRequireReboot(signal, async () => {
         await host.unlockUsr(signal);
         const handedOver = mergeManaged(
           await handedOverTo(host.root, staged.root),
-          await contentOfConfigs(work, await carriedBy(staged.root)),
+          await contentOfConfigs(work, coming),
         );
         await applyLive({ host, services, relabel, booted, staged, handedOver, signal });
       });

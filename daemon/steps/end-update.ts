@@ -6,10 +6,12 @@ import { endWatch } from '../host/boot-watchdog/arm.ts';
 import type { NodePorts } from '../host/host.ts';
 import { isSoftReboot } from '../host/userspace-boot.ts';
 import type { Deployment } from '../os/backend.ts';
-import { basesOf, type Current, forgetCurrent, writeCurrent } from '../records/current.ts';
+import { basesOf, type Current, forgetCurrent, readCurrent, writeCurrent } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { earlierThan, writeLastUpdate } from '../records/last-update.ts';
 import { writeManagedPaths } from '../records/managed-paths.ts';
+import { managedContent } from '../standard/managed-content.ts';
+import { settleStateContent } from '../standard/state-content.ts';
 import { recordUpdate } from './spans.ts';
 import type { Observation } from './step.ts';
 import { again, normal, type StepContext, type StepOutcome, warning } from './step-context.ts';
@@ -97,8 +99,20 @@ async function recordTarget(
   await writeCurrent(root, entry.next);
 }
 
+/** Takes away what no config has any more of what configs had outside of /etc and /usr; an image can't. */
+export async function settleState(context: StepContext): Promise<void> {
+  const { root } = context.ports.host;
+  const content = await managedContent(root, await readCurrent(root));
+  if (content === undefined) return;
+  const { removed, left } = await settleStateContent(root, content, context.signal);
+  if (removed.length > 0) context.log.info({ removed }, 'Removed what no config has any more');
+  if (left.length === 0) return;
+  warning(context, 'RemovedPathsLeft', `No MachineConfig has these paths any more: ${left.join('; ')}`);
+}
+
 export async function endWith(context: StepContext, record: UpdateRecord): Promise<void> {
   const { root } = context.ports.host;
+  await settleState(context);
   await writeLastUpdate(root, record);
   await endWatch(root);
   await context.journal.clear();

@@ -89,8 +89,13 @@ describe.skipIf(noDirectoryNodes !== undefined)('config drift', { timeout: patie
   });
 });
 
-/** An image with a file in /etc and one that systemd-tmpfiles writes, as the builder makes it. */
-function build(node: TestNode, name: string, content: string): DigestedPullspec {
+/** An image as the builder makes it; unless given, with a file in /etc and one that systemd-tmpfiles writes. */
+function build(
+  node: TestNode,
+  name: string,
+  content: string,
+  files: readonly string[] = [CHRONY, STATE],
+): DigestedPullspec {
   const file = (at: string) => ({
     path: at,
     mode: 0o644,
@@ -100,7 +105,7 @@ function build(node: TestNode, name: string, content: string): DigestedPullspec 
     apiVersion: 'machineconfiguration.openshift.io/v1',
     kind: 'MachineConfig',
     metadata: { name },
-    spec: { config: { ignition: { version: '3.4.0' }, storage: { files: [CHRONY, STATE].map(file) } } },
+    spec: { config: { ignition: { version: '3.4.0' }, storage: { files: files.map(file) } } },
   };
   const parsed = parseNodeConfig(rendered);
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
@@ -113,6 +118,7 @@ function build(node: TestNode, name: string, content: string): DigestedPullspec 
 }
 
 const STATE = '/var/lib/app/seed.conf';
+const TOOL = '/usr/local/bin/tool';
 
 const layered = (config: string, image: DigestedPullspec): Partial<MachineConfigNodeSpec> => ({
   configVersion: { desired: config },
@@ -152,6 +158,36 @@ describe.skipIf(noDirectoryNodes !== undefined)(
       expect(await readFile(placeOf(node, CHRONY), 'utf8')).toBe('three\n');
       expect(await readFile(placeOf(node, STATE), 'utf8')).toBe('three\n');
       expect(await readFile(placeOf(node, '/etc/admin.conf'), 'utf8')).toBe('mine\n');
+    });
+
+    test('what a config has no more outside of /etc is gone after a reboot, and after the way out', async () => {
+      await using node = await createTestNode();
+      await using daemon = await startDaemon(node);
+      const isThere = (name: string) =>
+        stat(placeOf(node, name)).then(
+          () => true,
+          () => false,
+        );
+      const all = [CHRONY, STATE, TOOL];
+      await daemon.want(layered('rendered-1', build(node, 'rendered-1', 'one\n', all)));
+      await daemon.until('the first image', isAt('rendered-1'));
+      expect(await Promise.all(all.map(isThere))).toEqual([true, true, true]);
+      await writeFile(placeOf(node, '/var/lib/app/admin.conf'), 'mine\n');
+
+      await daemon.want(layered('rendered-2', build(node, 'rendered-2', 'two\n', [CHRONY, TOOL])));
+      await daemon.until('the second image', isAt('rendered-2'));
+      expect(await Promise.all([STATE, TOOL, '/var/lib/app/admin.conf'].map(isThere))).toEqual([
+        false,
+        true,
+        true,
+      ]);
+
+      const standard = standardSpec(await policies(daemon));
+      await render(daemon, 'rendered-3', 'standard\n');
+      await daemon.want(standard('rendered-3', 'Disrupt'));
+      await daemon.until('standard mode', isAt('rendered-3'));
+      expect(await Promise.all([TOOL, '/var/lib/app/admin.conf'].map(isThere))).toEqual([false, true]);
+      expect(await readFile(placeOf(node, CHRONY), 'utf8')).toBe('standard\n');
     });
   },
 );

@@ -10,6 +10,7 @@ import { watchedNames } from '../standard/drift-watch.ts';
 import { type ManagedContent, managedContent } from '../standard/managed-content.ts';
 import { restoreContent } from '../standard/restore-content.ts';
 import { verifyConfig } from '../standard/verify-config.ts';
+import { settleState } from './end-update.ts';
 import { policeImages } from './image-policy.ts';
 import type { Observation } from './step.ts';
 import {
@@ -49,6 +50,7 @@ export async function beIdle(context: StepContext, observation: Observation): Pr
   if (!isSettled) {
     await settleNextBoot(ports.backend, observation.current, signal);
     await ports.backend.cleanup(signal);
+    await settleState(context);
     memory.settledFor = running;
   }
   return untilChanged;

@@ -7,8 +7,9 @@ import { writtenPolicyFiles } from '../os/image-policy/keep-image-policy.ts';
 import { nodeConfigOf, writtenConfigOf } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { mergeManaged, readManagedPaths } from '../records/managed-paths.ts';
-import { carriedBy } from '../standard/managed-content.ts';
+import { carriedBy, managedContent } from '../standard/managed-content.ts';
 import { planPasswords, readPasswordFields } from '../standard/passwords.ts';
+import { recordStateContent } from '../standard/state-content.ts';
 import { type ConfigWrite, ForeignChangeError, writeConfig } from '../standard/write-config.ts';
 import { untouchedManagedPaths } from '../tree-sync/managed-etc.ts';
 import { waitForLease } from './await-grant.ts';
@@ -129,7 +130,7 @@ async function requestSoftReboot(
  */
 export async function makeNextBoot(work: UpdateWork, { next }: Pick<Update, 'next'>): Promise<void> {
   const { ports, current, signal } = work;
-  const { backend } = ports;
+  const { backend, host } = ports;
   const { booted } = await backend.status(signal);
   const change = deploymentChange(current, booted.image, next);
   if (next.mode === 'Standard' && current?.mode !== 'Layered') {
@@ -143,11 +144,16 @@ export async function makeNextBoot(work: UpdateWork, { next }: Pick<Update, 'nex
   if (change === undefined) return;
   await requireOwnContent(work);
   const staged = await finalize(work, change, 'without what Shale wrote');
+  await recordStateContent(host.root, [
+    await managedContent(host.root, current),
+    ...(next.mode === 'Layered' ? [await carriedBy(staged.root)] : []),
+  ]);
   if (next.mode === 'Layered') {
     await takeBackPasswords(work, staged);
     return;
   }
   await writeInto(work, staged.root, { from: emptyNodeConfig, to: nodeConfigOf(next.rendered) });
+  await recordStateContent(host.root, [await managedContent(host.root, next)]);
 }
 
 /** @param root of the staged deployment, whose /var is the host's. */

@@ -6,6 +6,7 @@ import type { NodePorts } from '../host/host.ts';
 import { type Current, nodeConfigOf, writtenConfigOf } from '../records/current.ts';
 import type { JournalEntry, JournalEntryAt } from '../records/journal.ts';
 import { endForce, isForced } from '../standard/drift.ts';
+import { writeStateContent } from '../standard/state-content.ts';
 import { verifyConfig } from '../standard/verify-config.ts';
 import { writeConfig } from '../standard/write-config.ts';
 import type { WriteTarget } from '../standard/write-log.ts';
@@ -109,6 +110,7 @@ export function applyConfig(work: UpdateWork, next: Extract<Current, { mode: 'St
     apply: async () => {
       const force = again || (await isForced(root));
       await writeConfig(target, { from: writtenConfigOf(current), to, force }, { signal });
+      await writeStateContent(root, { delivery: 'Standard', config: to });
       await work.afterWriting();
       await endForce(root);
     },
