@@ -40,6 +40,18 @@ describe('the Containerfile that an engine is given', () => {
     expect(packages).toBeGreaterThan(kernel ?? 0);
   });
 
+  test('makes the directories that apt needs before it runs, and leaves no packages behind', () => {
+    const run = file({ packages: ['htop'] });
+    const [made, updated, cleaned] = [
+      'mkdir -p /var/lib/apt/lists/partial /var/cache/apt/archives/partial',
+      'apt-get update',
+      'apt-get clean',
+    ].map((part) => run.indexOf(part));
+    expect(made).toBeGreaterThan(0);
+    expect(updated).toBeGreaterThan(made ?? 0);
+    expect(cleaned).toBeGreaterThan(run.indexOf('install --no-install-recommends htop'));
+  });
+
   test('takes another kernel from the extensions image, where a MachineConfig names one', () => {
     const runs = file({ extensions: ['usbguard'], kernelType: 'realtime' }, 'shale.local/base:2')
       .split('\n')

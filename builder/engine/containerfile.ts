@@ -86,13 +86,16 @@ function needsRpmOstree(what: string): string {
   return `{ command -v rpm-ostree >/dev/null || { echo "${what} needs rpm-ostree, which the base image does not have" >&2; exit 1; }; }`;
 }
 
+/** /var of an ostree base is empty, and apt makes no directory whose parent is missing (apt-pkg, CreateAPTDirectoryIfNeeded). */
+const APT_DIRECTORIES = '/var/lib/apt/lists/partial /var/cache/apt/archives/partial /var/log/apt';
+
 function installPackages(packages: readonly string[]): string {
   if (packages.length === 0) return '';
   const names = packages.join(' ');
   return [
     `RUN if command -v rpm-ostree >/dev/null; then rpm-ostree install ${names}`,
     `elif command -v dnf >/dev/null; then dnf -y install ${names} && dnf clean all`,
-    `elif command -v apt-get >/dev/null; then apt-get update && DEBIAN_FRONTEND=noninteractive apt-get -y install --no-install-recommends ${names} && rm -rf /var/lib/apt/lists/*`,
+    `elif command -v apt-get >/dev/null; then mkdir -p ${APT_DIRECTORIES} && apt-get update && DEBIAN_FRONTEND=noninteractive apt-get -y install --no-install-recommends ${names} && apt-get clean && rm -rf /var/lib/apt/lists/*`,
     'else echo "packages need rpm-ostree, dnf or apt-get, and the base image has none of them" >&2; exit 1; fi',
   ].join('; ');
 }
