@@ -104,6 +104,29 @@ describe('the record of what may run', () => {
   });
 });
 
+describe('what a daemon reads', () => {
+  const core = `/api/v1/namespaces/${NAMESPACE}`;
+
+  test.each([
+    ['lists MachineConfigs', `${MCO}/machineconfigs`],
+    ['lists Secrets', `${core}/secrets`],
+    ['reads the signing key', `${core}/secrets/image-signing-key`],
+    ['reads the Secret for pushing', `${core}/secrets/push`],
+    ['lists ConfigMaps', `${core}/configmaps`],
+    ['reads the Secrets of builds', '/api/v1/namespaces/shale-builds/secrets'],
+    ['lists pods', '/api/v1/pods'],
+  ])('it never %s', async (_, where) => {
+    expect((await api.call('GET', where, undefined, as(daemon))).status).toBe(403);
+  });
+
+  test.each([`${MCO}/machineconfigs/rendered-worker-1`, `${core}/secrets/node-pull-secret`])(
+    'by its name it may read %s',
+    async (where) => {
+      expect((await api.call('GET', where, undefined, as(daemon))).status).toBe(404);
+    },
+  );
+});
+
 describe('the status of a build that succeeded', () => {
   const succeeded = {
     conditions: [
