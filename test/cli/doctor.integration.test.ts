@@ -1,12 +1,15 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { Deployments, Secrets } from '../../api/kubernetes.ts';
+import { Deployments, RoleBindings, Secrets } from '../../api/kubernetes.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
+import { BUILDER_DEPLOYMENT, BUILDS_NAMESPACE } from '../../api/names.ts';
 import { DoctorOutput } from '../../cli/command-line/output-schemas.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
+import { builderDeployment } from '../../opt-in/builder-deployment.ts';
 import { startApiServer } from '../../workshop/apiserver/start.ts';
 import { startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
+import { grantBuilderRights } from '../e2e/builder-under-test.ts';
 import { patience } from '../fixtures/patience.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';
 import {
@@ -52,6 +55,26 @@ test('names what is wrong, how to mend it, and what is right', {
       'Namespace shale-builds, its policy and a node for the pods of builds are there',
     ]),
   );
+});
+
+test('checks what the builder may do, also where its pods run', {
+  timeout: patience(PROCESSES_MS),
+}, async () => {
+  const { client } = cluster;
+  await client.create(Deployments, builderDeployment(namespace, 'shale:test', []), { signal });
+  onTestFinished(() =>
+    client.delete(Deployments, BUILDER_DEPLOYMENT, { namespace, signal }).then(() => undefined),
+  );
+  await grantBuilderRights(client, signal);
+  const aboutBuilder = async () => {
+    const { found } = await diagnose();
+    return found.filter(({ what }) => what.startsWith(BUILDER_DEPLOYMENT)).map(({ what }) => what);
+  };
+  expect(await aboutBuilder()).toEqual(['machine-os-builder has the permissions that it needs']);
+  await client.delete(RoleBindings, BUILDER_DEPLOYMENT, { namespace: BUILDS_NAMESPACE, signal });
+  expect(await aboutBuilder()).toEqual([
+    'machine-os-builder is not allowed to create pods in shale-builds, delete pods in shale-builds, create secrets in shale-builds, delete secrets in shale-builds',
+  ]);
 });
 
 test('of a cluster without Shale says what to install', { timeout: patience(PROCESSES_MS) }, async () => {
