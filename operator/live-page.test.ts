@@ -6,6 +6,7 @@ import path from 'node:path';
 import { connect } from 'node:tls';
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import { findNeedles, needlesOf, needlesOfKey, newCanary } from '../test/e2e/canaries.ts';
 import { MemoryCluster } from '../test/fixtures/fleet/memory-cluster.ts';
 import { patience } from '../test/fixtures/patience.ts';
 import { aFleet, LEASE_NAMESPACE } from '../test/page/fleet.ts';
@@ -33,7 +34,12 @@ afterEach(async () => {
 /** A page that is being served, or waits until it can be. */
 async function serve(more: Partial<LivePageOptions> = {}) {
   const lines: Line[] = [];
-  const log = pino({}, { write: (line) => void lines.push(JSON.parse(line)) });
+  let text = '';
+  const write = (line: string) => {
+    text += line;
+    lines.push(JSON.parse(line));
+  };
+  const log = pino({}, { write });
   const options = { port: 0, leaseNamespace: LEASE_NAMESPACE, ...more };
   const page = await livePage(
     new MemoryCluster().client(),
@@ -48,6 +54,8 @@ async function serve(more: Partial<LivePageOptions> = {}) {
   const logged = (message: string) => lines.filter(({ msg }) => msg.includes(message));
   return {
     logged,
+    /** Everything, as it was logged. */
+    text: () => text,
     /** Resolves with the line that has the message, once it was logged. */
     line: (message: string) =>
       vi.waitFor(() => logged(message)[0] ?? expect.fail(`not logged: ${message}`), {
@@ -61,16 +69,18 @@ async function serve(more: Partial<LivePageOptions> = {}) {
   };
 }
 
-/** Puts a new certificate where the kubelet would. @returns its fingerprint. */
-async function putCertificate(): Promise<string> {
+/** Puts a new certificate where the kubelet would. @returns its fingerprint and its private key. */
+async function putIdentity(): Promise<{ readonly fingerprint: string; readonly keyPem: string }> {
   const { certPem, keyPem } = createAuthority('page', new Date()).issueServer({
     dns: [],
     ipv4: ['127.0.0.1'],
   });
   await writeFile(path.join(directory, 'tls.key'), keyPem);
   await writeFile(path.join(directory, 'tls.crt'), certPem);
-  return new X509Certificate(certPem).fingerprint256;
+  return { fingerprint: new X509Certificate(certPem).fingerprint256, keyPem };
 }
+
+const putCertificate = async () => (await putIdentity()).fingerprint;
 
 async function servedFingerprint(port: number | undefined): Promise<string> {
   const socket = connect({ host: '127.0.0.1', port: port ?? 0, rejectUnauthorized: false });
@@ -128,6 +138,29 @@ test('a new certificate is used once it is complete, and each is logged once', a
   });
   await end();
   expect(logged('uses a new certificate')).toHaveLength(2);
+});
+
+test('nothing of a private key is logged, whether it can be used or not', async () => {
+  const { keyPem } = await putIdentity();
+  const { line, text, end } = await serve({ tlsDir: directory, checkMs: 5 });
+  await line('is served');
+  const canary = newCanary();
+  const body = Buffer.from(`${canary} is no key`.repeat(10)).toString('base64');
+  await writeFile(
+    path.join(directory, 'tls.key'),
+    `-----BEGIN PRIVATE KEY-----\n${body}\n-----END PRIVATE KEY-----\n`,
+  );
+  await line('keeps its certificate');
+  const { keyPem: second } = await putIdentity();
+  await line('uses a new certificate');
+  await end();
+  const needles = new Map([
+    ...needlesOfKey('first', keyPem),
+    ...needlesOfKey('second', second),
+    ...needlesOf('unusable', Buffer.from(canary)),
+  ]);
+  expect(needles.size).toBeGreaterThan(12);
+  expect(findNeedles([{ where: 'log', bytes: Buffer.from(text()) }], needles)).toEqual([]);
 });
 
 test('a page that was never built is an error before anything is served', async () => {
