@@ -78,3 +78,12 @@ it('shows an object that was created again right after it was deleted', () => {
   cache.remember(node('11', 'second'));
   expect(cache.get('n')?.metadata.uid).toBe('second');
 });
+
+it('the deletion of an older version does not hide what was written after it', () => {
+  const { cache } = aWatch();
+  cache.remember(node('10', 'second'));
+  cache.forget(node('6', 'first'));
+  expect(cache.get('n')?.metadata.uid).toBe('second');
+  cache.forget(node('10', 'second'));
+  expect(cache.get('n')).toBeUndefined();
+});
