@@ -50,7 +50,7 @@ export default defineConfig({
           globalSetup: ['test/fixtures/bundle-programs.ts'],
           setupFiles: ['test/fixtures/attach-logs.ts'],
           // They wait for processes, disks and each other's leases more than they compute.
-          maxWorkers: cores + 2,
+          maxWorkers: cores + 3,
           sequence: { groupOrder: 1 },
           testTimeout: patience(TEST_MS),
           hookTimeout: patience(HOOK_MS),
