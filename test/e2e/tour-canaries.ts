@@ -18,13 +18,14 @@ import { MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { MachineConfigurations } from '../../api/machine-configuration.ts';
 import { MachineOSBuilds } from '../../api/machine-os-build.ts';
 import { MachineOSConfigs } from '../../api/machine-os-config.ts';
-import { DEFAULT_NAMESPACE, labels, NODE_PULL_SECRET } from '../../api/names.ts';
+import { DEFAULT_NAMESPACE, labels, NODE_PULL_SECRET, PAGE_TLS_SECRET } from '../../api/names.ts';
 import type { Kind, KubernetesObject } from '../../api/object.ts';
 import { PoolRevisions } from '../../api/pool-revision.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { createApiClient } from '../../cluster/http-api-client.ts';
 import { connectWith } from '../../workshop/sandbox/control-plane.ts';
 import { readRecord, sandboxLayout } from '../../workshop/sandbox/layout.ts';
+import { createAuthority } from '../../x509/certificate.ts';
 import {
   filesBelow,
   findNeedles,
@@ -145,6 +146,7 @@ async function plantSecrets(api: ApiClient, canary: string, signal: AbortSignal)
     credentials(push, canary),
     { ...opaque(build, canary), metadata: { name: build, labels: { [labels.usableInBuilds]: 'true' } } },
     opaque('canary-user', canary),
+    pageCertificate(),
   ];
   for (const secret of planted) await api.create(Secrets, secret, { namespace: DEFAULT_NAMESPACE, signal });
 }
@@ -167,4 +169,17 @@ function credentials(name: string, canary: string): Secret {
 function opaque(name: string, canary: string): Secret {
   const data = { token: Buffer.from(`${canary}-${name}`).toString('base64') };
   return { apiVersion: 'v1', kind: 'Secret', metadata: { name }, type: 'Opaque', data };
+}
+
+/** @returns the Secret of the live page; its private key is what is looked for. */
+function pageCertificate(): Secret {
+  const issued = createAuthority('page', new Date()).issueServer({ dns: ['shale-page'], ipv4: [] });
+  const data = Object.fromEntries(
+    Object.entries({ 'tls.crt': issued.certPem, 'tls.key': issued.keyPem }).map(([key, pem]) => [
+      key,
+      Buffer.from(pem).toString('base64'),
+    ]),
+  );
+  const metadata = { name: PAGE_TLS_SECRET };
+  return { apiVersion: 'v1', kind: 'Secret', metadata, type: 'kubernetes.io/tls', data };
 }

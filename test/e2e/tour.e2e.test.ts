@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { NODE_PULL_SECRET, SIGNING_KEY_SECRET } from '../../api/names.ts';
+import { NODE_PULL_SECRET, PAGE_TLS_SECRET, SIGNING_KEY_SECRET } from '../../api/names.ts';
 import { createLogger } from '../../cluster/process.ts';
 import { readAuditLog } from '../../workshop/sandbox/control-plane.ts';
 import { readKustomization } from '../../workshop/sandbox/manifests/kustomization.ts';
@@ -66,7 +66,7 @@ function expectSecretsKept(
   { steps }: TourReport,
 ): void {
   expect(found).toEqual([]);
-  const used = [...Object.values(TOUR_SECRETS), SIGNING_KEY_SECRET, NODE_PULL_SECRET];
+  const used = [...Object.values(TOUR_SECRETS), SIGNING_KEY_SECRET, NODE_PULL_SECRET, PAGE_TLS_SECRET];
   expect(secrets).toEqual(expect.arrayContaining(used));
   const text = objects.join('\n');
   const isEngineMissing = steps.some(({ skipped }) => skipped !== undefined);
