@@ -205,6 +205,11 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: patience(5 * M
   });
 
   test('shale disable reverts the pools that the switch layered; an admin’s pool follows its MachineOSConfig', async () => {
+    const refused = await sandbox.shale('disable', '--wait', '--timeout', '2m');
+    expect(refused).toMatchObject({ exitCode: 1 });
+    expect(refused.stderr).toContain('shale rollback worker --clear');
+    await client.delete(MachineConfigs, MOTD_CONFIG, { signal });
+    await until('the rollback holds the pool no longer', () => isUpdated('worker'));
     const off = await sandbox.shale('disable', '--wait', '--timeout', '2m');
     expect(off).toMatchObject({ exitCode: 0 });
     expect(off.stderr).toContain('pool infra stays layered: its MachineOSConfig was created by hand');
