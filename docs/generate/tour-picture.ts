@@ -46,7 +46,11 @@ function styleOf(line: string): Style {
 
 function escaped(text: string): string {
   // No-break spaces: browsers collapse others in the text of a picture.
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll(' ', '\u00a0');
+  return text
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll(' ', '\u00a0');
 }
 
 const lines = linesOf(readFileSync(process.argv[2] ?? '/dev/stdin', 'utf8'));
