@@ -102,10 +102,12 @@ export class HostTree implements AsyncDisposable {
 
   /** What lies below something that is no directory is not there. */
   async #parent(name: string): Promise<HostDirectory | undefined> {
-    return this.directory(path.posix.dirname(name)).catch((error: unknown) => {
-      if (!(error instanceof PathError)) throw error;
-      return undefined;
-    });
+    return this.directory(path.posix.dirname(name)).catch(ignoreUnreachable);
+  }
+
+  /** @returns where a path lies, as `locate`; undefined where it can't be reached. */
+  async find(name: string): Promise<Location | undefined> {
+    return this.locate(name).catch(ignoreUnreachable);
   }
 
   /**
@@ -237,4 +239,8 @@ function namesTo(name: string): string[] {
     throw new PathError(`${JSON.stringify(name)} is not an absolute path in its simplest form`);
   }
   return parts.map((_, index) => `/${parts.slice(0, index + 1).join('/')}`);
+}
+
+function ignoreUnreachable(error: unknown): undefined {
+  if (!(error instanceof PathError)) throw error;
 }

@@ -1,4 +1,5 @@
 import path from 'node:path';
+import type { HostDirectory } from './host-directory.ts';
 import { hasCode } from './host-file-error.ts';
 import { HostTree } from './host-tree.ts';
 
@@ -38,7 +39,16 @@ export async function removeFile(root: string, name: string): Promise<void> {
   if ((await directory.stat(base)) !== undefined) await directory.remove(base);
   await directory.sync();
   const parent = await tree.parentOf(directory.name);
-  await parent.removeDirectory(path.posix.basename(directory.name)).catch((error: unknown) => {
+  await removeIfEmpty(parent, path.posix.basename(directory.name));
+}
+
+/** Removes a directory, unless something is in it. @returns whether it is gone. @throws {HostFileError} */
+export async function removeIfEmpty(parent: HostDirectory, base: string): Promise<boolean> {
+  try {
+    await parent.removeDirectory(base);
+    return true;
+  } catch (error) {
     if (!hasCode(error, 'ENOTEMPTY')) throw error;
-  });
+    return false;
+  }
 }

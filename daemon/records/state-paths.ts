@@ -18,6 +18,11 @@ export function writeStatePaths(root: string, paths: ManagedPaths): Promise<void
   return writePathsIn(fileIn(root), paths);
 }
 
+/** @returns whether a path lies outside of /etc and /usr. @param name absolute, in its simplest form. */
+export function isStatePath(name: string): boolean {
+  return !/^\/(etc|usr(?!\/local\/))(\/|$)/.test(name);
+}
+
 function fileIn(root: string): string {
   return path.join(root, nodePaths.state, 'state-paths.json');
 }

@@ -2,7 +2,6 @@ import { type FSWatcher, watch } from 'node:fs';
 import path from 'node:path';
 import type { Logger } from 'pino';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
-import { PathError } from '../host-files/host-file-error.ts';
 import { HostTree, rootOf, type TreeRoots } from '../host-files/host-tree.ts';
 import { type Delivery, desiredTree } from './desired-tree.ts';
 import { SHADOW } from './passwords.ts';
@@ -81,16 +80,12 @@ export async function watchedNames(
   await using tree = new HostTree(target);
   const passwords = config.passwordHashes.size > 0 ? [SHADOW] : [];
   for (const name of [...(await desiredTree(target, config, delivery)).keys(), ...passwords]) {
-    const location = await tree.locate(name).catch(ignoreUnreachable);
+    const location = await tree.find(name);
+    // A look reports a path that can't be reached.
     if (location === undefined) continue;
     const watched = location.missingParents[0] ?? location.name;
     const directory = path.join(rootOf(target, watched), path.posix.dirname(watched));
     names.set(directory, (names.get(directory) ?? new Set()).add(path.basename(watched)));
   }
   return names;
-}
-
-/** A look reports a path that can't be reached. */
-function ignoreUnreachable(error: unknown): undefined {
-  if (!(error instanceof PathError)) throw error;
 }

@@ -48,10 +48,18 @@ export async function verifyManaged(
   current: Current | undefined,
   signal: AbortSignal,
 ): Promise<readonly Drift[]> {
-  const content = await managedContent(root, current);
-  return content === undefined
-    ? []
-    : verifyConfig(root, content.config, { delivery: content.delivery, signal });
+  return verifyContent(root, await managedContent(root, current), signal);
+}
+
+/** @returns where the running root differs from content, as verifyManaged; nothing where there is no content. */
+export async function verifyContent(
+  root: string,
+  content: ManagedContent | undefined,
+  signal: AbortSignal,
+): Promise<readonly Drift[]> {
+  if (content === undefined) return [];
+  const { config, delivery } = content;
+  return verifyConfig(root, config, { delivery, signal });
 }
 
 /** @returns those that somebody has made: an update neither overwrites them nor carries them along. */

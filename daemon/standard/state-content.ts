@@ -1,9 +1,9 @@
 import path from 'node:path';
 import { nodePaths } from '../../api/names.ts';
-import { hasCode, PathError } from '../host-files/host-file-error.ts';
 import { HostTree } from '../host-files/host-tree.ts';
+import { removeIfEmpty } from '../host-files/put-file.ts';
 import { isManaged, type ManagedPaths, mergeManaged } from '../records/managed-paths.ts';
-import { readStatePaths, writeStatePaths } from '../records/state-paths.ts';
+import { isStatePath, readStatePaths, writeStatePaths } from '../records/state-paths.ts';
 import { contentDigest } from '../tree/tree-entry.ts';
 import { desiredTree, HASH_UP_TO } from './desired-tree.ts';
 import type { ManagedContent } from './managed-content.ts';
@@ -90,15 +90,8 @@ async function removeAsRendered(
   } else if (entry.kind !== 'directory') {
     await directory.remove(base);
   } else {
-    const isEmpty = await directory.removeDirectory(base).then(
-      () => true,
-      (error: unknown) => {
-        // What is in it is the admin's.
-        if (!hasCode(error, 'ENOTEMPTY')) throw error;
-        return false;
-      },
-    );
-    if (!isEmpty) return 'gone';
+    // What is in it is the admin's.
+    if (!(await removeIfEmpty(directory, base))) return 'gone';
   }
   await directory.sync();
   return 'removed';
@@ -114,15 +107,10 @@ async function stateContentOf(root: string, content: ManagedContent | undefined)
   if (content === undefined) return paths;
   await using tree = new HostTree({ root });
   for (const [name, { entry }] of await desiredTree({ root }, content.config, content.delivery)) {
-    const location = await tree.locate(name).catch(ignoreUnreachable);
+    // What can't be reached was not put there either.
+    const location = await tree.find(name);
     if (entry === undefined || location === undefined) continue;
-    if (/^\/(etc|usr(?!\/local\/))\//.test(location.name)) continue;
-    paths.set(location.name, [contentDigest(entry)]);
+    if (isStatePath(location.name)) paths.set(location.name, [contentDigest(entry)]);
   }
   return paths;
-}
-
-/** What can't be reached was not put there either. */
-function ignoreUnreachable(error: unknown): undefined {
-  if (!(error instanceof PathError)) throw error;
 }

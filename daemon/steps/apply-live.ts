@@ -2,14 +2,14 @@ import { type DigestedPullspec, parseDigestedPullspec } from '../../api/referenc
 import { handedOverTo } from '../host/certificates/owned-paths.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { mergeManaged } from '../records/managed-paths.ts';
-import { carriedBy, managedContent } from '../standard/managed-content.ts';
+import { carriedBy, madeByHand, managedContent, verifyContent } from '../standard/managed-content.ts';
 import { recordStateContent } from '../standard/state-content.ts';
 import { UndoError } from '../standard/write-config.ts';
 import { applyLive, verifyLive } from '../tree-sync/live-apply.ts';
 import { actOnServices } from './act-on-services.ts';
 import { waitForLease } from './await-grant.ts';
 import { finish } from './end-update.ts';
-import { contentOfConfigs, requireOwnContent, verifyCarried } from './own-content.ts';
+import { contentOfConfigs, requireOwnContent } from './own-content.ts';
 import { applySpans } from './spans.ts';
 import type { Observation } from './step.ts';
 import { again, type StepContext, type StepOutcome, tryPublish, warning } from './step-context.ts';
@@ -140,10 +140,10 @@ async function applyImage(work: UpdateWork, image: DigestedPullspec): Promise<Li
   // Staged before; the same deployment again, unless it was undone meanwhile. It may be the booted one.
   const staged = await backend.stage(image, { extraKernelArguments: { remove: [], add: [] }, signal });
   const { booted } = await backend.status(signal);
+  const coming = await carriedBy(staged.root);
   return {
     apply: async () => {
       await requireOwnContent(work);
-      const coming = await carriedBy(staged.root);
       await recordStateContent(host.root, [await managedContent(host.root, work.current), coming]);
       await orRequireReboot(signal, async () => {
         await host.unlockUsr(signal);
@@ -155,8 +155,9 @@ async function applyImage(work: UpdateWork, image: DigestedPullspec): Promise<Li
       });
     },
     differing: async () => {
-      const drifts = await verifyCarried(host.root, await carriedBy(staged.root), signal);
-      const paths = [...(await verifyLive({ host, booted, staged, signal })), ...drifts];
+      const drifts = madeByHand(await verifyContent(host.root, coming, signal));
+      const live = await verifyLive({ host, booted, staged, signal });
+      const paths = [...live, ...drifts.map((drift) => drift.path)];
       return [...new Set(paths)].sort();
     },
   };

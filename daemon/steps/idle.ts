@@ -7,9 +7,8 @@ import type { Current } from '../records/current.ts';
 import { writeLastUpdate } from '../records/last-update.ts';
 import { endForce, forceFileIn, formatDrifts, isForced } from '../standard/drift.ts';
 import { watchedNames } from '../standard/drift-watch.ts';
-import { type ManagedContent, managedContent } from '../standard/managed-content.ts';
+import { type ManagedContent, managedContent, verifyContent } from '../standard/managed-content.ts';
 import { restoreContent } from '../standard/restore-content.ts';
-import { verifyConfig } from '../standard/verify-config.ts';
 import { settleState } from './end-update.ts';
 import { policeImages } from './image-policy.ts';
 import type { Observation } from './step.ts';
@@ -84,7 +83,7 @@ async function detectDrift(context: StepContext, current: Current | undefined): 
     await putBack(context, content);
     await endForce(root);
   }
-  const drifts = await verifyConfig(root, config, { delivery, signal });
+  const drifts = await verifyContent(root, content, signal);
   const why = drifts.length === 0 ? undefined : formatDrifts(drifts, nodePaths.forceFile);
   if (why !== memory.drift) {
     if (why !== undefined) {

@@ -1,11 +1,14 @@
-import { PathError } from '../host-files/host-file-error.ts';
 import { HostTree } from '../host-files/host-tree.ts';
 import type { ManagedPaths } from '../records/managed-paths.ts';
 import { desiredTree } from '../standard/desired-tree.ts';
 import { endForce, isForced } from '../standard/drift.ts';
-import { type ManagedContent, madeByHand, managedContent } from '../standard/managed-content.ts';
+import {
+  type ManagedContent,
+  madeByHand,
+  managedContent,
+  verifyContent,
+} from '../standard/managed-content.ts';
 import { restoreContent } from '../standard/restore-content.ts';
-import { verifyConfig } from '../standard/verify-config.ts';
 import { ForeignChangeError } from '../standard/write-config.ts';
 import { contentDigest } from '../tree/tree-entry.ts';
 import { type UpdateWork, writeTarget } from './update-context.ts';
@@ -25,8 +28,7 @@ export async function requireOwnContent({ ports, current, again, signal }: Updat
     await endForce(root);
     return;
   }
-  const { config, delivery } = content;
-  const drifts = madeByHand(await verifyConfig(root, config, { delivery, signal }));
+  const drifts = madeByHand(await verifyContent(root, content, signal));
   if (drifts.length > 0) throw new ForeignChangeError(drifts);
 }
 
@@ -50,26 +52,11 @@ export async function contentOfConfigs(
     if (content === undefined) continue;
     const desired = await desiredTree({ root }, content.config, content.delivery);
     for (const name of desired.keys()) {
-      const location = await tree.locate(name).catch(ignoreUnreachable);
+      // What can't be reached is nothing of Shale's.
+      const location = await tree.find(name);
       if (location?.name.startsWith('/etc/') !== true) continue;
       managed.set(location.name, [contentDigest(await tree.entry(location.name))]);
     }
   }
   return managed;
-}
-
-/** What can't be reached is nothing of Shale's. */
-function ignoreUnreachable(error: unknown): undefined {
-  if (!(error instanceof PathError)) throw error;
-}
-
-/** @returns the paths of the running root that are not as an image carries them. */
-export async function verifyCarried(
-  root: string,
-  content: ManagedContent | undefined,
-  signal: AbortSignal,
-): Promise<readonly string[]> {
-  if (content === undefined) return [];
-  const { config, delivery } = content;
-  return madeByHand(await verifyConfig(root, config, { delivery, signal })).map((drift) => drift.path);
 }

@@ -4,8 +4,8 @@ import { present } from '../../api/present.ts';
 import type { Host, ServiceManager } from '../host/host.ts';
 import type { Relabel } from '../host/selinux-labels.ts';
 import { applyTreeChanges } from '../host-files/apply-tree-changes.ts';
-import { hasCode, PathError } from '../host-files/host-file-error.ts';
 import { HostTree } from '../host-files/host-tree.ts';
+import { removeIfEmpty } from '../host-files/put-file.ts';
 import type { Deployment } from '../os/backend.ts';
 import {
   forgetUnlabelledPaths,
@@ -17,6 +17,7 @@ import {
   writeManagedPaths,
   writeUnlabelledPaths,
 } from '../records/managed-paths.ts';
+import { isStatePath } from '../records/state-paths.ts';
 import { parseTmpfiles, readFragment, type TmpfilesLine } from '../tree/tmpfiles-fragment.ts';
 import type { TreeChange } from '../tree/tree-change.ts';
 import { planLiveApply } from './live-plan.ts';
@@ -100,24 +101,23 @@ export async function verifyLive(
 
 /** A path outside of /etc and /usr; one under them is the tree's, whatever a fragment says. */
 async function removeStatePath(root: string, name: string): Promise<void> {
-  if (/^\/(etc|usr(?!\/local\/))(\/|$)/.test(path.posix.normalize(name))) return;
+  if (!isStatePath(path.posix.normalize(name))) return;
   await using tree = new HostTree({ root });
-  const location = await tree.locate(name).catch(ignoreUnreachable);
+  const location = await tree.find(name);
   if (location === undefined) return;
   const stats = await tree.stat(location.name);
   if (stats === undefined) return;
   const directory = await tree.parentOf(location.name);
   const base = path.posix.basename(location.name);
   if (!stats.isDirectory()) return await directory.remove(base);
-  await directory.removeDirectory(base).catch((error: unknown) => {
-    // What is in it may be the admin's.
-    if (!hasCode(error, 'ENOTEMPTY')) throw error;
-  });
+  // What is in it may be the admin's.
+  await removeIfEmpty(directory, base);
 }
 
 async function isDelivered(root: string, line: TmpfilesLine): Promise<boolean> {
   await using tree = new HostTree({ root });
-  const location = await tree.locate(line.path).catch(ignoreUnreachable);
+  // A user's link on the way is not followed; what was delivered is not where it leads, and not at this path either.
+  const location = await tree.find(line.path);
   const stats = location === undefined ? undefined : await tree.stat(location.name);
   if (location === undefined || stats === undefined) return false;
   switch (line.type.charAt(0)) {
@@ -132,11 +132,6 @@ async function isDelivered(root: string, line: TmpfilesLine): Promise<boolean> {
     default:
       return true;
   }
-}
-
-/** A user's link on the way is not followed; what was delivered is not where it leads, and not at this path either. */
-function ignoreUnreachable(error: unknown): undefined {
-  if (!(error instanceof PathError)) throw error;
 }
 
 /** A file of another size is not read: it may be of any size. */
