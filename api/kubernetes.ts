@@ -219,6 +219,14 @@ const apps = (kind: string, plural: string) => ({
   namespaced: true,
 });
 
+const admission = (kind: string, plural: string): Kind<KubernetesObject> => ({
+  group: 'admissionregistration.k8s.io',
+  version: 'v1',
+  kind,
+  plural,
+  namespaced: false,
+});
+
 export const ConfigMaps: Kind<ConfigMap> = core('ConfigMap', 'configmaps');
 export const Secrets: Kind<Secret> = core('Secret', 'secrets');
 export const Namespaces: Kind<Namespace> = core('Namespace', 'namespaces', false);
@@ -228,6 +236,14 @@ export const ClusterRoleBindings = binding('ClusterRoleBinding', 'clusterrolebin
 export const Nodes: Kind<Node> = core('Node', 'nodes', false);
 export const Pods: Kind<Pod> = core('Pod', 'pods');
 export const Events: Kind<KubernetesEvent> = core('Event', 'events');
+export const ValidatingAdmissionPolicies = admission(
+  'ValidatingAdmissionPolicy',
+  'validatingadmissionpolicies',
+);
+export const ValidatingAdmissionPolicyBindings = admission(
+  'ValidatingAdmissionPolicyBinding',
+  'validatingadmissionpolicybindings',
+);
 export const Deployments: Kind<Deployment> = apps('Deployment', 'deployments');
 export const DaemonSets: Kind<DaemonSet> = apps('DaemonSet', 'daemonsets');
 export const PodDisruptionBudgets: Kind<PodDisruptionBudget> = {

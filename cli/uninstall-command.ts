@@ -8,6 +8,8 @@ import {
   PodDisruptionBudgets,
   Pods,
   ServiceAccounts,
+  ValidatingAdmissionPolicies,
+  ValidatingAdmissionPolicyBindings,
 } from '../api/kubernetes.ts';
 import {
   annotations,
@@ -202,7 +204,6 @@ const kind = (group: string, name: string, plural: string, namespaced: boolean):
   namespaced,
 });
 const RBAC = 'rbac.authorization.k8s.io';
-const ADMISSION = 'admissionregistration.k8s.io';
 
 /**
  * What the manifests install besides the operator's Deployment, in the order of deletion: processes before what they
@@ -212,8 +213,8 @@ export const INSTALLED_KINDS: readonly Kind<KubernetesObject>[] = [
   Deployments,
   DaemonSets,
   PodDisruptionBudgets,
-  kind(ADMISSION, 'ValidatingAdmissionPolicyBinding', 'validatingadmissionpolicybindings', false),
-  kind(ADMISSION, 'ValidatingAdmissionPolicy', 'validatingadmissionpolicies', false),
+  ValidatingAdmissionPolicyBindings,
+  ValidatingAdmissionPolicies,
   kind('networking.k8s.io', 'NetworkPolicy', 'networkpolicies', true),
   kind('monitoring.coreos.com', 'ServiceMonitor', 'servicemonitors', true),
   kind('monitoring.coreos.com', 'PrometheusRule', 'prometheusrules', true),

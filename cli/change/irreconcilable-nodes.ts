@@ -1,10 +1,10 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { annotations } from '../../api/names.ts';
-import { noun } from '../../api/plural.ts';
 import { DEFAULT_LIMITS, type Limits } from '../../machineconfig/ignition/contents.ts';
 import { DEFAULT_NODE_USER } from '../../machineconfig/reconcilable.ts';
 import { reconcilability } from '../../rollout/pools/node-reconcilability.ts';
 import type { LiveCluster } from './live-cluster.ts';
+import { formatNodes } from './refusing-nodes.ts';
 
 /** Nodes of a pool that can't apply a config while they run, and keep their current one. */
 export interface IrreconcilableNodes {
@@ -63,12 +63,7 @@ function comparison(
   });
 }
 
-/** Nodes named in one line; the others are counted. */
-const NAMED_NODES = 10;
-
 /** @returns one line for people. */
 export function formatIrreconcilable({ nodes, why }: IrreconcilableNodes): string {
-  const more = nodes.length - NAMED_NODES;
-  const names = nodes.slice(0, NAMED_NODES).join(', ');
-  return `${noun(nodes.length, 'node')} ${names}${more > 0 ? ` and ${more} more` : ''}: ${why}`;
+  return `${formatNodes(nodes)}: ${why}`;
 }

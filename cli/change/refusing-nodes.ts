@@ -82,8 +82,12 @@ const NAMED_NODES = 10;
 
 /** @returns one line for people. */
 export function formatRefusal({ nodes, osBackend, why }: RefusingNodes): string {
+  return `${formatNodes(nodes)} (${osBackend}) can't apply it without layering: ${why.join('; ')}`;
+}
+
+/** @returns the names of nodes, at least one, to begin a line for people. */
+export function formatNodes(nodes: readonly string[]): string {
   const names = nodes.slice(0, NAMED_NODES).join(', ');
   const more = nodes.length - NAMED_NODES;
-  const who = `${noun(nodes.length, 'node')} ${names}${more > 0 ? ` and ${more} more` : ''}`;
-  return `${who} (${osBackend}) can't apply it without layering: ${why.join('; ')}`;
+  return `${noun(nodes.length, 'node')} ${names}${more > 0 ? ` and ${more} more` : ''}`;
 }

@@ -1,9 +1,16 @@
-import { type Deployment, type Namespace, Namespaces, type Node } from '../../api/kubernetes.ts';
+import {
+  type Deployment,
+  type Namespace,
+  Namespaces,
+  type Node,
+  ValidatingAdmissionPolicies,
+  ValidatingAdmissionPolicyBindings,
+} from '../../api/kubernetes.ts';
 import { BUILDS_NAMESPACE } from '../../api/names.ts';
-import type { Kind, KubernetesObject } from '../../api/object.ts';
 import { type ApiClient, ApiError } from '../../cluster/api-client.ts';
 import type { ObservedCluster } from '../observe/observed-cluster.ts';
 import { type Finding, findings } from './finding.ts';
+import { flagValues, hasFlag } from './operator-flags.ts';
 
 /** Of the policy and of its binding (manifests/base/build-pods-admission.yaml). */
 const POLICY = 'shale-build-pods';
@@ -11,16 +18,6 @@ const ENFORCE = 'pod-security.kubernetes.io/enforce';
 const CONTROL_PLANE = 'node-role.kubernetes.io/control-plane';
 const OS = 'kubernetes.io/os';
 const INSTALL = 'kubectl apply -k manifests/base';
-
-const admission = (kind: string, plural: string): Kind<KubernetesObject> => ({
-  group: 'admissionregistration.k8s.io',
-  version: 'v1',
-  kind,
-  plural,
-  namespaced: false,
-});
-const Policies = admission('ValidatingAdmissionPolicy', 'validatingadmissionpolicies');
-const PolicyBindings = admission('ValidatingAdmissionPolicyBinding', 'validatingadmissionpolicybindings');
 
 /** What the pods of builds need of a cluster. */
 export interface EnginePodFacts {
@@ -44,8 +41,8 @@ export async function checkEnginePods(
   try {
     const [namespace, policy, bound] = await Promise.all([
       client.find(Namespaces, BUILDS_NAMESPACE, { signal }),
-      client.find(Policies, POLICY, { signal }),
-      client.find(PolicyBindings, POLICY, { signal }),
+      client.find(ValidatingAdmissionPolicies, POLICY, { signal }),
+      client.find(ValidatingAdmissionPolicyBindings, POLICY, { signal }),
     ]);
     return judgeEnginePods({ namespace, isLimited: policy !== undefined && bound !== undefined }, cluster);
   } catch (error) {
@@ -114,21 +111,15 @@ export function judgeEnginePods(
     : problems;
 }
 
-function argumentsOf(operator: Deployment | undefined): readonly string[] {
-  return operator?.spec.template.spec.containers[0]?.args ?? [];
-}
-
 /** Without an operator the other findings say what to install. */
 function usesPods(operator: Deployment | undefined): boolean {
   if (operator === undefined) return false;
-  const args = argumentsOf(operator);
-  const at = args.indexOf('--engine');
-  const value = at === -1 ? args.find((each) => each.startsWith('--engine='))?.split('=')[1] : args[at + 1];
-  return value === undefined || value === 'pod';
+  const [engine = 'pod'] = flagValues(operator, '--engine');
+  return engine === 'pod';
 }
 
 function needsUserNamespaces(operator: Deployment | undefined): boolean {
-  return !argumentsOf(operator).includes('--engine-host-users');
+  return !hasFlag(operator, '--engine-host-users');
 }
 
 /** What the pod's node selector and tolerations allow (builder/engine/pod/engine-pod.ts). */

@@ -10,6 +10,7 @@ import type { RegistryFlags } from '../command-line/registry-flags.ts';
 import { nodesOfPool, type ObservedCluster } from '../observe/observed-cluster.ts';
 import { tryRegistries } from './check-registries.ts';
 import { type Finding, findings } from './finding.ts';
+import { flagValues } from './operator-flags.ts';
 import { formatPlace, type ProbePlace, runProbe } from './probe/run-probe.ts';
 import { builderTargets, nodeTargets, type PlannedImage, type RegistryTarget } from './registry-targets.ts';
 
@@ -37,7 +38,7 @@ export async function examineRegistries(
     return [findings('registries').ok(how)];
   }
   const { namespace } = flags;
-  const plainHttp = [...insecureRegistries(cluster), ...flags.plainHttp];
+  const plainHttp = [...flagValues(cluster.operator, '--insecure-registry'), ...flags.plainHttp];
   const trial = { client, namespace, flags: { ...flags, plainHttp }, from: 'this machine', signal };
   const here = [...withoutBase(targets), ...(await tryRegistries(targets, trial))];
   if (flags.probe === undefined) return here;
@@ -127,16 +128,6 @@ function ofPoolOf(
 ): readonly RegistryTarget[] {
   const pool = machineConfigNodes.find(({ metadata }) => metadata.name === node)?.spec.pool.name;
   return targets.filter((target) => target.pool === pool);
-}
-
-/** @returns the registries that the operator's flags allow plain HTTP for. */
-function insecureRegistries({ operator }: ObservedCluster): string[] {
-  const args = operator?.spec.template.spec.containers[0]?.args ?? [];
-  const at = args.indexOf('--insecure-registry');
-  if (at === -1) return [];
-  const rest = args.slice(at + 1);
-  const end = rest.findIndex((word) => word.startsWith('--'));
-  return end === -1 ? [...rest] : rest.slice(0, end);
 }
 
 /** @returns the OS images that MachineConfigs specify, by pool. */

@@ -16,6 +16,8 @@ import {
   PodDisruptionBudgets,
   Secrets,
   ServiceAccounts,
+  ValidatingAdmissionPolicies,
+  ValidatingAdmissionPolicyBindings,
 } from '../../../api/kubernetes.ts';
 import { MachineConfigs } from '../../../api/machine-config.ts';
 import { MachineConfigPools } from '../../../api/machine-config-pool.ts';
@@ -122,14 +124,6 @@ const rbac = (kind: string, plural: string, namespaced: boolean): Kind<Kubernete
   namespaced,
 });
 
-const admission = (kind: string, plural: string): Kind<KubernetesObject> => ({
-  group: 'admissionregistration.k8s.io',
-  version: 'v1',
-  kind,
-  plural,
-  namespaced: false,
-});
-
 const networkPolicies: Kind<KubernetesObject> = {
   group: 'networking.k8s.io',
   version: 'v1',
@@ -163,8 +157,8 @@ const KINDS: readonly Kind<KubernetesObject>[] = [
   rbac('ClusterRoleBinding', 'clusterrolebindings', false),
   rbac('Role', 'roles', true),
   rbac('RoleBinding', 'rolebindings', true),
-  admission('ValidatingAdmissionPolicy', 'validatingadmissionpolicies'),
-  admission('ValidatingAdmissionPolicyBinding', 'validatingadmissionpolicybindings'),
+  ValidatingAdmissionPolicies,
+  ValidatingAdmissionPolicyBindings,
   MachineConfigs,
   MachineConfigPools,
   MachineConfigurations,
