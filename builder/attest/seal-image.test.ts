@@ -1,5 +1,4 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
-import type { MachineConfig } from '../../api/machine-config.ts';
 import {
   defaultPolicySettings,
   effectivePolicies,
@@ -11,6 +10,7 @@ import { listReferrers } from '../../image/referrers.ts';
 import { createRegistryClient, type RegistryClient } from '../../image/registry/registry-client.ts';
 import { isImageSignedBy } from '../../image/signature/sign-image.ts';
 import { statementsSignedBy } from '../../image/signature/sign-statement.ts';
+import { aConfigWithFile } from '../../test/fixtures/objects.ts';
 import { deadline } from '../../test/fixtures/patience.ts';
 import { pushBaseImage } from '../../test/fixtures/registry/base-image.ts';
 import { MemoryRegistry } from '../../test/fixtures/registry/memory-registry.ts';
@@ -20,17 +20,7 @@ import { appendBuild } from '../steps/append-build.ts';
 
 const signal = deadline(300_000);
 const policies = effectivePolicies({}, defaultPolicySettings);
-const rendered: MachineConfig = {
-  apiVersion: 'machineconfiguration.openshift.io/v1',
-  kind: 'MachineConfig',
-  metadata: { name: 'rendered-worker-1' },
-  spec: {
-    config: {
-      ignition: { version: '3.5.0' },
-      storage: { files: [{ path: '/etc/motd', contents: { source: 'data:,hello' } }] },
-    },
-  },
-};
+const rendered = aConfigWithFile;
 
 async function setUp() {
   const registry = await MemoryRegistry.start();

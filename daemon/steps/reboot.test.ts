@@ -37,6 +37,14 @@ const plan = (more: Partial<UpdatePlan> = {}): UpdatePlan => ({
   ...more,
 });
 const into = (next: Current, more: Partial<UpdatePlan> = {}): Update => ({ plan: plan(more), next });
+/** Of an update that was started in this boot. */
+const begun = (update: Update): JournalEntry => ({
+  version: 1,
+  step: 'applying',
+  ...update,
+  bootID: 'boot-1',
+  startedAt: '2026-01-01T00:00:00.000Z',
+});
 const withFile = (
   config: string,
   content: string,
@@ -243,16 +251,8 @@ describe('a reboot into an image', () => {
 
     test('brings what an interrupted update has left to its target without asking', async () => {
       const { context, done, handedOver, observed } = await configured('half-way');
-      const begun: JournalEntry = {
-        version: 1,
-        step: 'applying',
-        ...into(image),
-        bootID: 'boot-1',
-        startedAt: '2026-01-01T00:00:00.000Z',
-      };
-      await expect(rebootInto(context, into(image), { ...observed, journal: begun })).rejects.toThrow(
-        'aborted',
-      );
+      const journal = begun(into(image));
+      await expect(rebootInto(context, into(image), { ...observed, journal })).rejects.toThrow('aborted');
       expect(done).toHaveLength(3);
       expect(handedOver.map((managed) => [...managed.keys()])).toEqual([['/etc/app.conf']]);
     });
@@ -309,13 +309,7 @@ describe('a reboot in standard mode', () => {
     await writeFile(path.join(root, 'etc/app.conf'), 'half-way');
     const current = withFile('rendered-1', 'old');
     const next = withFile('rendered-2', 'new');
-    const journal: JournalEntry = {
-      version: 1,
-      step: 'applying',
-      ...into(next),
-      bootID: 'boot-1',
-      startedAt: '2026-01-01T00:00:00.000Z',
-    };
+    const journal = begun(into(next));
     await context.journal.write(journal);
     await expect(rebootInto(context, into(next), observation({ current, journal }))).rejects.toThrow(
       'aborted',

@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
 import { expect, onTestFinished, test } from 'vitest';
-import type { MachineConfig } from '../../api/machine-config.ts';
 import { appendBuild } from '../../builder/steps/append-build.ts';
 import {
   defaultPolicySettings,
@@ -12,6 +11,7 @@ import {
 } from '../../disruption/effective-policies.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { startDockerRegistry } from '../../workshop/sandbox/docker-registry.ts';
+import { aConfigWithFile } from '../fixtures/objects.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
 import { pushBaseImage } from '../fixtures/registry/base-image.ts';
 import { newSigningKey } from '../fixtures/registry/registry-with-image.ts';
@@ -22,17 +22,7 @@ import { newSigningKey } from '../fixtures/registry/registry-with-image.ts';
  */
 
 const signal = deadline(300_000);
-const rendered: MachineConfig = {
-  apiVersion: 'machineconfiguration.openshift.io/v1',
-  kind: 'MachineConfig',
-  metadata: { name: 'rendered-worker-1' },
-  spec: {
-    config: {
-      ignition: { version: '3.5.0' },
-      storage: { files: [{ path: '/etc/motd', contents: { source: 'data:,hello' } }] },
-    },
-  },
-};
+const rendered = aConfigWithFile;
 
 /** An image as the builder makes it, signed and with its provenance, in a real registry. */
 async function sealedImage() {

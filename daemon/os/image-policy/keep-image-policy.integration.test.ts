@@ -1,11 +1,10 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { execa } from 'execa';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { parseDigestedPullspec } from '../../../api/references.ts';
 import { signImage } from '../../../image/signature/sign-image.ts';
 import { deadline, patience } from '../../../test/fixtures/patience.ts';
+import { ATTACHMENTS, POLICY, policyHost } from '../../../test/fixtures/policy-host.ts';
 import {
   newSigningKey,
   startRegistryWithImage,
@@ -14,16 +13,9 @@ import { imageOf } from '../../../test/fixtures/step-context.ts';
 import { keepImagePolicy } from './keep-image-policy.ts';
 import type { VerifiedImage } from './policy-entries.ts';
 
-const POLICY = '/etc/containers/policy.json';
-const ATTACHMENTS = '/etc/containers/registries.d/shale-image-signatures.yaml';
-const OPEN = '{ "default": [{ "type": "insecureAcceptAnything" }] }';
-
 let root: string;
 beforeEach(async () => {
-  root = await mkdtemp(path.join(tmpdir(), 'shale-image-policy-'));
-  onTestFinished(() => rm(root, { recursive: true }));
-  await mkdir(path.join(root, 'etc/containers'), { recursive: true });
-  await writeFile(path.join(root, POLICY), OPEN);
+  root = await policyHost();
 });
 
 const keep = (wanted: readonly VerifiedImage[]) => keepImagePolicy({ root, owned: new Set() }, wanted);

@@ -1,25 +1,19 @@
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { nodePaths } from '../../../api/names.ts';
+import { ATTACHMENTS, OPEN, POLICY, policyHost } from '../../../test/fixtures/policy-host.ts';
 import { newSigningKey } from '../../../test/fixtures/registry/registry-with-image.ts';
 import { imageOf } from '../../../test/fixtures/step-context.ts';
 import { RecordError } from '../../records/durable-json.ts';
 import { imagesOfPolicy, keepImagePolicy, writtenPolicyFiles } from './keep-image-policy.ts';
 import type { VerifiedImage } from './policy-entries.ts';
 
-const POLICY = '/etc/containers/policy.json';
-const ATTACHMENTS = '/etc/containers/registries.d/shale-image-signatures.yaml';
-const OPEN = '{ "default": [{ "type": "insecureAcceptAnything" }] }';
 const images: readonly VerifiedImage[] = [{ image: imageOf('1'), publicKey: newSigningKey().publicKey }];
 
 let root: string;
 beforeEach(async () => {
-  root = await mkdtemp(path.join(tmpdir(), 'shale-image-policy-'));
-  onTestFinished(() => rm(root, { recursive: true }));
-  await mkdir(path.join(root, 'etc/containers'), { recursive: true });
-  await writeFile(path.join(root, POLICY), OPEN);
+  root = await policyHost();
 });
 
 const keep = (wanted: readonly VerifiedImage[], owned: readonly string[] = []) =>
