@@ -177,10 +177,11 @@ describe.skipIf('missing' in engine)(title, () => {
       ['with a token', spec({ automountServiceAccountToken: true }), /service account token/],
       ['of another account', spec({ serviceAccountName: 'admin' }), /service account token/],
       ['in the network of its node', spec({ hostNetwork: true }), /hostNetwork/],
-      ['with the processes of its node', spec({ hostPID: true }), /hostPID/],
+      ['with the processes of its node', spec({ hostPID: true, hostUsers: true }), /hostPID/],
       [
         'with a host path',
-        spec({ volumes: [{ name: 'h', hostPath: { path: '/' } }] }),
+        (pod) =>
+          spec({ volumes: [...(pod.spec.volumes ?? []), { name: 'h', hostPath: { path: '/' } }] })(pod),
         /emptyDir and secret only/,
       ],
       ['as root', spec({ securityContext: { runAsUser: 0 } }), /root/],
@@ -271,8 +272,9 @@ async function startBuilder() {
 async function addNode(client: ApiClient): Promise<void> {
   const metadata = { name: 'node-1', labels: { 'kubernetes.io/os': 'linux' } };
   const node = await client.create(Nodes, { apiVersion: 'v1', kind: 'Node', metadata }, { signal });
+  const lastTransitionTime = '2026-01-01T00:00:00Z';
   const conditions = [
-    { type: 'Ready', status: 'True' as const, reason: 'Up', message: '', lastTransitionTime: '' },
+    { type: 'Ready', status: 'True' as const, reason: 'Up', message: '', lastTransitionTime },
   ];
   await client.replaceStatus(Nodes, { ...node, status: { conditions } }, { signal });
 }

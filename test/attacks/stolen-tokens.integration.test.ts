@@ -48,8 +48,8 @@ beforeAll(async () => {
   builder = await api.tokenOf({ namespace: NAMESPACE, name: 'machine-os-builder' });
   daemon = await api.tokenOf({ namespace: NAMESPACE, name: 'shale-daemon', node: 'worker-0' });
   unbound = await api.tokenOf({ namespace: NAMESPACE, name: 'shale-daemon' });
-  // A policy is in force a moment after it was made.
-  await eventually(() => api.call('POST', LEASES, lease('shale-operator'), as(builder)), denied);
+  // A policy is in force a moment after it was made; until then, what it would deny is made.
+  await eventually(() => api.call('POST', LEASES, lease('before-the-policy'), as(builder)), denied);
   await eventually(() => postEvent(daemon, { object: 'worker-1' }), denied);
 }, patience(90_000));
 afterAll(() => api.stop());
