@@ -52,6 +52,20 @@ const pod = (name: string, uid: string, nodeName: string, leaving = false): Pod 
 const nothing = { deployments: [], daemonSets: [], pods: [], nodes: [], former: new Set<string>() };
 
 describe('planPods', () => {
+  test.each<[what: string, kind: string, owner: string, name: string, isDeleted: boolean]>([
+    ['a Deployment that is gone', 'Deployment', 'gone', 'web-0', true],
+    ['a Deployment that is there', 'Deployment', 'u1', 'web-0', false],
+    ['a DaemonSet that is gone', 'DaemonSet', 'gone', 'x-a', true],
+    ['a DaemonSet that another controller runs', 'DaemonSet', 'gone', 'x-7rt2k', false],
+    ['a ReplicaSet', 'ReplicaSet', 'gone', 'x-7rt2k', false],
+  ])('collects a pod of %s', (_, kind, uid, name, isDeleted) => {
+    const made = pod(name, uid, 'a');
+    const ownerReferences = [{ apiVersion: 'apps/v1', kind, name: 'x', uid }];
+    const pods = [{ ...made, metadata: { ...made.metadata, ownerReferences } }];
+    const plan = planPods({ ...nothing, deployments: [web(1)], nodes: [node('a')], pods });
+    expect(plan.delete).toEqual(isDeleted ? pods : []);
+  });
+
   test('spreads a Deployment over the nodes', () => {
     const { create } = planPods({ ...nothing, deployments: [web(3)], nodes: [node('a'), node('b')] });
     expect(create.map((made) => made.spec.nodeName)).toEqual(['a', 'b', 'a']);

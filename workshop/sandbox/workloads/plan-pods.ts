@@ -40,9 +40,23 @@ export function planPods(observed: WorkloadObservation): PodPlan {
   ];
   return {
     create: plans.flatMap((plan) => plan.create),
-    delete: plans.flatMap((plan) => plan.delete),
+    delete: [...plans.flatMap((plan) => plan.delete), ...orphans(observed)],
     bind: observed.pods.flatMap((pod) => planBinding(pod, observed, load)),
   };
+}
+
+/** @returns the pods whose owner is gone: where kube-apiserver runs alone, nobody else collects them. */
+function orphans({ deployments, daemonSets, pods }: WorkloadObservation): Pod[] {
+  const owners = new Set([...deployments, ...daemonSets].map(({ metadata }) => metadata.uid));
+  return pods.filter(({ metadata, spec }) => {
+    if (metadata.deletionTimestamp !== undefined) return false;
+    const owner = metadata.ownerReferences?.[0];
+    // Elsewhere a Deployment's pods belong to its ReplicaSet, and a DaemonSet's have random names.
+    const isMadeHere =
+      owner?.kind === 'Deployment' ||
+      (owner?.kind === 'DaemonSet' && metadata.name === `${owner.name}-${spec.nodeName}`);
+    return isMadeHere && !owners.has(owner.uid);
+  });
 }
 
 /** What the scheduler does. @returns no binding for a pod that has a node, or for which there is none. */
