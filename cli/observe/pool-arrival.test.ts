@@ -2,7 +2,8 @@ import { describe, expect, test } from 'vitest';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import type { MachineConfigNode, MachineConfigNodeSpec } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
-import { annotations } from '../../api/names.ts';
+import type { MachineOSConfig } from '../../api/machine-os-config.ts';
+import { annotations, labels, SWITCH_CONFIG_MAP } from '../../api/names.ts';
 import { present } from '../../api/present.ts';
 import { configVersions } from '../../machineconfig/config-versions.ts';
 import { aRenderedConfig } from '../../test/fixtures/objects.ts';
@@ -25,6 +26,13 @@ const held = (one: MachineConfigPool): MachineConfigPool => ({
 const cluster = (one: MachineConfigPool, ...machineConfigNodes: MachineConfigNode[]) =>
   observed({ pools: [one], machineConfigNodes });
 
+const aSwitchedConfig: MachineOSConfig = {
+  apiVersion: 'machineconfiguration.openshift.io/v1',
+  kind: 'MachineOSConfig',
+  metadata: { name: 'worker', labels: { [labels.madeBySwitch]: 'true' } },
+  spec: { machineConfigPool: { name: 'worker' }, renderedImagePushSpec: 'r.example.com/os/worker:latest' },
+};
+
 describe('the target of a pool', () => {
   const look = (one: MachineConfigPool, ...nodes: MachineConfigNode[]) =>
     poolsArrival(['worker'], cluster(one, ...nodes));
@@ -42,6 +50,25 @@ describe('the target of a pool', () => {
     });
   });
 
+  test.each<[what: string, enabled: string, isLayered: boolean, missing: string | undefined]>([
+    ['on, and the pool layered', 'true', true, undefined],
+    ['on, and the pool not layered yet', 'true', false, 'its MachineOSConfig is not created yet'],
+    ['off, and the pool still layered', 'false', true, 'its MachineOSConfig is not deleted yet'],
+    ['off, and the pool not layered', 'false', false, undefined],
+  ])('with the switch %s', (_, enabled, isLayered, missing) => {
+    const switchMap = {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: SWITCH_CONFIG_MAP },
+      data: { enabled, imageRepository: 'r.example.com/os/{pool}' },
+    };
+    const before = cluster(pool([UPDATED]), node('a', NEW, NEW));
+    const machineOSConfigs = isLayered ? [aSwitchedConfig] : [];
+    expect(poolsArrival(['worker'], { ...before, switchMap, machineOSConfigs })).toEqual(
+      missing === undefined ? { kind: 'arrived' } : { kind: 'underway', progress: `worker: ${missing}` },
+    );
+  });
+
   test('has not arrived while the status is about an earlier spec', () => {
     const one = pool([UPDATED], { observedGeneration: 1 });
     const newer = { ...one, metadata: { ...one.metadata, generation: 2 } };
@@ -50,8 +77,8 @@ describe('the target of a pool', () => {
 
   describe('has not arrived before the operator has seen the last change of its MachineConfigs', () => {
     const config = aRenderedConfig('50-worker');
-    const labels = pool([]).spec.machineConfigSelector?.matchLabels ?? {};
-    const configs = [{ ...config, metadata: { ...config.metadata, labels } }];
+    const selected = pool([]).spec.machineConfigSelector?.matchLabels ?? {};
+    const configs = [{ ...config, metadata: { ...config.metadata, labels: selected } }];
     const seenBy = (
       observedMachineConfigs: string | undefined,
       machineConfigs: readonly MachineConfig[] | undefined,

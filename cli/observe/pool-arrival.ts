@@ -1,8 +1,11 @@
 import type { MachineConfigNode } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import type { MachineOSConfig } from '../../api/machine-os-config.ts';
 import { annotations } from '../../api/names.ts';
 import { conditionIsTrue } from '../../cluster/update-object.ts';
 import { configVersions } from '../../machineconfig/config-versions.ts';
+import { decideMachineOSConfigs } from '../../opt-in/machine-os-configs.ts';
+import { readSwitch } from '../../opt-in/switch.ts';
 import { nodesOfPool, type ObservedCluster } from './observed-cluster.ts';
 
 /** The target of a rollback. */
@@ -17,9 +20,25 @@ export function poolsArrival(names: readonly string[], cluster: ObservedCluster)
   return arrivalOfAll(
     names.map((name) => {
       const pool = poolOf(name, cluster);
-      return pool === undefined ? noSuchPool(name) : arrivalAt(pool, cluster, isThere(pool, cluster));
+      if (pool === undefined) return noSuchPool(name);
+      const switching = switchIsAhead(name, cluster);
+      return switching === undefined
+        ? arrivalAt(pool, cluster, isThere(pool, cluster))
+        : { name, missing: switching };
     }),
   );
+}
+
+/** @returns what the operator has still to do for the switch, before the pool's own status is about its setting. */
+function switchIsAhead(pool: string, cluster: ObservedCluster): string | undefined {
+  const changes = decideMachineOSConfigs(
+    readSwitch(cluster.switchMap),
+    cluster.pools,
+    cluster.machineOSConfigs,
+  );
+  const isOf = ({ spec }: Pick<MachineOSConfig, 'spec'>) => spec.machineConfigPool.name === pool;
+  if (changes.delete.some(isOf)) return 'its MachineOSConfig is not deleted yet';
+  return changes.create.some(isOf) ? 'its MachineOSConfig is not created yet' : undefined;
 }
 
 /** @returns the progress of a pool towards the target of a rollback; a status from before the rollback doesn't count. */
