@@ -155,24 +155,25 @@ describe('after a boot that nobody asked for', () => {
     [imageLabels.baseImage]: imageOf('0'),
     [imageLabels.stockImage]: imageOf('a'),
   };
-  const onStock: Current = { ...standard('rendered-1'), baseImage: imageOf('0') };
+  const onStock = { ...standard('rendered-1'), baseImage: imageOf('0') };
+  const onSeventh: Current = {
+    ...onStock,
+    baseImage: imageOf('7'),
+    rendered: { ...onStock.rendered, spec: { ...onStock.rendered.spec, osImageURL: imageOf('7') } },
+  };
+  const booted7: Current = {
+    version: 1,
+    mode: 'Layered',
+    config: 'rendered-7',
+    image: imageOf('7'),
+    baseImage: imageOf('0'),
+    stockImage: imageOf('a'),
+  };
 
   test.each<[string, Current | undefined, Partial<Deployment>, Current | undefined]>([
     ['the same image', layered, { image: imageOf('2'), labels }, layered],
     ['an image that is not known', layered, { labels }, layered],
-    [
-      'another layered image',
-      layered,
-      { image: imageOf('7'), labels },
-      {
-        version: 1,
-        mode: 'Layered',
-        config: 'rendered-7',
-        image: imageOf('7'),
-        baseImage: imageOf('0'),
-        stockImage: imageOf('a'),
-      },
-    ],
+    ['another layered image', layered, { image: imageOf('7'), labels }, booted7],
     ['an image without a config, and so a fresh node', layered, { image: imageOf('0') }, undefined],
     [
       'a layered image on a fresh node',
@@ -188,6 +189,19 @@ describe('after a boot that nobody asked for', () => {
       onStock,
       { image: imageOf('9') },
       { ...onStock, baseImage: imageOf('9') },
+    ],
+    ['a layered image in standard mode', onStock, { image: imageOf('7'), labels }, booted7],
+    [
+      'a layered image that an earlier daemon took for an OS image',
+      { ...onStock, baseImage: imageOf('7') },
+      { image: imageOf('7'), labels },
+      booted7,
+    ],
+    [
+      'a layered image that the config names as its OS image',
+      onSeventh,
+      { image: imageOf('7'), labels },
+      onSeventh,
     ],
   ])('the record says %s', async (_name, current, booted, expected) => {
     const { context, root } = await stepUnderTest({

@@ -145,18 +145,21 @@ export function recordOf(
 }
 
 /**
- * What a node runs after a boot that brought something else than the record says: an admin's rollback, or a deployment
- * that could not be booted.
+ * What a node runs after a boot that brought something else than the record says: an admin's rollback, an image that
+ * was staged and never granted, or a deployment that could not be booted. An image's labels say whose it is, whatever
+ * mode the node was in.
  *
  * @param current the record.
  * @returns undefined when the booted image says nothing of Shale: then the node is a fresh one.
  */
 function currentAfterBoot(current: Current | undefined, { image, labels }: Deployment): Current | undefined {
-  if (current?.mode === 'Standard') {
-    return image === undefined || image === current.baseImage ? current : { ...current, baseImage: image };
-  }
-  if (image === undefined || image === current?.image) return current;
+  if (image === undefined) return current;
   const config = labels[imageLabels.renderedConfig];
+  // An admin may take any image for the OS image of standard mode.
+  if (current?.mode === 'Standard' && (config === undefined || current.rendered.spec.osImageURL === image)) {
+    return image === current.baseImage ? current : { ...current, baseImage: image };
+  }
+  if (current?.mode === 'Layered' && image === current.image) return current;
   if (config === undefined) return undefined;
   return { version: 1, mode: 'Layered', config, image, ...basesOf(labels) };
 }
