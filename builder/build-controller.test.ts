@@ -7,6 +7,7 @@ import { MachineConfigurations } from '../api/machine-configuration.ts';
 import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts';
 import { type MachineOSConfig, MachineOSConfigs } from '../api/machine-os-config.ts';
 import { annotations, labels, MACHINE_CONFIGURATION } from '../api/names.ts';
+import { ApiError } from '../cluster/api-client.ts';
 import { createRegistryClient } from '../image/registry/registry-client.ts';
 import { MemoryCluster, SteppedInformer } from '../test/fixtures/fleet/memory-cluster.ts';
 import {
@@ -34,6 +35,8 @@ class World {
   readonly events: string[] = [];
   readonly started: BuildJob[] = [];
   readonly aborted: string[] = [];
+  /** MachineOSConfigs with a build whose end can't be written at the first try. */
+  readonly ended = new Set<string>();
   readonly plainHttp = new Set<string>();
   readonly controller: BuildController;
   readonly #caches = {
@@ -63,6 +66,9 @@ class World {
         start: (job) => void this.started.push(job),
         abort: async (name) => void this.aborted.push(name),
         names: () => new Set(this.started.map(({ build }) => build.metadata.name)),
+        writeEnds: async (name) => {
+          if (this.ended.delete(name)) throw new ApiError(503, name, {});
+        },
       },
       architecture: 'amd64',
       signal,
@@ -198,6 +204,26 @@ describe('a MachineOSConfig whose inputs are known', () => {
     // The caches don't have it yet.
     await world.controller.reconcile('worker');
     expect(world.started).toEqual([]);
+  });
+
+  test('does not start a build that is over, where the cache does not show it yet', async () => {
+    const world = new World();
+    await world.reconcile();
+    const { build } = world;
+    world.started.length = 0;
+    await world.reconcile('another');
+    world.cluster.put(MachineOSBuilds, { ...build, status: aSuccess('a') });
+    await world.controller.reconcile('worker');
+    expect(world.started).toEqual([]);
+  });
+
+  test('is looked at again until the end of its build is written', async () => {
+    const world = new World();
+    world.ended.add('worker');
+    await expect(world.reconcile()).rejects.toMatchObject({ status: 503 });
+    expect(world.builds).toEqual([]);
+    await world.reconcile();
+    expect(world.started).toHaveLength(1);
   });
 
   test('is looked at again where the API server fails', async () => {

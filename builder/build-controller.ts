@@ -35,7 +35,7 @@ export interface BuildControllerOptions extends RegistryAccessOptions {
   readonly events: EventRecorder;
   readonly log: Logger;
   readonly caches: BuildCaches;
-  readonly running: Pick<RunningBuilds, 'start' | 'abort' | 'names'>;
+  readonly running: Pick<RunningBuilds, 'start' | 'abort' | 'names' | 'writeEnds'>;
   /** For pools whose nodes have not reported theirs; a GOARCH value. */
   readonly architecture: string;
   /** Whether this builder can run commands. */
@@ -72,6 +72,7 @@ export class BuildController {
 
   async reconcile(name: string): Promise<Result> {
     const { caches, running } = this.#options;
+    await running.writeEnds(name);
     const config = caches.machineOSConfigs.get(name);
     const builds = caches.builds.list().filter((build) => build.spec.machineOSConfig.name === name);
     if (config === undefined) {
@@ -186,8 +187,14 @@ export class BuildController {
         this.#start(config, requested, await this.#create(config, requested));
         return;
       case 'start':
-        this.#start(config, requested, requested.build);
+        this.#start(config, requested, await this.#unfinished(requested.name));
     }
+  }
+
+  /** @returns the build as it is, undefined if it is over or gone: the cache may not show yet what was written to it. */
+  async #unfinished(name: string): Promise<MachineOSBuild | undefined> {
+    const build = await this.#options.client.find(MachineOSBuilds, name);
+    return build === undefined || isOver(build) ? undefined : build;
   }
 
   async #create(config: MachineOSConfig, requested: RequestedBuild): Promise<MachineOSBuild | undefined> {

@@ -65,6 +65,8 @@ export async function runBuilder(options: BuilderOptions): Promise<void> {
     build: (job, step, building) => maker.make(job, step, building),
     parallel: options.parallel,
     tracer: options.tracer ?? noTracer,
+    // Not at once: the API server that could not be reached now is not reached in this moment either.
+    onUnwritten: (machineOSConfig) => queue.addRateLimited(machineOSConfig),
     ...present({ metrics }),
   });
   enqueueOnChange(caches, queue);

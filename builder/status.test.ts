@@ -70,7 +70,7 @@ test('times: the start stays, the end is that of the last phase, a condition kee
   expect(started.buildEnd).toBeUndefined();
   for (const phase of [
     succeeded,
-    { kind: 'failed', reason: 'R', message: '' } as const,
+    { kind: 'failed', reason: 'NotOnBase', message: '' } as const,
     { kind: 'interrupted', message: '' } as const,
   ]) {
     const over = buildStatus(started, phase, later);
@@ -85,7 +85,11 @@ test('times: the start stays, the end is that of the last phase, a condition kee
 test('what is absent is not written', () => {
   const bare = buildStatus(undefined, succeeded, now);
   for (const key of ['engineImage', 'instances', 'logTail']) expect(Object.keys(bare)).not.toContain(key);
-  const failed = buildStatus(undefined, { kind: 'failed', reason: 'R', message: '', logTail: [] }, now);
+  const failed = buildStatus(
+    undefined,
+    { kind: 'failed', reason: 'NotOnBase', message: '', logTail: [] },
+    now,
+  );
   expect(Object.keys(failed)).not.toContain('logTail');
   const instances = [{ architecture: 'amd64', image, baseImage: image }];
   expect(buildStatus(undefined, { ...succeeded, engineImage: image, instances }, now)).toMatchObject({
@@ -109,7 +113,7 @@ test.each<[BuildPhase['kind'], ReturnType<typeof outcomeOf>]>([
   const phases = {
     started: { kind: 'started' },
     succeeded,
-    failed: { kind: 'failed', reason: 'R', message: '' },
+    failed: { kind: 'failed', reason: 'NotOnBase', message: '' },
     interrupted: { kind: 'interrupted', message: '' },
   } as const;
   const status = buildStatus(undefined, phases[kind as keyof typeof phases], now);
@@ -123,7 +127,7 @@ test('a condition that is not True is no outcome', () => {
   const condition = {
     type: 'Failed',
     status: 'False',
-    reason: 'R',
+    reason: 'NotOnBase',
     message: '',
     lastTransitionTime: now,
   } as const;

@@ -1,4 +1,9 @@
-import type { BuildConditionType, MachineOSBuild, MachineOSBuildStatus } from '../api/machine-os-build.ts';
+import type {
+  BuildConditionType,
+  BuildFailureReason,
+  MachineOSBuild,
+  MachineOSBuildStatus,
+} from '../api/machine-os-build.ts';
 import type { Condition } from '../api/object.ts';
 import { present } from '../api/present.ts';
 import type { DigestedPullspec } from '../api/references.ts';
@@ -56,7 +61,7 @@ export type BuildPhase =
     }
   | {
       readonly kind: 'failed';
-      readonly reason: string;
+      readonly reason: BuildFailureReason;
       readonly message: string;
       readonly logTail?: readonly string[] | undefined;
     }

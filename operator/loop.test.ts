@@ -5,67 +5,16 @@ import { type ConfigMap, ConfigMaps } from '../api/kubernetes.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../api/machine-config-pool.ts';
 import { MachineConfigurations } from '../api/machine-configuration.ts';
 import { MACHINE_CONFIGURATION, SIGNING_KEYS_CONFIG_MAP } from '../api/names.ts';
-import type { Kind, KubernetesObject } from '../api/object.ts';
-import type { ApiClient, WatchEvent, WatchOptions } from '../cluster/api-client.ts';
 import { changeField } from '../cluster/events.ts';
 import { createCaches } from '../rollout/caches.ts';
 import { defaultRolloutOptions } from '../rollout/options.ts';
 import { RolloutMetrics } from '../rollout/reports/metrics.ts';
-import { MemoryCluster } from '../test/fixtures/fleet/memory-cluster.ts';
+import { WatchedCluster } from '../test/fixtures/fleet/watched-cluster.ts';
 import { aPool } from '../test/fixtures/objects.ts';
 import { patience } from '../test/fixtures/patience.ts';
 import { type RolloutParts, startRolloutControllers } from './loop.ts';
 
 type Line = Readonly<Record<string, unknown>>;
-
-/** A cluster that is watched: each watch is told of every object again after each write. */
-class WatchedCluster extends MemoryCluster {
-  #written = Promise.withResolvers<void>();
-  /** Lists end only once this is resolved. */
-  readonly listable = Promise.withResolvers<void>();
-
-  override onWrite = () => {
-    this.#written.resolve();
-    this.#written = Promise.withResolvers();
-  };
-
-  watchingClient(): ApiClient {
-    const client = this.client();
-    return {
-      ...client,
-      list: async (kind, { fieldSelector } = {}) => {
-        await this.listable.promise;
-        return { items: this.#selected(kind, fieldSelector), resourceVersion: '1' };
-      },
-      watch: (kind, options) => this.#watch(kind, options),
-      patchStatus: client.patch,
-    };
-  }
-
-  #selected<T extends KubernetesObject>(kind: Kind<T>, fieldSelector: string | undefined): readonly T[] {
-    const name = fieldSelector?.replace('metadata.name=', '');
-    return this.list(kind).filter(({ metadata }) => name === undefined || metadata.name === name);
-  }
-
-  async *#watch<T extends KubernetesObject>(
-    kind: Kind<T>,
-    { signal, fieldSelector }: WatchOptions = {},
-  ): AsyncGenerator<WatchEvent<T>> {
-    let held = this.#selected(kind, fieldSelector);
-    const aborted = new Promise<void>((resolve) =>
-      signal?.addEventListener('abort', () => resolve(), { once: true }),
-    );
-    while (signal?.aborted !== true) {
-      await Promise.race([this.#written.promise, aborted]);
-      const now = this.#selected(kind, fieldSelector);
-      for (const object of now) if (!held.includes(object)) yield { type: 'MODIFIED', object };
-      for (const object of held)
-        if (!now.some(({ metadata }) => metadata.name === object.metadata.name))
-          yield { type: 'DELETED', object };
-      held = now;
-    }
-  }
-}
 
 /** The controllers of the rollout, on a cluster of their own. */
 function startIn(cluster: WatchedCluster, more: Partial<RolloutParts> = {}) {
@@ -104,7 +53,7 @@ function startIn(cluster: WatchedCluster, more: Partial<RolloutParts> = {}) {
     await ended;
   };
   onTestFinished(async () => {
-    cluster.listable.resolve();
+    cluster.releaseLists();
     await end();
   });
   return {
@@ -133,19 +82,21 @@ function signingKeys(keys: string): ConfigMap {
 
 test('work starts, and readiness is reported, once everything is read', async () => {
   const cluster = new WatchedCluster();
+  cluster.holdLists();
   const { onReady, passes, lengths } = startIn(cluster);
   await delay(20);
   expect([onReady.mock.calls.length, passes, lengths().get('policy')]).toEqual([0, [], 1]);
-  cluster.listable.resolve();
+  cluster.releaseLists();
   await eventually(() => expect(passes.length).toBeGreaterThan(0));
   expect(onReady).toHaveBeenCalledOnce();
 });
 
 test('an operator that stops before everything is read is never ready', async () => {
   const cluster = new WatchedCluster();
+  cluster.holdLists();
   const { onReady, stop, ended, passes } = startIn(cluster);
   stop.abort();
-  cluster.listable.resolve();
+  cluster.releaseLists();
   await ended;
   expect(onReady).not.toHaveBeenCalled();
   expect(passes).toEqual([]);
@@ -153,7 +104,6 @@ test('an operator that stops before everything is read is never ready', async ()
 
 test('the policy is worked on without any event, and metrics have the queue and the passes of each controller', async () => {
   const cluster = new WatchedCluster();
-  cluster.listable.resolve();
   const { passes, lengths } = startIn(cluster);
   await eventually(() => expect(passes).toContain('policy done'));
   expect([...lengths().keys()].toSorted()).toEqual([
@@ -169,7 +119,6 @@ test('the policy is worked on without any event, and metrics have the queue and 
 
 test('metrics say whether signing is disabled; deleted keys disable nothing', async () => {
   const cluster = new WatchedCluster();
-  cluster.listable.resolve();
   const disabled: ConfigMap = { ...signingKeys(''), data: {} };
   cluster.put(ConfigMaps, disabled);
   const { setSigningDisabled } = startIn(cluster);
@@ -184,7 +133,6 @@ test('metrics say whether signing is disabled; deleted keys disable nothing', as
 
 test('the log of a failed pass names the change that the pool is at, and only for passes over pools', async () => {
   const cluster = new WatchedCluster();
-  cluster.listable.resolve();
   const pool: MachineConfigPool = aPool('worker', { configuration: { name: 'rendered-worker-1' } });
   cluster.put(MachineConfigPools, pool);
   cluster.put(MachineConfigurations, {

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { MachineConfig } from '../../api/machine-config.ts';
 import { type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
-import type { ApiClient } from '../../cluster/api-client.ts';
+import { type ApiClient, isNotFound, isTemporary } from '../../cluster/api-client.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
 import { aboutChange, type Reporters } from '../../cluster/events.ts';
 import type { Tracer } from '../../cluster/tracing/span.ts';
@@ -37,6 +37,8 @@ export interface RunningBuildsOptions {
   readonly parallel: number;
   readonly metrics?: BuildMetrics;
   readonly tracer: Tracer;
+  /** Called when the status of a build can't be written: its MachineOSConfig has to be reconciled again. */
+  readonly onUnwritten: (machineOSConfig: string) => void;
 }
 
 interface RunningBuild {
@@ -45,10 +47,20 @@ interface RunningBuild {
   readonly job: BuildJob;
 }
 
+/** How a build ended. */
+type BuildEnd = Extract<BuildPhase, { kind: 'succeeded' | 'failed' }>;
+
+/** A build that is over, and whose status does not say so yet. */
+interface UnwrittenEnd {
+  readonly job: BuildJob;
+  readonly end: BuildEnd;
+}
+
 /** The builds that this process runs. */
 export class RunningBuilds {
   readonly #options: RunningBuildsOptions;
   readonly #running = new Map<string, RunningBuild>();
+  readonly #unwritten = new Map<string, UnwrittenEnd>();
   readonly #slots: Slots;
 
   constructor(options: RunningBuildsOptions) {
@@ -58,20 +70,32 @@ export class RunningBuilds {
 
   start(job: BuildJob): void {
     const { name } = job.build.metadata;
-    if (this.#running.has(name)) return;
+    if (this.#running.has(name) || this.#unwritten.has(name)) return;
     const abort = new AbortController();
     this.#running.set(name, { abort, job, done: this.#run(job, abort.signal) });
   }
 
-  /** Stops a build, if it is running, and waits until it has stopped. */
+  /** Stops a build, if it is running, and waits until it has stopped. Its status is the caller's to write. */
   async abort(name: string): Promise<void> {
     const running = this.#running.get(name);
     running?.abort.abort(new Error('interrupted'));
     await running?.done;
+    this.#unwritten.delete(name);
   }
 
+  /** @returns the builds that are running, and those whose end is still to be written. */
   names(): ReadonlySet<string> {
-    return new Set(this.#running.keys());
+    return new Set([...this.#running.keys(), ...this.#unwritten.keys()]);
+  }
+
+  /**
+   * Writes the ends of a MachineOSConfig's builds that could not be written when they ended.
+   *
+   * @throws ApiError, ApiUnreachable where one still can't be written: it is kept for the next call.
+   */
+  async writeEnds(machineOSConfig: string): Promise<void> {
+    for (const { job, end } of [...this.#unwritten.values()])
+      if (job.machineOSConfig.metadata.name === machineOSConfig) await this.#writeEnd(job, end);
   }
 
   /**
@@ -86,45 +110,83 @@ export class RunningBuilds {
     await Promise.all(all.map(({ done }) => done));
     if (!mark) return;
     const message = 'The Machine OS Builder was stopped while it built the image';
-    await Promise.all(all.map(({ job }) => this.#report(job, { kind: 'interrupted', message })));
+    const ended = [...this.#unwritten.values()];
+    await Promise.all([
+      ...ended.map(({ job, end }) => this.#mark(job, end)),
+      ...all
+        .filter(({ job }) => !this.#unwritten.has(job.build.metadata.name))
+        .map(({ job }) => this.#mark(job, { kind: 'interrupted', message })),
+    ]);
+  }
+
+  /** The next builder starts every build that is not over: a mark that can't be written costs nothing but time. */
+  async #mark(job: BuildJob, phase: BuildPhase): Promise<void> {
+    try {
+      await this.#report(job, phase);
+    } catch (error) {
+      const build = job.build.metadata.name;
+      this.#reporters(job).log.warn(
+        { build, err: error },
+        'build could not be marked; the next builder starts it again',
+      );
+    }
   }
 
   async #run(job: BuildJob, signal: AbortSignal): Promise<void> {
-    const { metrics } = this.#options;
+    const { metrics, onUnwritten } = this.#options;
     const build = job.build.metadata.name;
     try {
-      await this.#attempts(job, signal);
+      const end = await this.#attempts(job, signal);
+      this.#unwritten.set(build, { job, end });
+      await this.#writeEnd(job, end);
     } catch (error) {
-      if (signal.aborted) metrics?.interrupted();
-      // Whoever aborts a build reports why. Anything else is an error of the API server: reconciliation starts it again.
-      else this.#reporters(job).log.error({ build, err: error }, 'status of the build could not be written');
+      // Whoever aborts a build reports why.
+      if (signal.aborted && !this.#unwritten.has(build)) metrics?.interrupted();
+      else {
+        this.#reporters(job).log.warn(
+          { build, err: error },
+          'status of the build could not be written; retrying',
+        );
+        onUnwritten(job.machineOSConfig.metadata.name);
+      }
     } finally {
       this.#running.delete(build);
     }
   }
 
+  /** A build that was deleted meanwhile has no status any more. */
+  async #writeEnd(job: BuildJob, end: BuildEnd): Promise<void> {
+    const { name } = job.build.metadata;
+    await this.#report(job, end).catch((error: unknown) => {
+      if (!isNotFound(error)) throw error;
+    });
+    if (!this.#unwritten.delete(name)) return;
+    if (end.kind === 'succeeded') this.#reportSuccess(job, end);
+    else this.#reporters(job).events.warning(job.build, end.reason, end.message);
+  }
+
   /** Between two attempts the slot is another build's: the delays may be minutes. */
-  async #attempts(job: BuildJob, signal: AbortSignal): Promise<void> {
+  async #attempts(job: BuildJob, signal: AbortSignal): Promise<BuildEnd> {
     const queued = performance.now();
     for (let attempt = 1; ; attempt += 1) {
-      const retry = await this.#slots.hold(signal, async () => {
+      const outcome = await this.#slots.hold(signal, async () => {
         if (attempt === 1) {
           this.#options.metrics?.started(secondsSince(queued));
           await this.#report(job, { kind: 'started' });
         }
         return this.#attempt(job, attempt, signal);
       });
-      if (retry === undefined) return;
-      await delay(retry.inMs, undefined, { signal });
+      if (outcome.kind !== 'retry') return outcome;
+      await delay(outcome.inMs, undefined, { signal });
     }
   }
 
-  /** @returns when to retry; undefined once the build has succeeded or failed for good. */
+  /** @returns when to retry; how the build ended once it has succeeded or failed for good. */
   async #attempt(
     job: BuildJob,
     attempt: number,
     signal: AbortSignal,
-  ): Promise<{ readonly inMs: number } | undefined> {
+  ): Promise<{ readonly kind: 'retry'; readonly inMs: number } | BuildEnd> {
     const { metrics, tracer, build } = this.#options;
     const startedAt = performance.now();
     const trace = new BuildTrace(tracer, {
@@ -136,30 +198,34 @@ export class RunningBuilds {
     try {
       const result = await build(job, (name, work) => trace.step(name, work), signal);
       trace.succeeded(result);
-      await this.#report(job, { kind: 'succeeded', ...result });
       metrics?.succeeded(result.way, secondsSince(startedAt), result.bytes);
-      this.#reportSuccess(job, result);
-      return undefined;
+      return { kind: 'succeeded', ...result };
     } catch (error) {
       if (signal.aborted) throw error;
       const failure = BuildFailure.from(error);
       trace.failed(failure);
       const decision = decideRetry(attempt, failure);
       metrics?.failed(failure, secondsSince(startedAt), decision.kind === 'giveUp');
-      const { log, events } = this.#reporters(job);
-      log.warn(
+      this.#reporters(job).log.warn(
         { build: job.build.metadata.name, attempt, err: failure.message, next: decision.kind },
         'build failed',
       );
       const { reason, message, logTail } = failure;
-      if (decision.kind === 'giveUp') {
-        await this.#report(job, { kind: 'failed', reason, message, logTail });
-        events.warning(job.build, reason, message);
-        return undefined;
-      }
+      if (decision.kind === 'giveUp') return { kind: 'failed', reason, message, logTail };
       const { of, inMs } = decision;
-      await this.#report(job, { kind: 'retrying', attempt, of, why: message, inMs });
+      await this.#reportProgress(job, { kind: 'retrying', attempt, of, why: message, inMs });
       return decision;
+    }
+  }
+
+  /** An API server that is away does not have to be told before the next attempt. */
+  async #reportProgress(job: BuildJob, phase: BuildPhase): Promise<void> {
+    try {
+      await this.#report(job, phase);
+    } catch (error) {
+      if (!isTemporary(error)) throw error;
+      const build = job.build.metadata.name;
+      this.#reporters(job).log.warn({ build, err: error }, 'progress of the build could not be written');
     }
   }
 
