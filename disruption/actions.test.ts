@@ -138,6 +138,21 @@ describe('decideActions', () => {
   });
 });
 
+test('a changed CA bundle reaches a runtime that another change restarts, too', () => {
+  const restart = { type: 'Restart' as const, restart: { serviceName: 'crio.service' } };
+  const own = effectivePolicies(
+    { files: [{ path: '/etc/crio', actions: [restart] }] },
+    defaultPolicySettings,
+  );
+  const to = configOf({
+    '/etc/crio/x.conf': 'a',
+    '/etc/pki/ca-trust/source/anchors/openshift-config-user-ca-bundle.crt': 'a',
+  });
+  expect(formatActions(decideActions({ from: emptyConfig, to, policies: own }).actions)).toBe(
+    'Restart(coreos-update-ca-trust.service), Restart(crio.service)',
+  );
+});
+
 test("Special reloads the container runtime's unit of the policies, and reboots where they name none", () => {
   const at = (text: string) => configOf({ '/etc/containers/registries.conf': text });
   const change = { from: at(''), to: at('[[registry]]\nlocation = "quay.io"\n') };

@@ -1,13 +1,9 @@
-import {
-  type DisruptionAction,
-  type DisruptionCause,
-  type EffectiveAction,
-  formatAction,
-} from '../api/disruption-action.ts';
+import type { DisruptionAction, DisruptionCause, EffectiveAction } from '../api/disruption-action.ts';
 import type { ClusterPolicies } from '../api/machine-configuration.ts';
 import { annotations } from '../api/names.ts';
 import { diffNodeConfigs } from '../machineconfig/diff.ts';
 import type { ConfigChange, ConfigField, NodeConfig } from '../machineconfig/node-config.ts';
+import { orderActions } from './action-order.ts';
 import { type MatchedPolicy, policyOfFile, policyOfSshKey, policyOfUnit } from './match-policy.ts';
 import { isAllDecided, judgeRegistriesConf, mirrorRuleChanges } from './registries-conf-change.ts';
 
@@ -22,7 +18,7 @@ export interface ActionInput {
 }
 
 export interface Decision {
-  /** What a node does, in this order: Drain, DaemonReload, services; or Reboot alone; or nothing. */
+  /** What a node does, in this order: Drain, DaemonReload, services as each policy orders them; or Reboot alone; or nothing. */
   readonly actions: readonly DisruptionAction[];
   /** One for each change, in the order of the changes. */
   readonly causes: readonly DisruptionCause[];
@@ -44,15 +40,7 @@ const UNIT_FILES = /^\/(etc|usr\/lib|run)\/systemd\/system\//;
 export function decideActions(input: ActionInput): Decision {
   const causes = diffNodeConfigs(input.from, input.to).map((change) => causeOf(change, input));
   if (input.fromBase !== input.toBase) causes.push(baseImageCause(input));
-  return { actions: order(causes.flatMap((cause) => cause.actions)), causes };
-}
-
-/** @returns the actions of several causes as one list. */
-function order(actions: readonly DisruptionAction[]): DisruptionAction[] {
-  if (actions.some(({ type }) => type === 'Reboot')) return [...reboot];
-  const unique = [...new Map(actions.map((action) => [formatAction(action), action])).values()];
-  const rank = ({ type }: DisruptionAction) => (type === 'Drain' ? 0 : type === 'DaemonReload' ? 1 : 2);
-  return unique.sort((a, b) => rank(a) - rank(b));
+  return { actions: orderActions(causes.map((cause) => cause.actions)), causes };
 }
 
 function baseImageCause({ fromBase = '', toBase = '' }: ActionInput): DisruptionCause {
@@ -143,7 +131,7 @@ function apply(policy: MatchedPolicy | undefined, input: ActionInput, isUnit: bo
   if (policy.actions.some(({ type }) => type === 'Special')) return special(rule, input);
   const actions = policy.actions.flatMap(toAction);
   const reads = actions.some(({ type }) => type === 'Reload' || type === 'Restart');
-  return { rule, actions: isUnit && reads ? order([{ type: 'DaemonReload' }, ...actions]) : order(actions) };
+  return { rule, actions: orderActions(isUnit && reads ? [[{ type: 'DaemonReload' }], actions] : [actions]) };
 }
 
 function toAction(action: EffectiveAction): DisruptionAction[] {
@@ -177,10 +165,10 @@ function special(rule: string, { from, to, policies }: ActionInput): Ruling {
     return policy === undefined ? [] : [{ change, actions: policy.flatMap(toAction) }];
   });
   const changes = decided.map(({ change }) => change);
-  const required = decided.flatMap(({ actions }) => actions);
+  const required = decided.map(({ actions }) => actions);
   const rules = changes.map(({ kind, source, change }) => `policy for a ${change} ${kind} rule (${source})`);
   if (decided.length > 0 && isAllDecided(before, after, changes)) {
-    return { rule: rules.join(', '), actions: order(required) };
+    return { rule: rules.join(', '), actions: orderActions(required) };
   }
   if (policies.containerRuntimeUnit === undefined) {
     return rebootBecause(`${rule}: the policies in force do not name the container runtime's unit`);
@@ -190,7 +178,7 @@ function special(rule: string, { from, to, policies }: ActionInput): Ruling {
   const why = verdict.safe ? 'only mirrors for digests are added' : verdict.why;
   return {
     rule: [`${rule}: ${why}`, ...rules].join('; '),
-    actions: order([...(verdict.safe ? [] : [{ type: 'Drain' } as const]), reload, ...required]),
+    actions: orderActions([[...(verdict.safe ? [] : [{ type: 'Drain' } as const]), reload], ...required]),
   };
 }
 

@@ -1,6 +1,7 @@
 import { InvalidArgumentError } from 'commander';
 import { type DisruptionAction, formatAction } from '../../api/disruption-action.ts';
 import type { ClusterPolicies } from '../../api/machine-configuration.ts';
+import { orderActions } from '../../disruption/action-order.ts';
 import { decideActions } from '../../disruption/actions.ts';
 import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
 import type { ServiceManager } from '../host/host.ts';
@@ -98,21 +99,15 @@ export function withActionLimit(
  * What services have to be told of changed files, by the policies in force. A certificate never drains or reboots a node:
  * what no policy names asks for nothing.
  *
- * @param paths absolute. @returns without repetition, DaemonReload first.
+ * @param paths absolute. @returns DaemonReload first, then services in the order of every policy.
  */
 export function serviceActions(paths: readonly string[], policies: ClusterPolicies): DisruptionAction[] {
   const file = { contents: new Uint8Array(), mode: 0o644, user: { id: 0 }, group: { id: 0 } };
   const files = new Map(paths.map((path) => [path, { path, ...file }]));
   const { causes } = decideActions({ from: emptyNodeConfig, to: { ...emptyNodeConfig, files }, policies });
-  const required = causes.flatMap(({ actions }) => actions).filter(isOfService);
-  const unique = [...new Map(required.map((action) => [formatAction(action), action])).values()];
-  return unique.sort((a, b) => rank(a) - rank(b));
+  return orderActions(causes.map(({ actions }) => actions.filter(isOfService)));
 }
 
 function isOfService({ type }: DisruptionAction): boolean {
   return type === 'DaemonReload' || type === 'Reload' || type === 'Restart';
-}
-
-function rank({ type }: DisruptionAction): number {
-  return type === 'DaemonReload' ? 0 : 1;
 }
