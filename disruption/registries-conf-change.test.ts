@@ -46,8 +46,18 @@ describe('a change of registries.conf', () => {
     ['from no file to no file', undefined, undefined, 'safe'],
     ['that adds the file with a mirror for digests', undefined, conf(one), 'safe'],
     ['that removes the file', conf(one), undefined, 'registry quay.io is removed'],
-    ['from a broken file', 'x = [', conf(one), 'registries.conf can not be parsed'],
-    ['to a broken file', conf(one), 'x = [', 'registries.conf can not be parsed'],
+    [
+      'from a broken file',
+      'x = [',
+      conf(one),
+      'the former registries.conf can not be used: is not TOML (Invalid TOML document: unfinished array)',
+    ],
+    [
+      'to a broken file',
+      conf(one),
+      'x = [',
+      'the new registries.conf can not be used: is not TOML (Invalid TOML document: unfinished array)',
+    ],
     ['that adds a mirror for digests', conf(one), conf([{ mirrors: ['a.io', 'b.io'] }]), 'safe'],
     [
       'of the order of mirrors',
@@ -62,7 +72,64 @@ describe('a change of registries.conf', () => {
       conf([{ mirrors: ['a.io'], digestOnly: false }]),
       'mirror a.io of quay.io is no longer limited to digests',
     ],
-    ['that limits a mirror to digests', conf([{ mirrors: ['a.io'], digestOnly: false }]), conf(one), 'safe'],
+    [
+      'that limits a mirror to digests',
+      conf([{ mirrors: ['a.io'], digestOnly: false }]),
+      conf(one),
+      'images of quay.io by tag can no longer come from a.io',
+    ],
+    [
+      'that limits a mirror for both to tags',
+      conf([{ mirrors: ['a.io'], digestOnly: false }]),
+      conf([{ pull: { 'a.io': 'tag-only' }, digestOnly: false }]),
+      'images of quay.io by digest can no longer come from a.io',
+    ],
+    [
+      'of a mirror by its own limit instead of that of its registry',
+      conf(one),
+      conf([{ pull: { 'a.io': 'digest-only' }, digestOnly: false }]),
+      'safe',
+    ],
+    [
+      'of the order of mirrors for tags',
+      conf([{ mirrors: ['a.io', 'b.io'], digestOnly: false }]),
+      conf([{ mirrors: ['b.io', 'a.io'], digestOnly: false }]),
+      'images of quay.io by tag could come from b.io before others',
+    ],
+    [
+      'that gives a part of a mirrored registry other mirrors',
+      conf(one),
+      conf([...one, { location: 'quay.io/x', mirrors: ['b.io/x'] }]),
+      'images of quay.io/x by digest can no longer come from a.io/x',
+    ],
+    [
+      'that repeats the mirrors for a part of a registry',
+      conf(one),
+      conf([...one, { location: 'quay.io/x', mirrors: ['b.io/x', 'a.io/x'] }]),
+      'safe',
+    ],
+    [
+      'that gives a host of a wildcard mirrors of its own',
+      conf([{ prefix: '*.example.org', location: '', mirrors: ['a.io'] }]),
+      conf([
+        { prefix: '*.example.org', location: '', mirrors: ['a.io'] },
+        { location: 'bb.example.org', mirrors: ['b.io'] },
+      ]),
+      'images of bb.example.org by digest can no longer come from a.io',
+    ],
+    [
+      'that blocks the registry of a mirror',
+      conf(one),
+      conf([...one, { location: 'a.io', blocked: true, mirrors: ['a.io/x'] }]),
+      'images of a.io by digest can no longer come from a.io',
+    ],
+    [
+      'of an alias for a short name',
+      conf(one),
+      `${conf(one)}\n[aliases]\nos = "quay.io/os"\n`,
+      'the setting aliases changes',
+    ],
+    ['of a setting that is empty', conf(one), `short-name-mode = ""\n${conf(one)}`, 'safe'],
     [
       'that adds a mirror for tags',
       conf([{ digestOnly: false }]),
@@ -146,15 +213,19 @@ describe('a change of registries.conf', () => {
     expect(why(conf(one), to)).toBe('registry quay.io is removed');
   });
 
-  test('fields of another type than expected count as absent', () => {
-    const odd = 'unqualified-search-registries = "a"\nregistry = "b"\n';
-    expect(why(odd, undefined)).toBe('safe');
-    const numbers =
-      'unqualified-search-registries = [1]\nregistry = [1, [2], { location = 3, mirror = 4 }]\n';
-    expect(why(numbers, numbers)).toBe('safe');
-    // A number or a list in the place of a registry is none, so nothing is removed or added with it.
-    expect(why('registry = [1, [2], "a"]\n', undefined)).toBe('safe');
-    expect(why(undefined, 'registry = [1, [2], "a"]\n')).toBe('safe');
+  test.each([
+    ['registry = 5'],
+    ['[registry]'],
+    ['registry = [1, [2], "a"]'],
+    ['unqualified-search-registries = "a"'],
+    ['unqualified-search-registries = [1]'],
+    ['[[registry]]\nlocation = 3'],
+    ['[[registry]]\nlocation = "a.io"\nmirror = 4'],
+    ['[[registry]]\nlocation = "a.io"\nblocked = "true"'],
+  ])('%s is refused by what reads the file, so it is never safe', (text) => {
+    expect(why(text, undefined)).toMatch(/^the former registries.conf can not be used: /);
+    expect(why(undefined, text)).toMatch(/^the new registries.conf can not be used: /);
+    expect(why(text, text)).toMatch(/^the former /);
   });
 });
 
@@ -181,9 +252,17 @@ describe('rules that a policy decides', () => {
     const from = `${origin('ImageDigestMirrorSet', 'a.io')}${conf([{ digestOnly: false, mirrors: ['t.io'] }])}`;
     const to = `${origin('ImageDigestMirrorSet', 'b.io')}${conf([{ digestOnly: false }])}`;
     expect(isAllDecided(from, to, decided(from, to))).toBe(false);
-    const forTags = `${origin('ImageTagMirrorSet', 't.io')}${conf([{ digestOnly: false, mirrors: ['t.io'] }])}`;
+    const forTags = `${origin('ImageTagMirrorSet', 't.io')}${conf([{ digestOnly: false, pull: { 't.io': 'tag-only' } }])}`;
     const none = conf([]);
     expect(isAllDecided(forTags, none, decided(forTags, none))).toBe(true);
+  });
+
+  test('of a mirror for both kinds of references only one may be decided', () => {
+    const names = `${origin('ImageDigestMirrorSet', 'a.io')}${origin('ImageTagMirrorSet', 'a.io')}`;
+    const from = `${names}${conf([{ digestOnly: false, mirrors: ['a.io'] }])}`;
+    const to = `${origin('ImageTagMirrorSet', 'a.io')}${conf([{ digestOnly: false, pull: { 'a.io': 'tag-only' } }])}`;
+    expect(judgeRegistriesConf(from, to).safe).toBe(false);
+    expect(isAllDecided(from, to, decided(from, to))).toBe(true);
   });
 
   test('an insecure registry stays, even if all of its mirrors are decided', () => {

@@ -1,7 +1,20 @@
 import { isDeepStrictEqual } from 'node:util';
-import { parse } from 'smol-toml';
 import type { MirrorKind } from '../api/machine-configuration.ts';
 import { canonicalJson } from '../machineconfig/canonical-json.ts';
+import {
+  examplesOf,
+  pullSources,
+  type ReferenceKind,
+  scopeOfExample,
+} from '../machineconfig/registries/pull-sources.ts';
+import {
+  type ConfMirror,
+  type ConfRegistry,
+  type PullFrom,
+  type ReadRegistriesConf,
+  type RegistriesConf,
+  readRegistriesConf,
+} from '../machineconfig/registries/read-registries-conf.ts';
 import {
   formatOrigin,
   type RuleOrigin,
@@ -12,32 +25,15 @@ import {
 /** Whether registries.conf can change while pods keep running. */
 export type RegistriesConfVerdict = { readonly safe: true } | { readonly safe: false; readonly why: string };
 
-interface Mirror {
-  readonly location: string;
-  readonly digestOnly: boolean;
-}
-
-interface Registry {
-  readonly scope: string;
-  readonly prefix: string;
-  readonly location: string;
-  readonly blocked: boolean;
-  readonly insecure: boolean;
-  readonly mirrors: readonly Mirror[];
-}
-
-interface RegistriesConf {
-  readonly search: readonly string[];
-  readonly registries: ReadonlyMap<string, Registry>;
-}
-
 const safe: RegistriesConfVerdict = { safe: true };
 const unsafe = (why: string): RegistriesConfVerdict => ({ safe: false, why });
 
 /**
- * MCO's rule for the one file whose content it compares (pkg/daemon/drain.go, isSafeContainerRegistryConfChanges): adding
- * mirrors for images by digest is safe under running pods; removing a source, or anything that could resolve a tag to
- * different content, requires a drain.
+ * Whether pods may keep running while registries.conf changes. MCO's rule for the one file whose content it compares
+ * (pkg/daemon/drain.go, isSafeContainerRegistryConfChanges) allows added mirrors for images by digest. It compares entry by
+ * entry, so it misses a source that an image loses because another entry matches it now, or because a mirror is limited to tags
+ * or digests. Therefore all images are also compared by the sources that they have: none may lose one, and none may
+ * find its tag elsewhere.
  *
  * @param from the file's text before; undefined when there was none.
  * @param to the file's text after; undefined when there is none.
@@ -49,16 +45,23 @@ export function judgeRegistriesConf(
   decided: readonly MirrorRuleChange[] = [],
 ): RegistriesConfVerdict {
   const [before, after] = undecided(from, to, decided);
-  if (before === undefined || after === undefined) return unsafe('registries.conf can not be parsed');
+  if (!before.ok) return unsafe(`the former registries.conf can not be used: ${before.why}`);
+  if (!after.ok) return unsafe(`the new registries.conf can not be used: ${after.why}`);
+  return judgeConf(before.conf, after.conf);
+}
+
+function judgeConf(before: RegistriesConf, after: RegistriesConf): RegistriesConfVerdict {
   return (
     [
       () => judgeSearch(before.search, after.search),
+      () => judgeSettings(before.settings, after.settings),
       ...[...before.registries.values()].map(
         (registry) => () => judgeKept(registry, after.registries.get(registry.scope)),
       ),
       ...[...after.registries.values()].map(
         (registry) => () => judgeNew(registry, before.registries.has(registry.scope)),
       ),
+      ...examplesOf([before, after]).map((example) => () => judgeSources(example, before, after)),
     ]
       .values()
       .map((judge) => judge())
@@ -97,8 +100,8 @@ export function isAllDecided(
   to: string | undefined,
   decided: readonly MirrorRuleChange[],
 ): boolean {
-  const [before, after] = undecided(from, to, decided).map(
-    (conf) => conf && canonicalJson([conf.search, [...conf.registries]]),
+  const [before, after] = undecided(from, to, decided).map((read) =>
+    read.ok ? canonicalJson([read.conf.search, [...read.conf.registries], read.conf.settings]) : undefined,
   );
   return before !== undefined && before === after;
 }
@@ -111,13 +114,21 @@ function undecided(
   from: string | undefined,
   to: string | undefined,
   decided: readonly MirrorRuleChange[],
-): readonly [RegistriesConf | undefined, RegistriesConf | undefined] {
+): readonly [ReadRegistriesConf, ReadRegistriesConf] {
   const file = from === undefined ? to : to === undefined ? from : undefined;
   const isDecided = file !== undefined && isWholly(file, decided);
-  const rest = (text: string | undefined) => {
-    const conf = without(read(text), decided);
-    const hasOurs = isDecided && isDeepStrictEqual(conf?.search, SEARCH_REGISTRIES);
-    return conf !== undefined && hasOurs ? { ...conf, search: [] } : conf;
+  const rest = (text: string | undefined): ReadRegistriesConf => {
+    const read = readRegistriesConf(text ?? '');
+    if (!read.ok) return read;
+    const hasOurs = isDecided && isDeepStrictEqual(read.conf.search, SEARCH_REGISTRIES);
+    return {
+      ok: true,
+      conf: {
+        ...read.conf,
+        search: hasOurs ? [] : read.conf.search,
+        registries: without(read.conf.registries, decided),
+      },
+    };
   };
   return [rest(from), rest(to)];
 }
@@ -133,19 +144,29 @@ function isWholly(file: string, decided: readonly MirrorRuleChange[]): boolean {
 
 /** Drops the mirrors of decided rules, and registries that have nothing else. */
 function without(
-  conf: RegistriesConf | undefined,
+  registries: RegistriesConf['registries'],
   decided: readonly MirrorRuleChange[],
-): RegistriesConf | undefined {
-  if (conf === undefined || decided.length === 0) return conf;
-  const registries = [...conf.registries].flatMap(([scope, registry]): [string, Registry][] => {
+): RegistriesConf['registries'] {
+  const left = [...registries].flatMap(([scope, registry]): [string, ConfRegistry][] => {
     const kinds = decided.filter(({ source }) => source === scope).map(({ kind }) => kind);
     if (kinds.length === 0) return [[scope, registry]];
     const forTags = kinds.includes('ImageTagMirrorSet');
     const forDigests = kinds.some((kind) => kind !== 'ImageTagMirrorSet');
-    const mirrors = registry.mirrors.filter(({ digestOnly }) => (digestOnly ? !forDigests : !forTags));
+    const mirrors = registry.mirrors.flatMap((mirror): ConfMirror[] => {
+      const pull = undecidedPull(mirror.pull, forTags, forDigests);
+      return pull === undefined ? [] : [{ ...mirror, pull }];
+    });
     return mirrors.length === 0 && !registry.insecure ? [] : [[scope, { ...registry, mirrors }]];
   });
-  return { ...conf, registries: new Map(registries) };
+  return new Map(left);
+}
+
+/** @returns what a mirror serves that is not decided; undefined for nothing. */
+function undecidedPull(pull: PullFrom, forTags: boolean, forDigests: boolean): PullFrom | undefined {
+  const byTag = pull !== 'digest-only' && !forTags;
+  const byDigest = pull !== 'tag-only' && !forDigests;
+  if (byTag && byDigest) return 'all';
+  return byTag ? 'tag-only' : byDigest ? 'digest-only' : undefined;
 }
 
 function judgeSearch(before: readonly string[], after: readonly string[]): RegistriesConfVerdict {
@@ -153,80 +174,70 @@ function judgeSearch(before: readonly string[], after: readonly string[]): Regis
   return moved === undefined ? safe : unsafe(`search registry ${moved} is removed or changes position`);
 }
 
-function judgeKept(before: Registry, after: Registry | undefined): RegistriesConfVerdict {
+/** An alias can give a short name another image, and a credential helper can make a registry inaccessible. */
+function judgeSettings(
+  before: RegistriesConf['settings'],
+  after: RegistriesConf['settings'],
+): RegistriesConfVerdict {
+  const changed = [...new Set([...Object.keys(before), ...Object.keys(after)])].find(
+    (name) => !isDeepStrictEqual(before[name], after[name]),
+  );
+  return changed === undefined ? safe : unsafe(`the setting ${changed} changes`);
+}
+
+function judgeKept(before: ConfRegistry, after: ConfRegistry | undefined): RegistriesConfVerdict {
   const { scope } = before;
   if (after === undefined) return unsafe(`registry ${scope} is removed`);
   for (const field of ['prefix', 'location', 'blocked', 'insecure'] as const) {
     if (before[field] !== after[field]) return unsafe(`${field} of registry ${scope} changes`);
   }
-  const mirrors = new Map(after.mirrors.map((mirror) => [mirror.location, mirror]));
+  const mirrors = Map.groupBy(after.mirrors, (mirror) => mirror.location);
   for (const mirror of before.mirrors) {
     const kept = mirrors.get(mirror.location);
     if (kept === undefined) return unsafe(`mirror ${mirror.location} of ${scope} is removed`);
-    if (mirror.digestOnly && !kept.digestOnly)
-      return unsafe(`mirror ${mirror.location} of ${scope} is no longer limited to digests`);
   }
-  const known = new Set(before.mirrors.map((mirror) => mirror.location));
+  const known = Map.groupBy(before.mirrors, (mirror) => mirror.location);
+  for (const [location, kept] of mirrors) {
+    const former = known.get(location);
+    if (former?.every(isDigestOnly) === true && !kept.every(isDigestOnly))
+      return unsafe(`mirror ${location} of ${scope} is no longer limited to digests`);
+  }
   return judgeMirrors(
     scope,
     after.mirrors.filter((mirror) => !known.has(mirror.location)),
   );
 }
 
-function judgeNew(registry: Registry, known: boolean): RegistriesConfVerdict {
+function judgeNew(registry: ConfRegistry, known: boolean): RegistriesConfVerdict {
   if (known) return safe;
   if (registry.mirrors.length === 0) return unsafe(`new registry ${registry.scope} has no mirrors`);
   return judgeMirrors(registry.scope, registry.mirrors);
 }
 
-function judgeMirrors(scope: string, added: readonly Mirror[]): RegistriesConfVerdict {
-  const forTags = added.find((mirror) => !mirror.digestOnly);
+function judgeMirrors(scope: string, added: readonly ConfMirror[]): RegistriesConfVerdict {
+  const forTags = added.find((mirror) => !isDigestOnly(mirror));
   return forTags === undefined
     ? safe
     : unsafe(`new mirror ${forTags.location} of ${scope} is not limited to digests`);
 }
 
-/** containers-registries.conf(5), version 2. @returns undefined for text that can't be parsed. */
-function read(text: string | undefined): RegistriesConf | undefined {
-  if (text === undefined) return { search: [], registries: new Map() };
-  try {
-    const root = parse(text);
-    const registries = tables(root['registry']).map(readRegistry);
-    return {
-      search: strings(root['unqualified-search-registries']),
-      registries: new Map(registries.map((registry) => [registry.scope, registry])),
-    };
-  } catch {
-    return undefined;
+function isDigestOnly({ pull }: ConfMirror): boolean {
+  return pull === 'digest-only';
+}
+
+/** Images by digest may get another source; a tag names what the first source that has it says. */
+function judgeSources(example: string, before: RegistriesConf, after: RegistriesConf): RegistriesConfVerdict {
+  const subject = (kind: ReferenceKind) => `images of ${scopeOfExample(example)} by ${kind}`;
+  for (const kind of ['digest', 'tag'] as const) {
+    const sources = pullSources(after, example, kind);
+    const lost = pullSources(before, example, kind).find((source) => !sources.includes(source));
+    if (lost !== undefined) {
+      return unsafe(`${subject(kind)} can no longer come from ${scopeOfExample(lost)}`);
+    }
   }
-}
-
-function readRegistry(table: Readonly<Record<string, unknown>>): Registry {
-  const location = text(table['location']);
-  const prefix = text(table['prefix']);
-  const allDigestOnly = table['mirror-by-digest-only'] === true;
-  return {
-    scope: prefix === '' ? location : prefix,
-    prefix,
-    location,
-    blocked: table['blocked'] === true,
-    insecure: table['insecure'] === true,
-    mirrors: tables(table['mirror']).map((mirror) => ({
-      location: text(mirror['location']),
-      digestOnly: allDigestOnly || mirror['pull-from-mirror'] === 'digest-only',
-    })),
-  };
-}
-
-function tables(value: unknown): Readonly<Record<string, unknown>>[] {
-  if (!Array.isArray(value)) return [];
-  return value.filter((item) => typeof item === 'object' && item !== null && !Array.isArray(item));
-}
-
-function strings(value: unknown): string[] {
-  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
-}
-
-function text(value: unknown): string {
-  return typeof value === 'string' ? value : '';
+  const [was, is] = [before, after].map((conf) => [...new Set(pullSources(conf, example, 'tag'))]);
+  const moved = is?.find((source, index) => was?.[index] !== source);
+  return moved === undefined
+    ? safe
+    : unsafe(`${subject('tag')} could come from ${scopeOfExample(moved)} before others`);
 }

@@ -1,0 +1,194 @@
+import { parse } from 'smol-toml';
+import { isWildcard } from './mirror-rules.ts';
+
+/** What a mirror or a registry's own location serves. */
+export type PullFrom = 'all' | 'digest-only' | 'tag-only';
+
+export interface ConfMirror {
+  readonly location: string;
+  readonly pull: PullFrom;
+  readonly insecure: boolean;
+}
+
+export interface ConfRegistry {
+  /** What references are matched with: the prefix, or the location where there is no prefix. */
+  readonly scope: string;
+  /** As the file has it; '' if it has none. */
+  readonly prefix: string;
+  /** Empty for a wildcard: images keep the host that they name. */
+  readonly location: string;
+  readonly blocked: boolean;
+  readonly insecure: boolean;
+  readonly mirrors: readonly ConfMirror[];
+}
+
+/** A registries.conf as containers/image understands it. */
+export interface RegistriesConf {
+  readonly search: readonly string[];
+  /** One for each scope: of several the first counts. */
+  readonly registries: ReadonlyMap<string, ConfRegistry>;
+  /** All other settings that the file sets, by name: aliases, credential helpers, the mode for short names. */
+  readonly settings: Readonly<Record<string, unknown>>;
+}
+
+export type ReadRegistriesConf =
+  | { readonly ok: true; readonly conf: RegistriesConf }
+  | { readonly ok: false; readonly why: string };
+
+class Refused extends Error {}
+
+type Table = Readonly<Record<string, unknown>>;
+
+/**
+ * Reads a registries.conf by the rules of the library that CRI-O, Podman and skopeo read it with
+ * (containers-registries.conf(5); containers/image, pkg/sysregistriesv2): it refuses the whole file for one wrong entry,
+ * and then no image can be pulled.
+ *
+ * @returns the file's content, or the first thing that the library refuses.
+ */
+export function readRegistriesConf(text: string): ReadRegistriesConf {
+  try {
+    return { ok: true, conf: confOf(text) };
+  } catch (error) {
+    if (error instanceof Refused) return { ok: false, why: error.message };
+    throw error;
+  }
+}
+
+function confOf(text: string): RegistriesConf {
+  const root = tomlOf(text);
+  const { registry, 'unqualified-search-registries': search, ...rest } = inLowerCase(root);
+  const settings = otherSettings(rest);
+  const registries = tablesAt(registry, 'registry').map(registryOf);
+  const names = stringsAt(search, 'unqualified-search-registries').map((name) => locationAt(name, 'search'));
+  const wrong = names.find((name) => !DOMAIN.test(name));
+  if (wrong !== undefined) throw new Refused(`${JSON.stringify(wrong)} is no registry to search`);
+  refuseOldFormat(settings, registries.length > 0 || names.length > 0);
+  refuseContradictions(registries);
+  const first = new Map<string, ConfRegistry>();
+  for (const each of registries) if (!first.has(each.scope)) first.set(each.scope, each);
+  return { search: names, registries: first, settings };
+}
+
+function tomlOf(text: string): Table {
+  try {
+    return parse(text);
+  } catch (cause) {
+    const [line = ''] = cause instanceof Error ? cause.message.split('\n') : [];
+    throw new Refused(`is not TOML (${line})`, { cause });
+  }
+}
+
+/** The library finds a field in whatever case it is written. */
+function inLowerCase(table: Table): Table {
+  return Object.fromEntries(Object.entries(table).map(([key, value]) => [key.toLowerCase(), value]));
+}
+
+const SHORT_NAME_MODES = ['', 'disabled', 'enforcing', 'permissive'];
+
+/** Settings that are empty are none. */
+function otherSettings(rest: Table): Table {
+  stringsAt(rest['credential-helpers'], 'credential-helpers');
+  const mode = stringAt(rest, 'short-name-mode', 'the file');
+  if (!SHORT_NAME_MODES.includes(mode)) {
+    throw new Refused(`short-name-mode is ${JSON.stringify(mode)}`);
+  }
+  const given = Object.entries(rest).filter(
+    ([, value]) => value !== '' && !(Array.isArray(value) && value.length === 0),
+  );
+  return Object.fromEntries(given.sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** The first version of the format has its lists in `[registries.search]`, `insecure` and `block`. */
+function refuseOldFormat({ registries }: Table, hasEntries: boolean): void {
+  if (registries !== undefined && hasEntries) throw new Refused('mixes versions 1 and 2 of the format');
+}
+
+/** Registries with the same location need the same flags. */
+function refuseContradictions(registries: readonly ConfRegistry[]): void {
+  const byLocation = Map.groupBy(registries, ({ location, scope }) => location || scope);
+  for (const [location, same] of byLocation) {
+    for (const flag of ['insecure', 'blocked'] as const) {
+      if (new Set(same.map((registry) => registry[flag])).size > 1) {
+        throw new Refused(`registry ${location} is given several times with different values of ${flag}`);
+      }
+    }
+  }
+}
+
+function registryOf(given: Table): ConfRegistry {
+  const table = inLowerCase(given);
+  const prefix = locationAt(stringAt(table, 'prefix', 'a registry'), 'prefix');
+  const location = locationAt(stringAt(table, 'location', 'a registry'), 'location');
+  const scope = prefix === '' ? location : prefix;
+  const name = `registry ${scope}`;
+  if (scope === '') throw new Refused('a registry has neither prefix nor location');
+  if (location === '' && !isWildcard(scope)) throw new Refused(`${name} has no location`);
+  if (isWildcard(scope) && /[/@:]/.test(scope)) {
+    throw new Refused(`${name} is a wildcard with more than a domain`);
+  }
+  if (stringAt(table, 'pull-from-mirror', name) !== '') {
+    throw new Refused(`${name} has pull-from-mirror, which only its mirrors may have`);
+  }
+  const digestOnly = flagAt(table, 'mirror-by-digest-only', name);
+  return {
+    scope,
+    prefix,
+    location,
+    blocked: flagAt(table, 'blocked', name),
+    insecure: flagAt(table, 'insecure', name),
+    mirrors: tablesAt(table['mirror'], `mirror of ${name}`).map((mirror) =>
+      mirrorOf(inLowerCase(mirror), name, digestOnly),
+    ),
+  };
+}
+
+function mirrorOf(table: Table, registry: string, digestOnly: boolean): ConfMirror {
+  const location = locationAt(stringAt(table, 'location', `a mirror of ${registry}`), 'location');
+  if (location === '') throw new Refused(`a mirror of ${registry} has no location`);
+  const name = `mirror ${location} of ${registry}`;
+  const pull = stringAt(table, 'pull-from-mirror', name);
+  if (digestOnly && pull !== '') {
+    throw new Refused(`${name} has pull-from-mirror beside the registry's mirror-by-digest-only`);
+  }
+  if (pull !== '' && pull !== 'all' && pull !== 'digest-only' && pull !== 'tag-only') {
+    throw new Refused(`pull-from-mirror of ${name} is ${JSON.stringify(pull)}`);
+  }
+  const insecure = flagAt(table, 'insecure', name);
+  return { location, pull: digestOnly ? 'digest-only' : pull === '' ? 'all' : pull, insecure };
+}
+
+/** A host as references have it (distribution/reference, DomainRegexp). */
+const LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?';
+const DOMAIN = new RegExp(`^(?:${LABEL}(?:\\.${LABEL})*|\\[[A-Fa-f0-9:]+\\])(?::[0-9]+)?$`);
+
+function locationAt(value: string, field: string): string {
+  if (/^https?:\/\//.test(value)) throw new Refused(`${field} ${JSON.stringify(value)} is a URL`);
+  return value.replace(/\/+$/, '');
+}
+
+function stringAt(table: Table, field: string, name: string): string {
+  const value = table[field] ?? '';
+  if (typeof value !== 'string') throw new Refused(`${field} of ${name} is not a string`);
+  return value;
+}
+
+function flagAt(table: Table, field: string, name: string): boolean {
+  const value = table[field] ?? false;
+  if (typeof value !== 'boolean') throw new Refused(`${field} of ${name} is not true or false`);
+  return value;
+}
+
+function stringsAt(value: unknown = [], field: string): string[] {
+  if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return value;
+  throw new Refused(`${field} is not a list of strings`);
+}
+
+function tablesAt(value: unknown = [], field: string): Table[] {
+  if (Array.isArray(value) && value.every(isTable)) return value;
+  throw new Refused(`${field} is not a list of tables`);
+}
+
+function isTable(value: unknown): value is Table {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
+}
