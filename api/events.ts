@@ -141,6 +141,13 @@ export const describedEvents = [
     'SoftRebootFailed',
     'the node falls back to a full reboot; with the reason',
   ),
+  event(
+    'Warning',
+    'daemon',
+    'MachineConfigNode',
+    'BootedWithoutGrant',
+    'the node booted another image without a grant; it is verified as an update',
+  ),
   event('Normal', 'daemon', 'MachineConfigNode', 'Rebooted', 'the node runs the target after a reboot'),
   event('Warning', 'daemon', 'MachineConfigNode', 'Degraded', 'the update failed; with the reason'),
   event('Normal', 'daemon', 'MachineConfigNode', 'Healthy', 'health checks that had failed pass again'),

@@ -144,6 +144,12 @@ export const UpdateRecord = UpdateTimes.extend({
     .boolean()
     .exactOptional()
     .describe('Whether the node did a soft reboot. Absent: a full reboot or none.'),
+  withoutGrant: z
+    .boolean()
+    .exactOptional()
+    .describe(
+      'Whether the node booted the target without a grant, after a loss of power or a reboot by an admin. Such an update proves nothing to other nodes. Absent: it was granted.',
+    ),
   bootIDBefore: z.string().describe('The boot ID when the update started.'),
   bootIDAfter: z
     .string()

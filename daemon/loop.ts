@@ -12,15 +12,14 @@ import type { NodePorts } from './host/host.ts';
 import { NodeChannel } from './node-channel.ts';
 import { observe } from './observe.ts';
 import { UnsupportedHostError } from './os/detect-backend.ts';
-import { PrepareRefused, readCurrent } from './records/current.ts';
+import { PrepareRefused } from './records/current.ts';
 import { fieldsOf, loggedJournal, openJournal } from './records/journal.ts';
-import { readLastUpdate } from './records/last-update.ts';
 import { DriftWatch } from './standard/drift-watch.ts';
 import { finishOrUndoWrite } from './standard/write-config.ts';
 import { applyLiveUpdate, startLiveApply } from './steps/apply-live.ts';
 import { formatAwaitedGrant } from './steps/await-grant.ts';
 import { applyCertificate } from './steps/certificate.ts';
-import { correctCurrent, fail } from './steps/end-update.ts';
+import { fail } from './steps/end-update.ts';
 import type { HealthLimits } from './steps/health.ts';
 import { beIdle } from './steps/idle.ts';
 import { type NodeMetrics, noMetrics } from './steps/node-metrics.ts';
@@ -29,6 +28,7 @@ import { rebootInto, requestReboot } from './steps/reboot.ts';
 import { endRolledBack, hostWentBack, rollBack } from './steps/roll-back.ts';
 import { isTriedAgain, type Observation, type Step } from './steps/step.ts';
 import { again, publish, type StepContext, type StepOutcome, untilChanged } from './steps/step-context.ts';
+import { takeUpBoot } from './steps/ungranted-boot.ts';
 import { writeTarget } from './steps/update-context.ts';
 import { recheck, verifyBoot } from './steps/verify.ts';
 
@@ -207,7 +207,6 @@ async function watchOverBoot({ ports, journal, signal }: Daemon): Promise<void> 
 /** After a restart of the daemon or of the node, before anything is decided. */
 async function startUp(daemon: Daemon): Promise<void> {
   const { ports, journal, signal } = daemon;
-  const { root } = ports.host;
   await ports.host.bootSettled(signal);
   await undoWrite(daemon);
   const entry = await journal.read();
@@ -215,10 +214,8 @@ async function startUp(daemon: Daemon): Promise<void> {
     daemon.log.info(fieldsOf(entry), 'Resuming the update that the journal holds');
     return;
   }
-  await endWatch(root);
-  const last = await readLastUpdate(root);
-  if (last?.bootIDAfter === (await ports.host.bootID())) return;
-  await correctCurrent(ports, await readCurrent(root), signal);
+  await endWatch(ports.host.root);
+  await takeUpBoot(daemon);
 }
 
 async function reportFailure(

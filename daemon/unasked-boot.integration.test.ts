@@ -1,14 +1,42 @@
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import type { MachineConfigNode } from '../api/machine-config-node.ts';
-import { imageLabels } from '../api/names.ts';
-import { isAt, policies, render, standardSpec } from '../test/fixtures/node-configs.ts';
+import { Leases } from '../api/kubernetes.ts';
+import type { MachineConfigNode, MachineConfigNodeSpec } from '../api/machine-config-node.ts';
+import { DEFAULT_LEASE_NAMESPACE, imageLabels } from '../api/names.ts';
+import type { DigestedPullspec } from '../api/references.ts';
+import type { LayerItem } from '../image/layer/entry.ts';
+import { CHRONY, degraded, isAt, policies, render, standardSpec } from '../test/fixtures/node-configs.ts';
 import { deadline, patience } from '../test/fixtures/patience.ts';
-import { startDaemon } from '../test/fixtures/running-daemon.ts';
-import { createTestNode, layerFile, noDirectoryNodes } from '../test/fixtures/test-node.ts';
+import { type DaemonUnderTest, HOLDER, NODE, startDaemon } from '../test/fixtures/running-daemon.ts';
+import { createTestNode, layerFile, noDirectoryNodes, type TestNode } from '../test/fixtures/test-node.ts';
 
 const KARGS = '/usr/lib/bootc/kargs.d/50-shale.toml';
+const CHECK = '/usr/lib/greenboot/check/required.d/10-never.sh';
 
 /** Somebody other than Shale has made an image the next boot, and rebooted. */
+async function bootUnasked(node: TestNode, image: DigestedPullspec): Promise<void> {
+  await node.backend.stage(image, {
+    extraKernelArguments: { remove: [], add: [] },
+    signal: deadline(60_000),
+  });
+  await node.host.reboot('unplanned', deadline(10_000));
+}
+
+/** @returns an image as the builder makes it. */
+function build(node: TestNode, config: string, ...layer: readonly LayerItem[]): DigestedPullspec {
+  return node.addImage(layer, {
+    [imageLabels.renderedConfig]: config,
+    [imageLabels.baseImage]: node.stock,
+  });
+}
+
+const wanted = (config: string, image: DigestedPullspec): Partial<MachineConfigNodeSpec> => ({
+  configVersion: { desired: config },
+  configImage: { desiredImage: image },
+  imageSigningKeys: 'Disabled',
+});
+
 describe.skipIf(noDirectoryNodes !== undefined)(
   'after a boot that nobody granted',
   {
@@ -24,19 +52,11 @@ describe.skipIf(noDirectoryNodes !== undefined)(
       await daemon.want(standard('rendered-1', 'Disrupt'));
       await daemon.until('standard mode', isAt('rendered-1'));
 
-      const image = node.addImage([layerFile(KARGS, 'kargs = ["layered=1"]\n')], {
-        [imageLabels.renderedConfig]: 'rendered-1',
-        [imageLabels.baseImage]: node.stock,
-      });
-      const target = { configVersion: { desired: 'rendered-1' }, configImage: { desiredImage: image } };
-      await daemon.want({ ...target, imageSigningKeys: 'Disabled', policyDigest });
+      const image = build(node, 'rendered-1', layerFile(KARGS, 'kargs = ["layered=1"]\n'));
+      await daemon.want({ ...wanted('rendered-1', image), policyDigest });
       await daemon.until('the plan', ({ status }) => status?.plan?.image === image);
       const before = await node.host.bootID();
-      await node.backend.stage(image, {
-        extraKernelArguments: { remove: [], add: [] },
-        signal: deadline(60_000),
-      });
-      await node.host.reboot('unplanned', deadline(10_000));
+      await bootUnasked(node, image);
       await daemon.until('the image', ({ status }) => status?.configImage?.currentImage === image);
       expect((await node.backend.status(deadline(10_000))).booted.kernelArguments).toContain('layered=1');
 
@@ -56,5 +76,50 @@ describe.skipIf(noDirectoryNodes !== undefined)(
       expect(booted.image).toBe(node.stock);
       expect(booted.kernelArguments).not.toContain('layered=1');
     });
+
+    test('the target is verified as an update, and rolled back from where it is not healthy', async () => {
+      await using node = await createTestNode();
+      await using daemon = await startDaemon(node, { ports: { ...node, runCheck } });
+      const first = build(node, 'rendered-1', layerFile(CHRONY, 'one\n'));
+      const grant = { level: 'Disrupt', config: 'rendered-1', image: first, leaseHolder: HOLDER } as const;
+      await daemon.want({ ...wanted('rendered-1', first), grant });
+      const granted = await daemon.until('the first image', isAt('rendered-1'));
+      expect(granted.status?.lastUpdate?.withoutGrant).toBeUndefined();
+
+      const good = build(node, 'rendered-2', layerFile(CHRONY, 'two\n'));
+      await daemon.want(wanted('rendered-2', good));
+      await daemon.until('the plan', ({ status }) => status?.plan?.image === good);
+      await bootUnasked(node, good);
+      const updated = await daemon.until('the second image', isAt('rendered-2'));
+      expect(updated.status?.lastUpdate).toMatchObject({
+        config: 'rendered-2',
+        image: good,
+        withoutGrant: true,
+        result: 'Succeeded',
+        bootIDBefore: granted.status?.bootID,
+      });
+
+      const bad = build(node, 'rendered-3', layerFile(CHRONY, 'three\n'), layerFile(CHECK, 'never\n', 0o755));
+      await daemon.want(wanted('rendered-3', bad));
+      await daemon.until('the next plan', ({ status }) => status?.plan?.image === bad);
+      await letLeaseGo(daemon);
+      await bootUnasked(node, bad);
+      const back = await daemon.until('the rollback', ({ status }) => status?.lastUpdate?.image === bad);
+      expect(back.status).toMatchObject({
+        configImage: { currentImage: good },
+        lastUpdate: { result: 'RolledBack', withoutGrant: true },
+      });
+      expect(degraded(back)?.reason).toBe('HealthCheckFailed');
+      expect((await node.backend.status(deadline(10_000))).booted.image).toBe(good);
+      expect(await readFile(path.join(node.host.root, CHRONY), 'utf8')).toBe('two\n');
+    });
   },
 );
+
+/** The only check that any image of these tests has never passes. */
+const runCheck: TestNode['runCheck'] = async () => ({ passed: false, why: 'ended with exit status 1' });
+
+async function letLeaseGo({ client }: DaemonUnderTest): Promise<void> {
+  const body = { spec: { holderIdentity: '' } };
+  await client.patch(Leases, `node-${NODE}`, { type: 'merge', body }, { namespace: DEFAULT_LEASE_NAMESPACE });
+}

@@ -28,7 +28,8 @@ export async function finish(
   const record = recordOf(entry, observation, 'Succeeded');
   await endWith(context, record);
   const did = formatActions(entry.plan.actions);
-  const how = record.softReboot === true ? 'a soft reboot' : 'a reboot';
+  const kind = record.softReboot === true ? 'a soft reboot' : 'a reboot';
+  const how = entry.withoutGrant === true ? `${kind} without a grant` : kind;
   if (rebooted) normal(context, 'Rebooted', `Running ${formatNodeTarget(entry.next)} after ${how}`);
   else
     normal(
@@ -93,9 +94,9 @@ async function recordTarget(
   observation: Observation,
 ): Promise<void> {
   const { root } = ports.host;
-  // finalizeStaged gave the new /etc the image's own version of all that Shale had written.
-  const rebooted = entry.bootID !== observation.bootID;
-  if (rebooted && entry.next.mode === 'Layered') await writeManagedPaths(root, new Map());
+  // finalizeStaged gave the new /etc the image's own version of all that Shale had written; without a grant nobody called it.
+  const isFinalized = entry.bootID !== observation.bootID && entry.withoutGrant !== true;
+  if (isFinalized && entry.next.mode === 'Layered') await writeManagedPaths(root, new Map());
   await writeCurrent(root, entry.next);
 }
 
@@ -121,7 +122,7 @@ export async function endWith(context: StepContext, record: UpdateRecord): Promi
 }
 
 export function recordOf(
-  { plan, bootID, startedAt }: JournalEntry,
+  { plan, bootID, startedAt, withoutGrant }: JournalEntry,
   observation: Observation,
   result: UpdateRecord['result'],
   failure?: { readonly why: string; readonly reason?: FailureReason },
@@ -136,6 +137,7 @@ export function recordOf(
     startedAt,
     finishedAt: new Date().toISOString(),
     ...(isSoftReboot(bootID, observation.bootID) ? { softReboot: true } : {}),
+    ...present({ withoutGrant }),
     bootIDBefore: bootID,
     bootIDAfter: observation.bootID,
     result,
@@ -152,7 +154,10 @@ export function recordOf(
  * @param current the record.
  * @returns undefined when the booted image says nothing of Shale: then the node is a fresh one.
  */
-function currentAfterBoot(current: Current | undefined, { image, labels }: Deployment): Current | undefined {
+export function currentAfterBoot(
+  current: Current | undefined,
+  { image, labels }: Deployment,
+): Current | undefined {
   if (image === undefined) return current;
   const config = labels[imageLabels.renderedConfig];
   // An admin may take any image for the OS image of standard mode.
@@ -172,7 +177,11 @@ export async function correctCurrent(
 ): Promise<void> {
   const { booted } = await backend.status(signal);
   const corrected = currentAfterBoot(current, booted);
-  if (corrected === current) return;
-  if (corrected === undefined) await forgetCurrent(host.root);
-  else await writeCurrent(host.root, corrected);
+  if (corrected !== current) await writeCorrected(host.root, corrected);
+}
+
+/** @param corrected undefined for a node that runs nothing of Shale's. */
+export async function writeCorrected(root: string, corrected: Current | undefined): Promise<void> {
+  if (corrected === undefined) await forgetCurrent(root);
+  else await writeCurrent(root, corrected);
 }

@@ -108,7 +108,7 @@ export async function hostWentBack(
 ): Promise<StepOutcome> {
   const { journal, ports } = context;
   const hasLeftFiles = (await filesLeft(ports.host.root, current, entry.next)).length > 0;
-  const { version, plan, next, startedAt, leaseHolder } = entry;
+  const { version, plan, next, startedAt, leaseHolder, withoutGrant } = entry;
   const { reason, why } = mark;
   await journal.write({
     version,
@@ -117,7 +117,7 @@ export async function hostWentBack(
     next,
     bootID: entry.bootID,
     startedAt,
-    ...present({ leaseHolder }),
+    ...present({ leaseHolder, withoutGrant }),
     failedBoot: hasLeftFiles ? bootID : mark.bootID,
     reason,
     why,

@@ -46,7 +46,7 @@ export async function verifyBoot(
   const verifying = startOrResume(entry, observation.bootID, uptimeMs());
   if (verifying !== entry) {
     await journal.write(verifying);
-    if (entry.step !== 'verifying') recordReboot(context, entry);
+    if (entry.step !== 'verifying' && entry.withoutGrant !== true) recordReboot(context, entry);
     await reportVerifying("Running the node's health checks and waiting for the kubelet");
   }
   const { sinceMs, boots } = verifying.verifying;
@@ -109,7 +109,7 @@ async function bootOf({ ports: { host } }: StepContext, { bootID }: Observation)
 function startOrResume(entry: JournalEntry, bootID: string, sinceMs: number): JournalEntryAt<'verifying'> {
   const before = entry.step === 'verifying' ? entry.verifying : undefined;
   if (entry.step === 'verifying' && before?.bootID === bootID) return entry;
-  const { version, plan, next, startedAt, leaseHolder } = entry;
+  const { version, plan, next, startedAt, leaseHolder, withoutGrant } = entry;
   return {
     version,
     step: 'verifying',
@@ -117,7 +117,7 @@ function startOrResume(entry: JournalEntry, bootID: string, sinceMs: number): Jo
     next,
     bootID: entry.bootID,
     startedAt,
-    ...present({ leaseHolder }),
+    ...present({ leaseHolder, withoutGrant }),
     verifying: { bootID, sinceMs, boots: (before?.boots ?? 0) + 1 },
   };
 }

@@ -313,3 +313,11 @@ it.each([
 ])('%j of %i nodes is %i', (setting, nodes, expected) => {
   expect(maxUnavailable(setting, nodes)).toBe(expected);
 });
+
+it('a node that booted the target without a grant is neither proof for live updates nor one that is waited for', () => {
+  const ungranted = aState('a', { progress: { kind: 'updated', since: 0, withoutGrant: true } });
+  const live = ['b', 'c', 'd'].map((name) => staged(name, RESTART));
+  expect(provenNodes([ungranted], limits)).toBe(0);
+  expect(begun([ungranted, ...live])).toEqual(['b']);
+  expect(begun([ungranted, ...live], { soak: Number.POSITIVE_INFINITY })).toEqual(['b']);
+});

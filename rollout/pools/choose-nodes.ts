@@ -1,7 +1,7 @@
 import { isDisruptive } from '../../api/disruption-action.ts';
 import type { Grant } from '../../api/machine-config-node.ts';
 import { byCodeUnits } from '../../api/order.ts';
-import { hasHeld, type NodeState } from './node-state.ts';
+import { hasHeld, isUngranted, type NodeState, provesTarget } from './node-state.ts';
 import { downSince } from './node-step.ts';
 
 export interface ChoiceLimits {
@@ -95,19 +95,12 @@ export function isBeingDisrupted(node: NodeState): boolean {
   return node.work.cordon !== undefined || node.work.grant === 'Disrupt';
 }
 
-/**
- * A node that had to reboot because its live update failed proves nothing to others.
- *
- * @returns how many nodes have taken the target and kept it for the time that counts as proof.
- */
+/** @returns how many nodes have taken the target and kept it for the time that counts as proof. */
 export function provenNodes(
   nodes: readonly NodeState[],
   { settled = 0, soak, now }: Pick<ChoiceLimits, 'settled' | 'soak' | 'now'>,
 ): number {
-  const proven = nodes.filter(
-    ({ assigned, progress, liveFailure, ready }) =>
-      assigned && ready && liveFailure === undefined && hasHeld(progress, soak, now),
-  );
+  const proven = nodes.filter((node) => node.ready && provesTarget(node, soak, now));
   return settled + proven.length;
 }
 
@@ -177,7 +170,7 @@ function chooseLive(
 function isUnproven(node: NodeState, { soak, unhealthyAfter, now }: ChoiceLimits): boolean {
   const { assigned, progress, work } = node;
   if (progress.kind !== 'updated') return work.grant === 'Live';
-  if (!assigned) return false;
+  if (!assigned || isUngranted(progress)) return false;
   if (downSince(node, unhealthyAfter) !== undefined) return true;
   // Where no time is proof, nodes go one by one.
   return Number.isFinite(soak) && !hasHeld(progress, soak, now);

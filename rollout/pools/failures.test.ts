@@ -99,3 +99,14 @@ describe('a live update that failed', () => {
     expect(recoveryOf(updated('a'))).toBeUndefined();
   });
 });
+
+describe('a node that booted the target before the rollout came to it', () => {
+  const ungranted = aState('b', { progress: { kind: 'updated', withoutGrant: true } });
+
+  it('restarts no rollout that another node has stopped', () => {
+    const threshold = { failureThreshold: { proven: 2, unproven: 1 } };
+    const why = stopped('1 node', 1, 'a');
+    expect(halt([failed('a'), ungranted, waiting('c')], threshold)).toMatchObject({ kind: 'halted', why });
+    expect(halt([failed('a'), updated('b'), waiting('c')], threshold)).toEqual({ kind: 'none' });
+  });
+});

@@ -154,6 +154,13 @@ describe('the progress of a node', () => {
   });
   const progress = (status: MachineConfigNodeStatus) => progressOf(spec, status);
 
+  it('says so where nobody granted it', () => {
+    const lastUpdate = record('Succeeded', { withoutGrant: true }) as NonNullable<
+      MachineConfigNodeStatus['lastUpdate']
+    >;
+    expect(progress({ ...updated, lastUpdate })).toMatchObject({ kind: 'updated', withoutGrant: true });
+  });
+
   it('has the times of its last update, where it had one', () => {
     expect(progress(updated)).toEqual({ kind: 'updated' });
     const lastUpdate = record('Succeeded') as NonNullable<MachineConfigNodeStatus['lastUpdate']>;

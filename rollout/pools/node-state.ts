@@ -21,8 +21,16 @@ export type Progress =
   | { readonly kind: 'preparing'; readonly why?: string; readonly refused?: boolean }
   /** The target is staged; these actions are required to run it. */
   | { readonly kind: 'staged'; readonly actions: readonly DisruptionAction[] }
-  /** The node runs its target. `startedAt` and `since`: when its last update began and ended, in ms since the epoch. */
-  | { readonly kind: 'updated'; readonly startedAt?: number; readonly since?: number }
+  /**
+   * The node runs its target. `startedAt` and `since`: when its last update began and ended, in ms since the epoch.
+   * `withoutGrant`: it booted the target although the rollout had not come to it.
+   */
+  | {
+      readonly kind: 'updated';
+      readonly startedAt?: number;
+      readonly since?: number;
+      readonly withoutGrant?: true;
+    }
   /** `ofAnother`: an earlier target failed, and the daemon has not tried this one yet. */
   | {
       readonly kind: 'degraded';
@@ -38,6 +46,27 @@ export type Progress =
  */
 export function hasHeld(progress: Progress, soak: number, now: number): boolean {
   return progress.kind === 'updated' && (progress.since === undefined || progress.since + soak <= now);
+}
+
+/**
+ * A node that had to reboot because its live update failed proves nothing to others, nor does one that booted the target
+ * before the rollout came to it: that the pool had stopped, or was paused, would count for nothing.
+ *
+ * @param soak ms for which an update must have held before it counts as proof.
+ * @param now ms since the epoch.
+ * @returns whether the node shows that the target works.
+ */
+export function provesTarget(
+  { assigned, progress, liveFailure }: Pick<NodeState, 'assigned' | 'progress' | 'liveFailure'>,
+  soak: number,
+  now: number,
+): boolean {
+  return assigned && liveFailure === undefined && !isUngranted(progress) && hasHeld(progress, soak, now);
+}
+
+/** @returns whether the node runs its target without having been granted it. */
+export function isUngranted(progress: Progress): boolean {
+  return progress.kind === 'updated' && progress.withoutGrant === true;
 }
 
 /** The rollout's work on a node, read from the objects alone, so that a restart loses nothing. */
@@ -179,10 +208,11 @@ export function progressOf(
     status.configImage?.currentImage === image &&
     (status.mode === undefined || status.mode === (image === undefined ? 'Standard' : 'Layered'));
   if (runsTarget && condition('Updated')?.status === 'True') {
-    const { startedAt, finishedAt } = status.lastUpdate ?? {};
+    const { startedAt, finishedAt, withoutGrant } = status.lastUpdate ?? {};
     return {
       kind: 'updated',
       ...present({ startedAt: parseTime(startedAt), since: parseTime(finishedAt) }),
+      ...(withoutGrant === true ? { withoutGrant } : {}),
     };
   }
   if (irreconcilable !== undefined) return { kind: 'preparing', why: irreconcilable, refused: true };

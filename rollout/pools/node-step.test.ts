@@ -99,6 +99,11 @@ it.each([
   ['in maintenance', { ...updated, inMaintenance: true }, false],
   ['granted', { ...updated, work: { cordon: undefined, grant: 'Live' as const } }, false],
   ['staged', { ...updated, progress: { kind: 'staged' as const, actions: [] } }, false],
+  [
+    'at a target that it was not granted',
+    { ...updated, progress: { kind: 'updated' as const, since: 1_000, withoutGrant: true as const } },
+    false,
+  ],
   ['proof of nothing', { ...updated, liveFailure: { why: 'no such unit' } }, false],
 ])('a node that is %s', (_what, state, expected) => {
   expect(isSettled(state, 0, 2_000)).toBe(expected);

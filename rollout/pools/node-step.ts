@@ -1,6 +1,6 @@
 import { isDisruptive } from '../../api/disruption-action.ts';
 import type { Grant } from '../../api/machine-config-node.ts';
-import { hasHeld, type NodeState } from './node-state.ts';
+import { type NodeState, provesTarget } from './node-state.ts';
 
 /** What the operator does for one node next. */
 export type NodeStep =
@@ -149,16 +149,12 @@ function updateBegan({ progress, work, lease }: NodeState): number | undefined {
  * @param now ms since the epoch.
  * @returns whether nothing is to be done about a node until something about it changes.
  */
-export function isSettled(
-  { assigned, progress, liveFailure, lease, work, ...node }: NodeState,
-  soak: number,
-  now: number,
-) {
+export function isSettled(node: NodeState, soak: number, now: number): boolean {
+  const { lease, work } = node;
   const isUntouched =
     lease.by === 'nobody' && lease.left !== true && work.cordon === undefined && work.grant === undefined;
   const serves = node.ready && node.schedulable && node.bootAgrees;
   const isFree = node.obstacle === undefined && node.away === undefined && !node.inMaintenance;
   // A settled node counts as proof of the target.
-  const isProof = assigned && hasHeld(progress, soak, now) && liveFailure === undefined;
-  return isProof && isUntouched && serves && isFree;
+  return provesTarget(node, soak, now) && isUntouched && serves && isFree;
 }

@@ -1,0 +1,87 @@
+import { expect, test } from 'vitest';
+import { imageLabels } from '../../api/names.ts';
+import { deployment, imageOf, standard, stepUnderTest } from '../../test/fixtures/step-context.ts';
+import type { Deployment } from '../os/backend.ts';
+import { type Current, readCurrent, writeCurrent } from '../records/current.ts';
+import { writeLastUpdate } from '../records/last-update.ts';
+import { takeUpBoot } from './ungranted-boot.ts';
+
+const labels = { [imageLabels.renderedConfig]: 'rendered-7' };
+const onStock = { ...standard('rendered-1'), baseImage: imageOf('0') };
+const layered: Current = { version: 1, mode: 'Layered', config: 'rendered-7', image: imageOf('7') };
+
+async function nodeThatBooted(current: Current | undefined, booted: Partial<Deployment>) {
+  const step = await stepUnderTest({
+    host: { bootID: async () => 'boot-2' },
+    backend: { status: async () => ({ booted: deployment('/booted', booted) }) },
+  });
+  if (current !== undefined) await writeCurrent(step.root, current);
+  return step;
+}
+
+const updatedIn = (bootIDAfter: string) => ({
+  config: 'rendered-1',
+  actions: [],
+  causes: [],
+  source: 'test',
+  startedAt: '2026-01-01T00:00:00.000Z',
+  finishedAt: '2026-01-01T00:01:00.000Z',
+  bootIDBefore: 'boot-0',
+  bootIDAfter,
+  result: 'Succeeded' as const,
+});
+
+test.each<[string, Current, Partial<Deployment>, Current, string | undefined]>([
+  ['a layered image', onStock, { image: imageOf('7'), labels }, layered, imageOf('7')],
+  [
+    'another OS image of standard mode',
+    onStock,
+    { image: imageOf('9') },
+    { ...onStock, baseImage: imageOf('9') },
+    undefined,
+  ],
+])(
+  'a boot of %s that is in no journal is verified as an update, and the record is kept until then',
+  async (...the) => {
+    const [, current, booted, next, image] = the;
+    const { context, root, events } = await nodeThatBooted(current, booted);
+    await writeLastUpdate(root, updatedIn('boot-1'));
+
+    await takeUpBoot(context);
+
+    expect(await context.journal.read()).toMatchObject({
+      step: 'rebooting',
+      withoutGrant: true,
+      next,
+      bootID: 'boot-1',
+      plan: { config: next.config, staged: false, actions: [{ type: 'Reboot' }] },
+    });
+    expect((await context.journal.read())?.plan.image).toBe(image);
+    expect(await readCurrent(root)).toEqual(current);
+    expect(events).toEqual([expect.stringContaining('without a grant')]);
+  },
+);
+
+test.each<[string, Current | undefined, Partial<Deployment>, Current | undefined]>([
+  ['what the record says', layered, { image: imageOf('7'), labels }, layered],
+  ['a layered image on a fresh node', undefined, { image: imageOf('7'), labels }, layered],
+  ['an image of nobody', layered, { image: imageOf('9') }, undefined],
+  [
+    'the image that an earlier daemon took for one of standard mode',
+    { ...onStock, baseImage: imageOf('7') },
+    { image: imageOf('7'), labels },
+    layered,
+  ],
+])('a boot of %s is nothing to verify', async (_what, current, booted, expected) => {
+  const { context, root } = await nodeThatBooted(current, booted);
+  await takeUpBoot(context);
+  expect(await context.journal.read()).toBeUndefined();
+  expect(await readCurrent(root)).toEqual(expected);
+});
+
+test('a daemon that starts again in the boot of the last update looks no further', async () => {
+  const { context, root } = await nodeThatBooted(onStock, { image: imageOf('7'), labels });
+  await writeLastUpdate(root, updatedIn('boot-2'));
+  await takeUpBoot(context);
+  expect(await context.journal.read()).toBeUndefined();
+});

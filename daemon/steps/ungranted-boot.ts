@@ -1,0 +1,68 @@
+import { present } from '../../api/present.ts';
+import { type Current, imageOf, readCurrent } from '../records/current.ts';
+import type { JournalEntry } from '../records/journal.ts';
+import { readLastUpdate } from '../records/last-update.ts';
+import { currentAfterBoot, writeCorrected } from './end-update.ts';
+import { type StepContext, warning } from './step-context.ts';
+import { formatNodeTarget } from './update.ts';
+
+/**
+ * Compares what the node has booted with its record, where no update is in the journal. What boots without a grant is an
+ * update all the same: it is verified like one, and rolled back from like one. A loss of power must not make an image the
+ * running one that failed its health checks on the node beside.
+ *
+ * The journal is written before the record, so that a daemon that is killed goes on verifying.
+ *
+ * @throws RecordError, and what the image tool throws.
+ */
+export async function takeUpBoot(context: StepContext): Promise<void> {
+  const { ports, journal, signal } = context;
+  const { host, backend } = ports;
+  const last = await readLastUpdate(host.root);
+  const bootID = await host.bootID();
+  if (last?.bootIDAfter === bootID) return;
+  const current = await readCurrent(host.root);
+  const { booted } = await backend.status(signal);
+  const corrected = currentAfterBoot(current, booted);
+  if (corrected === current) return;
+  if (corrected === undefined || !isAnotherImage(current, corrected)) {
+    await writeCorrected(host.root, corrected);
+    return;
+  }
+  const entry = entryOf(corrected, last?.bootIDAfter ?? BOOT_UNKNOWN);
+  warning(
+    context,
+    'BootedWithoutGrant',
+    `The node booted ${formatNodeTarget(corrected)} without a grant, instead of ${formatNodeTarget(current)}; verifying it as an update`,
+  );
+  await journal.write(entry);
+}
+
+/** No update has told the boot before: any but this one. */
+const BOOT_UNKNOWN = 'unknown';
+
+/** A fresh node has nothing to go back to; and a record may have named the right image by the wrong mode. */
+function isAnotherImage(current: Current | undefined, booted: Current): current is Current {
+  return current !== undefined && imageOf(current) !== imageOf(booted);
+}
+
+function entryOf(next: Current, bootID: string): JournalEntry {
+  const image = next.mode === 'Layered' ? next.image : undefined;
+  return {
+    version: 1,
+    step: 'rebooting',
+    withoutGrant: true,
+    plan: {
+      config: next.config,
+      ...present({ image }),
+      // Booted: there is nothing left that a grant could be given for.
+      staged: false,
+      actions: [{ type: 'Reboot' }],
+      causes: [],
+      source: 'the node rebooted without a grant',
+    },
+    next,
+    bootID,
+    startedAt: new Date().toISOString(),
+  };
+}
