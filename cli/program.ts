@@ -177,6 +177,8 @@ export async function runProgram(more: Commands = {}): Promise<void> {
     await shale.parseAsync(process.argv);
   } catch (error) {
     process.exitCode = report(error);
+    // The work of the former leader goes on, and may not: another process may lead now.
+    if (error instanceof LeadershipLost) process.exit();
   }
 }
 

@@ -41,8 +41,12 @@ async function setUp() {
     await server.stop();
   });
   const stop = new AbortController();
+  /** The signal of each term. */
+  const terms: AbortSignal[] = [];
   const leading = Promise.withResolvers<AbortSignal>();
-  const start = (times: typeof leaderElectionTimes) =>
+  const untilAborted = (signal: AbortSignal) =>
+    new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+  const start = (times: typeof leaderElectionTimes, work = untilAborted) =>
     leadWhenElected({
       client,
       lease: request,
@@ -50,11 +54,14 @@ async function setUp() {
       signal: stop.signal,
       times,
       lead: (signal) => {
+        terms.push(signal);
         leading.resolve(signal);
-        return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+        return work(signal);
       },
     });
-  return { state, stop, start, leading: leading.promise };
+  const termsBegun = (count: number) =>
+    vi.waitUntil(() => terms.length === count, { timeout: patience(SECONDS) });
+  return { state, stop, start, terms, termsBegun, untilAborted, leading: leading.promise };
 }
 
 test(
@@ -73,26 +80,33 @@ test(
 );
 
 test(
-  'a leader that hears nothing of its lease stops its work before another may take over',
+  'a leader that hears nothing of its lease stops its work before another may take over, and leads again once it hears',
   async () => {
-    const { state, start, leading } = await setUp();
+    const { state, stop, start, leading, terms, termsBegun } = await setUp();
     const over = start(hasty);
     const signal = await leading;
     state.silent = true;
-    await expect(over).rejects.toThrow(LeadershipLost);
+    await vi.waitUntil(() => signal.aborted, { timeout: patience(SECONDS) });
     expect(signal.reason).toBeInstanceOf(LeadershipLost);
     // It is no longer its own to delete.
     expect(state.lease?.spec?.holderIdentity).toBe('us');
+    expect(terms).toHaveLength(1);
+    state.silent = false;
+    await termsBegun(2);
+    expect(terms[1]?.aborted).toBe(false);
+    stop.abort();
+    await over;
+    expect(state.lease).toBeUndefined();
   },
   SECONDS,
 );
 
 test(
-  'one whose lease is held by another stops at once',
+  'one whose lease is held by another stops at once, and leads again when that one gives it back',
   async () => {
-    const { state, start, leading } = await setUp();
+    const { state, stop, start, leading, terms, termsBegun } = await setUp();
     const over = start({ ...patient, renewDeadlineMs: SECONDS });
-    await leading;
+    const signal = await leading;
     const renewTime = new Date().toISOString();
     state.version += 1;
     state.lease = {
@@ -101,8 +115,59 @@ test(
       metadata: { name: request.name, namespace: request.namespace, resourceVersion: String(state.version) },
       spec: { holderIdentity: 'them', leaseDurationSeconds: 60, renewTime },
     };
-    await expect(over).rejects.toThrow(LeadershipLost);
-    expect(state.lease?.spec?.holderIdentity).toBe('them');
+    await vi.waitUntil(() => signal.aborted, { timeout: patience(SECONDS) });
+    const { reads } = state;
+    await vi.waitUntil(() => state.reads > reads + 3, { timeout: patience(SECONDS) });
+    expect([state.lease.spec?.holderIdentity, terms.length]).toEqual(['them', 1]);
+    state.lease = undefined;
+    await termsBegun(2);
+    stop.abort();
+    await over;
+  },
+  SECONDS,
+);
+
+test(
+  'what breaks off when the lease is lost is no error; the next term is led like the first',
+  async () => {
+    const { state, stop, start, leading, terms, termsBegun, untilAborted } = await setUp();
+    const over = start(hasty, async (signal) => {
+      await untilAborted(signal);
+      if (terms.length === 1) throw new Error('nobody answers');
+    });
+    await leading;
+    state.silent = true;
+    await vi.waitUntil(() => terms[0]?.aborted, { timeout: patience(SECONDS) });
+    state.silent = false;
+    await termsBegun(2);
+    stop.abort();
+    await over;
+  },
+  SECONDS,
+);
+
+test(
+  'an error of a leader that holds its lease is thrown, and the lease is given back',
+  async () => {
+    const { state, start } = await setUp();
+    await expect(start(patient, () => Promise.reject(new Error('a bug')))).rejects.toThrow('a bug');
+    expect(state.lease).toBeUndefined();
+  },
+  SECONDS,
+);
+
+test(
+  'a leader whose work does not end when the lease is lost must not go on',
+  async () => {
+    const { state, start, leading } = await setUp();
+    const ended = Promise.withResolvers<void>();
+    const over = start({ ...hasty, endMs: 20 }, () => ended.promise);
+    await leading;
+    state.silent = true;
+    await expect(over).rejects.toThrow(
+      new LeadershipLost(request.name, 'its work did not end within 0.02 s'),
+    );
+    ended.resolve();
   },
   SECONDS,
 );

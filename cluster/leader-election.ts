@@ -5,13 +5,22 @@ import { acquireLease, type LeaseRequest, releaseLease } from './lease.ts';
 import { LeaseExpiry } from './lease-expiry.ts';
 
 /** client-go's defaults: the leader notices that it can't renew well before another may take over. */
-export const leaderElectionTimes = { leaseSeconds: 15, renewDeadlineMs: 10_000, retryMs: 2_000 };
+export const leaderElectionTimes = {
+  leaseSeconds: 15,
+  renewDeadlineMs: 10_000,
+  retryMs: 2_000,
+  /** How long the work of a leader that lost its lease may take to end. */
+  endMs: 20_000,
+};
 
 interface LeaderElectionOptions {
   /** With a connection of its own: a renewal that waits behind the leader's other requests comes too late under load. */
   readonly client: ApiClient;
   readonly lease: Omit<LeaseRequest, 'durationSeconds'>;
-  /** The work of the leader; its signal is aborted when the lease is lost or the process is to stop. */
+  /**
+   * The work of the leader; its signal is aborted when the lease is lost or the process is to stop. Called again when the
+   * process leads again: it remembers nothing of its earlier term, because another may have led in between.
+   */
   readonly lead: (signal: AbortSignal) => Promise<void>;
   readonly log: Logger;
   readonly signal: AbortSignal;
@@ -19,34 +28,59 @@ interface LeaderElectionOptions {
   readonly times?: typeof leaderElectionTimes;
 }
 
-/** The lease could not be renewed in time: the process should end and start again as a candidate. */
+/** The lease could not be renewed in time, and whatever a leader does has to end. */
 export class LeadershipLost extends Error {
-  constructor(name: string) {
-    super(`lost the lease ${name}; another process may lead now`);
+  constructor(name: string, what = 'another process may lead now') {
+    super(`lost the lease ${name}; ${what}`);
     this.name = 'LeadershipLost';
   }
 }
 
 /**
- * Waits for the lease, leads while it can be renewed, and gives it back at the end.
+ * Waits for the lease, leads while it can be renewed, and gives it back at the end. A leader that can't renew its lease ends
+ * its work and is a candidate again: an API server that is away for a while ends no process.
  *
- * @throws LeadershipLost when the lease could not be renewed within its deadline; whatever the work threw.
+ * @returns when the work has ended by itself, or the signal is aborted.
+ * @throws what the work throws while the lease is held; LeadershipLost where the work doesn't end after the lease was
+ *   lost: then the process must not go on.
  */
 export async function leadWhenElected(options: LeaderElectionOptions): Promise<void> {
-  const { signal, lease, log, client, times = leaderElectionTimes } = options;
-  const others = new LeaseExpiry();
-  let since = performance.now();
-  while ((await tryHold({ ...options, others }, times.renewDeadlineMs, signal)) !== 'ours') {
-    await delay(times.retryMs, undefined, { signal }).catch(() => undefined);
-    if (signal.aborted) return;
-    since = performance.now();
+  const { lease, log } = options;
+  const candidate = { ...options, others: new LeaseExpiry() };
+  for (;;) {
+    const since = await untilHeld(candidate);
+    if (since === undefined) return;
+    log.info({ lease: lease.name, holder: lease.holder }, 'leading');
+    if ((await leadOnce(candidate, since)) !== 'lost') return;
+    log.warn({ lease: lease.name }, 'gave up leadership; waiting to lead again');
   }
-  log.info({ lease: lease.name, holder: lease.holder }, 'leading');
+}
+
+/** @returns when the lease that is held now was asked for, by performance.now(); undefined if the process stops before that. */
+async function untilHeld(candidate: Candidate): Promise<number | undefined> {
+  const { signal, times = leaderElectionTimes } = candidate;
+  for (;;) {
+    const since = performance.now();
+    if ((await tryHold(candidate, times.renewDeadlineMs, signal)) === 'ours') return since;
+    await delay(times.retryMs, undefined, { signal }).catch(() => undefined);
+    if (signal.aborted) return undefined;
+  }
+}
+
+/** One term. @param since when the lease was taken, by performance.now(). @throws what the work throws in its term. */
+async function leadOnce(candidate: Candidate, since: number): Promise<'ended' | 'lost'> {
+  const { signal, lease, log, client, lead, times = leaderElectionTimes } = candidate;
   const lost = new AbortController();
   const over = new AbortController();
-  const renewing = renew({ ...options, others }, since, lost, AbortSignal.any([signal, over.signal]));
+  const renewing = renew(candidate, since, lost, AbortSignal.any([signal, over.signal]));
+  const work = lead(AbortSignal.any([signal, lost.signal])).catch((error: unknown) => {
+    if (!lost.signal.aborted) throw error;
+    // What breaks off with the term does no harm: the next term reads everything again.
+    log.warn({ lease: lease.name, err: error }, 'work of the leader broke off');
+  });
   try {
-    await options.lead(AbortSignal.any([signal, lost.signal]));
+    const inTime = () => (lost.signal.aborted ? endsInTime(work, lease.name, times.endMs) : work);
+    await Promise.race([work, renewing.then(inTime)]);
   } finally {
     over.abort();
     await renewing;
@@ -56,7 +90,16 @@ export async function leadWhenElected(options: LeaderElectionOptions): Promise<v
       );
     }
   }
-  if (lost.signal.aborted) throw new LeadershipLost(lease.name);
+  return lost.signal.aborted ? 'lost' : 'ended';
+}
+
+/** @throws LeadershipLost when it doesn't. */
+async function endsInTime(work: Promise<void>, name: string, limitMs: number): Promise<void> {
+  const settled = new AbortController();
+  const limit = delay(limitMs, undefined, { signal: settled.signal }).then(() => {
+    throw new LeadershipLost(name, `its work did not end within ${limitMs / 1000} s`);
+  });
+  await Promise.race([work, limit]).finally(() => settled.abort());
 }
 
 /** `others`: what was seen of the lease while it was not ours. */

@@ -10,6 +10,7 @@ import { leadWhenElected } from '../cluster/leader-election.ts';
 import { createLogger, untilShutDown } from '../cluster/process.ts';
 import type { Tracing } from '../cluster/tracing/otlp.ts';
 import { startTracing } from '../cluster/tracing/start-tracing.ts';
+import { untilAnswered } from '../cluster/until-answered.ts';
 import { builderDeployment } from '../opt-in/builder-deployment.ts';
 import type { Signing } from '../opt-in/signing-keys.ts';
 import type { PageCaches } from '../page/server/page-caches.ts';
@@ -34,21 +35,23 @@ export function operatorCommand(): Command {
 }
 
 /**
- * Runs the operator until the signal: it waits until it leads, and works while it does.
+ * Runs the operator until the signal: it waits until it leads, and works while it does. An API server that is away ends
+ * neither: it starts, or leads again, once there is an answer.
  *
  * @throws {StartupError} when it must not or can't start; what made a controller fail, because a new process starts over.
  */
 export async function runOperator(flags: OperatorFlags, signal: AbortSignal): Promise<void> {
   const log = createLogger(NAME, flags.logLevel);
   const client = await connect(flags);
-  const other = await detectOtherOperator(client, signal);
+  const ask = <T>(question: () => Promise<T>) => untilAnswered(question, { log, signal });
+  const other = await ask(() => detectOtherOperator(client, signal));
   if (other !== undefined) {
     throw new StartupError(
       'refused',
       `${other}: two operators would undo each other's work, so this one does not start`,
     );
   }
-  const image = flags.image ?? (await ownImage(client, flags.namespace, signal));
+  const image = flags.image ?? (await ask(() => ownImage(client, flags.namespace, signal)));
   const { namespace } = flags;
   const telemetry = flags.metricsPort === 0 ? undefined : await startOperatorTelemetry(flags.metricsPort);
   const tracing = await startTracing({ service: NAME, log, env: process.env });
@@ -58,7 +61,10 @@ export async function runOperator(flags: OperatorFlags, signal: AbortSignal): Pr
       lease: { namespace, name: NAME, holder: process.env['POD_NAME'] ?? `${hostname()}-${process.pid}` },
       log,
       signal,
-      lead: (leading) => lead({ client, log, image, flags, telemetry, tracing, signal: leading }),
+      lead: (leading) =>
+        lead({ client, log, image, flags, telemetry, tracing, signal: leading }).finally(() =>
+          telemetry?.is('candidate'),
+        ),
     });
   } finally {
     await telemetry?.close();
