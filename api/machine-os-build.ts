@@ -127,11 +127,12 @@ export const buildConditions: Readonly<Record<BuildConditionType, string>> = {
  */
 export const buildFailures = {
   RegistryUnavailable: 'check the registry; the message contains its response',
+  APIServerUnavailable: 'check the API server; the message contains its response',
   RegistryRefusedCredentials: 'fix the credentials in the Secret: the registry rejects them',
   RegistryRefused: 'fix what the registry’s response names: the repository or the permissions on it',
   SecretUnusable: 'create or fix the Secret that the message names',
   SecretNotAllowed:
-    'name a Secret in `buildSecrets` that was created for builds and has the label `shale.dev/usable-in-builds: "true"`, then change the rebuild annotation',
+    'name a Secret in `buildSecrets` that was created for builds and has the label `shale.dev/usable-in-builds: "true"`',
   BaseImageArchitecture:
     'use a base image for every architecture of the pool’s nodes, or one pool per architecture',
   NoArchitecture: 'set `--architecture`: no node has reported its own',

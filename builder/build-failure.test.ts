@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
+import { ApiError } from '../cluster/api-client.ts';
 import { LayerError } from '../image/layer/write-layer.ts';
-import { ContentError, RegistryError } from '../image/registry/registry-error.ts';
+import { ContentError, DigestMismatch, RegistryError } from '../image/registry/registry-error.ts';
 import { asBuildFailure, BuildFailure } from './build-failure.ts';
 
 test.each<[string, Error, string, boolean]>([
@@ -9,6 +10,9 @@ test.each<[string, Error, string, boolean]>([
   ['404', new RegistryError('m', { code: '', status: 404 }), 'RegistryRefused', false],
   ['503', new RegistryError('m', { code: '', status: 503 }), 'RegistryUnavailable', true],
   ['content', new ContentError('m'), 'UnexpectedContent', false],
+  ['wrong bytes', new DigestMismatch('m'), 'UnexpectedContent', true],
+  ['API server', new ApiError(503, 'get Secret', {}), 'APIServerUnavailable', true],
+  ['API server that refuses', new ApiError(403, 'get Secret', {}), 'BuildError', true],
   ['a layer', new LayerError('m', 'why'), 'NotLayerable', false],
   ['a reference', new TypeError('m'), 'InvalidReference', false],
   ['anything else', new Error('m'), 'BuildError', true],

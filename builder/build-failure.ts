@@ -1,6 +1,7 @@
 import type { BuildFailureReason } from '../api/machine-os-build.ts';
+import { isTemporary } from '../cluster/api-client.ts';
 import { LayerError } from '../image/layer/write-layer.ts';
-import { ContentError, RegistryError } from '../image/registry/registry-error.ts';
+import { ContentError, DigestMismatch, RegistryError } from '../image/registry/registry-error.ts';
 
 /** Why a build failed, with what its conditions and the decision to retry need. */
 export class BuildFailure extends Error {
@@ -33,7 +34,8 @@ export class BuildFailure extends Error {
   static from(error: unknown): BuildFailure {
     if (error instanceof BuildFailure) return error;
     const message = error instanceof Error ? error.message : String(error);
-    return new BuildFailure('BuildError', message, { cause: error, temporary: true });
+    const reason = isTemporary(error) ? 'APIServerUnavailable' : 'BuildError';
+    return new BuildFailure(reason, message, { cause: error, temporary: true });
   }
 }
 
@@ -53,8 +55,11 @@ export function asBuildFailure(error: unknown): BuildFailure {
       ...retryAfter,
     });
   }
-  if (error instanceof ContentError)
-    return new BuildFailure('UnexpectedContent', error.message, { cause: error });
+  if (error instanceof ContentError) {
+    // A wrong byte is most often one of the answer, and not of the registry's disk.
+    const temporary = error instanceof DigestMismatch;
+    return new BuildFailure('UnexpectedContent', error.message, { cause: error, temporary });
+  }
   if (error instanceof LayerError) return new BuildFailure('NotLayerable', error.message, { cause: error });
   if (error instanceof TypeError)
     return new BuildFailure('InvalidReference', error.message, { cause: error });

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { Secrets } from '../api/kubernetes.ts';
 import { labels } from '../api/names.ts';
-import { buildSecretRefusal, reservedSecrets, secretValues } from './build-secrets.ts';
+import { MemoryCluster } from '../test/fixtures/fleet/memory-cluster.ts';
+import { buildSecretRefusal, readBuildSecrets, reservedSecrets, secretValues } from './build-secrets.ts';
 
 const usable = { [labels.usableInBuilds]: 'true' };
 const config = (pull?: string, push?: string) => ({
@@ -72,6 +74,42 @@ describe('commands of a build', () => {
     const refusal = buildSecretRefusal(secret, reserved);
     if (why === undefined) expect(refusal).toBeUndefined();
     else expect(refusal).toContain(why);
+  });
+});
+
+describe('Secrets of a build', () => {
+  const signal = new AbortController().signal;
+  const read = (cluster: MemoryCluster) =>
+    readBuildSecrets(
+      { client: cluster.client(), namespace: 'shale-system' },
+      ['entitlement'],
+      new Set(['signing']),
+      signal,
+    );
+  const secret = (labelled: Readonly<Record<string, string>>, type = 'Opaque') => ({
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: 'entitlement', labels: labelled },
+    type,
+    data: { key: Buffer.from('value').toString('base64') },
+  });
+
+  test('are asked for again while one lacks the label, and read once it has it', async () => {
+    const cluster = new MemoryCluster();
+    cluster.put(Secrets, secret({}));
+    await expect(read(cluster)).rejects.toMatchObject({
+      reason: 'SecretNotAllowed',
+      temporary: true,
+      message: expect.stringContaining('add the label'),
+    });
+    cluster.put(Secrets, secret(usable));
+    expect((await read(cluster)).map(({ id }) => id)).toEqual(['entitlement/key']);
+  });
+
+  test('of a refused type are refused for good', async () => {
+    const cluster = new MemoryCluster();
+    cluster.put(Secrets, secret(usable, 'kubernetes.io/tls'));
+    await expect(read(cluster)).rejects.toMatchObject({ reason: 'SecretNotAllowed', temporary: false });
   });
 });
 

@@ -56,7 +56,7 @@ export function buildSecretRefusal(
   reserved: ReadonlySet<string>,
 ): string | undefined {
   if (reserved.has(metadata.name)) return 'Shale itself uses it';
-  if (metadata.labels?.[labels.usableInBuilds] !== 'true') {
+  if (!isLabelled({ metadata })) {
     return `it does not have the label ${labels.usableInBuilds}: "true"`;
   }
   if (REFUSED_TYPES.has(type)) return `Secrets of type ${type} hold credentials of the cluster`;
@@ -81,7 +81,8 @@ export async function readBuildSecrets(
   const missing = (name: string) => new SecretError(`Secret ${namespace}/${name}: not found`);
   const refuse = (secret: Pick<KubernetesObject, 'metadata'> & Pick<Secret, 'type' | 'data'>) => {
     const why = buildSecretRefusal(secret, reserved);
-    if (why !== undefined) throw notAllowed(`${namespace}/${secret.metadata.name}`, why);
+    if (why === undefined) return;
+    throw notAllowed(`${namespace}/${secret.metadata.name}`, why, !isLabelled(secret));
   };
   for (const name of names) refuse({ metadata: { name, labels: { [labels.usableInBuilds]: 'true' } } });
   for (const name of names) {
@@ -102,10 +103,19 @@ export async function readBuildSecrets(
   return values;
 }
 
-function notAllowed(secret: string, why: string): BuildFailure {
+function isLabelled({ metadata }: Pick<KubernetesObject, 'metadata'>): boolean {
+  return metadata.labels?.[labels.usableInBuilds] === 'true';
+}
+
+/** @param temporary whether the label may still come: it is asked for again, and nothing but the label is. */
+function notAllowed(secret: string, why: string, temporary: boolean): BuildFailure {
+  const fix = temporary
+    ? 'If the Secret was created for builds, add the label: the build is retried'
+    : `Name a Secret that was created for builds and has the label ${labels.usableInBuilds}: "true"`;
   return new BuildFailure(
     'SecretNotAllowed',
-    `buildSecrets: commands of a build can't read Secret ${secret}: ${why}. Name a Secret that was created for builds and has the label ${labels.usableInBuilds}: "true", then change the annotation ${annotations.rebuild} of the MachineOSConfig`,
+    `buildSecrets: commands of a build can't read Secret ${secret}: ${why}. ${fix}`,
+    { temporary },
   );
 }
 

@@ -1,50 +1,64 @@
 import type { BuildFailureReason } from '../api/machine-os-build.ts';
+import { present } from '../api/present.ts';
 import type { BuildFailure } from './build-failure.ts';
 
 /** How often a build is attempted while its failures are temporary, and the delays in between. */
 interface RetryPolicy {
-  readonly attempts: number;
+  /** Absent: until it succeeds or is no longer needed. What is away comes back, and nobody has to act for that. */
+  readonly attempts?: number;
   readonly firstDelayMs: number;
   readonly longestDelayMs: number;
 }
 
 /**
- * Five attempts over about half a minute outlast a registry's restart; after that the build fails for good. The rebuild
- * annotation, or any changed input, starts another build.
+ * Five attempts in the first half minute, which outlasts a registry's restart; then ever fewer, down to one in four minutes,
+ * at which the alert ShaleRegistryErrors still counts them as many.
  */
-const REGISTRY: RetryPolicy = { attempts: 5, firstDelayMs: 1_000, longestDelayMs: 15_000 };
+const AWAY: RetryPolicy = { firstDelayMs: 1_000, longestDelayMs: 240_000 };
+
+/** A Secret that an admin fixes is used within a minute. Until it is there an attempt costs few requests. */
+const SECRET: RetryPolicy = { firstDelayMs: 1_000, longestDelayMs: 60_000 };
 
 /**
- * Seven attempts over about 13 minutes: a container engine that can't be reached is a machine or a pod that is starting,
- * being rescheduled or pulling its image. A full disk is emptied by image garbage collection, or by the end of another
- * build; an engine that answers with an error of its own is restarted. Each attempt costs a pod and the base image, too.
+ * A container engine that can't be reached is a machine or a pod that is starting, being rescheduled or pulling its image.
+ * A full disk is emptied by image garbage collection, or by the end of another build. Each attempt costs a pod and the base
+ * image, too.
  */
-const ENGINE: RetryPolicy = { attempts: 7, firstDelayMs: 15_000, longestDelayMs: 300_000 };
+const ENGINE_AWAY: RetryPolicy = { firstDelayMs: 15_000, longestDelayMs: 300_000 };
 
-/** Every reason that is not here is the registry's, or the API server's. */
+/** Seven attempts over about 13 minutes: an engine that answers with an error of its own is restarted, or it is its answer. */
+const ENGINE: RetryPolicy = { ...ENGINE_AWAY, attempts: 7 };
+
+/** Five attempts within half a minute: content that does not match its digest, and errors that nobody expected. */
+const OTHERS: RetryPolicy = { attempts: 5, firstDelayMs: 1_000, longestDelayMs: 15_000 };
+
 const POLICIES: Readonly<Partial<Record<BuildFailureReason, RetryPolicy>>> = {
-  EngineUnavailable: ENGINE,
-  EngineDiskFull: ENGINE,
+  RegistryUnavailable: AWAY,
+  APIServerUnavailable: AWAY,
+  SecretUnusable: SECRET,
+  SecretNotAllowed: SECRET,
+  EngineUnavailable: ENGINE_AWAY,
+  EngineDiskFull: ENGINE_AWAY,
   EngineFailed: ENGINE,
 };
 
 export type RetryDecision =
-  | { readonly kind: 'retry'; readonly inMs: number; readonly of: number }
-  | { readonly kind: 'giveUp' };
+  /** `left`: how many attempts are left, this one included; absent: there is no limit. */
+  { readonly kind: 'retry'; readonly inMs: number; readonly left?: number } | { readonly kind: 'giveUp' };
 
 /**
- * @param attempt the attempt that just failed, counted from 1.
+ * @param failures how many attempts in a row have failed for this reason, at least 1.
  * @param failure why; temporary if another attempt can succeed with the same inputs. The delay that a server asked for counts
  *   up to the longest of the policy.
- * @returns when to try again, and how many attempts there are at most.
  */
 export function decideRetry(
-  attempt: number,
+  failures: number,
   { reason, temporary, retryAfterMs = 0 }: Pick<BuildFailure, 'reason' | 'temporary' | 'retryAfterMs'>,
 ): RetryDecision {
-  const policy = POLICIES[reason] ?? REGISTRY;
-  if (!temporary || attempt >= policy.attempts) return { kind: 'giveUp' };
-  const backoff = Math.min(policy.firstDelayMs * 2 ** (attempt - 1), policy.longestDelayMs);
-  const inMs = Math.max(backoff, Math.min(retryAfterMs, policy.longestDelayMs));
-  return { kind: 'retry', inMs, of: policy.attempts };
+  const { attempts, firstDelayMs, longestDelayMs } = POLICIES[reason] ?? OTHERS;
+  const left = attempts === undefined ? undefined : attempts - failures;
+  if (!temporary || (left !== undefined && left <= 0)) return { kind: 'giveUp' };
+  const backoff = Math.min(firstDelayMs * 2 ** (failures - 1), longestDelayMs);
+  const inMs = Math.max(backoff, Math.min(retryAfterMs, longestDelayMs));
+  return { kind: 'retry', inMs, ...present({ left }) };
 }

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { MachineOSBuild } from '../api/machine-os-build.ts';
+import { present } from '../api/present.ts';
 import { parseDigestedPullspec } from '../api/references.ts';
 import { type BuildPhase, buildStatus, isOver, outcomeOf } from './status.ts';
 
@@ -42,7 +43,7 @@ const line = (status: ReturnType<typeof buildStatus>) =>
 
 test.each<[BuildPhase, string[]]>([
   [{ kind: 'started' }, ['Prepared=True Prepared', 'Building=True Building']],
-  [{ kind: 'retrying', attempt: 1, of: 5, why: 'down', inMs: 1 }, ['Building=True Retrying']],
+  [{ kind: 'retrying', attempt: 1, reason: 'BuildError', why: 'down', inMs: 1 }, ['Building=True Retrying']],
   [succeeded, ['Prepared=True Prepared', 'Building=False Succeeded', 'Succeeded=True Succeeded']],
   [
     { kind: 'failed', reason: 'NoEngine', message: 'm' },
@@ -53,15 +54,18 @@ test.each<[BuildPhase, string[]]>([
   expect(line(buildStatus(undefined, phase, now))).toEqual(expected);
 });
 
-test('a retry reports the attempt and when the next one starts, rounded up to seconds', () => {
+test.each([
+  [5, 'Attempt 2 of 5 failed (RegistryUnavailable); the next one starts at 2026-01-01T00:00:02Z: down'],
+  [undefined, 'Attempt 2 failed (RegistryUnavailable); the next one starts at 2026-01-01T00:00:02Z: down'],
+])('a retry reports the attempt of %s, when the next one starts, and the cause', (of, message) => {
+  const failed = { kind: 'retrying', attempt: 2, reason: 'RegistryUnavailable', why: 'down' } as const;
   const status = buildStatus(
     undefined,
-    { kind: 'retrying', attempt: 2, of: 5, why: 'down', inMs: 1_001 },
+    { ...failed, inMs: 1_001, logTail: ['last'], ...present({ of }) },
     now,
   );
-  expect(status.attempts).toBe(2);
-  expect(status.conditions?.[0]?.message).toContain('2 of 5');
-  expect(status.conditions?.[0]?.message).toContain('2 s');
+  expect(status).toMatchObject({ attempts: 2, logTail: ['last'] });
+  expect(status.conditions?.map((condition) => condition.message)).toEqual([message]);
 });
 
 test('times: the start stays, the end is that of the last phase, a condition keeps the time of its last transition', () => {

@@ -39,9 +39,13 @@ export type BuildPhase =
   | {
       readonly kind: 'retrying';
       readonly attempt: number;
-      readonly of: number;
+      /** The last attempt if it fails in the same way; absent: there is no limit. */
+      readonly of?: number;
+      readonly reason: BuildFailureReason;
       readonly why: string;
       readonly inMs: number;
+      /** Of the container engine, if one was used. */
+      readonly logTail?: readonly string[] | undefined;
     }
   | {
       readonly kind: 'succeeded';
@@ -93,13 +97,9 @@ export function buildStatus(
     case 'retrying':
       return {
         ...before,
+        ...logOf(phase),
         attempts: phase.attempt,
-        conditions: set([
-          'Building',
-          'True',
-          'Retrying',
-          `Attempt ${phase.attempt} of ${phase.of} failed: ${phase.why}. Retrying in ${Math.ceil(phase.inMs / 1000)} s`,
-        ]),
+        conditions: set(['Building', 'True', 'Retrying', retryMessage(phase, now)]),
       };
     case 'succeeded':
       return {
@@ -141,6 +141,16 @@ export function buildStatus(
         ),
       );
   }
+}
+
+/** The cause may be long, and comes last: the schema limits the length. */
+function retryMessage(
+  { attempt, of, reason, why, inMs }: Extract<BuildPhase, { kind: 'retrying' }>,
+  now: string,
+): string {
+  const counted = of === undefined ? `Attempt ${attempt}` : `Attempt ${attempt} of ${of}`;
+  const next = new Date(Math.ceil((Date.parse(now) + inMs) / 1000) * 1000).toISOString();
+  return `${counted} failed (${reason}); the next one starts at ${next.replace('.000Z', 'Z')}: ${why}`;
 }
 
 function logOf({

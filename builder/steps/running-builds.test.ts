@@ -179,12 +179,29 @@ describe('a build that fails', () => {
     expect(world.condition('one', 'Building')).toMatchObject({
       status: 'True',
       reason: 'Retrying',
-      message: 'Attempt 1 of 5 failed: refused. Retrying in 1 s',
+      message: 'Attempt 1 failed (RegistryUnavailable); the next one starts at 2026-06-01T00:00:01Z: refused',
     });
     await world.ended();
     expect(order).toEqual(['one', 'two', 'one']);
     expect(outcomeOfNamed(world, 'one')).toBe('Succeeded');
     expect(world.cluster.get(MachineOSBuilds, 'one')?.status?.attempts).toBe(1);
+  });
+
+  test('by wrong content has that many attempts, however often its registry was away before', async () => {
+    const said: (string | undefined)[] = [];
+    const world = new World(async () => {
+      said.push(world.condition('one', 'Building')?.message);
+      const reason = said.length === 1 ? 'RegistryUnavailable' : 'UnexpectedContent';
+      if (said.length < 3) throw new BuildFailure(reason, 'odd', { temporary: true, logTail: ['last'] });
+      return result;
+    });
+    world.builds.start(world.job('one'));
+    await world.ended();
+    expect(said.slice(1)).toEqual([
+      'Attempt 1 failed (RegistryUnavailable); the next one starts at 2026-06-01T00:00:01Z: odd',
+      'Attempt 2 of 6 failed (UnexpectedContent); the next one starts at 2026-06-01T00:00:01Z: odd',
+    ]);
+    expect(world.cluster.get(MachineOSBuilds, 'one')?.status?.logTail).toEqual(['last']);
   });
 
   test('by an error that nobody expected is tried again', async () => {

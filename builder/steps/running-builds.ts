@@ -1,8 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { MachineConfig } from '../../api/machine-config.ts';
-import { type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build.ts';
+import { type BuildFailureReason, type MachineOSBuild, MachineOSBuilds } from '../../api/machine-os-build.ts';
 import type { MachineOSConfig } from '../../api/machine-os-config.ts';
+import { present } from '../../api/present.ts';
 import { type ApiClient, isNotFound, isTemporary } from '../../cluster/api-client.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
 import { aboutChange, type Reporters } from '../../cluster/events.ts';
@@ -168,13 +169,14 @@ export class RunningBuilds {
   /** Between two attempts the slot is another build's: the delays may be minutes. */
   async #attempts(job: BuildJob, signal: AbortSignal): Promise<BuildEnd> {
     const queued = performance.now();
+    const failures = new FailuresInARow();
     for (let attempt = 1; ; attempt += 1) {
       const outcome = await this.#slots.hold(signal, async () => {
         if (attempt === 1) {
           this.#options.metrics?.started(secondsSince(queued));
           await this.#report(job, { kind: 'started' });
         }
-        return this.#attempt(job, attempt, signal);
+        return this.#attempt(job, attempt, failures, signal);
       });
       if (outcome.kind !== 'retry') return outcome;
       await delay(outcome.inMs, undefined, { signal });
@@ -185,6 +187,7 @@ export class RunningBuilds {
   async #attempt(
     job: BuildJob,
     attempt: number,
+    failures: FailuresInARow,
     signal: AbortSignal,
   ): Promise<{ readonly kind: 'retry'; readonly inMs: number } | BuildEnd> {
     const { metrics, tracer, build } = this.#options;
@@ -204,7 +207,7 @@ export class RunningBuilds {
       if (signal.aborted) throw error;
       const failure = BuildFailure.from(error);
       trace.failed(failure);
-      const decision = decideRetry(attempt, failure);
+      const decision = decideRetry(failures.count(failure), failure);
       metrics?.failed(failure, secondsSince(startedAt), decision.kind === 'giveUp');
       this.#reporters(job).log.warn(
         { build: job.build.metadata.name, attempt, err: failure.message, next: decision.kind },
@@ -212,8 +215,17 @@ export class RunningBuilds {
       );
       const { reason, message, logTail } = failure;
       if (decision.kind === 'giveUp') return { kind: 'failed', reason, message, logTail };
-      const { of, inMs } = decision;
-      await this.#reportProgress(job, { kind: 'retrying', attempt, of, why: message, inMs });
+      const { left, inMs } = decision;
+      const of = left === undefined ? undefined : attempt + left;
+      await this.#reportProgress(job, {
+        kind: 'retrying',
+        attempt,
+        reason,
+        why: message,
+        inMs,
+        logTail,
+        ...present({ of }),
+      });
       return decision;
     }
   }
@@ -250,6 +262,19 @@ export class RunningBuilds {
 
   #reporters({ rendered }: BuildJob): Reporters {
     return aboutChange(this.#options, rendered.metadata.name);
+  }
+}
+
+/** A registry that was away for hours must not use up the attempts that are left for what follows. */
+class FailuresInARow {
+  #reason: BuildFailureReason | undefined;
+  #count = 0;
+
+  /** @returns how many failures in a row had the reason of this one, itself included. */
+  count({ reason }: BuildFailure): number {
+    this.#count = this.#reason === reason ? this.#count + 1 : 1;
+    this.#reason = reason;
+    return this.#count;
   }
 }
 

@@ -117,6 +117,33 @@ test('an image that a mirror may have when it is up again is worth another try',
   });
 });
 
+test.each([
+  ['wrong content at the registry, and a mirror that is away', 'wrong', 503],
+  ['wrong content at a mirror, and none at the registry', 404, 'wrong'],
+] as const)('%s is worth another try', async (_, registryAnswer, mirrorAnswer) => {
+  const place = async (answer: number | 'wrong') =>
+    answer === 'wrong'
+      ? await startScriptedRegistry((_request, response) => response.end('{}'))
+      : (await emptyRegistry(answer)).host;
+  const [registry, other] = [await place(registryAnswer), await place(mirrorAnswer)];
+  const client = mirrored(registry, { mirrors: [other] });
+  const digest = `sha256:${'a'.repeat(64)}`;
+  await expect(client.getManifest(parseReference(`${registry}/os@${digest}`), signal)).rejects.toMatchObject({
+    name: 'RegistryError',
+    temporary: true,
+  });
+});
+
+test('wrong content everywhere is not the registry that is away', async () => {
+  const liar = await startScriptedRegistry((_request, response) => response.end('{}'));
+  const other = await startScriptedRegistry((_request, response) => response.end('{}'));
+  const client = mirrored(liar, { mirrors: [other] });
+  const digest = `sha256:${'a'.repeat(64)}`;
+  await expect(client.getManifest(parseReference(`${liar}/os@${digest}`), signal)).rejects.toMatchObject({
+    name: 'DigestMismatch',
+  });
+});
+
 test('a blocked image is refused before anybody is asked', async () => {
   const { host, asked } = await emptyRegistry();
   const client = mirrored(host, { more: 'blocked = true', mirrors: [] });

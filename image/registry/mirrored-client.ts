@@ -4,7 +4,7 @@ import type { RegistryAccess } from './connection.ts';
 import { isInsecure, type OpenSource, type PullSource, pullSources } from './pull-sources.ts';
 import type { RegistriesConf } from './registries-conf.ts';
 import { createRegistryClient, type RegistryClient } from './registry-client.ts';
-import { ContentError, RegistryError } from './registry-error.ts';
+import { ContentError, DigestMismatch, RegistryError } from './registry-error.ts';
 
 type Repository = Pick<Reference, 'registry' | 'repository'>;
 
@@ -163,8 +163,15 @@ function allFailed(failures: readonly Failure[]): RegistryError | ContentError {
   if (others.length === 0) return last.error;
   const reasons = others.map(({ at, error }) => `[${formatReference(at)}: ${error.message}]`);
   const message = `${last.error.message}; nor was it elsewhere: ${reasons.join(', ')}`;
-  if (last.error instanceof ContentError) return new ContentError(message, { cause: last.error });
+  const isAway = failures.some(({ error }) => error instanceof RegistryError && error.temporary);
+  if (last.error instanceof ContentError) {
+    // Where another place may come back, the wrong content here is not the last word.
+    if (isAway) return new RegistryError(message, { status: 0, temporary: true }, { cause: last.error });
+    const isMismatch = failures.some(({ error }) => error instanceof DigestMismatch);
+    return new (isMismatch ? DigestMismatch : ContentError)(message, { cause: last.error });
+  }
   const { code, status, retryAfterMs } = last.error;
-  const temporary = failures.some(({ error }) => error instanceof RegistryError && error.temporary);
+  // A mirror with other content under the digest is asked again, too: it has the image, and one answer was wrong.
+  const temporary = isAway || others.some(({ error }) => error instanceof DigestMismatch);
   return new RegistryError(message, { code, status, retryAfterMs, temporary }, { cause: last.error });
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Descriptor } from '../digest.ts';
 import { finish } from '../digest.ts';
-import { ContentError, pauseOrThrow, RegistryError } from './registry-error.ts';
+import { ContentError, DigestMismatch, pauseOrThrow, RegistryError } from './registry-error.ts';
 
 /**
  * Asks for a blob from an offset on.
@@ -26,7 +26,7 @@ const BREAKS = 100;
  * Reads a blob; where the connection breaks, what is missing is asked for. Each chunk is held back until the next has come,
  * so that a wrong end is known before the last one is given.
  *
- * @throws ContentError for another size or digest, before the last chunk is given; RegistryError for a connection that broke
+ * @throws DigestMismatch for another size or digest, before the last chunk is given; RegistryError for a connection that broke
  *   and brought no more in several attempts.
  */
 export async function* readBlob(reading: BlobReading): AsyncGenerator<Uint8Array, void, void> {
@@ -37,15 +37,15 @@ export async function* readBlob(reading: BlobReading): AsyncGenerator<Uint8Array
   for await (const chunk of resumed(reading)) {
     length += chunk.length;
     if (length > size)
-      throw new ContentError(`blob ${digest}: received more than the expected ${size} bytes`);
+      throw new DigestMismatch(`blob ${digest}: received more than the expected ${size} bytes`);
     hash.update(chunk);
     if (held !== undefined) yield held;
     held = chunk;
   }
-  if (length !== size) throw new ContentError(`blob ${digest}: received ${length} bytes, expected ${size}`);
+  if (length !== size) throw new DigestMismatch(`blob ${digest}: received ${length} bytes, expected ${size}`);
   const received = finish(hash);
   if (received !== digest)
-    throw new ContentError(`blob ${digest}: the received content has the digest ${received}`);
+    throw new DigestMismatch(`blob ${digest}: the received content has the digest ${received}`);
   if (held !== undefined) yield held;
 }
 
@@ -81,7 +81,7 @@ function checkAnswer(response: IncomingMessage, { digest, size }: Descriptor, of
   const wrongRange = partial && !(range ?? '').startsWith(`bytes ${offset}-`);
   if (!wrongRange && (length === undefined || Number(length) === expected)) return;
   response.destroy();
-  throw new ContentError(
+  throw new DigestMismatch(
     wrongRange
       ? `blob ${digest}: requested the content from byte ${offset}, received the range ${JSON.stringify(range)}`
       : `blob ${digest}: Content-Length is ${length}, expected ${expected}`,

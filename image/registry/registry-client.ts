@@ -5,7 +5,7 @@ import { manifestKey, type Reference } from '../reference.ts';
 import { type RegistryAccess, SILENCE_MS } from './connection.ts';
 import { pushStream } from './push-blob.ts';
 import { readBlob, readWhole } from './read-blob.ts';
-import { ContentError, RegistryError } from './registry-error.ts';
+import { ContentError, DigestMismatch, RegistryError } from './registry-error.ts';
 import { createTransport } from './transport.ts';
 import {
   beginUpload,
@@ -135,7 +135,7 @@ class HttpRegistryClient implements RegistryClient {
     const digest = digestOf(bytes);
     const expected = reference.digest ?? headerDigest(response.headers['docker-content-digest']);
     if (expected !== undefined && expected !== digest) {
-      throw new ContentError(
+      throw new DigestMismatch(
         `${reference.registry}/${reference.repository}: expected manifest ${expected}, received content with the digest ${digest}`,
       );
     }

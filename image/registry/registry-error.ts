@@ -65,6 +65,11 @@ export class ContentError extends Error {
   }
 }
 
+/** The bytes of an answer are not those that the digest names. Another answer may have them. */
+export class DigestMismatch extends ContentError {
+  override readonly name = 'DigestMismatch';
+}
+
 /** Of an error's body: enough for a message, too little to fill a memory. */
 const ERROR_BODY_BYTES = 4_096;
 
