@@ -43,7 +43,7 @@ describe('registriesMachineConfig', () => {
       confOf({
         ...none,
         idms: [idms(rule)],
-        itms: [itms({ source: 'quay.io/os', mirrors: ['c.io/os', 'b.io/os'] })],
+        itms: [itms({ source: 'quay.io/os', mirrors: ['b.io/os', 'c.io/os'] })],
       }),
     ).toEqual([
       {
@@ -56,6 +56,57 @@ describe('registriesMachineConfig', () => {
         ],
       },
     ]);
+  });
+
+  test('mirrors for both kinds of references that are tried in different orders', () => {
+    const mirrors = ['a.io', 'b.io'];
+    expect(
+      confOf({
+        ...none,
+        idms: [idms({ source: 'quay.io', mirrors })],
+        itms: [itms({ source: 'quay.io', mirrors: mirrors.toReversed() })],
+      }),
+    ).toMatchObject([
+      {
+        mirror: [
+          { location: 'a.io', 'pull-from-mirror': 'digest-only' },
+          { location: 'b.io', 'pull-from-mirror': 'digest-only' },
+          { location: 'b.io', 'pull-from-mirror': 'tag-only' },
+          { location: 'a.io', 'pull-from-mirror': 'tag-only' },
+        ],
+      },
+    ]);
+  });
+
+  test.each<[string, Rule[], string[]]>([
+    [
+      'between mirrors keeps its place',
+      [{ source: 'q.io', mirrors: ['a.io', 'q.io', 'b.io'] }],
+      ['a.io', 'q.io', 'b.io'],
+    ],
+    ['at the end is left out', [{ source: 'q.io', mirrors: ['a.io', 'q.io'] }], ['a.io']],
+    [
+      'comes after the mirrors of other rules',
+      [
+        { source: 'q.io', mirrors: ['q.io', 'b.io'] },
+        { source: 'q.io', mirrors: ['a.io'] },
+      ],
+      ['a.io', 'q.io', 'b.io'],
+    ],
+  ])('a source among its mirrors %s', (_name, rules, expected) => {
+    const [entry] = confOf({ ...none, idms: [idms(...rules)] }) as { mirror: { location: string }[] }[];
+    expect(entry?.mirror.map(({ location }) => location)).toEqual(expected);
+  });
+
+  test.each<[string, Rule]>([
+    ['no mirror', { source: 'q.io' }],
+    ['no mirror, and that is never contacted', { source: 'q.io', mirrorSourcePolicy: 'NeverContactSource' }],
+    ['an empty list of mirrors', { source: 'q.io', mirrors: [], mirrorSourcePolicy: 'NeverContactSource' }],
+    ['itself as its only mirror', { source: 'q.io', mirrors: ['q.io', 'q.io'] }],
+  ])('a rule for a source with %s is ignored', (_name, rule) => {
+    expect(registriesMachineConfig('worker', { ...none, idms: [idms(rule)] })).toEqual({ ok: true });
+    const other = { source: 'a.io', mirrors: ['m.io'] };
+    expect(confOf({ ...none, idms: [idms(rule, other)] })).toMatchObject([{ location: 'a.io' }]);
   });
 
   test('NeverContactSource blocks the source, a wildcard is a prefix', () => {
@@ -111,6 +162,21 @@ describe('registriesMachineConfig', () => {
       'a mirror that is a wildcard',
       { ...none, idms: [idms({ source: 'q.io', mirrors: ['*.a.io'] })] },
       /no registry/,
+    ],
+    [
+      'a wildcard with a port',
+      { ...none, idms: [idms({ source: '*.q.io:5000', mirrors: ['a.io'] })] },
+      /no registry/,
+    ],
+    [
+      'a host that is none',
+      { ...none, idms: [idms({ source: 'q_q.io', mirrors: ['a.io'] })] },
+      /no registry/,
+    ],
+    [
+      'a mirror that references would take for an image of docker.io',
+      { ...none, idms: [idms({ source: 'q.io', mirrors: ['mirror/os'] })] },
+      /no registry or repository that can be a mirror/,
     ],
   ])('%s is refused', (_name, input, reason) => {
     const made = registriesMachineConfig('worker', input);

@@ -5,6 +5,8 @@ import { by } from '../../api/order.ts';
 import { IGNITION_VERSION } from '../ignition/parse.ts';
 import type { Problem } from '../problem.ts';
 import { type MirrorObjects, mergeMirrorObjects } from './mirror-rules.ts';
+import { readPolicyJson } from './read-policy-json.ts';
+import { readRegistriesConf } from './read-registries-conf.ts';
 import { formatRegistriesConf, formatSearchRegistries } from './registries-conf.ts';
 import { registryEntries } from './registry-entries.ts';
 import { type RegistrySources, readRegistrySources } from './registry-sources.ts';
@@ -81,10 +83,25 @@ function registryFiles(input: RegistryObjects): RegistryFiles {
     ['/etc/containers/policy.json', policy],
     ['/etc/containers/registries.conf.d/01-image-searchRegistries.conf', search],
   ] as const;
-  return {
-    ok: true,
-    texts: texts.flatMap(([path, text]) => (text === undefined ? [] : [[path, text] as const])),
-  };
+  const written = texts.flatMap(([path, text]) => (text === undefined ? [] : [[path, text] as const]));
+  const refused = written.flatMap(([path, text]) => refusals(path, text));
+  return refused.length > 0 ? { ok: false, problems: refused } : { ok: true, texts: written };
+}
+
+/**
+ * Reads a file back as the container runtime will. One entry that the runtime refuses would end every pull on every node, so
+ * such a file is never rolled out, whatever the objects were validated for.
+ */
+function refusals(path: string, text: string): Problem[] {
+  const read = path.endsWith('.json') ? readPolicyJson(text) : readRegistriesConf(text);
+  if (read.ok) return [];
+  return [
+    {
+      path: `${path} from the cluster's Image and mirror objects`,
+      reason: `would be refused by the container runtime: ${read.why}`,
+      expected: 'objects whose registries and mirrors can be written to it',
+    },
+  ];
 }
 
 function fileOf(path: string, text: string) {

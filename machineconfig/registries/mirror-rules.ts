@@ -38,8 +38,6 @@ interface Given {
   readonly source: string;
   readonly mirrors: readonly string[];
   readonly never: boolean;
-  /** Whether the source is named among its mirrors. */
-  readonly itself: boolean;
   /** The object with the rule, for messages. */
   readonly by: string;
 }
@@ -64,14 +62,14 @@ export function mergeMirrorObjects({ icsp, idms, itms }: MirrorObjects): SourceR
   const all = [...legacy, ...digests, ...tags];
   const problems = [...all.flatMap(malformed), ...contradicted(all), ...all.flatMap(mirrorsItself)];
   if (problems.length > 0) return { ok: false, problems };
-  const sources = [...new Set(all.map((rule) => rule.source))].sort();
+  const sources = [...new Set(all.filter(hasMirror).map((rule) => rule.source))].sort();
   return {
     ok: true,
     rules: sources.map((source) => ({
       source,
-      digestMirrors: mergeLists(listsOf(source, [...legacy, ...digests])),
-      tagMirrors: mergeLists(listsOf(source, tags)),
-      blocked: all.some((rule) => rule.source === source && rule.never),
+      digestMirrors: mergeMirrors(source, [...legacy, ...digests]),
+      tagMirrors: mergeMirrors(source, tags),
+      blocked: all.some((rule) => rule.source === source && rule.never && hasMirror(rule)),
       origins: [
         ...originOf('ImageContentSourcePolicy', source, legacy),
         ...originOf('ImageDigestMirrorSet', source, digests),
@@ -87,33 +85,66 @@ function given(
 ): Given[] {
   return rules.map(({ source, mirrors = [], mirrorSourcePolicy }) => ({
     source,
-    // The source itself is always tried last; naming it among its mirrors adds nothing.
-    mirrors: mirrors.filter((mirror) => mirror !== source),
+    mirrors,
     never: mirrorSourcePolicy === 'NeverContactSource',
-    itself: mirrors.includes(source),
     by,
   }));
 }
 
-function originOf(kind: MirrorKind, source: string, rules: readonly Given[]): MirrorOrigin[] {
-  const own = rules.filter((rule) => rule.source === source);
-  if (own.length === 0) return [];
-  return [{ kind, mirrors: mergeLists(listsOf(source, own)), never: own.some(({ never }) => never) }];
+/**
+ * A rule without a mirror other than its source mirrors nothing, and says nothing about contacting the source either
+ * (openshift/runtime-utils, addMirrorSet).
+ */
+function hasMirror({ source, mirrors }: Given): boolean {
+  return mirrors.some((mirror) => mirror !== source);
 }
 
-function listsOf(source: string, rules: readonly Given[]): (readonly string[])[] {
-  return rules.filter((rule) => rule.source === source).map((rule) => rule.mirrors);
+function originOf(kind: MirrorKind, source: string, rules: readonly Given[]): MirrorOrigin[] {
+  const own = rules.filter((rule) => rule.source === source && hasMirror(rule));
+  if (own.length === 0) return [];
+  return [{ kind, mirrors: mergeMirrors(source, own), never: own.some(({ never }) => never) }];
+}
+
+/**
+ * @returns the mirrors of all rules for a source. The source is always tried last; it is in the list only where a rule names it
+ *   before a mirror.
+ */
+function mergeMirrors(source: string, rules: readonly Given[]): string[] {
+  const lists = rules
+    .filter((rule) => rule.source === source && hasMirror(rule))
+    .map(({ mirrors }) => mirrors);
+  const named = lists.some((list) => list.includes(source));
+  const merged = mergeLists(
+    named ? lists.map((list) => (list.includes(source) ? list : [...list, source])) : lists,
+  );
+  return merged.at(-1) === source ? merged.slice(0, -1) : merged;
 }
 
 function malformed({ source, mirrors, by }: Given): Problem[] {
-  const problems = isScope(source) ? [] : [source];
-  return [...problems, ...mirrors.filter((mirror) => isWildcard(mirror) || !isScope(mirror))].map(
-    (value) => ({
+  const problems = isScope(source)
+    ? []
+    : [
+        {
+          path: by,
+          reason: `${JSON.stringify(source)} is no registry or repository`,
+          expected: 'host[:port][/repository], or *.domain',
+        },
+      ];
+  const unusable = mirrors.filter((mirror) => isWildcard(mirror) || !isScope(mirror) || !hasFullHost(mirror));
+  return [
+    ...problems,
+    ...unusable.map((mirror) => ({
       path: by,
-      reason: `${JSON.stringify(value)} is no registry or repository`,
-      expected: 'host[:port][/repository], or *.domain for a source',
-    }),
-  );
+      reason: `${JSON.stringify(mirror)} is no registry or repository that can be a mirror`,
+      expected: 'host[:port][/repository], where a host without a port has a dot or is localhost',
+    })),
+  ];
+}
+
+/** A reference whose first part is none of these is one of docker.io, and each pull from such a mirror's source fails. */
+function hasFullHost(mirror: string): boolean {
+  const [host = ''] = mirror.split('/');
+  return host === 'localhost' || /[.:A-Z]/.test(host);
 }
 
 /**
@@ -136,8 +167,8 @@ function contradicted(all: readonly Given[]): Problem[] {
     });
 }
 
-function mirrorsItself({ source, itself, never, by }: Given): Problem[] {
-  if (!itself || !never) return [];
+function mirrorsItself({ source, mirrors, never, by }: Given): Problem[] {
+  if (!mirrors.includes(source) || !never) return [];
   return [
     {
       path: `${by}, source ${source}`,
@@ -173,12 +204,16 @@ export function mergeLists(lists: readonly (readonly string[])[]): string[] {
   return merged;
 }
 
+const HOST_LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?';
+const HOST = `${HOST_LABEL}(?:\\.${HOST_LABEL})*`;
 /** What registries.conf takes as a scope: a registry, a repository or namespace of it, or `*.domain`. */
-const SCOPE = /^(\*\.)?[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(:\d{1,5})?(\/[a-z0-9]+([._-]+[a-z0-9]+)*)*$/;
+const SCOPE = new RegExp(
+  `^(?:\\*\\.${HOST}|${HOST}(?::\\d{1,5})?(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*)$`,
+);
 
-/** @returns whether a text is a scope; a wildcard stands for whole registries only. */
+/** @returns whether a text is a scope; a wildcard stands for whole domains only, with every port of their hosts. */
 export function isScope(text: string): boolean {
-  return SCOPE.test(text) && !(isWildcard(text) && text.includes('/'));
+  return SCOPE.test(text);
 }
 
 export function isWildcard(scope: string): boolean {

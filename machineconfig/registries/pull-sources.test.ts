@@ -37,6 +37,11 @@ prefix = "moved.io"
 location = "new.io/moved"
 
 [[registry]]
+location = "one.io/x"
+[[registry.mirror]]
+location = "m.io"
+
+[[registry]]
 location = "bad.io"
 blocked = true
 `);
@@ -44,13 +49,16 @@ blocked = true
 test.each([
   ['q.io/x', 'digest', ['both.io/q/x', 'digests.io/x', 'q.io/x']],
   ['q.io/x', 'tag', ['both.io/q/x', 'tags.io/x (insecure)', 'q.io/x']],
-  ['q.io:5000/x', 'digest', ['both.io/q:5000/x', 'digests.io:5000/x', 'q.io:5000/x']],
+  ['q.io:5000/x', 'digest', []],
   ['q.io/own/x', 'tag', ['q.io/own/x']],
   ['q.io/owner', 'digest', ['both.io/q/owner', 'digests.io/owner', 'q.io/owner']],
   ['a.example.org:5000/x', 'tag', ['m.io:5000/x', 'a.example.org:5000/x (insecure)']],
   ['q.eu/a.example.org', 'tag', ['q.eu/a.example.org']],
   ['moved.io/x', 'tag', ['new.io/moved/x']],
   ['bad.io/x', 'digest', []],
+  ['q.io/own', 'tag', ['q.io/own']],
+  ['one.io/x', 'digest', []],
+  ['one.io/x/y', 'digest', ['m.io/y', 'one.io/x/y']],
   ['other.io/x', 'digest', ['other.io/x']],
 ] as const)('%s by %s comes from %j', (repository, kind, expected) => {
   expect(pullSources(conf, repository, kind)).toEqual(expected);

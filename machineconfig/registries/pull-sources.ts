@@ -9,7 +9,7 @@ export type ReferenceKind = 'digest' | 'tag';
  * (containers/image, PullSourcesFromReference).
  *
  * @param repository as references name it: `host[:port]/path`.
- * @returns repositories, followed by ` (insecure)` where TLS is not verified; empty if all of them are blocked.
+ * @returns repositories, followed by ` (insecure)` where TLS is not verified; empty if nothing can be pulled.
  */
 export function pullSources(conf: RegistriesConf, repository: string, kind: ReferenceKind): string[] {
   const registry = findRegistry(conf, repository);
@@ -17,15 +17,31 @@ export function pullSources(conf: RegistriesConf, repository: string, kind: Refe
   const rest = repository.slice(matchedLength(registry.scope, repository));
   const mirrors = registry.mirrors.filter(({ pull }) => serves(pull, kind));
   const own = registry.location === '' ? repository : `${registry.location}${rest}`;
-  return [
+  const places = [
     ...mirrors.map(({ location, insecure }) => ({ at: `${location}${rest}`, insecure })),
     { at: own, insecure: registry.insecure },
-  ].flatMap(({ at, insecure }) => {
+  ];
+  // One name that is none ends the whole pull.
+  if (!places.every(({ at }) => isRepository(at))) return [];
+  return places.flatMap(({ at, insecure }) => {
     // What is pulled from is looked up itself: a blocked host is none of another's mirrors either.
     const host = findRegistry(conf, at);
     if (host?.blocked === true) return [];
     return [insecure || host?.insecure === true ? `${at} (insecure)` : at];
   });
+}
+
+/**
+ * A host alone is none, which is what remains of an image that is a scope itself if a mirror is a host. A scope without a port
+ * also matches its host's ports, which land behind a path when the scope is replaced.
+ */
+function isRepository(at: string): boolean {
+  const [host = '', ...path] = at.split('/');
+  return (
+    path.length > 0 &&
+    !path.some((part) => part.includes(':')) &&
+    (host.startsWith('[') || host.split(':').length <= 2)
+  );
 }
 
 function serves(pull: PullFrom, kind: ReferenceKind): boolean {
@@ -50,12 +66,11 @@ function matchedLength(scope: string, repository: string): number {
 
 /**
  * @returns repositories that stand for all: two that the same scopes match have the same sources but for their names, so one
- *   within each scope of any file is enough. No real repository is named like them.
+ *   within each scope of any file is enough, and the scope itself. No real repository is named like the former.
  */
 export function examplesOf(confs: readonly RegistriesConf[]): string[] {
-  return [...new Set(confs.flatMap((conf) => [...conf.registries.keys()]))]
-    .sort()
-    .map((scope) => `${scope}${EXAMPLE}`);
+  const scopes = [...new Set(confs.flatMap((conf) => [...conf.registries.keys()]))].sort();
+  return scopes.flatMap((scope) => [`${scope}${EXAMPLE}`, ...(scope.includes('/') ? [scope] : [])]);
 }
 
 const EXAMPLE = '/*';

@@ -65,16 +65,20 @@ export function registryEntries(
 
 type Mirror = Omit<MirrorEntry, 'insecure'>;
 
-/** Digest mirrors come before tag mirrors, each for its own kind of reference; a mirror for both is there once. */
+/**
+ * Digest mirrors come before tag mirrors, each for its own kind of reference. A mirror for both is written once, unless the two
+ * kinds try their mirrors in different orders.
+ */
 function mirrorsOf({ digestMirrors, tagMirrors }: SourceRule): readonly Mirror[] {
-  const forBoth = new Set(digestMirrors.filter((mirror) => tagMirrors.includes(mirror)));
-  const mirror = (location: string, pull: Pull): Mirror =>
-    forBoth.has(location) ? { location } : { location, pull };
+  const both = new Set(digestMirrors.filter((mirror) => tagMirrors.includes(mirror)));
+  const tagsAlone = tagMirrors.filter((mirror) => !both.has(mirror));
+  const isOneOrder = [...both, ...tagsAlone].every((mirror, index) => mirror === tagMirrors[index]);
+  const digestOnly = (location: string): Mirror => ({ location, pull: 'digest-only' });
+  const tagOnly = (location: string): Mirror => ({ location, pull: 'tag-only' });
+  if (!isOneOrder) return [...digestMirrors.map(digestOnly), ...tagMirrors.map(tagOnly)];
   return [
-    ...digestMirrors.map((location) => mirror(location, 'digest-only')),
-    ...tagMirrors
-      .filter((location) => !forBoth.has(location))
-      .map((location) => mirror(location, 'tag-only')),
+    ...digestMirrors.map((location) => (both.has(location) ? { location } : digestOnly(location))),
+    ...tagsAlone.map(tagOnly),
   ];
 }
 

@@ -153,6 +153,14 @@ test.each<[string, Sources, string]>([
   ],
   ['a scope that is none', { insecureRegistries: ['http://a.org'] }, 'insecureRegistries'],
   ['a wildcard of a repository', { blockedRegistries: ['*.a.org/x'] }, 'blockedRegistries'],
+  ['an insecure wildcard with a port', { insecureRegistries: ['*.a.org:5000'] }, 'insecureRegistries'],
+  ['a blocked wildcard with a port', { blockedRegistries: ['*.a.org:5000'] }, 'blockedRegistries'],
+  ['an allowed wildcard with a port', { allowedRegistries: ['*.a.org:5000'] }, 'allowedRegistries'],
+  [
+    'a search registry that is a repository',
+    { containerRuntimeSearchRegistries: ['a.org/x'] },
+    'containerRuntimeSearchRegistries',
+  ],
 ])('%s is refused with the field', (_, sources, field) => {
   const made = make(sources);
   expect(made.ok ? [] : made.problems.map(({ path }) => path)).toEqual([

@@ -1,6 +1,6 @@
 import type { ImageConfig } from '../../api/image-sources.ts';
 import type { Problem } from '../problem.ts';
-import { isScope } from './mirror-rules.ts';
+import { isScope, isWildcard } from './mirror-rules.ts';
 
 /** The validated registry sources of the cluster's Image object. */
 export interface RegistrySources {
@@ -25,6 +25,7 @@ export function readRegistrySources(image: ImageConfig | undefined): ReadRegistr
     image?.spec.registrySources ?? {};
   const lists = { insecureRegistries, blockedRegistries, allowedRegistries };
   const problems = Object.entries(lists).flatMap(([field, scopes = []]) => malformed(field, scopes));
+  problems.push(...unsearchable(containerRuntimeSearchRegistries ?? []));
   if ((allowedRegistries ?? []).length > 0 && (blockedRegistries ?? []).length > 0) {
     problems.push({
       path: at('allowedRegistries'),
@@ -55,5 +56,16 @@ function malformed(field: string, scopes: readonly string[]): Problem[] {
       path: at(field),
       reason: `${JSON.stringify(scope)} is no registry or repository`,
       expected: 'host[:port][/repository], or *.domain',
+    }));
+}
+
+/** A short name is looked for in whole registries; the runtime refuses the whole file for anything else. */
+function unsearchable(registries: readonly string[]): Problem[] {
+  return registries
+    .filter((registry) => !isScope(registry) || isWildcard(registry) || registry.includes('/'))
+    .map((registry) => ({
+      path: at('containerRuntimeSearchRegistries'),
+      reason: `${JSON.stringify(registry)} is no registry`,
+      expected: 'host[:port]',
     }));
 }

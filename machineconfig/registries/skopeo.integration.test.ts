@@ -1,0 +1,223 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { execa } from 'execa';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { ImageConfig, ImageDigestMirrorSet, ImageTagMirrorSet } from '../../api/image-sources.ts';
+import { patience } from '../../test/fixtures/patience.ts';
+import { parseNodeConfig } from '../parse-node-config.ts';
+import { registriesMachineConfig } from './machine-config.ts';
+import { pullSources, type ReferenceKind } from './pull-sources.ts';
+import { readRegistriesConf } from './read-registries-conf.ts';
+
+/** Shale's readers of these files, and the files that it writes, against the library that nodes read them with. */
+
+let directory: string;
+beforeAll(async () => {
+  directory = await mkdtemp(path.join(tmpdir(), 'shale-skopeo-'));
+});
+afterAll(() => rm(directory, { recursive: true, force: true }));
+
+/** Ports of loopback on which nothing listens: each attempt fails at once. */
+const registry = (port: number) => `127.0.0.1:${port}`;
+const DIGEST = `sha256:${'a'.repeat(64)}`;
+
+async function skopeo(conf: string, image: string, ...flags: readonly string[]): Promise<string> {
+  const file = path.join(directory, 'registries.conf');
+  await writeFile(file, conf);
+  const { stderr } = await execa(
+    'skopeo',
+    [...flags, '--registries-conf', file, 'inspect', '--raw', `docker://${image}`],
+    { reject: false, timeout: patience(30_000) },
+  );
+  return stderr;
+}
+
+async function isRead(conf: string): Promise<boolean> {
+  const stderr = await skopeo(conf, `${registry(1)}/x@${DIGEST}`);
+  if (/loading registries configuration/.test(stderr)) return false;
+  expect(stderr).toMatch(/connection refused|is blocked/);
+  return true;
+}
+
+async function isPolicyRead(policy: string): Promise<boolean> {
+  const file = path.join(directory, 'policy.json');
+  await writeFile(file, policy);
+  const to = `dir:${path.join(directory, 'image')}`;
+  const { stderr } = await execa(
+    'skopeo',
+    ['--policy', file, 'copy', `docker://${registry(1)}/x@${DIGEST}`, to],
+    { reject: false, timeout: patience(30_000) },
+  );
+  if (/trust policy/.test(stderr)) return false;
+  expect(stderr).toMatch(/connection refused|is rejected by policy/);
+  return true;
+}
+
+describe('a registries.conf is read as skopeo reads it', { timeout: patience(60_000) }, () => {
+  const one = '[[registry]]\nlocation = "q.io"\n';
+  const mirror = `${one}[[registry.mirror]]\n`;
+  test.each([
+    [''],
+    ['# nothing'],
+    [one],
+    ['x = ['],
+    ['registry = 5'],
+    ['[registry]\nlocation = "q.io"'],
+    ['registry = [1]'],
+    ['[[registry]]'],
+    ['[[registry]]\nprefix = "q.io"'],
+    ['[[registry]]\nprefix = "*.q.io"'],
+    ['[[registry]]\nprefix = "*.q.io:5000"'],
+    ['[[registry]]\nprefix = "*.q.io/x"\nlocation = "q.io"'],
+    ['[[registry]]\nlocation = "*.q.io:5000"'],
+    ['[[registry]]\nlocation = "https://q.io"'],
+    ['[[registry]]\nlocation = "q.io/"\nblocked = "true"'],
+    ['[[registry]]\nLocation = "q.io"\nBLOCKED = true'],
+    ['[[registry]]\nlocation = 5'],
+    [`${one}unknown = 1`],
+    [`${one}pull-from-mirror = "all"`],
+    [`${one}blocked = true\n${one}`],
+    [`${one}${one}`],
+    [mirror],
+    [`${mirror}location = "m.io"`],
+    [`${mirror}location = "m.io"\npull-from-mirror = "tag-only"`],
+    [`${mirror}location = "m.io"\npull-from-mirror = "never"`],
+    [`${one}mirror-by-digest-only = true\n[[registry.mirror]]\nlocation = "m.io"\npull-from-mirror = "all"`],
+    ['unqualified-search-registries = ["q.io:5000", "localhost"]'],
+    ['unqualified-search-registries = ["q.io/x"]'],
+    ['unqualified-search-registries = "q.io"'],
+    ['unqualified-search-registries = [1]'],
+    ['short-name-mode = "permissive"'],
+    ['short-name-mode = "sometimes"'],
+    ['credential-helpers = "secretservice"'],
+    ['[registries.search]\nregistries = ["q.io"]'],
+    [`${one}[registries.search]\nregistries = ["q.io"]`],
+  ])('%j', async (conf) => {
+    expect(readRegistriesConf(conf).ok).toBe(await isRead(conf));
+  });
+});
+
+const anyScope = fc.constantFrom(
+  registry(1),
+  `${registry(1)}/x`,
+  `${registry(1)}/x/y`,
+  `${registry(2)}/m`,
+  registry(3),
+  '127.0.0.1',
+);
+
+test('images come from where skopeo looks for them, in its order', {
+  timeout: patience(120_000),
+}, async () => {
+  const anyMirror = fc.record({
+    location: fc.constantFrom(`${registry(2)}/m`, registry(3), `${registry(1)}/x`),
+    pull: fc.constantFrom('all', 'digest-only', 'tag-only'),
+  });
+  const anyConf = fc.uniqueArray(
+    fc.record({
+      scope: anyScope,
+      blocked: fc.nat(4).map((chance) => chance === 0),
+      mirrors: fc.array(anyMirror, { maxLength: 3 }),
+    }),
+    { maxLength: 4, selector: ({ scope }) => scope },
+  );
+  const format = (
+    entries: readonly { scope: string; blocked: boolean; mirrors: { location: string; pull: string }[] }[],
+  ) =>
+    entries
+      .flatMap(({ scope, blocked, mirrors }) => [
+        `[[registry]]\nlocation = "${scope}"\nblocked = ${blocked}`,
+        ...mirrors.map(
+          ({ location, pull }) =>
+            `[[registry.mirror]]\nlocation = "${location}"\npull-from-mirror = "${pull}"`,
+        ),
+      ])
+      .join('\n');
+  await fc.assert(
+    fc.asyncProperty(
+      anyConf,
+      fc.constantFrom(`${registry(1)}/x/y/z`, `${registry(1)}/x`, `${registry(1)}/w`, `${registry(3)}/w`),
+      fc.constantFrom<ReferenceKind>('digest', 'tag'),
+      async (entries, repository, kind) => {
+        const conf = format(entries);
+        const suffix = kind === 'digest' ? `@${DIGEST}` : ':1';
+        const log = await skopeo(conf, `${repository}${suffix}`, '--debug');
+        const places = (pattern: RegExp) => [...log.matchAll(pattern)].map(([, place = '']) => place);
+        const blocked = new Set(places(/Accessing \\"([^"]+)\\" failed: registry \S+ is blocked/g));
+        const tried = places(/Trying to access \\"([^"]+)\\"/g).filter((place) => !blocked.has(place));
+        const read = readRegistriesConf(conf);
+        const sources = read.ok ? pullSources(read.conf, repository, kind) : [];
+        expect(tried).toEqual(sources.map((source) => `${source}${suffix}`));
+      },
+    ),
+    { numRuns: 40 },
+  );
+});
+
+const meta = (kind: string) => ({
+  apiVersion: 'config.openshift.io/v1',
+  kind,
+  metadata: { name: 'cluster' },
+});
+const anyRegistry = fc.constantFrom(
+  'q.io',
+  'q.io/x',
+  'q.io/x/y/z/w',
+  'q.io:5000',
+  'a.q.io/x_y',
+  '*.q.io',
+  '*.b.q.io',
+  '*.q.io:5000',
+  '*.q.io/x',
+  'localhost',
+  'host/x',
+  'q_q.io',
+  'https://q.io',
+  'q.io/x..y',
+);
+const anyMirrors = fc.array(anyRegistry, { maxLength: 3 });
+const anyRule = fc.record({
+  source: anyRegistry,
+  mirrors: anyMirrors,
+  mirrorSourcePolicy: fc.constantFrom('NeverContactSource' as const, 'AllowContactingSource' as const),
+});
+const anyObjects = fc.record({
+  insecureRegistries: fc.array(anyRegistry, { maxLength: 2 }),
+  blockedRegistries: fc.array(anyRegistry, { maxLength: 2 }),
+  allowedRegistries: fc.array(anyRegistry, { maxLength: 1 }),
+  containerRuntimeSearchRegistries: fc.array(anyRegistry, { maxLength: 1 }),
+  digests: fc.array(anyRule, { maxLength: 2 }),
+  tags: fc.array(anyRule, { maxLength: 2 }),
+});
+type Objects = typeof anyObjects extends fc.Arbitrary<infer T> ? T : never;
+
+function machineConfigOf({ digests, tags, ...registrySources }: Objects) {
+  const idms: ImageDigestMirrorSet = {
+    ...meta('ImageDigestMirrorSet'),
+    spec: { imageDigestMirrors: digests },
+  };
+  const itms: ImageTagMirrorSet = { ...meta('ImageTagMirrorSet'), spec: { imageTagMirrors: tags } };
+  const image: ImageConfig = { ...meta('Image'), spec: { registrySources } };
+  const objects = { icsp: [], idms: [idms], itms: [itms], image };
+  const made = registriesMachineConfig('worker', { ...objects, controllerVersion: '1' });
+  return made.ok && made.machineConfig !== undefined ? [made.machineConfig] : [];
+}
+
+test('every file that Shale writes can be read', { timeout: patience(180_000) }, async () => {
+  const texts = new Map<string, string>();
+  for (const machineConfig of fc.sample(anyObjects, 4000).flatMap(machineConfigOf)) {
+    const parsed = parseNodeConfig(machineConfig);
+    if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
+    for (const [at, { contents }] of parsed.config.files) texts.set(Buffer.from(contents).toString(), at);
+  }
+  const some = [...texts].slice(0, 60);
+  for (const [text, at] of some) {
+    expect(await (at.endsWith('.json') ? isPolicyRead(text) : isRead(text)), text).toBe(true);
+  }
+  expect(some).toHaveLength(60);
+  // The check itself can fail.
+  expect(await isPolicyRead('{"default": []}')).toBe(false);
+  expect(await isRead('[[registry]]\nprefix = "*.q.io:5000"\n')).toBe(false);
+});
