@@ -87,3 +87,15 @@ it('the deletion of an older version does not hide what was written after it', (
   cache.forget(node('10', 'second'));
   expect(cache.get('n')).toBeUndefined();
 });
+
+it('keeps what was created again when the watch shows the deletion of what had the name before', () => {
+  const { cache, show, remove } = aWatch();
+  show(node('9', 'first'));
+  cache.forget(node('9', 'first'));
+  cache.remember(node('11', 'second'));
+  remove(node('10', 'first'));
+  expect(cache.get('n')?.metadata.uid).toBe('second');
+  show(node('11', 'second'));
+  remove(node('12', 'second'));
+  expect(cache.get('n')).toBeUndefined();
+});

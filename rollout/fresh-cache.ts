@@ -20,8 +20,10 @@ export class FreshCache<T extends KubernetesObject> {
       const key = keyOf(object.metadata);
       const written = this.#written.get(key);
       if (type === 'DELETED') this.#deleted.delete(key);
-      if (written !== undefined && (type === 'DELETED' || !isNewer(written, object)))
-        this.#written.delete(key);
+      if (written === undefined) return;
+      // The deletion of what had the name before is none of what was created after it.
+      const isGone = type === 'DELETED' && object.metadata.uid === written.metadata.uid;
+      if (isGone || !isNewer(written, object)) this.#written.delete(key);
     });
   }
 
