@@ -5,9 +5,11 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Lease, Leases } from '../../api/kubernetes.ts';
 import { MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { DEFAULT_LEASE_NAMESPACE } from '../../api/names.ts';
+import { present } from '../../api/present.ts';
 import { freePort } from '../../workshop/apiserver/control-plane/free-port.ts';
+import { createCutLine } from '../fixtures/cut-line.ts';
 import { deadline, patience } from '../fixtures/patience.ts';
-import { NAMESPACE, seen } from './cluster-under-test.ts';
+import { type ClusterUnderTest, NAMESPACE, seen } from './cluster-under-test.ts';
 import { type FleetUnderTest, startFleetUnderTest } from './fleet-under-test.ts';
 import { startOperatorProcess } from './operator-process.ts';
 
@@ -34,10 +36,16 @@ afterAll(async () => {
   await rm(dir, { recursive: true });
 });
 
-async function startOperator(name: string): Promise<Operator> {
+/** @param url of the API server, if it is not the cluster's own. */
+async function startOperator(name: string, url?: string): Promise<Operator> {
   const port = await freePort();
   const args = ['--image', 'shale:test', '--metrics-port', String(port)];
-  const started = await startOperatorProcess(fleet.cluster, dir, { name, args, limitMs: 4 * MINUTE });
+  const access: ClusterUnderTest['access'] = async (account) => ({
+    ...(await fleet.cluster.access(account)),
+    ...present({ url }),
+  });
+  const cluster = { ...fleet.cluster, access };
+  const started = await startOperatorProcess(cluster, dir, { name, args, limitMs: 4 * MINUTE });
   running.push({ ...started, port });
   return { ...started, port };
 }
@@ -100,4 +108,36 @@ test('a leader that loses its lease gives way, stays, and leads again when it is
   const config = await fleet.change('two', 'later');
   await fleet.runs('two-0', config, MINUTE);
   expect(await ask(second, '/healthz')).toBe(200);
+});
+
+test('an operator outlasts an API server that is away, when it starts and while it leads', {
+  timeout: patience(2 * MINUTE),
+}, async () => {
+  for (const { operator } of running) operator.kill('SIGTERM');
+  await Promise.all(running.map(({ operator }) => operator));
+  await using line = await createCutLine((await fleet.cluster.access('shale-operator')).url);
+  line.cut();
+  const started = await startOperator('operator-c', line.url);
+  let logged = '';
+  started.operator.stderr?.on('data', (chunk: Buffer) => {
+    logged += chunk.toString();
+  });
+  const logs = (message: string, times: number) =>
+    expect
+      .poll(() => logged.split(`"msg":"${message}"`).length - 1, { timeout: patience(MINUTE), interval: 100 })
+      .toBeGreaterThanOrEqual(times);
+  await logs('the API server does not answer; retrying', 1);
+  line.mend();
+  await leads('operator-c');
+  await fleet.addPool('away');
+  await fleet.addNode('away-0', 'away');
+
+  line.cut();
+  await logs('gave up leadership; waiting to lead again', 1);
+  expect(await ask(started, '/readyz')).toBe(200);
+  line.mend();
+  await logs('leading', 2);
+  await fleet.runs('away-0', await fleet.change('away', 'next'), MINUTE);
+  started.operator.kill('SIGTERM');
+  expect(await started.operator).toMatchObject({ exitCode: 0 });
 });
