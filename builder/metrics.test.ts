@@ -32,6 +32,8 @@ test('what builds do is told in metrics', async () => {
         'shale_builder_layer_bytes_total{how="sent"} 1000',
         'shale_builder_layer_bytes_total{how="mounted"} 300000000',
         'shale_builder_registry_errors_total{code="TOOMANYREQUESTS"} 1',
+        'shale_builder_failed_attempts_total{reason="RegistryUnavailable"} 1',
+        'shale_builder_failed_attempts_total{reason="ContainerfileFailed"} 1',
         'shale_builder_queue_length 3',
       ]),
     );

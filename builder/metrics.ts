@@ -36,6 +36,12 @@ export class BuildMetrics {
     labelNames: ['how'],
     registers: [this.registry],
   });
+  readonly #failedAttempts = new Counter({
+    name: 'shale_builder_failed_attempts_total',
+    help: 'Build attempts that failed, by the reason of the failure, also those that are retried.',
+    labelNames: ['reason'],
+    registers: [this.registry],
+  });
   readonly #registryErrors = new Counter({
     name: 'shale_builder_registry_errors_total',
     help: 'Build attempts that failed with a registry error, by error code, or by HTTP status if the registry sent no code.',
@@ -68,8 +74,9 @@ export class BuildMetrics {
   }
 
   /** @param final whether the build is not retried. */
-  failed({ cause }: BuildFailure, seconds: number, final: boolean): void {
+  failed({ cause, reason }: BuildFailure, seconds: number, final: boolean): void {
     this.#seconds.observe({ phase: 'build' }, seconds);
+    this.#failedAttempts.inc({ reason });
     if (cause instanceof RegistryError) {
       this.#registryErrors.inc({ code: cause.code === '' ? String(cause.status) : cause.code });
     }

@@ -14,6 +14,7 @@ export interface AlertCase {
 const nodes = (phase: string, pool = 'worker') => `shale_operator_nodes{pool="${pool}",phase="${phase}"}`;
 const failures = 'shale_operator_reconcile_failures_total{controller="pools"}';
 const builds = (result: string) => `shale_builder_builds_total{result="${result}",way=""}`;
+const failedAttempts = (reason: string) => `shale_builder_failed_attempts_total{reason="${reason}"}`;
 const registryErrors = 'shale_builder_registry_errors_total{code="TOOMANYREQUESTS"}';
 const up = (job: string, instance: string) => `up{job="${job}",instance="${instance}"}`;
 const state = (node: string, of: string) => `shale_daemon_state{node="${node}",state="${of}"}`;
@@ -199,6 +200,28 @@ export const ALERT_CASES: readonly AlertCase[] = [
     of: 'builds that succeed',
     series: { [builds('Succeeded')]: '0+1x60' },
     minutes: 30,
+  },
+  {
+    alert: 'ShaleBuildRetrying',
+    of: 'an engine that stays away, at the longest back-off of five minutes',
+    series: { [failedAttempts('EngineUnavailable')]: '1x4 2x4 3x4 4x4 5x4 6x4 7x4 8x4 9x4 10x4 11x4' },
+    minutes: 54,
+    fires: {
+      labels: { reason: 'EngineUnavailable', severity: 'warning' },
+      summary: 'Builds keep failing with EngineUnavailable, and are retried',
+    },
+  },
+  {
+    alert: 'ShaleBuildRetrying',
+    of: 'a registry that is away, which has an alert of its own',
+    series: { [failedAttempts('RegistryUnavailable')]: '1+1x60' },
+    minutes: 60,
+  },
+  {
+    alert: 'ShaleBuildRetrying',
+    of: 'a Secret that is created within a minute',
+    series: { [failedAttempts('SecretUnusable')]: '1 6x60' },
+    minutes: 60,
   },
   {
     alert: 'ShaleRegistryErrors',
