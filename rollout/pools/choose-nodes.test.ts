@@ -19,14 +19,15 @@ const begun = (nodes: readonly NodeState[], more: Partial<ChoiceLimits> = {}) =>
   chooseNodes(nodes, { ...limits, ...more }).begin.map(({ name }) => name);
 
 describe('nodes with a disruptive plan', () => {
-  it('go by zone, then by age, then by name', () => {
+  it('go by zone, then by age, then by name; those without a zone last', () => {
     const nodes = [
       staged('d', REBOOT, { zone: 'b' }),
       staged('c', REBOOT, { zone: 'a', createdAt: '2026-02-01T00:00:00Z' }),
       staged('b', REBOOT, { zone: 'a' }),
       staged('a', REBOOT, { zone: 'a' }),
+      staged('0', REBOOT, { zone: '', createdAt: '2025-01-01T00:00:00Z' }),
     ];
-    expect(begun(nodes, { maxUnavailable: 4 })).toEqual(['a', 'b', 'c', 'd']);
+    expect(begun(nodes, { maxUnavailable: 5 })).toEqual(['a', 'b', 'c', 'd', '0']);
   });
 
   it('share maxUnavailable with nodes that are down for other reasons', () => {

@@ -35,7 +35,7 @@ export interface Choice {
  * Disruptive plans (Drain or Reboot) share maxUnavailable with every node that is unavailable for whatever reason. A node
  * that is unavailable already may start, because that makes no further node unavailable. Control-plane nodes go one at a
  * time. Plans without disruption take no such slot: first one canary, then twice as many as have proven it.
- * Order as MCO's: by zone, then by age.
+ * Order as MCO's: by zone, nodes without one last, then by age.
  */
 export function chooseNodes(all: readonly NodeState[], limits: ChoiceLimits): Choice {
   // A node that was switched off on request is not counted.
@@ -178,8 +178,10 @@ function isUnproven(node: NodeState, { soak, unhealthyAfter, now }: ChoiceLimits
 
 function inOrder(operatorNode: string | undefined): (a: NodeState, b: NodeState) => number {
   const last = (node: NodeState) => (node.name === operatorNode ? 1 : 0);
+  const hasNoZone = ({ zone }: NodeState) => (zone === '' ? 1 : 0);
   return (a, b) =>
     last(a) - last(b) ||
+    hasNoZone(a) - hasNoZone(b) ||
     byCodeUnits(a.zone, b.zone) ||
     byCodeUnits(a.createdAt, b.createdAt) ||
     byCodeUnits(a.name, b.name);
