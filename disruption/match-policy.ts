@@ -1,3 +1,4 @@
+import { posix } from 'node:path';
 import type { EffectiveAction } from '../api/disruption-action.ts';
 import type { ClusterPolicies } from '../api/machine-configuration.ts';
 
@@ -21,7 +22,8 @@ function matched({ actions, source }: Policy, subject: string): MatchedPolicy {
 
 /**
  * The policy of a file: its own path's, or that of a directory above it. The longest text wins, so that `/etc/foo/`
- * beats `/etc/foo`; `/` alone matches nothing, and there are no wildcards (MCO, pkg/daemon/update.go).
+ * beats `/etc/foo`; `/` alone matches nothing, and there are no wildcards (MCO, pkg/daemon/update.go). `/etc//foo` is
+ * `/etc/foo`.
  */
 export function policyOfFile(policies: ClusterPolicies, path: string): MatchedPolicy | undefined {
   const matching = (policies.files ?? []).filter((policy) => covers(policy.path, path));
@@ -33,8 +35,10 @@ export function policyOfFile(policies: ClusterPolicies, path: string): MatchedPo
 }
 
 function covers(policyPath: string, path: string): boolean {
-  if (policyPath === '/') return false;
-  return path === policyPath || path.startsWith(policyPath.endsWith('/') ? policyPath : `${policyPath}/`);
+  // A slash at the end stays.
+  const clean = posix.normalize(policyPath);
+  if (clean === '/') return false;
+  return path === clean || path.startsWith(clean.endsWith('/') ? clean : `${clean}/`);
 }
 
 /** The policy of a unit, by its exact name. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { NodeDisruptionPolicy } from '../api/machine-configuration.ts';
-import { validatePolicy } from './validate-policy.ts';
+import { policyWarnings, validatePolicy } from './validate-policy.ts';
 
 const restart = (serviceName: string) => ({ type: 'Restart' as const, restart: { serviceName } });
 
@@ -106,4 +106,28 @@ describe('validatePolicy', () => {
   test('template instances are units too', () => {
     expect(validatePolicy(file([restart('getty@tty1.service')]))).toEqual([]);
   });
+});
+
+test.each([
+  ['/etc/*.conf', /^has no wildcards, so it covers only a file/],
+  ['/etc/[ab]', /^has no wildcards/],
+  ['/etc/?', /^has no wildcards/],
+  ['/', /^covers no file/],
+  ['/etc/..', /^covers no file/],
+])('a policy for %s is reported', (path, reason) => {
+  const policy: NodeDisruptionPolicy = {
+    files: [
+      { path: '/etc/a', actions: [{ type: 'None' }] },
+      { path, actions: [{ type: 'None' }] },
+    ],
+  };
+  expect(validatePolicy(policy)).toEqual([]);
+  expect(policyWarnings(policy)).toEqual([
+    {
+      path: 'spec.nodeDisruptionPolicy.files[1].path',
+      reason: expect.stringMatching(reason),
+      expected: 'a file, or a directory for every file below it',
+    },
+  ]);
+  expect(policyWarnings({})).toEqual([]);
 });

@@ -1,6 +1,7 @@
+import { posix } from 'node:path';
 import { type PolicyAction, ServiceName } from '../api/disruption-action.ts';
 import type { NodeDisruptionPolicy } from '../api/machine-configuration.ts';
-import type { Problem } from '../machineconfig/problem.ts';
+import { type Problem, quote } from '../machineconfig/problem.ts';
 
 const MIRROR_CHANGES = ['added', 'changed', 'removed'] as const;
 
@@ -54,6 +55,28 @@ export function validatePolicy(policy: NodeDisruptionPolicy): Problem[] {
       }),
     ),
   ];
+}
+
+/**
+ * Finds what is valid but can't do what its author meant: MCO accepts such paths, and they cover nothing.
+ *
+ * @returns every such path, with its place in the MachineConfiguration.
+ */
+export function policyWarnings({ files = [] }: NodeDisruptionPolicy): Problem[] {
+  return files.flatMap(({ path }, index) => {
+    const reason = whyUseless(path);
+    const at = `spec.nodeDisruptionPolicy.files[${index}].path`;
+    return reason === undefined
+      ? []
+      : [problem(at, reason, 'a file, or a directory for every file below it')];
+  });
+}
+
+function whyUseless(path: string): string | undefined {
+  if (posix.normalize(path) === '/') return 'covers no file';
+  return /[*?[]/.test(path)
+    ? `has no wildcards, so it covers only a file that is called ${quote(path)}`
+    : undefined;
 }
 
 function actionProblems(path: string, actions: readonly PolicyAction[]): Problem[] {
