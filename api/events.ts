@@ -39,6 +39,13 @@ export const describedEvents = [
     'RenderDegraded',
     'the pool can’t be rendered; it keeps its last rendered config',
   ),
+  event(
+    'Warning',
+    'operator',
+    'MachineConfigPool',
+    'RenderWarning',
+    'parts of the pool’s MachineConfigs have no effect; with their paths',
+  ),
   event('Normal', 'operator', 'MachineConfigPool', 'Completed', 'every node runs the pool’s target'),
   event(
     'Warning',

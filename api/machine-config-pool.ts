@@ -89,6 +89,7 @@ export type PoolConditionType =
   | 'Updating'
   | 'Degraded'
   | 'RenderDegraded'
+  | 'RenderWarning'
   | 'NodeDegraded'
   | 'BuildPending'
   | 'Building'
@@ -102,6 +103,8 @@ export const poolConditions: Readonly<Record<PoolConditionType, string>> = {
     'some nodes don’t run the target yet. If False, the reason says why no update starts: nothing to do, Paused, RolloutStopped, RolledBack or BuildFailed',
   Degraded: 'the pool needs attention; the message names the condition below that causes it',
   RenderDegraded: 'the MachineConfigs can’t be merged; the pool keeps its last rendered config',
+  RenderWarning:
+    'parts of the MachineConfigs are valid and have no effect, such as unknown fields; the message names them. A pool that never had any has no such condition',
   NodeDegraded: 'the nodes in the message failed to update',
   BuildPending: 'layered mode: the build has not started',
   Building: 'layered mode: the image is being built',

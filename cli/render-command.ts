@@ -1,7 +1,8 @@
 import { Command } from 'commander';
 import { limitsOf } from '../operator/flags.ts';
 import { type FileFlags, objectsOf, refuseMalformed, withFilesOrCluster } from './change/file-flags.ts';
-import { offlineCluster, renderOffline } from './change/offline-cluster.ts';
+import { offlineCluster, renderOffline, warningsOf } from './change/offline-cluster.ts';
+import { failOnWarnings, reportWarnings, strictFlag } from './change/report-warnings.ts';
 import { CommandError, exitCodes, noSuchPool } from './command-line/exit-codes.ts';
 import { outputFlag, print, printAs } from './command-line/output.ts';
 import { RenderOutput } from './command-line/output-schemas.ts';
@@ -13,7 +14,8 @@ export function renderCommand(): Command {
     .requiredOption('--pool <name>', 'name of the MachineConfigPool');
   return withFilesOrCluster(command)
     .addOption(outputFlag('yaml', 'json', 'name'))
-    .action(async (flags: FileFlags & { pool: string }) => {
+    .addOption(strictFlag())
+    .action(async (flags: FileFlags & { readonly pool: string; readonly strict?: boolean }) => {
       const cluster = offlineCluster(await objectsOf(flags), limitsOf(flags));
       refuseMalformed(cluster);
       const pool = cluster.pools.find(({ metadata }) => metadata.name === flags.pool);
@@ -25,7 +27,10 @@ export function renderCommand(): Command {
       if (!rendering.ok) {
         throw new CommandError(`pool ${flags.pool} can't be rendered:\n  ${rendering.problems.join('\n  ')}`);
       }
+      const warnings = warningsOf(cluster);
+      reportWarnings(warnings);
       if (flags.output === 'name') print(rendering.rendered.metadata.name);
       else printAs(flags.output, RenderOutput, rendering.rendered);
+      failOnWarnings(warnings, flags.strict);
     });
 }

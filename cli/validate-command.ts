@@ -5,8 +5,15 @@ import { limitsOf } from '../operator/flags.ts';
 import { type FileFlags, withFilesOrCluster } from './change/file-flags.ts';
 import { type LiveCluster, readLiveCluster } from './change/live-cluster.ts';
 import { readObjects } from './change/object-files.ts';
-import { type OfflineCluster, offlineCluster, problemsOf, renderOffline } from './change/offline-cluster.ts';
+import {
+  type OfflineCluster,
+  offlineCluster,
+  problemsOf,
+  renderOffline,
+  warningsOf,
+} from './change/offline-cluster.ts';
 import { formatRefusal, refusingNodes } from './change/refusing-nodes.ts';
+import { failOnWarnings, strictFlag } from './change/report-warnings.ts';
 import { connect } from './command-line/cluster-access.ts';
 import { CommandError } from './command-line/exit-codes.ts';
 import { outputFlag, print, printAs, TABLE_FORMATS } from './command-line/output.ts';
@@ -19,13 +26,14 @@ export function validateCommand(): Command {
   );
   return withFilesOrCluster(command)
     .addOption(outputFlag(...TABLE_FORMATS))
-    .action(async (flags: FileFlags) => {
+    .addOption(strictFlag())
+    .action(async (flags: FileFlags & { readonly strict?: boolean }) => {
       const live = flags.filename.length > 0 ? undefined : await readLiveCluster(await connect(flags));
       const cluster = offlineCluster(live?.objects ?? (await readObjects(flags.filename)), limitsOf(flags));
       const problems = problemsOf(cluster);
       const valid = problems.length === 0;
       const count = cluster.configs.length;
-      const warnings = valid ? standardModeWarnings(cluster, live) : [];
+      const warnings = [...warningsOf(cluster), ...(valid ? standardModeWarnings(cluster, live) : [])];
       if (flags.output !== 'table') printAs(flags.output, ValidateOutput, { valid, problems, warnings });
       else if (valid)
         print(
@@ -33,8 +41,9 @@ export function validateCommand(): Command {
             '\n',
           ),
         );
-      else print(problems.join('\n'));
+      else print([...problems, ...marked(warnings)].join('\n'));
       if (!valid) throw new CommandError(`${plural(problems.length, 'problem')} found`);
+      failOnWarnings(warnings, flags.strict);
     });
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { NodeDisruptionPolicy } from '../api/machine-configuration.ts';
-import { policyWarnings, validatePolicy } from './validate-policy.ts';
+import { configurationWarnings, validatePolicy } from './validate-policy.ts';
 
 const restart = (serviceName: string) => ({ type: 'Restart' as const, restart: { serviceName } });
 
@@ -122,12 +122,18 @@ test.each([
     ],
   };
   expect(validatePolicy(policy)).toEqual([]);
-  expect(policyWarnings(policy)).toEqual([
+  expect(configurationWarnings({ nodeDisruptionPolicy: policy })).toEqual([
     {
       path: 'spec.nodeDisruptionPolicy.files[1].path',
       reason: expect.stringMatching(reason),
       expected: 'a file, or a directory for every file below it',
     },
   ]);
-  expect(policyWarnings({})).toEqual([]);
+  expect(configurationWarnings(undefined)).toEqual([]);
+});
+
+test('a field that Shale does not have is reported, unless OpenShift set it', () => {
+  expect(configurationWarnings({ managementState: 'Managed', logLevel: 'Debug' })).toEqual([
+    { path: 'spec.logLevel', reason: 'has no effect in Shale', expected: 'nodeDisruptionPolicy alone' },
+  ]);
 });

@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
 import { type PolicyAction, ServiceName } from '../api/disruption-action.ts';
-import type { NodeDisruptionPolicy } from '../api/machine-configuration.ts';
+import type { MachineConfiguration, NodeDisruptionPolicy } from '../api/machine-configuration.ts';
 import { type Problem, quote } from '../machineconfig/problem.ts';
 
 const MIRROR_CHANGES = ['added', 'changed', 'removed'] as const;
@@ -57,12 +57,31 @@ export function validatePolicy(policy: NodeDisruptionPolicy): Problem[] {
   ];
 }
 
+/** Fields that OpenShift's definition sets by itself: with these values they ask for nothing. */
+const DEFAULTS: Readonly<Record<string, unknown>> = {
+  managementState: 'Managed',
+  logLevel: 'Normal',
+  operatorLogLevel: 'Normal',
+};
+
 /**
- * Finds what is valid but can't do what its author meant: MCO accepts such paths, and they cover nothing.
+ * Finds what is valid in a MachineConfiguration but can't do what its author meant: fields that Shale doesn't have, and paths
+ * that MCO accepts, too, and that cover nothing.
  *
- * @returns every such path, with its place in the MachineConfiguration.
+ * @returns each with its place in the MachineConfiguration.
  */
-export function policyWarnings({ files = [] }: NodeDisruptionPolicy): Problem[] {
+export function configurationWarnings(spec: MachineConfiguration['spec']): Problem[] {
+  const { nodeDisruptionPolicy = {}, ...others } = spec ?? {};
+  const ignored = Object.entries(others).filter(([name, value]) => value !== DEFAULTS[name]);
+  return [
+    ...ignored.map(([name]) =>
+      problem(`spec.${name}`, 'has no effect in Shale', 'nodeDisruptionPolicy alone'),
+    ),
+    ...policyWarnings(nodeDisruptionPolicy),
+  ];
+}
+
+function policyWarnings({ files = [] }: NodeDisruptionPolicy): Problem[] {
   return files.flatMap(({ path }, index) => {
     const reason = whyUseless(path);
     const at = `spec.nodeDisruptionPolicy.files[${index}].path`;

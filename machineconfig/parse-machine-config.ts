@@ -11,12 +11,14 @@ export interface ParsedMachineConfig {
   /** Absent when the MachineConfig has no spec.config, or an invalid one. */
   readonly ignition?: IgnitionConfig;
   readonly problems: readonly Problem[];
+  /** What is valid and has no effect: unknown fields, fields of a later spec version, what only Ignition reads. */
+  readonly warnings: readonly Problem[];
 }
 
 /**
  * Validates one MachineConfig as MCO's controller does before it merges anything.
  *
- * @returns its Ignition config, and every problem
+ * @returns its Ignition config, every problem, and every warning of a config that has no problem.
  */
 export function parseMachineConfig(
   config: MachineConfig,
@@ -50,12 +52,34 @@ export function parseMachineConfig(
     }
   }
   if (raw === undefined || raw === null) {
-    return { name, problems };
+    return { name, problems, warnings: [] };
   }
   const parsed = parseIgnition(raw, limits, checked);
   return parsed.ok
-    ? { name, ignition: parsed.config, problems: [...problems, ...keysOfSeveralLines(parsed.config)] }
-    : { name, problems: [...problems, ...parsed.problems] };
+    ? {
+        name,
+        ignition: parsed.config,
+        problems: [...problems, ...keysOfSeveralLines(parsed.config)],
+        warnings: [...parsed.warnings, ...readByIgnitionAlone(parsed.config)],
+      }
+    : { name, problems: [...problems, ...parsed.problems], warnings: [] };
+}
+
+/** Sections of `ignition` that say how Ignition itself fetches configs at the first boot of a machine. */
+const FIRST_BOOT = ['config', 'security', 'proxy', 'timeouts'] as const;
+
+function readByIgnitionAlone({ ignition }: IgnitionConfig): Problem[] {
+  return FIRST_BOOT.filter((section) => hasContent(ignition[section])).map((section) => ({
+    path: `$.ignition.${section}`,
+    reason: 'has no effect: only Ignition reads it, when it provisions a machine',
+    expected: 'no such section; files and units themselves',
+  }));
+}
+
+function hasContent(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null)
+    return value !== undefined && value !== null && value !== '';
+  return Object.values(value).some(hasContent);
 }
 
 /**

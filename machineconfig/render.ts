@@ -23,6 +23,8 @@ export type Rendering =
       readonly rendered: MachineConfig;
       /** Names of the MachineConfigs, in merge order. */
       readonly sources: readonly string[];
+      /** What is valid in these and has no effect, by MachineConfig. */
+      readonly warnings: readonly ConfigProblems[];
     }
   | { readonly ok: false; readonly problems: readonly ConfigProblems[] };
 
@@ -85,7 +87,14 @@ export function renderPool(input: RenderInput): Rendering {
   if (marks.problems.length > 0) {
     return { ok: false, problems: marks.problems };
   }
-  return finish(input, ordered, ignition, marks.marked);
+  const rendering = finish(input, ordered, ignition, marks.marked);
+  return rendering.ok ? { ...rendering, warnings: warningsOf(parsed) } : rendering;
+}
+
+function warningsOf(parsed: readonly ParsedMachineConfig[]): ConfigProblems[] {
+  return parsed.flatMap(({ name, warnings }) =>
+    warnings.length === 0 ? [] : [{ machineConfig: name, problems: warnings }],
+  );
 }
 
 function parsedAt(parsed: readonly ParsedMachineConfig[], index: number): ParsedMachineConfig {
@@ -165,7 +174,7 @@ function finish(
         `renders to ${bytes} bytes, more than the API server stores in an object (${largest(ordered)})`,
         `at most ${most} bytes; compress large contents with gzip`,
       )
-    : { ok: true, rendered, sources: ordered.map((config) => config.metadata.name) };
+    : { ok: true, rendered, sources: ordered.map((config) => config.metadata.name), warnings: [] };
 }
 
 /** The fields beside `config`, with MergeMachineConfigs' precedence. */

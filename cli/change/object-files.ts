@@ -93,7 +93,12 @@ function isObject(value: unknown): value is KubernetesObject {
 interface ShapedObject {
   readonly object: KubernetesObject;
   readonly problems: readonly string[];
+  /** What is valid and has no effect: fields that Shale doesn't know, or the whole object. */
+  readonly warnings: readonly string[];
 }
+
+/** API groups whose kinds are meant for nodes; of other groups' objects nobody expects an effect on them. */
+const NODE_GROUPS = ['machineconfiguration.openshift.io', 'operator.openshift.io', 'config.openshift.io'];
 
 /**
  * Validates an object as the API server does before it stores it. The Ignition config of a MachineConfig is left to the
@@ -106,22 +111,48 @@ export function shapeOf(object: KubernetesObject): ShapedObject {
   const definition = crdDefinitions.find(
     ({ kind }) => kind.kind === object.kind && object.apiVersion === `${kind.group}/${kind.version}`,
   );
-  if (definition === undefined) return { object, problems: [] };
   const subject = `${object.kind} ${object.metadata.name}`;
+  if (definition === undefined) {
+    const [group = ''] = object.apiVersion.split('/');
+    const warnings = NODE_GROUPS.includes(group)
+      ? [`${subject}: has no effect, because Shale does not support ${object.apiVersion} ${object.kind}`]
+      : [];
+    return { object, problems: [], warnings };
+  }
   const labels = hasStringLabels(object) ? [] : [`${subject}: metadata.labels: expected strings by name`];
   const given = (object as { readonly spec?: unknown }).spec ?? undefined;
   if (given === undefined) {
     const missing = definition.specRequired ? [`${subject}: spec: is missing; expected an object`] : [];
-    return { object, problems: [...labels, ...missing] };
+    return { object, problems: [...labels, ...missing], warnings: [] };
   }
   const isConfig = definition.kind === MachineConfigs;
   const schema = isConfig ? MachineConfigSpec.omit({ config: true }) : definition.spec;
   const spec = withoutNulls(given, isConfig ? 'config' : undefined);
-  const issues = schema.safeParse(spec).error?.issues ?? [];
+  const parsed = schema.safeParse(spec);
+  const issues = parsed.error?.issues ?? [];
   const problems = issues.map(
     ({ path, message }) => `${subject}: ${['spec', ...path].join('.')}: ${message}`,
   );
-  return { object: { ...object, spec } as KubernetesObject, problems: [...labels, ...problems] };
+  const unknown = parsed.success ? unknownFields(spec, parsed.data) : [];
+  const warnings = unknown
+    .map(([first, ...rest]) => ['spec', first, ...rest].join('.'))
+    .filter((field) => !(isConfig && field === 'spec.config'))
+    .map((field) => `${subject}: ${field}: is not a field that Shale knows and has no effect`);
+  return {
+    object: { ...object, spec } as KubernetesObject,
+    problems: [...labels, ...problems],
+    warnings,
+  };
+}
+
+/** @returns the paths of the fields that a schema dropped. */
+function unknownFields(given: unknown, parsed: unknown): string[][] {
+  if (typeof given !== 'object' || given === null) return [];
+  if (typeof parsed !== 'object' || parsed === null) return [];
+  const known = parsed as Readonly<Record<string, unknown>>;
+  return Object.entries(given).flatMap(([name, value]) =>
+    Object.hasOwn(known, name) ? unknownFields(value, known[name]).map((path) => [name, ...path]) : [[name]],
+  );
 }
 
 /** @param opaque name of a field that is left as it is. */

@@ -21,7 +21,7 @@ import {
   effectivePolicies,
   type PolicySettings,
 } from '../../disruption/effective-policies.ts';
-import { validatePolicy } from '../../disruption/validate-policy.ts';
+import { configurationWarnings, validatePolicy } from '../../disruption/validate-policy.ts';
 import { DEFAULT_LIMITS, type Limits } from '../../machineconfig/ignition/contents.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { parseMachineConfig } from '../../machineconfig/parse-machine-config.ts';
@@ -36,6 +36,8 @@ import { shapeOf } from './object-files.ts';
 export interface OfflineCluster {
   /** Problems of objects that violate their schema, one line each; these objects are in none of the other fields. */
   readonly malformed: readonly string[];
+  /** What is valid in these objects and has no effect, one line each. */
+  readonly unused: readonly string[];
   readonly pools: readonly MachineConfigPool[];
   readonly configs: readonly MachineConfig[];
   readonly machineConfiguration: MachineConfiguration | undefined;
@@ -76,6 +78,7 @@ export function offlineCluster(
   const given = ofKind<MachineConfigPool>(MachineConfigPools.kind);
   return {
     malformed: checked.flatMap(({ problems }) => problems),
+    unused: checked.flatMap(({ warnings }) => warnings),
     limits,
     pools: [...given, ...missingPools(configs, given)].sort(by(({ metadata }) => metadata.name)),
     configs,
@@ -148,6 +151,21 @@ export function problemsOf(cluster: OfflineCluster): string[] {
     ),
     ...(policy === undefined ? [] : validatePolicy(policy)).map(
       (problem) => `MachineConfiguration cluster: ${formatProblem(problem)}`,
+    ),
+  ];
+}
+
+/** @returns what is valid and has no effect, one line each: whole objects, their fields, policies that cover nothing. */
+export function warningsOf({ unused, configs, machineConfiguration, limits }: OfflineCluster): string[] {
+  return [
+    ...unused,
+    ...configs.flatMap((config) =>
+      parseMachineConfig(config, limits).warnings.map(
+        (warning) => `MachineConfig ${config.metadata.name}: ${formatProblem(warning)}`,
+      ),
+    ),
+    ...configurationWarnings(machineConfiguration?.spec).map(
+      (warning) => `MachineConfiguration cluster: ${formatProblem(warning)}`,
     ),
   ];
 }

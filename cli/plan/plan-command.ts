@@ -4,6 +4,8 @@ import { validatePolicy } from '../../disruption/validate-policy.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
 import { DEFAULT_NODE_USER } from '../../machineconfig/reconcilable.ts';
 import { type Change, type ChangeFlags, readChange, withChange } from '../change/file-flags.ts';
+import { warningsOf } from '../change/offline-cluster.ts';
+import { failOnWarnings, reportWarnings, strictFlag } from '../change/report-warnings.ts';
 import { withLeaseNamespace } from '../command-line/cluster-access.ts';
 import { CommandError, exitCodes } from '../command-line/exit-codes.ts';
 import { outputFlag, print, printAs, TABLE_FORMATS } from '../command-line/output.ts';
@@ -16,6 +18,7 @@ interface PlanFlags extends ChangeFlags {
   readonly failOn?: Cost;
   readonly containerRuntimeUnit: string;
   readonly nodeUser: string;
+  readonly strict?: boolean;
   /** Absent: the first lines. */
   readonly diff?: boolean;
 }
@@ -40,6 +43,7 @@ export function planCommand(): Command {
         'exit with code 1 if the change costs the nodes of a pool this much or more',
       ).choices(COSTS.filter((cost) => cost !== 'nothing')),
     )
+    .addOption(strictFlag())
     .option(
       '--diff',
       'print the whole diff of files and units; default: its first lines; -o markdown folds it',
@@ -71,6 +75,8 @@ export function planCommand(): Command {
         nodeUser,
         ...(live === undefined ? {} : { live: { cluster: live, now: Date.now() } }),
       });
+      const warnings = newWarnings(change);
+      reportWarnings(warnings);
       printPlans(flags.output, plans, flags.diff);
       if (
         plans.some(
@@ -79,7 +85,14 @@ export function planCommand(): Command {
       )
         throw new CommandError("some pools can't apply the change");
       failOn(plans, flags.failOn);
+      failOnWarnings(warnings, flags.strict);
     });
+}
+
+/** What the change brings that has no effect. */
+function newWarnings({ before, after }: Change): string[] {
+  const known = new Set(warningsOf(before));
+  return warningsOf(after).filter((warning) => !known.has(warning));
 }
 
 /** An invalid policy doesn't take effect, so a plan with it would be wrong. */

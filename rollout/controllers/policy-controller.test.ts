@@ -37,6 +37,18 @@ it('the admin’s policies are in force beside the defaults', () => {
   expect(status.conditions).toMatchObject([{ type: 'NodeDisruptionPolicyApplied', status: 'True' }]);
 });
 
+it('what has no effect in spec is in the message of the condition', () => {
+  const spec = {
+    logLevel: 'Debug',
+    nodeDisruptionPolicy: { files: [{ path: '/etc/*.conf', actions: [{ type: 'None' as const }] }] },
+  };
+  const [condition] = policyStatus(configuration({ spec }), settings, NOW).conditions ?? [];
+  expect(condition).toMatchObject({ status: 'True', reason: 'AsSpecified' });
+  expect(condition?.message).toMatch(
+    /are in effect; spec\.logLevel: has no effect in Shale; .*; spec\.nodeDisruptionPolicy\.files\[0\]\.path: has no wildcards/,
+  );
+});
+
 it('an invalid spec leaves the last good policies in force and says what is wrong', () => {
   const good = policyStatus(configuration({ spec: { nodeDisruptionPolicy: chrony } }), settings, NOW);
   const broken = configuration({ spec: { nodeDisruptionPolicy: invalid }, status: good });

@@ -12,7 +12,7 @@ import { done, type Result } from '../../cluster/controller.ts';
 import { setCondition, updateStatus } from '../../cluster/update-object.ts';
 import { effectivePolicies, policyDigest } from '../../disruption/effective-policies.ts';
 import { summarisePolicies } from '../../disruption/summarise-policies.ts';
-import { validatePolicy } from '../../disruption/validate-policy.ts';
+import { configurationWarnings, validatePolicy } from '../../disruption/validate-policy.ts';
 import { formatProblem } from '../../machineconfig/problem.ts';
 import type { Caches } from '../caches.ts';
 import type { RolloutOptions } from '../options.ts';
@@ -97,7 +97,10 @@ export function policyStatus(
       ? {
           status: 'True',
           reason: 'AsSpecified',
-          message: 'The policies of spec and the defaults are in effect',
+          message: [
+            'The policies of spec and the defaults are in effect',
+            ...configurationWarnings(spec).map(formatProblem),
+          ].join('; '),
         }
       : {
           status: 'False',

@@ -107,6 +107,34 @@ describe('rendering', () => {
     expect(degraded()).toBe('False Rendered');
   });
 
+  it('reports what has no effect as a condition and an event, and that it is gone', async () => {
+    const warning = () => {
+      const conditions = cluster.get(MachineConfigPools, 'worker')?.status?.conditions ?? [];
+      const found = conditions.find(({ type }) => type === 'RenderWarning');
+      return found && `${found.status} ${found.reason} ${found.message}`.trim();
+    };
+    await render();
+    expect(warning()).toBeUndefined();
+    const without = {
+      ignition: { version: '3.1.0', timeouts: { httpTotal: 5 } },
+      storage: { filez: [], files: [{ path: '/etc/a', mod: 420, contents: { source: 'data:,' } }] },
+      kernelArguments: { shouldExist: ['a'] },
+    };
+    putConfig('60-typo', {}, { config: without });
+    await render();
+    const message =
+      'MachineConfig 60-typo: $.kernelArguments: has no effect in version 3.1.0; expected ignition.version 3.3.0 or later, ' +
+      '$.storage.filez: is not a field of the spec and has no effect; expected no such key, ' +
+      '$.storage.files[0].mod: is not a field of the spec and has no effect; expected no such key, ' +
+      '$.ignition.timeouts: has no effect: only Ignition reads it, when it provisions a machine; expected no such section; files and units themselves';
+    expect(warning()).toBe(`True WithoutEffect ${message}`);
+    expect(degraded()).toBe('False Rendered');
+    expect(operator.events).toContainEqual(['Warning', 'worker', 'RenderWarning', message]);
+    putConfig('60-typo', { '/etc/a': 'a' });
+    await render();
+    expect(warning()).toBe('False AsExpected');
+  });
+
   it('reports which versions of MachineConfigs the target is from, also of a change that it is the same after', async () => {
     const seen = () => cluster.get(MachineConfigPools, 'worker')?.status?.observedMachineConfigs;
     const now = () => configVersions(aPool('worker'), cluster.list(MachineConfigs));

@@ -3,6 +3,8 @@ import { IMAGE_CONFIG } from '../../api/image-sources.ts';
 import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
+import type { Condition } from '../../api/object.ts';
+import { plural } from '../../api/plural.ts';
 import { type ApiClient, isAlreadyExists } from '../../cluster/api-client.ts';
 import { done, type Result } from '../../cluster/controller.ts';
 import { aboutChange, type EventRecorder } from '../../cluster/events.ts';
@@ -11,7 +13,7 @@ import { setCondition, updateStatus } from '../../cluster/update-object.ts';
 import { canonicalJson } from '../../machineconfig/canonical-json.ts';
 import { configVersions } from '../../machineconfig/config-versions.ts';
 import { selectedConfigs } from '../../machineconfig/pools.ts';
-import { formatConfigProblems, formatProblem } from '../../machineconfig/problem.ts';
+import { type ConfigProblems, formatConfigProblems, formatProblem } from '../../machineconfig/problem.ts';
 import { irreconcilable } from '../../machineconfig/reconcilable.ts';
 import { registriesMachineConfig } from '../../machineconfig/registries/machine-config.ts';
 import { renderPool } from '../../machineconfig/render.ts';
@@ -46,6 +48,12 @@ type Outcome<T> =
   | { readonly ok: true; readonly config: T }
   | { readonly ok: false; readonly problems: readonly string[] };
 
+interface Rendered {
+  readonly name: string;
+  /** What has no effect in the MachineConfigs that it was rendered from. */
+  readonly warnings: readonly ConfigProblems[];
+}
+
 /**
  * The controller of rendered configs: merges what a pool selects into one immutable MachineConfig and makes it the
  * pool's target. What can't be rendered, or can't be applied to a running node, changes nothing but the pool's
@@ -69,12 +77,12 @@ export class RenderingController {
     const observed = configVersions(pool, caches.machineConfigs.list());
     const registries = await this.#generateRegistries(pool, signal);
     const outcome = registries.ok ? await this.#render(pool, signal) : registries;
-    await this.#writeStatus(pool, { observed, problems: outcome.ok ? [] : outcome.problems }, signal);
-    await this.#collectGarbage(pool, outcome.ok ? outcome.config : undefined, signal);
+    await this.#writeStatus(pool, observed, outcome, signal);
+    await this.#collectGarbage(pool, outcome.ok ? outcome.config.name : undefined, signal);
     return done;
   }
 
-  async #render(pool: MachineConfigPool, signal: AbortSignal): Promise<Outcome<string>> {
+  async #render(pool: MachineConfigPool, signal: AbortSignal): Promise<Outcome<Rendered>> {
     const { client, caches, options, tracer, now } = this.#parts;
     const startedAt = now();
     const configs = selectedConfigs(pool, this.#configs());
@@ -108,7 +116,7 @@ export class RenderingController {
       );
       tracer.record(renderSpan(pool.metadata.name, rendered.metadata.name, { startedAt, endedAt: now() }));
     }
-    return { ok: true, config: rendered.metadata.name };
+    return { ok: true, config: { name: rendered.metadata.name, warnings: rendering.warnings } };
   }
 
   /** The name is a digest of the content, so an object of that name that differs was tampered with, and is restored. */
@@ -185,22 +193,21 @@ export class RenderingController {
     return [...others, ...generated];
   }
 
-  /** @param rendering the versions of what was rendered, and the problems of it. */
+  /** @param observed the versions of what was rendered. */
   async #writeStatus(
     pool: MachineConfigPool,
-    { observed, problems }: { readonly observed: string; readonly problems: readonly string[] },
+    observed: string,
+    outcome: Outcome<Rendered>,
     signal: AbortSignal,
   ): Promise<void> {
     const { client, caches, events, log, now } = this.#parts;
     const { name } = pool.metadata;
-    const message = `Failed to render configuration for pool ${name}: ${problems.join('; ')}`;
-    const verdict =
-      problems.length === 0
-        ? ({ status: 'False', reason: 'Rendered', message: '' } as const)
-        : ({ status: 'True', reason: 'RenderFailed', message } as const);
-    const known = pool.status?.conditions?.find(({ type }) => type === 'RenderDegraded');
-    const isKnown = known?.status === verdict.status && known.message === verdict.message;
-    if (isKnown && pool.status?.observedMachineConfigs === observed) return;
+    const present = pool.status?.conditions ?? [];
+    const changed = renderConditions(name, outcome, present).filter(
+      ({ type, status, message }) =>
+        !present.some((known) => known.type === type && known.status === status && known.message === message),
+    );
+    if (changed.length === 0 && pool.status?.observedMachineConfigs === observed) return;
     const written = await updateStatus(
       client,
       MachineConfigPools,
@@ -209,16 +216,19 @@ export class RenderingController {
       ({ status }) => ({
         ...status,
         observedMachineConfigs: observed,
-        conditions: [
-          ...setCondition(status?.conditions ?? [], { type: 'RenderDegraded', ...verdict }, new Date(now())),
-        ],
+        conditions: changed.reduce<Condition[]>(
+          (conditions, condition) => [...setCondition(conditions, condition, new Date(now()))],
+          [...(status?.conditions ?? [])],
+        ),
       }),
       { signal },
     );
     caches.pools.remember(written);
-    if (problems.length === 0 || isKnown) return;
-    log.warn({ pool: name, problems }, 'pool can not be rendered');
-    events.warning(pool, 'RenderDegraded', message);
+    for (const { type, status, message } of changed) {
+      if (status !== 'True') continue;
+      log.warn({ pool: name, condition: type, message }, 'a pool has problems with its MachineConfigs');
+      events.warning(pool, type, message);
+    }
   }
 
   async #collectGarbage(
@@ -270,4 +280,38 @@ function isGenerated({ metadata }: MachineConfig): boolean {
 /** Compares as the API server would store it: key order aside, absent and undefined alike. */
 function sameSpec(a: MachineConfig, b: MachineConfig): boolean {
   return canonicalJson(a.spec) === canonicalJson(b.spec);
+}
+
+/** MachineConfigs whose warnings a condition names. */
+const NAMED_CONFIGS = 5;
+
+type RenderCondition = Pick<Condition, 'status' | 'reason' | 'message'> & {
+  readonly type: 'RenderDegraded' | 'RenderWarning';
+};
+
+/** @param present the pool's conditions: one without warnings gets no condition that says so, unless it had some. */
+function renderConditions(
+  pool: string,
+  outcome: Outcome<Rendered>,
+  present: readonly Condition[],
+): RenderCondition[] {
+  if (!outcome.ok) {
+    const message = `Failed to render configuration for pool ${pool}: ${outcome.problems.join('; ')}`;
+    return [{ type: 'RenderDegraded', status: 'True', reason: 'RenderFailed', message }];
+  }
+  const { warnings } = outcome.config;
+  const more = warnings.length - NAMED_CONFIGS;
+  const message = [
+    ...warnings.slice(0, NAMED_CONFIGS).map(formatConfigProblems),
+    ...(more > 0 ? [`and ${plural(more, 'more MachineConfig')}`] : []),
+  ].join('; ');
+  const hadWarnings = present.some(({ type }) => type === 'RenderWarning');
+  return [
+    { type: 'RenderDegraded', status: 'False', reason: 'Rendered', message: '' },
+    ...(warnings.length > 0
+      ? [{ type: 'RenderWarning', status: 'True', reason: 'WithoutEffect', message } as const]
+      : hadWarnings
+        ? [{ type: 'RenderWarning', status: 'False', reason: 'AsExpected', message: '' } as const]
+        : []),
+  ];
 }

@@ -265,6 +265,31 @@ describe('shale validate', () => {
     expect(plan.stdout).toContain(`  warning: ${warning}`);
   });
 
+  test('warns of what has no effect, and fails for it with --strict, like render and plan', async () => {
+    const typo = machineConfig('typo', { storage: { filez: [] } });
+    const kubelet =
+      'apiVersion: machineconfiguration.openshift.io/v1\nkind: KubeletConfig\nmetadata: {name: pods}\nspec: {}\n';
+    const input = `${typo}\n---\n${kubelet}`;
+    const warnings = [
+      'KubeletConfig pods: has no effect, because Shale does not support machineconfiguration.openshift.io/v1 KubeletConfig',
+      'MachineConfig typo: $.storage.filez: is not a field of the spec and has no effect; expected no such key',
+    ];
+    const lines = warnings.map((warning) => `warning: ${warning}`).join('\n');
+    const validate = await shale(['validate', '-f', '-'], { input });
+    expect(validate).toMatchObject({ exitCode: 0, stdout: `1 MachineConfig is valid\n${lines}` });
+    const json = await shale(['validate', '-f', '-', '-o', 'json', '--strict'], { input });
+    expect(JSON.parse(json.stdout)).toEqual({ valid: true, problems: [], warnings });
+    expect(json).toMatchObject({ exitCode: 1, stderr: 'shale: --strict: 2 warnings' });
+    for (const command of [
+      ['render', '--pool', 'worker', '-f', '-', '-o', 'name'],
+      ['plan', '--from', 'examples', '-f', '-'],
+    ]) {
+      expect(await shale(command, { input })).toMatchObject({ exitCode: 0, stderr: lines });
+      const strict = await shale([...command, '--strict'], { input });
+      expect(strict).toMatchObject({ exitCode: 1, stderr: `${lines}\nshale: --strict: 2 warnings` });
+    }
+  });
+
   test('holds what is unfolded to the limits it is given', async () => {
     const big = `data:,${'a'.repeat(1.5 * 1024 * 1024)}`;
     const input = machineConfig('big', {

@@ -1,0 +1,69 @@
+import { expect, test } from 'vitest';
+import type { KubernetesObject } from '../../api/object.ts';
+import { offlineCluster, warningsOf } from './offline-cluster.ts';
+import { failOnWarnings } from './report-warnings.ts';
+
+const object = (apiVersion: string, kind: string, spec: unknown): KubernetesObject =>
+  ({ apiVersion, kind, metadata: { name: 'cluster', labels: {} }, spec }) as KubernetesObject;
+const MCO = 'machineconfiguration.openshift.io/v1';
+
+test.each<[string, KubernetesObject, string[]]>([
+  [
+    'a kind of MCO that Shale does not have',
+    object(MCO, 'KubeletConfig', { kubeletConfig: {} }),
+    [
+      'KubeletConfig cluster: has no effect, because Shale does not support machineconfiguration.openshift.io/v1 KubeletConfig',
+    ],
+  ],
+  ['a kind that is not for nodes', object('apps/v1', 'Deployment', {}), []],
+  [
+    'fields that Shale ignores',
+    object('operator.openshift.io/v1', 'MachineConfiguration', {
+      logLevel: 'Debug',
+      nodeDisruptionPolicy: {
+        filez: [],
+        files: [{ path: '/etc/*.conf', actions: [{ type: 'None', why: 'x' }] }],
+      },
+    }),
+    [
+      'MachineConfiguration cluster: spec.nodeDisruptionPolicy.filez: is not a field that Shale knows and has no effect',
+      'MachineConfiguration cluster: spec.nodeDisruptionPolicy.files.0.actions.0.why: is not a field that Shale knows and has no effect',
+      'MachineConfiguration cluster: spec.logLevel: has no effect in Shale; expected nodeDisruptionPolicy alone',
+      'MachineConfiguration cluster: spec.nodeDisruptionPolicy.files[0].path: has no wildcards, so it covers only a file that is called "/etc/*.conf"; expected a file, or a directory for every file below it',
+    ],
+  ],
+  [
+    'what is unknown in a MachineConfig and in its Ignition config',
+    object(MCO, 'MachineConfig', {
+      kernelArgument: ['a'],
+      config: {
+        ignition: { version: '3.4.0', config: { merge: [{ source: 'https://a.example' }] }, proxy: {} },
+        storage: { filez: [] },
+      },
+    }),
+    [
+      'MachineConfig cluster: spec.kernelArgument: is not a field that Shale knows and has no effect',
+      'MachineConfig cluster: $.storage.filez: is not a field of the spec and has no effect; expected no such key',
+      'MachineConfig cluster: $.ignition.config: has no effect: only Ignition reads it, when it provisions a machine; expected no such section; files and units themselves',
+    ],
+  ],
+  [
+    'nothing',
+    object(MCO, 'MachineConfig', {
+      kernelArguments: ['a'],
+      config: { ignition: { version: '2.2.0', config: {} }, storage: { files: [] } },
+    }),
+    [],
+  ],
+])('warnings of %s', (_name, given, expected) => {
+  const cluster = offlineCluster([given]);
+  expect(cluster.malformed).toEqual([]);
+  expect(warningsOf(cluster)).toEqual(expected);
+});
+
+test('warnings fail a command only if that is asked for', () => {
+  expect(() => failOnWarnings(['a', 'b'], true)).toThrow('--strict: 2 warnings');
+  failOnWarnings([], true);
+  failOnWarnings(['a'], false);
+  failOnWarnings(['a'], undefined);
+});
