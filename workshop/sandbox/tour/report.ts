@@ -14,6 +14,7 @@ export interface NodeRow {
   readonly imageDigest: string;
   readonly actions: string;
   readonly why: string;
+  readonly rebooted: boolean;
   readonly seconds: number;
 }
 
@@ -59,6 +60,7 @@ function rowOfLastUpdate({ metadata, spec, status }: MachineConfigNode): NodeRow
     imageDigest: update.image === undefined ? '' : digestPart(update.image),
     actions: formatActions(update.actions),
     why: update.causes.length === 0 ? update.source : subjects(update.causes.map(({ subject }) => subject)),
+    rebooted: update.bootIDBefore !== update.bootIDAfter,
     seconds: (Date.parse(update.finishedAt) - Date.parse(update.startedAt)) / 1000,
   };
 }
@@ -86,7 +88,7 @@ export function formatReport(report: TourReport): string {
     ...(rows.length === 0 ? [] : ['What each node did:', '', ...tableLines([HEADINGS, ...rows]), '']),
     'Steps:',
     '',
-    ...tableLines([['step', 'seconds', 'result', 'title'], ...report.steps.map(stepCells)]),
+    ...tableLines([['step', 'seconds', 'reboots', 'result', 'title'], ...report.steps.map(stepCells)]),
     '',
     ...report.steps.flatMap(failureLines),
     `${report.steps.filter(({ failure }) => failure === undefined).length} of ${report.totalSteps} steps passed in ${report.seconds.toFixed(1)} s; peak resident memory of all processes: ${Math.round(report.peakMemory / 1024 ** 2)} MiB`,
@@ -114,11 +116,12 @@ function shortConfig(name: string): string {
   return hash === '' ? pool : `${pool}-${hash.slice(0, SHORT_HASH)}`;
 }
 
-function stepCells({ number, seconds, failure, skipped, title }: StepReport): readonly string[] {
+function stepCells({ number, seconds, rows, failure, skipped, title }: StepReport): readonly string[] {
   const result = failure === undefined ? (skipped === undefined ? 'ok' : 'skipped') : 'FAILED';
   return [
     String(number),
     seconds.toFixed(1),
+    String(rows.filter(({ rebooted }) => rebooted).length),
     result,
     skipped === undefined ? title : `${title} (${skipped})`,
   ];
