@@ -155,7 +155,7 @@ function latestBuild(
 
 /** @returns the base image as requested, by tag or digest; that of a MachineConfig wins. */
 export function requestedBase(
-  { spec }: MachineOSConfig,
+  { spec }: { readonly spec: Pick<Partial<MachineOSConfig['spec']>, 'baseImage'> },
   rendered: MachineConfig | undefined,
 ): string | undefined {
   return rendered?.spec.osImageURL || spec.baseImage || undefined;

@@ -93,6 +93,14 @@ describe.skipIf(noDirectoryNodes !== undefined)('a daemon', { timeout: patience(
     ]);
     const { staged: next } = await node.backend.status(deadline(10_000));
     expect(next?.image).toBe(second);
+
+    const third = build(node, 'rendered-3', 'three\n', { config: 'rendered-2', actions: [] });
+    await daemon.want(layered('rendered-3', third, 'Live'));
+    await daemon.until('the third image', isAt('rendered-3'));
+    // Power is lost: what the second wrote is no edit that the third would keep.
+    await node.boot();
+    expect((await node.backend.status(deadline(10_000))).booted.image).toBe(third);
+    expect(await read(node, CHRONY)).toBe('three\n');
   });
 
   test('asks for a reboot when an action fails, and does not reboot without leave', async () => {

@@ -1,13 +1,15 @@
 import { Command, Option } from 'commander';
 import { ConfigMaps } from '../../api/kubernetes.ts';
+import { MachineConfigs } from '../../api/machine-config.ts';
 import { SWITCH_CONFIG_MAP } from '../../api/names.ts';
-import { plural } from '../../api/plural.ts';
 import { present } from '../../api/present.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { isNotFound } from '../../cluster/api-client.ts';
 import { retryOnConflict } from '../../cluster/update-object.ts';
+import type { LayeredState } from '../../disruption/opt-in.ts';
 import { madeBySwitch } from '../../opt-in/machine-os-configs.ts';
 import { formatProblems } from '../../opt-in/status.ts';
+import { layeredStateOf } from '../change/opt-in.ts';
 import {
   type ClusterFlags,
   onCluster,
@@ -32,6 +34,7 @@ import {
   switchedOn,
 } from './switch-data.ts';
 import { secretWarnings, standardModeWarnings } from './switch-warnings.ts';
+import { formatWay } from './way.ts';
 
 interface SwitchFlags extends ClusterFlags, WaitFlags {
   readonly pool: readonly string[];
@@ -209,7 +212,10 @@ async function report(
   }
   const where = `ConfigMap ${flags.namespace}/${SWITCH_CONFIG_MAP}`;
   print(`${where}: ${changed ? '' : 'unchanged, '}${formatSwitch(data)}`);
-  for (const pool of pools) print(`  pool ${pool}: ${wayOf(pool, goal, cluster)}`);
+  for (const pool of pools) {
+    const to = goal.layered.includes(pool) ? await imageOf(client, pool, data, cluster, signal) : undefined;
+    print(`  pool ${pool}: ${formatWay(nodesOfPool(cluster, pool), goal.layered.includes(pool), to)}`);
+  }
   if (flags.wait !== true) return;
   const { timeout } = flags;
   const look = (now: ObservedCluster) => layeringArrival(goal, now);
@@ -256,14 +262,26 @@ function formatSwitch(data: SwitchData): string {
   return `layering is enabled for ${which}; images are pushed to ${imageRepository}`;
 }
 
-function wayOf(pool: string, { layered }: LayeringGoal, cluster: ObservedCluster): string {
-  const nodes = nodesOfPool(cluster, pool);
-  const toImage = layered.includes(pool);
-  const moving = nodes.filter(({ status }) => status?.mode !== (toImage ? 'Layered' : 'Standard')).length;
-  const where = toImage ? 'an image' : 'the stock image';
-  const total = plural(nodes.length, 'node');
-  if (moving === 0) return `${total}, already on ${where}`;
-  return `switching ${moving} of ${total} to ${where}, one reboot per node`;
+/** @returns what the image of a pool will have; undefined where nothing is rendered for it. */
+async function imageOf(
+  client: ApiClient,
+  name: string,
+  data: SwitchData,
+  { pools, machineOSConfigs }: ObservedCluster,
+  signal: AbortSignal,
+): Promise<LayeredState | undefined> {
+  const pool = pools.find(({ metadata }) => metadata.name === name);
+  const config = pool?.spec.configuration?.name;
+  const rendered = config === undefined ? undefined : await client.find(MachineConfigs, config, { signal });
+  if (rendered === undefined) return undefined;
+  const existing = machineOSConfigs.find(({ spec }) => spec.machineConfigPool.name === name);
+  const isAdmin = existing !== undefined && !madeBySwitch(existing);
+  const baseImage = isAdmin ? existing.spec.baseImage : data['baseImage'];
+  return layeredStateOf(
+    rendered,
+    { ...existing?.spec, ...present({ baseImage }) },
+    pool?.status?.architectures ?? [],
+  );
 }
 
 function warn(text: string): void {

@@ -8,6 +8,7 @@ import { present } from '../../api/present.ts';
 import { needKernel } from '../../daemon/steps/choose-reboot.ts';
 import { decideActions } from '../../disruption/actions.ts';
 import { type PolicySettings, policyDigest } from '../../disruption/effective-policies.ts';
+import type { LayeredState } from '../../disruption/opt-in.ts';
 import type { NodeConfig } from '../../machineconfig/node-config.ts';
 import { limitedInStandardMode } from '../../machineconfig/standard-mode.ts';
 import { defaultRolloutOptions } from '../../rollout/options.ts';
@@ -22,6 +23,7 @@ import {
 } from '../change/irreconcilable-nodes.ts';
 import type { LiveCluster } from '../change/live-cluster.ts';
 import { type OfflineCluster, policiesOf } from '../change/offline-cluster.ts';
+import { optInOf } from '../change/opt-in.ts';
 import {
   asRendered,
   type BrokenPool,
@@ -34,6 +36,7 @@ import { COSTS, type Cost } from '../command-line/output-schemas.ts';
 import { obstaclesOf } from '../observe/observed-cluster.ts';
 import { costOf, dearest, type Estimate, estimate } from './cost.ts';
 import { baseChange, type ImageInputs, type ImageToBuild, imageToBuild } from './image-to-build.ts';
+import { isSwitchedOnAlone, layeredBy, switchedOn } from './switched-on.ts';
 
 /** The number of a pool's nodes by cost; the sum is all of its nodes. */
 type NodeOutcomes = Readonly<Record<Cost, number>>;
@@ -86,9 +89,12 @@ export function planPools(input: PlanInput): PoolPlan[] {
     const will = imageInputs(after, names.pool, rendered.after, policies);
     const pool = after.pools.find(({ metadata }) => metadata.name === names.pool);
     const image = imageToBuild(was, will, pool?.status?.architectures ?? []);
-    const bases = baseChange(was, will, image);
+    const optIn = layeredBy(will, pool);
+    const members = nodesOf(names.pool, live);
+    const keepsContent = isSwitchedOnAlone(was, optIn, members);
+    const bases = keepsContent ? undefined : baseChange(was, will, image);
     const decide = (config: NodeConfig) => decideActions({ from: config, to, policies, ...bases });
-    const decision = decide(from);
+    const decision = keepsContent ? switchedOn(decide(from)) : decide(from);
     const ask: PoolAsk = {
       ...names,
       ...decision,
@@ -107,7 +113,7 @@ export function planPools(input: PlanInput): PoolPlan[] {
     const remarks = [...problems, ...(pool === undefined ? [] : poolRemarks(pool, live.now))];
     return {
       ...ask,
-      ...nodesOf(change, { ...live, image, remarks }, costFrom),
+      ...outcomesOf(change, { ...live, image, remarks, optIn, members }, costFrom),
       ...refusalsOf(live.cluster, change, { target, isLayered: will.machineOSConfig !== undefined }),
     };
   };
@@ -180,6 +186,10 @@ function mayRebootSoftly(
 
 interface LiveAsk {
   readonly image: ImageToBuild | undefined;
+  /** What a node in standard mode gets; undefined where the pool is not layered. */
+  readonly optIn: LayeredState | undefined;
+  /** The nodes of the pool. */
+  readonly members: readonly MachineConfigNode[];
   /** About the pool, as text. */
   readonly remarks: readonly string[];
 }
@@ -197,13 +207,17 @@ function imageInputs(
   };
 }
 
-function nodesOf(
+/** @returns the nodes of a pool; none without a cluster. */
+function nodesOf(pool: string, live: PlanInput['live']): readonly MachineConfigNode[] {
+  return live?.cluster.machineConfigNodes.filter(({ spec }) => spec.pool.name === pool) ?? [];
+}
+
+function outcomesOf(
   { pool, after }: PoolChange,
-  { cluster, now, image, remarks }: NonNullable<PlanInput['live']> & LiveAsk,
+  { cluster, now, image, remarks, optIn, members }: NonNullable<PlanInput['live']> & LiveAsk,
   decide: (from: NodeConfig) => Cost,
 ): Pick<PoolAsk, 'nodes' | 'outcomes' | 'time' | 'warnings'> {
-  const members = cluster.machineConfigNodes.filter(({ spec }) => spec.pool.name === pool);
-  const outcomes = members.map((node) => outcomeOf(node, after, cluster, decide));
+  const outcomes = members.map((node) => outcomeOf(node, { to: after, optIn }, cluster, decide));
   const obstacles = obstaclesOf(cluster, [pool], now);
   const warnings = [...remarks, ...outcomes.flatMap(({ warning }) => warning ?? []), ...obstacles];
   const count = (cost: Cost) => outcomes.filter((outcome) => outcome.cost === cost).length;
@@ -221,7 +235,7 @@ function nodesOf(
 /** The cost of one node, from what it runs to the new rendered config; a reboot when that is unknown. */
 function outcomeOf(
   { metadata, spec, status }: MachineConfigNode,
-  to: NodeConfig,
+  { to, optIn }: { readonly to: NodeConfig; readonly optIn: LayeredState | undefined },
   { rendered }: LiveCluster,
   decide: (from: NodeConfig) => Cost,
 ): { readonly cost: Cost; readonly warning?: string } {
@@ -231,6 +245,10 @@ function outcomeOf(
   });
   const current = status?.configVersion?.current;
   if (current === undefined || current === '') return unknown('it has not reported what it runs');
+  if (optIn !== undefined && status?.mode === 'Standard') {
+    if (optInOf({ status }, optIn).kind === 'equal') return { cost: 'live' };
+    if (spec.configImage === undefined) return { cost: 'reboot' };
+  }
   if (spec.configImage !== undefined && status?.mode !== 'Layered') {
     return unknown('it has not switched to its image yet');
   }

@@ -1,5 +1,6 @@
-import { type DigestedPullspec, parseDigestedPullspec } from '../../api/references.ts';
+import { writesAtOnce } from '../../disruption/opt-in.ts';
 import { handedOverTo } from '../host/certificates/owned-paths.ts';
+import type { Current } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
 import { mergeManaged } from '../records/managed-paths.ts';
 import { carriedBy, madeByHand, managedContent, verifyContent } from '../standard/managed-content.ts';
@@ -9,11 +10,12 @@ import { applyLive, verifyLive } from '../tree-sync/live-apply.ts';
 import { actOnServices } from './act-on-services.ts';
 import { waitForLease } from './await-grant.ts';
 import { finish } from './end-update.ts';
+import { finalize } from './finalize.ts';
 import { contentOfConfigs, requireOwnContent } from './own-content.ts';
 import { applySpans } from './spans.ts';
 import type { Observation } from './step.ts';
 import { again, type StepContext, type StepOutcome, tryPublish, warning } from './step-context.ts';
-import { byReboot, type Update } from './update.ts';
+import { byReboot, imageChange, type Update } from './update.ts';
 import type { LiveWay } from './update-context.ts';
 import { applyConfig, holderOf, newEntry, type UpdateWork, workOf } from './update-context.ts';
 
@@ -115,10 +117,7 @@ async function orRequireReboot(signal: AbortSignal, work: () => Promise<void>): 
  */
 async function updateLive(work: UpdateWork, { next, plan }: Update): Promise<void> {
   const { ports, signal } = work;
-  const way =
-    next.mode === 'Layered'
-      ? await applyImage(work, parseDigestedPullspec(next.image))
-      : applyConfig(work, next);
+  const way = next.mode === 'Layered' ? await applyImage(work, next) : applyConfig(work, next);
   await way.apply();
   await orRequireReboot(signal, async () => {
     await actOnServices({
@@ -130,15 +129,18 @@ async function updateLive(work: UpdateWork, { next, plan }: Update): Promise<voi
     });
     const differing = await way.differing();
     if (differing.length > 0) throw new TargetMismatch(differing);
+    await way.makeNextBoot();
   });
 }
 
 /** The content is the image's own, from its staged deployment. */
-async function applyImage(work: UpdateWork, image: DigestedPullspec): Promise<LiveWay> {
-  const { ports, signal } = work;
+async function applyImage(work: UpdateWork, next: Extract<Current, { mode: 'Layered' }>): Promise<LiveWay> {
+  const { ports, current, signal } = work;
   const { host, services, backend, relabel } = ports;
+  const change = imageChange(current, next);
+  const { image, ...extra } = change;
   // Staged before; the same deployment again, unless it was undone meanwhile. It may be the booted one.
-  const staged = await backend.stage(image, { extraKernelArguments: { remove: [], add: [] }, signal });
+  const staged = await backend.stage(image, { ...extra, signal });
   const { booted } = await backend.status(signal);
   const coming = await carriedBy(staged.root);
   return {
@@ -149,7 +151,7 @@ async function applyImage(work: UpdateWork, image: DigestedPullspec): Promise<Li
         await host.unlockUsr(signal);
         const handedOver = mergeManaged(
           await handedOverTo(host.root, staged.root),
-          await contentOfConfigs(work, coming),
+          await contentOfConfigs({ ...work, root: host.root }, coming),
         );
         await applyLive({ host, services, relabel, booted, staged, handedOver, signal });
       });
@@ -159,6 +161,11 @@ async function applyImage(work: UpdateWork, image: DigestedPullspec): Promise<Li
       const live = await verifyLive({ host, booted, staged, signal });
       const paths = [...live, ...drifts.map((drift) => drift.path)];
       return [...new Set(paths)].sort();
+    },
+    makeNextBoot: async () => {
+      // The image's /etc was merged when it was staged: what Shale had written by then would shadow the image's version.
+      const isMerged = writesAtOnce((await backend.tool(signal)).name);
+      if (isMerged && staged.id !== booted.id) await finalize(work, change, 'without what Shale wrote');
     },
   };
 }

@@ -32,6 +32,12 @@ export async function requireOwnContent({ ports, current, again, signal }: Updat
   if (drifts.length > 0) throw new ForeignChangeError(drifts);
 }
 
+/** What an update finds on the disk. */
+interface ContentOnDisk extends Pick<UpdateWork, 'current' | 'again'> {
+  /** The running root. */
+  readonly root: string;
+}
+
 /**
  * What the node's config names in /etc is no admin's edit, whoever wrote it and whatever the records say: after
  * requireOwnContent it is as it was rendered, and an update that is resumed, or taken back, brings all of it to its target
@@ -41,10 +47,9 @@ export async function requireOwnContent({ ports, current, again, signal }: Updat
  * @returns the digests of what lies at those paths now.
  */
 export async function contentOfConfigs(
-  { ports, current, again }: UpdateWork,
+  { root, current, again }: ContentOnDisk,
   next: ManagedContent | undefined,
 ): Promise<ManagedPaths> {
-  const { root } = ports.host;
   const contents = [await managedContent(root, current), again ? next : undefined];
   const managed = new Map<string, readonly string[]>();
   await using tree = new HostTree({ root });

@@ -68,6 +68,7 @@ async function prepare(given: Case) {
       return deployment('/staged', { image, labels: own, canSoftReboot: true });
     },
     status: async () => ({ booted: deployment('/booted', booted) }),
+    tool: async () => ({ name: 'ostree', installsPackages: false }),
   };
   const { context, root } = await stepUnderTest({ backend });
   await disk(root);
@@ -173,7 +174,8 @@ describe('an image that is staged', () => {
     const { prepared, asked } = await prepare({ current });
     expect(prepared.plan).toMatchObject({
       actions: [{ type: 'Reboot' }],
-      source: 'the node switches from standard to layered mode',
+      source:
+        'the node switches from standard to layered mode, and its image has rendered-2 instead of rendered-1',
     });
     expect(asked.map(({ evenIfBooted }) => evenIfBooted)).toEqual([false, true]);
     expect(asked[0]).toMatchObject({

@@ -1,8 +1,7 @@
 import { imageLabels } from '../../api/names.ts';
 import { findTransition, parseTransitionLabel } from '../../disruption/transitions.ts';
-import { noPackages } from '../../machineconfig/os-packages.ts';
 import type { Deployment } from '../os/backend.ts';
-import { basesOf, type Current, PrepareRefused, packagesOf } from '../records/current.ts';
+import { basesOf, type Current, PrepareRefused } from '../records/current.ts';
 import {
   type Preparation,
   type Requirements,
@@ -11,9 +10,9 @@ import {
   stageTarget,
   withRebootChoice,
 } from './preparation.ts';
+import { requirementsOfOptIn } from './prepare-opt-in.ts';
 import { requireSignature } from './require-signature.ts';
-import type { DeploymentChange, Target } from './update.ts';
-import { type PreparedUpdate, reboots } from './update.ts';
+import { imageChange, type PreparedUpdate, reboots, type Target } from './update.ts';
 
 type LayeredTarget = Extract<Target, { mode: 'Layered' }>;
 
@@ -29,12 +28,7 @@ export async function prepareLayered(
 ): Promise<PreparedUpdate> {
   const { current, spec } = preparation;
   await refuseChangedDisk(preparation);
-  const remove = current?.mode === 'Standard' ? current.kernelArguments : [];
-  const change: DeploymentChange = {
-    image: target.image,
-    extraKernelArguments: { remove, add: [] },
-    extraPackages: { remove: packagesOf(current), add: noPackages },
-  };
+  const change = imageChange(current, target);
   await preparation.policeImages(await requireSignature(preparation, target.image));
   const accept = (labels: Deployment['labels']) => refuseOtherConfig(labels, target);
   const staged = await stageTarget(preparation, change, { evenIfBooted: false, accept });
@@ -73,10 +67,11 @@ function refuseOtherConfig(labels: Deployment['labels'], { config, image }: Laye
 }
 
 async function actionsOf(
-  { current, stuck, spec, backend, signal }: Preparation,
+  preparation: Preparation,
   target: LayeredTarget,
   staged: Deployment,
 ): Promise<Requirements> {
+  const { current, stuck, spec, backend, signal } = preparation;
   if (stuck !== undefined) {
     return rebootBecause(`the live update to ${stuck.plan.config} was started and could not be finished`);
   }
@@ -86,7 +81,7 @@ async function actionsOf(
       ? { actions: [], causes: [], source: 'the node has booted this image' }
       : rebootBecause('the node has no config that a transition could start from');
   }
-  if (current.mode === 'Standard') return rebootBecause('the node switches from standard to layered mode');
+  if (current.mode === 'Standard') return requirementsOfOptIn(preparation, current, staged);
   const label = parseTransitionLabel(staged.labels[imageLabels.disruption]);
   const transition = findTransition(label, stateOf(current), spec.policyDigest);
   return transition.kind === 'known'

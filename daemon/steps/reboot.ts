@@ -1,24 +1,20 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { emptyNodeConfig } from '../../machineconfig/node-config.ts';
 import { armWatchdog } from '../host/boot-watchdog/arm.ts';
-import { carryCertificates, handedOverTo } from '../host/certificates/owned-paths.ts';
 import type { Deployment } from '../os/backend.ts';
-import { writtenPolicyFiles } from '../os/image-policy/keep-image-policy.ts';
 import { nodeConfigOf, writtenConfigOf } from '../records/current.ts';
 import type { JournalEntry } from '../records/journal.ts';
-import { mergeManaged, readManagedPaths } from '../records/managed-paths.ts';
 import { carriedBy, managedContent } from '../standard/managed-content.ts';
 import { planPasswords, readPasswordFields } from '../standard/passwords.ts';
 import { recordStateContent } from '../standard/state-content.ts';
 import { type ConfigWrite, ForeignChangeError, writeConfig } from '../standard/write-config.ts';
-import { untouchedManagedPaths } from '../tree-sync/managed-etc.ts';
 import { waitForLease } from './await-grant.ts';
 import { rebootFully, softRebootLeftMs } from './choose-reboot.ts';
+import { finalize } from './finalize.ts';
 import { daemonLimitMs } from './health.ts';
-import { contentOfConfigs, requireOwnContent } from './own-content.ts';
+import { requireOwnContent } from './own-content.ts';
 import type { Observation } from './step.ts';
 import { again, normal, type StepContext, type StepOutcome, tryPublish, warning } from './step-context.ts';
-import type { DeploymentChange } from './update.ts';
 import { deploymentChange, formatNodeTarget, type Update } from './update.ts';
 import { applyConfig, holderOf, newEntry, type UpdateWork, workOf, writeTarget } from './update-context.ts';
 
@@ -179,35 +175,4 @@ async function takeBackPasswords(
   const { changes } = planPasswords({ from, to: emptyNodeConfig }, await readPasswordFields(root));
   const ours = changes.filter(({ user, before }) => from.passwordHashes.get(user) === before);
   await ports.setPasswords(root, new Map(ours.map(({ user, after }) => [user, after])), signal);
-}
-
-/**
- * Staged before; the same deployment again, unless it was undone meanwhile.
- *
- * @param merge what ostree's merge takes along of the running /etc.
- */
-async function finalize(
-  work: UpdateWork,
-  { image, ...extra }: DeploymentChange,
-  merge: 'whole /etc' | 'without what Shale wrote',
-): Promise<Deployment> {
-  const { ports, signal } = work;
-  const { backend, host, relabel } = ports;
-  const { root } = await backend.stage(image, { ...extra, evenIfBooted: true, signal });
-  const managed =
-    merge === 'whole /etc'
-      ? new Map<string, string>()
-      : await untouchedManagedPaths(
-          host.root,
-          mergeManaged(
-            await handedOverTo(host.root, root),
-            await writtenPolicyFiles(host.root),
-            await contentOfConfigs(work, await carriedBy(root)),
-            await readManagedPaths(host.root),
-          ),
-        );
-  const staged = await backend.finalizeStaged(managed, signal);
-  await relabel(staged.root, [...managed.keys()], signal);
-  await carryCertificates(host.root, staged.root);
-  return staged;
 }

@@ -56,7 +56,7 @@ export function workOf(
 ): UpdateWork {
   return {
     ports: context.ports,
-    current: onDisk(observation),
+    current: onDisk(observation, entry.next),
     again: isAgain,
     actionLimits: context.actionLimits,
     afterWriting: () => context.journal.write({ ...entry, written: true }),
@@ -70,8 +70,16 @@ export function workOf(
   };
 }
 
-/** What the disk has: the record, unless an update that waits for its reboot has written its config over it. */
-function onDisk({ current, journal, bootedImage }: Observation): Current | undefined {
+/**
+ * What the disk has: the record, unless an update that waits for its reboot has written its config over it.
+ *
+ * @param next what is to come. A switch to layered mode that was started live may have written content of the image's own:
+ *   on the way back to standard mode the node is treated as a layered one, and gets a deployment without that.
+ */
+function onDisk({ current, journal, bootedImage }: Observation, next: Current): Current | undefined {
+  const started = journal?.next;
+  const leavesImage = current?.mode === 'Standard' && started?.mode === 'Layered' && next.mode === 'Standard';
+  if (leavesImage && next.baseImage !== undefined) return started;
   if (journal?.written !== true) return current;
   return writtenOver(current, journal.next, bootedImage);
 }
@@ -98,6 +106,8 @@ export interface LiveWay {
   apply(): Promise<void>;
   /** @returns the paths that are not as desired. */
   differing(): Promise<readonly string[]>;
+  /** Ensures that the next boot has the content, too. Called once nothing differs. */
+  makeNextBoot(): Promise<void>;
 }
 
 /** The content is the rendered config's, written to the running root; a write that fails leaves all as it was. */
@@ -115,6 +125,8 @@ export function applyConfig(work: UpdateWork, next: Extract<Current, { mode: 'St
       await endForce(root);
     },
     differing: async () => (await verifyConfig(root, to)).map((drift) => drift.path),
+    // The booted deployment is the next boot.
+    makeNextBoot: async () => undefined,
   };
 }
 

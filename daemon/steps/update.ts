@@ -101,15 +101,9 @@ export function deploymentChange(
   bootedImage: string | undefined,
   next: Current,
 ): DeploymentChange | undefined {
+  if (next.mode === 'Layered') return imageChange(current, next);
   const remove = current?.mode === 'Standard' ? current.kernelArguments : [];
   const former = packagesOf(current);
-  if (next.mode === 'Layered') {
-    return {
-      image: parseDigestedPullspec(next.image),
-      extraKernelArguments: { remove, add: [] },
-      extraPackages: { remove: former, add: noPackages },
-    };
-  }
   const baseImage = current === undefined ? bootedImage : current.baseImage;
   const stays =
     current?.mode !== 'Layered' &&
@@ -127,6 +121,19 @@ export function deploymentChange(
     image,
     extraKernelArguments: { remove, add: next.kernelArguments },
     extraPackages: { remove: former, add: packagesOf(next), ...repositoryOf(next) },
+  };
+}
+
+/** @returns the deployment of a layered image: all that standard mode had added to the host is in the image, or gone. */
+export function imageChange(
+  current: Current | undefined,
+  { image }: Pick<Extract<Current, { mode: 'Layered' }>, 'image'>,
+): DeploymentChange {
+  const remove = current?.mode === 'Standard' ? current.kernelArguments : [];
+  return {
+    image: parseDigestedPullspec(image),
+    extraKernelArguments: { remove, add: [] },
+    extraPackages: { remove: packagesOf(current), add: noPackages },
   };
 }
 

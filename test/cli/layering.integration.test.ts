@@ -55,7 +55,9 @@ describe('enable', { timeout: patience(PROCESSES_MS) }, () => {
     expect(first.stdout).toContain(
       'layering is enabled for worker; images are pushed to r.example.com/os/{pool}',
     );
-    expect(first.stdout).toContain('pool worker: switching 1 of 1 node to an image, one reboot per node');
+    expect(first.stdout).toContain(
+      'pool worker: switching 1 of 1 node to an image, at most one reboot per node',
+    );
     expect(first.stderr).toContain('node worker-0 is skipped: flagged for maintenance by ops: new disk');
     expect(first.stderr).toContain(
       'Secret shale-system/push: not found; builds wait for it. To create it: kubectl -n shale-system create secret docker-registry push',

@@ -53,6 +53,11 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: patience(5 * M
 
   const mosc = (pool: string) => client.find(MachineOSConfigs, pool, { signal });
   const layered = async () => (await sandbox.nodesIn('Layered')).map(({ metadata }) => metadata.name).sort();
+  const bootIDs = async () =>
+    (await client.list(MachineConfigNodes, { signal })).items.map(({ metadata, status }) => [
+      metadata.name,
+      status?.bootID,
+    ]);
   const builder = () => client.find(Deployments, BUILDER_DEPLOYMENT, OURS);
   const isUpdated = async (pool: string) => {
     const { metadata, status } = await client.get(MachineConfigPools, pool, { signal });
@@ -64,6 +69,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: patience(5 * M
   test('a pool whose build fails holds up no other, and the switch leaves alone what an admin made', async () => {
     const { registryHost } = sandbox;
     const repository = `${registryHost}/by-hand/infra`;
+    const booted = await bootIDs();
     await client.create(
       MachineOSConfigs,
       {
@@ -82,6 +88,7 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: patience(5 * M
     const flags = ['--pool', 'worker', '--image-repository', `${registryHost}/os/{pool}`];
     const enabled = await sandbox.shale('enable', ...flags, '--wait', '--timeout', '2m');
     expect(enabled).toMatchObject({ exitCode: 0 });
+    expect(enabled.stdout).toContain('pool worker: switching 3 of 3 nodes to an image, without a reboot');
     expect(await layered()).toEqual(['worker-0', 'worker-1', 'worker-2']);
     await until('the failed build is reported on the pool', async () => {
       const { status } = await client.get(MachineConfigPools, 'infra', { signal });
@@ -97,6 +104,8 @@ describe.skipIf(noDirectoryNodes !== undefined)(title, { timeout: patience(5 * M
     expect(spec.renderedImagePushSpec).toBe(`${repository}:latest`);
     const infra = await client.get(MachineConfigNodes, 'infra-0', { signal });
     expect(infra.status?.configImage?.currentImage).toContain(`${repository}@sha256:`);
+    // Every node had the content of its image already.
+    expect(await bootIDs()).toEqual(booted);
   });
 
   test("the builder's Deployment and rights are put back when somebody changes them", async () => {

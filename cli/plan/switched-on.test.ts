@@ -1,0 +1,100 @@
+import { expect, test } from 'vitest';
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import type { KubernetesObject } from '../../api/object.ts';
+import { defaultPolicySettings } from '../../disruption/effective-policies.ts';
+import { machineConfigsOf } from '../change/live-cluster.ts';
+import { type OfflineCluster, offlineCluster, renderOffline } from '../change/offline-cluster.ts';
+import { planPools } from './plan.ts';
+import { formatPlan } from './plan-text.ts';
+
+const STOCK = `r.example.com/os@sha256:${'a'.repeat(64)}`;
+const config = {
+  apiVersion: 'machineconfiguration.openshift.io/v1',
+  kind: 'MachineConfig',
+  metadata: { name: '50-worker', labels: { 'machineconfiguration.openshift.io/role': 'worker' } },
+  spec: {
+    osImageURL: STOCK,
+    config: {
+      ignition: { version: '3.4.0' },
+      storage: { files: [{ path: '/etc/a', contents: { source: 'data:,a' } }] },
+    },
+  },
+};
+const switchedOn = (spec: object = {}) => ({
+  apiVersion: 'machineconfiguration.openshift.io/v1',
+  kind: 'MachineOSConfig',
+  metadata: { name: 'worker' },
+  spec: {
+    machineConfigPool: { name: 'worker' },
+    imageBuilder: { imageBuilderType: 'Job' },
+    renderedImagePushSecret: { name: 'push' },
+    renderedImagePushSpec: 'r.example.com/os/worker:latest',
+    ...spec,
+  },
+});
+
+function renderedName(cluster: OfflineCluster): string {
+  const [pool] = cluster.pools;
+  const rendered = pool === undefined ? undefined : renderOffline(cluster, pool);
+  if (rendered?.ok !== true) throw new Error('the sample can’t be rendered');
+  return rendered.config.name;
+}
+
+/** Plans the switch of a pool whose nodes are in standard mode. @param bases what its nodes booted. */
+function plan(bases: readonly string[], spec?: object) {
+  const objects = [config] as unknown as KubernetesObject[];
+  const before = offlineCluster(objects);
+  const after = offlineCluster([...objects, switchedOn(spec) as unknown as KubernetesObject]);
+  const current = renderedName(before);
+  const machineConfigNodes = bases.map(
+    (baseImage, index): MachineConfigNode => ({
+      apiVersion: 'machineconfiguration.openshift.io/v1',
+      kind: 'MachineConfigNode',
+      metadata: { name: `worker-${index}` },
+      spec: {
+        node: { name: `worker-${index}` },
+        pool: { name: 'worker' },
+        configVersion: { desired: current },
+      },
+      status: {
+        mode: 'Standard',
+        configVersion: { current, desired: current },
+        baseImage,
+        osBackend: { name: 'ostree' },
+      },
+    }),
+  );
+  const cluster = {
+    objects,
+    rendered: new Map(machineConfigsOf([]).map((each) => [each.metadata.name, each])),
+    machineConfigNodes,
+    nodes: [],
+    builds: [],
+    leases: [],
+    inMaintenance: new Set<string>(),
+  };
+  const settings = defaultPolicySettings;
+  const [planned] = planPools({ before, after, settings, live: { cluster, now: 0 } });
+  if (planned === undefined || 'problems' in planned) throw new Error(JSON.stringify(planned));
+  return planned;
+}
+
+test('a pool whose nodes have the content of its image is layered without a reboot', () => {
+  const planned = plan([STOCK, STOCK]);
+  expect(planned).toMatchObject({ actions: [], outcomes: { live: 2, reboot: 0 } });
+  expect(formatPlan([planned], { diffs: 'none' })).toContain(
+    'changed layering: None (the nodes have the content of their image already: no action)',
+  );
+});
+
+test('a node that booted another image reboots, and the others do not', () => {
+  const planned = plan([STOCK, STOCK.replace('a'.repeat(64), 'b'.repeat(64))]);
+  expect(planned).toMatchObject({ actions: [{ type: 'Reboot' }], outcomes: { live: 1, reboot: 1 } });
+});
+
+test('an image that a container engine makes is rebooted into', () => {
+  expect(plan([STOCK], { packages: ['htop'] })).toMatchObject({
+    actions: [{ type: 'Reboot' }],
+    outcomes: { live: 0, reboot: 1 },
+  });
+});

@@ -1,0 +1,37 @@
+import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
+import type { Decision } from '../../disruption/actions.ts';
+import type { LayeredState } from '../../disruption/opt-in.ts';
+import { layeredStateOf, optInOf } from '../change/opt-in.ts';
+import type { ImageInputs } from './image-to-build.ts';
+
+/** @returns what layering gives the nodes of the pool; undefined for a pool that is not layered. */
+export function layeredBy(
+  { machineOSConfig, rendered }: ImageInputs,
+  pool: MachineConfigPool | undefined,
+): LayeredState | undefined {
+  if (machineOSConfig === undefined || rendered === undefined) return undefined;
+  return layeredStateOf(rendered, machineOSConfig.spec, pool?.status?.architectures ?? []);
+}
+
+/**
+ * @param was the pool before the change. @param nodes of the pool; without any, nothing is known of their content.
+ * @returns whether the pool becomes layered, and every node has the content of its image already.
+ */
+export function isSwitchedOnAlone(
+  was: ImageInputs,
+  to: LayeredState | undefined,
+  nodes: readonly MachineConfigNode[],
+): boolean {
+  if (was.machineOSConfig !== undefined || to === undefined || nodes.length === 0) return false;
+  return nodes.every((node) => optInOf(node, to).kind === 'equal');
+}
+
+/** @returns the decision with the switch as one of its causes. */
+export function switchedOn({ actions, causes }: Decision): Decision {
+  const rule = 'the nodes have the content of their image already: no action';
+  return {
+    actions,
+    causes: [...causes, { subject: 'layering', kind: 'field', change: 'changed', rule, actions: [] }],
+  };
+}

@@ -1,0 +1,91 @@
+import { posix } from 'node:path';
+import { imageLabels, nodePaths } from '../../api/names.ts';
+import { decideOptIn, rebootBecause as optInReboots } from '../../disruption/opt-in.ts';
+import { handedOverTo } from '../host/certificates/owned-paths.ts';
+import type { Deployment } from '../os/backend.ts';
+import type { Current } from '../records/current.ts';
+import { mergeManaged, readManagedPaths } from '../records/managed-paths.ts';
+import { desiredTree } from '../standard/desired-tree.ts';
+import { carriedBy, verifyManaged } from '../standard/managed-content.ts';
+import { LiveApplyRefused } from '../tree/tree-change.ts';
+import { type LivePlan, planLiveApply } from '../tree-sync/live-plan.ts';
+import { contentOfConfigs } from './own-content.ts';
+import { type Preparation, type Requirements, rebootBecause } from './preparation.ts';
+
+type StandardCurrent = Extract<Current, { mode: 'Standard' }>;
+type OptInPreparation = Pick<Preparation, 'backend' | 'root' | 'signal'>;
+
+/**
+ * Works out what an image asks of a node in standard mode. Nothing is changed.
+ *
+ * @param staged the image's deployment, with its labels.
+ * @returns no action where the running root has the image's content already, but for what the layer adds of its own; in any
+ *   doubt a reboot.
+ * @throws what OsBackend.status and tool throw, RecordError, PrepareRefused.
+ */
+export async function requirementsOfOptIn(
+  preparation: OptInPreparation,
+  current: StandardCurrent,
+  staged: Deployment,
+): Promise<Requirements> {
+  const { labels } = staged;
+  const optIn = decideOptIn(
+    {
+      config: current.config,
+      base: current.baseImage ?? '',
+      osBackend: (await preparation.backend.tool(preparation.signal)).name,
+    },
+    {
+      config: labels[imageLabels.renderedConfig] ?? '',
+      base: labels[imageLabels.baseImage],
+      byEngine: labels[imageLabels.stockImage] !== undefined,
+    },
+  );
+  if (optIn.kind === 'reboot') return rebootBecause(optIn.why);
+  const difference = await findDifference(preparation, current, staged);
+  if (difference !== undefined) return rebootBecause(optInReboots(difference).why);
+  return { actions: [], causes: [], source: 'the node has the content of the image already' };
+}
+
+/** @returns what tells the running root from the image, as a clause; undefined where it is the layer alone. */
+async function findDifference(
+  { backend, root, signal }: OptInPreparation,
+  current: StandardCurrent,
+  staged: Deployment,
+): Promise<string | undefined> {
+  // The force file permits what was changed by hand; a reboot puts it right.
+  const [drift] = await verifyManaged(root, current, signal);
+  if (drift !== undefined) return `${drift.path} is not as ${current.config} has it`;
+  const content = await carriedBy(staged.root);
+  if (content === undefined) return 'the image carries no rendered config';
+  const { booted } = await backend.status(signal);
+  const managed = mergeManaged(
+    await handedOverTo(root, staged.root),
+    await contentOfConfigs({ root, current, again: false }, undefined),
+    await readManagedPaths(root),
+  );
+  try {
+    const plan = await planLiveApply({ root, booted, staged, managed }, signal);
+    const ofLayer = new Set([
+      ...(await desiredTree({ root }, content.config, content.delivery)).keys(),
+      nodePaths.imageConfig,
+      nodePaths.tmpfiles,
+    ]);
+    const foreign = foreignChange(plan, ofLayer);
+    return foreign && `${foreign} is not the same in the image`;
+  } catch (error) {
+    if (error instanceof LiveApplyRefused) return `the image can't be applied live: ${error.message}`;
+    throw error;
+  }
+}
+
+/** @returns a path that would change and that the layer of the image does not bring; directories above its own are its own. */
+function foreignChange({ usr, etc, stateRemovals }: LivePlan, ofLayer: ReadonlySet<string>) {
+  const own = new Set([...ofLayer].flatMap(withParents));
+  return [...usr, ...etc, ...stateRemovals].find(({ kind, path }) => kind === 'remove' || !own.has(path))
+    ?.path;
+}
+
+function withParents(name: string): readonly string[] {
+  return name === '/' ? [] : [name, ...withParents(posix.dirname(name))];
+}
