@@ -1,9 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { DisruptionAction, DisruptionCause } from '../../api/disruption-action.ts';
 import type { MachineConfig } from '../../api/machine-config.ts';
-import type { MachineConfigNode } from '../../api/machine-config-node.ts';
+import type { MachineConfigNode, MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import type { ClusterPolicies } from '../../api/machine-configuration.ts';
+import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import { present } from '../../api/present.ts';
 import { needKernel } from '../../daemon/steps/choose-reboot.ts';
 import { decideActions } from '../../disruption/actions.ts';
@@ -36,6 +37,7 @@ import { COSTS, type Cost } from '../command-line/output-schemas.ts';
 import { obstaclesOf } from '../observe/observed-cluster.ts';
 import { costOf, dearest, type Estimate, estimate } from './cost.ts';
 import { baseChange, type ImageInputs, type ImageToBuild, imageToBuild } from './image-to-build.ts';
+import { nodeBases } from './node-base.ts';
 import { isSwitchedOnAlone, layeredBy, switchedOn } from './switched-on.ts';
 
 /** The number of a pool's nodes by cost; the sum is all of its nodes. */
@@ -108,8 +110,15 @@ export function planPools(input: PlanInput): PoolPlan[] {
       const warnings = [...problems, ...hostLimits(will, to), ...newNodeLimits(change, target)];
       return warnings.length === 0 ? ask : { ...ask, warnings };
     }
-    const costFrom = (config: NodeConfig) =>
-      config.name === to.name && bases === undefined ? 'nothing' : costOf(decide(config));
+    const costFrom = (
+      config: NodeConfig,
+      builds: readonly MachineOSBuild[],
+      node?: MachineConfigNodeStatus,
+    ) => {
+      const own = (node && nodeBases(node, will, builds)) ?? bases;
+      const isAtTarget = config.name === to.name && own?.fromBase === own?.toBase;
+      return isAtTarget ? 'nothing' : costOf(decideActions({ from: config, to, policies, ...own }));
+    };
     const remarks = [...problems, ...(pool === undefined ? [] : poolRemarks(pool, live.now))];
     return {
       ...ask,
@@ -184,6 +193,9 @@ function mayRebootSoftly(
   return poolSettings(pool, defaultRolloutOptions).softReboot;
 }
 
+/** @param builds of the pool. @param node what it reports. @returns what the target costs a node that runs a config. */
+type CostFrom = (from: NodeConfig, builds: readonly MachineOSBuild[], node?: MachineConfigNodeStatus) => Cost;
+
 interface LiveAsk {
   readonly image: ImageToBuild | undefined;
   /** What a node in standard mode gets; undefined where the pool is not layered. */
@@ -215,14 +227,16 @@ function nodesOf(pool: string, live: PlanInput['live']): readonly MachineConfigN
 function outcomesOf(
   { pool, after }: PoolChange,
   { cluster, now, image, remarks, optIn, members }: NonNullable<PlanInput['live']> & LiveAsk,
-  decide: (from: NodeConfig) => Cost,
+  decide: CostFrom,
 ): Pick<PoolAsk, 'nodes' | 'outcomes' | 'time' | 'warnings'> {
-  const outcomes = members.map((node) => outcomeOf(node, { to: after, optIn }, cluster, decide));
+  const builds = cluster.builds.filter(({ spec }) => spec.machineOSConfig.name === pool);
+  const outcomes = members.map((node) =>
+    outcomeOf(node, { to: after, optIn }, cluster, (from, status) => decide(from, builds, status)),
+  );
   const obstacles = obstaclesOf(cluster, [pool], now);
   const warnings = [...remarks, ...outcomes.flatMap(({ warning }) => warning ?? []), ...obstacles];
   const count = (cost: Cost) => outcomes.filter((outcome) => outcome.cost === cost).length;
   const counted = Object.fromEntries(COSTS.map((cost) => [cost, count(cost)])) as Record<Cost, number>;
-  const builds = cluster.builds.filter(({ spec }) => spec.machineOSConfig.name === pool);
   const time = estimate({ outcomes: counted, nodes: members, builds, image });
   return {
     nodes: members.length,
@@ -237,7 +251,7 @@ function outcomeOf(
   { metadata, spec, status }: MachineConfigNode,
   { to, optIn }: { readonly to: NodeConfig; readonly optIn: LayeredState | undefined },
   { rendered }: LiveCluster,
-  decide: (from: NodeConfig) => Cost,
+  decide: (from: NodeConfig, node?: MachineConfigNodeStatus) => Cost,
 ): { readonly cost: Cost; readonly warning?: string } {
   const unknown = (why: string) => ({
     cost: 'reboot' as const,
@@ -258,7 +272,7 @@ function outcomeOf(
   const from = current === to.name ? to : nodeConfigOf(rendered.get(current));
   return from === undefined
     ? unknown(`its rendered config ${current} does not exist or can't be read`)
-    : { cost: decide(from) };
+    : { cost: decide(from, status) };
 }
 
 /** @returns the highest cost of a plan for a node, from what it runs or from the last rendered config. */

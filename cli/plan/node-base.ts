@@ -1,0 +1,61 @@
+import type { MachineConfigNodeStatus } from '../../api/machine-config-node.ts';
+import type { MachineOSBuild } from '../../api/machine-os-build.ts';
+import { requestedBase } from '../../builder/decide.ts';
+import { engineSpecOf } from '../../builder/engine/engine-spec.ts';
+import { outcomeOf } from '../../builder/status.ts';
+import type { ImageInputs } from './image-to-build.ts';
+
+/** The base images between which a node moves, as far as the cluster's objects tell. */
+export interface NodeBases {
+  readonly fromBase: string;
+  readonly toBase: string;
+}
+
+/**
+ * The base image that one node of a pool has, and the one that it will have. Nodes that are behind have another than the
+ * pool's last rendered config asks for, so that for them a change of nothing else is a reboot.
+ *
+ * A requested base may be an index, of which each architecture has an image of its own: only a build that was made on it says
+ * which those are.
+ *
+ * @param builds of the pool.
+ * @returns undefined where they are not known; what the pool's two renderings say decides then.
+ */
+export function nodeBases(
+  node: MachineConfigNodeStatus,
+  to: ImageInputs,
+  builds: readonly MachineOSBuild[],
+): NodeBases | undefined {
+  const { rendered, machineOSConfig } = to;
+  const { baseImage: fromBase, mode } = node;
+  if (fromBase === undefined || rendered === undefined) return undefined;
+  if (machineOSConfig === undefined) {
+    // Without an osImageURL the node keeps the system that it has.
+    return mode === 'Standard' ? { fromBase, toBase: rendered.spec.osImageURL || fromBase } : undefined;
+  }
+  if (mode !== 'Layered' || mayHaveEngineImage(to)) return undefined;
+  const requested = requestedBase(machineOSConfig, rendered);
+  const built = builds
+    .filter(({ spec }) => requested?.includes('@') === true && spec.baseImage === requested)
+    .filter((build) => outcomeOf(build) === 'Succeeded')
+    .flatMap(({ status }) => [
+      status?.baseImage,
+      ...(status?.instances ?? []).map(({ baseImage }) => baseImage),
+    ])
+    .filter((base) => base !== undefined);
+  const [toBase] = built;
+  if (toBase === undefined) return undefined;
+  return { fromBase, toBase: built.includes(fromBase) ? fromBase : toBase };
+}
+
+/** The base that such a node reports is what the container engine made, and no object says of which image. */
+function mayHaveEngineImage({ machineOSConfig, rendered }: ImageInputs): boolean {
+  if (machineOSConfig === undefined || rendered === undefined) return false;
+  try {
+    return ['amd64', 'arm64'].some(
+      (architecture) => engineSpecOf(machineOSConfig.spec, rendered, architecture) !== undefined,
+    );
+  } catch {
+    return true;
+  }
+}
