@@ -1,0 +1,76 @@
+import { isDeepStrictEqual } from 'node:util';
+import { type DisruptionAction, formatActions } from '../../api/disruption-action.ts';
+import type { UpdateRecord } from '../../api/machine-config-node.ts';
+import type { Cost } from '../../cli/command-line/output-schemas.ts';
+import { COSTS } from '../../cli/command-line/output-schemas.ts';
+import { costOf } from '../../cli/plan/cost.ts';
+import type { PoolAsk } from '../../cli/plan/plan.ts';
+import type { Done } from './walk-node.ts';
+
+/** What was told of a step, and what the node made of it. */
+export interface ToldAndDone {
+  /** Undefined where no object of the cluster changes. */
+  readonly plan: PoolAsk | undefined;
+  /** What the label of the image says, as builds report it; undefined where it says nothing. */
+  readonly label: string | undefined;
+  /** The update that the node made, by its own account; undefined where it made none. */
+  readonly record: UpdateRecord | undefined;
+  readonly done: Done;
+}
+
+/** @returns what the node's own account says that it cost. */
+export function costOfRecord(record: UpdateRecord | undefined): Cost {
+  return record === undefined ? 'nothing' : costOf({ ...record, causes: record.causes ?? [] });
+}
+
+/** @returns what was told and done, as text. */
+export function describe({ plan, label, record, done }: ToldAndDone): readonly string[] {
+  return [
+    `plan: ${plan === undefined ? 'nothing' : `${formatActions(plan.actions)}, cost ${toldCost(plan)}`}`,
+    ...(plan?.causes ?? []).map(({ subject, change, rule }) => `  ${subject} ${change}: ${rule}`),
+    `label: ${label ?? 'nothing'}`,
+    `node: ${record === undefined ? 'nothing' : `${formatActions(record.actions)} (${record.source})`}`,
+    `  booted: ${done.booted}; services: ${done.services.join(', ') || 'none'}`,
+  ];
+}
+
+/** @returns where they differ, one line each. */
+export function differingActions(given: ToldAndDone): readonly string[] {
+  const { plan, label, record, done } = given;
+  const actions = record?.actions ?? [];
+  const taken = formatActions(actions);
+  const reboots = actions.some(({ type }) => type === 'Reboot');
+  const cost = costOfRecord(record);
+  const problems: readonly (readonly [differs: boolean, problem: string])[] = [
+    [plan !== undefined && formatActions(plan.actions) !== taken, `the node's actions are ${taken}`],
+    [plan !== undefined && toldCost(plan) !== cost, `the node's cost is ${cost}`],
+    [label !== undefined && record !== undefined && label !== taken, `the label says ${label}, not ${taken}`],
+    [done.booted !== reboots, `the node ${done.booted ? 'booted' : 'did not boot'}`],
+    [record?.liveFailure !== undefined, `it failed live: ${record?.liveFailure}`],
+    [
+      !(reboots || isDeepStrictEqual(done.services, actions.flatMap(requestOf))),
+      `the service manager was asked for ${done.services.join(', ') || 'nothing'}`,
+    ],
+  ];
+  return problems.flatMap(([differs, problem]) => (differs ? [problem] : []));
+}
+
+/** @returns the cost of the only node. */
+function toldCost({ outcomes }: PoolAsk): Cost | undefined {
+  return COSTS.find((cost) => outcomes?.[cost] === 1);
+}
+
+/** @returns what the service manager is asked for. */
+function requestOf(action: DisruptionAction): readonly string[] {
+  switch (action.type) {
+    case 'DaemonReload':
+      return ['daemon-reload'];
+    case 'Reload':
+      return [`reload ${action.service}`];
+    case 'Restart':
+      return [`restart ${action.service}`];
+    case 'Drain':
+    case 'Reboot':
+      return [];
+  }
+}
