@@ -299,10 +299,14 @@ async function copyOf(target: WriteTarget, name: string): Promise<ObservedPath['
   return { place, entry: await readTreeEntry(place, HASH_UP_TO) };
 }
 
+/** A staged deployment may have none of them, nor has a root from which an admin has removed those above them. */
 async function directoriesMade(target: WriteTarget, { made }: Originals): Promise<readonly string[]> {
   await using tree = new HostTree(target);
   const names: string[] = [];
-  for (const name of made) names.push((await tree.locate(name)).name);
+  for (const recorded of made) {
+    const { name, missingParents } = await tree.locate(recorded);
+    if (missingParents.length === 0) names.push(name);
+  }
   return names;
 }
 
