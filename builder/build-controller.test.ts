@@ -1,17 +1,19 @@
 import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
-import { MachineConfigs } from '../api/machine-config.ts';
-import { MachineConfigNodes } from '../api/machine-config-node.ts';
+import { type MachineConfig, MachineConfigs } from '../api/machine-config.ts';
+import { type MachineConfigNode, MachineConfigNodes } from '../api/machine-config-node.ts';
 import { MachineConfigPools } from '../api/machine-config-pool.ts';
 import { MachineConfigurations } from '../api/machine-configuration.ts';
 import { type MachineOSBuild, MachineOSBuilds } from '../api/machine-os-build.ts';
 import { type MachineOSConfig, MachineOSConfigs } from '../api/machine-os-config.ts';
 import { annotations, labels, MACHINE_CONFIGURATION } from '../api/names.ts';
 import { ApiError } from '../cluster/api-client.ts';
+import { effectivePolicies } from '../disruption/effective-policies.ts';
 import { createRegistryClient } from '../image/registry/registry-client.ts';
 import { MemoryCluster, SteppedInformer } from '../test/fixtures/fleet/memory-cluster.ts';
 import {
   aBuild,
+  aMachineConfigNode,
   aMachineOSConfig,
   aPool,
   aRenderedConfig,
@@ -289,6 +291,91 @@ describe('builds of older inputs', () => {
     expect(world.builds).toHaveLength(2);
   });
 });
+
+describe('a pool that a rollback holds', () => {
+  const HELD = 'rendered-worker-0';
+  const first: MachineOSBuild = (() => {
+    const build = aBuild('worker-first', HELD, { status: aSuccess('a'), policyDigest: 'sha256:p' });
+    return { ...build, spec: { ...build.spec, baseImage: image('b') } };
+  })();
+
+  function held() {
+    const world = new World();
+    const pool = aPool('worker', { configuration: { name: CONFIG } });
+    const text = JSON.stringify({ config: HELD, image: image('a') });
+    const metadata = { ...pool.metadata, annotations: { [annotations.rollback]: text } };
+    world.cluster.put(MachineConfigPools, { ...pool, metadata });
+    world.cluster.put(MachineConfigs, aConfigNamed(HELD));
+    world.cluster.put(MachineConfigs, aConfigNamed(CONFIG, image('b')));
+    world.cluster.put(MachineConfigurations, {
+      apiVersion: 'operator.openshift.io/v1',
+      kind: 'MachineConfiguration',
+      metadata: { name: MACHINE_CONFIGURATION },
+      spec: {},
+      status: {
+        policyDigest: 'sha256:p',
+        nodeDisruptionPolicyStatus: {
+          clusterPolicies: effectivePolicies(
+            { files: [{ path: '/etc/motd', actions: [{ type: 'None' }] }] },
+            { containerRuntimeUnit: 'crio.service' },
+          ),
+        },
+      },
+    } as never);
+    world.cluster.put(MachineOSBuilds, first);
+    const status = {
+      mode: 'Layered',
+      configVersion: { current: CONFIG, desired: CONFIG },
+      baseImage: 'base',
+    } as NonNullable<MachineConfigNode['status']>;
+    world.cluster.put(MachineConfigNodes, aMachineConfigNode('worker-0', {}, status));
+    return world;
+  }
+
+  test('gets the image there labelled again, beside the image of its own target', async () => {
+    const world = held();
+    await world.reconcile();
+    await world.reconcile();
+    const [again, own] = world.started;
+    expect(world.started).toHaveLength(2);
+    expect(again).toMatchObject({ sameAs: first, baseImage: image('b') });
+    expect(again?.build).toMatchObject({
+      metadata: { annotations: { [annotations.relabels]: 'worker-first' } },
+      spec: {
+        machineConfig: { name: HELD },
+        transitionsFrom: [{ config: HELD }, { config: CONFIG, base: 'base' }],
+      },
+    });
+    expect(own?.build.spec.machineConfig.name).toBe(CONFIG);
+    expect(own).not.toHaveProperty('sameAs');
+    expect(world.aborted).toEqual([]);
+    const { machineOSBuild } = world.cluster.get(MachineOSConfigs, 'worker')?.status ?? {};
+    expect(machineOSBuild?.name).toBe(own?.build.metadata.name);
+  });
+
+  test('gets it even where the base image of its own target is unknown', async () => {
+    const world = held();
+    world.cluster.put(MachineConfigs, aConfigNamed(CONFIG, 'registry.invalid/os/stock:1'));
+    await expect(world.reconcile()).rejects.toThrow();
+    expect(world.started).toMatchObject([{ sameAs: first }]);
+  });
+
+  test('needs it no more once the rollback is over', async () => {
+    const world = held();
+    await world.reconcile();
+    const again = world.started[0]?.build.metadata.name ?? '';
+    world.cluster.put(MachineConfigPools, aPool('worker', { configuration: { name: CONFIG } }));
+    await world.reconcile();
+    expect(world.aborted).toEqual([again]);
+  });
+});
+
+/** A rendered config with one file that the name decides. */
+function aConfigNamed(name: string, osImageURL = ''): MachineConfig {
+  const file = { path: '/etc/motd', contents: { source: `data:,${name}` } };
+  const config = { ignition: { version: '3.5.0' }, storage: { files: [file] } };
+  return { ...aRenderedConfig(name, osImageURL), spec: { osImageURL, config } };
+}
 
 test('what is waited for is an event and a condition, and no build', async () => {
   const world = new World();

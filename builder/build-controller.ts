@@ -24,6 +24,7 @@ import {
   pushSpecOf,
   requestedBase,
 } from './decide.ts';
+import { decideHeldBuild, type HeldBuild } from './decide-held.ts';
 import { BaseImages, type BuildCaches, isMovable, renderedConfigOf } from './observe.ts';
 import { type RegistryAccessOptions, readRegistryAccess } from './secrets.ts';
 import { type BuildPhase, buildStatus, isOver } from './status.ts';
@@ -46,7 +47,7 @@ export interface BuildControllerOptions extends RegistryAccessOptions {
   readonly now: () => Date;
 }
 
-type RequestedBuild = Extract<BuildDecision, { kind: 'build' }>;
+type RequestedBuild = Extract<BuildDecision, { kind: 'build' }> & Partial<Pick<HeldBuild, 'sameAs'>>;
 
 /** The controller of MachineOSConfigs: makes the builds of each what decideBuild returns. */
 export class BuildController {
@@ -83,19 +84,23 @@ export class BuildController {
     }
     const pool = caches.pools.get(config.spec.machineConfigPool.name);
     const rendered = caches.machineConfigs.get(pool?.spec.configuration?.name ?? '');
-    const requested = requestedBase(config, rendered);
-    const decision = decideBuild({
+    const policyDigest = caches.machineConfigurations.get(MACHINE_CONFIGURATION)?.status?.policyDigest;
+    const observed = {
       machineOSConfig: config,
       pool,
-      rendered,
-      baseImage: requested === undefined ? undefined : await this.#resolveBase(config, requested),
-      policyDigest: caches.machineConfigurations.get(MACHINE_CONFIGURATION)?.status?.policyDigest,
+      policyDigest,
       ownArchitecture: this.#options.architecture,
       builds,
       running: running.names(),
       hasEngine: this.#options.hasEngine,
-      ...this.#labelling(config, builds),
-    });
+      ...this.#labelling(config, builds, policyDigest),
+    };
+    // Before all else: a rollback waits for it, and needs nothing that the next image may lack.
+    const held = decideHeldBuild({ ...observed, configs: (each) => caches.machineConfigs.get(each) });
+    if (held !== undefined) await this.#carryOut(config, held);
+    const requested = requestedBase(config, rendered);
+    const baseImage = requested === undefined ? undefined : await this.#resolveBase(config, requested);
+    const decision = decideBuild({ ...observed, rendered, baseImage });
     if (decision.kind === 'wait') {
       const { log, events } = aboutChange(this.#options, pool?.spec.configuration?.name);
       log.info({ pool: config.spec.machineConfigPool.name, why: decision.why }, 'no build yet');
@@ -103,7 +108,7 @@ export class BuildController {
       await this.#writeWaiting(config, decision);
       return done;
     }
-    for (const older of decision.interrupt) {
+    for (const older of decision.interrupt.filter(({ metadata }) => metadata.name !== held?.name)) {
       await this.#interrupt(older, `${decision.name} with newer inputs replaces it`);
     }
     await this.#carryOut(config, decision);
@@ -116,6 +121,7 @@ export class BuildController {
   #labelling(
     { spec }: MachineOSConfig,
     builds: readonly MachineOSBuild[],
+    policyDigest: string | undefined,
   ): Pick<BuildObservation, 'states' | 'fallsShort'> {
     const { caches } = this.#options;
     const pool = spec.machineConfigPool.name;
@@ -127,7 +133,8 @@ export class BuildController {
     return {
       states: states.map(({ config, base }) => ({ config: config.metadata.name, base })),
       fallsShort: (build) =>
-        policies !== undefined && unlistedConfigs({ build, nodes, configs, policies }).length > 0,
+        policies !== undefined &&
+        unlistedConfigs({ build, nodes, configs, policies, policyDigest }).length > 0,
     };
   }
 
@@ -218,8 +225,9 @@ export class BuildController {
       },
       'build starts',
     );
-    const { baseImage, architectures } = requested;
-    this.#options.running.start({ build, machineOSConfig: config, rendered, baseImage, architectures });
+    const { baseImage, architectures, sameAs } = requested;
+    const job = { build, machineOSConfig: config, rendered, baseImage, architectures };
+    this.#options.running.start({ ...job, ...present({ sameAs }) });
   }
 
   async #pointTo(config: MachineOSConfig, requested: RequestedBuild): Promise<void> {

@@ -161,13 +161,19 @@ export function requestedBase(
   return rendered?.spec.osImageURL || spec.baseImage || undefined;
 }
 
-/** A pool without nodes gets an image too, so that its first node finds one. */
-function architecturesOf({ status }: MachineConfigPool, own: string): readonly string[] {
+/**
+ * A pool without nodes gets an image too, so that its first node finds one.
+ *
+ * @param own of the builder, as GOARCH.
+ * @returns the architectures of a pool's image, as GOARCH, sorted.
+ */
+export function architecturesOf({ status }: MachineConfigPool, own: string): readonly string[] {
   const reported = status?.architectures ?? [];
   return reported.length === 0 ? [own] : [...new Set(reported)].sort();
 }
 
-function nextStep(
+/** @returns the next step for a build; `undefined` for one that doesn't exist. */
+export function nextStep(
   build: MachineOSBuild | undefined,
   { running, hasEngine }: Pick<BuildObservation, 'running' | 'hasEngine'>,
 ): 'create' | 'start' | 'recreate' | 'none' {

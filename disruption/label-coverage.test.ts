@@ -77,6 +77,20 @@ describe('the label of an image falls short', () => {
     expect(unlisted([node('rendered-live')], onOther)).toEqual(['rendered-live']);
   });
 
+  test('where it was computed with other policies, whatever it lists', () => {
+    const build = aBuild('b1', 'rendered-target', { status: aSuccess('1'), policyDigest: 'sha256:before' });
+    const transitionsFrom = [{ config: 'rendered-live', base: 'base' }];
+    const listing = { ...build, spec: { ...build.spec, transitionsFrom } };
+    const all = {
+      build: listing,
+      nodes: [node('rendered-live')],
+      configs: (name: string) => configs.get(name),
+    };
+    expect(unlistedConfigs({ ...all, policies })).toEqual([]);
+    expect(unlistedConfigs({ ...all, policies, policyDigest: 'sha256:before' })).toEqual([]);
+    expect(unlistedConfigs({ ...all, policies, policyDigest: 'sha256:now' })).toEqual(['rendered-live']);
+  });
+
   test('not where the status of an older build says that it lists the transition', () => {
     const status = { ...aSuccess('1'), transitions: [{ from: 'rendered-live on base', actions: 'None' }] };
     const build = aBuild('b1', 'rendered-target', { status });

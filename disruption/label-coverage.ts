@@ -22,6 +22,8 @@ export interface LabelCoverageInput {
   readonly configs: (name: string) => MachineConfig | undefined;
   /** The policies in force. */
   readonly policies: ClusterPolicies;
+  /** Their digest; a label that was computed with other policies lists nothing. Absent: whatever the label was computed with. */
+  readonly policyDigest?: string | undefined;
 }
 
 /**
@@ -29,10 +31,17 @@ export interface LabelCoverageInput {
  *   would cost less than a reboot; sorted. A node on another base image, in standard mode, or with a config that can't be
  *   compared reboots in any case.
  */
-export function unlistedConfigs({ build, nodes, configs, policies }: LabelCoverageInput): readonly string[] {
+export function unlistedConfigs({
+  build,
+  nodes,
+  configs,
+  policies,
+  policyDigest = build.spec.policyDigest,
+}: LabelCoverageInput): readonly string[] {
   const target = build.spec.machineConfig.name;
   const bases = basesOf(build);
-  const listed = listedStates(build);
+  const isStale = build.spec.policyDigest !== undefined && build.spec.policyDigest !== policyDigest;
+  const listed = isStale ? new Set() : listedStates(build);
   const unlisted = new Map<string, string>();
   for (const { status } of nodes) {
     const config = status?.configVersion?.current;

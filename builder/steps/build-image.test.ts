@@ -13,6 +13,7 @@ import { formatReference, parseReference } from '../../image/reference.ts';
 import { createRegistryClient } from '../../image/registry/registry-client.ts';
 import { isImageSignedBy } from '../../image/signature/sign-image.ts';
 import { givenEngine } from '../../test/fixtures/given-engine.ts';
+import { aBuild, aSuccess } from '../../test/fixtures/objects.ts';
 import { deadline } from '../../test/fixtures/patience.ts';
 import { pushBaseImage } from '../../test/fixtures/registry/base-image.ts';
 import { MemoryRegistry } from '../../test/fixtures/registry/memory-registry.ts';
@@ -132,6 +133,43 @@ test('the way is told from the state of an architecture only in its own image', 
   }));
   const { transitions } = await buildForArchitectures(client, { ...input, froms }, engine, signal);
   expect(transitions.map(({ actions }) => actions)).toEqual(['None', 'None']);
+});
+
+test.each(['one image', 'an index'])(
+  'what is labelled again lies on what commands made of its base, for %s',
+  async (what) => {
+    const { client, input, stock, digests } = await setUp();
+    const made = formatReference({ ...stock, repository: 'os/worker' });
+    const digest = await pushBaseImage(client, `${made}:engine`, signal);
+    const engineImage = `${made}@${digest}`;
+    const instance = { architecture: 'amd64', image: engineImage, baseImage: engineImage, engineImage };
+    const sameAs = aBuild('worker-first', 'rendered-worker-1', {
+      status: what === 'an index' ? { instances: [instance] } : { engineImage },
+    });
+    const again = {
+      ...input,
+      architectures: ['amd64'],
+      // By now the pool wants other commands, which are not to run.
+      spec: { packages: ['strace'] },
+      sameAs,
+    };
+    const result = await buildForArchitectures(client, again, engine, signal);
+    expect(result).toMatchObject({ baseImage: engineImage, engineImage });
+    const { config } = await describeImage(client, parseReference(result.image), 'amd64', signal);
+    const stockImage = formatReference({ ...stock, digest: digests.amd64 });
+    expect(config.config?.Labels?.[imageLabels.stockImage]).toBe(stockImage);
+  },
+);
+
+test('what is labelled again without commands needs none, whatever the pool wants by now', async () => {
+  const { client, input } = await setUp();
+  const first = await buildForArchitectures(client, { ...input, architectures: ['amd64'] }, engine, signal);
+  const sameAs = aBuild('worker-first', 'rendered-worker-1', { status: aSuccess('1') });
+  const again = { ...input, architectures: ['amd64'], spec: { packages: ['strace'] }, sameAs };
+  expect(await buildForArchitectures(client, again, engine, signal)).toMatchObject({
+    way: 'Relabel',
+    image: first.image,
+  });
 });
 
 test('the index is signed as its images are', async () => {

@@ -1,7 +1,9 @@
 import type { MachineConfig } from '../../api/machine-config.ts';
+import type { MachineOSBuild } from '../../api/machine-os-build.ts';
 import type { MachineOSConfigSpec } from '../../api/machine-os-config.ts';
 import { present } from '../../api/present.ts';
-import { parseDigest } from '../../api/references.ts';
+import { parseDigest, parseDigestedPullspec } from '../../api/references.ts';
+import { describeImage } from '../../image/append.ts';
 import { pushIndex } from '../../image/image-index.ts';
 import type { LayerEntry } from '../../image/layer/entry.ts';
 import { parseReference } from '../../image/reference.ts';
@@ -21,6 +23,8 @@ import { untraced } from './build-trace.ts';
 export interface BuildInput extends Omit<AppendInput, 'stockImage'> {
   /** What the pool's image has beyond its MachineConfigs; undefined for nothing. */
   readonly spec: Partial<MachineOSConfigSpec> | undefined;
+  /** A build whose image is only labelled again: what commands made of its base is used as it is, and none runs. */
+  readonly sameAs?: MachineOSBuild;
   /** Value of the rebuild annotation; '' where there is none. */
   readonly rebuild: string;
   /** @returns the values of Secrets by their names. @throws BuildFailure */
@@ -153,6 +157,7 @@ async function makeBase(
   engine: Omit<EngineParts, 'client'>,
   signal: AbortSignal,
 ): Promise<EngineImage | undefined> {
+  if (input.sameAs !== undefined) return engineImageOf(client, input.sameAs, input, signal);
   const { spec, rendered, architecture, pool, baseImage, pushSpec, rebuild } = input;
   const engineSpec = engineSpecOf(spec, rendered, architecture);
   if (engineSpec === undefined) return undefined;
@@ -175,6 +180,22 @@ async function makeBase(
       signal,
     ),
   );
+}
+
+/** @returns what commands made of the base for a build that succeeded; undefined where none ran. */
+async function engineImageOf(
+  client: RegistryClient,
+  { status }: MachineOSBuild,
+  { architecture, baseImage }: Pick<BuildInput, 'architecture' | 'baseImage'>,
+  signal: AbortSignal,
+): Promise<EngineImage | undefined> {
+  const instance = status?.instances?.find((each) => each.architecture === architecture);
+  const image = status?.engineImage ?? instance?.engineImage;
+  if (image === undefined) return undefined;
+  const base = parseReference(baseImage);
+  const { digest } = await describeImage(client, base, architecture, signal);
+  const stockImage = byDigest(base, digest);
+  return { image: parseDigestedPullspec(image), stockImage, built: false, logTail: [] };
 }
 
 /** Entries that can't become a layer are reported when the layer is written. */

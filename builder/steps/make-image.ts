@@ -57,7 +57,7 @@ export class ImageMaker {
 
   /** @throws BuildFailure that says whether a retry may help. */
   async make(job: BuildJob, step: Step, signal: AbortSignal): Promise<BuildResult> {
-    const { build, machineOSConfig, rendered, baseImage, architectures } = job;
+    const { build, machineOSConfig, rendered, baseImage, architectures, sameAs } = job;
     const { caches, attest = false, engine, version, created } = this.#options;
     const { baseImagePullSecret, renderedImagePushSecret } = machineOSConfig.spec;
     const { policies, policyDigest } = policiesInForce(caches, build.spec.policyDigest);
@@ -94,10 +94,12 @@ export class ImageMaker {
         architectures: built,
         version,
         created,
-        source: sourceOf(caches.pools.get(pool)),
+        // The pool's annotations are about what it was rolled back from.
+        source: sameAs === undefined ? sourceOf(caches.pools.get(pool)) : {},
         seal: { attest, ...present({ key }) },
         step,
         spec: machineOSConfig.spec,
+        ...present({ sameAs }),
         rebuild: machineOSConfig.metadata.annotations?.[annotations.rebuild] ?? '',
         readSecrets: (names) =>
           readBuildSecrets(this.#options, names, this.#reservedSecrets(), signal).catch(secretFailure),

@@ -25,6 +25,8 @@ export interface BuildJob {
   readonly baseImage: string;
   /** GOARCH values; for more than one the image is an index. */
   readonly architectures: readonly string[];
+  /** The build whose image is only labelled again, if a rollback requests that. */
+  readonly sameAs?: MachineOSBuild;
 }
 
 export interface RunningBuildsOptions {

@@ -3,9 +3,9 @@ import type { BuildConditionType, MachineOSBuild } from '../../api/machine-os-bu
 import { annotations } from '../../api/names.ts';
 import { by } from '../../api/order.ts';
 import { present } from '../../api/present.ts';
+import { parseRollback } from '../../api/rollback-request.ts';
 import { formatProblems } from '../../opt-in/status.ts';
 import { readSwitch } from '../../opt-in/switch.ts';
-import { parseRollback } from '../../rollout/pools/rollback.ts';
 import { type NodeView, nodeView } from './node-view.ts';
 import { nodesOfPool, type ObservedCluster } from './observed-cluster.ts';
 
@@ -134,7 +134,7 @@ function rollbackOf({ metadata }: MachineConfigPool): PoolView['rollback'] {
   const text = metadata.annotations?.[annotations.rollback];
   if (text === undefined) return undefined;
   try {
-    const { from: _, ...request } = parseRollback(text);
+    const { from: _, waitsUntil: __, ...request } = parseRollback(text);
     return request;
   } catch {
     return undefined;

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
+import type { RollbackRequest } from '../../api/rollback-request.ts';
 import type { ApiClient } from '../../cluster/api-client.ts';
 import { done, type Result, requeueAfter } from '../../cluster/controller.ts';
 import type { EventRecorder } from '../../cluster/events.ts';
@@ -20,7 +21,7 @@ import { formatPoolTarget, type PoolStatusInputs } from '../pools/pool-condition
 import type { PoolObservation } from '../pools/pool-observation.ts';
 import { poolStatus, statusWait } from '../pools/pool-status.ts';
 import { configOf } from '../pools/pool-target.ts';
-import { automaticRequest, type RollbackRequest } from '../pools/rollback.ts';
+import { automaticRequest } from '../pools/rollback.ts';
 import type { RolloutMetrics } from '../reports/metrics.ts';
 import { rolloutSpan } from '../reports/spans.ts';
 import { type ObservedPool, PoolObserver } from './observe-pool.ts';

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
+import { parseRollback, type RollbackRequest } from '../../api/rollback-request.ts';
 import type { RolloutOptions } from '../options.ts';
 import { type MaintenanceWindow, parseWindows } from './maintenance-windows.ts';
-import { parseRollback, type RollbackRequest } from './rollback.ts';
 
 /** What an admin has set for one pool by its annotations (api/names.ts), with the operator's own settings behind. */
 export interface PoolSettings {

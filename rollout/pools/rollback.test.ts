@@ -1,15 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { parseRollback, type RollbackRequest } from '../../api/rollback-request.ts';
 import { aPool, aRecord, image } from '../../test/fixtures/objects.ts';
 import type { NodeTarget } from './node-target.ts';
 import type { PoolTarget } from './pool-target.ts';
-import {
-  automaticRequest,
-  decideRollback,
-  lastGood,
-  parseRollback,
-  type RollbackKnowledge,
-  type RollbackRequest,
-} from './rollback.ts';
+import { automaticRequest, decideRollback, lastGood, type RollbackKnowledge } from './rollback.ts';
 
 const recorded = (...targets: readonly NodeTarget[]) => aRecord(aPool('worker'), ...targets);
 const one = { config: 'rendered-worker-1', image: image('1') };

@@ -1,34 +1,12 @@
-import { z } from 'zod';
 import type { MachineConfigPool } from '../../api/machine-config-pool.ts';
 import { byCodeUnits } from '../../api/order.ts';
 import { present } from '../../api/present.ts';
-import { DigestedPullspecSchema } from '../../api/references.ts';
+import type { RollbackRequest } from '../../api/rollback-request.ts';
 import type { NodeTarget } from './node-target.ts';
 import { isRecorded, type PoolRecord, recordedTarget } from './pool-record.ts';
 import type { PoolTarget } from './pool-target.ts';
 
-const ConfigName = z.string().min(1).max(253);
-
-const RollbackRequest = z.object({
-  config: ConfigName,
-  image: DigestedPullspecSchema.exactOptional(),
-  by: z.string().default(''),
-  reason: z.string().default(''),
-  at: z.string().default(''),
-  /** The pool's target when the rollback was requested; the operator writes it. */
-  from: z
-    .object({ config: ConfigName, layered: z.boolean(), image: DigestedPullspecSchema.exactOptional() })
-    .exactOptional(),
-});
-
-/** A request to roll a pool back, as its annotation has it (api/names.ts). */
-export type RollbackRequest = z.infer<typeof RollbackRequest>;
 type Origin = NonNullable<RollbackRequest['from']>;
-
-/** @throws Error that says what of the annotation's text is wrong. */
-export function parseRollback(text: string): RollbackRequest {
-  return RollbackRequest.parse(JSON.parse(text));
-}
 
 /** The state of a request to roll back. */
 export type Rollback =

@@ -3,9 +3,9 @@ import { type MachineConfig, MachineConfigs } from '../../api/machine-config.ts'
 import { type MachineConfigNode, MachineConfigNodes } from '../../api/machine-config-node.ts';
 import { type MachineConfigPool, MachineConfigPools } from '../../api/machine-config-pool.ts';
 import { annotations } from '../../api/names.ts';
+import { parseRollback } from '../../api/rollback-request.ts';
 import { ExplainOutput, HistoryOutput } from '../../cli/command-line/output-schemas.ts';
 import { renderPool } from '../../machineconfig/render.ts';
-import { parseRollback } from '../../rollout/pools/rollback.ts';
 import { patience } from '../fixtures/patience.ts';
 import { condition, type PoolCluster, PROCESSES_MS, signal, startPoolCluster } from './cluster-with-pools.ts';
 import { machineConfig } from './shale-process.ts';

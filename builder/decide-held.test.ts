@@ -1,0 +1,139 @@
+import { describe, expect, test } from 'vitest';
+import type { MachineOSBuild } from '../api/machine-os-build.ts';
+import { annotations } from '../api/names.ts';
+import {
+  aBuild,
+  aMachineOSConfig,
+  aPool,
+  aRenderedConfig,
+  aSuccess,
+  condition,
+  image,
+} from '../test/fixtures/objects.ts';
+import { decideHeldBuild, type HeldObservation } from './decide-held.ts';
+
+const HELD = 'rendered-worker-1';
+const BASE = 'stock.test/os@sha256:0';
+
+function build(
+  name: string,
+  {
+    config = HELD,
+    relabels = '',
+    ...more
+  }: Parameters<typeof aBuild>[2] & { config?: string; relabels?: string },
+): MachineOSBuild {
+  const made = aBuild(name, config, { policyDigest: 'sha256:p', ...more });
+  const metadata = relabels === '' ? {} : { annotations: { [annotations.relabels]: relabels } };
+  return { ...made, metadata: { ...made.metadata, ...metadata }, spec: { ...made.spec, baseImage: BASE } };
+}
+
+const heldAt = (request: unknown) => {
+  const pool = aPool('worker', { configuration: { name: 'rendered-worker-2' } });
+  const text = typeof request === 'string' ? request : JSON.stringify(request);
+  return { ...pool, metadata: { ...pool.metadata, annotations: { [annotations.rollback]: text } } };
+};
+const first = build('worker-first', { status: aSuccess('1') });
+const other = build('worker-other', { config: 'rendered-worker-2', status: aSuccess('2') });
+const states = [{ config: 'rendered-worker-2', base: 'base' }];
+const seen: HeldObservation = {
+  machineOSConfig: aMachineOSConfig('worker'),
+  pool: heldAt({ config: HELD, image: image('1') }),
+  policyDigest: 'sha256:p',
+  ownArchitecture: 'amd64',
+  builds: [first, other],
+  hasEngine: false,
+  running: new Set(),
+  states,
+  fallsShort: (each) => each === first,
+  configs: (name) => aRenderedConfig(name),
+};
+
+describe('an image that a rollback holds a pool at', () => {
+  test('is labelled again for what nodes run where its label falls short', () => {
+    expect(decideHeldBuild(seen)).toMatchObject({
+      name: expect.stringMatching(/^worker-[0-9a-f]{32}$/),
+      renderedConfig: HELD,
+      baseImage: BASE,
+      policyDigest: 'sha256:p',
+      architectures: ['amd64'],
+      transitionsFrom: states,
+      relabels: 'worker-first',
+      next: 'create',
+      sameAs: first,
+    });
+  });
+
+  test('is the newest of the config where the request names none', () => {
+    const newest = build('worker-a', { at: '2026-03-01T00:00:00Z', status: aSuccess('3') });
+    const builds = [newest, first, other];
+    const pool = heldAt({ config: HELD });
+    expect(decideHeldBuild({ ...seen, pool, builds, fallsShort: () => true })?.sameAs).toBe(newest);
+  });
+
+  test('is labelled again as what its first build made, if it is another label of it', () => {
+    const second = build('worker-second', { relabels: 'worker-gone', status: aSuccess('3', 'Relabel') });
+    const pool = heldAt({ config: HELD, image: image('3') });
+    const decided = decideHeldBuild({ ...seen, pool, builds: [second], fallsShort: () => true });
+    expect(decided).toMatchObject({ relabels: 'worker-gone', sameAs: second });
+  });
+
+  test.each([
+    ['does not exist', undefined, 'create'],
+    ['has not started', {}, 'start'],
+    ['was interrupted', { conditions: [condition('Interrupted')] }, 'recreate'],
+    ['failed', { conditions: [condition('Failed')] }, 'none'],
+  ])('whose next build %s', (_what, status, next) => {
+    const { name = '' } = decideHeldBuild(seen) ?? {};
+    const again = status === undefined ? [] : [build(name, { relabels: 'worker-first', status })];
+    const decided = decideHeldBuild({ ...seen, builds: [first, other, ...again] });
+    expect(decided).toMatchObject({ name, next });
+  });
+
+  test('for several architectures is labelled again for those that it has', () => {
+    const instance = (architecture: string) => ({ architecture, image: image('a'), baseImage: BASE });
+    const status = { ...aSuccess('1'), instances: [instance('amd64'), instance('arm64')] };
+    const index = build('worker-index', { status });
+    expect(decideHeldBuild({ ...seen, builds: [index], fallsShort: () => true })).toMatchObject({
+      architectures: ['amd64', 'arm64'],
+    });
+  });
+
+  test.each<[string, Partial<HeldObservation>]>([
+    ['its label suffices', { fallsShort: () => false }],
+    [
+      'another of its labels suffices',
+      {
+        builds: [
+          first,
+          build('worker-again', { relabels: 'worker-first', status: aSuccess('3', 'Relabel') }),
+        ],
+      },
+    ],
+    ['no rollback holds the pool', { pool: aPool('worker') }],
+    ['the request can not be read', { pool: heldAt('{') }],
+    ['no build has the image', { pool: heldAt({ config: HELD, image: image('9') }) }],
+    ['the image is of another config', { pool: heldAt({ config: HELD, image: image('2') }) }],
+    ['the rendered config is gone', { configs: () => undefined }],
+    ['the policies in force are not recorded yet', { policyDigest: undefined }],
+    [
+      'the pool has nodes of an architecture that it is not for',
+      {
+        pool: {
+          ...heldAt({ config: HELD, image: image('1') }),
+          status: { architectures: ['amd64', 'arm64'] },
+        },
+      },
+    ],
+  ])('is left as it is where %s', (_what, more) => {
+    expect(decideHeldBuild({ ...seen, ...more })).toBeUndefined();
+  });
+
+  test('gets no label of an image on another base', () => {
+    const rebased = build('worker-again', {
+      relabels: 'worker-first',
+      status: aSuccess('3', 'Relabel', 'other-base'),
+    });
+    expect(decideHeldBuild({ ...seen, builds: [first, rebased] })).toMatchObject({ next: 'create' });
+  });
+});

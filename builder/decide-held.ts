@@ -1,0 +1,112 @@
+import type { MachineConfig } from '../api/machine-config.ts';
+import type { MachineConfigPool } from '../api/machine-config-pool.ts';
+import type { MachineOSBuild } from '../api/machine-os-build.ts';
+import { annotations } from '../api/names.ts';
+import { byCodeUnits } from '../api/order.ts';
+import { parseRollback, type RollbackRequest } from '../api/rollback-request.ts';
+import { architecturesOf, type BuildDecision, type BuildObservation, buildName, nextStep } from './decide.ts';
+import { outcomeOf } from './status.ts';
+
+/** What a decision about the image that a rollback holds a pool at depends on. */
+export interface HeldObservation
+  extends Pick<
+    BuildObservation,
+    | 'machineOSConfig'
+    | 'pool'
+    | 'policyDigest'
+    | 'ownArchitecture'
+    | 'builds'
+    | 'hasEngine'
+    | 'running'
+    | 'states'
+    | 'fallsShort'
+  > {
+  /** Rendered configs by name. */
+  readonly configs: (name: string) => MachineConfig | undefined;
+}
+
+/** A build that only labels the image of another build again. */
+export type HeldBuild = Extract<BuildDecision, { kind: 'build' }> & {
+  /** The build of the image, whose base images are used as they are. */
+  readonly sameAs: MachineOSBuild;
+};
+
+/**
+ * Decides whether the image that a rollback holds a pool at is labelled again. It was labelled before the configs existed
+ * that its nodes run now, and by that label they would all reboot, where the change itself was live.
+ *
+ * @returns undefined where no rollback names an image of a build that is still known, or one of its labels suffices.
+ */
+export function decideHeldBuild(observation: HeldObservation): HeldBuild | undefined {
+  const { machineOSConfig, pool, policyDigest, builds, states, fallsShort } = observation;
+  const request = requestOf(pool);
+  if (pool === undefined || request === undefined || policyDigest === undefined) return undefined;
+  const sameAs = heldImage(request, builds);
+  const rendered = observation.configs(request.config);
+  const { baseImage } = sameAs?.spec ?? {};
+  if (sameAs === undefined || rendered === undefined || baseImage === undefined) return undefined;
+  const architectures =
+    sameAs.status?.instances?.map(({ architecture }) => architecture) ??
+    architecturesOf(pool, observation.ownArchitecture);
+  // An index instead of an image would be other content.
+  if (architectures.length > 1 && sameAs.status?.instances === undefined) return undefined;
+  const first = sameAs.metadata.annotations?.[annotations.relabels] ?? sameAs.metadata.name;
+  const labelled = builds.filter((build) => build === sameAs || isLabelOf(build, first, sameAs));
+  if (labelled.some((build) => outcomeOf(build) === 'Succeeded' && !fallsShort(build))) return undefined;
+  const inputs = { machineOSConfig, baseImage, policyDigest, architectures, states };
+  const name = buildName({ ...inputs, renderedConfig: request.config });
+  const build = builds.find(({ metadata }) => metadata.name === name);
+  return {
+    kind: 'build',
+    name,
+    renderedConfig: request.config,
+    baseImage,
+    policyDigest,
+    architectures,
+    transitionsFrom: states,
+    relabels: first,
+    build,
+    next: nextStep(build, observation),
+    interrupt: [],
+    sameAs,
+  };
+}
+
+/** The operator reports an annotation that can't be read, and holds the pool nowhere. */
+function requestOf(pool: MachineConfigPool | undefined): RollbackRequest | undefined {
+  const text = pool?.metadata.annotations?.[annotations.rollback];
+  if (text === undefined) return undefined;
+  try {
+    return parseRollback(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The build of the image that the request names; without an image, the newest of the config. */
+function heldImage(
+  { config, image }: RollbackRequest,
+  builds: readonly MachineOSBuild[],
+): MachineOSBuild | undefined {
+  return builds
+    .filter(
+      (build) =>
+        outcomeOf(build) === 'Succeeded' &&
+        build.spec.machineConfig.name === config &&
+        (image === undefined || build.status?.digestedImagePushSpec === image),
+    )
+    .toSorted(oldestFirst)
+    .at(-1);
+}
+
+/** Of a MachineOSConfig that was changed, the builds of one first build can have other base images. */
+function isLabelOf({ metadata, status }: MachineOSBuild, first: string, sameAs: MachineOSBuild): boolean {
+  const isOfFirst = metadata.name === first || metadata.annotations?.[annotations.relabels] === first;
+  return isOfFirst && status?.baseImage === sameAs.status?.baseImage;
+}
+
+/** Names decide between builds of the same second. */
+function oldestFirst(a: MachineOSBuild, b: MachineOSBuild): number {
+  const age = ({ metadata }: MachineOSBuild) => `${metadata.creationTimestamp ?? ''} ${metadata.name}`;
+  return byCodeUnits(age(a), age(b));
+}
